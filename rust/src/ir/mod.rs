@@ -1,0 +1,286 @@
+//! The program as dense arrays.
+//!
+//! Ops, values, operand slots, blocks and regions are rows of tables, and refer to each other by id.
+//! Everything textual is a [`Span`] into a [`TextPool`], so that an op nobody touched is printed by
+//! copying its bytes, and an attribute nobody asks for is never parsed.
+//!
+//! # Shardings
+//!
+//! Every sharding that the text has lives on a *value*, as a hash-consed [`ShardingId`]:
+//!
+//! | where the text has it | where it is here |
+//! | --- | --- |
+//! | `sdy.sharding = #sdy.sharding_per_value<...>` on an op | its results |
+//! | `sdy.sharding` on a function argument | the block argument |
+//! | `sdy.sharding` on a function result | [`Function::result_shardings`] |
+//! | `sharding` of `sdy.sharding_constraint`, `sdy.reshard`, `sdy.data_flow_edge`, collectives | the result |
+//! | `in_shardings` / `out_shardings` of `sdy.manual_computation`, `sdy.named_computation` | block arguments / results |
+//! | a maximal sharding on an op without results | [`Program::no_result_shardings`] |
+//!
+//! # Uses
+//!
+//! A value's uses are a doubly linked list through the operand slots, most recently added first, as
+//! in MLIR: the order in which users are notified is part of propagation's result.
+
+mod edit;
+mod function;
+mod op;
+mod op_info;
+mod payload;
+mod signature;
+mod strings;
+mod text;
+mod types;
+mod walk;
+
+pub use crate::error::Span;
+pub use edit::{Place, ValueMap};
+pub use function::Function;
+pub use op::{Attr, AttrRange, Block, Op, OpFlags, Operand, Region, Value, ValueDef};
+pub use op_info::{OpInfo, OpKind, OpTraits, Syntax};
+pub use payload::{Direction, Payload};
+pub use signature::{Signature, SignatureTable};
+pub use strings::Interner;
+pub use text::TextPool;
+pub use types::{ElementType, Type, TypeTable};
+pub use walk::PreOrder;
+
+use crate::index::{
+    BlockId, FuncId, Id, IdVec, MeshId, OpId, PayloadId, RegionId, RuleId, ShardingId, StrId,
+    UseId, ValueId,
+};
+use crate::mesh::Mesh;
+use crate::rule::RuleTable;
+use crate::sharding::ShardingTable;
+use rustc_hash::FxHashMap;
+
+/// One mesh of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramMesh {
+    /// The symbol of its `sdy.mesh` op, or `None` if it is inlined in shardings.
+    pub symbol: Option<StrId>,
+    /// The mesh.
+    pub mesh: Mesh,
+}
+
+/// A whole module.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// The source and what passes have added to it.
+    pub text: TextPool,
+    /// Names of ops, attributes and symbols.
+    pub strings: Interner,
+    /// Types.
+    pub types: TypeTable,
+    /// Meshes: of `sdy.mesh` ops in program order, and inlined ones in order of appearance.
+    pub meshes: IdVec<MeshId, ProgramMesh>,
+    /// Shardings.
+    pub shardings: ShardingTable,
+    /// Rules.
+    pub rules: RuleTable,
+    /// What the rules of ops may depend on.
+    pub signatures: SignatureTable,
+    /// Ops; erased ones stay as rows that nothing refers to.
+    pub ops: IdVec<OpId, Op>,
+    /// Op results and block arguments.
+    pub values: IdVec<ValueId, Value>,
+    /// Operand slots.
+    pub operands: IdVec<UseId, Operand>,
+    /// Blocks.
+    pub blocks: IdVec<BlockId, Block>,
+    /// Regions.
+    pub regions: IdVec<RegionId, Region>,
+    /// Functions in program order at parse; passes append.
+    pub functions: IdVec<FuncId, Function>,
+    /// Attribute dictionaries, one after the other.
+    pub attrs: Vec<Attr>,
+    /// Structured attributes of ops that have some.
+    pub payloads: IdVec<PayloadId, Payload>,
+    /// `sdy.sharding_rule` attributes, and rules a pass has put on ops.
+    pub op_rules: FxHashMap<OpId, RuleId>,
+    /// Shardings of ops that have no results.
+    pub no_result_shardings: FxHashMap<OpId, Vec<ShardingId>>,
+    /// Values of attribute and type aliases (`#loc1`, `!t`), by name with its sigil.
+    pub aliases: FxHashMap<StrId, Span>,
+    /// The `builtin.module` op.
+    pub module: OpId,
+}
+
+impl Program {
+    /// The mesh of `id`.
+    pub fn mesh(&self, id: MeshId) -> &Mesh {
+        &self.meshes[id].mesh
+    }
+    /// The named mesh with this symbol.
+    pub fn mesh_by_symbol(&self, symbol: StrId) -> Option<MeshId> {
+        self.meshes.ids().find(|&id| self.meshes[id].symbol == Some(symbol))
+    }
+    /// The mesh that a sharding is over; `NONE` for the absent sharding.
+    pub fn mesh_of(&self, sharding: ShardingId) -> MeshId {
+        self.shardings.get(sharding).map_or(MeshId::NONE, |sharding| sharding.mesh)
+    }
+    /// The block of the module op.
+    pub fn module_block(&self) -> BlockId {
+        self.region_entry(self.ops[self.module].first_region)
+    }
+    /// The first block of `region`, or `NONE` for an empty region.
+    pub fn region_entry(&self, region: RegionId) -> BlockId {
+        self.regions[region].first_block
+    }
+    /// The regions of `op`.
+    pub fn op_regions(&self, op: OpId) -> impl DoubleEndedIterator<Item = RegionId> + use<> {
+        let row = &self.ops[op];
+        let start = if row.num_regions == 0 { 0 } else { row.first_region.index() };
+        (start..start + row.num_regions as usize).map(RegionId::from_index)
+    }
+    /// The operand slots of `op`.
+    #[inline]
+    pub fn op_operands(&self, op: OpId) -> &[Operand] {
+        let row = &self.ops[op];
+        if row.num_operands == 0 {
+            return &[];
+        }
+        let start = row.first_operand.index();
+        self.operands.slice(start..start + row.num_operands as usize)
+    }
+    /// The ids of `op`'s operand slots.
+    pub fn op_uses(
+        &self,
+        op: OpId,
+    ) -> impl DoubleEndedIterator<Item = UseId> + ExactSizeIterator + use<> {
+        let row = &self.ops[op];
+        let start = if row.num_operands == 0 { 0 } else { row.first_operand.index() };
+        (start..start + row.num_operands as usize).map(UseId::from_index)
+    }
+    /// The `index`-th operand of `op`.
+    pub fn operand(&self, op: OpId, index: usize) -> ValueId {
+        self.op_operands(op)[index].value
+    }
+    /// The results of `op`.
+    #[inline]
+    pub fn op_results(
+        &self,
+        op: OpId,
+    ) -> impl DoubleEndedIterator<Item = ValueId> + ExactSizeIterator + use<> {
+        let row = &self.ops[op];
+        let start = if row.num_results == 0 { 0 } else { row.first_result.index() };
+        (start..start + row.num_results as usize).map(ValueId::from_index)
+    }
+    /// The `index`-th result of `op`.
+    pub fn result(&self, op: OpId, index: usize) -> ValueId {
+        debug_assert!(index < self.ops[op].num_results as usize);
+        ValueId::from_index(self.ops[op].first_result.index() + index)
+    }
+    /// The arguments of `block`.
+    pub fn block_args(
+        &self,
+        block: BlockId,
+    ) -> impl DoubleEndedIterator<Item = ValueId> + ExactSizeIterator + use<> {
+        let row = &self.blocks[block];
+        let start = if row.num_args == 0 { 0 } else { row.first_arg.index() };
+        (start..start + row.num_args as usize).map(ValueId::from_index)
+    }
+    /// The ops of `block` in order.
+    pub fn block_ops(&self, block: BlockId) -> impl Iterator<Item = OpId> + '_ {
+        std::iter::successors(self.blocks[block].first_op.get(), |&op| self.ops[op].next.get())
+    }
+    /// The blocks of `region` in order.
+    pub fn region_blocks(&self, region: RegionId) -> impl Iterator<Item = BlockId> + '_ {
+        let first = self.regions[region].first_block.get();
+        std::iter::successors(first, |&block| self.blocks[block].next.get())
+    }
+    /// The last op of the entry block of `op`'s `index`-th region.
+    pub fn region_terminator(&self, op: OpId, index: usize) -> Option<OpId> {
+        let region = self.op_regions(op).nth(index)?;
+        let block = self.region_entry(region).get()?;
+        self.blocks[block].last_op.get()
+    }
+    /// The uses of `value`, most recently added first.
+    #[inline]
+    pub fn uses(&self, value: ValueId) -> impl Iterator<Item = UseId> + '_ {
+        std::iter::successors(self.values[value].first_use.get(), |&slot| {
+            self.operands[slot].next_use.get()
+        })
+    }
+    /// Whether `value` has exactly one use.
+    #[inline]
+    pub fn has_one_use(&self, value: ValueId) -> bool {
+        let first = self.values[value].first_use;
+        first.is_some() && self.operands[first].next_use.is_none()
+    }
+    /// Which operand of its op `slot` is.
+    pub fn operand_index(&self, slot: UseId) -> usize {
+        slot.index() - self.ops[self.operands[slot].owner].first_operand.index()
+    }
+    /// Which result of its op, or argument of its block, `value` is.
+    pub fn value_index(&self, value: ValueId) -> usize {
+        match self.values[value].def {
+            ValueDef::Result(op) => value.index() - self.ops[op].first_result.index(),
+            ValueDef::Arg(block) => value.index() - self.blocks[block].first_arg.index(),
+        }
+    }
+    /// The op that has `value` as a result.
+    #[inline]
+    pub fn defining_op(&self, value: ValueId) -> Option<OpId> {
+        match self.values[value].def {
+            ValueDef::Result(op) => Some(op),
+            ValueDef::Arg(_) => None,
+        }
+    }
+    /// The op whose region holds `op`; `None` for the module.
+    pub fn parent_op(&self, op: OpId) -> Option<OpId> {
+        Some(self.block_parent_op(self.ops[op].parent.get()?))
+    }
+    /// The op whose region holds `block`.
+    pub fn block_parent_op(&self, block: BlockId) -> OpId {
+        self.regions[self.blocks[block].region].op
+    }
+    /// What kind of op it is.
+    #[inline]
+    pub fn kind(&self, op: OpId) -> OpKind {
+        self.ops[op].kind
+    }
+    /// The full name of `op`.
+    pub fn op_name(&self, op: OpId) -> &str {
+        self.strings.get(self.ops[op].name)
+    }
+    /// The type of `value`.
+    #[inline]
+    pub fn value_type(&self, value: ValueId) -> &Type {
+        &self.types[self.values[value].ty]
+    }
+    /// The sharding of `value`, `NONE` if it has none.
+    #[inline]
+    pub fn sharding(&self, value: ValueId) -> ShardingId {
+        self.values[value].sharding
+    }
+    /// The structured attributes of `op`.
+    pub fn payload(&self, op: OpId) -> Option<&Payload> {
+        self.ops[op].payload.get().map(|id| &self.payloads[id])
+    }
+    /// The attribute dictionary of `op`.
+    pub fn op_attrs(&self, op: OpId) -> &[Attr] {
+        self.attr_list(self.ops[op].attrs)
+    }
+    /// The attributes in `range` of the attribute table.
+    pub fn attr_list(&self, range: AttrRange) -> &[Attr] {
+        &self.attrs[range.start as usize..(range.start + range.len) as usize]
+    }
+    /// The text of attribute `name` of `op`.
+    pub fn attr(&self, op: OpId, name: &str) -> Option<&str> {
+        let attr = self.op_attrs(op).iter().find(|attr| self.strings.get(attr.name) == name)?;
+        Some(self.text.get(attr.value))
+    }
+    /// The function that `op`, a `func.func`, is.
+    pub fn function_of(&self, op: OpId) -> FuncId {
+        match self.payload(op) {
+            Some(Payload::Function(id)) => *id,
+            _ => FuncId::NONE,
+        }
+    }
+    /// The functions whose ops are in the module, in program order.
+    pub fn functions_in_order(&self) -> Vec<FuncId> {
+        let ops = self.block_ops(self.module_block());
+        ops.map(|op| self.function_of(op)).filter(|func| func.is_some()).collect()
+    }
+}

@@ -1,0 +1,170 @@
+//! The rows of the program's tables.
+
+use super::{OpKind, Span};
+use crate::index::{
+    BlockId, OpId, PayloadId, RegionId, ShardingId, SignatureId, StrId, TypeId, UseId, ValueId,
+};
+
+/// A run of attributes in the program's attribute table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AttrRange {
+    /// Position of the first.
+    pub start: u32,
+    /// How many.
+    pub len: u32,
+}
+
+/// One `name = value` of a dictionary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attr {
+    /// The name; `sdy.sharding` and `sdy.sharding_rule` never stand here, see the module docs.
+    pub name: StrId,
+    /// The text of the value; empty for a unit attribute.
+    pub value: Span,
+}
+
+/// What happened to an op since it was parsed, for the printer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpFlags(u8);
+
+impl OpFlags {
+    /// Its attribute dictionary has to be printed anew (attributes or shardings changed).
+    pub const ATTRS_CHANGED: Self = Self(1);
+    /// Some operand, or the name of some operand, is not the one in the text.
+    pub const OPERANDS_CHANGED: Self = Self(2);
+    /// Its results' names are not the ones in the text.
+    pub const RESULTS_RENAMED: Self = Self(4);
+    /// It has no text of its own: print it from its fields.
+    pub const SYNTHESISED: Self = Self(8);
+    /// It was removed from its block.
+    pub const ERASED: Self = Self(16);
+
+    /// Whether all of `flag` is set.
+    #[inline]
+    pub const fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 == flag.0
+    }
+    /// Sets `flag`.
+    #[inline]
+    pub fn set(&mut self, flag: Self) {
+        self.0 |= flag.0;
+    }
+    /// Whether anything happened at all.
+    #[inline]
+    pub const fn is_clean(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// An op.
+#[derive(Clone, Debug)]
+pub struct Op {
+    /// Its full name, `stablehlo.add`.
+    pub name: StrId,
+    /// What the engine knows about that name.
+    pub kind: OpKind,
+    /// What happened to it since it was parsed.
+    pub flags: OpFlags,
+    /// Its first operand slot.
+    pub first_operand: UseId,
+    /// How many operands it has.
+    pub num_operands: u32,
+    /// Its first result.
+    pub first_result: ValueId,
+    /// How many results it has.
+    pub num_results: u32,
+    /// Its first region.
+    pub first_region: RegionId,
+    /// How many regions it has.
+    pub num_regions: u32,
+    /// The block it is in; `NONE` for the module.
+    pub parent: BlockId,
+    /// The op before it in its block.
+    pub prev: OpId,
+    /// The op after it in its block.
+    pub next: OpId,
+    /// Its text: from the end of the op before it (so leading white space and comments travel with
+    /// it) to its own end, location included.
+    pub span: Span,
+    /// Its attribute dictionary with braces in its text, or the empty span at the place where one
+    /// would be inserted (`start == end`, not zero).
+    pub dict: Span,
+    /// The text within `loc(...)`; empty if there is none.
+    pub loc: Span,
+    /// Its attribute dictionary (for generic form: discardable and inherent together).
+    pub attrs: AttrRange,
+    /// Its signature, `NONE` if no rule can apply.
+    pub signature: SignatureId,
+    /// Structured attributes.
+    pub payload: PayloadId,
+}
+
+/// An operand slot, and a node in the use list of its value.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand {
+    /// The value.
+    pub value: ValueId,
+    /// The op whose operand this is.
+    pub owner: OpId,
+    /// The use added before this one.
+    pub next_use: UseId,
+    /// The use added after this one; `NONE` for the newest.
+    pub prev_use: UseId,
+    /// Where the operand's name starts in the op's text; `u32::MAX` if it has none.
+    pub text: u32,
+}
+
+/// What defines a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueDef {
+    /// It is a result of this op.
+    Result(OpId),
+    /// It is an argument of this block.
+    Arg(BlockId),
+}
+
+/// An op result or a block argument.
+#[derive(Clone, Copy, Debug)]
+pub struct Value {
+    /// Its type.
+    pub ty: TypeId,
+    /// What defines it.
+    pub def: ValueDef,
+    /// Its newest use.
+    pub first_use: UseId,
+    /// Its sharding.
+    pub sharding: ShardingId,
+    /// Where its name `%x` stands in the text where it is defined (for a result of a group `%x:3`
+    /// the group's name); `u32::MAX` if the printer has to invent one.
+    pub name: u32,
+}
+
+/// A block.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// The region it is in.
+    pub region: RegionId,
+    /// The block after it in its region.
+    pub next: BlockId,
+    /// Its first op.
+    pub first_op: OpId,
+    /// Its last op.
+    pub last_op: OpId,
+    /// Its first argument.
+    pub first_arg: ValueId,
+    /// How many arguments it has.
+    pub num_args: u32,
+    /// Its `^bb0(%a: type):` header, or the empty span if it is implicit.
+    pub header: Span,
+}
+
+/// A region.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// The op it belongs to.
+    pub op: OpId,
+    /// Its first block; `NONE` if it is empty.
+    pub first_block: BlockId,
+    /// Its text, braces included; empty if an op's short form implies it.
+    pub span: Span,
+}

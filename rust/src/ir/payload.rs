@@ -1,0 +1,49 @@
+//! Structured attributes of the ops that the engine itself works with.
+
+use crate::axis::AxisRef;
+use crate::index::{FuncId, MeshId, StrId};
+
+/// The directions in which something may propagate.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Direction {
+    /// Not at all.
+    None,
+    /// From operands to results.
+    Forward,
+    /// From results to operands.
+    Backward,
+    /// Both ways.
+    Both,
+}
+
+/// What an op has beyond operands, results, shardings and its dictionary. Shardings are on values.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Payload {
+    /// `func.func`
+    Function(FuncId),
+    /// `func.call`: the callee's symbol without `@`.
+    Call(StrId),
+    /// `sdy.mesh`
+    Mesh(MeshId),
+    /// `sdy.manual_computation`: the manual axes in order.
+    ManualComputation(Vec<StrId>),
+    /// `sdy.named_computation`: its name; whether it has in-shardings and out-shardings.
+    NamedComputation {
+        /// The name.
+        name: StrId,
+        /// Whether `in_shardings` is there.
+        has_in_shardings: bool,
+        /// Whether `out_shardings` is there.
+        has_out_shardings: bool,
+    },
+    /// `sdy.sharding_group`: the group id.
+    ShardingGroup(i64),
+    /// `sdy.propagation_barrier`: the direction that it lets through.
+    PropagationBarrier(Direction),
+    /// `sdy.all_gather`, `sdy.all_slice`, `sdy.reduce_scatter`, `sdy.sharded_to_unreduced`: axes for each dim.
+    AxesPerDim(Vec<Vec<AxisRef>>),
+    /// `sdy.all_reduce`, `sdy.replicated_to_unreduced`: the axes.
+    Axes(Vec<AxisRef>),
+    /// `sdy.all_to_all`: axes, source dim, target dim of each parameter.
+    AllToAll(Vec<(Vec<AxisRef>, i64, i64)>),
+}

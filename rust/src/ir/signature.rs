@@ -1,0 +1,63 @@
+//! Signatures: everything that the sharding rule of an op may depend on.
+//!
+//! Two ops have the same signature if they have the same name, the same text but for SSA names,
+//! discardable attributes and locations, the same operand types and the same result types. A
+//! 96-layer model has a few hundred signatures; rules are built once for each.
+
+use super::Span;
+use crate::index::{IdVec, OpId, SignatureId, StrId, TypeId};
+use rustc_hash::FxHashMap;
+
+/// What the rule of an op may depend on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// The op's full name.
+    pub name: StrId,
+    /// The first op that has this signature: its attributes and custom syntax are every such op's.
+    pub example: OpId,
+    /// The example's text between its name and its first region or type signature: where its
+    /// attributes stand in custom syntax.
+    pub syntax: Span,
+    /// Operand types.
+    pub operand_types: Box<[TypeId]>,
+    /// Result types.
+    pub result_types: Box<[TypeId]>,
+}
+
+/// Gives equal signatures equal ids.
+#[derive(Clone, Debug, Default)]
+pub struct SignatureTable {
+    signatures: IdVec<SignatureId, Signature>,
+    ids: FxHashMap<Box<[u8]>, SignatureId>,
+}
+
+impl SignatureTable {
+    /// The id of the signature whose bytes are `key`; `make` is called if it was never seen.
+    pub fn intern(&mut self, key: &[u8], make: impl FnOnce() -> Signature) -> SignatureId {
+        if let Some(&id) = self.ids.get(key) {
+            return id;
+        }
+        let id = self.signatures.push(make());
+        self.ids.insert(key.into(), id);
+        id
+    }
+    /// How many different signatures there are.
+    pub fn len(&self) -> usize {
+        self.signatures.len()
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.signatures.is_empty()
+    }
+    /// All ids in order of first appearance.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = SignatureId> + use<> {
+        self.signatures.ids()
+    }
+}
+
+impl std::ops::Index<SignatureId> for SignatureTable {
+    type Output = Signature;
+    fn index(&self, id: SignatureId) -> &Signature {
+        &self.signatures[id]
+    }
+}

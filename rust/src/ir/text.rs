@@ -1,0 +1,54 @@
+//! The text that spans point into.
+
+use super::Span;
+use std::sync::Arc;
+
+/// The source, followed by what passes have added. Offsets run on from one to the other.
+#[derive(Clone, Debug)]
+pub struct TextPool {
+    source: Arc<str>,
+    added: String,
+}
+
+impl Default for TextPool {
+    fn default() -> Self {
+        Self::new("".into())
+    }
+}
+
+impl TextPool {
+    /// A pool over `source`, which must be shorter than 2 GiB.
+    pub fn new(source: Arc<str>) -> Self {
+        debug_assert!(source.len() < i32::MAX as usize);
+        Self { source, added: String::new() }
+    }
+    /// The source as it was given.
+    pub fn source(&self) -> &Arc<str> {
+        &self.source
+    }
+    /// The text at `span`, which must not straddle the end of the source.
+    #[inline]
+    pub fn get(&self, span: Span) -> &str {
+        let (start, end, base) = (span.start as usize, span.end as usize, self.source.len());
+        if end <= base {
+            &self.source[start..end]
+        } else {
+            &self.added[start - base..end - base]
+        }
+    }
+    /// The text from `start` to the end of the source, or of the additions.
+    pub fn tail(&self, start: u32) -> &str {
+        let (start, base) = (start as usize, self.source.len());
+        if start < base {
+            &self.source[start..]
+        } else {
+            &self.added[start - base..]
+        }
+    }
+    /// Adds `text` and returns where it stands.
+    pub fn add(&mut self, text: &str) -> Span {
+        let start = (self.source.len() + self.added.len()) as u32;
+        self.added.push_str(text);
+        Span::new(start, start + text.len() as u32)
+    }
+}

@@ -1,0 +1,104 @@
+//! Types: as much of them as shardings need.
+
+use super::{Interner, Span};
+use crate::index::{Id, IdVec, StrId, TypeId};
+use rustc_hash::FxHashMap;
+
+/// The element type of a tensor.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ElementType {
+    /// Its text, `f32`, `complex<f32>`, `!quant.uniform<...>`.
+    pub text: StrId,
+    /// Bits an element takes, where known (`i1` is 1, `i4` is 4, `complex<f32>` is 64).
+    pub bits: Option<u32>,
+}
+
+/// A type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Type {
+    /// `tensor<2x?x4xf32, encoding>`; a dynamic dim is `None`.
+    RankedTensor {
+        /// The dims.
+        shape: Vec<Option<i64>>,
+        /// The element type.
+        element: ElementType,
+        /// Text of the encoding.
+        encoding: Option<StrId>,
+    },
+    /// `tensor<*xf32>`.
+    UnrankedTensor(StrId),
+    /// `tuple<...>`, with its elements.
+    Tuple(Vec<TypeId>),
+    /// Any other type: tokens, scalars, function types, other dialects'.
+    Other(StrId),
+}
+
+impl Type {
+    /// The shape of a ranked tensor whose dims are all known.
+    pub fn static_shape(&self) -> Option<Vec<i64>> {
+        match self {
+            Self::RankedTensor { shape, .. } => shape.iter().copied().collect(),
+            _ => None,
+        }
+    }
+    /// The number of dims of a ranked tensor.
+    pub fn rank(&self) -> Option<usize> {
+        match self {
+            Self::RankedTensor { shape, .. } => Some(shape.len()),
+            _ => None,
+        }
+    }
+    /// Whether it is a ranked tensor with all dims known.
+    pub fn is_static_tensor(&self) -> bool {
+        matches!(self, Self::RankedTensor { shape, .. } if shape.iter().all(Option::is_some))
+    }
+    /// Whether it is a ranked tensor without dims.
+    pub fn is_scalar(&self) -> bool {
+        self.rank() == Some(0)
+    }
+}
+
+/// Gives equal types equal ids.
+#[derive(Clone, Debug, Default)]
+pub struct TypeTable {
+    types: IdVec<TypeId, Type>,
+    ids: FxHashMap<Type, TypeId>,
+    /// Text of a type as first seen: what the printer writes.
+    texts: Vec<Span>,
+}
+
+impl TypeTable {
+    /// The id of `ty`, new if it was never seen; `text` is how the source writes it.
+    pub fn intern(&mut self, ty: Type, text: Span) -> TypeId {
+        if let Some(&id) = self.ids.get(&ty) {
+            return id;
+        }
+        let id = self.types.push(ty.clone());
+        self.texts.push(text);
+        self.ids.insert(ty, id);
+        id
+    }
+    /// How `id` is written.
+    pub fn text(&self, id: TypeId) -> Span {
+        self.texts[id.index()]
+    }
+    /// How many different types there are.
+    pub fn len(&self) -> usize {
+        self.types.len()
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.types.is_empty()
+    }
+    /// The text of an element type.
+    pub fn element_text<'a>(&self, element: &ElementType, strings: &'a Interner) -> &'a str {
+        strings.get(element.text)
+    }
+}
+
+impl std::ops::Index<TypeId> for TypeTable {
+    type Output = Type;
+    fn index(&self, id: TypeId) -> &Type {
+        &self.types[id]
+    }
+}

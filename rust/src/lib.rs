@@ -1,0 +1,36 @@
+//! shardcore completes the sharding of every value of a tensor program, exactly as Shardy does.
+//!
+//! The way of a program through the engine:
+//!
+//! 1. [`mlir`] parses MLIR text into a [`ir::Program`]: dense arrays of ops, values and uses.
+//! 2. Import passes ([`import`]) make every place where shardings flow explicit.
+//! 3. [`propagation`] visits ops in the order of MLIR's greedy driver. A visit projects the
+//!    shardings of the op's tensors to the factors of its rule ([`projection`]), decides which axes
+//!    each factor can take, and projects back. Visits repeat until nothing changes.
+//! 4. Export passes ([`export`]) turn the result into a program for the partitioner.
+//! 5. [`mlir`] prints the program, copying the text of whatever was not touched.
+//!
+//! Floors (a module uses strictly lower ones only):
+//!
+//! | floor | modules |
+//! | --- | --- |
+//! | 0 | [`index`] |
+//! | 1 | [`bitset`], [`error`] |
+//! | 2 | [`mesh`] |
+//! | 3 | [`axis`] |
+//! | 4 | [`sharding`], [`rule`] |
+//! | 5 | [`ir`] |
+
+pub mod axis;
+pub mod bitset;
+pub mod context;
+pub mod error;
+pub mod index;
+pub mod ir;
+pub mod mesh;
+pub mod rule;
+pub mod sharding;
+
+pub use error::{Code, Diagnostic, Error, Result};
+pub use ir::Program;
+pub use mesh::Mesh;

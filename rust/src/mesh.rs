@@ -1,0 +1,55 @@
+//! Meshes: named axes with sizes over a list of devices.
+//!
+//! A mesh `<["x"=2, "y"=4]>` places device `2*i..` row-major unless `device_ids` says otherwise. A
+//! mesh without axes and with one device id is *maximal*: everything lives on that device. A mesh
+//! without axes and without device ids is empty.
+//!
+//! Source: Shardy's sharding representation, "Mesh".
+
+use crate::index::{AxisId, Id};
+
+/// One axis of a mesh.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct MeshAxis {
+    /// Its name, unique in the mesh.
+    pub name: Box<str>,
+    /// Number of devices along it.
+    pub size: i64,
+}
+
+/// Axes in major-to-minor order, and the devices where these are not `0..n`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Mesh {
+    /// The axes, major to minor.
+    pub axes: Vec<MeshAxis>,
+    /// Device ids in row-major order of the axes; empty means `0..n`.
+    pub device_ids: Vec<i64>,
+}
+
+impl Mesh {
+    /// Size of `axis`, which must be an axis of this mesh.
+    #[inline]
+    pub fn axis_size(&self, axis: AxisId) -> i64 {
+        self.axes[axis.index()].size
+    }
+    /// Name of `axis`, which must be an axis of this mesh.
+    pub fn axis_name(&self, axis: AxisId) -> &str {
+        &self.axes[axis.index()].name
+    }
+    /// The axis called `name`.
+    pub fn axis_by_name(&self, name: &str) -> Option<AxisId> {
+        self.axes.iter().position(|axis| &*axis.name == name).map(AxisId::from_index)
+    }
+    /// Number of devices; the verifier has checked that the product fits.
+    pub fn num_devices(&self) -> i64 {
+        self.axes.iter().map(|axis| axis.size).product()
+    }
+    /// Whether this is a single device given by its id.
+    pub fn is_maximal(&self) -> bool {
+        self.axes.is_empty() && self.device_ids.len() == 1
+    }
+    /// The same mesh with the default order of devices.
+    pub fn without_device_ids(&self) -> Self {
+        Self { axes: self.axes.clone(), device_ids: Vec::new() }
+    }
+}

@@ -1,0 +1,115 @@
+//! Tensor shardings, and the table that makes each one a `u32`.
+//!
+//! `#sdy.sharding<@mesh, [{"x", "y":(1)2}, {?}p1], replicated={"z"}, unreduced={"w"}>` shards dim 0
+//! over `x` and then over the first half of `y`, closed; leaves dim 1 open for propagation from user
+//! priority 1 on; and says that `z` may not be used.
+//!
+//! Source: Shardy's sharding representation.
+
+use crate::axis::AxisRef;
+use crate::index::{Id, IdVec, MeshId, ShardingId};
+use rustc_hash::FxHashMap;
+
+/// The axes that shard one dim, major to minor.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct DimSharding {
+    /// The axes, major to minor.
+    pub axes: Vec<AxisRef>,
+    /// Whether propagation may not add axes.
+    pub is_closed: bool,
+    /// The user priority `p<n>`, where one is given.
+    pub priority: Option<i64>,
+}
+
+impl DimSharding {
+    /// No axes, closed or open.
+    pub const fn empty(is_closed: bool) -> Self {
+        Self { axes: Vec::new(), is_closed, priority: None }
+    }
+    /// The user priority; 0 where none is given.
+    pub fn priority_or_default(&self) -> i64 {
+        self.priority.unwrap_or(0)
+    }
+    /// The same without its priority.
+    pub fn without_priority(&self) -> Self {
+        Self { axes: self.axes.clone(), is_closed: self.is_closed, priority: None }
+    }
+}
+
+/// How a tensor is laid out over a mesh.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TensorSharding {
+    /// The mesh, by name or inlined.
+    pub mesh: MeshId,
+    /// One entry a dim.
+    pub dims: Vec<DimSharding>,
+    /// Axes that may not shard any dim, in mesh order.
+    pub replicated: Vec<AxisRef>,
+    /// Axes over which the value still has to be summed, in mesh order.
+    pub unreduced: Vec<AxisRef>,
+}
+
+impl TensorSharding {
+    /// No axes anywhere, every dim closed or every dim open.
+    pub fn fully_replicated(mesh: MeshId, rank: usize, is_closed: bool) -> Self {
+        Self {
+            mesh,
+            dims: vec![DimSharding::empty(is_closed); rank],
+            replicated: Vec::new(),
+            unreduced: Vec::new(),
+        }
+    }
+    /// Whether no dim is sharded and no axis is replicated or unreduced.
+    pub fn has_no_axes(&self) -> bool {
+        self.dims.iter().all(|dim| dim.axes.is_empty())
+            && self.replicated.is_empty()
+            && self.unreduced.is_empty()
+    }
+    /// Every axis ref: dims in order, then replicated, then unreduced.
+    pub fn axis_refs(&self) -> impl Iterator<Item = AxisRef> + '_ {
+        let dims = self.dims.iter().flat_map(|dim| &dim.axes);
+        dims.chain(&self.replicated).chain(&self.unreduced).copied()
+    }
+}
+
+/// Hash-conses shardings: equal shardings have equal ids.
+#[derive(Clone, Debug, Default)]
+pub struct ShardingTable {
+    shardings: IdVec<ShardingId, TensorSharding>,
+    ids: FxHashMap<TensorSharding, ShardingId>,
+}
+
+impl ShardingTable {
+    /// The id of `sharding`, new if it was never seen.
+    pub fn intern(&mut self, sharding: TensorSharding) -> ShardingId {
+        if let Some(&id) = self.ids.get(&sharding) {
+            return id;
+        }
+        let id = self.shardings.push(sharding.clone());
+        self.ids.insert(sharding, id);
+        id
+    }
+    /// How many different shardings there are.
+    pub fn len(&self) -> usize {
+        self.shardings.len()
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.shardings.is_empty()
+    }
+    /// The sharding of `id`, `None` for the absent id.
+    pub fn get(&self, id: ShardingId) -> Option<&TensorSharding> {
+        id.get().map(|id| &self.shardings[id])
+    }
+    /// All ids in order of first appearance.
+    pub fn ids(&self) -> impl Iterator<Item = ShardingId> + use<> {
+        (0..self.shardings.len()).map(ShardingId::from_index)
+    }
+}
+
+impl std::ops::Index<ShardingId> for ShardingTable {
+    type Output = TensorSharding;
+    fn index(&self, id: ShardingId) -> &TensorSharding {
+        &self.shardings[id]
+    }
+}
