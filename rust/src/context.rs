@@ -2,7 +2,7 @@
 
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{OpId, RuleId};
-use crate::ir::Program;
+use crate::ir::{EdgeSpec, Program};
 
 /// Where the sharding rules of ops come from.
 ///
@@ -15,6 +15,11 @@ pub trait RuleSource {
     fn prepare(&mut self, program: &mut Program, conservative: bool) -> Result<()>;
     /// The rule of `op`, `NONE` if it has none. Only valid after [`RuleSource::prepare`].
     fn rule(&self, program: &Program, op: OpId) -> RuleId;
+    /// The data-flow edges of `op`, `None` if values do not just flow through it. Sources that know
+    /// more ops than the built-in ones override this.
+    fn edges(&self, program: &Program, op: OpId) -> Option<&EdgeSpec> {
+        EdgeSpec::of_kind(program.kind(op))
+    }
 }
 
 /// Limits that keep hostile or exploding programs from taking the machine.

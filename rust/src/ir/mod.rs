@@ -22,6 +22,7 @@
 //! A value's uses are a doubly linked list through the operand slots, most recently added first, as
 //! in MLIR: the order in which users are notified is part of propagation's result.
 
+mod edge_spec;
 mod edit;
 mod function;
 mod op;
@@ -34,6 +35,7 @@ mod types;
 mod walk;
 
 pub use crate::error::Span;
+pub use edge_spec::{Edge, EdgeGroup, EdgeOwners, EdgeSpec, Regions};
 pub use edit::{Place, ValueMap};
 pub use function::Function;
 pub use op::{Attr, AttrRange, Block, Op, OpFlags, Operand, Region, Value, ValueDef};
