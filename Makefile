@@ -1,0 +1,63 @@
+# Everything a developer does, each by one command. CI calls the same targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+PY_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' 2>/dev/null)
+RUST_SOURCES := $(shell find rust -name '*.rs' 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-deep test-rust test-python lint fmt bench docs build clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(STAMPS)/python: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet 'maturin>=1.9.4,<2' --group test --group lint
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/build: $(STAMPS)/python $(RUST_SOURCES) $(PY_SOURCES)
+	$(BIN)/maturin develop --release --quiet
+	@touch $@
+
+build: $(STAMPS)/build  ## build the extension and install the package into .venv
+
+run: build  ## complete the shardings of the shipped GPT training step and show the table
+	$(BIN)/shardcore propagate examples/gpt_step.mlir --limit 40
+
+test: test-rust test-python  ## set up, build and run all tests
+
+test-rust:
+	cargo test --quiet
+
+test-python: build
+	$(BIN)/python -m pytest -q
+
+test-deep: build  ## the same comparisons on tens of thousands of random programs
+	HYPOTHESIS_PROFILE=deep SHARDCORE_DEEP=1 $(BIN)/python -m pytest -q tests/property tests/shardy
+
+lint: build  ## formatting, clippy, ruff, mypy and the stubs
+	cargo fmt --check
+	cargo clippy --quiet --all-targets -- -D warnings
+	cargo clippy --quiet --all-targets --features python -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy python/shardcore
+	MYPYPATH=python $(BIN)/python -m mypy.stubtest shardcore._core --allowlist tests/contract/stubtest_allowlist.txt --ignore-unused-allowlist
+
+fmt:  ## format everything
+	cargo fmt
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: build  ## measure against jaxlib in one run, and write the table
+	$(BIN)/python benches/vs_shardy.py
+
+docs: build  ## build the Rust documentation and run the examples of README and docs
+	cargo doc --no-deps --quiet
+	$(BIN)/python -m pytest -q tests/contract
+
+clean:  ## remove what was built
+	rm -rf $(VENV) target dist
