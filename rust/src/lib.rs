@@ -30,6 +30,7 @@ pub mod ir;
 pub mod mesh;
 pub mod rule;
 pub mod sharding;
+pub mod totals;
 
 pub use error::{Code, Diagnostic, Error, Result};
 pub use ir::Program;

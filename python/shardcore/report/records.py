@@ -1,0 +1,31 @@
+"""A result as plain data, for ``--json`` and for tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shardcore._core import Result, Value
+
+
+def value_record(value: Value) -> dict[str, Any]:
+    """``value`` as plain data.
+
+    ``shape`` and ``local_shape`` are lists of sizes, ``bytes_per_device`` counts bytes of the local
+    shape. What is not known (the shape of a token, the location of an op without one) is ``None``.
+    """
+    return {
+        "name": value.name,
+        "function": value.function,
+        "shape": None if value.shape is None else list(value.shape),
+        "dtype": value.dtype,
+        "sharding": None if value.sharding is None else str(value.sharding),
+        "local_shape": None if value.local_shape is None else list(value.local_shape),
+        "bytes_per_device": value.bytes_per_device,
+        "location": value.location,
+    }
+
+
+def record(result: Result) -> dict[str, Any]:
+    """``result`` as ``{"values": [...], "summary": {...}}``; see :func:`value_record`."""
+    return {"values": [value_record(value) for value in result.values()], "summary": result.summary()}

@@ -1,0 +1,166 @@
+//! What a program's shardings amount to: bytes, and where each axis is used.
+//!
+//! A sharded dim of size `n` over `k` devices takes `ceil(n / k)` on each of them: the padded local
+//! shape. Values without a known element size (tokens, quantized types) count no bytes.
+
+use crate::axis::total_size;
+use crate::index::{Id, MeshId, ShardingId, TypeId, ValueId};
+use crate::ir::{Program, Type, ValueDef};
+
+/// Bytes and counts over some set of values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// How many tensors.
+    pub values: u64,
+    /// How many of them are sharded over at least one axis of size above 1.
+    pub sharded_values: u64,
+    /// Bytes of all of them, unsharded.
+    pub bytes: u64,
+    /// Bytes that one device holds of them.
+    pub bytes_per_device: u64,
+}
+
+/// How much one mesh axis is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AxisUse {
+    /// The mesh.
+    pub mesh: MeshId,
+    /// The axis, by its place in the mesh.
+    pub axis: usize,
+    /// How many tensors are sharded over it or a part of it.
+    pub values: u64,
+    /// How many arguments of the entry function are.
+    pub arguments: u64,
+}
+
+/// The totals of a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramTotals {
+    /// Over all values.
+    pub all: Totals,
+    /// Over the entry function's arguments.
+    pub arguments: Totals,
+    /// Over the entry function's results.
+    pub results: Totals,
+    /// Every axis of every mesh, in program order.
+    pub axes: Vec<AxisUse>,
+}
+
+impl Program {
+    /// The shape of `ty` on one device under `sharding`; `None` unless it is a static tensor.
+    pub fn local_shape(&self, ty: TypeId, sharding: ShardingId) -> Option<Vec<i64>> {
+        let mut shape = self.types[ty].static_shape()?;
+        if let Some(sharding) = self.shardings.get(sharding) {
+            let mesh = self.mesh(sharding.mesh);
+            for (size, dim) in shape.iter_mut().zip(&sharding.dims) {
+                *size = size.div_euclid(total_size(&dim.axes, mesh).max(1))
+                    + i64::from(*size % total_size(&dim.axes, mesh).max(1) != 0);
+            }
+        }
+        Some(shape)
+    }
+    /// Bytes that a tensor of type `ty` takes when its shape is `shape`, saturating.
+    pub fn tensor_bytes(&self, ty: TypeId, shape: &[i64]) -> Option<u64> {
+        let Type::RankedTensor { element, .. } = &self.types[ty] else { return None };
+        let bits = u64::from(element.bits?);
+        let elements =
+            shape.iter().fold(1u64, |product, &size| product.saturating_mul(size.max(0) as u64));
+        Some(elements.saturating_mul(bits).div_ceil(8))
+    }
+    /// The entry function: `main`, else the first public one, else the first.
+    pub fn entry_function(&self) -> Option<crate::index::FuncId> {
+        let functions = self.functions_in_order();
+        let named = |name: &str| {
+            functions.iter().copied().find(|&id| self.strings.get(self.functions[id].name) == name)
+        };
+        named("main")
+            .or_else(|| functions.iter().copied().find(|&id| !self.functions[id].is_private))
+            .or_else(|| functions.first().copied())
+    }
+    /// Every value in `root`, in program order: the results of an op, then the arguments of
+    /// its blocks, then what is inside.
+    pub fn values_of(&self, root: crate::index::OpId) -> Vec<ValueId> {
+        let mut values = Vec::new();
+        for op in self.pre_order(root) {
+            values.extend(self.op_results(op));
+            for region in self.op_regions(op) {
+                values.extend(self.region_blocks(region).flat_map(|block| self.block_args(block)));
+            }
+        }
+        values
+    }
+    /// Number of ops in the module, itself included.
+    pub fn num_ops(&self) -> usize {
+        self.pre_order(self.module).count()
+    }
+    /// What the shardings amount to.
+    pub fn totals(&self) -> ProgramTotals {
+        let mut totals = ProgramTotals::default();
+        let mut first_axis = vec![0; self.meshes.len()];
+        for mesh in self.meshes.ids() {
+            first_axis[mesh.index()] = totals.axes.len();
+            let axes = 0..self.mesh(mesh).axes.len();
+            totals.axes.extend(axes.map(|axis| AxisUse { mesh, axis, values: 0, arguments: 0 }));
+        }
+        let entry = self.entry_function();
+        let entry_body = entry.map_or(crate::index::BlockId::NONE, |id| self.functions[id].body);
+        for value in self.values_of(self.module) {
+            let row = &self.values[value];
+            let is_argument = entry_body.is_some() && row.def == ValueDef::Arg(entry_body);
+            let Some(one) = self.value_totals(row.ty, row.sharding) else { continue };
+            totals.all.add(one);
+            if is_argument {
+                totals.arguments.add(one);
+            }
+            for axis in self.sharded_axes(row.sharding) {
+                let axis = &mut totals.axes[first_axis[axis.0.index()] + axis.1];
+                axis.values += 1;
+                axis.arguments += u64::from(is_argument);
+            }
+        }
+        if let Some(entry) = entry {
+            let function = &self.functions[entry];
+            for (&ty, &sharding) in function.result_types.iter().zip(&function.result_shardings) {
+                if let Some(one) = self.value_totals(ty, sharding) {
+                    totals.results.add(one);
+                }
+            }
+        }
+        totals
+    }
+    /// The totals of one tensor.
+    fn value_totals(&self, ty: TypeId, sharding: ShardingId) -> Option<Totals> {
+        let local = self.local_shape(ty, sharding)?;
+        let shape = self.types[ty].static_shape()?;
+        Some(Totals {
+            values: 1,
+            sharded_values: u64::from(!self.sharded_axes(sharding).is_empty()),
+            bytes: self.tensor_bytes(ty, &shape).unwrap_or(0),
+            bytes_per_device: self.tensor_bytes(ty, &local).unwrap_or(0),
+        })
+    }
+    /// The different axes of size above 1 that shard some dim, each once.
+    fn sharded_axes(&self, sharding: ShardingId) -> Vec<(MeshId, usize)> {
+        let Some(sharding) = self.shardings.get(sharding) else { return Vec::new() };
+        let mesh = self.mesh(sharding.mesh);
+        let mut axes: Vec<(MeshId, usize)> = sharding
+            .dims
+            .iter()
+            .flat_map(|dim| &dim.axes)
+            .filter(|axis| axis.size(mesh) > 1)
+            .map(|axis| (sharding.mesh, axis.axis.index()))
+            .collect();
+        axes.sort_unstable();
+        axes.dedup();
+        axes
+    }
+}
+
+impl Totals {
+    fn add(&mut self, other: Self) {
+        self.values += other.values;
+        self.sharded_values += other.sharded_values;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.bytes_per_device = self.bytes_per_device.saturating_add(other.bytes_per_device);
+    }
+}
