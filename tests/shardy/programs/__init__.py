@@ -4,3 +4,8 @@ Importing the package registers all of them; `registry.names` lists and `registr
 """
 
 from tests.shardy.programs import gpt as gpt
+from tests.shardy.programs import gpt_scan as gpt_scan
+from tests.shardy.programs import mlp as mlp
+from tests.shardy.programs import moe as moe
+from tests.shardy.programs import resnet as resnet
+from tests.shardy.programs import vision as vision
