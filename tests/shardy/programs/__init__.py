@@ -9,3 +9,6 @@ from tests.shardy.programs import mlp as mlp
 from tests.shardy.programs import moe as moe
 from tests.shardy.programs import resnet as resnet
 from tests.shardy.programs import vision as vision
+from tests.shardy.programs import decode as decode
+from tests.shardy.programs import recurrent as recurrent
+from tests.shardy.programs import seq2seq as seq2seq
