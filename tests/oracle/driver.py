@@ -1,0 +1,151 @@
+"""The worklist: visits ops until no sharding changes.
+
+All ops are queued as they stand in the text, region ops before what they hold, and taken
+from the front. An op to be visited again goes to the front, unless it is still queued:
+then it keeps its place. So in a conflict the order of everything below decides.
+
+An enclosing op is queued again with its op; since nothing propagates through an op with
+regions itself, the oracle leaves that out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .basic import Direction
+from .graph import (
+    EDGE,
+    Op,
+    Program,
+    Value,
+    edge_from,
+    edge_rule,
+    edge_sources,
+    edge_targets_in_regions,
+)
+from .rule import OpShardingRule, identity_rule
+from .sharding import TensorSharding
+from .state import State
+from .visit import How, visit
+
+# Which way to propagate through an op along a factor.
+DirectionThrough = Callable[[Op, int], Direction]
+
+
+def any_direction(_op: Op, _factor: int) -> Direction:
+    return Direction.BOTH
+
+
+def propagate(state: State, how: How, direction: DirectionThrough = any_direction) -> None:
+    """Run one sweep: function results, then ops until all are settled, then results again."""
+    propagate_function_results(state, how)
+    Worklist(state, how, direction).run()
+    propagate_function_results(state, how)
+
+
+def propagate_function_results(state: State, how: How) -> None:
+    """Propagate between each returned value and its function result."""
+    for index, value in enumerate(state.program.returned):
+        updates = visit(
+            identity_rule(value.shape),
+            [state.sharding(value)],
+            [state.result_shardings[index]],
+            How(how.meshes, how.strategy),
+        )
+        for tensor, sharding in updates:
+            if tensor == 0:
+                for member in [value, *state.group_members(state.holder(value))]:
+                    state.set_sharding(member, sharding)
+            else:
+                state.result_shardings[index] = sharding
+
+
+def tensors_of(op: Op) -> tuple[OpShardingRule | None, list[Value], list[Value]]:
+    """Return the rule of a visit of `op`, its operands and its results.
+
+    The operands of a data-flow edge are all its sources.
+    """
+    if op.name == EDGE:
+        return edge_rule(op), edge_sources(op), op.results
+    return op.rule, op.operands, op.results
+
+
+class Worklist:
+    """The queue of ops, the next one last."""
+
+    def __init__(self, state: State, how: How, direction: DirectionThrough) -> None:
+        self.state = state
+        self.how = how
+        self.direction = direction
+        self.queue: list[Op] = list(reversed(list(state.program.walk())))
+
+    def run(self) -> None:
+        while self.queue:
+            op = self.queue.pop()
+            if op.is_pure and not any(value.uses for value in op.results):
+                self.erase(op)
+            else:
+                self.visit(op)
+
+    def push(self, op: Op) -> None:
+        if op not in self.queue:
+            self.queue.append(op)
+
+    def erase(self, op: Op) -> None:
+        """Erase a dead op, and look again at what it leaves with one use or none."""
+        for value in op.operands:
+            other_users = {id(use.user) for use in value.uses if use.user is not op}
+            if value.owner is not None and not value.is_argument and len(other_users) <= 1:
+                self.push(value.owner)
+        self.state.program.erase(op)
+
+    def visit(self, op: Op) -> None:
+        rule, operands, results = tensors_of(op)
+        if rule is None:
+            return
+        updates = visit(
+            rule,
+            [self.state.sharding(value) for value in operands],
+            [self.state.sharding(value) for value in results],
+            How(self.how.meshes, self.how.strategy, self.how.conservative and op.name != EDGE),
+            lambda factor: self.direction(op, factor),
+            op.is_elementwise,
+        )
+        for tensor, sharding in updates:
+            self.update([*operands, *results][tensor], sharding, op)
+
+    def update(self, value: Value, sharding: TensorSharding, visited: Op) -> None:
+        """Set a new sharding and queue all ops it may matter to, but the one in hand."""
+        holder = self.state.holder(value)
+        if holder is None:
+            return
+        members = [m for m in self.state.group_members(holder) if m is not holder]
+        for changed in [holder, *members]:
+            self.state.set_sharding(changed, sharding)
+            for op in affected_ops(self.state.program, changed):
+                if op is not visited:
+                    self.push(op)
+
+
+def affected_ops(program: Program, value: Value) -> list[Op]:
+    """List the ops to visit again when the sharding of `value` has changed, in order."""
+    affected: list[Op] = []
+    defining_op = None if value.is_argument else value.owner
+    if defining_op is not None:
+        if defining_op.name == EDGE:
+            for target in edge_targets_in_regions(defining_op):
+                affected += users(program, target)
+        affected.append(defining_op)
+    return affected + users(program, value)
+
+
+def users(program: Program, value: Value) -> Sequence[Op]:
+    """List the ops that use `value`, or the edges it is a source of, latest use first."""
+    found = []
+    for use in value.uses:
+        edge = edge_from(program, use)
+        if edge is not None:
+            found.append(edge)
+        elif not use.user.is_terminator:
+            found.append(use.user)
+    return found

@@ -1,0 +1,182 @@
+"""Schedules around the driver: op priorities, and the user's priorities."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from . import axis
+from .basic import Direction
+from .driver import DirectionThrough, any_direction, propagate
+from .graph import EDGE, Op, Program, Value, edge_of
+from .mesh import Mesh
+from .sharding import DimSharding, TensorSharding
+from .state import State
+from .visit import How, Strategy
+
+RESHAPING = {"stablehlo.reshape", "stablehlo.transpose", EDGE}
+SLICING = {"stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice"}
+BROADCAST = "stablehlo.broadcast_in_dim"
+
+
+def pass_through_op(op: Op, allow_multiple_uses: bool) -> Direction:
+    """Let through ops that do no more than rearrange."""
+    shared = any(len(value.uses) != 1 and value.shape for value in op.operands)
+    if shared and not allow_multiple_uses:
+        return Direction.NONE
+    if op.is_elementwise or op.name in RESHAPING:
+        return Direction.BOTH
+    return Direction.FORWARD if op.name in SLICING else Direction.NONE
+
+
+def broadcast_backward(op: Op) -> Direction:
+    return Direction.BACKWARD if op.name == BROADCAST else Direction.BOTH
+
+
+def pass_through_factor(op: Op, factor: int) -> Direction:
+    if op.rule is not None and not op.rule.is_pass_through(factor):
+        return Direction.NONE
+    return broadcast_backward(op)
+
+
+# What each op priority lets through, on top of those before it.
+OP_PRIORITIES: Sequence[DirectionThrough] = (
+    lambda op, _: pass_through_op(op, allow_multiple_uses=False),
+    lambda op, _: pass_through_op(op, allow_multiple_uses=True),
+    pass_through_factor,
+    lambda op, _: broadcast_backward(op),
+    any_direction,
+)
+
+
+def up_to_op_priority(priority: int) -> DirectionThrough:
+    def direction(op: Op, factor: int) -> Direction:
+        allowed = Direction.NONE
+        for step in OP_PRIORITIES[: priority + 1]:
+            allowed |= step(op, factor)
+        return allowed
+
+    return direction
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options of the propagation passes."""
+
+    strategies: tuple[Strategy, ...] = (Strategy.AGGRESSIVE,)
+    conservative: bool = False
+    op_priorities: bool = True
+
+
+def _sweeps(state: State, options: Options, direction: DirectionThrough = any_direction) -> None:
+    for strategy in options.strategies:
+        propagate(state, How(state.program.meshes, strategy, options.conservative), direction)
+
+
+def _op_priority_sweeps(state: State, options: Options) -> None:
+    if not options.op_priorities:
+        _sweeps(state, options)
+        return
+    for priority in range(len(OP_PRIORITIES)):
+        _sweeps(state, options, up_to_op_priority(priority))
+
+
+def _start(program: Program) -> State:
+    state = State(program)
+    state.synchronize_groups()
+    return state
+
+
+def basic_propagate(program: Program, conservative: bool = False) -> State:
+    state = _start(program)
+    _sweeps(state, Options((Strategy.BASIC,), conservative))
+    return state
+
+
+def aggressive_propagate(program: Program, options: Options = Options()) -> State:
+    state = _start(program)
+    _sweeps(state, options)
+    return state
+
+
+def op_priority_propagate(program: Program, options: Options = Options()) -> State:
+    state = _start(program)
+    _op_priority_sweeps(state, options)
+    return state
+
+
+def user_priority_propagate(program: Program, options: Options = Options()) -> State:
+    """Propagate dims of priority 0, then set those of each later priority and go on.
+
+    Until its turn comes, a dim is closed and its axes are replicated.
+    """
+    state = _start(program)
+    annotated = _annotated(state)
+    for place, sharding in annotated:
+        _put(state, place, at_first(sharding, state.program.meshes[str(sharding.mesh)]))
+    _op_priority_sweeps(state, options)
+
+    later = {dim.priority or 0 for _, sharding in annotated for dim in sharding.dims} - {0}
+    for priority in sorted(later):
+        for place, original in annotated:
+            if any(dim.priority == priority for dim in original.dims):
+                current = _look(state, place)
+                assert current is not None
+                _put(state, place, at_priority(current, original, priority))
+        _op_priority_sweeps(state, options)
+    return state
+
+
+# A place that has a sharding: a value, or the index of a function result.
+Place = Value | int
+
+
+def _annotated(state: State) -> list[tuple[Place, TensorSharding]]:
+    """List everything that has a sharding, but values whose edge has it too."""
+    places: list[tuple[Place, TensorSharding]] = [
+        (value, sharding)
+        for value, sharding in state.shardings.items()
+        if edge_of(value) is None
+    ]
+    for index, sharding in enumerate(state.result_shardings):
+        if sharding is not None:
+            places.append((index, sharding))
+    return places
+
+
+def _look(state: State, place: Place) -> TensorSharding | None:
+    return state.result_shardings[place] if isinstance(place, int) else state.sharding(place)
+
+
+def _put(state: State, place: Place, sharding: TensorSharding) -> None:
+    if isinstance(place, int):
+        state.result_shardings[place] = sharding
+    else:
+        state.set_sharding(place, sharding)
+
+
+def at_first(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
+    """Return the sharding to begin with: dims of a later priority wait."""
+    waiting = [dim for dim in sharding.dims if dim.priority]
+    axes = [*sharding.replicated, *(ref for dim in waiting for ref in dim.axes)]
+    return dataclasses.replace(
+        sharding,
+        dims=tuple(
+            DimSharding((), True) if dim.priority else dim.without_priority()
+            for dim in sharding.dims
+        ),
+        replicated=tuple(sorted(axes, key=axis.mesh_order(mesh))),
+    )
+
+
+def at_priority(
+    current: TensorSharding, original: TensorSharding, priority: int
+) -> TensorSharding:
+    """Set the dims of `original` that have waited for `priority`."""
+    dims = tuple(
+        dim.without_priority() if dim.priority == priority else now
+        for now, dim in zip(current.dims, original.dims, strict=True)
+    )
+    arrived = {ref for dim in original.dims if dim.priority == priority for ref in dim.axes}
+    replicated = tuple(ref for ref in current.replicated if ref not in arrived)
+    return dataclasses.replace(current, dims=dims, replicated=replicated)
