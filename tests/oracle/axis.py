@@ -9,6 +9,7 @@ one its stretch ends at infinity; nothing else reaches that far.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -78,8 +79,10 @@ def can_coexist(first: AxisRef, second: AxisRef) -> bool:
     """Tell whether one split of the axis has all cuts of both, so each divides the next."""
     if first.name != second.name:
         return True
-    cuts = sorted({cut for ref in (first, second) if not ref.is_full for cut in (ref.start, ref.end)})
-    return all(later % earlier == 0 for earlier, later in zip(cuts, cuts[1:], strict=False))
+    cuts = sorted(
+        {cut for ref in (first, second) if not ref.is_full for cut in (ref.start, ref.end)}
+    )
+    return all(later % earlier == 0 for earlier, later in itertools.pairwise(cuts))
 
 
 def overlap(first: AxisRef, second: AxisRef) -> AxisRef | None:

@@ -183,9 +183,7 @@ def prefix_fitting_factor(
     return _own_last_axis(sharding, prefix)
 
 
-def _dividing_part(
-    ref: AxisRef, size_before: int, factor_size: int, mesh: Mesh
-) -> AxisRef | None:
+def _dividing_part(ref: AxisRef, size_before: int, factor_size: int, mesh: Mesh) -> AxisRef | None:
     """Return the major part of `ref` that divides what is left of a factor."""
     if factor_size % size_before != 0:
         return None

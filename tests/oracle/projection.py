@@ -33,7 +33,7 @@ class FactorSharding:
 
 @dataclass
 class TensorFactorShardings:
-    """One row of the tensor × factor table, and the axes that shard no factor."""
+    """One row of the tensor-by-factor table, and the axes that shard no factor."""
 
     factors: dict[int, FactorSharding] = field(default_factory=dict)
     replicated: tuple[AxisRef, ...] = ()
@@ -50,7 +50,7 @@ class TensorFactorShardings:
 
 @dataclass
 class Projection:
-    """The tensor × factor table of one op."""
+    """The tensor-by-factor table of one op."""
 
     operands: list[TensorFactorShardings]
     results: list[TensorFactorShardings]

@@ -134,9 +134,7 @@ Place = Value | int
 def _annotated(state: State) -> list[tuple[Place, TensorSharding]]:
     """List everything that has a sharding, but values whose edge has it too."""
     places: list[tuple[Place, TensorSharding]] = [
-        (value, sharding)
-        for value, sharding in state.shardings.items()
-        if edge_of(value) is None
+        (value, sharding) for value, sharding in state.shardings.items() if edge_of(value) is None
     ]
     for index, sharding in enumerate(state.result_shardings):
         if sharding is not None:
@@ -169,9 +167,7 @@ def at_first(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
     )
 
 
-def at_priority(
-    current: TensorSharding, original: TensorSharding, priority: int
-) -> TensorSharding:
+def at_priority(current: TensorSharding, original: TensorSharding, priority: int) -> TensorSharding:
     """Set the dims of `original` that have waited for `priority`."""
     dims = tuple(
         dim.without_priority() if dim.priority == priority else now

@@ -93,7 +93,6 @@ def is_equivalent(
     """Tell whether on every device both hold the same part, whatever the shape."""
     if first_mesh.is_maximal or second_mesh.is_maximal:
         return first_mesh == second_mesh
-    return (
-        device_shards(first, first_mesh) == device_shards(second, second_mesh)
-        and unreduced_groups(first, first_mesh) == unreduced_groups(second, second_mesh)
-    )
+    return device_shards(first, first_mesh) == device_shards(
+        second, second_mesh
+    ) and unreduced_groups(first, first_mesh) == unreduced_groups(second, second_mesh)

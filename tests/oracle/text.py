@@ -147,9 +147,7 @@ def _tensor_sharding(reader: Reader) -> TensorSharding:
         reader.expect("=")
         lists[kind] = reader.items("{", lambda: _axis_ref(reader), "}")
     reader.expect(">")
-    return TensorSharding(
-        mesh, tuple(dims), tuple(lists["replicated"]), tuple(lists["unreduced"])
-    )
+    return TensorSharding(mesh, tuple(dims), tuple(lists["replicated"]), tuple(lists["unreduced"]))
 
 
 def _sharding_per_value(reader: Reader) -> list[TensorSharding]:

@@ -5,6 +5,7 @@ Each function returns the names of the broken ones, in the order they are looked
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from . import axis
@@ -56,7 +57,7 @@ def sharding_errors(sharding: TensorSharding, mesh: Mesh, shape: Sequence[int]) 
     if len(set(refs)) < len(refs):
         errors.append("axis-duplicate")
     for axes in lists:
-        if any(axis.can_merge(a, b) for a, b in zip(axes, axes[1:], strict=False)):
+        if any(axis.can_merge(a, b) for a, b in itertools.pairwise(axes)):
             errors.append("sub-axes-mergeable")
     for axes in (sharding.replicated, sharding.unreduced):
         if sorted(axes, key=axis.mesh_order(mesh)) != list(axes):

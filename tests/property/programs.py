@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
-from oracle.graph import GROUP, Block, Op, Program, Value
-from oracle.mesh import Mesh
-from oracle.rule import OpShardingRule, identity_rule
-from oracle.sharding import TensorSharding
 
-from .strategies import meshes, one_in, rules, shapes, shardings
+from tests.oracle.graph import GROUP, Block, Op, Program, Value
+from tests.oracle.mesh import Mesh
+from tests.oracle.rule import OpShardingRule, identity_rule
+from tests.oracle.sharding import TensorSharding
+from tests.property.strategies import meshes, one_in, rules, shapes, shardings
 
 
 @dataclass(frozen=True)
@@ -258,6 +258,9 @@ def single_ops(draw: DrawFn) -> Program:
             builder.shardings[value] = builder.sharding(len(value.shape))
     op = Op("stablehlo.custom_call", arguments, results, rule)
     return Program(
-        builder.meshes, arguments, [op, Op("func.return", results)], builder.shardings,
+        builder.meshes,
+        arguments,
+        [op, Op("func.return", results)],
+        builder.shardings,
         [None] * len(results),
     )

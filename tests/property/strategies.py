@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
-from oracle import axis
-from oracle.axis import AxisRef
-from oracle.mesh import Mesh
-from oracle.rule import OpShardingRule
-from oracle.sharding import DimSharding, TensorSharding
+
+from tests.oracle import axis
+from tests.oracle.axis import AxisRef
+from tests.oracle.mesh import Mesh
+from tests.oracle.rule import OpShardingRule
+from tests.oracle.sharding import DimSharding, TensorSharding
 
 AXIS_NAMES = ("x", "y", "z", "w")
 MAX_DEVICES = 256

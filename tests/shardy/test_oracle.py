@@ -1,0 +1,216 @@
+"""The oracle and the reference agree on random meshes, shardings, rules, ops and programs."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jax._src.op_shardings import op_sharding_to_numpy_indices
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jaxlib.mlir import ir
+
+from tests.oracle import schedule, slices, text, verify
+from tests.oracle.axis import AxisRef
+from tests.oracle.graph import Op, Program, Value, add_data_flow_edges
+from tests.oracle.mesh import Mesh
+from tests.oracle.printing import to_mlir
+from tests.oracle.rule import OpShardingRule
+from tests.oracle.schedule import Options
+from tests.oracle.sharding import DimSharding, TensorSharding
+from tests.oracle.visit import Strategy
+from tests.property.programs import Features, programs, single_ops
+from tests.property.strategies import axis_refs, meshes, rules, shapes, shardings
+from tests.shardy import reference
+from tests.shardy.annotations import after
+
+BOTH_STRATEGIES = (Strategy.BASIC, Strategy.AGGRESSIVE)
+CONSERVATIVE = Options(conservative=True)
+THEN_AGGRESSIVE = "propagation-strategy=basic-then-aggressive"
+
+# Passes of the reference, and what the oracle does in their place.
+SWEEPS = {
+    "sdy-basic-propagate": schedule.basic_propagate,
+    "sdy-basic-propagate{conservative-propagation=true}": (
+        lambda program: schedule.basic_propagate(program, conservative=True)
+    ),
+    "sdy-aggressive-propagate": schedule.aggressive_propagate,
+    "sdy-aggressive-propagate{conservative-propagation=true}": (
+        lambda program: schedule.aggressive_propagate(program, CONSERVATIVE)
+    ),
+    f"sdy-aggressive-propagate{{{THEN_AGGRESSIVE}}}": (
+        lambda program: schedule.aggressive_propagate(program, Options(BOTH_STRATEGIES))
+    ),
+}
+SCHEDULES = {
+    "sdy-op-priority-propagate": schedule.op_priority_propagate,
+    "sdy-user-priority-propagate": schedule.user_priority_propagate,
+    f"sdy-user-priority-propagate{{{THEN_AGGRESSIVE}}}": (
+        lambda program: schedule.user_priority_propagate(program, Options(BOTH_STRATEGIES))
+    ),
+    "sdy-user-priority-propagate{run-op-priority-propagation=false}": (
+        lambda program: schedule.user_priority_propagate(program, Options(op_priorities=False))
+    ),
+}
+EVERYTHING = SWEEPS | SCHEDULES
+
+
+def assert_agree(program: Program, passes: str, edges: bool = False) -> None:
+    theirs = after(("sdy-add-data-flow-edges," if edges else "") + passes, to_mlir(program))
+    if edges:
+        add_data_flow_edges(program)
+    assert EVERYTHING[passes](program).annotations() == theirs
+
+
+@given(single_ops(), st.sampled_from(list(SWEEPS)))
+def test_one_op(program: Program, passes: str) -> None:
+    assert_agree(program, passes)
+
+
+@given(programs(), st.sampled_from(list(SWEEPS)))
+def test_sweep(program: Program, passes: str) -> None:
+    assert_agree(program, passes)
+
+
+@given(programs(Features(max_ops=10)), st.sampled_from(list(SCHEDULES)))
+def test_schedule(program: Program, passes: str) -> None:
+    assert_agree(program, passes)
+
+
+@given(programs(Features(dead_ops=True)), st.sampled_from(list(EVERYTHING)))
+def test_dead_ops(program: Program, passes: str) -> None:
+    assert_agree(program, passes)
+
+
+@given(programs(Features(priorities=True)), st.sampled_from(list(SCHEDULES)))
+def test_priorities(program: Program, passes: str) -> None:
+    assert_agree(program, passes)
+
+
+@given(programs(Features(groups=True)), st.sampled_from(list(EVERYTHING)))
+def test_sharding_groups(program: Program, passes: str) -> None:
+    assert_agree(program, passes)
+
+
+@given(programs(Features(regions=True)), st.sampled_from(list(EVERYTHING)))
+def test_data_flow_edges(program: Program, passes: str) -> None:
+    assert_agree(program, passes, edges=True)
+
+
+@given(programs(Features(other_meshes=True, unreduced=True)), st.sampled_from(list(EVERYTHING)))
+def test_other_meshes_and_unreduced_axes(program: Program, passes: str) -> None:
+    assert_agree(program, passes)
+
+
+@given(
+    programs(Features(10, priorities=True, groups=True, regions=True, other_meshes=True)),
+    st.sampled_from(list(EVERYTHING)),
+)
+def test_everything_together(program: Program, passes: str) -> None:
+    assert_agree(program, passes, edges=True)
+
+
+@pytest.mark.parametrize("num_factors", [3, 9, 18])
+@pytest.mark.parametrize("passes", list(SWEEPS))
+def test_order_of_factors_shows(num_factors: int, passes: str) -> None:
+    # "x":(1)12 cannot coexist with "x":(8)3, but its prefix "x":(1)2, which "x":(2)2 leaves, can.
+    mapping = tuple((factor,) for factor in range(num_factors))
+    rule = OpShardingRule((24,) * num_factors, (((0,),),), (mapping,), is_custom=True)
+    for first, second in itertools.permutations({1, 2, num_factors - 2, num_factors - 1}, 2):
+        dims = ["{?}"] * num_factors
+        dims[first], dims[second] = '{"x":(2)2, ?}', '{"x":(8)3, ?}'
+        argument, result = Value((24,)), Value((24,) * num_factors)
+        op = Op("stablehlo.custom_call", [argument], [result], rule)
+        annotations = {
+            argument: text.parse_sharding('<@mesh, [{"x":(1)12, ?}]>'),
+            result: text.parse_sharding(f"<@mesh, [{', '.join(dims)}]>"),
+        }
+        ops = [op, Op("func.return", [result])]
+        mesh = Mesh((("x", 24),))
+        assert_agree(Program({"mesh": mesh}, [argument], ops, annotations, [None]), passes)
+
+
+def is_valid(sharding: TensorSharding, mesh: Mesh, shape: tuple[int, ...]) -> bool:
+    argument = Value(shape)
+    ops = [Op("func.return", [argument])]
+    program = Program({"mesh": mesh}, [argument], ops, {argument: sharding}, [None])
+    try:
+        reference.canonical(to_mlir(program))
+    except reference.RejectedError:
+        return False
+    return True
+
+
+@st.composite
+def any_shardings(draw: st.DrawFn, mesh: Mesh, rank: int) -> TensorSharding:
+    """Draw a valid sharding, and put an axis ref into it that may break anything."""
+    sharding = draw(shardings(mesh, rank, priorities=True, unreduced=True))
+    extra = draw(axis_refs(mesh))
+    if draw(st.booleans()):
+        extra = AxisRef(extra.name, draw(st.integers(1, 6)), draw(st.integers(1, 6)))
+    lists = [list(dim.axes) for dim in sharding.dims]
+    lists += [list(sharding.replicated), list(sharding.unreduced)]
+    chosen = draw(st.sampled_from(lists))
+    chosen.insert(draw(st.integers(0, len(chosen))), extra)
+    *dim_axes, replicated, unreduced = map(tuple, lists)
+    dims = tuple(
+        dataclasses.replace(dim, axes=axes)
+        for dim, axes in zip(sharding.dims, dim_axes, strict=True)
+    )
+    return TensorSharding("mesh", dims, replicated, unreduced)
+
+
+@given(st.data())
+def test_verification_of_shardings(data: st.DataObject) -> None:
+    mesh = data.draw(meshes())
+    shape = data.draw(shapes())
+    good = data.draw(shardings(mesh, len(shape), priorities=True, unreduced=True))
+    assert verify.sharding_errors(good, mesh, shape) == []
+    assert is_valid(good, mesh, shape)
+    sharding = data.draw(any_shardings(mesh, len(shape)))
+    errors = verify.sharding_errors(sharding, mesh, shape)
+    assert is_valid(sharding, mesh, shape) == (not errors), errors
+
+
+def printed(kind: str, attribute: object) -> str:
+    """The reference's print of what the oracle prints."""
+    with reference.context():
+        return str(ir.Attribute.parse(f"#sdy.{kind}{attribute}")).removeprefix(f"#sdy.{kind}")
+
+
+@given(st.data())
+def test_text(data: st.DataObject) -> None:
+    mesh = data.draw(meshes(device_orders=True))
+    rank = data.draw(st.integers(0, 4))
+    mesh_or_name = data.draw(st.sampled_from(("mesh", mesh)))
+    sharding = data.draw(shardings(mesh, rank, mesh_or_name, priorities=True, unreduced=True))
+    rule = data.draw(rules())
+    assert printed("mesh", mesh) == str(mesh)
+    assert printed("sharding", sharding) == str(sharding)
+    assert printed("op_sharding_rule", rule) == str(rule)
+    assert text.parse_mesh(str(mesh)) == mesh
+    assert text.parse_sharding(f"#sdy.sharding{sharding}") == sharding
+    assert text.parse_rule(str(rule)) == rule
+
+
+@given(st.data())
+def test_device_slices_are_those_of_jax(data: st.DataObject) -> None:
+    mesh = data.draw(meshes())
+    names = data.draw(st.permutations([name for name, _ in mesh.axes]))
+    cut = data.draw(st.integers(0, len(names)))
+    dims = (tuple(names[:cut]), tuple(names[cut : data.draw(st.integers(cut, len(names)))]))
+    sharding = TensorSharding("mesh", tuple(DimSharding(tuple(map(AxisRef, n))) for n in dims))
+    shape = tuple(3 * dim.sharded_size(mesh) for dim in sharding.dims)
+
+    axis_names, axis_sizes = zip(*mesh.axes, strict=True)
+    theirs = NamedSharding(AbstractMesh(axis_sizes, axis_names), PartitionSpec(*dims))
+    indices = op_sharding_to_numpy_indices(
+        theirs._to_xla_hlo_sharding(len(shape)), shape, mesh.num_devices
+    )
+    expected = {
+        device: tuple(part.indices(size)[:2] for part, size in zip(index, shape, strict=True))
+        for device, index in enumerate(indices)
+    }
+    assert slices.device_slices(sharding, mesh, shape) == expected
