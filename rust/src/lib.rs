@@ -28,6 +28,7 @@ pub mod error;
 pub mod index;
 pub mod ir;
 pub mod mesh;
+pub mod mlir;
 pub mod rule;
 pub mod sharding;
 pub mod totals;

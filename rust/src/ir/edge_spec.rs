@@ -40,7 +40,11 @@ impl Regions {
     }
     /// Whether the `index`-th region is in the set.
     pub const fn contains(self, index: usize) -> bool {
-        if index < 64 { self.0 >> index & 1 == 1 } else { self.0 == u64::MAX }
+        if index < 64 {
+            self.0 >> index & 1 == 1
+        } else {
+            self.0 == u64::MAX
+        }
     }
 }
 
