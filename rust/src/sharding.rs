@@ -7,7 +7,7 @@
 //! Source: Shardy's sharding representation.
 
 use crate::axis::AxisRef;
-use crate::index::{Id, IdVec, MeshId, ShardingId};
+use crate::index::{AxisId, Id, IdVec, MeshId, ShardingId};
 use rustc_hash::FxHashMap;
 
 /// The axes that shard one dim, major to minor.
@@ -64,6 +64,69 @@ impl TensorSharding {
         self.dims.iter().all(|dim| dim.axes.is_empty())
             && self.replicated.is_empty()
             && self.unreduced.is_empty()
+    }
+    /// Whether no dim is sharded; replicated and unreduced axes do not count.
+    pub fn is_fully_replicated(&self) -> bool {
+        self.dims.iter().all(|dim| dim.axes.is_empty())
+    }
+    /// Whether the two place a value alike: the same axes in every dim over the same mesh, or no
+    /// axes in any. Unreduced axes do not count.
+    pub fn is_equivalent(&self, other: Option<&Self>) -> bool {
+        if self.is_fully_replicated() {
+            return other.is_none_or(Self::is_fully_replicated);
+        }
+        other.is_some_and(|other| {
+            self.mesh == other.mesh
+                && self.dims.len() == other.dims.len()
+                && self.dims.iter().zip(&other.dims).all(|(a, b)| a.axes == b.axes)
+        })
+    }
+    /// The same with every dim closed, and without replicated axes, which say nothing any more.
+    #[must_use]
+    pub fn closed(&self) -> Self {
+        let close = |dim: &DimSharding| DimSharding { is_closed: true, ..dim.clone() };
+        let dims = self.dims.iter().map(close).collect();
+        Self { mesh: self.mesh, dims, replicated: Vec::new(), unreduced: self.unreduced.clone() }
+    }
+    /// The same with `keep` applied to each dim, and of the other axes only those `keep_axis` wants.
+    fn pruned(
+        &self,
+        keep: impl Fn(&DimSharding) -> Vec<AxisRef>,
+        keep_axis: impl Fn(&AxisRef) -> bool,
+    ) -> Self {
+        let dims = self.dims.iter().map(|dim| DimSharding { axes: keep(dim), ..dim.clone() });
+        let filtered = |axes: &[AxisRef]| axes.iter().copied().filter(&keep_axis).collect();
+        Self {
+            mesh: self.mesh,
+            dims: dims.collect(),
+            replicated: filtered(&self.replicated),
+            unreduced: filtered(&self.unreduced),
+        }
+    }
+    /// What remains inside a manual computation over `manual`, which come first in each dim.
+    #[must_use]
+    pub fn without_manual_axes(&self, manual: &[AxisId]) -> Self {
+        let is_manual = |axis: &AxisRef| manual.contains(&axis.axis);
+        self.pruned(
+            |dim| dim.axes[dim.axes.partition_point(is_manual)..].to_vec(),
+            |axis| !is_manual(axis),
+        )
+    }
+    /// The outer sharding of a manual computation over `manual` when `inner` is the one inside:
+    /// in each dim the manual axes of `self`, then the axes of `inner`, open or closed like that.
+    #[must_use]
+    pub fn with_free_axes_of(&self, inner: &Self, manual: &[AxisId]) -> Self {
+        let is_manual = |axis: &AxisRef| manual.contains(&axis.axis);
+        let dims = self.dims.iter().zip(&inner.dims).map(|(outer, inner)| {
+            let manual = &outer.axes[..outer.axes.partition_point(is_manual)];
+            DimSharding { axes: [manual, &inner.axes].concat(), ..inner.clone() }
+        });
+        Self {
+            mesh: inner.mesh,
+            dims: dims.collect(),
+            replicated: self.replicated.clone(),
+            unreduced: self.unreduced.clone(),
+        }
     }
     /// Every axis ref: dims in order, then replicated, then unreduced.
     pub fn axis_refs(&self) -> impl Iterator<Item = AxisRef> + '_ {

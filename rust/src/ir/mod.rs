@@ -22,6 +22,7 @@
 //! A value's uses are a doubly linked list through the operand slots, most recently added first, as
 //! in MLIR: the order in which users are notified is part of propagation's result.
 
+mod data_flow;
 mod edge_spec;
 mod edit;
 mod function;
@@ -30,6 +31,7 @@ mod op_info;
 mod payload;
 mod signature;
 mod strings;
+mod symbols;
 mod text;
 mod types;
 mod walk;
@@ -39,10 +41,11 @@ pub use edge_spec::{Edge, EdgeGroup, EdgeOwners, EdgeSpec, Regions};
 pub use edit::{Place, ValueMap};
 pub use function::Function;
 pub use op::{Attr, AttrRange, Block, Op, OpFlags, Operand, Region, Value, ValueDef};
-pub use op_info::{OpInfo, OpKind, OpTraits, Syntax};
+pub use op_info::{OpInfo, OpKind, OpTraits, Syntax, TraitCache};
 pub use payload::{Direction, Payload};
 pub use signature::{Signature, SignatureTable};
 pub use strings::Interner;
+pub use symbols::SymbolTable;
 pub use text::TextPool;
 pub use types::{ElementType, Type, TypeTable};
 pub use walk::PreOrder;

@@ -7,6 +7,9 @@
 //!
 //! Source: the operation definitions of StableHLO, CHLO, func and Shardy.
 
+use super::Program;
+use crate::index::{Id, OpId};
+
 /// Facts about an op, as a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpTraits(u8);
@@ -114,24 +117,24 @@ ops! {
         UnrealizedConversionCast = "builtin.unrealized_conversion_cast" P Generic,
         // Shardy
         Mesh = "sdy.mesh" N Custom,
-        ShardingConstraint = "sdy.sharding_constraint" P Custom,
+        ShardingConstraint = "sdy.sharding_constraint" N Custom,
         Reshard = "sdy.reshard" P Custom,
         SdyReturn = "sdy.return" T Plain,
         ManualComputation = "sdy.manual_computation" R Custom,
         ShardingGroup = "sdy.sharding_group" N Custom,
         SdyConstant = "sdy.constant" K Custom,
-        DataFlowEdge = "sdy.data_flow_edge" P Custom,
-        FuncDataFlowEdge = "sdy.func_data_flow_edge" P Custom,
+        DataFlowEdge = "sdy.data_flow_edge" N Custom,
+        FuncDataFlowEdge = "sdy.func_data_flow_edge" N Custom,
         PropagationBarrier = "sdy.propagation_barrier" P Custom,
         NamedComputation = "sdy.named_computation" R Custom,
-        AllGather = "sdy.all_gather" P Custom,
-        AllSlice = "sdy.all_slice" P Custom,
-        AllToAll = "sdy.all_to_all" P Custom,
-        CollectivePermute = "sdy.collective_permute" P Custom,
-        AllReduce = "sdy.all_reduce" P Custom,
-        ReduceScatter = "sdy.reduce_scatter" P Custom,
-        ShardedToUnreduced = "sdy.sharded_to_unreduced" P Custom,
-        ReplicatedToUnreduced = "sdy.replicated_to_unreduced" P Custom,
+        AllGather = "sdy.all_gather" N Custom,
+        AllSlice = "sdy.all_slice" N Custom,
+        AllToAll = "sdy.all_to_all" N Custom,
+        CollectivePermute = "sdy.collective_permute" N Custom,
+        AllReduce = "sdy.all_reduce" N Custom,
+        ReduceScatter = "sdy.reduce_scatter" N Custom,
+        ShardedToUnreduced = "sdy.sharded_to_unreduced" N Custom,
+        ReplicatedToUnreduced = "sdy.replicated_to_unreduced" N Custom,
         // StableHLO
         Constant = "stablehlo.constant" K Custom,
         StablehloReturn = "stablehlo.return" T Plain,
@@ -231,5 +234,28 @@ impl OpKind {
     /// The kind of the op called `name`.
     pub fn from_name(name: &str) -> Self {
         OpInfo::by_name(name).map_or(Self::Other, |info| info.kind)
+    }
+}
+
+/// The traits of ops, looked up once for each name.
+#[derive(Clone, Debug, Default)]
+pub struct TraitCache {
+    traits: Vec<Option<Option<OpTraits>>>,
+}
+
+impl TraitCache {
+    /// The traits of `op`; `None` if the engine does not know its name.
+    pub fn traits(&mut self, program: &Program, op: OpId) -> Option<OpTraits> {
+        let name = program.ops[op].name;
+        if self.traits.len() <= name.index() {
+            self.traits.resize(name.index() + 1, None);
+        }
+        *self.traits[name.index()].get_or_insert_with(|| {
+            OpInfo::by_name(program.strings.get(name)).map(|info| info.traits)
+        })
+    }
+    /// Whether `op` is known to have all of `traits`.
+    pub fn has(&mut self, program: &Program, op: OpId, traits: OpTraits) -> bool {
+        self.traits(program, op).is_some_and(|known| known.has(traits))
     }
 }

@@ -1,0 +1,102 @@
+//! Where the sharding of a value is kept, when the op around it has data-flow edges.
+//!
+//! Between import and export an edge is an op, `sdy.data_flow_edge`, on the edge's owner, and has the
+//! sharding of all targets. Before and after, the owner has it. A manual computation keeps the
+//! shardings of its arguments and results as they are outside, manual axes included.
+//!
+//! Source: `getSharding` and `setSharding` of Shardy's utilities.
+
+use super::{EdgeSpec, OpKind, Payload, Program, ValueDef};
+use crate::index::{AxisId, MeshId, OpId, ShardingId, TypeId, ValueId};
+use crate::sharding::TensorSharding;
+
+impl Program {
+    /// The `sdy.data_flow_edge` on `owner`: its only user.
+    pub fn data_flow_edge(&self, owner: ValueId) -> Option<OpId> {
+        let slot = self.values[owner].first_use.get()?;
+        let user = self.operands[slot].owner;
+        let is_edge = self.kind(user) == OpKind::DataFlowEdge && self.has_one_use(owner);
+        is_edge.then_some(user)
+    }
+    /// The manual axes of `op`, a manual computation, as axes of the mesh of `sharding`.
+    pub fn manual_axes(&self, op: OpId, sharding: &TensorSharding) -> Vec<AxisId> {
+        let Some(Payload::ManualComputation(names)) = self.payload(op) else {
+            return Vec::new();
+        };
+        let mesh = self.mesh(sharding.mesh);
+        names.iter().filter_map(|&name| mesh.axis_by_name(self.strings.get(name))).collect()
+    }
+    /// The value whose sharding stands for that of `value`: the result of its data-flow edge, the
+    /// owner of its edge, or itself. `None` for arguments of regions that shardings do not enter.
+    pub fn shardable_value(&self, value: ValueId) -> Option<ValueId> {
+        let owning_op = match self.values[value].def {
+            ValueDef::Result(op) => op,
+            ValueDef::Arg(block) => self.block_parent_op(block),
+        };
+        if let Some(spec) = EdgeSpec::of_kind(self.kind(owning_op)) {
+            let owner = spec.owner_of_target(self, owning_op, value)?;
+            return match self.data_flow_edge(owner) {
+                Some(edge) => Some(self.result(edge, 0)),
+                None => Some(owner),
+            };
+        }
+        let is_shardable = matches!(self.values[value].def, ValueDef::Result(_))
+            || self.kind(owning_op) == OpKind::Func;
+        is_shardable.then_some(value)
+    }
+    /// The sharding that `value` has, wherever it is kept: on its data-flow edge, on the owner of
+    /// that, or on itself. Inside a manual computation it is without the manual axes.
+    pub fn sharding_of(&mut self, value: ValueId) -> ShardingId {
+        let Some(value) = self.shardable_value(value) else { return ShardingId::NONE };
+        let id = self.sharding(value);
+        match (self.manual_computation_of_arg(value), self.shardings.get(id)) {
+            (Some(op), Some(outer)) => {
+                let inner = outer.without_manual_axes(&self.manual_axes(op, outer));
+                self.shardings.intern(inner)
+            }
+            _ => id,
+        }
+    }
+    /// The manual computation whose body `value` is an argument of.
+    fn manual_computation_of_arg(&self, value: ValueId) -> Option<OpId> {
+        let ValueDef::Arg(block) = self.values[value].def else { return None };
+        let op = self.block_parent_op(block);
+        (self.kind(op) == OpKind::ManualComputation).then_some(op)
+    }
+    /// Sets the sharding of `arg`, an argument of the body of manual computation `op`: the free
+    /// axes of its outer sharding become the axes of `inner`.
+    pub fn set_manual_arg_sharding(&mut self, op: OpId, arg: ValueId, inner: ShardingId) {
+        let sharding = self.with_manual_axes(op, arg, inner);
+        self.set_sharding(arg, sharding);
+    }
+    /// `inner` preceded, in each dim, by the manual axes of the sharding that `value`, an argument
+    /// or result of manual computation `op`, has on the outside.
+    pub fn with_manual_axes(&mut self, op: OpId, value: ValueId, inner: ShardingId) -> ShardingId {
+        let outer = self.shardings.get(self.sharding(value));
+        let (Some(outer), Some(inner)) = (outer, self.shardings.get(inner)) else {
+            return inner;
+        };
+        let sharding = outer.with_free_axes_of(inner, &self.manual_axes(op, outer));
+        self.shardings.intern(sharding)
+    }
+    /// The sharding of rank `rank` over `mesh` without axes, open or closed.
+    pub fn replicated(&mut self, mesh: MeshId, value_type: TypeId, is_closed: bool) -> ShardingId {
+        let rank = self.types[value_type].rank().unwrap_or(0);
+        self.shardings.intern(TensorSharding::fully_replicated(mesh, rank, is_closed))
+    }
+    /// Sets the sharding of result `value`; where no result of its op has one yet, the others
+    /// become open, for an op has shardings for all of its results or for none.
+    pub fn set_result_sharding(&mut self, value: ValueId, sharding: ShardingId) {
+        let Some(op) = self.defining_op(value) else { return };
+        let mesh = self.mesh_of(sharding);
+        if mesh.is_some() && self.ops[op].num_results > 1 {
+            for other in self.op_results(op) {
+                if other != value && self.sharding(other).is_none() {
+                    let open = self.replicated(mesh, self.values[other].ty, false);
+                    self.set_sharding(other, open);
+                }
+            }
+        }
+        self.set_sharding(value, sharding);
+    }
+}

@@ -1,0 +1,58 @@
+//! The symbols of a module, and fresh names for new functions.
+//!
+//! Source: the naming of MLIR's `SymbolTable::insert`: a name that is taken gets `_` and the next
+//! number of a counter that the whole table shares, so that `n` clashes cost `n` look-ups.
+
+use super::Program;
+use crate::index::{FuncId, OpId, StrId};
+use rustc_hash::FxHashMap;
+
+/// The symbols of a module. It sees functions that are there when it is made, or inserted since.
+#[derive(Clone, Debug, Default)]
+pub struct SymbolTable {
+    symbols: FxHashMap<StrId, FuncId>,
+    counter: u64,
+}
+
+impl SymbolTable {
+    /// All symbols of `program`: functions, meshes, and whatever else is named.
+    pub fn new(program: &mut Program) -> Self {
+        let mut table = Self::default();
+        let ops: Vec<OpId> = program.block_ops(program.module_block()).collect();
+        for op in ops {
+            let func = program.function_of(op);
+            let symbol = if func.is_some() {
+                program.functions[func].name
+            } else if let Some(name) = program.attr(op, "sym_name") {
+                let name = name.trim_matches('"').to_owned();
+                program.strings.intern(&name)
+            } else {
+                continue;
+            };
+            table.symbols.entry(symbol).or_insert(func);
+        }
+        for mesh in program.meshes.iter() {
+            if let Some(symbol) = mesh.symbol {
+                table.symbols.entry(symbol).or_insert(FuncId::NONE);
+            }
+        }
+        table
+    }
+    /// The function called `name`.
+    pub fn function(&self, name: StrId) -> Option<FuncId> {
+        self.symbols.get(&name).copied()?.get()
+    }
+    /// Adds `func`, which is in the module, under its name or, if that is taken, under a new one.
+    pub fn insert(&mut self, program: &mut Program, func: FuncId) -> StrId {
+        let wanted = program.functions[func].name;
+        let mut name = wanted;
+        while self.symbols.contains_key(&name) {
+            let candidate = format!("{}_{}", program.strings.get(wanted), self.counter);
+            self.counter += 1;
+            name = program.strings.intern(&candidate);
+        }
+        self.symbols.insert(name, func);
+        program.functions[func].name = name;
+        name
+    }
+}
