@@ -15,12 +15,14 @@
 //! | floor | modules |
 //! | --- | --- |
 //! | 0 | [`index`] |
-//! | 1 | [`bitset`], [`error`] |
+//! | 1 | [`bitset`], [`error`], [`suggest`] |
 //! | 2 | [`mesh`] |
 //! | 3 | [`axis`] |
 //! | 4 | [`sharding`], [`rule`] |
 //! | 5 | [`ir`] |
+//! | 6 | [`attribute`] |
 
+pub mod attribute;
 pub mod axis;
 pub mod bitset;
 pub mod context;
@@ -31,6 +33,7 @@ pub mod mesh;
 pub mod mlir;
 pub mod rule;
 pub mod sharding;
+pub mod suggest;
 pub mod totals;
 
 pub use error::{Code, Diagnostic, Error, Result};

@@ -1,0 +1,69 @@
+//! What is wrong with an attribute, and with which part of it.
+//!
+//! Verification works on attributes wherever they come from, text or not, so it names parts
+//! ([`Part`]) instead of spans. Who has the text turns parts into spans.
+
+use crate::error::{Code, Diagnostic, Span};
+
+/// A part of a mesh, sharding or rule.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// The `n`-th axis of a mesh, or axis ref of a sharding in the order of
+    /// [`crate::sharding::TensorSharding::axis_refs`].
+    Axis(usize),
+    /// The device ids of a mesh.
+    DeviceIds,
+    /// The `n`-th device id of a mesh.
+    DeviceId(usize),
+    /// The `n`-th dim of a sharding.
+    Dim(usize),
+    /// The `n`-th factor of a rule, where its size is given.
+    Factor(usize),
+    /// The mapping of the `n`-th tensor of a rule, operands first.
+    Tensor(usize),
+}
+
+/// One mistake in an attribute.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// The mistake; its spans are unset.
+    pub diagnostic: Diagnostic,
+    /// What it is about.
+    pub part: Part,
+    /// Another part that it is about, with what it is.
+    pub related: Option<(Part, &'static str)>,
+}
+
+impl Problem {
+    /// A mistake in `part`.
+    pub fn new(code: Code, part: Part, message: impl Into<String>) -> Self {
+        Self { diagnostic: Diagnostic::new(code, message), part, related: None }
+    }
+    /// The same with a hint.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.diagnostic.hint = Some(hint.into());
+        self
+    }
+    /// The same with a second part.
+    #[must_use]
+    pub fn with_related(mut self, part: Part, label: &'static str) -> Self {
+        self.related = Some((part, label));
+        self
+    }
+    /// The diagnostic, at the spans that `span_of` gives to parts.
+    pub fn located(self, span_of: impl Fn(Part) -> Option<Span>) -> Diagnostic {
+        let mut diagnostic = self.diagnostic;
+        diagnostic.span = span_of(self.part).or_else(|| span_of(Part::Whole));
+        diagnostic.related =
+            self.related.and_then(|(part, label)| Some((span_of(part)?, label.to_owned())));
+        diagnostic
+    }
+}
+
+/// The diagnostics of `problems` without places.
+pub fn unlocated(problems: Vec<Problem>) -> Vec<Diagnostic> {
+    problems.into_iter().map(|problem| problem.diagnostic).collect()
+}

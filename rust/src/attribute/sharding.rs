@@ -1,0 +1,496 @@
+//! Text of tensor shardings: `<@mesh, [{"x", "y":(1)2, ?}p1, {}], replicated={"z"}, unreduced={"w"}>`.
+//!
+//! Reading a sharding verifies all of it that does not depend on the tensor, while its text is at
+//! hand to point at.
+
+use super::axis::{write_axes, AxisReader};
+use super::cursor::{write_symbol, Cursor, Wrapping};
+use super::mesh::{read_mesh, write_mesh};
+use super::problem::Part;
+use super::sharding_rules::mesh_problems_of;
+use super::MeshScope;
+use crate::axis::AxisRef;
+use crate::error::{Code, Diagnostic, Error, Result, Span};
+use crate::index::MeshId;
+use crate::sharding::{DimSharding, TensorSharding};
+use std::fmt::Write as _;
+
+/// Where the parts of a sharding stand in the text.
+#[derive(Clone, Debug, Default)]
+struct ShardingSpans {
+    whole: Span,
+    dims: Vec<Span>,
+    axes: Vec<Span>,
+}
+
+impl ShardingSpans {
+    fn span_of(&self, part: Part) -> Option<Span> {
+        match part {
+            Part::Dim(dim) => self.dims.get(dim).copied(),
+            Part::Axis(axis) => self.axes.get(axis).copied(),
+            _ => Some(self.whole),
+        }
+    }
+}
+
+/// Parses and verifies a sharding, `#sdy.sharding<...>` or the part in angle brackets alone. `base`
+/// is where `text` stands in the program's text.
+pub fn parse_sharding(text: &str, base: u32, scope: &mut dyn MeshScope) -> Result<TensorSharding> {
+    let mut cursor = Cursor::new(text, base);
+    let sharding = read_sharding(&mut cursor, scope)?;
+    cursor.finish()?;
+    Ok(sharding)
+}
+
+/// Parses and verifies a list of shardings, `#sdy.sharding_per_value<[<...>, <...>]>` or the part in
+/// square brackets alone.
+pub fn parse_sharding_per_value(
+    text: &str,
+    base: u32,
+    scope: &mut dyn MeshScope,
+) -> Result<Vec<TensorSharding>> {
+    let mut cursor = Cursor::new(text, base);
+    let wrapping = cursor.open("sharding_per_value");
+    let angled = wrapping != Wrapping::Stripped || cursor.peek("<");
+    if angled {
+        cursor.expect("<")?;
+    }
+    cursor.expect("[")?;
+    let mut diagnostics = Vec::new();
+    let shardings = cursor.list("]", |cursor| match read_sharding(cursor, scope) {
+        Ok(sharding) => Ok(Some(sharding)),
+        // The text was read to its end: go on, to report the mistakes in the others too.
+        Err(error) if error.diagnostics.iter().all(|d| d.code != Code::Syntax) => {
+            diagnostics.extend(error.diagnostics);
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    })?;
+    if angled {
+        cursor.expect(">")?;
+    }
+    cursor.close(wrapping)?;
+    cursor.finish()?;
+    Error::check(diagnostics)?;
+    Ok(shardings.into_iter().flatten().collect())
+}
+
+/// Reads and verifies a sharding. Unless the error is one of syntax, all of it was read.
+fn read_sharding(cursor: &mut Cursor<'_>, scope: &mut dyn MeshScope) -> Result<TensorSharding> {
+    if cursor.peek("#") && !cursor.peek("#sdy") {
+        return read_alias(cursor, scope);
+    }
+    let wrapping = cursor.open("sharding");
+    let start = cursor.position();
+    cursor.expect("<")?;
+    let (mesh, mesh_error) = read_mesh_or_symbol(cursor, scope)?;
+    cursor.expect(",")?;
+    cursor.expect("[")?;
+    let empty = crate::mesh::Mesh::default();
+    let mut reader = AxisReader::new(mesh.get().map_or(&empty, |mesh| scope.mesh(mesh)));
+    let mut spans = ShardingSpans::default();
+    let dims = cursor.list("]", |cursor| read_dim(cursor, &mut reader, &mut spans))?;
+    let named = read_named_axes(cursor, &mut reader)?;
+    cursor.expect(">")?;
+    spans.whole = cursor.span_from(start);
+    cursor.close(wrapping)?;
+    // Without the mesh nothing more can be said.
+    Error::check(mesh_error.into_iter().collect())?;
+    let mut split = |list: Vec<(AxisRef, Span)>| -> Vec<AxisRef> {
+        spans.axes.extend(list.iter().map(|(_, span)| *span));
+        list.into_iter().map(|(axis, _)| axis).collect()
+    };
+    let [replicated, unreduced] = named;
+    let (replicated, unreduced) = (split(replicated), split(unreduced));
+    let sharding = TensorSharding { mesh, dims, replicated, unreduced };
+    let problems = mesh_problems_of(&sharding, reader.mesh);
+    let mut diagnostics = reader.problems;
+    diagnostics.extend(problems.into_iter().map(|p| p.located(|part| spans.span_of(part))));
+    diagnostics.sort_by_key(|diagnostic| diagnostic.span.map(|span| span.start));
+    Error::check(diagnostics)?;
+    Ok(sharding)
+}
+
+/// Reads an alias of a sharding, `#name`.
+fn read_alias(cursor: &mut Cursor<'_>, scope: &mut dyn MeshScope) -> Result<TensorSharding> {
+    let start = cursor.position();
+    cursor.expect("#")?;
+    let name = match cursor.word() {
+        Some((name, _)) => name.to_owned(),
+        None => return Err(cursor.expected("the name of an attribute alias")),
+    };
+    let span = cursor.span_from(start);
+    let Some((text, base)) = scope.alias(&format!("#{name}")) else {
+        let message = format!("undefined attribute alias '#{name}'");
+        return Err(Diagnostic::new(Code::Syntax, message).at(span).into());
+    };
+    let mut target = Cursor::new(&text, base);
+    if target.peek("#") && !target.peek("#sdy") {
+        // An alias of an alias: not followed, so that a circle cannot hang the parser.
+        let message = format!("'#{name}' is not a sharding");
+        return Err(Diagnostic::new(Code::Syntax, message).at(span).into());
+    }
+    let sharding = read_sharding(&mut target, scope)?;
+    target.finish()?;
+    Ok(sharding)
+}
+
+/// Reads `@symbol` or `mesh<...>`. A mesh that is not there is no reason to stop reading: it is
+/// `NONE`, with the complaint to raise when all is read.
+fn read_mesh_or_symbol(
+    cursor: &mut Cursor<'_>,
+    scope: &mut dyn MeshScope,
+) -> Result<(MeshId, Option<Diagnostic>)> {
+    if cursor.eat_word("mesh") {
+        return Ok((scope.inlined(read_mesh(cursor)?), None));
+    }
+    if !cursor.peek("@") {
+        return Err(cursor.expected("a mesh: '@name' or 'mesh<...>'"));
+    }
+    let (symbol, span) = cursor.symbol()?;
+    if let Some(mesh) = scope.by_symbol(&symbol) {
+        return Ok((mesh, None));
+    }
+    Ok((MeshId::NONE, Some(scope.unknown_mesh(&symbol).at(span))))
+}
+
+/// Reads `{"x", "y", ?}p1`.
+fn read_dim(
+    cursor: &mut Cursor<'_>,
+    reader: &mut AxisReader<'_>,
+    spans: &mut ShardingSpans,
+) -> Result<DimSharding> {
+    let start = cursor.position();
+    cursor.expect("{")?;
+    let mut dim = DimSharding::empty(true);
+    let mut is_first = true;
+    while !cursor.eat("}") {
+        if !is_first && !cursor.eat(",") {
+            return Err(cursor.expected("',' or '}'"));
+        }
+        is_first = false;
+        if cursor.eat("?") {
+            dim.is_closed = false;
+            if !cursor.eat("}") {
+                return Err(cursor.expected("'}' after '?', which stands last"));
+            }
+            break;
+        }
+        if !cursor.peek("\"") {
+            return Err(cursor.expected("an axis like \"x\", or '?'"));
+        }
+        if let Some((axis, span)) = reader.axis_ref(cursor)? {
+            dim.axes.push(axis);
+            spans.axes.push(span);
+        }
+    }
+    if let Some((word, span)) = cursor.word() {
+        dim.priority = Some(priority(word).map_err(|problem| problem.at(span))?);
+    }
+    spans.dims.push(cursor.span_from(start));
+    Ok(dim)
+}
+
+/// The priority that `p<number>` gives.
+fn priority(word: &str) -> std::result::Result<i64, Diagnostic> {
+    let digits = word.strip_prefix('p').unwrap_or_default();
+    let error = |message: String| Err(Diagnostic::new(Code::Syntax, message));
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return error(format!("expected a priority like p1, found '{word}'"));
+    }
+    if digits.starts_with('0') && digits.len() > 1 {
+        return error(format!("a priority has no leading zeros, found '{word}'"));
+    }
+    digits.parse().or_else(|_| error("the priority does not fit in 64 bits".to_owned()))
+}
+
+/// Axes with their spans.
+type SpannedAxes = Vec<(AxisRef, Span)>;
+
+/// Reads `, replicated={...}` and `, unreduced={...}`, each at most once.
+fn read_named_axes(
+    cursor: &mut Cursor<'_>,
+    reader: &mut AxisReader<'_>,
+) -> Result<[SpannedAxes; 2]> {
+    let mut lists = [None, None];
+    while cursor.eat(",") {
+        let which = if cursor.eat_word("replicated") {
+            0
+        } else if cursor.eat_word("unreduced") {
+            1
+        } else {
+            return Err(cursor.expected("'replicated' or 'unreduced'"));
+        };
+        if lists[which].is_some() {
+            let name = ["replicated", "unreduced"][which];
+            return Err(cursor.expected(&format!("no second list of {name} axes")));
+        }
+        cursor.expect("=")?;
+        cursor.expect("{")?;
+        if cursor.peek("}") {
+            return Err(cursor.expected("an axis (leave the list out if it is empty)"));
+        }
+        lists[which] = Some(reader.list(cursor)?);
+    }
+    Ok(lists.map(Option::unwrap_or_default))
+}
+
+/// Appends `<@mesh, [{"x"}, {?}], replicated={"y"}>`.
+pub fn write_sharding(out: &mut String, sharding: &TensorSharding, scope: &dyn MeshScope) {
+    let mesh = scope.mesh(sharding.mesh);
+    out.push('<');
+    match scope.symbol(sharding.mesh) {
+        Some(symbol) => write_symbol(out, symbol),
+        None => {
+            out.push_str("mesh");
+            write_mesh(out, mesh);
+        }
+    }
+    out.push_str(", [");
+    for (i, dim) in sharding.dims.iter().enumerate() {
+        out.push_str(if i == 0 { "" } else { ", " });
+        write_dim(out, dim, mesh);
+    }
+    out.push(']');
+    for (name, axes) in [("replicated", &sharding.replicated), ("unreduced", &sharding.unreduced)] {
+        if !axes.is_empty() {
+            let _ = write!(out, ", {name}={{");
+            write_axes(out, axes, mesh);
+            out.push('}');
+        }
+    }
+    out.push('>');
+}
+
+/// Appends `{"x", ?}p1`.
+pub fn write_dim(out: &mut String, dim: &DimSharding, mesh: &crate::mesh::Mesh) {
+    out.push('{');
+    write_axes(out, &dim.axes, mesh);
+    if !dim.is_closed {
+        out.push_str(if dim.axes.is_empty() { "?" } else { ", ?" });
+    }
+    out.push('}');
+    if let Some(priority) = dim.priority {
+        let _ = write!(out, "p{priority}");
+    }
+}
+
+/// Appends `[<@mesh, [{"x"}]>, <@mesh, [{}]>]`.
+pub fn write_sharding_per_value<'a>(
+    out: &mut String,
+    shardings: impl IntoIterator<Item = &'a TensorSharding>,
+    scope: &dyn MeshScope,
+) {
+    out.push('[');
+    for (i, sharding) in shardings.into_iter().enumerate() {
+        out.push_str(if i == 0 { "" } else { ", " });
+        write_sharding(out, sharding, scope);
+    }
+    out.push(']');
+}
+
+/// Parses the sharding of one dim, `{"x", ?}p1`, over `mesh`.
+pub fn parse_dim(text: &str, base: u32, mesh: &crate::mesh::Mesh) -> Result<DimSharding> {
+    let mut cursor = Cursor::new(text, base);
+    let mut reader = AxisReader::new(mesh);
+    let dim = read_dim(&mut cursor, &mut reader, &mut ShardingSpans::default())?;
+    cursor.finish()?;
+    Error::check(reader.problems)?;
+    Ok(dim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribute::{parse_mesh, print_sharding, print_sharding_per_value};
+    use crate::ir::{Program, ProgramMesh};
+
+    fn program() -> Program {
+        let mut program = Program::default();
+        for (symbol, mesh) in [
+            ("mesh", r#"<["x"=8, "y"=4, "z"=2]>"#),
+            ("maximal", "<[], device_ids=[3]>"),
+            ("twelve", r#"<["a"=12, "data"=2]>"#),
+        ] {
+            let symbol = Some(program.strings.intern(symbol));
+            program.meshes.push(ProgramMesh { symbol, mesh: parse_mesh(mesh, 0).unwrap() });
+        }
+        program
+    }
+
+    fn complaints(text: &str) -> Vec<(Code, String, Span)> {
+        let error = parse_sharding(text, 0, &mut program()).unwrap_err();
+        let list = error.diagnostics.into_iter();
+        list.map(|d| (d.code, d.message, d.span.unwrap())).collect()
+    }
+
+    #[test]
+    fn shardings_print_as_they_are_parsed() {
+        let mut program = program();
+        for text in [
+            "<@mesh, []>",
+            "<@maximal, []>",
+            r#"<@mesh, [{"x":(1)2, "y", ?}p1, {?}, {}], replicated={"x":(4)2}, unreduced={"z"}>"#,
+            r#"<mesh<["a"=2, "b"=2], device_ids=[3, 2, 1, 0]>, [{"a"}p0]>"#,
+            "<mesh<[]>, [{}]>",
+        ] {
+            let full = format!("#sdy.sharding{text}");
+            for text in [text, &full, &format!("#sdy<sharding{text}>")] {
+                let sharding = parse_sharding(text, 0, &mut program).unwrap();
+                assert_eq!(format!("#sdy.sharding{}", print_sharding(&sharding, &program)), full);
+            }
+        }
+        let text = r#"[<@mesh, [{"x"}]>, <mesh<["a"=2]>, []>]"#;
+        for text in [text, &format!("#sdy.sharding_per_value<{text}>"), &format!("<{text}>")] {
+            let shardings = parse_sharding_per_value(text, 0, &mut program).unwrap();
+            let printed = print_sharding_per_value(&shardings, &program);
+            assert!(text.contains(&printed));
+        }
+        let text = "#sdy.sharding < @mesh , [ { \"x\" : ( 2 ) 2 , ? } p3 // why\n ] , \
+                    unreduced = {\"z\"}, replicated={\"y\"}>";
+        let sharding = parse_sharding(text, 0, &mut program).unwrap();
+        let expected = r#"<@mesh, [{"x":(2)2, ?}p3], replicated={"y"}, unreduced={"z"}>"#;
+        assert_eq!(print_sharding(&sharding, &program), expected);
+    }
+
+    #[test]
+    fn aliases_are_followed_once() {
+        let mut program = program();
+        for (name, text) in [("#a", r#"#sdy.sharding<@mesh, [{"x"}]>"#), ("#b", "#a")] {
+            let name = program.strings.intern(name);
+            let span = program.text.add(text);
+            program.aliases.insert(name, span);
+        }
+        let shardings = parse_sharding_per_value("[#a, #a]", 0, &mut program).unwrap();
+        assert_eq!(print_sharding(&shardings[1], &program), r#"<@mesh, [{"x"}]>"#);
+        assert!(parse_sharding_per_value("[#b]", 0, &mut program).is_err());
+        assert!(parse_sharding_per_value("[#c]", 0, &mut program).is_err());
+    }
+
+    #[test]
+    fn names_that_are_not_there_are_reported() {
+        let error = parse_sharding(r#"<@mehs, [{"x"}]>"#, 7, &mut program()).unwrap_err();
+        let [problem] = &error.diagnostics[..] else { panic!("{error}") };
+        assert_eq!((problem.code, problem.span), (Code::UnknownMesh, Some(Span::new(8, 13))));
+        assert_eq!(problem.hint.as_deref(), Some("did you mean @mesh?"));
+        assert_eq!(
+            complaints(r#"<@mesh, [{"w", "x"}, {"x"}]>"#),
+            [
+                (Code::UnknownAxis, "unknown axis \"w\"".into(), Span::new(10, 13)),
+                (
+                    Code::AxisOverlap,
+                    "\"x\" is used twice in one sharding".into(),
+                    Span::new(22, 25)
+                ),
+            ]
+        );
+        let mut program = program();
+        let text = r#"[<@mesh, [{"q"}]>, <@nope, []>, <@mesh, [{"r"}]>]"#;
+        let error = parse_sharding_per_value(text, 0, &mut program).unwrap_err();
+        assert_eq!(error.diagnostics.len(), 3);
+    }
+
+    #[test]
+    fn malformed_sub_axes_are_refused() {
+        let only = |text: &str| {
+            let found = complaints(&format!("<@mesh, [{{{text}}}]>"));
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert_eq!(found[0].0, Code::InvalidSubAxis);
+            found[0].1.clone()
+        };
+        assert_eq!(
+            only(r#""x":(0)2"#),
+            "sub-axis \"x\":(0)2 has pre-size 0; it must be at least 1"
+        );
+        assert_eq!(only(r#""x":(2)1"#), "sub-axis \"x\":(2)1 has size 1; it must be at least 2");
+        assert_eq!(
+            only(r#""x":(2)8"#),
+            "sub-axis \"x\":(2)8 ends at 16, which does not divide the axis size 8"
+        );
+        assert_eq!(only(r#""x":(1)8"#), "sub-axis \"x\":(1)8 is all of the axis");
+        assert_eq!(
+            only(r#""x":(9223372036854775807)2"#),
+            "sub-axis \"x\":(9223372036854775807)2 is larger than its axis of size 8"
+        );
+    }
+
+    #[test]
+    fn axes_may_not_overlap() {
+        let only = |text: &str| {
+            let found = complaints(text);
+            assert_eq!(found.len(), 1, "{found:?}");
+            (found[0].0, found[0].1.clone())
+        };
+        let overlap = |text: &str| {
+            let (code, message) = only(text);
+            assert_eq!(code, Code::AxisOverlap);
+            message
+        };
+        assert_eq!(
+            overlap(r#"<@mesh, [{"x"}, {"x":(2)2}]>"#),
+            "\"x\":(2)2 overlaps \"x\" in one sharding"
+        );
+        assert_eq!(
+            overlap(r#"<@mesh, [{"x":(2)4}, {"x":(1)4}]>"#),
+            "\"x\":(1)4 overlaps \"x\":(2)4 in one sharding"
+        );
+        assert_eq!(
+            overlap(r#"<@mesh, [{"x"}], unreduced={"x"}>"#),
+            "\"x\" is used twice in one sharding"
+        );
+        // Three refs: each overlap is reported with the widest before it.
+        let found = complaints(r#"<@mesh, [{"x"}, {"x":(1)2}, {"x":(2)2}]>"#);
+        assert_eq!(found.len(), 2);
+        let twelve = r#"<@twelve, [{"a":(1)2}, {"a":(3)2}]>"#;
+        assert!(parse_sharding(twelve, 0, &mut program()).is_ok(), "the reference accepts it");
+    }
+
+    #[test]
+    fn lists_and_priorities_are_checked() {
+        let only = |text: &str| {
+            let found = complaints(text);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert_eq!(found[0].0, Code::InvalidSharding);
+            found[0].1.clone()
+        };
+        assert_eq!(
+            only(r#"<@mesh, [{"x":(1)2, "x":(2)2}]>"#),
+            "\"x\":(1)2 and \"x\":(2)2 are consecutive parts of one axis"
+        );
+        assert_eq!(
+            only(r#"<@mesh, [], replicated={"y", "x"}>"#),
+            "replicated axes are not in mesh order: \"y\" stands before \"x\""
+        );
+        assert_eq!(only("<@mesh, [{}p1]>"), "dim 0 is closed and has no axes, but has a priority");
+        assert_eq!(
+            only("<@maximal, [{}]>"),
+            "a sharding over a maximal mesh has no dims and no axes"
+        );
+    }
+
+    #[test]
+    fn bad_text_is_refused_and_never_panics() {
+        let good =
+            r#"#sdy.sharding<@mesh, [{"x":(1)2, ?}p1, {}], replicated={"y"}, unreduced={"z"}>"#;
+        for end in 0..good.len() {
+            assert!(parse_sharding(&good[..end], 0, &mut program()).is_err());
+        }
+        for bad in [
+            r#"<@mesh, [{"x"}p01]>"#,
+            r#"<@mesh, [{"x"}p]>"#,
+            r#"<@mesh, [{"x"}q1]>"#,
+            r#"<@mesh, [{"x"}p99999999999999999999]>"#,
+            r#"<@mesh, [{?, "x"}]>"#,
+            r#"<@mesh, [{"x" "y"}]>"#,
+            r#"<@mesh, [{"x",}]>"#,
+            r#"<@mesh, [], replicated={}>"#,
+            r#"<@mesh, [], replicated={"x"}, replicated={"y"}>"#,
+            r#"<@mesh, [], shuffled={"x"}>"#,
+            "<@mesh::@x, []>",
+            "<@mesh, []> x",
+            "<#sdy.mesh<[]>, []>",
+        ] {
+            assert_eq!(complaints(bad)[0].0, Code::Syntax, "{bad}");
+        }
+    }
+}
