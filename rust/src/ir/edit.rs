@@ -2,10 +2,11 @@
 
 use super::op::AttrRange;
 use super::{
-    Attr, Block, Op, OpFlags, OpKind, Operand, Payload, Program, Region, Span, Value, ValueDef,
+    Attr, Block, Function, Op, OpFlags, OpKind, Operand, Payload, Program, Region, Span, Value,
+    ValueDef,
 };
 use crate::index::{
-    BlockId, Id, OpId, PayloadId, RegionId, ShardingId, SignatureId, TypeId, UseId, ValueId,
+    BlockId, FuncId, Id, OpId, PayloadId, RegionId, ShardingId, SignatureId, TypeId, UseId, ValueId,
 };
 
 /// Where to put an op.
@@ -250,6 +251,22 @@ impl Program {
             slot = next;
         }
     }
+    /// The same for the uses by other ops than `user`, as MLIR's `replaceAllUsesExcept` does.
+    pub fn replace_all_uses_except(&mut self, old: ValueId, new: ValueId, user: OpId) {
+        self.replace_uses_if(old, new, |program, slot| program.operands[slot].owner != user);
+    }
+    /// Turns the use list of `value` round: what remains when all uses went to another value, one by
+    /// one from the head, and that value then takes this one's place.
+    pub fn reverse_uses(&mut self, value: ValueId) {
+        let (mut slot, mut head) = (self.values[value].first_use, UseId::NONE);
+        while let Some(at) = slot.get() {
+            let row = &mut self.operands[at];
+            slot = row.next_use;
+            std::mem::swap(&mut row.next_use, &mut row.prev_use);
+            head = at;
+        }
+        self.values[value].first_use = head;
+    }
     /// Moves all uses of `old` to `new`, keeping their order; `new` must have no uses.
     pub fn transfer_uses(&mut self, old: ValueId, new: ValueId) {
         let head = std::mem::take(&mut self.values[old].first_use);
@@ -297,6 +314,13 @@ impl Program {
         };
         self.ops[owner].flags.set(OpFlags::ATTRS_CHANGED);
         true
+    }
+    /// Makes `op` an op called `name` that has the same operands, results and syntax.
+    pub fn rename_op(&mut self, op: OpId, name: &str) {
+        let id = self.strings.intern(name);
+        let row = &mut self.ops[op];
+        (row.name, row.kind) = (id, OpKind::from_name(name));
+        row.flags.set(OpFlags::RENAMED);
     }
     /// Sets the structured attributes of `op`.
     pub fn set_payload(&mut self, op: OpId, payload: Payload) {
@@ -399,6 +423,15 @@ impl Program {
             let to = RegionId::from_index(self.ops[clone].first_region.index() + index);
             self.clone_region(from, to, map);
         }
+        clone
+    }
+    /// Clones `function`, in no block yet and under the same name.
+    pub fn clone_function(&mut self, function: FuncId) -> FuncId {
+        let op = self.clone_op(self.functions[function].op, &mut ValueMap::default(), true);
+        let body = self.op_regions(op).next().map_or(BlockId::NONE, |body| self.region_entry(body));
+        let clone = Function { op, body, ..self.functions[function].clone() };
+        let clone = self.functions.push(clone);
+        self.set_payload(op, Payload::Function(clone));
         clone
     }
     /// Clones the blocks of `from` into the empty region `to`. Names inside are kept.

@@ -48,7 +48,7 @@ pub use strings::Interner;
 pub use symbols::SymbolTable;
 pub use text::TextPool;
 pub use types::{ElementType, Type, TypeTable};
-pub use walk::PreOrder;
+pub use walk::{PostOrder, PreOrder};
 
 use crate::index::{
     BlockId, FuncId, Id, IdVec, MeshId, OpId, PayloadId, RegionId, RuleId, ShardingId, StrId,

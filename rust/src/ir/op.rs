@@ -38,6 +38,8 @@ impl OpFlags {
     pub const SYNTHESISED: Self = Self(8);
     /// It was removed from its block.
     pub const ERASED: Self = Self(16);
+    /// Its name is not the one in the text; the rest of its syntax is the same.
+    pub const RENAMED: Self = Self(32);
 
     /// Whether all of `flag` is set.
     #[inline]

@@ -19,7 +19,7 @@ impl OpTraits {
     pub const NONE: Self = Self(0);
     /// Ends its block.
     pub const TERMINATOR: Self = Self(1);
-    /// Applies to each element by itself; shapes of operands and results agree.
+    /// Applies to each element by itself; shapes of operands and results agree, or broadcast.
     pub const ELEMENTWISE: Self = Self(2);
     /// Has no memory effect.
     pub const PURE: Self = Self(4);
@@ -46,6 +46,7 @@ const P: OpTraits = OpTraits::PURE;
 const R: OpTraits = OpTraits::RECURSIVE_EFFECTS;
 const K: OpTraits = OpTraits::CONSTANT_LIKE.or(OpTraits::PURE);
 const I: OpTraits = OpTraits::ISOLATED;
+const RI: OpTraits = R.or(I);
 const N: OpTraits = OpTraits::NONE;
 
 /// How an op is written in its dialect's own syntax.
@@ -120,13 +121,13 @@ ops! {
         ShardingConstraint = "sdy.sharding_constraint" N Custom,
         Reshard = "sdy.reshard" P Custom,
         SdyReturn = "sdy.return" T Plain,
-        ManualComputation = "sdy.manual_computation" R Custom,
+        ManualComputation = "sdy.manual_computation" RI Custom,
         ShardingGroup = "sdy.sharding_group" N Custom,
         SdyConstant = "sdy.constant" K Custom,
         DataFlowEdge = "sdy.data_flow_edge" N Custom,
         FuncDataFlowEdge = "sdy.func_data_flow_edge" N Custom,
         PropagationBarrier = "sdy.propagation_barrier" P Custom,
-        NamedComputation = "sdy.named_computation" R Custom,
+        NamedComputation = "sdy.named_computation" RI Custom,
         AllGather = "sdy.all_gather" N Custom,
         AllSlice = "sdy.all_slice" N Custom,
         AllToAll = "sdy.all_to_all" N Custom,
@@ -186,7 +187,7 @@ ops! {
         "stablehlo.tan" E Plain, "stablehlo.tanh" E Plain, "stablehlo.xor" E Plain,
         "stablehlo.uniform_quantize" E Plain, "stablehlo.uniform_dequantize" E Plain,
         "stablehlo.reduce_precision" E Custom, "stablehlo.compare" E Custom,
-        "stablehlo.select" P Custom, "stablehlo.clamp" P Plain, "stablehlo.map" R Generic,
+        "stablehlo.select" E Custom, "stablehlo.clamp" E Plain, "stablehlo.map" R Generic,
         "stablehlo.dynamic_iota" P Plain, "stablehlo.create_token" P Plain,
         "stablehlo.after_all" P Custom, "stablehlo.infeed" N Generic,
         "stablehlo.outfeed" N Generic, "stablehlo.send" N Generic, "stablehlo.recv" N Generic,
@@ -195,7 +196,7 @@ ops! {
         "stablehlo.reduce_scatter" N Generic, "stablehlo.all_to_all" N Generic,
         "stablehlo.collective_broadcast" N Generic, "stablehlo.collective_permute" N Generic,
         "stablehlo.collective_reduce" N Generic, "stablehlo.cross-replica-sum" P Plain,
-        "stablehlo.async_start" N Generic, "stablehlo.async_done" N Generic,
+        "stablehlo.async_start" I Generic, "stablehlo.async_done" N Generic,
         "stablehlo.batch_norm_grad" P Generic, "stablehlo.batch_norm_inference" P Generic,
         "stablehlo.batch_norm_training" P Generic, "stablehlo.broadcast" P Plain,
         "stablehlo.dynamic_broadcast_in_dim" P Plain, "stablehlo.cholesky" P Plain,
@@ -225,8 +226,8 @@ ops! {
         "chlo.is_inf" E Plain, "chlo.is_neg_inf" E Plain, "chlo.is_pos_inf" E Plain,
         "chlo.lgamma" E Plain, "chlo.next_after" P Plain, "chlo.polygamma" P Plain,
         "chlo.sinh" E Plain, "chlo.square" E Plain, "chlo.tan" E Plain, "chlo.zeta" P Plain,
-        "chlo.constant" K Plain, "chlo.constant_like" P Generic, "chlo.ragged_dot" P Generic,
-        "chlo.top_k" P Custom, "chlo.scan" R Custom, "chlo.mulhi" P Plain,
+        "chlo.constant" K Plain, "chlo.constant_like" E Generic, "chlo.ragged_dot" P Generic,
+        "chlo.top_k" P Custom, "chlo.scan" RI Custom, "chlo.mulhi" P Plain,
     }
 }
 

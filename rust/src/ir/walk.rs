@@ -1,25 +1,44 @@
-//! Pre-order walks.
+//! Walks over an op and all ops inside it, linear, without recursion or allocation.
 
 use super::Program;
-use crate::index::{OpId, RegionId};
+use crate::index::{Id, OpId, RegionId};
 
 /// Iterates over an op and all ops inside it: an op before its regions, in program order.
 pub struct PreOrder<'a> {
     program: &'a Program,
     root: OpId,
-    next: OpId,
+    last: OpId,
+    skip: bool,
+}
+
+/// Iterates over an op and all ops inside it: an op after its regions, in program order.
+pub struct PostOrder<'a> {
+    program: &'a Program,
+    root: OpId,
+    last: OpId,
+}
+
+impl PreOrder<'_> {
+    /// Leaves out what is inside the op that was returned last.
+    pub fn skip_inside(&mut self) {
+        self.skip = true;
+    }
 }
 
 impl Program {
-    /// `root` and all ops inside it, in pre-order. Linear, without recursion or allocation.
+    /// `root` and all ops inside it, in pre-order.
     pub fn pre_order(&self, root: OpId) -> PreOrder<'_> {
-        PreOrder { program: self, root, next: root }
+        PreOrder { program: self, root, last: OpId::NONE, skip: false }
+    }
+    /// `root` and all ops inside it, in post-order; this is how MLIR walks unless told otherwise.
+    pub fn post_order(&self, root: OpId) -> PostOrder<'_> {
+        PostOrder { program: self, root, last: OpId::NONE }
     }
     /// The first op in or after `region` among the regions of its op.
     fn first_op_from_region(&self, op: OpId, mut region: usize) -> Option<OpId> {
         let regions = &self.ops[op];
         while region < regions.num_regions as usize {
-            let id = self.op_regions(op).nth(region)?;
+            let id = RegionId::from_index(regions.first_region.index() + region);
             let mut block = self.region_entry(id);
             while block.is_some() {
                 if let Some(first) = self.blocks[block].first_op.get() {
@@ -33,28 +52,38 @@ impl Program {
     }
     /// Which region of its op `region` is.
     fn region_index(&self, region: RegionId) -> usize {
-        let op = self.regions[region].op;
-        self.op_regions(op).position(|candidate| candidate == region).unwrap_or(0)
+        region.index() - self.ops[self.regions[region].op].first_region.index()
+    }
+    /// The first op that a post-order walk of `op` meets.
+    fn innermost_first(&self, mut op: OpId) -> OpId {
+        while let Some(first) = self.first_op_from_region(op, 0) {
+            op = first;
+        }
+        op
+    }
+    /// The op after `op` among those that have the same parent.
+    fn next_sibling(&self, op: OpId) -> Option<OpId> {
+        if let Some(next) = self.ops[op].next.get() {
+            return Some(next);
+        }
+        let parent = self.ops[op].parent;
+        let region = self.blocks[parent].region;
+        let mut block = self.blocks[parent].next;
+        while block.is_some() {
+            if let Some(first) = self.blocks[block].first_op.get() {
+                return Some(first);
+            }
+            block = self.blocks[block].next;
+        }
+        self.first_op_from_region(self.regions[region].op, self.region_index(region) + 1)
     }
     /// The op after `op` and everything inside it, staying inside `root`.
     fn next_after(&self, mut op: OpId, root: OpId) -> Option<OpId> {
         while op != root {
-            if let Some(next) = self.ops[op].next.get() {
+            if let Some(next) = self.next_sibling(op) {
                 return Some(next);
             }
-            let mut block = self.blocks[self.ops[op].parent].next;
-            let region = self.blocks[self.ops[op].parent].region;
-            while block.is_some() {
-                if let Some(first) = self.blocks[block].first_op.get() {
-                    return Some(first);
-                }
-                block = self.blocks[block].next;
-            }
-            let parent = self.regions[region].op;
-            if let Some(first) = self.first_op_from_region(parent, self.region_index(region) + 1) {
-                return Some(first);
-            }
-            op = parent;
+            op = self.block_parent_op(self.ops[op].parent);
         }
         None
     }
@@ -64,9 +93,32 @@ impl Iterator for PreOrder<'_> {
     type Item = OpId;
 
     fn next(&mut self) -> Option<OpId> {
-        let op = self.next.get()?;
-        let inside = self.program.first_op_from_region(op, 0);
-        self.next = inside.or_else(|| self.program.next_after(op, self.root)).unwrap_or(OpId::NONE);
-        Some(op)
+        let skip = std::mem::take(&mut self.skip);
+        let Some(last) = self.last.get() else {
+            self.last = self.root;
+            return self.root.get();
+        };
+        let inside = if skip { None } else { self.program.first_op_from_region(last, 0) };
+        let next = inside.or_else(|| self.program.next_after(last, self.root))?;
+        self.last = next;
+        Some(next)
+    }
+}
+
+impl Iterator for PostOrder<'_> {
+    type Item = OpId;
+
+    fn next(&mut self) -> Option<OpId> {
+        let program = self.program;
+        let next = match self.last.get() {
+            None => program.innermost_first(self.root.get()?),
+            Some(last) if last == self.root => return None,
+            Some(last) => match program.next_sibling(last) {
+                Some(sibling) => program.innermost_first(sibling),
+                None => program.block_parent_op(program.ops[last].parent),
+            },
+        };
+        self.last = next;
+        Some(next)
     }
 }
