@@ -12,3 +12,5 @@ from tests.shardy.programs import vision as vision
 from tests.shardy.programs import decode as decode
 from tests.shardy.programs import recurrent as recurrent
 from tests.shardy.programs import seq2seq as seq2seq
+from tests.shardy.programs import indexing as indexing
+from tests.shardy.programs import linear_algebra as linear_algebra
