@@ -1,9 +1,9 @@
 """Lowers one training step of a GPT to StableHLO with a few sharding annotations.
 
 The step is what a training loop jits: forward in bfloat16, cross-entropy, backward, gradient
-clipping, Adam with weight decay and a warm-up schedule, layers unrolled. The annotations are those a
-user writes: shardings of the parameters, of the Adam moments and of the batch, and two constraints
-inside every block. Nothing is allocated or compiled, so any machine can lower any size.
+clipping, Adam with weight decay and a warm-up schedule, layers unrolled. The annotations are those
+a user writes: shardings of the parameters, of the Adam moments and of the batch, and two
+constraints inside every block. Nothing is allocated or compiled, so any machine can lower any size.
 
     python examples/gpt_step.py                        writes examples/gpt_step.mlir
     python examples/gpt_step.py --layers 96 -o big.mlir --no-locations
@@ -56,6 +56,7 @@ def abstract_mesh(**axes: int) -> AbstractMesh:
 
 
 def layer_norm(x: jax.Array, p: Tree) -> jax.Array:
+    """Normalizes the last dim in float32."""
     x32 = x.astype(jnp.float32)
     mean = jnp.mean(x32, axis=-1, keepdims=True)
     var = jnp.var(x32, axis=-1, keepdims=True)
@@ -64,6 +65,7 @@ def layer_norm(x: jax.Array, p: Tree) -> jax.Array:
 
 
 def attention(x: jax.Array, p: Tree, heads: int) -> jax.Array:
+    """Causal self-attention with one fused projection to queries, keys and values."""
     batch, time, width = x.shape
     q, k, v = jnp.split(x @ p["qkv"].astype(x.dtype) + p["qkv_bias"].astype(x.dtype), 3, axis=-1)
     q, k, v = (y.reshape(batch, time, heads, width // heads) for y in (q, k, v))
@@ -76,11 +78,13 @@ def attention(x: jax.Array, p: Tree, heads: int) -> jax.Array:
 
 
 def mlp(x: jax.Array, p: Tree) -> jax.Array:
+    """Two products with a GELU between them."""
     h = jax.nn.gelu(x @ p["up"].astype(x.dtype) + p["up_bias"].astype(x.dtype))
     return h @ p["down"].astype(x.dtype) + p["down_bias"].astype(x.dtype)
 
 
 def block(x: jax.Array, p: Tree, heads: int, mesh: AbstractMesh, plan: Plan) -> jax.Array:
+    """One transformer layer, its residual stream pinned twice."""
     x = x + attention(layer_norm(x, p["attention_norm"]), p["attention"], heads)
     x = constrain(x, mesh, plan)
     x = x + mlp(layer_norm(x, p["mlp_norm"]), p["mlp"])
@@ -95,11 +99,13 @@ def constrain(x: jax.Array, mesh: AbstractMesh, plan: Plan) -> jax.Array:
 
 
 def embed(params: Tree, tokens: jax.Array) -> jax.Array:
+    """Token and position embeddings, in the type the model computes in."""
     positions = params["positions"][: tokens.shape[1]]
     return (params["embedding"][tokens] + positions).astype(jnp.bfloat16)
 
 
 def cross_entropy(params: Tree, x: jax.Array, targets: jax.Array) -> jax.Array:
+    """Mean loss of the next token; the embedding is the output projection too."""
     x = layer_norm(x, params["final_norm"])
     logits = jnp.einsum("btd,vd->btv", x, params["embedding"].astype(x.dtype)).astype(jnp.float32)
     picked = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
@@ -107,6 +113,7 @@ def cross_entropy(params: Tree, x: jax.Array, targets: jax.Array) -> jax.Array:
 
 
 def loss(params: Tree, batch: Tree, heads: int, mesh: AbstractMesh, plan: Plan) -> jax.Array:
+    """The whole forward pass."""
     x = embed(params, batch["tokens"])
     for p in params["blocks"]:
         x = block(x, p, heads, mesh, plan)
@@ -117,18 +124,21 @@ def loss(params: Tree, batch: Tree, heads: int, mesh: AbstractMesh, plan: Plan) 
 
 
 def clip(grads: Tree, norm: float) -> tuple[Tree, jax.Array]:
+    """Scales gradients to a global norm of at most `norm`; returns the norm too."""
     total = jnp.sqrt(sum(jnp.sum(jnp.square(g)) for g in jax.tree.leaves(grads)))
     scale = jnp.minimum(1.0, norm / (total + 1e-6))
     return jax.tree.map(lambda g: g * scale, grads), total
 
 
 def learning_rate(step: jax.Array, peak: float = 6e-4, warm_up: int = 2000) -> jax.Array:
+    """Linear warm-up, then cosine decay."""
     s = step.astype(jnp.float32) + 1
     decay = 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(1.0, s / 500_000)))
     return peak * jnp.where(s < warm_up, s / warm_up, decay)
 
 
 def adam(params: Tree, grads: Tree, state: Tree, decay: float = 0.1) -> tuple[Tree, Tree]:
+    """One update with decoupled weight decay on matrices."""
     b1, b2 = 0.9, 0.95
     step = state["step"]
     t = step.astype(jnp.float32) + 1
@@ -148,10 +158,12 @@ def adam(params: Tree, grads: Tree, state: Tree, decay: float = 0.1) -> tuple[Tr
 
 
 def f32(*shape: int) -> jax.ShapeDtypeStruct:
+    """An abstract float32 array."""
     return jax.ShapeDtypeStruct(shape, jnp.float32)
 
 
 def block_shapes(width: int) -> Tree:
+    """Parameters of one layer."""
     norm = {"scale": f32(width), "bias": f32(width)}
     return {
         "attention_norm": norm,
@@ -193,6 +205,7 @@ def block_specs(plan: Plan) -> Tree:
 
 
 def shapes(config: Config) -> Tree:
+    """Parameters of the model."""
     return {
         "embedding": f32(config.vocab, config.width),
         "positions": f32(config.context, config.width),
@@ -202,6 +215,7 @@ def shapes(config: Config) -> Tree:
 
 
 def specs(config: Config, plan: Plan) -> Tree:
+    """Partition specs of the parameters."""
     return {
         "embedding": P(plan.tensor, plan.fsdp),
         "positions": P(None, plan.fsdp),
@@ -232,6 +246,8 @@ def input_specs(config: Config, plan: Plan) -> tuple[Tree, Tree]:
 
 
 def train_step(config: Config, mesh: AbstractMesh, plan: Plan) -> Callable[[Tree, Tree], Any]:
+    """The function to jit: `(state, batch) -> (state, metrics)`."""
+
     def step(state: Tree, batch: Tree) -> tuple[Tree, Tree]:
         value, grads = jax.value_and_grad(loss)(state["params"], batch, config.heads, mesh, plan)
         grads, norm = clip(grads, 1.0)

@@ -28,7 +28,9 @@ class _Unavailable(pytest.Module):
         pytest.skip(_reason_to_skip() or "", allow_module_level=True)
 
 
-def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> pytest.Module | None:
     if _reason_to_skip() is None or not module_path.is_relative_to(Path(__file__).parent):
         return None
     return _Unavailable.from_parent(parent, path=module_path)

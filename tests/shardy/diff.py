@@ -2,8 +2,8 @@
 
 python -m tests.shardy.diff FILE [--pipeline PIPELINE] [--bisect] [--locations]
 
-prints a unified diff of the two canonical prints and fails if there is one. With `--bisect` both run
-the pipeline pass by pass, and the diff is that after the first pass where they part.
+prints a unified diff of the two canonical prints and fails if there is one. With `--bisect` both
+run the pipeline pass by pass, and the diff is that after the first pass where they part.
 """
 
 from __future__ import annotations

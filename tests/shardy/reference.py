@@ -1,8 +1,8 @@
 """The reference: Shardy as jaxlib carries it, asked through jaxlib's own MLIR.
 
-Both sides of a comparison go through `canonical`, so that only what the text *means* is compared. One
-MLIR context serves the whole process; inputs that may take the process down with them go through
-`run_isolated`.
+Both sides of a comparison go through `canonical`, so that only what the text *means* is compared.
+One MLIR context serves the whole process; inputs that may take the process down with them go
+through `run_isolated`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def context() -> ir.Context:
 
 @contextmanager
 def _diagnostics() -> Iterator[list[str]]:
-    """Collects what MLIR says while the block runs, and turns its exceptions into `RejectedError`."""
+    """Collects what MLIR says while the block runs; its exceptions become `RejectedError`."""
     said: list[str] = []
 
     def note(diagnostic: ir.Diagnostic) -> bool:
@@ -100,7 +100,8 @@ def run(
 def stages(text: str, passes: list[str], locations: bool = False) -> Iterator[str]:
     """The canonical print of one module after each of `passes` in turn.
 
-    The module is parsed once: the order of a value's uses, which steers propagation, is not in text.
+    The module is parsed once: text has no place for the order of a value's uses, which steers
+    propagation.
     """
     with _diagnostics():
         module = ir.Module.parse(text)

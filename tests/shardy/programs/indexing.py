@@ -78,7 +78,11 @@ FUNCTIONS: dict[str, Entry] = {
     "sort": (partial(jnp.sort, axis=1), (_m,), (P("x", "y"),)),
     "sort_split_dim": (partial(jnp.sort, axis=0), (_m,), (P("x"),)),
     "argsort_descending": (partial(jnp.argsort, descending=True), (_m,), (P("x"),)),
-    "lexicographic_sort": (lambda a, b: lax.sort((a, b, a * b), num_keys=2), (_m, _m), (P("x"), None)),
+    "lexicographic_sort": (
+        lambda a, b: lax.sort((a, b, a * b), num_keys=2),
+        (_m, _m),
+        (P("x"), None),
+    ),
     "top_k": (lambda x: lax.top_k(x, 4), (_m,), (P("x", "y"),)),
     "argmax": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x), jnp.max(x, 0)), (_m,), (P("x", "y"),)),
     "cumulative": (
@@ -107,7 +111,11 @@ FUNCTIONS: dict[str, Entry] = {
         (_m, i32(8, 4)),
         (P(None, "y"), P("x")),
     ),
-    "scatter_add": (lambda t, i, u: t.at[i].add(u), (_m, i32(8), f32(8, 32)), (P(None, "y"), P("x"), None)),
+    "scatter_add": (
+        lambda t, i, u: t.at[i].add(u),
+        (_m, i32(8), f32(8, 32)),
+        (P(None, "y"), P("x"), None),
+    ),
     "scatter_set_window": (
         lambda t, i, u: t.at[:, i].set(u),
         (_m, i32(4), f32(16, 4)),
@@ -127,7 +135,12 @@ FUNCTIONS: dict[str, Entry] = {
     "nearest": (_nearest, (f32(8, 4), f32(32, 4)), (P("x"), P("y"))),
     "one_hot": (lambda i: jax.nn.one_hot(i, 32), (i32(8, 16),), (P("x", "y"),)),
     "pad_and_reverse": (
-        lambda x: (jnp.pad(x, ((1, 2), (0, 4))), x[::-1], x[:, ::2], lax.pad(x, 0.0, [(0, 0, 1)] * 2)),
+        lambda x: (
+            jnp.pad(x, ((1, 2), (0, 4))),
+            x[::-1],
+            x[:, ::2],
+            lax.pad(x, 0.0, [(0, 0, 1)] * 2),
+        ),
         (_m,),
         (P("x", "y"),),
     ),
@@ -150,7 +163,9 @@ FUNCTIONS: dict[str, Entry] = {
         lambda x: (
             lax.reduce_window(x, 0.0, lax.add, (2, 1), (2, 1), "VALID"),
             lax.cumsum(x, axis=1, reverse=True),
-            jax.grad(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (2, 2), "SAME").sum())(x),
+            jax.grad(
+                lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (2, 2), "SAME").sum()
+            )(x),
         ),
         (_m,),
         (P("x", "y"),),
@@ -190,15 +205,38 @@ FUNCTIONS: dict[str, Entry] = {
     "top_p": (_top_p, (_m,), (P("x"),)),
     "quantize": (_quantize, (_m,), (P("x", "y"),)),
     "complex_numbers": (
-        lambda x, y: (jnp.angle(x + 1j * y), jnp.conj(x + 1j * y) @ (x.T + 0j), lax.complex(x, y).real),
+        lambda x, y: (
+            jnp.angle(x + 1j * y),
+            jnp.conj(x + 1j * y) @ (x.T + 0j),
+            lax.complex(x, y).real,
+        ),
         (_m, _m),
         (P("x", "y"), None),
     ),
     "special_functions": (
-        lambda x: [f(x) for f in (jax.scipy.special.erf, lax.lgamma, lax.digamma, lax.bessel_i0e)]
-        + [f(x) for f in (jnp.sinh, jnp.arccos, lax.erf_inv, jnp.cbrt, jnp.log1p, jnp.expm1, jnp.tan)]
-        + [jnp.nextafter(x, 0.0), jnp.arctan2(x, 2.0), lax.clamp(0.0, x, 1.0), x % 2, jnp.sign(x)]
-        + [lax.reduce_precision(x, 5, 10), jnp.isfinite(x), jnp.floor(x), jnp.ceil(x), x**3],
+        lambda x: (
+            [f(x) for f in (jax.scipy.special.erf, lax.lgamma, lax.digamma, lax.bessel_i0e)]
+            + [
+                f(x)
+                for f in (
+                    jnp.sinh,
+                    jnp.arccos,
+                    lax.erf_inv,
+                    jnp.cbrt,
+                    jnp.log1p,
+                    jnp.expm1,
+                    jnp.tan,
+                )
+            ]
+            + [
+                jnp.nextafter(x, 0.0),
+                jnp.arctan2(x, 2.0),
+                lax.clamp(0.0, x, 1.0),
+                x % 2,
+                jnp.sign(x),
+            ]
+            + [lax.reduce_precision(x, 5, 10), jnp.isfinite(x), jnp.floor(x), jnp.ceil(x), x**3]
+        ),
         (_m,),
         (P("x", "y"),),
     ),
@@ -216,7 +254,14 @@ FUNCTIONS: dict[str, Entry] = {
         (P("x", "y"),),
     ),
     "reductions": (
-        lambda x: (x.sum(0), x.prod(1), (x > 0).all(0), (x > 0).any(), x.std(1), jax.nn.logsumexp(x, 1)),
+        lambda x: (
+            x.sum(0),
+            x.prod(1),
+            (x > 0).all(0),
+            (x > 0).any(),
+            x.std(1),
+            jax.nn.logsumexp(x, 1),
+        ),
         (_m,),
         (P("x", "y"),),
     ),

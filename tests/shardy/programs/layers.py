@@ -39,7 +39,7 @@ def norm_specs() -> Tree:
 
 
 def attend(x: jax.Array, memory: jax.Array, p: Tree, mask: jax.Array | None = None) -> jax.Array:
-    """Attention of `x` to `memory`, a weight having one dim for heads and one for a head's width."""
+    """Attention of `x` to `memory`; weights have a dim for heads and one for a head's width."""
     q = jnp.einsum("btw,whd->bthd", x, p["q"])
     k = jnp.einsum("bsw,whd->bshd", memory, p["k"])
     v = jnp.einsum("bsw,whd->bshd", memory, p["v"])

@@ -1,4 +1,4 @@
-"""Matrix factorizations, solves and Fourier transforms, batched, on each platform's own lowering."""
+"""Matrix factorizations, solves and Fourier transforms, batched, lowered for TPU and CPU."""
 
 from __future__ import annotations
 

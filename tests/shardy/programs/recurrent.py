@@ -47,11 +47,11 @@ def lstm(
     cell = {"x": f32(WIDTH, 4 * WIDTH), "h": f32(WIDTH, 4 * WIDTH), "b": f32(4 * WIDTH)}
     cell_specs = {"x": P(None, hidden), "h": P(None, hidden), "b": P(hidden)}
     names = ("first", "forward", "backward")
-    params = {name: cell for name in names} | {
+    params = dict.fromkeys(names, cell) | {
         "embedding": f32(VOCAB, WIDTH),
         "head": layers.dense_shapes(2 * WIDTH, VOCAB),
     }
-    specs = {name: cell_specs for name in names} | {"embedding": None, "head": None}
+    specs = dict.fromkeys(names, cell_specs) | {"embedding": None, "head": None}
     tokens_spec = None if batch is None else P(batch)
     arguments = (params, params, i32(BATCH, TIME))
     return lower(layers.sgd_momentum(loss), on, arguments, (specs, None, tokens_spec))

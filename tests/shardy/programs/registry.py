@@ -1,22 +1,26 @@
 """How a program of this package is built, named, lowered and found again.
 
-A family is a function that takes a mesh and whatever else it varies, and returns a `jax.stages.Lowered`.
-`variants` names its instances; `lowered` builds one of them once per process. Nothing here needs a
-device: meshes are abstract, and lowering stops at StableHLO.
+A family is a function that takes a mesh and whatever else it varies, and returns a
+`jax.stages.Lowered`. `variants` names its instances; `lowered` builds one of them once per process.
+Lowering stops at StableHLO and almost all meshes are abstract, so no device is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AbstractMesh, AxisType, NamedSharding
+import numpy as np
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 Tree = Any
+
+# For `device_mesh`; takes effect only before JAX has looked for devices.
+jax.config.update("jax_num_cpu_devices", 8)
 
 _BUILDERS: dict[str, Callable[[], jax.stages.Lowered]] = {}
 
@@ -62,6 +66,12 @@ def mesh(**axes: int) -> AbstractMesh:
     return AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
 
 
+def device_mesh(order: Iterable[int]) -> Mesh:
+    """The mesh x=4, y=2 of eight real devices, which a few features of JAX insist on."""
+    devices = jax.devices("cpu")
+    return Mesh(np.array([devices[at] for at in order]).reshape(4, 2), ("x", "y"))
+
+
 def f32(*shape: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, jnp.float32)
 
@@ -70,20 +80,20 @@ def i32(*shape: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, jnp.int32)
 
 
-def named(on: AbstractMesh, specs: Tree) -> Tree:
+def named(on: AbstractMesh | Mesh, specs: Tree) -> Tree:
     """Shardings for a tree of specs; `None` leaves a value unspecified."""
     return jax.tree.map(
         lambda spec: NamedSharding(on, spec), specs, is_leaf=lambda leaf: isinstance(leaf, P)
     )
 
 
-def constrain(x: jax.Array, on: AbstractMesh, *spec: Any) -> jax.Array:
+def constrain(x: jax.Array, on: AbstractMesh | Mesh, *spec: Any) -> jax.Array:
     return jax.lax.with_sharding_constraint(x, NamedSharding(on, P(*spec)))
 
 
 def lower(
     function: Callable[..., Any],
-    on: AbstractMesh,
+    on: AbstractMesh | Mesh,
     arguments: tuple[Tree, ...],
     in_specs: Tree,
     out_specs: Tree = None,

@@ -1,4 +1,4 @@
-"""ResNet training steps: convolutions, batch norm with running statistics, max pooling, momentum."""
+"""ResNet training steps: convolutions, batch norm with running statistics, pooling, momentum."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ class ResNet:
             weights["project"] = self.weight(1, inputs, outputs)
         channels = {"a": middle, "b": middle, "c": outputs, "project": outputs}
         norms = {f"norm_{name}": layers.norm_shapes(channels[name]) for name in weights}
-        stats = {name: {"mean": f32(channels[name]), "var": f32(channels[name])} for name in weights}
+        stats = {
+            name: {"mean": f32(channels[name]), "var": f32(channels[name])} for name in weights
+        }
         return {"params": weights | norms, "stats": stats}
 
     def shapes(self, classes: int) -> tuple[Tree, Tree]:

@@ -46,7 +46,9 @@ def vision_transformer(
             dims = ("NHWC", "HWIO", "NHWC")
             stride = (PATCH, PATCH)
             kernel = params["patch"]["w"].reshape(PATCH, PATCH, 3, WIDTH)
-            x = jax.lax.conv_general_dilated(images, kernel, stride, "VALID", dimension_numbers=dims)
+            x = jax.lax.conv_general_dilated(
+                images, kernel, stride, "VALID", dimension_numbers=dims
+            )
             x = x.reshape(BATCH, tokens, WIDTH)
         else:
             x = layers.dense(_patches(images), params["patch"])
