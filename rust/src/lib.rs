@@ -27,6 +27,7 @@ pub mod axis;
 pub mod bitset;
 pub mod context;
 pub mod error;
+pub mod export;
 pub mod index;
 pub mod ir;
 pub mod mesh;

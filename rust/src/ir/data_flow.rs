@@ -69,6 +69,17 @@ impl Program {
         let sharding = self.with_manual_axes(op, arg, inner);
         self.set_sharding(arg, sharding);
     }
+    /// Sets the sharding that [`Program::sharding_of`] reads.
+    pub fn set_sharding_of(&mut self, value: ValueId, sharding: ShardingId) {
+        let Some(value) = self.shardable_value(value) else { return };
+        if let Some(op) = self.manual_computation_of_arg(value) {
+            self.set_manual_arg_sharding(op, value, sharding);
+        } else if self.defining_op(value).is_some() {
+            self.set_result_sharding(value, sharding);
+        } else {
+            self.set_sharding(value, sharding);
+        }
+    }
     /// `inner` preceded, in each dim, by the manual axes of the sharding that `value`, an argument
     /// or result of manual computation `op`, has on the outside.
     pub fn with_manual_axes(&mut self, op: OpId, value: ValueId, inner: ShardingId) -> ShardingId {

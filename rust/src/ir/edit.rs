@@ -267,6 +267,19 @@ impl Program {
         }
         self.values[value].first_use = head;
     }
+    /// Makes `slot` the newest use of its value.
+    pub fn make_newest_use(&mut self, slot: UseId) {
+        let value = self.operands[slot].value;
+        self.unlink_use(slot);
+        self.link_use(slot, value);
+    }
+    /// Puts the uses of `value` in this order, newest first; `order` holds all of them.
+    pub fn set_use_order(&mut self, value: ValueId, order: &[UseId]) {
+        self.values[value].first_use = UseId::NONE;
+        for &slot in order.iter().rev() {
+            self.link_use(slot, value);
+        }
+    }
     /// Moves all uses of `old` to `new`, keeping their order; `new` must have no uses.
     pub fn transfer_uses(&mut self, old: ValueId, new: ValueId) {
         let head = std::mem::take(&mut self.values[old].first_use);
@@ -321,6 +334,14 @@ impl Program {
         let row = &mut self.ops[op];
         (row.name, row.kind) = (id, OpKind::from_name(name));
         row.flags.set(OpFlags::RENAMED);
+    }
+    /// Has the printer write the attributes of `op` anew.
+    pub fn mark_attrs_changed(&mut self, op: OpId) {
+        self.ops[op].flags.set(OpFlags::ATTRS_CHANGED);
+    }
+    /// The location of `value`: that of its op, or none for a block argument.
+    pub fn value_loc(&self, value: ValueId) -> Span {
+        self.defining_op(value).map_or(Span::EMPTY, |op| self.ops[op].loc)
     }
     /// Sets the structured attributes of `op`.
     pub fn set_payload(&mut self, op: OpId, payload: Payload) {

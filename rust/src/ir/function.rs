@@ -1,8 +1,10 @@
 //! What a `func.func` has beyond an op.
 
 use super::op::AttrRange;
+use super::Program;
 use super::Span;
-use crate::index::{BlockId, OpId, ShardingId, StrId, TypeId};
+use crate::error::{Code, Diagnostic, Result};
+use crate::index::{BlockId, FuncId, OpId, ShardingId, StrId, TypeId};
 
 /// A function.
 #[derive(Clone, Debug)]
@@ -34,4 +36,53 @@ pub struct Function {
     pub results_span: Span,
     /// Text of the name `@main` in the header.
     pub name_span: Span,
+}
+
+impl Program {
+    /// The function that the program starts with: the only one, or else the one called `main`.
+    pub fn main_function(&self) -> Result<FuncId> {
+        let functions = self.functions_in_order();
+        if let [only] = functions[..] {
+            return Ok(only);
+        }
+        let is_main = |func: &FuncId| self.strings.get(self.functions[*func].name) == "main";
+        functions.into_iter().find(is_main).ok_or_else(|| {
+            Diagnostic::new(Code::UnknownSymbol, "the module has no function `main`").into()
+        })
+    }
+    /// The shardings of the arguments of `func`, fully open for those that have none; empty if none
+    /// has one over a mesh of more than one device by its id.
+    pub fn func_arg_shardings(&mut self, func: FuncId) -> Vec<ShardingId> {
+        let function = &self.functions[func];
+        let shardings = match function.body.get() {
+            Some(body) => self.block_args(body).map(|arg| self.sharding(arg)).collect(),
+            None => function.declared_arg_shardings.clone(),
+        };
+        let types = function.arg_types.clone();
+        self.with_open_shardings(shardings, &types)
+    }
+    /// The shardings of the results of `func`, likewise.
+    pub fn func_result_shardings(&mut self, func: FuncId) -> Vec<ShardingId> {
+        let function = &self.functions[func];
+        let (shardings, types) = (function.result_shardings.clone(), function.result_types.clone());
+        self.with_open_shardings(shardings, &types)
+    }
+    fn with_open_shardings(
+        &mut self,
+        mut shardings: Vec<ShardingId>,
+        types: &[TypeId],
+    ) -> Vec<ShardingId> {
+        let is_over_devices =
+            |id: &ShardingId| id.is_some() && !self.mesh(self.mesh_of(*id)).is_maximal();
+        let Some(first) = shardings.iter().copied().find(is_over_devices) else {
+            return Vec::new();
+        };
+        let mesh = self.mesh_of(first);
+        for (sharding, &ty) in shardings.iter_mut().zip(types) {
+            if sharding.is_none() {
+                *sharding = self.replicated(mesh, ty, false);
+            }
+        }
+        shardings
+    }
 }

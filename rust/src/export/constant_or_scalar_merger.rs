@@ -1,0 +1,66 @@
+//! `sdy-constant-or-scalar-merger`: merges equal constants, and equal broadcasts of one scalar, of
+//! one region when their attributes, shardings included, are the same.
+//!
+//! Import gives every use of a constant a constant of its own so that nothing flows between them;
+//! those that ended up with one sharding need not stay apart. The first in program order stays.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::{OpId, RegionId, RuleId, ShardingId, SignatureId, StrId, ValueId};
+use crate::ir::{OpKind, OpTraits, Program, TraitCache};
+use rustc_hash::FxHashMap;
+
+/// All that two ops must have in common to be merged. The signature holds the value and the type.
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    signature: SignatureId,
+    region: RegionId,
+    scalar: ValueId,
+    sharding: ShardingId,
+    rule: RuleId,
+    attrs: Vec<(StrId, String)>,
+}
+
+/// Runs the pass on `func`.
+pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<()> {
+    let mut traits = TraitCache::default();
+    let mut first: FxHashMap<Key, OpId> = FxHashMap::default();
+    let ops: Vec<OpId> = program.pre_order(func).collect();
+    for op in ops {
+        let Some(key) = key(program, &mut traits, op) else { continue };
+        if let Some(&kept) = first.get(&key) {
+            program.replace_all_uses(program.result(op, 0), program.result(kept, 0));
+            program.erase_op(op);
+        } else {
+            first.insert(key, op);
+        }
+    }
+    Ok(())
+}
+
+/// The key of `op`, `None` if it is not to be merged.
+fn key(program: &Program, traits: &mut TraitCache, op: OpId) -> Option<Key> {
+    let row = &program.ops[op];
+    let scalar = match row.kind {
+        OpKind::BroadcastInDim => {
+            let scalar = program.op_operands(op).first()?.value;
+            program.value_type(scalar).is_scalar().then_some(scalar)?
+        }
+        OpKind::SdyConstant => ValueId::NONE,
+        _ if traits.has(program, op, OpTraits::CONSTANT_LIKE) => ValueId::NONE,
+        _ => return None,
+    };
+    row.signature.get()?;
+    let attrs = program.op_attrs(op).iter();
+    let mut attrs: Vec<_> =
+        attrs.map(|attr| (attr.name, program.text.get(attr.value).to_owned())).collect();
+    attrs.sort();
+    Some(Key {
+        signature: row.signature,
+        region: program.blocks[row.parent].region,
+        scalar,
+        sharding: program.sharding(program.result(op, 0)),
+        rule: program.op_rules.get(&op).copied().unwrap_or_default(),
+        attrs,
+    })
+}

@@ -1,0 +1,62 @@
+//! `sdy-drop-sharding-and-mesh`: removes `sdy.sharding` attributes and meshes.
+//!
+//! Shardings that are part of an op of the `sdy` dialect, such as a reshard's, stay.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::{OpId, ShardingId};
+use crate::ir::{OpKind, Program};
+
+/// Runs the pass on the module.
+pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
+    let ops: Vec<OpId> = program.pre_order(program.module).collect();
+    for op in ops {
+        match program.kind(op) {
+            OpKind::Mesh => program.erase_op(op),
+            OpKind::Func => drop_function_shardings(program, op),
+            kind if has_sharding_of_its_own(kind) => {}
+            _ => {
+                for result in program.op_results(op) {
+                    program.set_sharding(result, ShardingId::NONE);
+                }
+                if program.no_result_shardings.remove(&op).is_some() {
+                    program.mark_attrs_changed(op);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes the shardings of the arguments and results of the function that `op` is.
+fn drop_function_shardings(program: &mut Program, op: OpId) {
+    let Some(func) = program.function_of(op).get() else { return };
+    if let Some(body) = program.functions[func].body.get() {
+        for arg in program.block_args(body) {
+            program.set_sharding(arg, ShardingId::NONE);
+        }
+    }
+    program.functions[func].declared_arg_shardings.fill(ShardingId::NONE);
+    program.functions[func].result_shardings.fill(ShardingId::NONE);
+    program.mark_attrs_changed(op);
+}
+
+/// Whether shardings are part of ops of this kind, rather than an attribute put on them.
+pub fn has_sharding_of_its_own(kind: OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::ShardingConstraint
+            | OpKind::Reshard
+            | OpKind::DataFlowEdge
+            | OpKind::ManualComputation
+            | OpKind::NamedComputation
+            | OpKind::AllGather
+            | OpKind::AllSlice
+            | OpKind::AllToAll
+            | OpKind::CollectivePermute
+            | OpKind::AllReduce
+            | OpKind::ReduceScatter
+            | OpKind::ShardedToUnreduced
+            | OpKind::ReplicatedToUnreduced
+    )
+}

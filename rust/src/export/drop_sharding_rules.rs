@@ -1,0 +1,22 @@
+//! `sdy-drop-sharding-rules`: removes the sharding rules of ops, but for those users wrote.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::OpId;
+use crate::ir::Program;
+
+/// Runs the pass on `func`.
+pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<()> {
+    if program.op_rules.is_empty() {
+        return Ok(());
+    }
+    let ops: Vec<OpId> = program.pre_order(func).collect();
+    for op in ops {
+        let Some(&rule) = program.op_rules.get(&op) else { continue };
+        if !program.rules[rule].is_custom {
+            program.op_rules.remove(&op);
+            program.mark_attrs_changed(op);
+        }
+    }
+    Ok(())
+}

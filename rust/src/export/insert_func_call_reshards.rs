@@ -1,0 +1,76 @@
+//! `sdy-insert-func-call-reshards`: where a call's result is to be sharded unlike the result of the
+//! function, gives the call the function's sharding and reshards after it.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::{OpId, ShardingId};
+use crate::ir::{OpKind, Payload, Place, Program, SymbolTable};
+use crate::sharding::TensorSharding;
+
+/// Runs the pass on the module.
+pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
+    let is_call = |op: &OpId| program.kind(*op) == OpKind::Call;
+    let calls: Vec<OpId> = program.pre_order(program.module).filter(is_call).collect();
+    let symbols = SymbolTable::new(program);
+    for call in calls {
+        let func = match program.payload(call) {
+            Some(Payload::Call(name)) => symbols.function(*name),
+            _ => None,
+        };
+        let Some(func) = func else { continue };
+        let mut wanted = program.func_result_shardings(func);
+        if wanted.is_empty() {
+            wanted = replicated_like_call(program, call);
+        }
+        reshard_results(program, call, &wanted);
+    }
+    Ok(())
+}
+
+/// A closed sharding without axes for each result of `call`; empty if it has no shardings.
+fn replicated_like_call(program: &mut Program, call: OpId) -> Vec<ShardingId> {
+    let results = program.op_results(call);
+    let shardings: Vec<ShardingId> = results.map(|result| program.sharding(result)).collect();
+    let replicate = |id: ShardingId| {
+        let like = program.shardings.get(id)?;
+        let closed = TensorSharding::fully_replicated(like.mesh, like.dims.len(), true);
+        Some(program.shardings.intern(closed))
+    };
+    shardings.into_iter().filter_map(replicate).collect()
+}
+
+/// Gives the results of `call` the shardings `wanted`, and their users what they had before.
+fn reshard_results(program: &mut Program, call: OpId, wanted: &[ShardingId]) {
+    for (result, &inside) in program.op_results(call).zip(wanted) {
+        let outside = program.sharding(result);
+        let is_equivalent = program.shardings[inside].is_equivalent(program.shardings.get(outside));
+        if !is_equivalent {
+            let outside = outside.get().unwrap_or_else(|| {
+                let like = &program.shardings[inside];
+                let closed = TensorSharding::fully_replicated(like.mesh, like.dims.len(), true);
+                program.shardings.intern(closed)
+            });
+            let reshard = program.create_reshard(result, outside, Place::After(call));
+            let new = program.result(reshard, 0);
+            program.replace_all_uses_except(result, new, reshard);
+        }
+        program.set_sharding(result, inside);
+    }
+}
+
+impl Program {
+    /// Makes a reshard of `input` to `sharding` at `place`, with the location of `input`.
+    pub fn create_reshard(
+        &mut self,
+        input: crate::index::ValueId,
+        sharding: ShardingId,
+        place: Place,
+    ) -> OpId {
+        let reshard = self.create_op("sdy.reshard", &[input], &[self.values[input].ty]);
+        self.ops[reshard].loc = self.value_loc(input);
+        self.insert_op(reshard, place);
+        let result = self.result(reshard, 0);
+        self.set_sharding(result, sharding);
+        reshard
+    }
+}

@@ -1,0 +1,38 @@
+//! Export passes: from a program whose shardings have been propagated to one for the partitioner.
+//!
+//! One file a pass, named after it. A pass on functions takes the `func.func` op to work on. In the
+//! order of the propagation pipeline:
+//!
+//! | pass | what it does |
+//! | --- | --- |
+//! | [`export_named_computations`] | turns named computations back into functions and calls |
+//! | [`propagate_to_func_results`] | copies the shardings of returned values to function results |
+//! | [`unflatten_call_graph`] | has calls share the functions that were cloned for each of them |
+//! | [`insert_func_call_reshards`] | reshards call results where caller and function disagree |
+//! | [`constant_or_scalar_merger`] | merges the constants that import split where they agree |
+//! | [`sink_data_flow_edges`] | moves the shardings of data-flow edges to the ops, drops the edges |
+//! | [`remove_sharding_groups`] | drops sharding groups |
+//! | [`sharding_constraint_to_reshard`] | makes reshards of sharding constraints |
+//! | [`update_non_divisible_input_output_shardings`] | trims inputs' and outputs' shardings to what divides evenly |
+//! | [`remove_sub_axes_in_input_output_shardings`] | trims them to whole axes where they are open |
+//! | [`close_shardings`] | closes every dim, drops replicated axes |
+//!
+//! What the partitioner adds from then on is in [`crate::partition`].
+//!
+//! Source: Shardy's export passes.
+
+pub mod close_shardings;
+pub mod constant_or_scalar_merger;
+pub mod drop_sharding_and_mesh;
+pub mod drop_sharding_rules;
+pub mod export_named_computations;
+pub mod insert_func_call_reshards;
+pub mod propagate_to_func_results;
+pub mod remove_propagation_debug_info;
+pub mod remove_sharding_groups;
+pub mod remove_sub_axes_in_input_output_shardings;
+pub mod sharding_constraint_to_reshard;
+pub mod sink_data_flow_edges;
+pub mod sink_func_data_flow_edges;
+pub mod unflatten_call_graph;
+pub mod update_non_divisible_input_output_shardings;

@@ -1,0 +1,42 @@
+//! `sdy-propagate-to-func-results`: copies the shardings of returned values to the results of every
+//! function but the main one.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::ShardingId;
+use crate::ir::{OpKind, Program};
+
+/// Runs the pass on the module.
+pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
+    let main = program.main_function()?;
+    for func in program.functions_in_order() {
+        let op = program.functions[func].op;
+        let Some(terminator) = program.region_terminator(op, 0).filter(|_| func != main) else {
+            continue;
+        };
+        if program.kind(terminator) != OpKind::FuncReturn {
+            continue;
+        }
+        for index in 0..program.ops[terminator].num_operands as usize {
+            let sharding = program.sharding_of(program.operand(terminator, index));
+            program.set_func_result_sharding(func, index, sharding);
+        }
+    }
+    Ok(())
+}
+
+impl Program {
+    /// Sets or clears the sharding of the `index`-th result of `func`.
+    pub fn set_func_result_sharding(
+        &mut self,
+        func: crate::index::FuncId,
+        index: usize,
+        sharding: ShardingId,
+    ) {
+        let Some(slot) = self.functions[func].result_shardings.get_mut(index) else { return };
+        if *slot != sharding {
+            *slot = sharding;
+            self.mark_attrs_changed(self.functions[func].op);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! `sdy-remove-sub-axes-in-input-output-shardings`: trims the shardings of the main function's
+//! arguments and results to the axes before the first sub-axis, in open dims.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::ShardingId;
+use crate::ir::Program;
+
+/// Runs the pass on the module.
+pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
+    let main = program.main_function()?;
+    if let Some(body) = program.functions[main].body.get() {
+        for arg in program.block_args(body) {
+            let whole = with_whole_axes(program, program.sharding(arg));
+            program.set_sharding(arg, whole);
+        }
+    }
+    for index in 0..program.functions[main].result_shardings.len() {
+        let whole = with_whole_axes(program, program.functions[main].result_shardings[index]);
+        program.set_func_result_sharding(main, index, whole);
+    }
+    Ok(())
+}
+
+/// `sharding` without the first sub-axis of each open dim and the axes after it.
+fn with_whole_axes(program: &mut Program, sharding: ShardingId) -> ShardingId {
+    let Some(old) = program.shardings.get(sharding) else { return sharding };
+    let mut new = old.clone();
+    for dim in new.dims.iter_mut().filter(|dim| !dim.is_closed) {
+        if let Some(end) = dim.axes.iter().position(|axis| axis.sub.is_some()) {
+            dim.axes.truncate(end);
+        }
+    }
+    program.shardings.intern(new)
+}

@@ -1,0 +1,39 @@
+//! `sdy-sharding-constraint-to-reshard`: makes a reshard of every sharding constraint.
+//!
+//! A reshard has no effect and may be erased when nothing uses it; a constraint may not. The ops are
+//! renamed in place, but uses end up in the order that MLIR's conversion leaves: it makes all reshards
+//! first, then moves the uses of each constraint, newest first, to its reshard.
+
+use crate::bitset::BitSet;
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::{OpId, UseId};
+use crate::ir::{OpKind, Program};
+
+/// Runs the pass on `func`.
+pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<()> {
+    let is_constraint = |op: &OpId| program.kind(*op) == OpKind::ShardingConstraint;
+    let constraints: Vec<OpId> = program.pre_order(func).filter(is_constraint).collect();
+    for &op in &constraints {
+        for slot in program.op_uses(op) {
+            program.make_newest_use(slot);
+        }
+        program.rename_op(op, "sdy.reshard");
+    }
+    let mut converted_ops = BitSet::new(program.ops.len());
+    for &op in &constraints {
+        converted_ops.insert(op);
+    }
+    for &op in &constraints {
+        let result = program.result(op, 0);
+        let is_converted = |slot: &UseId| {
+            let user = program.operands[*slot].owner;
+            converted_ops.contains(user)
+        };
+        let (converted, others): (Vec<UseId>, Vec<UseId>) =
+            program.uses(result).partition(is_converted);
+        let order: Vec<UseId> = others.into_iter().rev().chain(converted).collect();
+        program.set_use_order(result, &order);
+    }
+    Ok(())
+}

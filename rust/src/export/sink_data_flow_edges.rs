@@ -1,0 +1,97 @@
+//! `sdy-sink-data-flow-edges`: moves the sharding of each data-flow edge to its owner and removes
+//! the edge op.
+//!
+//! An op gets shardings for all its results (or arguments) or for none: where some edge has a
+//! sharding, those without one become fully open.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::{MeshId, OpId, ShardingId, ValueId};
+use crate::ir::{EdgeOwners, EdgeSpec, OpKind, Payload, Program, ValueDef};
+
+/// Runs the pass on `func`.
+pub fn run(program: &mut Program, context: &mut Context, func: OpId) -> Result<()> {
+    let ops: Vec<OpId> = program.pre_order(func).collect();
+    for op in ops {
+        if program.kind(op) == OpKind::DataFlowEdge {
+            program.replace_all_uses(program.result(op, 0), program.operand(op, 0));
+            program.erase_op(op);
+            continue;
+        }
+        let Some(spec) = context.rules.edges(program, op) else { continue };
+        for owners in owner_groups(program, spec, op) {
+            let shardings = edge_shardings(program, &owners);
+            set_owner_shardings(program, op, &owners, &shardings);
+        }
+    }
+    Ok(())
+}
+
+/// The owners of `op`'s edges, those of one kind together.
+fn owner_groups(program: &Program, spec: &EdgeSpec, op: OpId) -> Vec<Vec<ValueId>> {
+    let (mut args, mut results) = (Vec::new(), Vec::new());
+    for group in spec.groups.iter() {
+        let owners = (0..group.num_edges(program, op)).filter_map(|i| group.owner(program, op, i));
+        match group.owners {
+            EdgeOwners::BlockArgs(_) => args.extend(owners),
+            EdgeOwners::Results => results.extend(owners),
+        }
+    }
+    vec![args, results]
+}
+
+/// The shardings of the edges that `owners` own, fully open for those that have none; empty if none
+/// has one.
+pub fn edge_shardings(program: &mut Program, owners: &[ValueId]) -> Vec<ShardingId> {
+    let of_edge = |program: &Program, owner: ValueId| {
+        let edge = program.data_flow_edge(owner);
+        edge.map_or(ShardingId::NONE, |edge| program.sharding(program.result(edge, 0)))
+    };
+    let mut shardings: Vec<ShardingId> =
+        owners.iter().map(|&owner| of_edge(program, owner)).collect();
+    let Some(&first) = shardings.iter().find(|sharding| sharding.is_some()) else {
+        return Vec::new();
+    };
+    let mesh: MeshId = program.mesh_of(first);
+    for (sharding, &owner) in shardings.iter_mut().zip(owners) {
+        if sharding.is_none() {
+            *sharding = program.replicated(mesh, program.values[owner].ty, false);
+        }
+    }
+    shardings
+}
+
+/// Gives `owners`, arguments or results of `op`, their shardings, if there are any.
+pub fn set_owner_shardings(
+    program: &mut Program,
+    op: OpId,
+    owners: &[ValueId],
+    shardings: &[ShardingId],
+) {
+    let kind = program.kind(op);
+    for (&owner, &sharding) in owners.iter().zip(shardings) {
+        let is_arg = matches!(program.values[owner].def, ValueDef::Arg(_));
+        let sharding = if is_arg && kind == OpKind::ManualComputation {
+            program.with_manual_axes(op, owner, sharding)
+        } else {
+            sharding
+        };
+        program.set_sharding(owner, sharding);
+    }
+    let Some(Payload::NamedComputation { name, has_in_shardings, has_out_shardings }) =
+        program.payload(op).cloned()
+    else {
+        return;
+    };
+    let is_in =
+        owners.first().is_some_and(|&owner| matches!(program.values[owner].def, ValueDef::Arg(_)));
+    let is_set = !shardings.is_empty();
+    let payload = Payload::NamedComputation {
+        name,
+        has_in_shardings: has_in_shardings || (is_in && is_set),
+        has_out_shardings: has_out_shardings || (!is_in && is_set),
+    };
+    if program.payload(op) != Some(&payload) {
+        program.set_payload(op, payload);
+    }
+}

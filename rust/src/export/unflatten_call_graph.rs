@@ -1,0 +1,147 @@
+//! `sdy-unflatten-call-graph`: has calls share functions again that were cloned for each call.
+//!
+//! Functions may be shared that came from one function (`sdy.original_func_name`), have the same manual
+//! axes around them, and the same shardings of arguments and results. With `dedup_functions_fully`
+//! shardings do not count, and the function with most calls is kept. Functions that nobody calls any
+//! more stay; a later pass removes them.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::{FuncId, Id, IdVec, OpId, ShardingId, StrId};
+use crate::ir::{OpKind, Payload, Program, SymbolTable};
+use rustc_hash::FxHashMap;
+
+const ORIGINAL_NAME: &str = "sdy.original_func_name";
+const MANUAL_AXES: &str = "sdy.func_manual_axes";
+
+/// What functions must have in common to be shared: name, manual axes, shardings.
+type Key = (StrId, String, Vec<ShardingId>, Vec<ShardingId>);
+
+/// Runs the pass on the module.
+pub fn run(
+    program: &mut Program,
+    _context: &mut Context,
+    dedup_functions_fully: bool,
+) -> Result<()> {
+    let symbols = SymbolTable::new(program);
+    let calls = calls(program, &symbols);
+    let mut classes = Classes::default();
+    let kept = if dedup_functions_fully {
+        most_called(program, &calls, &mut classes)
+    } else {
+        let mut first: FxHashMap<usize, FuncId> = FxHashMap::default();
+        for &(_, func) in &calls {
+            first.entry(classes.exact(program, func)).or_insert(func);
+        }
+        first
+    };
+    for (call, func) in calls {
+        let class = if dedup_functions_fully {
+            classes.loose(program, func)
+        } else {
+            classes.exact(program, func)
+        };
+        if let Some(&shared) = kept.get(&class).filter(|&&shared| shared != func) {
+            let name = program.functions[shared].name;
+            program.set_payload(call, Payload::Call(name));
+        }
+    }
+    for func in program.functions_in_order() {
+        let op = program.functions[func].op;
+        program.remove_attr(op, ORIGINAL_NAME);
+        program.remove_attr(op, MANUAL_AXES);
+    }
+    Ok(())
+}
+
+/// Every call with the function it calls, in program order.
+fn calls(program: &Program, symbols: &SymbolTable) -> Vec<(OpId, FuncId)> {
+    let ops = program.pre_order(program.module);
+    let callee = |op: OpId| match program.payload(op) {
+        Some(Payload::Call(name)) => Some((op, symbols.function(*name)?)),
+        _ => None,
+    };
+    ops.filter(|&op| program.kind(op) == OpKind::Call).filter_map(callee).collect()
+}
+
+/// For each class by name, the function to keep: the first that has most calls, counted in program
+/// order. Functions with equal shardings count together.
+fn most_called(
+    program: &mut Program,
+    calls: &[(OpId, FuncId)],
+    classes: &mut Classes,
+) -> FxHashMap<usize, FuncId> {
+    let mut kept: FxHashMap<usize, FuncId> = FxHashMap::default();
+    for &(_, func) in calls {
+        kept.entry(classes.loose(program, func)).or_insert(func);
+    }
+    let mut counts: FxHashMap<usize, u64> = FxHashMap::default();
+    for &(_, func) in calls {
+        let exact = classes.exact(program, func);
+        let count = counts.entry(exact).or_default();
+        *count += 1;
+        let count = *count;
+        let loose = classes.loose(program, func);
+        let Some(&current) = kept.get(&loose) else { continue };
+        let current = classes.exact(program, current);
+        if count > counts.get(&current).copied().unwrap_or(0) {
+            kept.insert(loose, func);
+        }
+    }
+    kept
+}
+
+/// Numbers the classes of functions; each function's are worked out once.
+#[derive(Default)]
+struct Classes {
+    numbers: FxHashMap<Key, usize>,
+    exact: IdVec<FuncId, Option<usize>>,
+    loose: IdVec<FuncId, Option<usize>>,
+}
+
+impl Classes {
+    /// The class of `func` by name, manual axes and shardings.
+    fn exact(&mut self, program: &mut Program, func: FuncId) -> usize {
+        if let Some(&Some(known)) = self.exact.get(func) {
+            return known;
+        }
+        let (name, axes) = origin(program, func);
+        let args = program.func_arg_shardings(func);
+        let results = program.func_result_shardings(func);
+        let number = self.number((name, axes, args, results));
+        remember(&mut self.exact, func, number)
+    }
+    /// The class of `func` by name and manual axes.
+    fn loose(&mut self, program: &mut Program, func: FuncId) -> usize {
+        if let Some(&Some(known)) = self.loose.get(func) {
+            return known;
+        }
+        let (name, axes) = origin(program, func);
+        let number = self.number((name, axes, Vec::new(), Vec::new()));
+        remember(&mut self.loose, func, number)
+    }
+    fn number(&mut self, key: Key) -> usize {
+        let next = self.numbers.len();
+        *self.numbers.entry(key).or_insert(next)
+    }
+}
+
+fn remember(known: &mut IdVec<FuncId, Option<usize>>, func: FuncId, number: usize) -> usize {
+    if known.len() <= func.index() {
+        known.resize(func.index() + 1, None);
+    }
+    known[func] = Some(number);
+    number
+}
+
+/// The name of the function that `func` came from, and the text of the manual axes around it.
+fn origin(program: &mut Program, func: FuncId) -> (StrId, String) {
+    let op = program.functions[func].op;
+    let axes = program.attr(op, MANUAL_AXES).unwrap_or_default().to_owned();
+    let name = program.attr(op, ORIGINAL_NAME).map(|name| name.trim_matches('"').to_owned());
+    let name = match name {
+        Some(name) => program.strings.intern(&name),
+        None => program.functions[func].name,
+    };
+    (name, axes)
+}

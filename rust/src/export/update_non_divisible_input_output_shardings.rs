@@ -1,0 +1,126 @@
+//! `sdy-update-non-divisible-input-output-shardings`: trims the shardings of inputs and outputs to the
+//! largest prefix that shards each dim evenly.
+//!
+//! Inputs and outputs are arguments and results of functions, results of calls, and arguments and
+//! results of manual computations. A dim of size 4 over `x` of size 8 keeps `"x":(1)4`; one of size 6
+//! over `x` of size 4 keeps `"x":(1)2`; a dim that is trimmed loses its priority.
+
+use crate::axis::{total_size, AxisRef};
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::{OpId, ShardingId, TypeId, ValueId};
+use crate::ir::{OpKind, Program, ValueDef};
+use crate::mesh::Mesh;
+use crate::sharding::DimSharding;
+use rustc_hash::FxHashMap;
+
+/// What shardings became, by sharding and type.
+type Trimmed = FxHashMap<(ShardingId, TypeId), ShardingId>;
+
+/// Runs the pass on the module.
+pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
+    let mut trimmed = Trimmed::default();
+    for func in program.functions_in_order() {
+        if let Some(body) = program.functions[func].body.get() {
+            for arg in program.block_args(body) {
+                trim_value(program, &mut trimmed, arg);
+            }
+        }
+        for index in 0..program.functions[func].result_types.len() {
+            let ty = program.functions[func].result_types[index];
+            let old = program.functions[func].result_shardings[index];
+            let new = evenly_sharded(program, &mut trimmed, old, ty);
+            program.set_func_result_sharding(func, index, new);
+        }
+    }
+    let ops: Vec<OpId> = program.pre_order(program.module).collect();
+    for op in ops {
+        if matches!(program.kind(op), OpKind::Call | OpKind::ManualComputation) {
+            for result in program.op_results(op) {
+                trim_value(program, &mut trimmed, result);
+            }
+        }
+        if program.kind(op) == OpKind::ManualComputation {
+            let region = program.op_regions(op).next();
+            let body = region.and_then(|region| program.region_entry(region).get());
+            for arg in body.map(|body| program.block_args(body)).into_iter().flatten() {
+                trim_value(program, &mut trimmed, arg);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Trims the sharding of `value`. In a manual computation the shape of an argument is local to the
+/// manual axes, so only the free axes have to divide it.
+fn trim_value(program: &mut Program, trimmed: &mut Trimmed, value: ValueId) {
+    let ty = program.values[value].ty;
+    let old = program.sharding_of(value);
+    let new = evenly_sharded(program, trimmed, old, ty);
+    if new != old {
+        match program.values[value].def {
+            ValueDef::Arg(_) => program.set_sharding_of(value, new),
+            ValueDef::Result(_) => {
+                program.set_sharding(value, new);
+            }
+        }
+    }
+}
+
+/// `sharding` trimmed so that it shards a tensor of type `ty` evenly.
+fn evenly_sharded(
+    program: &mut Program,
+    trimmed: &mut Trimmed,
+    sharding: ShardingId,
+    ty: TypeId,
+) -> ShardingId {
+    if sharding.is_none() || !program.types[ty].is_static_tensor() {
+        return sharding;
+    }
+    if let Some(&known) = trimmed.get(&(sharding, ty)) {
+        return known;
+    }
+    let mut even = program.shardings[sharding].clone();
+    let mesh = program.mesh(even.mesh);
+    let shape = program.types[ty].static_shape().unwrap_or_default();
+    for (dim, size) in even.dims.iter_mut().zip(shape) {
+        let count = total_size(&dim.axes, mesh);
+        if count == 0 || size % count == 0 {
+            continue;
+        }
+        *dim = DimSharding {
+            axes: even_prefix(&dim.axes, size, mesh),
+            is_closed: dim.is_closed,
+            priority: None,
+        };
+    }
+    let even = program.shardings.intern(even);
+    trimmed.insert((sharding, ty), even);
+    even
+}
+
+/// The largest prefix of `axes` that divides `size`; it may end inside an axis.
+fn even_prefix(axes: &[AxisRef], mut size: i64, mesh: &Mesh) -> Vec<AxisRef> {
+    let mut prefix = Vec::new();
+    for &axis in axes {
+        let common = gcd(axis.size(mesh), size);
+        if common == 1 {
+            break;
+        }
+        if common < axis.size(mesh) {
+            prefix.push(AxisRef::sub(axis.axis, axis.pre_size(), common));
+            break;
+        }
+        prefix.push(axis);
+        size /= common;
+    }
+    prefix
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 {
+        a
+    } else {
+        gcd(b, a % b)
+    }
+}
