@@ -32,6 +32,7 @@ pub mod index;
 pub mod ir;
 pub mod mesh;
 pub mod mlir;
+pub mod partition;
 pub mod rule;
 pub mod sharding;
 pub mod suggest;

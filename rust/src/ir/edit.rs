@@ -339,6 +339,32 @@ impl Program {
     pub fn mark_attrs_changed(&mut self, op: OpId) {
         self.ops[op].flags.set(OpFlags::ATTRS_CHANGED);
     }
+    /// Makes the location of `op` unknown; an op without a location stays without.
+    pub fn forget_loc(&mut self, op: OpId) {
+        if !self.ops[op].loc.is_empty() {
+            self.ops[op].loc = self.text.add("unknown");
+            self.ops[op].flags.set(OpFlags::LOC_CHANGED);
+        }
+    }
+    /// The location of an op made from `ops`, of which there is at least one: their only location, or
+    /// all of them fused.
+    pub fn fused_loc(&mut self, ops: &[OpId]) -> Span {
+        let mut locs: Vec<String> = Vec::new();
+        for &op in ops {
+            let loc = self.text.get(self.ops[op].loc);
+            if !loc.is_empty() && loc != "unknown" && !locs.iter().any(|seen| seen == loc) {
+                locs.push(loc.to_owned());
+            }
+        }
+        match &locs[..] {
+            [] => Span::EMPTY,
+            [_] => {
+                let has_loc = |&&op: &&OpId| self.text.get(self.ops[op].loc) == locs[0];
+                ops.iter().find(has_loc).map_or(Span::EMPTY, |&op| self.ops[op].loc)
+            }
+            _ => self.text.add(&format!("fused[{}]", locs.join(", "))),
+        }
+    }
     /// The location of `value`: that of its op, or none for a block argument.
     pub fn value_loc(&self, value: ValueId) -> Span {
         self.defining_op(value).map_or(Span::EMPTY, |op| self.ops[op].loc)

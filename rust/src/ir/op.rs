@@ -40,6 +40,8 @@ impl OpFlags {
     pub const ERASED: Self = Self(16);
     /// Its name is not the one in the text; the rest of its syntax is the same.
     pub const RENAMED: Self = Self(32);
+    /// Its location is not the one in the text.
+    pub const LOC_CHANGED: Self = Self(64);
 
     /// Whether all of `flag` is set.
     #[inline]

@@ -1,0 +1,85 @@
+//! Constants: one of each value, at the start of its scope.
+
+use crate::index::{BlockId, Id, OpId, RegionId, SignatureId};
+use crate::ir::{OpKind, OpTraits, Place, Program, TraitCache};
+use rustc_hash::FxHashMap;
+
+/// The constants that the folder owns: those it has seen and kept.
+#[derive(Default)]
+pub struct Constants {
+    kept: FxHashMap<(RegionId, SignatureId), OpId>,
+    is_owned: Vec<bool>,
+}
+
+impl Constants {
+    /// Whether `op` is a constant that can be folded.
+    pub fn is_constant(program: &Program, traits: &mut TraitCache, op: OpId) -> bool {
+        program.kind(op) != OpKind::SdyConstant && traits.has(program, op, OpTraits::CONSTANT_LIKE)
+    }
+    fn owns(&self, op: OpId) -> bool {
+        op.is_some() && self.is_owned.get(op.index()).copied().unwrap_or(false)
+    }
+    /// Forgets `op`, which is going to be erased.
+    pub fn forget(&mut self, program: &Program, traits: &mut TraitCache, op: OpId) {
+        if self.owns(op) {
+            self.is_owned[op.index()] = false;
+            let region = scope(program, traits, program.ops[op].parent);
+            self.kept.remove(&(region, program.ops[op].signature));
+        }
+    }
+    /// Moves `op` to the start of its block if something else has come between it and there.
+    /// True if `op` is a constant that is owned, which has nothing more to fold.
+    pub fn rehoist(&self, program: &mut Program, op: OpId) -> bool {
+        if !self.owns(op) {
+            return false;
+        }
+        self.hoist(program, op, program.ops[op].parent);
+        true
+    }
+    fn hoist(&self, program: &mut Program, op: OpId, block: BlockId) {
+        let row = &program.ops[op];
+        if row.parent != block || (row.prev.is_some() && !self.owns(row.prev)) {
+            program.move_op(op, Place::Start(block));
+        }
+    }
+    /// Takes `op`, a constant, over: merges it into an equal one of its scope, or hoists it. False if
+    /// it was merged and is gone.
+    pub fn insert(&mut self, program: &mut Program, traits: &mut TraitCache, op: OpId) -> bool {
+        let block = program.ops[op].parent;
+        let region = scope(program, traits, block);
+        let key = (region, program.ops[op].signature);
+        if let Some(&kept) = self.kept.get(&key).filter(|_| key.1.is_some()) {
+            program.forget_loc(kept);
+            program.replace_all_uses(program.result(op, 0), program.result(kept, 0));
+            program.erase_op(op);
+            return false;
+        }
+        let start = program.region_entry(region);
+        if start != block {
+            program.forget_loc(op);
+        }
+        self.hoist(program, op, start);
+        if self.is_owned.len() <= op.index() {
+            self.is_owned.resize(program.ops.len(), false);
+        }
+        self.is_owned[op.index()] = true;
+        if key.1.is_some() {
+            self.kept.insert(key, op);
+        }
+        true
+    }
+}
+
+/// The innermost region around `block` whose op sees no values from outside, or might not.
+fn scope(program: &Program, traits: &mut TraitCache, block: BlockId) -> RegionId {
+    let mut region = program.blocks[block].region;
+    loop {
+        let op = program.regions[region].op;
+        let is_isolated =
+            traits.traits(program, op).is_none_or(|known| known.has(OpTraits::ISOLATED));
+        match program.ops[op].parent.get() {
+            Some(outer) if !is_isolated => region = program.blocks[outer].region,
+            _ => return region,
+        }
+    }
+}

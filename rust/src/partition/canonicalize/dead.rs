@@ -1,0 +1,38 @@
+//! Which ops may be erased when nothing uses them.
+
+use crate::index::OpId;
+use crate::ir::{OpKind, OpTraits, Program, TraitCache};
+
+/// Whether `op` has no effect and is no terminator, so that it is dead once its results have no uses.
+/// Linear in what is inside it.
+pub fn has_no_effect(program: &Program, traits: &mut TraitCache, op: OpId) -> bool {
+    let Some(known) = traits.traits(program, op) else { return false };
+    if known.has(OpTraits::TERMINATOR) {
+        return false;
+    }
+    if known.has(OpTraits::PURE) {
+        return true;
+    }
+    if program.ops[op].num_regions == 0 && program.kind(op) != OpKind::CustomCall {
+        return known.has(OpTraits::RECURSIVE_EFFECTS);
+    }
+    let mut inside = program.pre_order(op);
+    while let Some(inner) = inside.next() {
+        let Some(known) = traits.traits(program, inner) else { return false };
+        if known.has(OpTraits::RECURSIVE_EFFECTS) {
+            continue;
+        }
+        let is_free = known.has(OpTraits::PURE)
+            || (program.kind(inner) == OpKind::CustomCall && !has_side_effect(program, inner));
+        if !is_free {
+            return false;
+        }
+        inside.skip_inside();
+    }
+    true
+}
+
+/// Whether a custom call says that it has a side effect.
+fn has_side_effect(program: &Program, op: OpId) -> bool {
+    program.attr(op, "has_side_effect").is_some_and(|value| value.trim() == "true")
+}
