@@ -34,6 +34,7 @@ pub mod mesh;
 pub mod mlir;
 pub mod partition;
 pub mod rule;
+pub mod rules;
 pub mod sharding;
 pub mod suggest;
 pub mod totals;

@@ -43,7 +43,7 @@ pub use function::Function;
 pub use op::{Attr, AttrRange, Block, Op, OpFlags, Operand, Region, Value, ValueDef};
 pub use op_info::{OpInfo, OpKind, OpTraits, Syntax, TraitCache};
 pub use payload::{Direction, Payload};
-pub use signature::{Signature, SignatureTable};
+pub use signature::{Signature, SignatureRules, SignatureTable};
 pub use strings::Interner;
 pub use symbols::SymbolTable;
 pub use text::TextPool;
@@ -85,6 +85,8 @@ pub struct Program {
     pub rules: RuleTable,
     /// What the rules of ops may depend on.
     pub signatures: SignatureTable,
+    /// The rules of signatures.
+    pub signature_rules: SignatureRules,
     /// Ops; erased ones stay as rows that nothing refers to.
     pub ops: IdVec<OpId, Op>,
     /// Op results and block arguments.

@@ -5,7 +5,7 @@
 //! 96-layer model has a few hundred signatures; rules are built once for each.
 
 use super::Span;
-use crate::index::{IdVec, OpId, SignatureId, StrId, TypeId};
+use crate::index::{IdVec, OpId, RuleId, SignatureId, StrId, TypeId};
 use rustc_hash::FxHashMap;
 
 /// What the rule of an op may depend on.
@@ -22,6 +22,41 @@ pub struct Signature {
     pub operand_types: Box<[TypeId]>,
     /// Result types.
     pub result_types: Box<[TypeId]>,
+}
+
+/// The rules of a program's signatures, as far as a rule source has made them.
+///
+/// A signature has at most two: an op has the second one if a certain fact holds about the ops around
+/// it, which only the rule source knows; they are the same where there is no such fact.
+#[derive(Clone, Debug, Default)]
+pub struct SignatureRules {
+    /// Tells apart the states of rule sources that may answer differently; 0 if none was asked.
+    pub generation: u64,
+    plain: IdVec<SignatureId, [RuleId; 2]>,
+    conservative: IdVec<SignatureId, [RuleId; 2]>,
+}
+
+impl SignatureRules {
+    /// No rules yet, of this generation.
+    pub fn new(generation: u64) -> Self {
+        Self { generation, ..Self::default() }
+    }
+    /// The rules of signatures in plain or conservative propagation.
+    pub fn of(&self, conservative: bool) -> &IdVec<SignatureId, [RuleId; 2]> {
+        if conservative {
+            &self.conservative
+        } else {
+            &self.plain
+        }
+    }
+    /// The same to add to.
+    pub fn of_mut(&mut self, conservative: bool) -> &mut IdVec<SignatureId, [RuleId; 2]> {
+        if conservative {
+            &mut self.conservative
+        } else {
+            &mut self.plain
+        }
+    }
 }
 
 /// Gives equal signatures equal ids.

@@ -1,0 +1,170 @@
+//! Builds an op sharding rule factor by factor.
+//!
+//! Whatever does not fit the shapes (a dim that a tensor does not have) makes the rule invalid:
+//! [`RuleBuilder::build`] then returns `None`, so that malformed ops have no rule.
+
+use super::view::SignatureView;
+use crate::index::{FactorId, Id};
+use crate::rule::{OpShardingRule, TensorMapping};
+
+/// What has to happen when a factor is sharded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FactorKind {
+    /// Nothing: each shard computes its part.
+    PassThrough,
+    /// Shards are summed, or combined in another way.
+    Reduction,
+    /// The factor has to be replicated first.
+    NeedReplication,
+    /// Shards exchange parts.
+    Permutation,
+}
+
+/// A rule in the making.
+#[derive(Debug)]
+pub struct RuleBuilder {
+    rule: OpShardingRule,
+    is_invalid: bool,
+}
+
+impl RuleBuilder {
+    /// No factors yet; every dim of every tensor is without one.
+    pub fn new(view: &SignatureView<'_>) -> Self {
+        let mut operands: Vec<TensorMapping> =
+            view.ranks().map(|rank| TensorMapping { dims: vec![Vec::new(); rank] }).collect();
+        let results = operands.split_off(view.num_operands());
+        Self::with_mappings(operands, results)
+    }
+
+    /// Mappings that are there already; their factors are yet to be reserved, in order.
+    pub fn with_mappings(operands: Vec<TensorMapping>, results: Vec<TensorMapping>) -> Self {
+        let rule = OpShardingRule { operands, results, ..OpShardingRule::default() };
+        Self { rule, is_invalid: false }
+    }
+
+    /// Whether a result has `factor`.
+    pub fn is_in_result(&self, factor: FactorId) -> bool {
+        self.rule.results.iter().any(|result| result.contains(factor))
+    }
+
+    /// A factor that no dim has yet.
+    pub fn reserve(&mut self, size: i64, kind: FactorKind) -> FactorId {
+        let factor = FactorId::from_index(self.rule.factor_sizes.len());
+        self.rule.factor_sizes.push(size);
+        match kind {
+            FactorKind::PassThrough => {}
+            FactorKind::Reduction => self.rule.reduction.push(factor),
+            FactorKind::NeedReplication => self.rule.need_replication.push(factor),
+            FactorKind::Permutation => self.rule.permutation.push(factor),
+        }
+        factor
+    }
+
+    /// A factor of these operand dims and result dims, one entry a tensor, `None` where a tensor does
+    /// not have it. A factor of size 1 is left out of a dim that has another factor already.
+    pub fn factor(
+        &mut self,
+        operand_dims: &[Option<usize>],
+        result_dims: &[Option<usize>],
+        size: i64,
+        kind: FactorKind,
+    ) -> &mut Self {
+        let factor = self.reserve(size, kind);
+        let rule = &mut self.rule;
+        self.is_invalid |=
+            rule.operands.len() != operand_dims.len() || rule.results.len() != result_dims.len();
+        let tensors = rule.operands.iter_mut().zip(operand_dims);
+        for (tensor, dim) in tensors.chain(rule.results.iter_mut().zip(result_dims)) {
+            let Some(dim) = *dim else { continue };
+            match tensor.dims.get_mut(dim) {
+                Some(factors) if size == 1 && !factors.is_empty() => {}
+                Some(factors) => factors.push(factor),
+                None => self.is_invalid = true,
+            }
+        }
+        self
+    }
+
+    /// A factor of dim `dim` of every tensor that is not a scalar.
+    pub fn everywhere(&mut self, dim: usize, size: i64, kind: FactorKind) -> &mut Self {
+        let factor = self.reserve(size, kind);
+        let Self { rule, is_invalid } = self;
+        add_to_all(&mut rule.operands, dim, factor, is_invalid);
+        add_to_all(&mut rule.results, dim, factor, is_invalid);
+        self
+    }
+
+    /// A factor of dim `dim` of every operand that is not a scalar.
+    pub fn all_operands(&mut self, dim: usize, size: i64, kind: FactorKind) -> &mut Self {
+        let factor = self.reserve(size, kind);
+        add_to_all(&mut self.rule.operands, dim, factor, &mut self.is_invalid);
+        self
+    }
+
+    /// A factor of dim `dim` of every result that is not a scalar.
+    pub fn all_results(&mut self, dim: usize, size: i64, kind: FactorKind) -> &mut Self {
+        let factor = self.reserve(size, kind);
+        add_to_all(&mut self.rule.results, dim, factor, &mut self.is_invalid);
+        self
+    }
+
+    /// One pass-through factor for each dim of `shape`, everywhere.
+    pub fn pointwise(&mut self, shape: &[i64]) -> &mut Self {
+        for (dim, &size) in shape.iter().enumerate() {
+            self.everywhere(dim, size, FactorKind::PassThrough);
+        }
+        self
+    }
+
+    /// One factor for each dim of `shape`, everywhere: pass-through where `other_shape` has the same
+    /// size, else of this kind, and blocked if `is_blocked`.
+    pub fn pointwise_or(
+        &mut self,
+        shape: &[i64],
+        other_shape: &[i64],
+        mismatch: FactorKind,
+        is_blocked: bool,
+    ) -> &mut Self {
+        self.is_invalid |= shape.len() != other_shape.len();
+        for (dim, (&size, &other)) in shape.iter().zip(other_shape).enumerate() {
+            if size == other {
+                self.everywhere(dim, size, FactorKind::PassThrough);
+            } else {
+                self.everywhere(dim, size, mismatch).blocked_if(is_blocked);
+            }
+        }
+        self
+    }
+
+    /// Blocks the last factor: nothing propagates along it.
+    pub fn blocked_if(&mut self, is_blocked: bool) -> &mut Self {
+        if is_blocked {
+            let last = self.rule.factor_sizes.len() - 1;
+            self.rule.blocked.push(FactorId::from_index(last));
+        }
+        self
+    }
+
+    /// The rule: dims that have no factor get one of size 1 each, at the end. `None` if anything did
+    /// not fit.
+    pub fn build(&mut self) -> Option<OpShardingRule> {
+        let mut rule = std::mem::take(&mut self.rule);
+        let sizes = &mut rule.factor_sizes;
+        for tensor in rule.operands.iter_mut().chain(&mut rule.results) {
+            for factors in tensor.dims.iter_mut().filter(|factors| factors.is_empty()) {
+                factors.push(FactorId::from_index(sizes.len()));
+                sizes.push(1);
+            }
+        }
+        (!self.is_invalid).then_some(rule)
+    }
+}
+
+fn add_to_all(tensors: &mut [TensorMapping], dim: usize, factor: FactorId, is_invalid: &mut bool) {
+    for tensor in tensors.iter_mut().filter(|tensor| !tensor.dims.is_empty()) {
+        match tensor.dims.get_mut(dim) {
+            Some(factors) => factors.push(factor),
+            None => *is_invalid = true,
+        }
+    }
+}

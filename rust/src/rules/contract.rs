@@ -1,0 +1,61 @@
+//! Contractions.
+
+use super::builder::{FactorKind, RuleBuilder};
+use super::view::{to_dims, SignatureView};
+use crate::rule::OpShardingRule;
+
+/// Batching dims, then free dims of the left and of the right operand, then contracting dims.
+pub fn dot_general(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let numbers = view.attribute("dot_dimension_numbers")?;
+    let dims = |name| to_dims(&numbers.int_list_field(name)?);
+    let [lhs_batching, rhs_batching, lhs_contracting, rhs_contracting] = [
+        dims("lhs_batching_dimensions")?,
+        dims("rhs_batching_dimensions")?,
+        dims("lhs_contracting_dimensions")?,
+        dims("rhs_contracting_dimensions")?,
+    ];
+    if lhs_batching.len() != rhs_batching.len() || lhs_contracting.len() != rhs_contracting.len() {
+        return None;
+    }
+    let (lhs, rhs) = (view.operand(0)?, view.operand(1)?);
+    let mut builder = RuleBuilder::new(view);
+    let mut result_dims = (0..).map(Some);
+    let mut pass = |builder: &mut RuleBuilder, operand_dims: [Option<usize>; 2], size| {
+        let result_dim = result_dims.next().flatten();
+        builder.factor(&operand_dims, &[result_dim], size, FactorKind::PassThrough);
+    };
+    for (&lhs_dim, &rhs_dim) in lhs_batching.iter().zip(&rhs_batching) {
+        pass(&mut builder, [Some(lhs_dim), Some(rhs_dim)], *lhs.get(lhs_dim)?);
+    }
+    for (dim, &size) in lhs.iter().enumerate() {
+        if !lhs_contracting.contains(&dim) && !lhs_batching.contains(&dim) {
+            pass(&mut builder, [Some(dim), None], size);
+        }
+    }
+    for (dim, &size) in rhs.iter().enumerate() {
+        if !rhs_contracting.contains(&dim) && !rhs_batching.contains(&dim) {
+            pass(&mut builder, [None, Some(dim)], size);
+        }
+    }
+    for (&lhs_dim, &rhs_dim) in lhs_contracting.iter().zip(&rhs_contracting) {
+        let operand_dims = [Some(lhs_dim), Some(rhs_dim)];
+        builder.factor(&operand_dims, &[None], *lhs.get(lhs_dim)?, FactorKind::Reduction);
+    }
+    builder.build()
+}
+
+/// Vectors and matrices.
+pub fn dot(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let (lhs, rhs) = (view.operand(0)?, view.operand(1)?);
+    let (is_lhs_matrix, is_rhs_matrix) = (lhs.len() == 2, rhs.len() == 2);
+    let mut builder = RuleBuilder::new(view);
+    if is_lhs_matrix {
+        builder.factor(&[Some(0), None], &[Some(0)], lhs[0], FactorKind::PassThrough);
+    }
+    if is_rhs_matrix {
+        let result_dim = usize::from(is_lhs_matrix);
+        builder.factor(&[None, Some(1)], &[Some(result_dim)], rhs[1], FactorKind::PassThrough);
+    }
+    let operand_dims = [Some(usize::from(is_lhs_matrix)), Some(0)];
+    builder.factor(&operand_dims, &[None], *rhs.first()?, FactorKind::Reduction).build()
+}

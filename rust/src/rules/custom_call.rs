@@ -1,0 +1,77 @@
+//! Custom calls, by the name of their target.
+
+use super::builder::{FactorKind, RuleBuilder};
+use super::linalg::{eigh, householder_product, qr};
+use super::pointwise::pointwise;
+use super::view::SignatureView;
+use crate::rule::OpShardingRule;
+
+/// The rule of the target; none for targets that nothing is known about.
+pub fn custom_call(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    match view.attribute("call_target_name")?.as_str()? {
+        "annotate_device_placement"
+        | "Cholesky"
+        | "CompactWyHelper"
+        | "InspectSharding"
+        | "InvertDiagBlocksLowerTriangular"
+        | "InvertDiagBlocksUpperTriangular"
+        | "LayoutConstraint"
+        | "mhlo.erf"
+        | "MoveToDevice"
+        | "MoveToHost"
+        | "X64SplitHigh"
+        | "X64SplitLow"
+        | "xla.megascale.provide_metadata"
+        | "_SPMDInternalOp_MultiPad"
+        | "_SPMDInternalOp_RotateRight"
+        | "_SPMDInternalOp_MultiRotate"
+        | "_SPMDInternalOp_MultiSlice"
+        | "_SPMDInternalOp_Wrap" => pointwise(view),
+        "Eigh" => eigh(view),
+        "Qr" | "QrDecompositionBlock" => qr(view),
+        "ProductOfElementaryHouseholderReflectors" => householder_product(view),
+        "mhlo.topk" => top_k(view),
+        "ApproxTopK" | "PartialReduce" => approx_top_k(view),
+        "X64Combine" => x64_combine(view),
+        _ => None,
+    }
+}
+
+/// The dim that is cut to the k largest needs replication, and is blocked.
+fn top_k(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
+    RuleBuilder::new(view)
+        .pointwise_or(shape, result_shape, FactorKind::NeedReplication, true)
+        .build()
+}
+
+/// Operands: values, their indices, and two scalars. The reduced dim stays sharded on the operands.
+fn approx_top_k(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
+    if shape.len() != result_shape.len() {
+        return None;
+    }
+    let mut builder = RuleBuilder::new(view);
+    for (index, (&size, &result_size)) in shape.iter().zip(result_shape).enumerate() {
+        let dim = Some(index);
+        if size == result_size {
+            builder.everywhere(index, size, FactorKind::PassThrough);
+            continue;
+        }
+        builder
+            .factor(&[dim, dim, None, None], &[None; 2], size, FactorKind::PassThrough)
+            .factor(&[None; 4], &[dim; 2], result_size, FactorKind::NeedReplication)
+            .blocked_if(true);
+    }
+    builder.build()
+}
+
+/// The halves of a random generator's state have to stay replicated, since the state has to.
+fn x64_combine(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let feeds_random_bits = view.surroundings;
+    if !feeds_random_bits {
+        return pointwise(view);
+    }
+    let size = *view.result(0)?.first()?;
+    RuleBuilder::new(view).everywhere(0, size, FactorKind::NeedReplication).blocked_if(true).build()
+}

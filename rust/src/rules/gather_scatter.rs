@@ -1,0 +1,193 @@
+//! Gather and scatter: one walk over the dims of the slices.
+//!
+//! The slices are the result of a gather and the updates of a scatter. A dim of theirs is either an
+//! offset dim, which runs through the input, or a batch dim, which runs through the indices and
+//! perhaps, as an explicit batch dim, through the input too.
+
+use super::builder::{FactorKind, RuleBuilder};
+use super::view::{to_dims, SignatureView};
+use crate::rule::OpShardingRule;
+
+/// The dims of a gather or scatter under names that fit both.
+struct Dims {
+    /// Dims of the slices that run through the input.
+    offset: Vec<usize>,
+    /// Dims of the input that the slices do not have.
+    collapsed: Vec<usize>,
+    input_batching: Vec<usize>,
+    indices_batching: Vec<usize>,
+    index_vector: usize,
+}
+
+impl Dims {
+    /// Reads attribute `name`, whose fields are called `names` in the order of this struct.
+    fn read(view: &SignatureView<'_>, name: &str, names: [&str; 4]) -> Option<Self> {
+        let numbers = view.attribute(name)?;
+        let dims = |name| to_dims(&numbers.int_list_field(name)?);
+        let index_vector = numbers.field("index_vector_dim").map_or(Some(0), |dim| dim.as_int())?;
+        Some(Self {
+            offset: dims(names[0])?,
+            collapsed: dims(names[1])?,
+            input_batching: dims(names[2])?,
+            indices_batching: dims(names[3])?,
+            index_vector: usize::try_from(index_vector).ok()?,
+        })
+    }
+}
+
+/// The dims that a factor stands for.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    input: Option<usize>,
+    indices: Option<usize>,
+    slices: Option<usize>,
+}
+
+/// A factor: where, how large, which kind, whether blocked.
+type Add<'f> = &'f mut dyn FnMut(Place, i64, FactorKind, bool);
+
+/// What sets gather and scatter apart.
+enum Flavor {
+    Gather,
+    /// Whether the update computation is a sum or the like.
+    Scatter {
+        reduces: bool,
+    },
+}
+
+struct Walk<'a> {
+    dims: Dims,
+    flavor: Flavor,
+    input: &'a [i64],
+    indices: &'a [i64],
+    slices: &'a [i64],
+}
+
+impl Walk<'_> {
+    fn run(&self, add: Add<'_>) -> Option<()> {
+        let (mut input_dim, mut batch) = (0, 0);
+        for (dim, &size) in self.slices.iter().enumerate() {
+            if self.dims.offset.contains(&dim) {
+                while self.dims.collapsed.contains(&input_dim)
+                    || self.dims.input_batching.contains(&input_dim)
+                {
+                    input_dim += 1;
+                }
+                self.offset_factors(input_dim, dim, size, add)?;
+                input_dim += 1;
+            } else {
+                self.batch_factor(batch, dim, size, add)?;
+                batch += 1;
+            }
+        }
+        for &dim in &self.dims.collapsed {
+            let size = *self.input.get(dim)?;
+            let kind = match self.flavor {
+                Flavor::Scatter { .. } => FactorKind::PassThrough,
+                Flavor::Gather if size == 1 => FactorKind::NeedReplication,
+                Flavor::Gather => FactorKind::Reduction,
+            };
+            add(Place { input: Some(dim), ..Place::default() }, size, kind, false);
+        }
+        if let Some(&size) = self.indices.get(self.dims.index_vector) {
+            let place = Place { indices: Some(self.dims.index_vector), ..Place::default() };
+            add(place, size, FactorKind::NeedReplication, false);
+        }
+        Some(())
+    }
+
+    /// A dim that slices take in full passes through; else it depends on how much they take.
+    fn offset_factors(&self, input_dim: usize, dim: usize, size: i64, add: Add<'_>) -> Option<()> {
+        let input_size = *self.input.get(input_dim)?;
+        let input = Place { input: Some(input_dim), ..Place::default() };
+        let slices = Place { slices: Some(dim), ..Place::default() };
+        let both = Place { slices: Some(dim), ..input };
+        match self.flavor {
+            _ if input_size == size => add(both, size, FactorKind::PassThrough, false),
+            Flavor::Gather if size != 1 => {
+                add(both, input_size, FactorKind::NeedReplication, true);
+            }
+            Flavor::Gather => {
+                add(input, input_size, FactorKind::Reduction, false);
+                add(slices, size, FactorKind::NeedReplication, false);
+            }
+            Flavor::Scatter { .. } => {
+                add(input, input_size, FactorKind::NeedReplication, false);
+                add(slices, size, FactorKind::NeedReplication, false);
+            }
+        }
+        Some(())
+    }
+
+    fn batch_factor(&self, batch: usize, dim: usize, size: i64, add: Add<'_>) -> Option<()> {
+        let indices_dim = if batch < self.dims.index_vector { batch } else { batch + 1 };
+        let explicit = self.dims.indices_batching.iter().position(|&other| other == indices_dim);
+        let input = match explicit {
+            Some(at) => Some(*self.dims.input_batching.get(at)?),
+            None => None,
+        };
+        let kind = match self.flavor {
+            Flavor::Scatter { reduces } if explicit.is_none() => {
+                if reduces {
+                    FactorKind::Reduction
+                } else {
+                    FactorKind::NeedReplication
+                }
+            }
+            _ => FactorKind::PassThrough,
+        };
+        add(Place { input, indices: Some(indices_dim), slices: Some(dim) }, size, kind, false);
+        Some(())
+    }
+}
+
+/// Operands: input, indices.
+pub fn gather(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let names = [
+        "offset_dims",
+        "collapsed_slice_dims",
+        "operand_batching_dims",
+        "start_indices_batching_dims",
+    ];
+    let walk = Walk {
+        dims: Dims::read(view, "dimension_numbers", names)?,
+        flavor: Flavor::Gather,
+        input: view.operand(0)?,
+        indices: view.operand(1)?,
+        slices: view.result(0)?,
+    };
+    let mut builder = RuleBuilder::new(view);
+    walk.run(&mut |place, size, kind, is_blocked| {
+        let operand_dims = [place.input, place.indices];
+        builder.factor(&operand_dims, &[place.slices], size, kind).blocked_if(is_blocked);
+    })?;
+    builder.build()
+}
+
+/// Operands: inputs, indices, updates.
+pub fn scatter(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let names = [
+        "update_window_dims",
+        "inserted_window_dims",
+        "input_batching_dims",
+        "scatter_indices_batching_dims",
+    ];
+    let num_inputs = view.num_operands() / 2;
+    let walk = Walk {
+        dims: Dims::read(view, "scatter_dimension_numbers", names)?,
+        flavor: Flavor::Scatter { reduces: view.surroundings },
+        input: view.operand(0)?,
+        indices: view.operand(num_inputs)?,
+        slices: view.operand(num_inputs + 1)?,
+    };
+    let mut builder = RuleBuilder::new(view);
+    let mut operand_dims = vec![None; 2 * num_inputs + 1];
+    walk.run(&mut |place, size, kind, is_blocked| {
+        operand_dims[..num_inputs].fill(place.input);
+        operand_dims[num_inputs] = place.indices;
+        operand_dims[num_inputs + 1..].fill(place.slices);
+        let result_dims = vec![place.input; num_inputs];
+        builder.factor(&operand_dims, &result_dims, size, kind).blocked_if(is_blocked);
+    })?;
+    builder.build()
+}

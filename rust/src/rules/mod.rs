@@ -1,0 +1,33 @@
+//! Where the sharding rules of ops come from.
+//!
+//! [`table`] says which op has which *family*; a family is a function from a [`SignatureView`] (name,
+//! shapes, attributes) to an [`OpShardingRule`], written with a [`RuleBuilder`]. A [`Registry`] asks
+//! the family once for each signature of a program, and asks users' own rules first: functions, or
+//! strings in the [`notation`] `"i k, k j -> i j"`.
+//!
+//! Source: Shardy's op sharding rule registry.
+//!
+//! [`OpShardingRule`]: crate::rule::OpShardingRule
+//! [`RuleBuilder`]: builder::RuleBuilder
+//! [`SignatureView`]: view::SignatureView
+//! [`Registry`]: registry::Registry
+
+pub mod builder;
+mod collectives;
+mod contract;
+mod conv;
+mod custom_call;
+mod gather_scatter;
+mod linalg;
+pub mod notation;
+mod pointwise;
+mod reduce;
+pub mod registry;
+mod reshape;
+mod slices;
+mod surroundings;
+pub mod table;
+pub mod view;
+
+pub use registry::{Registry, UserRule};
+pub use view::{Shapes, SignatureView};

@@ -1,0 +1,95 @@
+//! Ops whose dims pass straight through, perhaps in another order.
+
+use super::builder::{FactorKind, RuleBuilder};
+use super::view::SignatureView;
+use crate::index::{FactorId, Id};
+use crate::rule::{OpShardingRule, TensorMapping};
+
+/// One factor for each dim of the first result; every tensor has the leading ones that its rank has
+/// room for.
+pub fn pointwise(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let shape = view.result(0)?;
+    if view.ranks().any(|rank| rank > shape.len()) {
+        return None;
+    }
+    let mapping = |rank: usize| TensorMapping {
+        dims: (0..rank).map(|dim| vec![FactorId::from_index(dim)]).collect(),
+    };
+    let mut operands: Vec<TensorMapping> = view.ranks().map(mapping).collect();
+    let results = operands.split_off(view.num_operands());
+    let factor_sizes = shape.to_vec();
+    Some(OpShardingRule { factor_sizes, operands, results, ..OpShardingRule::default() })
+}
+
+/// Like [`pointwise`], but operands may be scalars: they have no factor.
+pub fn pointwise_with_scalars(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    RuleBuilder::new(view).pointwise(view.result(0)?).build()
+}
+
+/// Dims in another order.
+pub fn transpose(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let shape = view.operand(0)?;
+    let mut builder = RuleBuilder::new(view);
+    for (result_dim, dim) in view.dims("permutation")?.into_iter().enumerate() {
+        let size = *shape.get(dim)?;
+        builder.factor(&[Some(dim)], &[Some(result_dim)], size, FactorKind::PassThrough);
+    }
+    builder.build()
+}
+
+/// A dim that is expanded in place has a factor of size 1 on the operand; the result's is new.
+pub fn broadcast_in_dim(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
+    let dims = view.dims("broadcast_dimensions")?;
+    let mut builder = RuleBuilder::new(view);
+    for (result_dim, &result_size) in result_shape.iter().enumerate() {
+        let mut dim = dims.iter().rposition(|&target| target == result_dim);
+        if let Some(place) = dim {
+            if *shape.get(place)? == 1 && result_size != 1 {
+                builder.factor(&[dim], &[None], 1, FactorKind::PassThrough);
+                dim = None;
+            }
+        }
+        builder.factor(&[dim], &[Some(result_dim)], result_size, FactorKind::PassThrough);
+    }
+    builder.build()
+}
+
+/// Reversed dims need shards to move.
+pub fn reverse(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let reversed = view.dims("dimensions")?;
+    let mut builder = RuleBuilder::new(view);
+    for (dim, &size) in view.result(0)?.iter().enumerate() {
+        let is_reversed = reversed.contains(&dim);
+        let kind = if is_reversed { FactorKind::Permutation } else { FactorKind::PassThrough };
+        builder.everywhere(dim, size, kind);
+    }
+    builder.build()
+}
+
+/// Where element widths differ, the side with the narrower elements has one more dim.
+pub fn bitcast_convert(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
+    let (rank, result_rank) = (shape.len(), result_shape.len());
+    let mut builder = RuleBuilder::new(view);
+    builder.pointwise(if rank < result_rank { shape } else { result_shape });
+    if rank < result_rank {
+        let (dim, size) = (result_rank - 1, result_shape[result_rank - 1]);
+        builder.factor(&[None], &[Some(dim)], size, FactorKind::NeedReplication);
+    } else if rank > result_rank {
+        builder.factor(&[Some(rank - 1)], &[None], shape[rank - 1], FactorKind::NeedReplication);
+    }
+    builder.build()
+}
+
+/// Scale, offset, mean and variance have the feature dim alone.
+pub fn batch_norm_inference(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let feature = view.dim("feature_index")?;
+    let mut builder = RuleBuilder::new(view);
+    for (dim, &size) in view.operand(0)?.iter().enumerate() {
+        let mut dims = vec![(dim == feature).then_some(0); view.num_operands()];
+        dims[0] = Some(dim);
+        builder.factor(&dims, &[Some(dim)], size, FactorKind::PassThrough);
+    }
+    builder.build()
+}

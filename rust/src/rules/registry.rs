@@ -1,0 +1,272 @@
+//! The registry: the rule of every op of a program.
+//!
+//! Rules are made once for each signature and kept with the program, so that passes that run one after
+//! the other, and clones of the program, share them. What users' functions have answered is kept
+//! across programs, since calling them is slow.
+
+use super::notation::Notation;
+use super::table::Family;
+use super::view::{Shapes, SignatureView};
+use crate::attribute::{verify_rule, verify_rule_shapes};
+use crate::context::RuleSource;
+use crate::error::{Code, Diagnostic, Error, Result, Span};
+use crate::index::{OpId, RuleId, SignatureId};
+use crate::ir::{EdgeSpec, Program, SignatureRules};
+use crate::rule::OpShardingRule;
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A user's function from a signature to its rule.
+pub type RuleFunction = dyn Fn(&SignatureView<'_>) -> Result<Option<OpShardingRule>> + Send + Sync;
+
+/// How a user states the rule of an op.
+#[derive(Clone)]
+pub enum UserRule {
+    /// For any shape, as a string.
+    Notation(Notation),
+    /// By a function, which is called once for each signature.
+    Function(Arc<RuleFunction>),
+}
+
+impl fmt::Debug for UserRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Notation(notation) => notation.fmt(f),
+            Self::Function(_) => f.write_str("Function"),
+        }
+    }
+}
+
+type Answers = FxHashMap<Vec<u8>, Option<OpShardingRule>>;
+
+/// Where rules come from. Clones share what they know; a change to one does not show in the other.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    rules: Arc<FxHashMap<String, UserRule>>,
+    edges: Arc<FxHashMap<String, EdgeSpec>>,
+    answers: Arc<Mutex<Answers>>,
+    /// Different for registries that may answer differently.
+    generation: u64,
+    is_conservative: bool,
+}
+
+/// The generation of registries without users' rules.
+const BUILTIN: u64 = 1;
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::builtin()
+    }
+}
+
+impl Registry {
+    /// The rules of [`super::table`] alone.
+    pub fn builtin() -> Self {
+        Self {
+            rules: Arc::default(),
+            edges: Arc::default(),
+            answers: Arc::default(),
+            generation: BUILTIN,
+            is_conservative: false,
+        }
+    }
+
+    /// Gives the op called `name` a rule, instead of the one it may have; `None` takes the user's rule
+    /// away.
+    pub fn set_rule(&mut self, name: &str, rule: Option<UserRule>) {
+        let rules = Arc::make_mut(&mut self.rules);
+        match rule {
+            Some(rule) => rules.insert(name.to_owned(), rule),
+            None => rules.remove(name),
+        };
+        self.changed();
+    }
+
+    /// Gives the op called `name` data-flow edges; `None` takes them away.
+    pub fn set_edges(&mut self, name: &str, edges: Option<EdgeSpec>) {
+        let table = Arc::make_mut(&mut self.edges);
+        match edges {
+            Some(edges) => table.insert(name.to_owned(), edges),
+            None => table.remove(name),
+        };
+    }
+
+    /// The user's rule of the op called `name`.
+    pub fn user_rule(&self, name: &str) -> Option<&UserRule> {
+        self.rules.get(name)
+    }
+
+    /// The names of all ops that users have given rules, sorted.
+    pub fn user_rules(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.rules.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn changed(&mut self) {
+        static NEXT: AtomicU64 = AtomicU64::new(BUILTIN + 1);
+        self.answers = Arc::default();
+        self.generation =
+            if self.rules.is_empty() { BUILTIN } else { NEXT.fetch_add(1, Ordering::Relaxed) };
+    }
+
+    /// The rules of a signature, without and with what its family asks about an op's surroundings.
+    fn rules_of(
+        &self,
+        program: &mut Program,
+        id: SignatureId,
+        shapes: &mut Shapes,
+    ) -> Result<[RuleId; 2]> {
+        let name = program.strings.get(program.signatures[id].name);
+        let user = if self.rules.is_empty() { None } else { self.rules.get(name) };
+        let family = Family::of(name);
+        if user.is_none() && family.is_none() || !shapes.read(program, id) {
+            return Ok([RuleId::NONE; 2]);
+        }
+        let mut view = SignatureView::of(program, id, shapes);
+        view.conservative = self.is_conservative;
+        let (rule, other) = match (user, family) {
+            (Some(user), _) => (self.ask(user, &view)?, None),
+            (None, Some(family)) => {
+                let rule = (family.build)(&view);
+                view.surroundings = true;
+                let other = family.surroundings.map(|_| (family.build)(&view));
+                (rule, other)
+            }
+            (None, None) => (None, None),
+        };
+        let mut intern = |rule: Option<OpShardingRule>| {
+            rule.map_or(RuleId::NONE, |rule| program.rules.intern(rule))
+        };
+        let rule = intern(rule);
+        Ok([rule, other.map_or(rule, intern)])
+    }
+
+    /// What the user says; checked, and remembered if it comes from a function.
+    fn ask(&self, user: &UserRule, view: &SignatureView<'_>) -> Result<Option<OpShardingRule>> {
+        let rule = match user {
+            UserRule::Notation(notation) => notation.instantiate(view).map(Some),
+            UserRule::Function(function) => {
+                let key = signature_key(view);
+                let known = self.answers.lock().ok().and_then(|answers| answers.get(&key).cloned());
+                if let Some(rule) = known {
+                    return Ok(rule);
+                }
+                // The lock is not held here: the function may use the engine itself.
+                let rule = function(view).and_then(|rule| check(view, rule));
+                if let (Ok(rule), Ok(mut answers)) = (&rule, self.answers.lock()) {
+                    answers.insert(key, rule.clone());
+                }
+                rule
+            }
+        };
+        rule.map_err(|error| at_op(view, error))
+    }
+}
+
+impl RuleSource for Registry {
+    fn prepare(&mut self, program: &mut Program, conservative: bool) -> Result<()> {
+        self.is_conservative = conservative;
+        if program.signature_rules.generation != self.generation {
+            program.signature_rules = SignatureRules::new(self.generation);
+        }
+        let mut rules = std::mem::take(program.signature_rules.of_mut(conservative));
+        let mut shapes = Shapes::default();
+        let mut outcome = Ok(());
+        let first_new = rules.len();
+        for id in program.signatures.ids().skip(first_new) {
+            match self.rules_of(program, id, &mut shapes) {
+                Ok(pair) => rules.push(pair),
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            };
+        }
+        *program.signature_rules.of_mut(conservative) = rules;
+        outcome
+    }
+
+    fn rule(&self, program: &Program, op: OpId) -> RuleId {
+        if !program.op_rules.is_empty() {
+            if let Some(&rule) = program.op_rules.get(&op) {
+                return rule;
+            }
+        }
+        let Some(id) = program.ops[op].signature.get() else { return RuleId::NONE };
+        let Some(&[rule, other]) = program.signature_rules.of(self.is_conservative).get(id) else {
+            return RuleId::NONE;
+        };
+        if rule == other {
+            return rule;
+        }
+        let surroundings = Family::of(program.op_name(op)).and_then(|family| family.surroundings);
+        if surroundings.is_some_and(|holds| holds(program, op)) {
+            other
+        } else {
+            rule
+        }
+    }
+
+    fn edges(&self, program: &Program, op: OpId) -> Option<&EdgeSpec> {
+        let builtin = EdgeSpec::of_kind(program.kind(op));
+        if self.edges.is_empty() {
+            return builtin;
+        }
+        self.edges.get(program.op_name(op)).or(builtin)
+    }
+}
+
+/// The rule of a function is checked as one in the text would be.
+fn check(view: &SignatureView<'_>, rule: Option<OpShardingRule>) -> Result<Option<OpShardingRule>> {
+    let Some(rule) = rule else { return Ok(None) };
+    let mut problems = verify_rule(&rule);
+    if problems.is_empty() {
+        let shape = |shape: Option<&[i64]>| Some(shape.unwrap_or(&[]).to_vec());
+        let operands: Vec<_> = (0..view.num_operands()).map(|i| shape(view.operand(i))).collect();
+        let results: Vec<_> = (0..view.num_results()).map(|i| shape(view.result(i))).collect();
+        problems = verify_rule_shapes(&rule, &operands, &results);
+    }
+    Error::check(problems)?;
+    Ok(Some(rule))
+}
+
+/// The same mistakes at the first op that has the signature.
+fn at_op(view: &SignatureView<'_>, mut error: Error) -> Error {
+    let Some((program, id)) = view.source() else { return error };
+    let op = &program.ops[program.signatures[id].example];
+    let text = program.text.get(op.span);
+    let start = op.span.start + (text.len() - text.trim_start().len()) as u32;
+    for diagnostic in &mut error.diagnostics {
+        diagnostic.message = format!("rule of {}: {}", view.name, diagnostic.message);
+        if !op.span.is_empty() {
+            diagnostic.span = Some(Span::new(start, op.span.end));
+        }
+    }
+    error
+}
+
+/// What a rule may depend on, as bytes that mean the same in every program.
+fn signature_key(view: &SignatureView<'_>) -> Vec<u8> {
+    let mut key = view.name.as_bytes().to_vec();
+    key.push(u8::from(view.conservative));
+    if let Some((program, id)) = view.source() {
+        let signature = &program.signatures[id];
+        for &ty in signature.operand_types.iter().chain(&signature.result_types) {
+            key.extend_from_slice(program.text.get(program.types.text(ty)).as_bytes());
+            key.push(0);
+        }
+        key.extend_from_slice(&(signature.operand_types.len() as u32).to_le_bytes());
+    }
+    for (name, value) in view.attributes() {
+        key.extend_from_slice(format!("{name}={value:?}\0").as_bytes());
+    }
+    key
+}
+
+/// A mistake in a user's rule that a function finds by itself.
+pub fn invalid_rule(message: impl Into<String>) -> Error {
+    Diagnostic::new(Code::InvalidRule, message).into()
+}

@@ -1,0 +1,123 @@
+//! Reshapes: compound dims by common factors.
+//!
+//! Walks both shapes at once, major to minor, and keeps on each side the product of the sizes of the
+//! factors so far. While the products agree, the next factor is the greatest common divisor of what
+//! is left of the current dims, and both sides share it: `[8, 4] -> [2, 16]` is `(ij) k -> i (jk)` with
+//! i = 2, j = 4, k = 4. Where nothing is common each side gets a factor of its own, until the products
+//! agree again.
+
+use super::builder::{FactorKind, RuleBuilder};
+use super::view::SignatureView;
+use crate::rule::OpShardingRule;
+
+/// One side of the reshape.
+struct Side<'a> {
+    shape: &'a [i64],
+    /// The current dim.
+    dim: usize,
+    /// Product of the sizes of the dims begun.
+    dims_product: i64,
+    /// Product of the sizes of the factors so far.
+    factors_product: i64,
+}
+
+impl<'a> Side<'a> {
+    fn new(shape: &'a [i64]) -> Self {
+        Self { shape, dim: 0, dims_product: 1, factors_product: 1 }
+    }
+    fn size(&self) -> Option<i64> {
+        self.shape.get(self.dim).copied()
+    }
+    /// Begins the current dim if the one before is used up.
+    fn begin_dim(&mut self) {
+        if let Some(size) = self.size().filter(|_| self.dims_product == self.factors_product) {
+            self.dims_product *= size;
+        }
+    }
+    /// What is left of the dims begun.
+    fn left(&self) -> i64 {
+        self.dims_product / self.factors_product
+    }
+    /// Goes to the next dim if the current one is used up.
+    fn end_dim(&mut self) {
+        if self.dim < self.shape.len() && self.dims_product == self.factors_product {
+            self.dim += 1;
+        }
+    }
+    /// The next factor for this side alone, while it is behind `ahead`.
+    fn catch_up(&self, ahead: &Self, common: i64) -> i64 {
+        let left = self.left();
+        if ahead.factors_product % self.factors_product == 0 {
+            let missing = ahead.factors_product / self.factors_product;
+            if left % missing == 0 {
+                return missing;
+            }
+        }
+        if left > common {
+            left / common
+        } else {
+            left
+        }
+    }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 {
+        a
+    } else {
+        gcd(b, a % b)
+    }
+}
+
+/// The number of elements, if it fits and is not zero.
+fn num_elements(shape: &[i64]) -> Option<i64> {
+    let count = shape.iter().try_fold(1_i64, |count, &size| count.checked_mul(size))?;
+    (count > 0).then_some(count)
+}
+
+/// The rule of a reshape; none for tensors without elements.
+pub fn reshape(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let (mut input, mut output) = (Side::new(view.operand(0)?), Side::new(view.result(0)?));
+    if num_elements(input.shape)? != num_elements(output.shape)? {
+        return None;
+    }
+    let pass = FactorKind::PassThrough;
+    let mut builder = RuleBuilder::new(view);
+    while input.size().is_some() || output.size().is_some() {
+        let (in_dim, out_dim) = ([Some(input.dim)], [Some(output.dim)]);
+        if input.size() == Some(1) {
+            builder.factor(&in_dim, &[None], 1, pass);
+            input.dim += 1;
+            continue;
+        }
+        if output.size() == Some(1) {
+            builder.factor(&[None], &out_dim, 1, pass);
+            output.dim += 1;
+            continue;
+        }
+        input.begin_dim();
+        output.begin_dim();
+        let common = gcd(input.left(), output.left());
+        if input.factors_product == output.factors_product && common > 1 {
+            builder.factor(&in_dim, &out_dim, common, pass);
+            input.factors_product *= common;
+            output.factors_product *= common;
+        } else if input.factors_product == output.factors_product {
+            builder.factor(&in_dim, &[None], input.left(), pass);
+            builder.factor(&[None], &out_dim, output.left(), pass);
+            input.factors_product = input.dims_product;
+            output.factors_product = output.dims_product;
+        } else if input.factors_product < output.factors_product {
+            let size = input.catch_up(&output, common);
+            builder.factor(&in_dim, &[None], size, pass);
+            input.factors_product *= size;
+        } else {
+            let size = output.catch_up(&input, common);
+            builder.factor(&[None], &out_dim, size, pass);
+            output.factors_product *= size;
+        }
+        input.end_dim();
+        output.end_dim();
+    }
+    builder.build()
+}

@@ -1,0 +1,63 @@
+//! Slices, pads, concatenations and their dynamic kin.
+
+use super::builder::{FactorKind, RuleBuilder};
+use super::view::SignatureView;
+use crate::rule::OpShardingRule;
+
+/// `slice` and `pad`: dims that change size need shards to move.
+pub fn resize(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
+    RuleBuilder::new(view)
+        .pointwise_or(shape, result_shape, FactorKind::Permutation, view.conservative)
+        .build()
+}
+
+/// Dims that change size need replication, and nothing propagates along them.
+pub fn dynamic_slice(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
+    RuleBuilder::new(view)
+        .pointwise_or(shape, result_shape, FactorKind::NeedReplication, true)
+        .build()
+}
+
+/// Operand and result stay sharded where the update is smaller; the update itself is replicated there
+/// unless all start indices are constants.
+pub fn dynamic_update_slice(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let (shape, update_shape) = (view.operand(0)?, view.operand(1)?);
+    if shape.len() != update_shape.len() {
+        return None;
+    }
+    let has_constant_starts = view.surroundings;
+    let update_kind =
+        if has_constant_starts { FactorKind::PassThrough } else { FactorKind::NeedReplication };
+    let mut operand_dims = vec![None; view.num_operands()];
+    let mut builder = RuleBuilder::new(view);
+    for (dim, (&size, &update_size)) in shape.iter().zip(update_shape).enumerate() {
+        if size == update_size {
+            builder.everywhere(dim, size, FactorKind::PassThrough);
+            continue;
+        }
+        (operand_dims[0], operand_dims[1]) = (Some(dim), None);
+        builder.factor(&operand_dims, &[Some(dim)], size, FactorKind::PassThrough);
+        (operand_dims[0], operand_dims[1]) = (None, Some(dim));
+        builder.factor(&operand_dims, &[None], update_size, update_kind);
+    }
+    builder.build()
+}
+
+/// The concatenated dim needs replication; a permutation will do if the operands are slices.
+pub fn concatenate(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let concat_dim = view.dim("dimension")?;
+    let are_slices = view.surroundings;
+    let mut builder = RuleBuilder::new(view);
+    for (dim, &size) in view.result(0)?.iter().enumerate() {
+        if dim != concat_dim {
+            builder.everywhere(dim, size, FactorKind::PassThrough);
+        } else if !view.conservative {
+            let kind =
+                if are_slices { FactorKind::Permutation } else { FactorKind::NeedReplication };
+            builder.everywhere(dim, size, kind);
+        }
+    }
+    builder.build()
+}

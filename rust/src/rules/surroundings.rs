@@ -1,0 +1,107 @@
+//! The few facts that rules take from around an op, not from its signature.
+//!
+//! Each is one yes or no, so that a signature has at most two rules.
+
+use crate::index::{BlockId, OpId, ValueId};
+use crate::ir::{OpInfo, OpKind, OpTraits, Program, Type, ValueDef};
+
+/// The operand of the slice that defines `value`, or `value` itself.
+fn before_slice(program: &Program, value: ValueId) -> ValueId {
+    match slice_of(program, value) {
+        Some(slice) if program.ops[slice].num_operands > 0 => program.operand(slice, 0),
+        _ => value,
+    }
+}
+
+fn slice_of(program: &Program, value: ValueId) -> Option<OpId> {
+    program.defining_op(value).filter(|&op| program.kind(op) == OpKind::Slice)
+}
+
+/// Whether a concatenate glues slices together: all operands are slices, or they are parts of one
+/// value, some of them slices of it.
+pub fn concatenates_slices(program: &Program, op: OpId) -> bool {
+    let values = || program.op_operands(op).iter().map(|operand| operand.value);
+    if values().all(|value| slice_of(program, value).is_some()) {
+        return true;
+    }
+    let Some(first) = values().next().map(|value| before_slice(program, value)) else {
+        return false;
+    };
+    values().all(|value| before_slice(program, value) == first)
+        && values().any(|value| slice_of(program, value).is_some())
+}
+
+/// Whether all start indices of a dynamic update slice are constants.
+pub fn has_constant_starts(program: &Program, op: OpId) -> bool {
+    let starts = program.op_operands(op).iter().skip(2);
+    starts.map(|operand| program.defining_op(operand.value)).all(|op| is_constant(program, op))
+}
+
+fn is_constant(program: &Program, op: Option<OpId>) -> bool {
+    let Some(op) = op else { return false };
+    match program.kind(op) {
+        OpKind::Constant | OpKind::SdyConstant => true,
+        OpKind::Other => OpInfo::by_name(program.op_name(op))
+            .is_some_and(|info| info.traits.has(OpTraits::CONSTANT_LIKE)),
+        _ => false,
+    }
+}
+
+/// Whether a result of `op` is an operand of a random bit generator.
+pub fn feeds_random_bits(program: &Program, op: OpId) -> bool {
+    let mut uses = program.op_results(op).flat_map(|value| program.uses(value));
+    uses.any(|slot| program.op_name(program.operands[slot].owner) == "stablehlo.rng_bit_generator")
+}
+
+/// Whether the update computation of a scatter combines each old value with its update in the same
+/// associative and commutative way.
+pub fn scatter_reduces(program: &Program, op: OpId) -> bool {
+    scatter_reduction(program, op).is_some()
+}
+
+fn scatter_reduction(program: &Program, op: OpId) -> Option<OpId> {
+    let block = program.region_entry(program.op_regions(op).next()?).get()?;
+    let num_inputs = program.ops[op].num_operands as usize / 2;
+    let terminator = program.blocks[block].last_op.get()?;
+    let returned = program.op_operands(terminator);
+    if program.blocks[block].num_args as usize != 2 * num_inputs
+        || program.kind(terminator) != OpKind::StablehloReturn
+        || returned.len() != num_inputs
+    {
+        return None;
+    }
+    let mut reduction: Option<OpId> = None;
+    for (index, operand) in returned.iter().enumerate() {
+        let current = program.defining_op(operand.value)?;
+        let name = program.ops[current].name;
+        if !is_reduction(program, operand.value, current)
+            || reduction.is_some_and(|first| program.ops[first].name != name)
+            || !combines_args(program, current, block, [index, index + num_inputs])
+        {
+            return None;
+        }
+        reduction = Some(current);
+    }
+    reduction
+}
+
+/// `and` and `or` count on booleans only.
+fn is_reduction(program: &Program, value: ValueId, op: OpId) -> bool {
+    let Type::RankedTensor { element, .. } = program.value_type(value) else { return false };
+    match program.op_name(op) {
+        "stablehlo.add" | "stablehlo.multiply" | "stablehlo.maximum" | "stablehlo.minimum" => true,
+        "stablehlo.and" | "stablehlo.or" => program.strings.get(element.text) == "i1",
+        _ => false,
+    }
+}
+
+/// Whether the operands of `op` are these two arguments of `block`, in any order.
+fn combines_args(program: &Program, op: OpId, block: BlockId, args: [usize; 2]) -> bool {
+    let is_arg = |value: ValueId, index: usize| {
+        program.values[value].def == ValueDef::Arg(block) && program.value_index(value) == index
+    };
+    let [lhs, rhs] = program.op_operands(op) else { return false };
+    let [first, second] = args;
+    (is_arg(lhs.value, first) && is_arg(rhs.value, second))
+        || (is_arg(lhs.value, second) && is_arg(rhs.value, first))
+}

@@ -1,0 +1,143 @@
+//! What a rule family sees of an op: its name, shapes and attributes.
+
+use crate::index::SignatureId;
+use crate::ir::{Program, Type};
+use crate::mlir::attr_value::{AttrValue, Fields};
+use crate::mlir::signature_attributes;
+use std::cell::OnceCell;
+
+/// The shapes of an op's operands and results, in buffers that are used again for the next op.
+#[derive(Clone, Debug, Default)]
+pub struct Shapes {
+    dims: Vec<i64>,
+    /// For each tensor where its dims end, and whether it is a tensor at all.
+    ends: Vec<(u32, bool)>,
+    num_operands: usize,
+}
+
+impl Shapes {
+    /// Shapes given one by one; `None` is a value that is no tensor.
+    pub fn new(operands: &[Option<&[i64]>], results: &[Option<&[i64]>]) -> Self {
+        let mut shapes = Self::default();
+        shapes.num_operands = operands.len();
+        for shape in operands.iter().chain(results) {
+            shapes.push(shape.map(|shape| shape.iter().copied()));
+        }
+        shapes
+    }
+    /// Takes on the shapes of a signature; false if one is not known in full.
+    pub fn read(&mut self, program: &Program, id: SignatureId) -> bool {
+        let signature = &program.signatures[id];
+        self.dims.clear();
+        self.ends.clear();
+        self.num_operands = signature.operand_types.len();
+        for &ty in signature.operand_types.iter().chain(&signature.result_types) {
+            match &program.types[ty] {
+                Type::RankedTensor { shape, .. } => {
+                    if shape.iter().any(Option::is_none) {
+                        return false;
+                    }
+                    self.push(Some(shape.iter().copied().flatten()));
+                }
+                Type::UnrankedTensor(_) => return false,
+                Type::Tuple(_) | Type::Other(_) => self.push(None::<std::iter::Empty<i64>>),
+            }
+        }
+        true
+    }
+    fn push(&mut self, shape: Option<impl Iterator<Item = i64>>) {
+        let is_tensor = shape.is_some();
+        self.dims.extend(shape.into_iter().flatten());
+        self.ends.push((self.dims.len() as u32, is_tensor));
+    }
+    fn get(&self, index: usize) -> Option<(&[i64], bool)> {
+        let &(end, is_tensor) = self.ends.get(index)?;
+        let start = if index == 0 { 0 } else { self.ends[index - 1].0 };
+        Some((&self.dims[start as usize..end as usize], is_tensor))
+    }
+}
+
+/// An op as rules see it.
+#[derive(Debug)]
+pub struct SignatureView<'a> {
+    /// The op's full name.
+    pub name: &'a str,
+    /// Whether propagation is conservative.
+    pub conservative: bool,
+    /// What the op's family asked about the op's surroundings; see [`super::surroundings`].
+    pub surroundings: bool,
+    shapes: &'a Shapes,
+    source: Option<(&'a Program, SignatureId)>,
+    attributes: OnceCell<Fields<'a>>,
+}
+
+impl<'a> SignatureView<'a> {
+    /// The view of a signature of `program`, whose shapes `shapes` has read.
+    pub fn of(program: &'a Program, id: SignatureId, shapes: &'a Shapes) -> Self {
+        let name = program.strings.get(program.signatures[id].name);
+        let source = Some((program, id));
+        let attributes = OnceCell::new();
+        Self { name, conservative: false, surroundings: false, shapes, source, attributes }
+    }
+    /// A view of an op that is in no program.
+    pub fn new(name: &'a str, shapes: &'a Shapes, attributes: Fields<'a>) -> Self {
+        let attributes = OnceCell::from(attributes);
+        Self { name, conservative: false, surroundings: false, shapes, source: None, attributes }
+    }
+    /// The program and signature that it is a view of.
+    pub fn source(&self) -> Option<(&'a Program, SignatureId)> {
+        self.source
+    }
+    /// How many operands there are.
+    pub fn num_operands(&self) -> usize {
+        self.shapes.num_operands
+    }
+    /// How many results there are.
+    pub fn num_results(&self) -> usize {
+        self.shapes.ends.len() - self.shapes.num_operands
+    }
+    /// The shape of an operand, `None` if there is none or it is no tensor.
+    pub fn operand(&self, index: usize) -> Option<&'a [i64]> {
+        let is_operand = index < self.shapes.num_operands;
+        let (shape, is_tensor) = self.shapes.get(index).filter(|_| is_operand)?;
+        is_tensor.then_some(shape)
+    }
+    /// The shape of a result, `None` if there is none or it is no tensor.
+    pub fn result(&self, index: usize) -> Option<&'a [i64]> {
+        let (shape, is_tensor) = self.shapes.get(self.shapes.num_operands + index)?;
+        is_tensor.then_some(shape)
+    }
+    /// The ranks of operands, then results; 0 for what is no tensor.
+    pub fn ranks(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.shapes.ends.len())
+            .map(|index| self.shapes.get(index).map_or(0, |(dims, _)| dims.len()))
+    }
+    /// All attributes by their names in the generic form.
+    pub fn attributes(&self) -> &[(&'a str, AttrValue<'a>)] {
+        self.attributes.get_or_init(|| match self.source {
+            Some((program, id)) => signature_attributes(program, id),
+            None => Vec::new(),
+        })
+    }
+    /// The attribute `name`.
+    pub fn attribute(&self, name: &str) -> Option<&AttrValue<'a>> {
+        self.attributes().iter().find(|(other, _)| *other == name).map(|(_, value)| value)
+    }
+    /// The integer of attribute `name`.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        self.attribute(name)?.as_int()
+    }
+    /// The dim that attribute `name` names.
+    pub fn dim(&self, name: &str) -> Option<usize> {
+        usize::try_from(self.int(name)?).ok()
+    }
+    /// The dims that attribute `name` lists.
+    pub fn dims(&self, name: &str) -> Option<Vec<usize>> {
+        to_dims(&self.attribute(name)?.as_ints()?)
+    }
+}
+
+/// Integers as dims; `None` if one is negative.
+pub fn to_dims(values: &[i64]) -> Option<Vec<usize>> {
+    values.iter().map(|&value| usize::try_from(value).ok()).collect()
+}
