@@ -28,6 +28,7 @@ pub mod bitset;
 pub mod context;
 pub mod error;
 pub mod export;
+pub mod import;
 pub mod index;
 pub mod ir;
 pub mod mesh;

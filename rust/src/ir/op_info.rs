@@ -35,7 +35,9 @@ impl OpTraits {
     pub const fn has(self, traits: Self) -> bool {
         self.0 & traits.0 == traits.0
     }
-    const fn or(self, other: Self) -> Self {
+    /// All of both.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }

@@ -3,7 +3,7 @@
 //! Source: the naming of MLIR's `SymbolTable::insert`: a name that is taken gets `_` and the next
 //! number of a counter that the whole table shares, so that `n` clashes cost `n` look-ups.
 
-use super::Program;
+use super::{OpFlags, Program};
 use crate::index::{FuncId, OpId, StrId};
 use rustc_hash::FxHashMap;
 
@@ -45,6 +45,15 @@ impl SymbolTable {
     /// Adds `func`, which is in the module, under its name or, if that is taken, under a new one.
     pub fn insert(&mut self, program: &mut Program, func: FuncId) -> StrId {
         let wanted = program.functions[func].name;
+        let name = self.reserve(program, wanted, func);
+        if name != wanted {
+            program.functions[func].name = name;
+            program.ops[program.functions[func].op].flags.set(OpFlags::ATTRS_CHANGED);
+        }
+        name
+    }
+    /// Takes `wanted`, or a new name made of it, for `func` (`NONE` for another kind of symbol).
+    pub fn reserve(&mut self, program: &mut Program, wanted: StrId, func: FuncId) -> StrId {
         let mut name = wanted;
         while self.symbols.contains_key(&name) {
             let candidate = format!("{}_{}", program.strings.get(wanted), self.counter);
@@ -52,7 +61,6 @@ impl SymbolTable {
             name = program.strings.intern(&candidate);
         }
         self.symbols.insert(name, func);
-        program.functions[func].name = name;
         name
     }
 }

@@ -1,0 +1,241 @@
+//! `sdy-apply-sharding-constraints`: gives the input of a sharding constraint its sharding, where the
+//! constraint dictates it: the input has none, the constraint is closed, and no other constraint
+//! on the input disagrees. In-shardings of manual computations are constraints too.
+//!
+//! If the input is a target of a data-flow edge, all of its other uses become uses of the
+//! constraint instead, so that not all targets of the edge are restricted.
+//!
+//! At the head of a chain of constraints, uses of the input that come after the end of the chain
+//! become uses of that end.
+
+use super::block_order::BlockOrder;
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::{OpId, ShardingId, ValueId};
+use crate::ir::{EdgeSpec, OpFlags, OpKind, Place, Program, ValueDef};
+use crate::rule::OpShardingRule;
+use crate::sharding::TensorSharding;
+use rustc_hash::FxHashMap;
+
+/// Runs the pass.
+pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
+    let constraints: Vec<OpId> = program
+        .post_order(program.module)
+        .filter(|&op| {
+            matches!(program.kind(op), OpKind::ShardingConstraint | OpKind::ManualComputation)
+        })
+        .collect();
+    let mut pass =
+        Pass { program, context, users: FxHashMap::default(), order: BlockOrder::default() };
+    for op in constraints {
+        if pass.program.kind(op) == OpKind::ShardingConstraint {
+            pass.apply_chain(op);
+            let (input, sharding) = (pass.program.operand(op, 0), pass.result_sharding(op));
+            pass.apply(op, input, sharding);
+        } else {
+            pass.apply_manual_computation(op);
+        }
+    }
+    Ok(())
+}
+
+/// What is known of the constraints on one value.
+#[derive(Clone, Copy, Default)]
+struct Constraints {
+    /// How many operands of constraints the value is.
+    count: usize,
+    /// The sharding of the first.
+    sharding: ShardingId,
+    /// Whether another one has another sharding.
+    differ: bool,
+}
+
+struct Pass<'a, 'c> {
+    program: &'a mut Program,
+    context: &'a mut Context<'c>,
+    /// Constraints on values that were asked for; kept right when uses move.
+    users: FxHashMap<ValueId, Constraints>,
+    order: BlockOrder,
+}
+
+impl Pass<'_, '_> {
+    fn result_sharding(&self, op: OpId) -> ShardingId {
+        self.program.sharding(self.program.result(op, 0))
+    }
+
+    fn constraints_on(&mut self, value: ValueId) -> Constraints {
+        if let Some(&known) = self.users.get(&value) {
+            return known;
+        }
+        let mut found = Constraints::default();
+        let program = &*self.program;
+        for slot in program.uses(value) {
+            let user = program.operands[slot].owner;
+            let sharding = match program.kind(user) {
+                OpKind::ShardingConstraint => program.sharding(program.result(user, 0)),
+                OpKind::ManualComputation => {
+                    in_sharding(program, user, program.operand_index(slot))
+                }
+                _ => continue,
+            };
+            if found.count == 0 {
+                found.sharding = sharding;
+            }
+            found.count += 1;
+            found.differ |= sharding != found.sharding;
+        }
+        self.users.insert(value, found);
+        found
+    }
+
+    /// Redirects uses of the input of a chain of constraints that starts at `head`.
+    fn apply_chain(&mut self, head: OpId) {
+        let input = self.program.operand(head, 0);
+        let Some(tail) = self.end_of_chain(head, input) else { return };
+        let tail_result = self.program.result(tail, 0);
+        let tail_block = self.program.ops[tail].parent;
+        let order = &mut self.order;
+        self.program.replace_uses_if(input, tail_result, |program, slot| {
+            let user = program.operands[slot].owner;
+            user != head
+                && program.kind(user) != OpKind::FuncReturn
+                && program.ops[user].parent == tail_block
+                && order.is_before(program, tail, user)
+        });
+    }
+
+    /// The last constraint of the chain that starts at `head`, if there are at least two and the
+    /// chain alone decides about `input`.
+    fn end_of_chain(&mut self, head: OpId, input: ValueId) -> Option<OpId> {
+        let defining_kind = self.program.defining_op(input).map(|op| self.program.kind(op));
+        if defining_kind == Some(OpKind::ShardingConstraint)
+            || self.program.sharding_of(input).is_some()
+            || self.constraints_on(input).count > 1
+        {
+            return None;
+        }
+        let mut tail = head;
+        while let Some(next) = only_user(self.program, self.program.result(tail, 0)) {
+            if self.program.kind(next) != OpKind::ShardingConstraint {
+                break;
+            }
+            tail = next;
+        }
+        let tail_result = self.program.result(tail, 0);
+        (tail != head && self.constraints_on(tail_result).count == 0).then_some(tail)
+    }
+
+    fn apply_manual_computation(&mut self, op: OpId) {
+        for index in 0..self.program.ops[op].num_operands as usize {
+            let operand = self.program.operand(op, index);
+            let sharding = in_sharding(self.program, op, index);
+            self.apply(op, operand, sharding);
+        }
+    }
+
+    /// Lets `op`, a constraint of `input` to `id`, dictate the sharding of `input`.
+    fn apply(&mut self, op: OpId, input: ValueId, id: ShardingId) {
+        let Some(sharding) = self.program.shardings.get(id) else { return };
+        let is_closed = sharding.dims.iter().all(|dim| dim.is_closed);
+        if !is_closed
+            || self.program.shardable_value(input).is_none()
+            || self.program.sharding_of(input).is_some()
+        {
+            return;
+        }
+        let others = self.constraints_on(input);
+        if others.count > 0 && (others.differ || others.sharding != id) {
+            return;
+        }
+        if is_edge_target(self.program, self.context, input) {
+            self.replace_by_constraint(op, input, id);
+        } else {
+            attach_rule(self.program, op);
+            set_sharding(self.program, input, id);
+        }
+    }
+
+    /// Has everything that uses `input` use a constraint right after it.
+    fn replace_by_constraint(&mut self, op: OpId, input: ValueId, id: ShardingId) {
+        let program = &mut *self.program;
+        let place = match program.values[input].def {
+            ValueDef::Result(op) => Place::After(op),
+            ValueDef::Arg(block) => Place::Start(block),
+        };
+        let constraint = if program.kind(op) == OpKind::ShardingConstraint {
+            program.move_op(op, place);
+            op
+        } else {
+            let ty = program.values[input].ty;
+            let created = program.create_op("sdy.sharding_constraint", &[input], &[ty]);
+            program.ops[created].loc = program.ops[op].loc;
+            program.insert_op(created, place);
+            let result = program.result(created, 0);
+            program.set_sharding(result, id);
+            created
+        };
+        self.order.moved(program, constraint);
+        let result = program.result(constraint, 0);
+        program.replace_all_uses_except(input, result, constraint);
+        self.users.remove(&input);
+        self.users.remove(&result);
+        let unreduced = program.shardings[id].unreduced.clone();
+        if !unreduced.is_empty() {
+            // They do not propagate, so the input has to have them itself.
+            let (mesh, ty) = (program.shardings[id].mesh, program.values[input].ty);
+            let open = program.replicated(mesh, ty, false);
+            let with_unreduced = TensorSharding { unreduced, ..program.shardings[open].clone() };
+            let with_unreduced = program.shardings.intern(with_unreduced);
+            set_sharding(program, input, with_unreduced);
+        }
+    }
+}
+
+/// The sharding that manual computation `op` wants for its `index`-th operand.
+fn in_sharding(program: &Program, op: OpId, index: usize) -> ShardingId {
+    let block = program.region_entry(program.ops[op].first_region);
+    let arg = block.get().and_then(|block| program.block_args(block).nth(index));
+    arg.map_or(ShardingId::NONE, |arg| program.sharding(arg))
+}
+
+/// The op that has the only use of `value`.
+fn only_user(program: &Program, value: ValueId) -> Option<OpId> {
+    let slot = program.values[value].first_use.get()?;
+    program.has_one_use(value).then(|| program.operands[slot].owner)
+}
+
+/// Whether `value` is the result of a data-flow edge op, or a target of an edge that has one.
+fn is_edge_target(program: &Program, context: &Context<'_>, value: ValueId) -> bool {
+    let owning_op = match program.values[value].def {
+        ValueDef::Result(op) if program.kind(op) == OpKind::DataFlowEdge => return true,
+        ValueDef::Result(op) => op,
+        ValueDef::Arg(block) => program.block_parent_op(block),
+    };
+    let owner = |spec: &EdgeSpec| spec.owner_of_target(program, owning_op, value);
+    let owner = context.rules.edges(program, owning_op).and_then(owner);
+    owner.is_some_and(|owner| program.data_flow_edge(owner).is_some())
+}
+
+/// Sets the sharding of `value` where [`Program::shardable_value`] keeps it.
+fn set_sharding(program: &mut Program, value: ValueId, id: ShardingId) {
+    let Some(value) = program.shardable_value(value) else { return };
+    match program.values[value].def {
+        ValueDef::Result(_) => program.set_result_sharding(value, id),
+        ValueDef::Arg(_) => {
+            program.set_sharding(value, id);
+        }
+    }
+}
+
+/// Puts its rule on the constraint `op`, as the reference does when it looks the rule up here.
+fn attach_rule(program: &mut Program, op: OpId) {
+    if program.kind(op) != OpKind::ShardingConstraint || program.op_rules.contains_key(&op) {
+        return;
+    }
+    let ty = program.value_type(program.result(op, 0));
+    if let Some(shape) = ty.static_shape() {
+        let rule = program.rules.intern(OpShardingRule::identity(&shape, 1, 1));
+        program.op_rules.insert(op, rule);
+        program.ops[op].flags.set(OpFlags::ATTRS_CHANGED);
+    }
+}

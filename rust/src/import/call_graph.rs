@@ -1,0 +1,113 @@
+//! Which function calls which.
+//!
+//! Order matters: passes that walk functions do so callees first, in the post-order of a depth-first
+//! search that starts from the functions in program order and follows calls in program order. That is
+//! the order of MLIR's `CallGraph` and LLVM's post-order iterator.
+
+use super::mistake;
+use crate::error::{Code, Result};
+use crate::index::{FuncId, Id, OpId};
+use crate::ir::{OpKind, Payload, Program};
+use rustc_hash::FxHashMap;
+
+/// The calls of a module.
+#[derive(Clone, Debug, Default)]
+pub struct CallGraph {
+    /// Functions with a body, callees before callers.
+    pub post_order: Vec<FuncId>,
+    /// All calls, those of one function after the other.
+    calls: Vec<OpId>,
+    /// For each function, where its calls are in `calls`.
+    ranges: FxHashMap<FuncId, (usize, usize)>,
+    /// Calls that close a circle.
+    circular: Vec<OpId>,
+}
+
+impl CallGraph {
+    /// Looks at every op of `program` once.
+    pub fn new(program: &Program) -> Self {
+        let mut graph = Self::default();
+        let mut by_name = FxHashMap::default();
+        let functions = program.functions_in_order();
+        for &func in &functions {
+            let row = &program.functions[func];
+            if row.body.is_none() {
+                continue;
+            }
+            by_name.entry(row.name).or_insert(func);
+            let start = graph.calls.len();
+            let calls = program.pre_order(row.op).filter(|&op| program.kind(op) == OpKind::Call);
+            graph.calls.extend(calls);
+            graph.ranges.insert(func, (start, graph.calls.len()));
+        }
+        let callees: Vec<FuncId> = graph
+            .calls
+            .iter()
+            .map(|&call| match program.payload(call) {
+                Some(Payload::Call(name)) => by_name.get(name).copied().unwrap_or_default(),
+                _ => FuncId::NONE,
+            })
+            .collect();
+        graph.search(&functions, &callees, program.functions.len());
+        graph
+    }
+
+    /// Fills `post_order` and `circular`.
+    fn search(&mut self, functions: &[FuncId], callees: &[FuncId], bound: usize) {
+        #[derive(Clone, Copy, PartialEq)]
+        enum State {
+            New,
+            Open,
+            Done,
+        }
+        let mut states = vec![State::New; bound];
+        let mut stack: Vec<(FuncId, usize, usize)> = Vec::new();
+        for &root in functions {
+            let Some(&(start, end)) = self.ranges.get(&root) else { continue };
+            if states[root.index()] != State::New {
+                continue;
+            }
+            states[root.index()] = State::Open;
+            stack.push((root, start, end));
+            while let Some((func, next, end)) = stack.last_mut() {
+                if next == end {
+                    states[func.index()] = State::Done;
+                    self.post_order.push(*func);
+                    stack.pop();
+                    continue;
+                }
+                let callee = callees[*next];
+                *next += 1;
+                if callee.is_none() {
+                    continue;
+                }
+                match states[callee.index()] {
+                    State::New => {
+                        states[callee.index()] = State::Open;
+                        let (start, end) = self.ranges[&callee];
+                        stack.push((callee, start, end));
+                    }
+                    State::Open => self.circular.push(self.calls[*next - 1]),
+                    State::Done => {}
+                }
+            }
+        }
+    }
+
+    /// The calls in `func` in program order.
+    pub fn calls(&self, func: FuncId) -> &[OpId] {
+        self.ranges.get(&func).map_or(&[], |&(start, end)| &self.calls[start..end])
+    }
+
+    /// Fails at a call that closes a circle, if there is one.
+    pub fn check_acyclic(&self, program: &Program) -> Result<()> {
+        let Some(&call) = self.circular.first() else { return Ok(()) };
+        let name = match program.payload(call) {
+            Some(&Payload::Call(name)) => program.strings.get(name),
+            _ => "",
+        };
+        let message = format!("function @{name} calls itself, directly or through others");
+        let diagnostic = mistake(program, call, Code::RecursiveCall, message);
+        Err(diagnostic.with_hint("write the recursion as a stablehlo.while").into())
+    }
+}

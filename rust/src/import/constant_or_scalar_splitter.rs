@@ -1,0 +1,310 @@
+//! `sdy-constant-or-scalar-splitter`: gives each use of a constant sub-computation or of a broadcast
+//! scalar a copy of its own, so that shardings do not pass between uses that only share a constant.
+//!
+//! A *constant sub-computation* is a constant, an iota, or a broadcast, reshape, slice, elementwise op,
+//! call or named computation of nothing but such; a *scalar expansion* is a broadcast of a scalar.
+//! Scalars have nothing to shard and are never copied.
+//!
+//! Before that, `stablehlo.constant` becomes `sdy.constant`, which nothing folds together.
+
+use super::{callee, clone_recursively, original_name, CallGraph};
+use crate::context::Context;
+use crate::error::{Code, Diagnostic, Result};
+use crate::index::{FuncId, Id, OpId, StrId, UseId, ValueId};
+use crate::ir::{
+    OpKind, OpTraits, Payload, Place, Program, SymbolTable, TraitCache, ValueDef, ValueMap,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Runs the pass.
+pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
+    rename_constants(program);
+    let symbols = SymbolTable::new(program);
+    let graph = CallGraph::new(program);
+    let group_users = group_users(program);
+    let mut splitter = Splitter {
+        roles: vec![Role::Plain; program.ops.len()],
+        room: context.limits.max_ops.saturating_sub(program.ops.len()),
+        program,
+        symbols,
+        group_users,
+        is_acyclic: false,
+        traits: TraitCache::default(),
+        varying_functions: FxHashSet::default(),
+        varying_computations: FxHashSet::default(),
+    };
+    for (done, &func) in graph.post_order.iter().enumerate() {
+        splitter.is_acyclic = graph.check_acyclic(splitter.program).is_ok();
+        splitter.split_function(func)?;
+        context.progress("sdy-constant-or-scalar-splitter", done + 1, graph.post_order.len())?;
+    }
+    Ok(())
+}
+
+/// Turns every `stablehlo.constant` into an `sdy.constant`. The reference replaces the op, which
+/// leaves the uses in reverse order.
+fn rename_constants(program: &mut Program) {
+    let ops: Vec<OpId> = program.pre_order(program.module).collect();
+    for op in ops {
+        if program.kind(op) == OpKind::Constant {
+            program.rename_op(op, "sdy.constant");
+            for result in program.op_results(op) {
+                program.reverse_uses(result);
+            }
+        }
+    }
+}
+
+/// For each value in a sharding group the ops that put it there, in the order of its uses.
+fn group_users(program: &Program) -> FxHashMap<ValueId, Vec<OpId>> {
+    let mut users: FxHashMap<ValueId, Vec<OpId>> = FxHashMap::default();
+    for op in program.pre_order(program.module) {
+        if program.kind(op) != OpKind::ShardingGroup {
+            continue;
+        }
+        let value = program.operand(op, 0);
+        users.entry(value).or_insert_with(|| {
+            let owners = program.uses(value).map(|slot| program.operands[slot].owner);
+            owners.filter(|&user| program.kind(user) == OpKind::ShardingGroup).collect()
+        });
+    }
+    users
+}
+
+/// What an op is to this pass.
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    Plain,
+    Constant,
+    ScalarExpansion,
+}
+
+struct Splitter<'a> {
+    program: &'a mut Program,
+    symbols: SymbolTable,
+    /// For each op that was there at the start.
+    roles: Vec<Role>,
+    /// How many ops may still be added.
+    room: usize,
+    group_users: FxHashMap<ValueId, Vec<OpId>>,
+    is_acyclic: bool,
+    traits: TraitCache,
+    /// Names of functions and named computations that are not constant when their inputs are.
+    varying_functions: FxHashSet<StrId>,
+    varying_computations: FxHashSet<StrId>,
+}
+
+impl Splitter<'_> {
+    /// Splits in `func`, in its named computations first.
+    fn split_function(&mut self, func: FuncId) -> Result<()> {
+        let root = self.program.functions[func].op;
+        let named: Vec<OpId> = self
+            .program
+            .post_order(root)
+            .filter(|&op| self.program.kind(op) == OpKind::NamedComputation)
+            .collect();
+        let name = original_name(self.program, func);
+        for op in named {
+            self.split_region_of(op, name)?;
+        }
+        self.split_region_of(root, name)
+    }
+
+    /// Splits in the region of `root`, but not inside named computations in it.
+    fn split_region_of(&mut self, root: OpId, function: StrId) -> Result<()> {
+        let computation = self.computation_name(root);
+        let mut constants = Vec::new();
+        let mut expansions = Vec::new();
+        for op in self.ops_inside(root) {
+            if let Some(role) = self.visit(op, function, computation)? {
+                self.roles[op.index()] = role;
+                let list = if role == Role::Constant { &mut constants } else { &mut expansions };
+                list.push(op);
+            }
+        }
+        for op in expansions.into_iter().chain(constants.into_iter().rev()) {
+            self.erase_if_unused(op);
+        }
+        Ok(())
+    }
+
+    fn ops_inside(&self, root: OpId) -> Vec<OpId> {
+        let mut ops = Vec::new();
+        let mut walk = self.program.pre_order(root);
+        walk.next();
+        while let Some(op) = walk.next() {
+            ops.push(op);
+            if self.program.kind(op) == OpKind::NamedComputation {
+                walk.skip_inside();
+            }
+        }
+        ops
+    }
+
+    fn computation_name(&self, op: OpId) -> Option<StrId> {
+        match self.program.payload(op) {
+            Some(&Payload::NamedComputation { name, .. }) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Looks at `op`, and replaces its constant operands by copies unless it is constant itself.
+    fn visit(
+        &mut self,
+        op: OpId,
+        function: StrId,
+        computation: Option<StrId>,
+    ) -> Result<Option<Role>> {
+        let kind = self.program.kind(op);
+        if matches!(kind, OpKind::Func | OpKind::ShardingGroup) {
+            return Ok(None);
+        }
+        if matches!(kind, OpKind::SdyConstant | OpKind::Iota) {
+            return Ok(Some(Role::Constant));
+        }
+        let preserves = self.preserves_constants(op)?;
+        if preserves && self.program.op_operands(op).iter().all(|slot| self.is_constant(slot.value))
+        {
+            return Ok(Some(Role::Constant));
+        }
+        if !preserves && !self.traits.has(self.program, op, OpTraits::TERMINATOR) {
+            self.varying_computations.extend(computation);
+            self.varying_functions.insert(function);
+        }
+        if kind == OpKind::BroadcastInDim && is_scalar(self.program, self.program.operand(op, 0)) {
+            return Ok(Some(Role::ScalarExpansion));
+        }
+        let slots: Vec<UseId> = self.program.op_uses(op).collect();
+        for slot in slots {
+            let value = self.program.operands[slot].value;
+            if self.role_of(value) != Role::Plain {
+                let copy = self.copy(value)?;
+                self.program.set_operand(slot, copy);
+            }
+        }
+        Ok(None)
+    }
+
+    fn role_of(&self, value: ValueId) -> Role {
+        let op = self.program.defining_op(value);
+        op.and_then(|op| self.roles.get(op.index()).copied()).unwrap_or(Role::Plain)
+    }
+
+    fn is_constant(&self, value: ValueId) -> bool {
+        self.role_of(value) == Role::Constant
+    }
+
+    /// Whether the results of `op` are constant when its operands are.
+    fn preserves_constants(&mut self, op: OpId) -> Result<bool> {
+        let program = &mut *self.program;
+        Ok(match program.kind(op) {
+            OpKind::Call => {
+                let func = callee(program, &self.symbols, op)?;
+                let name = original_name(program, func);
+                !self.varying_functions.contains(&name)
+            }
+            OpKind::NamedComputation => {
+                let name = self.computation_name(op);
+                name.is_some_and(|name| !self.varying_computations.contains(&name))
+            }
+            OpKind::BroadcastInDim
+            | OpKind::Reshape
+            | OpKind::Slice
+            | OpKind::PropagationBarrier
+            | OpKind::Reshard => has_static_operands(program, op),
+            OpKind::BitcastConvert => {
+                let (from, to) = (program.operand(op, 0), program.result(op, 0));
+                let shape = program.value_type(from).static_shape();
+                shape.is_some() && shape == program.value_type(to).static_shape()
+            }
+            _ => {
+                let elementwise_and_pure = OpTraits::ELEMENTWISE.or(OpTraits::PURE);
+                self.traits.has(program, op, elementwise_and_pure)
+                    && has_static_operands(program, op)
+            }
+        })
+    }
+
+    /// Copies what computes `root`, a constant or a scalar expansion; returns what takes its place.
+    fn copy(&mut self, root: ValueId) -> Result<ValueId> {
+        let mut map = ValueMap::default();
+        let mut stack: Vec<(ValueId, OpId, usize)> = Vec::new();
+        self.enter(root, &map, &mut stack);
+        while let Some((value, op, next)) = stack.last_mut() {
+            if *next < self.program.ops[*op].num_operands as usize {
+                let operand = self.program.operand(*op, *next);
+                *next += 1;
+                self.enter(operand, &map, &mut stack);
+                continue;
+            }
+            let (value, op) = (*value, *op);
+            stack.pop();
+            if !map.contains_key(&value) {
+                self.copy_op(value, op, &mut map)?;
+            }
+        }
+        Ok(map.get(&root).copied().unwrap_or(root))
+    }
+
+    /// Puts the op of `value` on the stack if it has to be copied.
+    fn enter(&self, value: ValueId, map: &ValueMap, stack: &mut Vec<(ValueId, OpId, usize)>) {
+        if let ValueDef::Result(op) = self.program.values[value].def {
+            if !is_scalar(self.program, value) && !map.contains_key(&value) {
+                stack.push((value, op, 0));
+            }
+        }
+    }
+
+    /// Copies `op` right before itself, whatever it calls, and the group memberships of `value`.
+    fn copy_op(&mut self, value: ValueId, op: OpId, map: &mut ValueMap) -> Result<()> {
+        let num_ops = self.program.ops.len();
+        let copy = self.program.clone_op(op, map, false);
+        self.program.insert_op(copy, Place::Before(op));
+        if self.program.kind(copy) == OpKind::Call {
+            if !self.is_acyclic {
+                CallGraph::new(self.program).check_acyclic(self.program)?;
+            }
+            let func = callee(self.program, &self.symbols, copy)?;
+            let name = clone_recursively(self.program, &mut self.symbols, func)?;
+            self.program.set_payload(copy, Payload::Call(name));
+        }
+        for &group in self.group_users.get(&value).map_or(&[][..], Vec::as_slice) {
+            let group = self.program.clone_op(group, map, false);
+            self.program.insert_op(group, Place::Before(op));
+        }
+        let added = self.program.ops.len() - num_ops;
+        self.room = self.room.checked_sub(added).ok_or_else(|| {
+            let message = "splitting constants makes the program larger than the limit";
+            Diagnostic::new(Code::ProgramTooLarge, message).with_hint("raise the limit `max_ops`")
+        })?;
+        Ok(())
+    }
+
+    /// Erases `op` and its group memberships if these are its only users.
+    fn erase_if_unused(&mut self, op: OpId) {
+        let program = &mut *self.program;
+        let mut users = Vec::new();
+        for result in program.op_results(op) {
+            for slot in program.uses(result) {
+                let user = program.operands[slot].owner;
+                if program.kind(user) != OpKind::ShardingGroup {
+                    return;
+                }
+                users.push(user);
+            }
+        }
+        for user in users {
+            program.erase_op(user);
+        }
+        program.erase_op(op);
+    }
+}
+
+fn is_scalar(program: &Program, value: ValueId) -> bool {
+    program.value_type(value).is_scalar()
+}
+
+/// Whether nothing about the shapes of the operands can go wrong at run time.
+fn has_static_operands(program: &Program, op: OpId) -> bool {
+    program.op_operands(op).iter().all(|slot| program.value_type(slot.value).is_static_tensor())
+}

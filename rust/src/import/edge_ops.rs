@@ -1,0 +1,55 @@
+//! Putting an edge op between a value and its uses.
+
+use crate::index::{OpId, ShardingId, ValueId};
+use crate::ir::{Place, Program, Span, ValueDef};
+
+/// Whether values of this type have edges at all; tokens and dynamic shapes have not.
+pub(super) fn has_static_shape(program: &Program, value: ValueId) -> bool {
+    program.value_type(value).is_static_tensor()
+}
+
+/// Where the definition of `value` says it comes from.
+fn location(program: &Program, value: ValueId) -> Span {
+    match program.values[value].def {
+        ValueDef::Result(op) => program.ops[op].loc,
+        ValueDef::Arg(block) => program.ops[program.block_parent_op(block)].loc,
+    }
+}
+
+/// Creates the op `name` on `value` at `place`, with `sharding`, and makes it the only user of
+/// `value`.
+pub(super) fn insert_edge(
+    program: &mut Program,
+    name: &str,
+    value: ValueId,
+    sharding: ShardingId,
+    place: Place,
+) -> OpId {
+    let ty = program.values[value].ty;
+    let edge = program.create_op(name, &[value], &[ty]);
+    program.ops[edge].loc = location(program, value);
+    program.insert_op(edge, place);
+    let result = program.result(edge, 0);
+    program.set_sharding(result, sharding);
+    program.replace_all_uses_except(value, result, edge);
+    edge
+}
+
+/// Puts an `sdy.data_flow_edge` on each of `owners` that has a static shape, last one first: each goes
+/// right after its value, so they end up in the order of the owners.
+pub(super) fn add_data_flow_edges(
+    program: &mut Program,
+    owners: impl DoubleEndedIterator<Item = ValueId>,
+) {
+    for owner in owners.rev() {
+        if !has_static_shape(program, owner) {
+            continue;
+        }
+        let place = match program.values[owner].def {
+            ValueDef::Result(op) => Place::After(op),
+            ValueDef::Arg(block) => Place::Start(block),
+        };
+        let sharding = program.sharding_of(owner);
+        insert_edge(program, "sdy.data_flow_edge", owner, sharding, place);
+    }
+}

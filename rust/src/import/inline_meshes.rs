@@ -1,0 +1,29 @@
+//! `sdy-inline-meshes`: writes meshes into the shardings over them and erases all `sdy.mesh` ops.
+
+use super::lift_inlined_meshes::{inlined_mesh, mesh_ops};
+use super::map_shardings;
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::MeshId;
+use crate::ir::Program;
+use crate::sharding::TensorSharding;
+use rustc_hash::FxHashMap;
+
+/// Runs the pass.
+pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
+    let mut inlined: FxHashMap<MeshId, MeshId> = FxHashMap::default();
+    map_shardings(program, |program, id| {
+        let old = program.shardings[id].mesh;
+        let mesh = *inlined.entry(old).or_insert_with(|| {
+            let mesh = program.mesh(old).clone();
+            inlined_mesh(program, &mesh)
+        });
+        let new = TensorSharding { mesh, ..program.shardings[id].clone() };
+        program.shardings.intern(new)
+    });
+    for (op, mesh) in mesh_ops(program) {
+        program.erase_op(op);
+        program.meshes[mesh].symbol = None;
+    }
+    Ok(())
+}

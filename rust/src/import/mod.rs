@@ -1,0 +1,100 @@
+//! Import passes: they make every place where shardings flow explicit before propagation.
+//!
+//! One file a pass, named after it. In the order of the pipeline:
+//!
+//! | pass | what it does |
+//! | --- | --- |
+//! | [`symbol_dce`] | erases private functions that nothing refers to |
+//! | [`lift_inlined_meshes`] | gives every mesh a name, and every different mesh one name only |
+//! | [`remove_size_one_axes`] | drops axes of size 1 from shardings |
+//! | [`propagate_sharding_from_func_to_call`] | copies result shardings of functions to their calls |
+//! | [`constant_or_scalar_splitter`] | gives each use of a constant a copy of its own |
+//! | [`explicit_gather_scatter_batching`] | makes implicit batch dims of gathers and scatters explicit |
+//! | [`manual_axes_cleanup`] | completes and sorts the manual axes of manual computations |
+//! | [`add_data_flow_edges`] | puts an edge op on every value that owns a data-flow edge |
+//! | [`flatten_call_graph`] | clones functions until each is called once |
+//! | [`import_func_calls`] | turns calls into named computations |
+//! | [`add_func_data_flow_edges`] | the alternative to the two before: edge ops on arguments and calls |
+//! | [`apply_sharding_constraints`] | lets a constraint dictate the sharding of its input |
+//! | [`sharding_group_import`] | merges groups that share a member, and checks them |
+//! | [`pre_order_funcs`] | puts callers before callees |
+//! | [`inline_meshes`] | the opposite of lifting |
+//!
+//! The order in which uses are added is observable in propagation, so each pass adds, replaces and
+//! clones in the order in which the reference does.
+//!
+//! Source: the import passes of Shardy.
+
+pub mod add_data_flow_edges;
+pub mod add_func_data_flow_edges;
+pub mod apply_sharding_constraints;
+mod block_order;
+mod call_graph;
+mod clone_function;
+pub mod constant_or_scalar_splitter;
+mod edge_ops;
+pub mod flatten_call_graph;
+pub mod import_func_calls;
+pub mod inline_meshes;
+pub mod lift_inlined_meshes;
+pub mod manual_axes_cleanup;
+mod map_shardings;
+pub mod pre_order_funcs;
+pub mod propagate_sharding_from_func_to_call;
+pub mod remove_size_one_axes;
+pub mod sharding_group_import;
+pub mod symbol_dce;
+
+pub use call_graph::CallGraph;
+pub use clone_function::{clone_recursively, original_name, ORIGINAL_NAME};
+pub use map_shardings::map_shardings;
+
+use crate::error::{Code, Diagnostic, Span};
+use crate::index::{FuncId, OpId};
+use crate::ir::{Payload, Program, SymbolTable};
+
+/// Where `op` itself starts in its text, which has the white space and comments before it too.
+pub(crate) fn op_span(program: &Program, op: OpId) -> Option<Span> {
+    let span = program.ops[op].span;
+    if span.is_empty() {
+        return None;
+    }
+    let mut rest = program.text.get(span);
+    loop {
+        rest = rest.trim_start();
+        match rest.strip_prefix("//") {
+            Some(comment) => rest = comment.split_once('\n').map_or("", |(_, after)| after),
+            None => break,
+        }
+    }
+    let line = rest.find('\n').map_or(rest.len(), |end| end);
+    let start = span.end - rest.len() as u32;
+    Some(Span::new(start, start + line as u32))
+}
+
+/// A mistake at `op`.
+pub(crate) fn mistake(
+    program: &Program,
+    op: OpId,
+    code: Code,
+    message: impl Into<String>,
+) -> Diagnostic {
+    let diagnostic = Diagnostic::new(code, message);
+    match op_span(program, op) {
+        Some(span) => diagnostic.at(span),
+        None => diagnostic,
+    }
+}
+
+/// The function that `call` calls.
+pub(crate) fn callee(
+    program: &Program,
+    symbols: &SymbolTable,
+    call: OpId,
+) -> Result<FuncId, Diagnostic> {
+    let Some(&Payload::Call(name)) = program.payload(call) else { return Ok(FuncId::NONE) };
+    symbols.function(name).ok_or_else(|| {
+        let message = format!("no function @{} in this module", program.strings.get(name));
+        mistake(program, call, Code::UnknownSymbol, message)
+    })
+}

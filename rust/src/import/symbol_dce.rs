@@ -1,0 +1,86 @@
+//! `symbol-dce`: erases functions that are not public and that nothing refers to, directly or from
+//! something that stays.
+//!
+//! A reference is a call, or an `@name` anywhere in an attribute of an op.
+//!
+//! Source: MLIR's pass of the same name.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::{FuncId, Id, OpId};
+use crate::ir::{OpKind, Payload, Program, SymbolTable};
+
+/// Runs the pass.
+pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
+    if !program.functions_in_order().iter().any(|&func| is_discardable(program, func)) {
+        return Ok(());
+    }
+    let symbols = SymbolTable::new(program);
+    let mut is_live = vec![false; program.functions.len()];
+    let mut worklist: Vec<OpId> = Vec::new();
+    let top_level: Vec<OpId> = program.block_ops(program.module_block()).collect();
+    for &op in &top_level {
+        let func = program.function_of(op);
+        if func.is_none() {
+            worklist.push(op);
+        } else if !is_discardable(program, func) {
+            is_live[func.index()] = true;
+            worklist.push(op);
+        }
+    }
+    while let Some(root) = worklist.pop() {
+        let mut mark = |func: FuncId| {
+            if !std::mem::replace(&mut is_live[func.index()], true) {
+                worklist.push(program.functions[func].op);
+            }
+        };
+        for op in program.pre_order(root) {
+            references(program, &symbols, op, &mut mark);
+        }
+    }
+    for op in top_level {
+        let func = program.function_of(op);
+        if func.is_some() && !is_live[func.index()] {
+            program.erase_op(op);
+        }
+    }
+    Ok(())
+}
+
+/// Whether `func` may go when nothing refers to it.
+fn is_discardable(program: &Program, func: FuncId) -> bool {
+    let row = &program.functions[func];
+    let is_nested = || program.attr(row.op, "sym_visibility") == Some("\"nested\"");
+    row.is_private || is_nested()
+}
+
+/// Calls `mark` on each function that an attribute of `op` names.
+fn references(program: &Program, symbols: &SymbolTable, op: OpId, mark: &mut impl FnMut(FuncId)) {
+    if let Some(&Payload::Call(name)) = program.payload(op) {
+        if let Some(func) = symbols.function(name) {
+            mark(func);
+        }
+    }
+    if matches!(program.kind(op), OpKind::Mesh | OpKind::Constant | OpKind::SdyConstant) {
+        return;
+    }
+    for attr in program.op_attrs(op) {
+        let text = program.text.get(attr.value);
+        for at in memchr::memchr_iter(b'@', text.as_bytes()) {
+            let name = symbol_name(&text[at + 1..]);
+            let func = program.strings.find(name).and_then(|name| symbols.function(name));
+            if let Some(func) = func {
+                mark(func);
+            }
+        }
+    }
+}
+
+/// The name that follows an `@`: bare or in quotes.
+fn symbol_name(text: &str) -> &str {
+    if let Some(quoted) = text.strip_prefix('"') {
+        return quoted.split('"').next().unwrap_or_default();
+    }
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.' | '-');
+    text.split(|c| !is_name(c)).next().unwrap_or_default()
+}
