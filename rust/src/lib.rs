@@ -21,6 +21,7 @@
 //! | 4 | [`sharding`], [`rule`] |
 //! | 5 | [`ir`] |
 //! | 6 | [`attribute`] |
+//! | 8 | [`import`] |
 
 pub mod attribute;
 pub mod axis;

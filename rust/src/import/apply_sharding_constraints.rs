@@ -11,8 +11,8 @@
 use super::block_order::BlockOrder;
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{OpId, ShardingId, ValueId};
-use crate::ir::{EdgeSpec, OpFlags, OpKind, Place, Program, ValueDef};
+use crate::index::{BlockId, OpId, ShardingId, ValueId};
+use crate::ir::{EdgeSpec, OpFlags, OpKind, Payload, Place, Program, ValueDef};
 use crate::rule::OpShardingRule;
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
@@ -220,11 +220,39 @@ fn is_edge_target(program: &Program, context: &Context<'_>, value: ValueId) -> b
 fn set_sharding(program: &mut Program, value: ValueId, id: ShardingId) {
     let Some(value) = program.shardable_value(value) else { return };
     match program.values[value].def {
-        ValueDef::Result(_) => program.set_result_sharding(value, id),
-        ValueDef::Arg(_) => {
-            program.set_sharding(value, id);
+        ValueDef::Result(op) => {
+            program.set_result_sharding(value, id);
+            if let Some(&Payload::NamedComputation { name, has_in_shardings, .. }) =
+                program.payload(op)
+            {
+                let has_out_shardings = true;
+                let payload =
+                    Payload::NamedComputation { name, has_in_shardings, has_out_shardings };
+                program.set_payload(op, payload);
+            }
+        }
+        ValueDef::Arg(block) => set_arg_sharding(program, value, block, id),
+    }
+}
+
+/// Sets the sharding of `value`, an argument of `block`. Those of a named computation have shardings
+/// all together or not at all.
+fn set_arg_sharding(program: &mut Program, value: ValueId, block: BlockId, id: ShardingId) {
+    program.set_sharding(value, id);
+    let op = program.block_parent_op(block);
+    let Some(&Payload::NamedComputation { name, has_out_shardings, .. }) = program.payload(op)
+    else {
+        return;
+    };
+    let mesh = program.mesh_of(id);
+    for arg in program.block_args(block) {
+        if program.sharding(arg).is_none() {
+            let open = program.replicated(mesh, program.values[arg].ty, false);
+            program.set_sharding(arg, open);
         }
     }
+    let payload = Payload::NamedComputation { name, has_in_shardings: true, has_out_shardings };
+    program.set_payload(op, payload);
 }
 
 /// Puts its rule on the constraint `op`, as the reference does when it looks the rule up here.

@@ -99,6 +99,11 @@ impl CallGraph {
         self.ranges.get(&func).map_or(&[], |&(start, end)| &self.calls[start..end])
     }
 
+    /// Whether no function calls itself, directly or through others.
+    pub fn is_acyclic(&self) -> bool {
+        self.circular.is_empty()
+    }
+
     /// Fails at a call that closes a circle, if there is one.
     pub fn check_acyclic(&self, program: &Program) -> Result<()> {
         let Some(&call) = self.circular.first() else { return Ok(()) };

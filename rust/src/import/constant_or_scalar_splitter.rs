@@ -28,13 +28,12 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
         program,
         symbols,
         group_users,
-        is_acyclic: false,
+        is_acyclic: graph.is_acyclic(),
         traits: TraitCache::default(),
         varying_functions: FxHashSet::default(),
         varying_computations: FxHashSet::default(),
     };
     for (done, &func) in graph.post_order.iter().enumerate() {
-        splitter.is_acyclic = graph.check_acyclic(splitter.program).is_ok();
         splitter.split_function(func)?;
         context.progress("sdy-constant-or-scalar-splitter", done + 1, graph.post_order.len())?;
     }
@@ -87,6 +86,7 @@ struct Splitter<'a> {
     /// How many ops may still be added.
     room: usize,
     group_users: FxHashMap<ValueId, Vec<OpId>>,
+    /// Whether functions can be cloned with what they call.
     is_acyclic: bool,
     traits: TraitCache,
     /// Names of functions and named computations that are not constant when their inputs are.

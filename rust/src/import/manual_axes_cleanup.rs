@@ -89,8 +89,7 @@ fn mention_manual_axes(program: &mut Program, op: OpId, value: ValueId, mesh: Me
     let Some(Payload::ManualComputation(names)) = program.payload(op) else { return };
     let mesh_row = program.mesh(mesh);
     let manual = names.iter().filter_map(|&name| mesh_row.axis_by_name(program.strings.get(name)));
-    let used: Vec<AxisRef> =
-        if old.mesh == mesh || !old.has_no_axes() { old.axis_refs().collect() } else { Vec::new() };
+    let used: Vec<AxisRef> = old.axis_refs().collect();
     let mut replicated = old.replicated.clone();
     for axis in manual {
         push_unused_parts(&mut replicated, AxisRef::full(axis), &used, mesh_row);
