@@ -1,0 +1,193 @@
+"""Time shardcore against Shardy inside jaxlib, side by side in one run.
+
+Each program is run alternately by both, several times; medians and their ratio are printed, and the
+results are compared. ``python benches/vs_shardy.py --help`` lists the choices; ``make bench`` runs all.
+
+Three times a program: *propagate* is the user-priority pass on the imported module, *pipeline* the
+whole ``sdy-propagation-pipeline``, *text to text* parse, pipeline and print. The reference runs
+without its verifier, which would double its time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benches.families import FAMILIES  # noqa: E402
+
+PIPELINE = "builtin.module(sdy-propagation-pipeline)"
+IMPORT = (
+    "builtin.module(symbol-dce,sdy-lift-inlined-meshes,sdy-remove-size-one-axes,"
+    "sdy-propagate-sharding-from-func-to-call,sdy-constant-or-scalar-splitter,symbol-dce,"
+    "sdy-manual-axes-cleanup,sdy-add-data-flow-edges,sdy-flatten-call-graph,symbol-dce,"
+    "sdy-import-func-calls,symbol-dce,sdy-apply-sharding-constraints,sdy-sharding-group-import,"
+    "sdy-pre-order-funcs)"
+)
+PROPAGATE = "builtin.module(sdy-user-priority-propagate{keep-sharding-rules=true})"
+
+DEFAULT_SIZES = {
+    "mlp": 30_000,
+    "mlp-16-priorities": 30_000,
+    "chain": 100_000,
+    "concatenate": 16_000,
+    "results": 16_000,
+    "hub": 16_000,
+    "groups": 5_000,
+    "calls": 12,
+    "unique-shapes": 30_000,
+}
+
+
+class Reference:
+    """Shardy inside jaxlib."""
+
+    def __init__(self) -> None:
+        from jax._src.interpreters import mlir as jax_mlir
+        from jax._src.lib.mlir import ir, passmanager
+
+        self.context = jax_mlir.make_ir_context()
+        self._ir, self._passmanager = ir, passmanager
+
+    def parse(self, text: str) -> Any:
+        with self.context:
+            return self._ir.Module.parse(text)
+
+    def run(self, module: Any, pipeline: str) -> None:
+        with self.context:
+            manager = self._passmanager.PassManager.parse(pipeline)
+            manager.enable_verifier(False)
+            manager.run(module.operation)
+
+    def canonical(self, text: str) -> str:
+        return str(self.parse(text))
+
+
+class Ours:
+    """shardcore."""
+
+    def __init__(self) -> None:
+        import shardcore
+
+        self._shardcore = shardcore
+
+    def parse(self, text: str) -> Any:
+        return self._shardcore.Module.parse(text)
+
+    def run(self, module: Any, pipeline: str) -> None:
+        self._shardcore.PassManager.parse(pipeline).run(module)
+
+
+def timed(function: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds that ``function`` takes, and what it returns."""
+    gc.collect()
+    start = time.perf_counter()
+    result = function()
+    return time.perf_counter() - start, result
+
+
+def measure(engine: Ours | Reference, text: str) -> tuple[dict[str, float], str]:
+    """Seconds of each stage, and the program after the whole pipeline."""
+    parse, module = timed(lambda: engine.parse(text))
+    pipeline, _ = timed(lambda: engine.run(module, PIPELINE))
+    output, printed = timed(lambda: str(module))
+    imported = engine.parse(text)
+    engine.run(imported, IMPORT)
+    propagate, _ = timed(lambda: engine.run(imported, PROPAGATE))
+    seconds = {
+        "parse": parse,
+        "propagate": propagate,
+        "pipeline": pipeline,
+        "print": output,
+        "text to text": parse + pipeline + output,
+    }
+    return seconds, printed
+
+
+def compare(name: str, text: str, repeats: int, reference: Reference, ours: Ours) -> dict[str, Any]:
+    """Both engines on one program, alternating."""
+    samples: dict[str, list[dict[str, float]]] = {"ours": [], "reference": []}
+    cold, mine = measure(ours, text)
+    for _ in range(repeats):
+        seconds, theirs = measure(reference, text)
+        samples["reference"].append(seconds)
+        seconds, mine = measure(ours, text)
+        samples["ours"].append(seconds)
+    medians = {
+        engine: {stage: statistics.median(run[stage] for run in runs) for stage in runs[0]}
+        for engine, runs in samples.items()
+    }
+    return {
+        "program": name,
+        "bytes": len(text),
+        "equal": reference.canonical(mine) == reference.canonical(theirs),
+        "cold": cold,
+        **medians,
+        "ratio": {stage: medians["reference"][stage] / medians["ours"][stage] for stage in cold},
+        "cold_ratio": {stage: medians["reference"][stage] / cold[stage] for stage in cold},
+    }
+
+
+def gpt(layers: int) -> str:
+    """A GPT training step of as many layers, lowered now."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    import gpt_step
+
+    return gpt_step.lower(gpt_step.Config(layers=layers))
+
+
+def rows(results: list[dict[str, Any]]) -> str:
+    """The results as a Markdown table."""
+    lines = [
+        "| program | parse | propagate | pipeline | text to text | ratio: propagate | pipeline | text to text | cold pipeline | equal |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for result in results:
+        times = [
+            f"{result['ours'][stage] * 1000:.1f} / {result['reference'][stage] * 1000:.0f} ms"
+            for stage in ("parse", "propagate", "pipeline", "text to text")
+        ]
+        ratios = [f"{result['ratio'][stage]:.0f}" for stage in ("propagate", "pipeline", "text to text")]
+        cold = f"{result['cold_ratio']['pipeline']:.0f}"
+        equal = "yes" if result["equal"] else "NO"
+        lines.append(f"| {result['program']} | {' | '.join(times + ratios)} | {cold} | {equal} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run the benchmarks that the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("families", nargs="*", help=f"gpt-LAYERS, or of {', '.join(FAMILIES)}; FAMILY=SIZE sets a size")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="write all figures here")
+    options = parser.parse_args()
+    wanted = options.families or ["gpt-12", *FAMILIES]
+    reference, ours = Reference(), Ours()
+    results = []
+    for family in wanted:
+        name, _, size = family.partition("=")
+        if name.startswith("gpt-"):
+            text = gpt(int(name.removeprefix("gpt-")))
+        else:
+            text = FAMILIES[name](int(size) if size else DEFAULT_SIZES[name])
+        print(f"running {family} ({len(text) / 1e6:.1f} MB)", file=sys.stderr)
+        results.append(compare(family, text, options.repeats, reference, ours))
+    print(rows(results))
+    print(f"\nours / reference, medians of {options.repeats}; {platform.machine()}, {time.strftime('%Y-%m-%d')}")
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1))
+    return 0 if all(result["equal"] for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
