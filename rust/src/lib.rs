@@ -22,6 +22,7 @@
 //! | 5 | [`ir`] |
 //! | 6 | [`attribute`] |
 //! | 8 | [`import`] |
+//! | 9 | [`pipeline`] |
 
 pub mod attribute;
 pub mod axis;
@@ -35,6 +36,7 @@ pub mod ir;
 pub mod mesh;
 pub mod mlir;
 pub mod partition;
+pub mod pipeline;
 pub mod rule;
 pub mod rules;
 pub mod sharding;

@@ -1,0 +1,54 @@
+//! Pipelines to text, with every option, as MLIR prints them.
+
+use super::options::{OptionKind, OptionSpec};
+use super::{Item, Pipeline, Step};
+use std::fmt;
+
+impl fmt::Display for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(", self.anchor)?;
+        for (index, item) in self.items.iter().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            match item {
+                Item::Step(step) => step.fmt(f)?,
+                Item::Nested(inner) => inner.fmt(f)?,
+            }
+        }
+        f.write_str(")")
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.spec.name)?;
+        let options = self.options.sorted();
+        let is_shown =
+            |(spec, value): &(&OptionSpec, &str)| !spec.is_extra || *value != spec.default;
+        let mut shown = options.into_iter().filter(is_shown).peekable();
+        if shown.peek().is_none() {
+            return Ok(());
+        }
+        f.write_str("{")?;
+        for (index, (spec, value)) in shown.enumerate() {
+            if index > 0 {
+                f.write_str(" ")?;
+            }
+            match spec.kind {
+                // An empty list is nothing at all, but the spaces around it stay.
+                OptionKind::List(_) if value.is_empty() => {}
+                OptionKind::List(_) => write!(f, "{}={{{value}}}", spec.name)?,
+                OptionKind::Text if needs_braces(value) => write!(f, "{}={{{value}}}", spec.name)?,
+                _ => write!(f, "{}={value}", spec.name)?,
+            }
+        }
+        f.write_str("}")
+    }
+}
+
+/// Whether a text would end at its first space if it were written as it is.
+fn needs_braces(value: &str) -> bool {
+    let quote = value.find(['{', '\'', '"']).unwrap_or(value.len());
+    value.find(' ').is_some_and(|space| space < quote)
+}

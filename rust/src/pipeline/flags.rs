@@ -1,0 +1,47 @@
+//! Pipelines from command line flags.
+
+use super::{parse, Item, Pipeline, Run, FUNC, MODULE};
+use crate::error::{Code, Diagnostic, Result, Span};
+
+/// The pipeline of `--name` and `--name=options` flags, in their order. Passes on functions are put in
+/// a pipeline on functions each.
+pub(super) fn pipeline(flags: &[String]) -> Result<Pipeline> {
+    let mut items = Vec::new();
+    let mut base = 0;
+    for flag in flags {
+        let dashes = flag.bytes().take(2).take_while(|&byte| byte == b'-').count();
+        let span = (base, base + flag.len());
+        if dashes == 0 {
+            let place = Span::new(span.0 as u32, span.1 as u32);
+            let message = format!("{flag:?} is not a flag");
+            let diagnostic = Diagnostic::new(Code::InvalidPipeline, message).at(place);
+            return Err(diagnostic.with_hint("flags start with --").into());
+        }
+        let body = &flag[dashes..];
+        let (name, options) = body.split_once('=').unwrap_or((body, ""));
+        let options_at = base + flag.len() - options.len();
+        let name_span = (base + dashes, base + dashes + name.len());
+        let (options, skipped) = unquoted(options);
+        for item in parse::items(name, name_span, (options, options_at + skipped), MODULE)? {
+            items.push(match item {
+                Item::Step(step) if matches!(step.spec.run, Run::Function(_)) => {
+                    Item::Nested(Pipeline { anchor: FUNC, items: vec![Item::Step(step)] })
+                }
+                item => item,
+            });
+        }
+        base += flag.len() + 1;
+    }
+    Ok(Pipeline { anchor: MODULE, items })
+}
+
+/// `text` without quotes around all of it, and how many bytes were dropped before it.
+fn unquoted(text: &str) -> (&str, usize) {
+    for quote in ['\'', '"'] {
+        let inner = text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));
+        if let Some(inner) = inner {
+            return (inner, 1);
+        }
+    }
+    (text, 0)
+}

@@ -1,0 +1,249 @@
+//! Options of passes: what there is, and what was given.
+
+use crate::error::{Code, Diagnostic, Result, Span};
+use crate::suggest;
+
+/// What an option holds.
+#[derive(Clone, Copy, Debug)]
+pub enum OptionKind {
+    /// `true` or `false`; the name alone means `true`.
+    Flag,
+    /// A whole number.
+    Number,
+    /// Any text.
+    Text,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A list of these words; an empty list of words means any words.
+    List(&'static [&'static str]),
+}
+
+/// One option of a pass or pipeline.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: OptionKind,
+    /// Its value if it is not given, as it is written.
+    pub default: &'static str,
+    /// Whether it is printed only where it is not the default: MLIR does not have it.
+    pub is_extra: bool,
+}
+
+/// The options of a pass, as many as it declares.
+#[derive(Clone, Debug)]
+pub struct Options {
+    specs: &'static [OptionSpec],
+    /// The value of each as it is written; elements of lists are separated by commas.
+    values: Vec<String>,
+}
+
+impl Options {
+    /// All defaults.
+    pub fn defaults(specs: &'static [OptionSpec]) -> Self {
+        Self { specs, values: specs.iter().map(|spec| spec.default.to_owned()).collect() }
+    }
+    /// The same with some options, which must be declared, set to values that must be valid.
+    #[must_use]
+    pub fn with(mut self, settings: &[(&str, &str)]) -> Self {
+        for (name, value) in settings {
+            self.set(name, (*value).to_owned());
+        }
+        self
+    }
+    fn set(&mut self, name: &str, value: String) {
+        let index = self.specs.iter().position(|spec| spec.name == name);
+        debug_assert!(index.is_some(), "{name} is declared");
+        if let Some(index) = index {
+            self.values[index] = value;
+        }
+    }
+    /// Sets option `name` if there is one.
+    pub(super) fn set_number(&mut self, name: &str, value: i64) {
+        if self.specs.iter().any(|spec| spec.name == name) {
+            self.set(name, value.to_string());
+        }
+    }
+    /// The value of `name`, which must be declared, as it is written.
+    pub fn text(&self, name: &str) -> &str {
+        let index = self.specs.iter().position(|spec| spec.name == name);
+        debug_assert!(index.is_some(), "{name} is declared");
+        index.map_or("", |index| &self.values[index])
+    }
+    /// The value of flag `name`.
+    pub fn flag(&self, name: &str) -> bool {
+        self.text(name) == "true"
+    }
+    /// The value of number `name`.
+    pub fn number(&self, name: &str) -> Option<i64> {
+        self.text(name).parse().ok()
+    }
+    /// The elements of list `name`.
+    pub fn list(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.text(name).split(',').filter(|element| !element.is_empty())
+    }
+    /// Options and values, sorted by name.
+    pub(super) fn sorted(&self) -> Vec<(&'static OptionSpec, &str)> {
+        let mut all: Vec<_> =
+            self.specs.iter().zip(self.values.iter().map(String::as_str)).collect();
+        all.sort_by_key(|(spec, _)| spec.name);
+        all
+    }
+
+    /// Parses `name=value name=value`, which stands at byte `base`, as options of `owner`.
+    pub(super) fn parse(
+        specs: &'static [OptionSpec],
+        owner: &str,
+        text: &str,
+        base: usize,
+    ) -> Result<Self> {
+        let mut options = Self::defaults(specs);
+        let mut given = vec![false; specs.len()];
+        let mut at = 0;
+        while let Some(setting) = next_setting(text, &mut at) {
+            let span = |(start, end): (usize, usize)| {
+                Span::new((base + start) as u32, (base + end) as u32)
+            };
+            let name = &text[setting.name.0..setting.name.1];
+            let problem = |message: String, place| {
+                Diagnostic::new(Code::InvalidPipeline, message).at(span(place))
+            };
+            let Some(index) = specs.iter().position(|spec| spec.name == name) else {
+                let unknown = problem(format!("{owner} has no option {name}"), setting.name);
+                return Err(with_hint(unknown, name, specs.iter().map(|spec| spec.name)).into());
+            };
+            if std::mem::replace(&mut given[index], true) {
+                return Err(problem(format!("option {name} is given twice"), setting.name).into());
+            }
+            let (start, end) = setting.value.unwrap_or((setting.name.1, setting.name.1));
+            let value = text[start..end].trim();
+            options.values[index] = match check(&specs[index], value) {
+                Ok(value) => value,
+                Err(hint) => {
+                    let place = if start == end { setting.name } else { (start, end) };
+                    let message = format!("{value:?} is not a value of option {name}");
+                    return Err(problem(message, place).with_hint(hint).into());
+                }
+            };
+        }
+        Ok(options)
+    }
+}
+
+/// `diagnostic`, with what `name` may have been meant to be.
+pub(super) fn with_hint<'a>(
+    diagnostic: Diagnostic,
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str> + Clone,
+) -> Diagnostic {
+    match suggest::hint(name, candidates, str::to_owned) {
+        Some(hint) => diagnostic.with_hint(hint),
+        None => diagnostic,
+    }
+}
+
+/// The value to keep for `text`, or else a hint.
+fn check(spec: &OptionSpec, text: &str) -> std::result::Result<String, String> {
+    match spec.kind {
+        OptionKind::Flag => match text {
+            "" | "true" | "TRUE" | "True" | "1" => Ok("true".to_owned()),
+            "false" | "FALSE" | "False" | "0" => Ok("false".to_owned()),
+            _ => Err("it is true or false".to_owned()),
+        },
+        OptionKind::Number => match text.parse::<i64>() {
+            Ok(number) => Ok(number.to_string()),
+            Err(_) => Err("it is a whole number".to_owned()),
+        },
+        OptionKind::Text => Ok(text.to_owned()),
+        OptionKind::Choice(words) if words.contains(&text) => Ok(text.to_owned()),
+        OptionKind::Choice(words) => Err(format!("it is one of {}", words.join(", "))),
+        OptionKind::List(words) => {
+            let elements: Vec<&str> =
+                text.split(',').map(str::trim).filter(|element| !element.is_empty()).collect();
+            let is_known = |element: &&str| words.is_empty() || words.contains(element);
+            if elements.iter().all(is_known) {
+                Ok(elements.join(","))
+            } else {
+                Err(format!("its elements are {}", words.join(", ")))
+            }
+        }
+    }
+}
+
+/// Where the name and the value of one setting stand.
+struct Setting {
+    name: (usize, usize),
+    value: Option<(usize, usize)>,
+}
+
+/// The setting at `at`, which is advanced past it.
+fn next_setting(text: &str, at: &mut usize) -> Option<Setting> {
+    let bytes = text.as_bytes();
+    while bytes.get(*at).is_some_and(u8::is_ascii_whitespace) {
+        *at += 1;
+    }
+    let start = *at;
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'=';
+    while bytes.get(*at).is_some_and(|byte| !is_end(byte)) {
+        *at += 1;
+    }
+    let name = (start, *at);
+    if bytes.get(*at) == Some(&b'=') {
+        *at += 1;
+        let start = *at;
+        skip_value(bytes, at);
+        return Some(Setting { name, value: Some(without_wrapping(text, start, *at)) });
+    }
+    (name.0 < name.1).then_some(Setting { name, value: None })
+}
+
+/// Advances `at` to the white space after a value, which may be quoted or in braces.
+fn skip_value(bytes: &[u8], at: &mut usize) {
+    let mut depth = 0_usize;
+    while let Some(&byte) = bytes.get(*at) {
+        match byte {
+            b'\'' | b'"' => {
+                let rest = &bytes[*at + 1..];
+                *at += rest.iter().position(|&other| other == byte).map_or(0, |skip| skip + 1);
+            }
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            _ if byte.is_ascii_whitespace() && depth == 0 => break,
+            _ => {}
+        }
+        *at += 1;
+    }
+}
+
+/// The span of the value at `start..end` without quotes or braces around all of it.
+fn without_wrapping(text: &str, start: usize, end: usize) -> (usize, usize) {
+    let bytes = text.as_bytes();
+    let is_wrapped = end - start >= 2
+        && match (bytes[start], bytes[end - 1]) {
+            (b'\'', b'\'') | (b'"', b'"') => true,
+            (b'{', b'}') => closing_brace(text, start + 1) == Some(end - 1),
+            _ => false,
+        };
+    if is_wrapped {
+        (start + 1, end - 1)
+    } else {
+        (start, end)
+    }
+}
+
+/// The position of the brace that closes the one right before `start`.
+pub(super) fn closing_brace(text: &str, start: usize) -> Option<usize> {
+    let mut depth = 1_usize;
+    for (index, byte) in text.bytes().enumerate().skip(start) {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(index);
+        }
+    }
+    None
+}

@@ -1,0 +1,194 @@
+//! Every pass: its name, what it runs on, its options, and the function that runs it.
+
+use super::options::{OptionKind, OptionSpec, Options};
+use crate::context::Context;
+use crate::error::{Code, Diagnostic, Result};
+use crate::index::OpId;
+use crate::ir::Program;
+use crate::partition::canonicalize;
+use crate::{export, import};
+
+/// A pass on the module, or on each function by its `func.func` op.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// On `builtin.module`.
+    Module(fn(&mut Program, &mut Context<'_>, &Options) -> Result<()>),
+    /// On `func.func`.
+    Function(fn(&mut Program, &mut Context<'_>, OpId, &Options) -> Result<()>),
+    /// On either; called once for the module all the same.
+    Any(fn(&mut Program, &mut Context<'_>, &Options) -> Result<()>),
+}
+
+/// One pass.
+pub struct PassSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// Its options.
+    pub options: &'static [OptionSpec],
+    /// What runs it.
+    pub run: Run,
+}
+
+impl std::fmt::Debug for PassSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// A flag that is false unless given.
+pub(super) const fn flag(name: &'static str) -> OptionSpec {
+    OptionSpec { name, kind: OptionKind::Flag, default: "false", is_extra: false }
+}
+/// A flag that is true unless given.
+pub(super) const fn flag_on(name: &'static str) -> OptionSpec {
+    OptionSpec { name, kind: OptionKind::Flag, default: "true", is_extra: false }
+}
+/// A text that is empty unless given.
+pub(super) const fn text(name: &'static str) -> OptionSpec {
+    OptionSpec { name, kind: OptionKind::Text, default: "", is_extra: false }
+}
+const fn number(name: &'static str, default: &'static str) -> OptionSpec {
+    OptionSpec { name, kind: OptionKind::Number, default, is_extra: false }
+}
+const fn list(name: &'static str, words: &'static [&'static str]) -> OptionSpec {
+    OptionSpec { name, kind: OptionKind::List(words), default: "", is_extra: false }
+}
+const fn choice(
+    name: &'static str,
+    words: &'static [&'static str],
+    default: &'static str,
+) -> OptionSpec {
+    OptionSpec { name, kind: OptionKind::Choice(words), default, is_extra: false }
+}
+
+const fn module(
+    name: &'static str,
+    options: &'static [OptionSpec],
+    run: fn(&mut Program, &mut Context<'_>, &Options) -> Result<()>,
+) -> PassSpec {
+    PassSpec { name, options, run: Run::Module(run) }
+}
+const fn function(
+    name: &'static str,
+    options: &'static [OptionSpec],
+    run: fn(&mut Program, &mut Context<'_>, OpId, &Options) -> Result<()>,
+) -> PassSpec {
+    PassSpec { name, options, run: Run::Function(run) }
+}
+const fn any(
+    name: &'static str,
+    options: &'static [OptionSpec],
+    run: fn(&mut Program, &mut Context<'_>, &Options) -> Result<()>,
+) -> PassSpec {
+    PassSpec { name, options, run: Run::Any(run) }
+}
+
+const CANONICALIZE: &[OptionSpec] = &[
+    flag("cse-between-iterations"),
+    list("disable-patterns", &[]),
+    list("enable-patterns", &["sdy-reshard", "sdy-collective"]),
+    list("filter-dialects", &[]),
+    number("max-iterations", "10"),
+    number("max-num-rewrites", "-1"),
+    choice("region-simplify", &["disabled", "normal", "aggressive"], "normal"),
+    flag("test-convergence"),
+    flag_on("top-down"),
+];
+
+/// All passes.
+pub(super) static PASSES: &[PassSpec] = &[
+    // MLIR
+    any("symbol-dce", &[], |p, c, _| import::symbol_dce::run(p, c)),
+    any("canonicalize", CANONICALIZE, run_canonicalize),
+    // import
+    module("sdy-lift-inlined-meshes", &[], |p, c, _| import::lift_inlined_meshes::run(p, c)),
+    module("sdy-inline-meshes", &[], |p, c, _| import::inline_meshes::run(p, c)),
+    module("sdy-remove-size-one-axes", &[], |p, c, _| import::remove_size_one_axes::run(p, c)),
+    module("sdy-propagate-sharding-from-func-to-call", &[], |p, c, _| {
+        import::propagate_sharding_from_func_to_call::run(p, c)
+    }),
+    module("sdy-constant-or-scalar-splitter", &[], |p, c, _| {
+        import::constant_or_scalar_splitter::run(p, c)
+    }),
+    module("sdy-manual-axes-cleanup", &[], |p, c, _| import::manual_axes_cleanup::run(p, c)),
+    module("sdy-add-data-flow-edges", &[], |p, c, _| import::add_data_flow_edges::run(p, c)),
+    module("sdy-add-func-data-flow-edges", &[], |p, c, _| {
+        import::add_func_data_flow_edges::run(p, c)
+    }),
+    module("sdy-flatten-call-graph", &[], |p, c, _| import::flatten_call_graph::run(p, c)),
+    module(
+        "sdy-import-func-calls",
+        &[flag_on("add-data-flow-edges-on-named-computations")],
+        |p, c, o| {
+            let add_edges = o.flag("add-data-flow-edges-on-named-computations");
+            import::import_func_calls::run(p, c, add_edges)
+        },
+    ),
+    module(
+        "sdy-apply-sharding-constraints",
+        &[flag("debug-propagation-edge-sharding"), flag("debug-sharding-origins")],
+        |p, c, _| import::apply_sharding_constraints::run(p, c),
+    ),
+    module("sdy-sharding-group-import", &[], |p, c, _| import::sharding_group_import::run(p, c)),
+    module("sdy-pre-order-funcs", &[], |p, c, _| import::pre_order_funcs::run(p, c)),
+    // export
+    module("sdy-close-shardings", &[], |p, c, _| export::close_shardings::run(p, c)),
+    module("sdy-drop-sharding-and-mesh", &[], |p, c, _| export::drop_sharding_and_mesh::run(p, c)),
+    module("sdy-export-named-computations", &[], |p, c, _| {
+        export::export_named_computations::run(p, c)
+    }),
+    module("sdy-insert-func-call-reshards", &[], |p, c, _| {
+        export::insert_func_call_reshards::run(p, c)
+    }),
+    module("sdy-propagate-to-func-results", &[], |p, c, _| {
+        export::propagate_to_func_results::run(p, c)
+    }),
+    module("sdy-remove-propagation-debug-info", &[], |p, c, _| {
+        export::remove_propagation_debug_info::run(p, c)
+    }),
+    module("sdy-remove-sharding-groups", &[], |p, c, _| export::remove_sharding_groups::run(p, c)),
+    module("sdy-remove-sub-axes-in-input-output-shardings", &[], |p, c, _| {
+        export::remove_sub_axes_in_input_output_shardings::run(p, c)
+    }),
+    module("sdy-update-non-divisible-input-output-shardings", &[], |p, c, _| {
+        export::update_non_divisible_input_output_shardings::run(p, c)
+    }),
+    module("sdy-unflatten-call-graph", &[flag("dedup-functions-fully")], |p, c, o| {
+        export::unflatten_call_graph::run(p, c, o.flag("dedup-functions-fully"))
+    }),
+    function("sdy-constant-or-scalar-merger", &[], |p, c, op, _| {
+        export::constant_or_scalar_merger::run(p, c, op)
+    }),
+    function("sdy-drop-sharding-rules", &[], |p, c, op, _| {
+        export::drop_sharding_rules::run(p, c, op)
+    }),
+    function("sdy-sharding-constraint-to-reshard", &[], |p, c, op, _| {
+        export::sharding_constraint_to_reshard::run(p, c, op)
+    }),
+    function(
+        "sdy-sink-data-flow-edges",
+        &[flag("sink-debug-propagation-edge-sharding"), flag("sink-debug-sharding-origins")],
+        |p, c, op, _| export::sink_data_flow_edges::run(p, c, op),
+    ),
+    function("sdy-sink-func-data-flow-edges", &[], |p, c, op, _| {
+        export::sink_func_data_flow_edges::run(p, c, op)
+    }),
+    // Writes a snapshot of the module where a directory is given, which pipelines here never do.
+    any("sdy-save-module", &[], |_, _, _| Ok(())),
+];
+
+/// Runs `canonicalize`, which only knows the patterns of the `sdy` dialect.
+fn run_canonicalize(program: &mut Program, context: &mut Context<'_>, o: &Options) -> Result<()> {
+    let mut labels = canonicalize::Labels::default();
+    for label in o.list("enable-patterns") {
+        labels.reshard |= label == "sdy-reshard";
+        labels.collective |= label == "sdy-collective";
+    }
+    if labels == canonicalize::Labels::default() {
+        let message = "canonicalize runs with patterns of the sdy dialect only";
+        return Err(Diagnostic::new(Code::InvalidPipeline, message)
+            .with_hint("write canonicalize{enable-patterns=sdy-reshard,sdy-collective}")
+            .into());
+    }
+    canonicalize::run(program, context, labels)
+}
