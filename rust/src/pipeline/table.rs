@@ -95,6 +95,29 @@ const CANONICALIZE: &[OptionSpec] = &[
     flag_on("top-down"),
 ];
 
+const RULES: &[OptionSpec] = &[flag("conservative-propagation")];
+const BASIC: [OptionSpec; 5] = [
+    flag("conservative-propagation"),
+    flag("debug-propagation-edge-sharding"),
+    flag("debug-sharding-origins"),
+    flag("keep-sharding-rules"),
+    text("module-dump-directory"),
+];
+const STRATEGY: OptionSpec =
+    choice("propagation-strategy", &["aggressive", "basic", "basic-then-aggressive"], "aggressive");
+const OP_PRIORITY: OptionSpec = flag_on("run-op-priority-propagation");
+/// Beyond MLIR: how far user priorities go. Empty means all the way.
+const UP_TO_PRIORITY: OptionSpec =
+    OptionSpec { name: "up-to-priority", kind: OptionKind::Number, default: "", is_extra: true };
+
+const PROPAGATE_BASIC: &[OptionSpec] = &BASIC;
+const PROPAGATE_AGGRESSIVE: &[OptionSpec] =
+    &[BASIC[0], BASIC[1], BASIC[2], BASIC[3], BASIC[4], STRATEGY];
+const PROPAGATE_OP_PRIORITY: &[OptionSpec] =
+    &[BASIC[0], BASIC[1], BASIC[2], BASIC[3], BASIC[4], STRATEGY, OP_PRIORITY];
+const PROPAGATE_USER_PRIORITY: &[OptionSpec] =
+    &[BASIC[0], BASIC[1], BASIC[2], BASIC[3], BASIC[4], STRATEGY, OP_PRIORITY, UP_TO_PRIORITY];
+
 /// All passes.
 pub(super) static PASSES: &[PassSpec] = &[
     // MLIR
@@ -131,6 +154,12 @@ pub(super) static PASSES: &[PassSpec] = &[
     ),
     module("sdy-sharding-group-import", &[], |p, c, _| import::sharding_group_import::run(p, c)),
     module("sdy-pre-order-funcs", &[], |p, c, _| import::pre_order_funcs::run(p, c)),
+    // propagation
+    module("sdy-basic-propagate", PROPAGATE_BASIC, |_, _, _| unavailable()),
+    module("sdy-aggressive-propagate", PROPAGATE_AGGRESSIVE, |_, _, _| unavailable()),
+    module("sdy-op-priority-propagate", PROPAGATE_OP_PRIORITY, |_, _, _| unavailable()),
+    module("sdy-user-priority-propagate", PROPAGATE_USER_PRIORITY, |_, _, _| unavailable()),
+    function("sdy-populate-op-sharding-rules", RULES, |_, _, _, _| unavailable()),
     // export
     module("sdy-close-shardings", &[], |p, c, _| export::close_shardings::run(p, c)),
     module("sdy-drop-sharding-and-mesh", &[], |p, c, _| export::drop_sharding_and_mesh::run(p, c)),
@@ -173,9 +202,21 @@ pub(super) static PASSES: &[PassSpec] = &[
     function("sdy-sink-func-data-flow-edges", &[], |p, c, op, _| {
         export::sink_func_data_flow_edges::run(p, c, op)
     }),
+    function("sdy-insert-explicit-reshards", &[flag("enable-full-version")], |_, _, _, _| {
+        unavailable()
+    }),
+    function("sdy-reshard-to-collectives", &[flag("keep-redundant-reshards")], |_, _, _, _| {
+        unavailable()
+    }),
+    function("sdy-remove-all-gather-reduce-scatter-for-cmv1", &[], |_, _, _, _| unavailable()),
     // Writes a snapshot of the module where a directory is given, which pipelines here never do.
     any("sdy-save-module", &[], |_, _, _| Ok(())),
 ];
+
+/// Fails: the pass is not wired up.
+fn unavailable() -> Result<()> {
+    Err(Diagnostic::new(Code::InvalidPipeline, "this pass is not available yet").into())
+}
 
 /// Runs `canonicalize`, which only knows the patterns of the `sdy` dialect.
 fn run_canonicalize(program: &mut Program, context: &mut Context<'_>, o: &Options) -> Result<()> {
