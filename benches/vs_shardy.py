@@ -143,7 +143,8 @@ def gpt(layers: int) -> str:
     sys.path.insert(0, str(ROOT / "examples"))
     import gpt_step
 
-    return gpt_step.lower(gpt_step.Config(layers=layers))
+    mesh = gpt_step.abstract_mesh(data=2, fsdp=4, tensor=4)
+    return gpt_step.lower(gpt_step.Config(layers=layers), mesh, gpt_step.Plan())
 
 
 def rows(results: list[dict[str, Any]]) -> str:
