@@ -20,7 +20,8 @@
 //! | 3 | [`axis`] |
 //! | 4 | [`sharding`], [`rule`] |
 //! | 5 | [`ir`] |
-//! | 6 | [`attribute`] |
+//! | 6 | [`attribute`], [`projection`] |
+//! | 7 | [`propagation`] |
 //! | 8 | [`import`] |
 //! | 9 | [`pipeline`] |
 
@@ -37,6 +38,8 @@ pub mod mesh;
 pub mod mlir;
 pub mod partition;
 pub mod pipeline;
+pub mod projection;
+pub mod propagation;
 pub mod rule;
 pub mod rules;
 pub mod sharding;

@@ -7,8 +7,9 @@
 //! Source: `getSharding` and `setSharding` of Shardy's utilities.
 
 use super::{EdgeSpec, OpKind, Payload, Program, ValueDef};
-use crate::index::{AxisId, MeshId, OpId, ShardingId, TypeId, ValueId};
+use crate::index::{AxisId, Id, MeshId, OpId, ShardingId, TypeId, ValueId};
 use crate::sharding::TensorSharding;
+use std::ops::Range;
 
 impl Program {
     /// The `sdy.data_flow_edge` on `owner`: its only user.
@@ -79,6 +80,27 @@ impl Program {
         } else {
             self.set_sharding(value, sharding);
         }
+    }
+    /// `outer`, the sharding that an argument or result of manual computation `op` has on the
+    /// outside, as it is inside: without the manual axes.
+    pub fn inside_manual(&mut self, op: OpId, outer: ShardingId) -> ShardingId {
+        let Some(sharding) = self.shardings.get(outer) else { return outer };
+        let inner = sharding.without_manual_axes(&self.manual_axes(op, sharding));
+        self.shardings.intern(inner)
+    }
+    /// Positions of the values that get shardings together with `value`, itself included: all results
+    /// of an op, all arguments of a named computation.
+    pub fn siblings(&self, value: ValueId) -> Range<usize> {
+        let (first, count) = match self.values[value].def {
+            ValueDef::Result(op) => (self.ops[op].first_result, self.ops[op].num_results),
+            ValueDef::Arg(block)
+                if self.kind(self.block_parent_op(block)) == OpKind::NamedComputation =>
+            {
+                (self.blocks[block].first_arg, self.blocks[block].num_args)
+            }
+            ValueDef::Arg(_) => (value, 1),
+        };
+        first.index()..first.index() + count as usize
     }
     /// `inner` preceded, in each dim, by the manual axes of the sharding that `value`, an argument
     /// or result of manual computation `op`, has on the outside.

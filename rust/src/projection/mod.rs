@@ -1,0 +1,235 @@
+//! The factor table: the shardings of an op's tensors, seen along the factors of its rule.
+//!
+//! Propagation does not compare dims, it compares factors. Projecting splits the axes of each dim
+//! over the dim's factors, splitting an axis where a factor boundary needs it; projecting back joins
+//! them again.
+//!
+//! For the rule `([ij])->([i, j]) {i=2, j=4}` over the mesh `["x"=4, "y"=2]`, with the operand
+//! sharded as `[{"x", "y"}]` and the result as `[{?}, {?}]`:
+//!
+//! | tensor | i | j |
+//! | --- | --- | --- |
+//! | operand | `"x":(1)2` | `"x":(2)2, "y"` |
+//! | result | `?` | `?` |
+//!
+//! Once both factors have propagated, the result projects back to `[{"x":(1)2}, {"x":(2)2, "y"}]`.
+//!
+//! The minor-most factor of a dim takes all axes that are left, whether their sizes divide it or
+//! not. Any other factor takes axes as long as they divide it; if the next one does not, that axis
+//! and the rest *overflow*: they stay with the factor so that projecting back loses nothing, and no
+//! factor after it can be sharded.
+//!
+//! Source: Shardy's propagation document, "Sharding projection".
+
+mod back;
+mod build;
+
+pub(crate) use build::gcd;
+
+use crate::axis::{prefix_status, AxisRef, PrefixStatus};
+use crate::index::{FactorId, Id};
+use crate::mesh::Mesh;
+use crate::rule::{OpShardingRule, TensorMapping};
+use crate::sharding::TensorSharding;
+
+/// How one factor of one tensor is sharded.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FactorSharding {
+    /// The axes, major to minor.
+    pub axes: Vec<AxisRef>,
+    /// Whether propagation may not add axes.
+    pub is_closed: bool,
+    /// Whether it is the last factor of its dim.
+    pub is_minor_most: bool,
+    /// Axes of the dim from the first one on that does not divide what is left of the factor.
+    pub overflow: Vec<AxisRef>,
+}
+
+/// One row of the factor table.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TensorFactorShardings {
+    /// For each factor of the rule how it is sharded; `None` if the tensor does not have it, or if
+    /// it stands behind a factor that overflows.
+    pub factors: Vec<Option<FactorSharding>>,
+    /// Axes that may not shard any factor.
+    pub replicated: Vec<AxisRef>,
+    /// Axes over which the value still has to be summed.
+    pub unreduced: Vec<AxisRef>,
+}
+
+impl TensorFactorShardings {
+    /// The sharding of `factor`.
+    #[inline]
+    pub fn factor(&self, factor: FactorId) -> Option<&FactorSharding> {
+        self.factors[factor.index()].as_ref()
+    }
+    /// Gives `factor` the axes `axes` if the tensor has it and its axes are a strict prefix of them;
+    /// true if so.
+    pub fn expand(&mut self, factor: FactorId, axes: &[AxisRef]) -> bool {
+        let Some(sharding) = &mut self.factors[factor.index()] else { return false };
+        if prefix_status(&sharding.axes, axes) != PrefixStatus::StrictPrefix {
+            return false;
+        }
+        sharding.axes.clear();
+        sharding.axes.extend_from_slice(axes);
+        true
+    }
+    /// Gives `factor` these axes and overflow axes if the tensor has it; true if they are not what
+    /// it had.
+    pub fn update(&mut self, factor: FactorId, axes: &[AxisRef], overflow: &[AxisRef]) -> bool {
+        let Some(sharding) = &mut self.factors[factor.index()] else { return false };
+        if sharding.axes == axes && sharding.overflow == overflow {
+            return false;
+        }
+        sharding.axes = axes.to_vec();
+        sharding.overflow = overflow.to_vec();
+        true
+    }
+    /// Number of shards of the tensor.
+    pub fn sharding_size(&self, mesh: &Mesh) -> i64 {
+        let factors = self.factors.iter().flatten();
+        factors
+            .flat_map(|factor| factor.axes.iter().chain(&factor.overflow))
+            .map(|axis| axis.size(mesh))
+            .product()
+    }
+    /// Whether some factor overflows.
+    pub fn has_overflow(&self) -> bool {
+        self.factors.iter().flatten().any(|factor| !factor.overflow.is_empty())
+    }
+}
+
+/// The factor table of one op.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Projection {
+    /// Operands, then results.
+    pub tensors: Vec<TensorFactorShardings>,
+    /// How many of the tensors are operands.
+    pub num_operands: usize,
+    /// The factors in the order in which the reference looks for conflicts between them.
+    pub conflict_order: Vec<FactorId>,
+}
+
+impl Projection {
+    /// The table for the shardings of operands and results (`None` where there is none), all over
+    /// `mesh`. A missing sharding is empty, and closed if `closed_if_missing`.
+    pub fn build<'a>(
+        rule: &'a OpShardingRule,
+        shardings: impl IntoIterator<Item = Option<&'a TensorSharding>>,
+        mesh: &Mesh,
+        closed_if_missing: bool,
+    ) -> Self {
+        let rows = rule.tensors().zip(shardings);
+        Self::of_rows(rule, rule.operands.len(), rows, mesh, closed_if_missing)
+    }
+    /// The same for some tensors of the op, of which the first `num_operands` are operands: their
+    /// mappings and shardings.
+    pub fn of_rows<'a>(
+        rule: &OpShardingRule,
+        num_operands: usize,
+        rows: impl Iterator<Item = (&'a TensorMapping, Option<&'a TensorSharding>)>,
+        mesh: &Mesh,
+        closed_if_missing: bool,
+    ) -> Self {
+        let project = |(mapping, sharding): (&TensorMapping, Option<&TensorSharding>)| {
+            build::project(mapping, sharding, &rule.factor_sizes, mesh, closed_if_missing)
+        };
+        Self {
+            tensors: rows.map(project).collect(),
+            num_operands,
+            conflict_order: conflict_order(rule.num_factors()),
+        }
+    }
+    /// The table in which every tensor has `axes_per_factor`, closed.
+    pub fn with_axes_per_factor(rule: &OpShardingRule, axes_per_factor: &[Vec<AxisRef>]) -> Self {
+        let mut tensors = Vec::with_capacity(rule.operands.len() + rule.results.len());
+        for mapping in rule.tensors() {
+            let mut row = TensorFactorShardings::default();
+            row.factors.resize(rule.num_factors(), None);
+            for dim in &mapping.dims {
+                for &factor in dim {
+                    row.factors[factor.index()] = Some(FactorSharding {
+                        axes: axes_per_factor[factor.index()].clone(),
+                        is_closed: true,
+                        is_minor_most: dim.last() == Some(&factor),
+                        overflow: Vec::new(),
+                    });
+                }
+            }
+            tensors.push(row);
+        }
+        Self {
+            tensors,
+            num_operands: rule.operands.len(),
+            conflict_order: conflict_order(rule.num_factors()),
+        }
+    }
+    /// The rows of the operands.
+    pub fn operands(&self) -> &[TensorFactorShardings] {
+        &self.tensors[..self.num_operands]
+    }
+    /// The rows of the results.
+    pub fn results(&self) -> &[TensorFactorShardings] {
+        &self.tensors[self.num_operands..]
+    }
+    /// Gives `factor` the axes `axes` in every tensor that has it with a strict prefix of them;
+    /// `changed` is told the index of each such tensor.
+    pub fn expand(&mut self, factor: FactorId, axes: &[AxisRef], mut changed: impl FnMut(usize)) {
+        for (index, tensor) in self.tensors.iter_mut().enumerate() {
+            if tensor.expand(factor, axes) {
+                changed(index);
+            }
+        }
+    }
+    /// For each factor the longest list of axes that all tensors having it start with.
+    pub fn greatest_common_prefix_axes(&self, num_factors: usize) -> Vec<Vec<AxisRef>> {
+        let mut common: Vec<Option<Vec<AxisRef>>> = vec![None; num_factors];
+        for tensor in &self.tensors {
+            for (entry, sharding) in common.iter_mut().zip(&tensor.factors) {
+                let Some(sharding) = sharding else { continue };
+                *entry = Some(match entry.take() {
+                    None => sharding.axes.clone(),
+                    Some(axes) => greatest_common_prefix(&axes, &sharding.axes),
+                });
+            }
+        }
+        common.into_iter().map(Option::unwrap_or_default).collect()
+    }
+}
+
+/// The longest list that is a prefix of both; its last ref may be a prefix of its counterparts.
+pub fn greatest_common_prefix(first: &[AxisRef], second: &[AxisRef]) -> Vec<AxisRef> {
+    let mut common = Vec::new();
+    for (&a, &b) in first.iter().zip(second) {
+        if a != b {
+            common.extend(a.greatest_common_prefix(b));
+            break;
+        }
+        common.push(a);
+    }
+    common
+}
+
+/// The order in which the reference walks the factors of one tensor.
+///
+/// It keeps them in a hash table of at least 64 buckets and a power of two, more than 4/3 of the
+/// number of factors, in which factor `i` has bucket `37 * i`. The order matters only where axes
+/// are split in ways that do not nest, but there it does.
+fn conflict_order(num_factors: usize) -> Vec<FactorId> {
+    let buckets = (num_factors * 4 / 3 + 2).next_power_of_two().max(64);
+    let mut order: Vec<FactorId> = (0..num_factors).map(FactorId::from_index).collect();
+    order.sort_by_key(|factor| factor.index() * 37 % buckets);
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conflict_order_is_that_of_buckets() {
+        let order: Vec<usize> = conflict_order(3).into_iter().map(Id::index).collect();
+        assert_eq!(order, [0, 2, 1]);
+        assert!(conflict_order(0).is_empty());
+    }
+}

@@ -1,0 +1,52 @@
+//! Basic propagation: what all tensors agree on.
+//!
+//! Along each factor, the axes that no tensor contradicts, whether along this factor or by using
+//! them elsewhere, go to every tensor that has the factor.
+//!
+//! Source: Shardy's propagation document, "Basic propagation".
+
+use super::compatible::{
+    major_axes, prefix_across_factors, prefix_within_factor, truncate_by, Room,
+};
+use super::visit::FactorVisit;
+use crate::axis::AxisRef;
+use crate::index::{FactorId, Id};
+use crate::projection::{Projection, TensorFactorShardings};
+
+/// Propagates in `projection`; marks the tensors it expands in `updated`.
+pub(super) fn propagate(
+    visit: &FactorVisit<'_>,
+    projection: &mut Projection,
+    updated: &mut [bool],
+) {
+    for index in 0..visit.rule.num_factors() {
+        let factor = FactorId::from_index(index);
+        let mut axes = major_axes(projection, factor, visit.directions[index]);
+        if axes.is_empty() {
+            continue;
+        }
+        truncate_by(&mut axes, visit.mesh, visit.conservative, |axis, sharded_size| {
+            let compatible = |axis: AxisRef, tensor: &TensorFactorShardings| {
+                compatible_prefix(visit, projection, tensor, factor, axis, sharded_size)
+            };
+            projection.tensors.iter().try_fold(axis, compatible)
+        });
+        projection.expand(factor, &axes, |tensor| updated[tensor] = true);
+    }
+}
+
+/// The largest prefix of `axis` that `tensor` can have along `factor`, or, if it does not have the
+/// factor, that it does not use elsewhere.
+fn compatible_prefix(
+    visit: &FactorVisit<'_>,
+    projection: &Projection,
+    tensor: &TensorFactorShardings,
+    factor: FactorId,
+    axis: AxisRef,
+    sharded_size: i64,
+) -> Option<AxisRef> {
+    let axis = prefix_across_factors(axis, tensor, factor, &projection.conflict_order)?;
+    let Some(sharding) = tensor.factor(factor) else { return Some(axis) };
+    let room = Room { sharding, factor_size: visit.rule.factor_size(factor), sharded_size };
+    prefix_within_factor(axis, tensor, room, visit.mesh)
+}

@@ -1,0 +1,117 @@
+//! In which direction an op propagates in which step.
+//!
+//! Op priorities run five steps, each with everything that the ones before it had: pass-through ops
+//! whose operands have no other use; pass-through ops; pass-through factors of all ops, broadcasts
+//! only backwards; all factors, broadcasts only backwards; everything.
+//!
+//! Source: Shardy's propagation document, "Operation priorities".
+
+use crate::index::FactorId;
+use crate::ir::Direction;
+use crate::rule::OpShardingRule;
+
+/// Number of op-priority steps; the last one lets everything propagate.
+pub(super) const NUM_STEPS: usize = 5;
+
+/// What the direction of an op depends on, beside the step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum OpClass {
+    /// Elementwise ops, reshapes, transposes, data-flow edges.
+    PassThrough,
+    /// Dynamic slices and updates: they pass through forward only.
+    DynamicSlice,
+    /// Broadcasts.
+    Broadcast,
+    /// Anything else.
+    Other,
+    /// The same in every step, as at a propagation barrier.
+    Fixed(Direction),
+}
+
+/// `(forward, backward)`.
+const fn bits(direction: Direction) -> (bool, bool) {
+    match direction {
+        Direction::None => (false, false),
+        Direction::Forward => (true, false),
+        Direction::Backward => (false, true),
+        Direction::Both => (true, true),
+    }
+}
+
+const fn from_bits(forward: bool, backward: bool) -> Direction {
+    match (forward, backward) {
+        (false, false) => Direction::None,
+        (true, false) => Direction::Forward,
+        (false, true) => Direction::Backward,
+        (true, true) => Direction::Both,
+    }
+}
+
+/// Everything that one of the two lets through.
+pub(super) fn union(a: Direction, b: Direction) -> Direction {
+    let (a, b) = (bits(a), bits(b));
+    from_bits(a.0 | b.0, a.1 | b.1)
+}
+
+/// The direction of an op of this class in `step` alone. `has_single_uses` is whether each operand
+/// that is not a scalar has no other use, `is_pass_through` whether the factor is.
+fn in_step(class: OpClass, step: usize, has_single_uses: bool, is_pass_through: bool) -> Direction {
+    let passes = step == 1 || has_single_uses;
+    match (step, class) {
+        (_, OpClass::Fixed(direction)) => direction,
+        (0 | 1, OpClass::PassThrough) if passes => Direction::Both,
+        (0 | 1, OpClass::DynamicSlice) if passes => Direction::Forward,
+        (0 | 1, _) => Direction::None,
+        (2, _) if !is_pass_through => Direction::None,
+        (2 | 3, OpClass::Broadcast) => Direction::Backward,
+        _ => Direction::Both,
+    }
+}
+
+/// The direction along `factor` in the steps up to `step`.
+pub(super) fn along_factor(
+    class: OpClass,
+    step: usize,
+    has_single_uses: bool,
+    rule: &OpShardingRule,
+    factor: FactorId,
+) -> Direction {
+    if rule.blocked.contains(&factor) {
+        return Direction::None;
+    }
+    let is_pass_through = rule.is_pass_through(factor);
+    (0..=step).fold(Direction::None, |direction, step| {
+        union(direction, in_step(class, step, has_single_uses, is_pass_through))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::FactorId;
+
+    #[test]
+    fn steps_widen() {
+        let rule = OpShardingRule {
+            factor_sizes: vec![4, 4],
+            reduction: vec![FactorId::new(1)],
+            ..OpShardingRule::default()
+        };
+        let pass = FactorId::new(0);
+        let sum = FactorId::new(1);
+        let of = |class, factor| {
+            (0..NUM_STEPS).map(|step| along_factor(class, step, false, &rule, factor)).collect()
+        };
+        let both = Direction::Both;
+        let none = Direction::None;
+        let all: Vec<Direction> = of(OpClass::PassThrough, pass);
+        assert_eq!(all, [none, both, both, both, both]);
+        let all: Vec<Direction> = of(OpClass::Other, sum);
+        assert_eq!(all, [none, none, none, both, both]);
+        let all: Vec<Direction> = of(OpClass::Broadcast, pass);
+        let back = Direction::Backward;
+        assert_eq!(all, [none, none, back, back, both]);
+        let all: Vec<Direction> = of(OpClass::DynamicSlice, sum);
+        assert_eq!(all, [none, Direction::Forward, Direction::Forward, both, both]);
+    }
+}

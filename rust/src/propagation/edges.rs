@@ -1,0 +1,256 @@
+//! Where shardings flow without an op: data-flow edges, calls, and values that share a sharding.
+//!
+//! All targets of a data-flow edge have one sharding, kept on the edge op, or on the edge's owner if
+//! there is no such op. This table is worked out once; visits and notifications look it up.
+
+use super::calls::Calls;
+use crate::bitset::BitSet;
+use crate::context::RuleSource;
+use crate::index::{Id, OpId, UseId, ValueId};
+use crate::ir::{EdgeSpec, OpKind, Program, ValueDef};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Where the sharding of a value is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// Nowhere: it is an argument of a region that shardings do not enter.
+    Nowhere,
+    /// On this value.
+    Value(ValueId),
+    /// On this argument of a manual computation, together with the manual axes.
+    ManualArg(OpId, ValueId),
+}
+
+/// A manual computation's end of an edge: its sharding inside differs from that outside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ManualEnd {
+    /// The manual computation.
+    pub op: OpId,
+    /// The owner of the edge.
+    pub owner: ValueId,
+    /// Whether the owner is an argument of the body.
+    pub is_arg: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Edge {
+    sources: Range<u32>,
+    targets: Range<u32>,
+    manual: Option<ManualEnd>,
+}
+
+/// The edge that an operand slot is a source of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct SourceEdge {
+    /// The edge op.
+    pub edge: OpId,
+    /// Whether the edge is visited again when the source changes. (The reference misses the
+    /// operands of manual and named computations.)
+    pub is_notified: bool,
+}
+
+/// The table.
+pub(super) struct Edges {
+    edges: FxHashMap<OpId, Edge>,
+    values: Vec<ValueId>,
+    source_edges: FxHashMap<UseId, SourceEdge>,
+    is_elsewhere: BitSet<ValueId>,
+    places: FxHashMap<ValueId, Place>,
+    /// For a value that has the sharding of others, without an edge op: those others.
+    followers: FxHashMap<ValueId, Vec<ValueId>>,
+    /// Calls between functions.
+    pub calls: Calls,
+}
+
+impl Edges {
+    /// The edges of the ops in `order`, which is all of `program`.
+    pub fn new(program: &Program, source: &dyn RuleSource, order: &[OpId]) -> Self {
+        let mut edges = Self {
+            edges: FxHashMap::default(),
+            values: Vec::new(),
+            source_edges: FxHashMap::default(),
+            is_elsewhere: BitSet::new(program.values.len()),
+            places: FxHashMap::default(),
+            followers: FxHashMap::default(),
+            calls: Calls::new(program, order),
+        };
+        let mut names = FlowNames { source, has_edges: Vec::new() };
+        for &op in order {
+            if program.kind(op) == OpKind::FuncDataFlowEdge {
+                edges.add_func_edge(program, op);
+            } else if let Some(spec) = names.flow(program, op) {
+                edges.add_flow_op(program, op, spec);
+            } else if program.ops[op].num_regions > 0 {
+                edges.add_opaque_regions(program, op);
+            }
+        }
+        edges
+    }
+    /// The values that flow into edge `op`.
+    pub fn sources(&self, op: OpId) -> &[ValueId] {
+        self.edges.get(&op).map_or(&[], |edge| self.slice(&edge.sources))
+    }
+    /// The targets of edge `op` beside its owner.
+    pub fn targets(&self, op: OpId) -> &[ValueId] {
+        self.edges.get(&op).map_or(&[], |edge| self.slice(&edge.targets))
+    }
+    /// The manual computation that edge `op` leads into or out of.
+    pub fn manual_end(&self, op: OpId) -> Option<ManualEnd> {
+        self.edges.get(&op)?.manual
+    }
+    /// The edge that `slot` is a source of.
+    #[inline]
+    pub fn edge_of_source(&self, slot: UseId) -> Option<SourceEdge> {
+        if self.source_edges.is_empty() {
+            return None;
+        }
+        self.source_edges.get(&slot).copied()
+    }
+    /// Where the sharding of `value` is kept.
+    #[inline]
+    pub fn place(&self, value: ValueId) -> Place {
+        if !self.is_elsewhere.contains(value) {
+            return Place::Value(value);
+        }
+        self.places.get(&value).copied().unwrap_or(Place::Nowhere)
+    }
+    /// The values that share the sharding of `value` although no edge op says so.
+    pub fn followers(&self, value: ValueId) -> &[ValueId] {
+        if self.followers.is_empty() {
+            return &[];
+        }
+        self.followers.get(&value).map_or(&[], Vec::as_slice)
+    }
+
+    fn slice(&self, range: &Range<u32>) -> &[ValueId] {
+        &self.values[range.start as usize..range.end as usize]
+    }
+    fn add_values(&mut self, values: impl IntoIterator<Item = ValueId>) -> Range<u32> {
+        let start = self.values.len() as u32;
+        self.values.extend(values);
+        start..self.values.len() as u32
+    }
+    fn set_place(&mut self, value: ValueId, place: Place) {
+        self.is_elsewhere.insert(value);
+        self.places.insert(value, place);
+    }
+
+    /// Regions that shardings do not enter; an asynchronous computation's arguments are its operands.
+    fn add_opaque_regions(&mut self, program: &Program, op: OpId) {
+        if program.kind(op) == OpKind::Func {
+            return;
+        }
+        let is_async = program.op_name(op) == "stablehlo.async_start";
+        for region in program.op_regions(op) {
+            for block in program.region_blocks(region) {
+                for (index, arg) in program.block_args(block).enumerate() {
+                    self.is_elsewhere.insert(arg);
+                    if let Some(slot) = program.op_operands(op).get(index).filter(|_| is_async) {
+                        self.set_place(arg, Place::Value(slot.value));
+                        self.followers.entry(slot.value).or_default().push(arg);
+                    }
+                }
+            }
+        }
+    }
+
+    fn add_flow_op(&mut self, program: &Program, op: OpId, spec: &EdgeSpec) {
+        self.add_opaque_regions(program, op);
+        for edge in spec.edges(program, op) {
+            self.add_edge(program, op, &edge);
+        }
+    }
+
+    fn add_edge(&mut self, program: &Program, op: OpId, edge: &crate::ir::Edge) {
+        let kind = program.kind(op);
+        let is_manual = kind == OpKind::ManualComputation;
+        let is_arg = matches!(program.values[edge.owner].def, ValueDef::Arg(_));
+        // An edge op that is not the only user of its owner is visited, but nobody finds it.
+        let users = program.uses(edge.owner).map(|slot| program.operands[slot].owner);
+        for user in users.filter(|&user| program.kind(user) == OpKind::DataFlowEdge) {
+            let sources = edge.sources.iter().map(|&slot| program.operands[slot].value);
+            let row = Edge {
+                sources: self.add_values(sources),
+                targets: self.add_values(edge.targets.iter().copied()),
+                manual: is_manual.then_some(ManualEnd { op, owner: edge.owner, is_arg }),
+            };
+            self.edges.insert(user, row);
+            for &slot in &edge.sources {
+                let is_body = is_manual || kind == OpKind::NamedComputation;
+                let is_found = program.has_one_use(edge.owner);
+                let is_notified = is_found && !(is_body && program.operands[slot].owner == op);
+                self.source_edges.insert(slot, SourceEdge { edge: user, is_notified });
+            }
+        }
+        let place = match program.data_flow_edge(edge.owner) {
+            Some(user) => Place::Value(program.result(user, 0)),
+            None if is_manual && is_arg => Place::ManualArg(op, edge.owner),
+            None => Place::Value(edge.owner),
+        };
+        if place == Place::Value(edge.owner) {
+            self.is_elsewhere.remove(edge.owner);
+        } else {
+            self.set_place(edge.owner, place);
+        }
+        for &target in &edge.targets {
+            self.set_place(target, place);
+        }
+        if place == Place::Value(edge.owner) && !edge.targets.is_empty() {
+            self.followers.insert(edge.owner, edge.targets.clone());
+        }
+    }
+
+    /// An edge into a function, from all calls of it, or out of one at a call.
+    fn add_func_edge(&mut self, program: &Program, op: OpId) {
+        let value = program.operand(op, 0);
+        let index = program.value_index(value);
+        let sources: Vec<ValueId> = match program.values[value].def {
+            ValueDef::Arg(block) => {
+                let func = program.function_of(program.block_parent_op(block));
+                let calls = self.calls.callers(func).iter();
+                calls
+                    .filter_map(|&call| Some(program.op_operands(call).get(index)?.value))
+                    .collect()
+            }
+            ValueDef::Result(call) => {
+                let callee = self.calls.callee(call);
+                let body = callee.and_then(|callee| program.functions[callee].body.get());
+                let last = body.and_then(|body| program.blocks[body].last_op.get());
+                let last = last.filter(|&last| program.kind(last) == OpKind::FuncReturn);
+                let operand = last.and_then(|last| program.op_operands(last).get(index));
+                operand.map(|slot| slot.value).into_iter().collect()
+            }
+        };
+        let row = Edge { sources: self.add_values(sources), targets: 0..0, manual: None };
+        self.edges.insert(op, row);
+    }
+}
+
+/// Which names of ops have data-flow edges, asked once for each name.
+struct FlowNames<'a> {
+    source: &'a dyn RuleSource,
+    has_edges: Vec<Option<bool>>,
+}
+
+impl<'a> FlowNames<'a> {
+    /// The data-flow edges of `op`, if it has some.
+    fn flow(&mut self, program: &Program, op: OpId) -> Option<&'a EdgeSpec> {
+        let kind = program.kind(op);
+        if kind != OpKind::Other {
+            return EdgeSpec::of_kind(kind);
+        }
+        let name = program.ops[op].name.index();
+        if self.has_edges.len() <= name {
+            self.has_edges.resize(name + 1, None);
+        }
+        let source = self.source;
+        let has_edges = self.has_edges[name];
+        if has_edges == Some(false) {
+            return None;
+        }
+        let spec = source.edges(program, op);
+        self.has_edges[name] = Some(spec.is_some());
+        spec
+    }
+}

@@ -1,0 +1,352 @@
+//! The greedy run: visits ops until none is left that could do something.
+
+use super::edges::{Edges, Place};
+use super::effects::Effects;
+use super::groups::Groups;
+use super::memo::{Memo, Outcome};
+use super::notify::Notifier;
+use super::plan::{Plan, Visit};
+use super::queue::{Queue, RunMask};
+use super::visit::{Subset, Tables, VisitKind};
+use super::wide::{Wide, WideOutcome};
+use super::{Options, Stats};
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::{Id, OpId, ShardingId, ValueId};
+use crate::ir::Program;
+
+/// Visits between two reports of progress.
+const REPORT_EVERY: usize = 100_000;
+
+/// Ops with more tensors than this are visited by the kinds of tensors they have.
+pub(super) const WIDE: usize = 16;
+
+/// A program while it propagates.
+pub(super) struct Engine<'p> {
+    pub program: &'p mut Program,
+    pub plan: Plan,
+    pub queue: Queue,
+    pub memo: Memo,
+    pub groups: Groups,
+    pub effects: Effects,
+    pub wide: Wide,
+    /// By sharding: whether some dim has axes.
+    has_axes: Vec<bool>,
+    /// Shardings of the tensors of the op in hand.
+    shardings: Vec<ShardingId>,
+    is_conservative: bool,
+    pub stats: Stats,
+}
+
+impl<'p> Engine<'p> {
+    pub fn new(
+        program: &'p mut Program,
+        plan: Plan,
+        memo: Memo,
+        groups: Groups,
+        options: &Options,
+    ) -> Self {
+        let mut queue = Queue::new(plan.order.len(), memo.runs().len());
+        for (position, visit) in plan.visits.iter().enumerate() {
+            if !visit.is_some() {
+                queue.settle(position as u32, RunMask::MAX);
+            }
+        }
+        for &position in &plan.unused {
+            queue.touch(position);
+        }
+        Self {
+            queue,
+            program,
+            plan,
+            memo,
+            groups,
+            effects: Effects::default(),
+            wide: Wide::default(),
+            has_axes: Vec::new(),
+            shardings: Vec::new(),
+            is_conservative: options.conservative,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Runs greedily: each op once, then those that are queued again, until none is left.
+    pub fn run(&mut self, run: usize, context: &mut Context<'_>, pass: &str) -> Result<()> {
+        self.queue.restart();
+        while let Some(position) = self.queue.pop(1 << run) {
+            self.stats.visits += 1;
+            if self.stats.visits % REPORT_EVERY == 0 {
+                context.progress(pass, self.stats.visits, 0)?;
+            }
+            self.visit(position, run);
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, position: u32, run: usize) {
+        let op = self.plan.order[position as usize];
+        if !self.plan.unused.is_empty() && self.erase_if_dead(op) {
+            return;
+        }
+        let visit = self.plan.visits[position as usize];
+        if !visit.is_some() || !self.gather(visit, op) {
+            return self.queue.settle(position, RunMask::MAX);
+        }
+        let kind = self.kind(position, op);
+        let mut tables = Tables {
+            rules: &self.program.rules,
+            meshes: &self.program.meshes,
+            shardings: &mut self.program.shardings,
+        };
+        if self.shardings.len() > WIDE {
+            let outcome = self.wide.visit(&mut self.memo, &mut tables, kind, &self.shardings, run);
+            match outcome {
+                WideOutcome::Nothing(runs) => self.queue.settle(position, runs),
+                WideOutcome::Updates(updates) => {
+                    for (index, sharding) in updates {
+                        self.apply(op, index as usize, sharding);
+                    }
+                }
+            }
+            return;
+        }
+        match self.memo.outcome(&mut tables, kind, Subset::ALL, &self.shardings, run) {
+            Outcome::Nothing(runs) => self.queue.settle(position, runs),
+            Outcome::Updates(updates) => {
+                for update in updates {
+                    let (index, sharding) = self.memo.update(update);
+                    self.apply(op, index as usize, sharding);
+                }
+            }
+        }
+    }
+
+    fn kind(&self, position: u32, op: OpId) -> VisitKind {
+        let visit = self.plan.visits[position as usize];
+        VisitKind {
+            rule: self.plan.rules[position as usize],
+            class: visit.class(),
+            has_single_uses: visit.depends_on_uses() && self.has_single_uses(op),
+            is_elementwise: visit.is_elementwise(),
+            is_conservative: self.is_conservative && visit.has_own_rule(),
+        }
+    }
+
+    /// Whether each operand that is not a scalar has `op` as its only use.
+    fn has_single_uses(&self, op: OpId) -> bool {
+        self.program.op_operands(op).iter().all(|slot| {
+            self.program.has_one_use(slot.value) || self.program.value_type(slot.value).is_scalar()
+        })
+    }
+
+    /// Collects the shardings of the tensors of `op`; false if none has axes, so that there is
+    /// nothing to propagate.
+    fn gather(&mut self, visit: Visit, op: OpId) -> bool {
+        self.shardings.clear();
+        let edges = &self.plan.edges;
+        if visit.is_edge() {
+            for &source in edges.sources(op) {
+                self.shardings.push(sharding(self.program, edges, source));
+            }
+            self.shardings.push(edge_sharding(self.program, edges, op));
+        } else {
+            for slot in self.program.op_uses(op) {
+                let operand = self.program.operands[slot].value;
+                self.shardings.push(sharding(self.program, edges, operand));
+            }
+            for result in self.program.op_results(op) {
+                self.shardings.push(sharding(self.program, edges, result));
+            }
+        }
+        let table = &self.program.shardings;
+        for index in self.has_axes.len()..table.len() {
+            let dims = &table[ShardingId::from_index(index)].dims;
+            self.has_axes.push(dims.iter().any(|dim| !dim.axes.is_empty()));
+        }
+        self.shardings.iter().any(|&id| id.is_some() && self.has_axes[id.index()])
+    }
+
+    /// Gives the tensor at `index` of `op`'s operands and results its new sharding.
+    fn apply(&mut self, op: OpId, index: usize, sharding: ShardingId) {
+        self.stats.updates += 1;
+        let is_edge = self.plan.visits[self.plan.positions[op] as usize].is_edge();
+        let num_operands = if is_edge {
+            self.plan.edges.sources(op).len()
+        } else {
+            self.program.ops[op].num_operands as usize
+        };
+        let value = match index.checked_sub(num_operands) {
+            None if is_edge => self.plan.edges.sources(op)[index],
+            None => self.program.operand(op, index),
+            Some(index) => self.program.result(op, index),
+        };
+        let own = match self.plan.edges.manual_end(op) {
+            Some(end) if is_edge && index == num_operands => {
+                if end.is_arg {
+                    self.program.inside_manual(end.op, sharding)
+                } else {
+                    self.program.with_manual_axes(end.op, end.owner, sharding)
+                }
+            }
+            _ => sharding,
+        };
+        self.update(value, own, sharding, op, true);
+    }
+
+    /// Gives `value` the sharding `own`, and the others in its group `sharding`, on behalf of
+    /// `current`; tells those who depend on it.
+    pub fn update(
+        &mut self,
+        value: ValueId,
+        own: ShardingId,
+        sharding: ShardingId,
+        current: OpId,
+        is_queueing: bool,
+    ) {
+        let Some(place) = self.set(value, own) else { return };
+        self.notify(place, current, is_queueing);
+        let Some(group) = self.groups.group_of(place) else { return };
+        for index in 0..self.groups.members(group).len() {
+            let member = self.groups.members(group)[index];
+            if member == place {
+                continue;
+            }
+            let kept = self.set(member, sharding);
+            self.notify(member, current, is_queueing);
+            if let Some(kept) = kept.filter(|&kept| kept != member) {
+                self.notify(kept, current, false);
+            }
+        }
+    }
+
+    /// Marks, and queues if wanted, who depends on `value`.
+    pub fn notify(&mut self, value: ValueId, current: OpId, is_queueing: bool) {
+        let mut notifier = Notifier {
+            program: self.program,
+            plan: &self.plan,
+            queue: &mut self.queue,
+            current,
+            is_queueing,
+        };
+        notifier.value_changed(value);
+    }
+
+    /// Sets the sharding of `value` where it is kept, and says where that is; does not notify.
+    pub fn set(&mut self, value: ValueId, sharding: ShardingId) -> Option<ValueId> {
+        let (kept, sharding) = match self.plan.edges.place(value) {
+            Place::Nowhere => return None,
+            Place::ManualArg(op, arg) => (arg, self.program.with_manual_axes(op, arg, sharding)),
+            Place::Value(value) => (value, sharding),
+        };
+        if self.program.sharding(kept).is_none() {
+            self.open_siblings(kept, sharding);
+        }
+        if self.program.set_sharding(kept, sharding) {
+            self.stats.changes += 1;
+        }
+        Some(kept)
+    }
+
+    /// An op has shardings for all of its results or for none: the first one opens the others.
+    fn open_siblings(&mut self, value: ValueId, sharding: ShardingId) {
+        let siblings = self.program.siblings(value);
+        if siblings.len() < 2 {
+            return;
+        }
+        let mesh = self.program.mesh_of(sharding);
+        for other in siblings.map(ValueId::from_index) {
+            if other != value && self.program.sharding(other).is_none() {
+                let ty = self.program.values[other].ty;
+                let open = self.program.replicated(mesh, ty, false);
+                self.program.set_sharding(other, open);
+                self.stats.changes += 1;
+                self.notify(other, OpId::NONE, false);
+            }
+        }
+    }
+
+    /// Erases the op in hand if nothing needs it; true if so.
+    fn erase_if_dead(&mut self, op: OpId) -> bool {
+        if !self.effects.is_trivially_dead(self.program, op) {
+            return false;
+        }
+        let inside: Vec<OpId> = self.program.pre_order(op).collect();
+        for &dead in inside.iter().rev() {
+            self.queue_operands(dead);
+            let at = self.plan.positions[dead];
+            self.plan.visits[at as usize] = Visit::NEVER;
+            self.queue.settle(at, RunMask::MAX);
+            self.program.op_rules.remove(&dead);
+            self.program.erase_op(dead);
+        }
+        true
+    }
+
+    /// Queues the ops that define the operands of `op`, which is about to go, if each has at most
+    /// one other user: they may be dead then. What depends on the number of uses is marked too.
+    fn queue_operands(&mut self, op: OpId) {
+        let operands: Vec<ValueId> =
+            self.program.op_operands(op).iter().map(|slot| slot.value).collect();
+        for value in operands {
+            if value.is_none() {
+                continue;
+            }
+            let users = self.program.uses(value).map(|slot| self.program.operands[slot].owner);
+            let mut other = OpId::NONE;
+            let mut has_more = false;
+            for user in users.filter(|&user| user != op) {
+                if other.is_none() {
+                    other = user;
+                } else if user != other {
+                    has_more = true;
+                    break;
+                }
+            }
+            if has_more {
+                continue;
+            }
+            if let Some(other) = other.get() {
+                let at = self.plan.positions[other];
+                if self.plan.visits[at as usize].is_some() {
+                    self.queue.touch(at);
+                }
+            }
+            if let Some(def) = self.program.defining_op(value) {
+                let at = self.plan.positions[def];
+                self.queue.touch(at);
+                self.queue.push(at);
+                let mut inner = def;
+                while let Some(parent) = self.program.parent_op(inner) {
+                    let at = self.plan.positions[parent];
+                    if self.plan.visits.get(at as usize).is_some_and(|visit| visit.is_some()) {
+                        self.queue.push(at);
+                    }
+                    inner = parent;
+                }
+            }
+        }
+    }
+}
+
+/// The sharding of `value`, wherever it is kept.
+#[inline]
+pub(super) fn sharding(program: &mut Program, edges: &Edges, value: ValueId) -> ShardingId {
+    match edges.place(value) {
+        Place::Value(value) => program.sharding(value),
+        Place::Nowhere => ShardingId::NONE,
+        Place::ManualArg(op, arg) => {
+            let outer = program.sharding(arg);
+            program.inside_manual(op, outer)
+        }
+    }
+}
+
+/// The sharding of the targets of edge `op`, as it compares with that of the sources.
+fn edge_sharding(program: &mut Program, edges: &Edges, op: OpId) -> ShardingId {
+    let sharding = program.sharding(program.result(op, 0));
+    match edges.manual_end(op) {
+        Some(end) if end.is_arg => program.with_manual_axes(end.op, end.owner, sharding),
+        Some(end) => program.inside_manual(end.op, sharding),
+        None => sharding,
+    }
+}

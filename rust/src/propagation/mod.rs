@@ -1,0 +1,224 @@
+//! Propagation: completes the shardings of all values from those that some have.
+//!
+//! One *visit* of an op projects the shardings of its tensors to the factors of its rule, lets axes
+//! propagate along each factor in the directions allowed, and projects back ([`visit`]). Visits are
+//! made in the order of MLIR's greedy driver ([`queue`]), since in a conflict the first one wins.
+//! One *greedy run* goes on until no visit is left that could do something.
+//!
+//! Greedy runs are nested in two schedules: for each user priority, from 0 on, dims of that priority
+//! join ([`user_priority`]); and within it five op-priority steps let more and more ops and factors
+//! take part ([`direction`]). A strategy may make two runs of each step, basic then aggressive.
+//!
+//! What makes it fast: shardings and rules are hash-consed, so that a visit is a function of a few
+//! ids, and most visits have been made before ([`memo`]); and an op is visited again only if a
+//! sharding that its visit reads has changed since its last visit that did nothing in such a run.
+//! So the second to fifth sweep, and all sweeps of later priorities, cost what they can touch.
+//!
+//! Source: Shardy's propagation document.
+
+mod aggressive;
+mod basic;
+mod calls;
+mod compatible;
+mod direction;
+mod edges;
+mod effects;
+mod engine;
+mod func_results;
+mod groups;
+mod memo;
+mod notify;
+mod plan;
+mod queue;
+mod shapes;
+mod user_priority;
+mod visit;
+mod wide;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::FuncId;
+use crate::ir::Program;
+use edges::Place;
+use engine::Engine;
+use func_results::{main_function, FuncResults};
+use groups::Groups;
+use memo::{Memo, Run};
+use plan::Plan;
+
+/// How conflicts are dealt with within one visit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Strategy {
+    /// Axes go only where no tensor of the op has a conflict.
+    Basic,
+    /// Axes go to each tensor as far as that tensor has no conflict.
+    #[default]
+    Aggressive,
+    /// Each greedy run is made in the basic strategy, then in the aggressive one.
+    BasicThenAggressive,
+}
+
+/// What to propagate, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The strategy.
+    pub strategy: Strategy,
+    /// Whether ops take part in the order of their priorities.
+    pub run_op_priority: bool,
+    /// Whether dims take part in the order of the priorities users gave them.
+    pub user_priority: bool,
+    /// Whether to propagate neither sub-axes nor axes that do not divide.
+    pub conservative: bool,
+    /// Whether ops keep the rules they were visited with.
+    pub keep_sharding_rules: bool,
+    /// The last user priority that takes part, if not all do.
+    pub up_to_priority: Option<i64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            strategy: Strategy::Aggressive,
+            run_op_priority: true,
+            user_priority: true,
+            conservative: false,
+            keep_sharding_rules: false,
+            up_to_priority: None,
+        }
+    }
+}
+
+impl Options {
+    /// The name of the pass that these options belong to.
+    fn pass(&self) -> &'static str {
+        match (self.user_priority, self.run_op_priority) {
+            (true, _) => "sdy-user-priority-propagate",
+            (false, true) => "sdy-op-priority-propagate",
+            (false, false) if self.strategy == Strategy::Basic => "sdy-basic-propagate",
+            (false, false) => "sdy-aggressive-propagate",
+        }
+    }
+    /// The greedy runs of one user priority.
+    fn runs(&self) -> Vec<Run> {
+        let last = direction::NUM_STEPS - 1;
+        let steps = if self.run_op_priority { 0..=last } else { last..=last };
+        let strategies: &[Strategy] = match self.strategy {
+            Strategy::Basic => &[Strategy::Basic],
+            Strategy::Aggressive => &[Strategy::Aggressive],
+            Strategy::BasicThenAggressive => &[Strategy::Basic, Strategy::Aggressive],
+        };
+        let run = |step| strategies.iter().map(move |&strategy| Run { step, strategy });
+        steps.flat_map(run).collect()
+    }
+}
+
+/// How much work propagation was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stats {
+    /// Visits that could have done something.
+    pub visits: usize,
+    /// Visits whose outcome was known from one before.
+    pub memo_hits: usize,
+    /// Different visits.
+    pub memo_entries: usize,
+    /// Updates of tensors by visits.
+    pub updates: usize,
+    /// Shardings changed.
+    pub changes: usize,
+    /// Greedy runs.
+    pub greedy_runs: usize,
+}
+
+/// Completes the shardings of `program`.
+pub fn propagate(
+    program: &mut Program,
+    context: &mut Context<'_>,
+    options: &Options,
+) -> Result<Stats> {
+    shapes::check_shapes(program)?;
+    let main = main_function(program)?;
+    context.rules.prepare(program, options.conservative)?;
+    let groups = synchronised_groups(program, context)?;
+    let plan = Plan::new(program, &*context.rules);
+    plan.edges.calls.check_acyclic(program)?;
+    let memo = Memo::new(options.runs());
+    let mut results = FuncResults::new(program, main, memo.runs().len());
+    let mut engine = Engine::new(program, plan, memo, groups, options);
+    if options.user_priority {
+        let priorities = engine.initialise_priorities();
+        run_all(&mut engine, context, options, main, &mut results)?;
+        let last = options.up_to_priority.unwrap_or(i64::MAX);
+        for (priority, references) in priorities.range(..=last) {
+            engine.start_priority(*priority, references);
+            run_all(&mut engine, context, options, main, &mut results)?;
+        }
+    } else {
+        run_all(&mut engine, context, options, main, &mut results)?;
+    }
+    engine.stats.memo_hits = engine.memo.hits;
+    engine.stats.memo_entries = engine.memo.len();
+    let stats = engine.stats;
+    let plan = engine.plan;
+    leave_rules(program, &plan, options);
+    Ok(stats)
+}
+
+/// The sharding groups of `program`, whose members have the same shardings then.
+fn synchronised_groups(program: &mut Program, context: &Context<'_>) -> Result<Groups> {
+    let mut groups = Groups::new(program)?;
+    if !groups.is_empty() {
+        let order: Vec<_> = program.pre_order(program.module).skip(1).collect();
+        let edges = edges::Edges::new(program, &*context.rules, &order);
+        groups.synchronise(program, &edges, |program, value, sharding| match edges.place(value) {
+            Place::Nowhere => {}
+            Place::ManualArg(op, arg) => program.set_manual_arg_sharding(op, arg, sharding),
+            Place::Value(value) => program.set_result_sharding(value, sharding),
+        });
+    }
+    Ok(groups)
+}
+
+/// The greedy runs of one user priority.
+fn run_all(
+    engine: &mut Engine<'_>,
+    context: &mut Context<'_>,
+    options: &Options,
+    main: FuncId,
+    results: &mut FuncResults,
+) -> Result<()> {
+    for run in 0..engine.memo.runs().len() {
+        engine.propagate_func_results(main, results, run);
+        engine.run(run, context, options.pass())?;
+        engine.stats.greedy_runs += 1;
+        engine.plan.unused.clear();
+        engine.propagate_func_results(main, results, run);
+    }
+    Ok(())
+}
+
+/// Leaves on ops the rules they were visited with, or only those that users wrote.
+fn leave_rules(program: &mut Program, plan: &Plan, options: &Options) {
+    if !options.keep_sharding_rules {
+        let rules = &program.rules;
+        let dropped: Vec<_> = program
+            .op_rules
+            .iter()
+            .filter(|(_, &rule)| !rules[rule].is_custom)
+            .map(|(&op, _)| op)
+            .collect();
+        for op in dropped {
+            program.op_rules.remove(&op);
+            program.mark_attrs_changed(op);
+        }
+        return;
+    }
+    for (position, &op) in plan.order.iter().enumerate() {
+        let visit = plan.visits[position];
+        if visit.is_some() && visit.has_own_rule() {
+            let rule = plan.rules[position];
+            if program.op_rules.insert(op, rule) != Some(rule) {
+                program.mark_attrs_changed(op);
+            }
+        }
+    }
+}

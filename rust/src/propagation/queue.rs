@@ -1,0 +1,137 @@
+//! The order of visits: the worklist of MLIR's greedy driver, at the cost of the ops that matter.
+//!
+//! The driver queues every op in pre-order and takes them first to last. An op that is modified goes
+//! on top of everything that is left, unless it is queued already, and ops queued from the start
+//! count as queued until they are taken. So the state is a cursor into the pre-order and a stack:
+//! an op is queued if it stands at or behind the cursor, or on the stack.
+//!
+//! Every op has one bit for each kind of greedy run saying that its visit may do something
+//! (*dirty*). Ops that are not dirty are taken without a visit, blocks of 64 of them at a time;
+//! they still count as queued until then, which can be seen in the result.
+//!
+//! Source: MLIR's `GreedyPatternRewriteDriver`.
+
+/// A set of greedy runs, one bit each.
+pub(super) type RunMask = u16;
+
+/// Positions in a block that is skipped as a whole.
+const BLOCK: usize = 64;
+
+/// The worklist over positions in pre-order.
+pub(super) struct Queue {
+    dirty: Vec<RunMask>,
+    /// For each block of positions a superset of the bits in it.
+    blocks: Vec<RunMask>,
+    /// The first position that was not taken yet.
+    cursor: usize,
+    stack: Vec<u32>,
+    on_stack: Vec<u64>,
+    all_runs: RunMask,
+}
+
+impl Queue {
+    /// A queue over `len` positions and `num_runs` kinds of runs; everything is dirty.
+    pub fn new(len: usize, num_runs: usize) -> Self {
+        let all_runs = ((1u32 << num_runs) - 1) as RunMask;
+        Self {
+            dirty: vec![all_runs; len],
+            blocks: vec![all_runs; len.div_ceil(BLOCK)],
+            cursor: len,
+            stack: Vec::new(),
+            on_stack: vec![0; len.div_ceil(64)],
+            all_runs,
+        }
+    }
+    /// Queues everything for a new run.
+    pub fn restart(&mut self) {
+        debug_assert!(self.stack.is_empty());
+        self.cursor = 0;
+    }
+    /// Says that a visit of `position` may do something in any run.
+    #[inline]
+    pub fn touch(&mut self, position: u32) {
+        let position = position as usize;
+        self.dirty[position] = self.all_runs;
+        self.blocks[position / BLOCK] = self.all_runs;
+    }
+    /// Says that a visit of `position` does nothing in `runs` unless it is touched again.
+    #[inline]
+    pub fn settle(&mut self, position: u32, runs: RunMask) {
+        self.dirty[position as usize] &= !runs;
+    }
+    /// Puts `position` on top unless it is queued.
+    #[inline]
+    pub fn push(&mut self, position: u32) {
+        if position as usize >= self.cursor {
+            return;
+        }
+        let (word, bit) = (position as usize / 64, 1u64 << (position % 64));
+        if self.on_stack[word] & bit == 0 {
+            self.on_stack[word] |= bit;
+            self.stack.push(position);
+        }
+    }
+    /// Takes the next position that is dirty in a run of `run`, and all before it.
+    #[inline]
+    pub fn pop(&mut self, run: RunMask) -> Option<u32> {
+        while let Some(position) = self.stack.pop() {
+            self.on_stack[position as usize / 64] &= !(1u64 << (position % 64));
+            if self.dirty[position as usize] & run != 0 {
+                return Some(position);
+            }
+        }
+        let next = self.next_dirty(self.cursor, run);
+        self.cursor = next.map_or(self.dirty.len(), |position| position + 1);
+        next.map(|position| position as u32)
+    }
+
+    fn next_dirty(&mut self, mut from: usize, run: RunMask) -> Option<usize> {
+        while from < self.dirty.len() {
+            let block = from / BLOCK;
+            let end = ((block + 1) * BLOCK).min(self.dirty.len());
+            if self.blocks[block] & run != 0 {
+                let found = self.dirty[from..end].iter().position(|bits| bits & run != 0);
+                if let Some(offset) = found {
+                    return Some(from + offset);
+                }
+                if from % BLOCK == 0 {
+                    self.blocks[block] &= !run;
+                }
+            }
+            from = end;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queued_ops_keep_their_place() {
+        let mut queue = Queue::new(130, 2);
+        queue.restart();
+        assert_eq!(queue.pop(1), Some(0));
+        queue.settle(0, 3);
+        queue.push(5); // still queued at its place
+        assert_eq!(queue.pop(1), Some(1));
+        queue.touch(0);
+        queue.push(0);
+        queue.push(1);
+        queue.push(0);
+        assert_eq!(queue.pop(1), Some(1));
+        assert_eq!(queue.pop(1), Some(0));
+        assert_eq!(queue.pop(1), Some(2));
+        for position in 0..130 {
+            queue.settle(position, 1);
+        }
+        assert_eq!(queue.pop(1), None);
+        queue.restart();
+        queue.touch(129);
+        assert_eq!(queue.pop(1), Some(129));
+        assert_eq!(queue.pop(1), None);
+        queue.restart();
+        assert_eq!(queue.pop(2), Some(0));
+    }
+}
