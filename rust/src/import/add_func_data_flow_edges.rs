@@ -3,15 +3,15 @@
 
 use super::edge_ops::{has_static_shape, insert_edge};
 use crate::context::Context;
-use crate::error::{Code, Diagnostic, Result};
-use crate::index::{FuncId, OpId};
+use crate::error::Result;
+use crate::index::OpId;
 use crate::ir::{OpKind, Place, Program};
 
 const EDGE: &str = "sdy.func_data_flow_edge";
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
-    let main = main_function(program)?;
+    let main = program.main_function()?;
     for func in program.functions_in_order() {
         let body = program.functions[func].body;
         if func != main && body.is_some() {
@@ -36,18 +36,4 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The only function, or the one called `main`.
-fn main_function(program: &Program) -> Result<FuncId> {
-    let functions = program.functions_in_order();
-    if let [only] = functions[..] {
-        return Ok(only);
-    }
-    let is_main = |&func: &FuncId| program.strings.get(program.functions[func].name) == "main";
-    functions.into_iter().find(is_main).ok_or_else(|| {
-        Diagnostic::new(Code::UnknownSymbol, "no function @main in this module")
-            .with_hint("a module of several functions needs one that is called main")
-            .into()
-    })
 }

@@ -5,7 +5,7 @@
 //! not flattened, get clones.
 
 use super::edge_ops::add_data_flow_edges;
-use super::propagate_sharding_from_func_to_call::{complete_shardings, has_shardings};
+use super::propagate_sharding_from_func_to_call::has_shardings;
 use super::{callee, mistake, original_name, CallGraph};
 use crate::context::Context;
 use crate::error::{Code, Result};
@@ -114,11 +114,11 @@ fn create_named_computation(program: &mut Program, call: OpId, func: FuncId) -> 
 fn set_in_shardings(program: &mut Program, named: OpId, region: RegionId) {
     let block = program.region_entry(region);
     let args: Vec<ValueId> = program.block_args(block).collect();
-    let shardings: Vec<ShardingId> = args.iter().map(|&arg| program.sharding(arg)).collect();
+    let shardings = args.iter().map(|&arg| program.sharding(arg)).collect();
     let types: Vec<TypeId> = args.iter().map(|&arg| program.values[arg].ty).collect();
-    let complete = complete_shardings(program, shardings, &types);
-    let is_there = complete.is_some();
-    let shardings = complete.unwrap_or_else(|| vec![ShardingId::NONE; args.len()]);
+    let mut shardings = program.with_open_shardings(shardings, &types);
+    let is_there = !shardings.is_empty();
+    shardings.resize(args.len(), ShardingId::NONE);
     for (arg, sharding) in args.into_iter().zip(shardings) {
         program.set_sharding(arg, sharding);
     }

@@ -1,7 +1,6 @@
 //! `sdy-inline-meshes`: writes meshes into the shardings over them and erases all `sdy.mesh` ops.
 
 use super::lift_inlined_meshes::{inlined_mesh, mesh_ops};
-use super::map_shardings;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::MeshId;
@@ -12,7 +11,7 @@ use rustc_hash::FxHashMap;
 /// Runs the pass.
 pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     let mut inlined: FxHashMap<MeshId, MeshId> = FxHashMap::default();
-    map_shardings(program, |program, id| {
+    program.transform_shardings(|program, id| {
         let old = program.shardings[id].mesh;
         let mesh = *inlined.entry(old).or_insert_with(|| {
             let mesh = program.mesh(old).clone();

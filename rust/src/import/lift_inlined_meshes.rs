@@ -4,14 +4,14 @@
 //! New names are `mesh` (or `mesh_0`, ... where taken), `maximal_mesh_<device>` and `empty_mesh`. Every
 //! mesh also gets a `stablehlo.mesh` attribute that says the same in StableHLO's words.
 
-use super::map_shardings;
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{FuncId, Id, MeshId, OpId};
+use crate::index::{BlockId, FuncId, Id, MeshId, OpId, ShardingId};
 use crate::ir::{OpKind, Payload, Place, Program, ProgramMesh, SymbolTable};
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 use std::fmt::Write;
 
 /// Runs the pass.
@@ -51,28 +51,59 @@ pub(super) fn mesh_ops(program: &Program) -> Vec<(OpId, MeshId)> {
 }
 
 /// Puts the shardings over the meshes in `named`; those that are not there yet get an op after
-/// `last_op`.
+/// `last_op`, in the order in which shardings over them appear.
 fn name_meshes(program: &mut Program, mut named: FxHashMap<Mesh, MeshId>, mut last_op: OpId) {
     let mut symbols = SymbolTable::new(program);
-    map_shardings(program, |program, id| {
-        let old = &program.shardings[id];
-        let known = named.get(program.mesh(old.mesh)).copied();
-        let mesh = known.unwrap_or_else(|| {
-            let mesh = program.mesh(program.shardings[id].mesh).clone();
-            let (op, new) = create_mesh_op(program, &mut symbols, mesh.clone());
+    for inlined in inlined_meshes_in_order(program) {
+        let mesh = program.mesh(inlined).clone();
+        if let Entry::Vacant(entry) = named.entry(mesh) {
+            let (op, id) = create_mesh_op(program, &mut symbols, entry.key().clone());
             let start = Place::Start(program.module_block());
             program.insert_op(op, last_op.get().map_or(start, Place::After));
             last_op = op;
-            named.insert(mesh, new);
-            new
-        });
-        let old = &program.shardings[id];
-        if mesh == old.mesh {
-            return id;
+            entry.insert(id);
         }
-        let new = TensorSharding { mesh, ..old.clone() };
-        program.shardings.intern(new)
+    }
+    program.transform_shardings(|program, id| {
+        let old = &program.shardings[id];
+        match named.get(program.mesh(old.mesh)) {
+            Some(&mesh) if mesh != old.mesh => {
+                let new = TensorSharding { mesh, ..old.clone() };
+                program.shardings.intern(new)
+            }
+            _ => id,
+        }
     });
+}
+
+/// Meshes that have no name, in the order of the first sharding over each: ops in pre-order, arguments
+/// before results.
+fn inlined_meshes_in_order(program: &Program) -> Vec<MeshId> {
+    let mut is_listed: Vec<bool> =
+        program.meshes.iter().map(|mesh| mesh.symbol.is_some()).collect();
+    let mut order = Vec::new();
+    let mut visit = |sharding: ShardingId| {
+        let mesh = program.mesh_of(sharding);
+        if mesh.is_some() && !std::mem::replace(&mut is_listed[mesh.index()], true) {
+            order.push(mesh);
+        }
+    };
+    for op in program.pre_order(program.module) {
+        let entry = program.op_regions(op).next().map(|region| program.region_entry(region));
+        if let Some(entry) = entry.and_then(BlockId::get) {
+            program.block_args(entry).for_each(|arg| visit(program.sharding(arg)));
+        }
+        if let Some(func) = program.function_of(op).get() {
+            let row = &program.functions[func];
+            let shardings = row.declared_arg_shardings.iter().chain(&row.result_shardings);
+            shardings.for_each(|&sharding| visit(sharding));
+        }
+        program.op_results(op).for_each(|result| visit(program.sharding(result)));
+        if let Some(shardings) = program.no_result_shardings.get(&op) {
+            shardings.iter().for_each(|&sharding| visit(sharding));
+        }
+    }
+    order
 }
 
 /// A new `sdy.mesh`, in no block yet.

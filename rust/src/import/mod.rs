@@ -38,7 +38,6 @@ pub mod import_func_calls;
 pub mod inline_meshes;
 pub mod lift_inlined_meshes;
 pub mod manual_axes_cleanup;
-mod map_shardings;
 pub mod pre_order_funcs;
 pub mod propagate_sharding_from_func_to_call;
 pub mod remove_size_one_axes;
@@ -47,7 +46,6 @@ pub mod symbol_dce;
 
 pub use call_graph::CallGraph;
 pub use clone_function::{clone_recursively, original_name, ORIGINAL_NAME};
-pub use map_shardings::map_shardings;
 
 use crate::error::{Code, Diagnostic, Span};
 use crate::index::{FuncId, OpId};

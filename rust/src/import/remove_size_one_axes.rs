@@ -1,7 +1,6 @@
 //! `sdy-remove-size-one-axes`: drops axes of size 1 from all shardings. They say nothing, and would
 //! conflict in propagation. Meshes keep them.
 
-use super::map_shardings;
 use crate::axis::AxisRef;
 use crate::context::Context;
 use crate::error::Result;
@@ -15,7 +14,7 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
         mesh.symbol.is_some() && mesh.mesh.axes.iter().any(|axis| axis.size == 1)
     };
     if program.meshes.iter().any(has_size_one) {
-        map_shardings(program, without_size_one_axes);
+        program.transform_shardings(without_size_one_axes);
     }
     Ok(())
 }

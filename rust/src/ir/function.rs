@@ -67,7 +67,9 @@ impl Program {
         let (shardings, types) = (function.result_shardings.clone(), function.result_types.clone());
         self.with_open_shardings(shardings, &types)
     }
-    fn with_open_shardings(
+    /// `shardings` of values of `types`, with fully open ones in the gaps; empty if none is over a
+    /// mesh of more than one device by its id.
+    pub fn with_open_shardings(
         &mut self,
         mut shardings: Vec<ShardingId>,
         types: &[TypeId],
