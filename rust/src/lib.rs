@@ -16,12 +16,14 @@
 //! | --- | --- |
 //! | 0 | [`index`] |
 //! | 1 | [`bitset`], [`error`], [`suggest`] |
-//! | 2 | [`mesh`] |
+//! | 2 | [`mesh`], [`diagnostics`] |
 //! | 3 | [`axis`] |
 //! | 4 | [`sharding`], [`rule`] |
 //! | 5 | [`ir`] |
 //! | 6 | [`attribute`], [`projection`] |
 //! | 7 | [`propagation`] |
+//! | 5 | [`ir`], [`layout`] |
+//! | 6 | [`attribute`] |
 //! | 8 | [`import`] |
 //! | 9 | [`pipeline`] |
 
@@ -29,17 +31,21 @@ pub mod attribute;
 pub mod axis;
 pub mod bitset;
 pub mod context;
+pub mod diagnostics;
 pub mod error;
 pub mod export;
 pub mod import;
 pub mod index;
 pub mod ir;
+pub mod layout;
 pub mod mesh;
 pub mod mlir;
 pub mod partition;
 pub mod pipeline;
 pub mod projection;
 pub mod propagation;
+#[cfg(feature = "python")]
+mod python;
 pub mod rule;
 pub mod rules;
 pub mod sharding;

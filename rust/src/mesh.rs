@@ -44,6 +44,34 @@ impl Mesh {
     pub fn num_devices(&self) -> i64 {
         self.axes.iter().map(|axis| axis.size).product()
     }
+    /// Whether it has neither axes nor devices: a placeholder.
+    pub fn is_empty(&self) -> bool {
+        self.axes.is_empty() && self.device_ids.is_empty()
+    }
+    /// Number of devices, which is 0 for an empty mesh.
+    pub fn device_count(&self) -> i64 {
+        if self.is_empty() {
+            return 0;
+        }
+        self.num_devices()
+    }
+    /// The device at `position` in row-major order of the axes, which must be below
+    /// [`Mesh::device_count`].
+    #[inline]
+    pub fn device_at_position(&self, position: i64) -> i64 {
+        if self.device_ids.is_empty() {
+            return position;
+        }
+        self.device_ids[position as usize]
+    }
+    /// Where `device` stands in row-major order of the axes. Linear if device ids are listed.
+    pub fn position_of_device(&self, device: i64) -> Option<i64> {
+        if self.device_ids.is_empty() {
+            return (0..self.device_count()).contains(&device).then_some(device);
+        }
+        let position = self.device_ids.iter().position(|&id| id == device);
+        position.and_then(|position| i64::try_from(position).ok())
+    }
     /// Whether this is a single device given by its id.
     pub fn is_maximal(&self) -> bool {
         self.axes.is_empty() && self.device_ids.len() == 1

@@ -27,14 +27,7 @@ impl<'m> AxisReader<'m> {
     pub fn axis_ref(&mut self, cursor: &mut Cursor<'_>) -> Result<Option<(AxisRef, Span)>> {
         let start = cursor.position();
         let (name, name_span) = cursor.string()?;
-        let mut sub = None;
-        if cursor.eat(":") {
-            cursor.expect("(")?;
-            let (pre_size, _) = cursor.integer()?;
-            cursor.expect(")")?;
-            let (size, _) = cursor.integer()?;
-            sub = Some(SubAxis { pre_size, size });
-        }
+        let sub = read_sub_axis(cursor)?;
         let Some(axis) = self.mesh.axis_by_name(&name) else {
             self.problems.push(unknown_axis(&name, self.mesh).at(name_span));
             return Ok(None);
@@ -54,6 +47,27 @@ impl<'m> AxisReader<'m> {
         cursor.close(wrapping)?;
         Ok(axes)
     }
+}
+
+/// Reads `:(2)4` if it is there.
+fn read_sub_axis(cursor: &mut Cursor<'_>) -> Result<Option<SubAxis>> {
+    if !cursor.eat(":") {
+        return Ok(None);
+    }
+    cursor.expect("(")?;
+    let (pre_size, _) = cursor.integer()?;
+    cursor.expect(")")?;
+    let (size, _) = cursor.integer()?;
+    Ok(Some(SubAxis { pre_size, size }))
+}
+
+/// Parses an axis ref without a mesh to look it up in: its name, and which part of it.
+pub fn parse_free_axis(text: &str, base: u32) -> Result<(String, Option<SubAxis>)> {
+    let mut cursor = Cursor::new(text, base);
+    let (name, _) = cursor.string()?;
+    let sub = read_sub_axis(&mut cursor)?;
+    cursor.finish()?;
+    Ok((name, sub))
 }
 
 /// The complaint that `mesh` has no axis called `name`.
@@ -133,8 +147,13 @@ pub fn parse_manual_axes(text: &str, base: u32) -> Result<Vec<String>> {
 
 /// Appends `"x"` or `"x":(2)4`.
 pub fn write_axis(out: &mut String, axis: AxisRef, mesh: &Mesh) {
-    write_string(out, mesh.axis_name(axis.axis));
-    if let Some(sub) = axis.sub {
+    write_free_axis(out, mesh.axis_name(axis.axis), axis.sub);
+}
+
+/// Appends `"x"` or `"x":(2)4` for an axis without a mesh.
+pub fn write_free_axis(out: &mut String, name: &str, sub: Option<SubAxis>) {
+    write_string(out, name);
+    if let Some(sub) = sub {
         let _ = write!(out, ":({}){}", sub.pre_size, sub.size);
     }
 }

@@ -47,6 +47,10 @@ impl<'a> Cursor<'a> {
     pub fn span_from(&self, start: u32) -> Span {
         Span::new(start, (self.base + self.at as u32).max(start))
     }
+    /// Skips `bytes` bytes, which must end between characters.
+    pub fn skip(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
     /// Skips white space and comments.
     pub fn skip_space(&mut self) {
         loop {

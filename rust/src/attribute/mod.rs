@@ -12,6 +12,7 @@
 
 mod axis;
 mod cursor;
+mod lone;
 mod mesh;
 mod problem;
 mod rule;
@@ -20,18 +21,19 @@ mod sharding;
 mod sharding_rules;
 
 pub use axis::{
-    parse_all_to_all, parse_axes_per_dim, parse_axis_list, parse_manual_axes, unknown_axis,
-    write_all_to_all, write_axes, write_axes_per_dim, write_axis, write_axis_list,
-    write_manual_axes, AllToAllParam,
+    parse_all_to_all, parse_axes_per_dim, parse_axis_list, parse_free_axis, parse_manual_axes,
+    unknown_axis, write_all_to_all, write_axes, write_axes_per_dim, write_axis, write_axis_list,
+    write_free_axis, write_manual_axes, AllToAllParam,
 };
 pub use cursor::{write_string, write_symbol, Cursor, Wrapping};
+pub use lone::LoneScope;
 pub use mesh::{drop_default_device_ids, parse_mesh, verify_mesh, write_mesh, MAX_DEVICES};
 pub use problem::{Part, Problem};
 pub use rule::{factor_symbol, parse_rule, write_rule};
 pub use rule_check::{verify_rule, verify_rule_shapes};
 pub use sharding::{
     parse_dim, parse_sharding, parse_sharding_per_value, write_dim, write_sharding,
-    write_sharding_per_value,
+    write_sharding_of, write_sharding_per_value,
 };
 pub use sharding_rules::{rank_problem, verify_axes, verify_sharding};
 

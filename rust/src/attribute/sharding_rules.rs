@@ -10,6 +10,9 @@
 //! 7. A sharding over a maximal mesh has no dims and no axes.
 //! 8. There is one dim sharding for each dim of the tensor; what is not a tensor has none.
 //!
+//! A mesh that is not known ([`super::LoneScope`]) has axes of size 0; then 5 and half of 2 cannot be
+//! checked.
+//!
 //! Source: the constraints of Shardy's `TensorShardingAttr` and its verifier.
 
 use super::axis::write_axis;
@@ -141,7 +144,10 @@ impl Check<'_> {
             self.sound.push(Sound {
                 axis: axis.axis,
                 pre_size: axis.pre_size(),
-                next_pre_size: axis.next_pre_size(self.mesh),
+                next_pre_size: match axis.next_pre_size(self.mesh) {
+                    0 => i64::MAX,
+                    next => next,
+                },
                 part,
                 text: axis,
             });
@@ -155,8 +161,10 @@ impl Check<'_> {
         let full = self.mesh.axis_size(axis.axis);
         let name = self.mesh.axis_name(axis.axis);
         let text = self.text(axis);
-        let hint =
-            format!("a sub-axis is written \"{name}\":(pre-size)size; \"{name}\" has size {full}");
+        let mut hint = format!("a sub-axis is written \"{name}\":(pre-size)size");
+        if full > 0 {
+            hint += &format!("; \"{name}\" has size {full}");
+        }
         if pre_size < 1 {
             return Err((
                 format!("sub-axis {text} has pre-size {pre_size}; it must be at least 1"),
@@ -175,10 +183,7 @@ impl Check<'_> {
                 return Err((message, hint));
             }
             None => {
-                return Err((
-                    format!("sub-axis {text} is larger than its axis of size {full}"),
-                    hint,
-                ))
+                return Err((format!("sub-axis {text} is larger than any axis"), hint));
             }
         }
         if size == full {
@@ -201,7 +206,8 @@ impl Check<'_> {
             self.problems.push(invalid(message).with_hint(format!("write {merged}")));
         }
         let order = |axis: AxisRef| axis.mesh_order(self.mesh);
-        if let (Some(name), true) = (sorted, order(before) > order(axis)) {
+        let is_known = self.mesh.axis_size(axis.axis) > 0;
+        if let (Some(name), true) = (sorted, is_known && order(before) > order(axis)) {
             let message =
                 format!("{name} axes are not in mesh order: {} stands before {}", texts.0, texts.1);
             self.problems.push(invalid(message).with_hint("swap them"));
@@ -232,8 +238,7 @@ impl Check<'_> {
         for (first, second, first_axis, second_axis) in found {
             let (a, b) = (self.text(first_axis), self.text(second_axis));
             let (message, hint) = if first_axis == second_axis {
-                let hint =
-                    format!("drop one, or split it, e.g. {}", split_example(first_axis, self.mesh));
+                let hint = drop_hint(first_axis, self.mesh);
                 (format!("{a} is used twice in one sharding"), hint)
             } else {
                 (
@@ -249,20 +254,15 @@ impl Check<'_> {
     }
 }
 
-/// A way to split `axis` in two, as text.
-fn split_example(axis: AxisRef, mesh: &Mesh) -> String {
+/// What to do about a second use of `axis`.
+fn drop_hint(axis: AxisRef, mesh: &Mesh) -> String {
     let size = axis.size(mesh);
-    let mut out = String::new();
     let factor = (2..).take_while(|k| k * k <= size).take(1 << 16).find(|k| size % k == 0);
-    match factor {
-        Some(factor) => {
-            let pre_size = axis.pre_size();
-            write_axis(&mut out, AxisRef::sub(axis.axis, pre_size, factor), mesh);
-            out.push_str(" and ");
-            let rest = AxisRef::sub(axis.axis, pre_size * factor, size / factor);
-            write_axis(&mut out, rest, mesh);
-        }
-        None => write_axis(&mut out, axis, mesh),
-    }
-    out
+    let Some(factor) = factor else { return "drop one".to_owned() };
+    let pre_size = axis.pre_size();
+    let mut hint = "drop one, or split it, e.g. ".to_owned();
+    write_axis(&mut hint, AxisRef::sub(axis.axis, pre_size, factor), mesh);
+    hint.push_str(" and ");
+    write_axis(&mut hint, AxisRef::sub(axis.axis, pre_size * factor, size / factor), mesh);
+    hint
 }

@@ -47,7 +47,7 @@ pub use signature::{Signature, SignatureRules, SignatureTable};
 pub use strings::Interner;
 pub use symbols::SymbolTable;
 pub use text::TextPool;
-pub use types::{ElementType, Type, TypeTable};
+pub use types::{element_bits, ElementType, Type, TypeTable};
 pub use walk::{PostOrder, PreOrder};
 
 use crate::index::{

@@ -13,6 +13,23 @@ pub struct ElementType {
     pub bits: Option<u32>,
 }
 
+/// Bits that an element of type `text` takes: integers and floats by the number in their name (`i1` is
+/// 1), `complex<...>` twice its part. `None` for types without a fixed size, such as quantized ones.
+pub fn element_bits(text: &str) -> Option<u32> {
+    if let Some(part) = text.strip_prefix("complex<").and_then(|rest| rest.strip_suffix('>')) {
+        return if part.starts_with("complex") { None } else { element_bits(part)?.checked_mul(2) };
+    }
+    if text == "index" {
+        return Some(64);
+    }
+    let prefixes = ["bf", "tf", "f", "si", "ui", "i"];
+    let rest = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix))?;
+    // `f8E4M3FN` has its number in front of the layout of its bits.
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let is_layout = rest[digits..].is_empty() || rest.as_bytes()[digits] == b'E';
+    rest[..digits].parse().ok().filter(|&bits| is_layout && bits > 0)
+}
+
 /// A type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Type {

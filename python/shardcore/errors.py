@@ -1,0 +1,199 @@
+"""What goes wrong on the user's side, as exceptions.
+
+Every mistake in a program, a pipeline, a mesh or a sharding raises a :class:`ShardcoreError`. It
+holds all mistakes that were found, as :class:`Diagnostic` objects, and its text shows each of them
+with its place::
+
+    error[axis-overlap]: "x" is used twice in one sharding
+      --> model.mlir:4:38
+      4 |   %0 = ... [{"x"}, {"x"}]
+        |              ---    ^^^ first used here
+      help: drop one, or split it, e.g. "x":(1)2 and "x":(2)4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = [
+    "Diagnostic",
+    "ParseError",
+    "Place",
+    "PipelineError",
+    "ProgramTooLargeError",
+    "PropagationError",
+    "ShardcoreError",
+    "VerificationError",
+]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a text. Lines and columns count from 1, columns in characters."""
+
+    line: int
+    column: int
+    end_column: int
+    """The column after the last character, at most one after the end of the line."""
+    source_line: str
+    """The line, or the part of it around the place if it is very long."""
+    source_column: int = 1
+    """The column of the first character of ``source_line``."""
+
+    def underline(self, mark: str) -> str:
+        """Return a line that underlines the place in ``source_line`` with ``mark``."""
+        start = self.column - self.source_column
+        width = min(self.end_column - self.column, max(len(self.source_line) - start, 1))
+        lead = "".join("\t" if char == "\t" else " " for char in self.source_line[:start])
+        return lead.ljust(start) + mark * max(width, 1)
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One mistake."""
+
+    code: str
+    """What kind of mistake: a stable name like ``"axis-overlap"``."""
+    message: str
+    """What is wrong, in one sentence."""
+    hint: str | None = None
+    """What to do about it."""
+    filename: str | None = None
+    """The name that the text goes by."""
+    place: Place | None = None
+    """Where it is."""
+    related: tuple[Place, str] | None = None
+    """Another place that it is about, and what is there."""
+
+    @property
+    def line(self) -> int | None:
+        """The line, from 1; ``None`` if the mistake has no place."""
+        return self.place.line if self.place else None
+
+    @property
+    def column(self) -> int | None:
+        """The column in characters, from 1; ``None`` if the mistake has no place."""
+        return self.place.column if self.place else None
+
+    @property
+    def end_column(self) -> int | None:
+        """The column after the last character; ``None`` if the mistake has no place."""
+        return self.place.end_column if self.place else None
+
+    @property
+    def source_line(self) -> str | None:
+        """The line of text that the mistake is in; ``None`` if it has no place."""
+        return self.place.source_line if self.place else None
+
+    def __str__(self) -> str:
+        lines = [f"error[{self.code}]: {self.message}"]
+        if self.place:
+            lines.append(f"  --> {self.filename or '<string>'}:{self.line}:{self.column}")
+            lines += self._excerpt(self.place)
+        if self.hint:
+            lines.append(f"  help: {self.hint}")
+        return "\n".join(lines)
+
+    def _excerpt(self, place: Place) -> list[str]:
+        other, label = self.related or (None, "")
+        gutter = len(str(max(place.line, other.line if other else 0)))
+
+        def numbered(shown: Place) -> str:
+            return f"  {shown.line:>{gutter}} | {shown.source_line}".rstrip()
+
+        def below(text: str) -> str:
+            return f"  {'':{gutter}} | {text}"
+
+        if other is None:
+            return [numbered(place), below(place.underline("^"))]
+        if _share_an_excerpt(place, other):
+            both = other.underline("-").ljust(len(place.source_line))
+            marks = place.underline("^")
+            merged = "".join(
+                mark if mark == "^" else old
+                for mark, old in zip(marks.ljust(len(both)), both, strict=False)
+            ).rstrip()
+            return [numbered(place), below(merged), below(f"--- {label}")]
+        return [
+            numbered(other),
+            below(f"{other.underline('-')} {label}"),
+            numbered(place),
+            below(place.underline("^")),
+        ]
+
+
+def _share_an_excerpt(place: Place, other: Place) -> bool:
+    """Whether both places can be marked under the same line of text."""
+    return (
+        place.line == other.line
+        and place.source_column == other.source_column
+        and place.source_line == other.source_line
+        and other.end_column <= place.source_column + len(place.source_line)
+    )
+
+
+class ShardcoreError(ValueError):
+    """A mistake of the user's, or several.
+
+    ``diagnostics`` holds all that were found, in program order; ``code``, ``message``, ``line``,
+    ``column`` and ``hint`` are those of the first.
+    """
+
+    diagnostics: tuple[Diagnostic, ...]
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
+        if isinstance(diagnostics, Diagnostic):
+            diagnostics = (diagnostics,)
+        self.diagnostics = tuple(diagnostics)
+        if not self.diagnostics:
+            raise ValueError("an error has at least one diagnostic")
+        super().__init__(self.diagnostics)
+
+    @property
+    def code(self) -> str:
+        """The first mistake's code, a stable name like ``"axis-overlap"``."""
+        return self.diagnostics[0].code
+
+    @property
+    def message(self) -> str:
+        """What the first mistake is, in one sentence."""
+        return self.diagnostics[0].message
+
+    @property
+    def line(self) -> int | None:
+        """The first mistake's line, from 1; ``None`` if it has no place."""
+        return self.diagnostics[0].line
+
+    @property
+    def column(self) -> int | None:
+        """The first mistake's column in characters, from 1; ``None`` if it has no place."""
+        return self.diagnostics[0].column
+
+    @property
+    def hint(self) -> str | None:
+        """What to do about the first mistake."""
+        return self.diagnostics[0].hint
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.diagnostics))
+
+
+class ParseError(ShardcoreError):
+    """The text is not what it should be: not MLIR, or it uses names that it never defines."""
+
+
+class VerificationError(ShardcoreError):
+    """A mesh, sharding, rule or op breaks a rule of the representation."""
+
+
+class PropagationError(ShardcoreError):
+    """A sound program that cannot be propagated, because of recursion or unsupported types."""
+
+
+class PipelineError(ShardcoreError):
+    """A pass or a pipeline that does not exist, or options that it does not have."""
+
+
+class ProgramTooLargeError(ShardcoreError):
+    """The program, or what it flattens to, is larger than the limit."""

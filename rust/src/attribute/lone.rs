@@ -1,0 +1,67 @@
+//! A scope for one sharding outside a program.
+
+use super::cursor::Cursor;
+use super::MeshScope;
+use crate::index::MeshId;
+use crate::mesh::{Mesh, MeshAxis};
+
+/// The id of the one mesh.
+const MESH: MeshId = MeshId::new(0);
+
+/// Looks up the mesh of a sharding that stands alone.
+pub struct LoneScope<'a> {
+    /// The mesh of a symbol; `None` if there is none.
+    resolve: &'a dyn Fn(&str) -> Option<Mesh>,
+    /// The symbols there are, for hints.
+    symbols: &'a [String],
+    mesh: Mesh,
+    symbol: Option<String>,
+}
+
+impl<'a> LoneScope<'a> {
+    /// A scope in which `resolve` gives the mesh of a symbol, one of `symbols`.
+    pub fn new(resolve: &'a dyn Fn(&str) -> Option<Mesh>, symbols: &'a [String]) -> Self {
+        Self { resolve, symbols, mesh: Mesh::default(), symbol: None }
+    }
+    /// The mesh of the sharding that was read, and its symbol.
+    pub fn into_mesh(self) -> (Mesh, Option<String>) {
+        (self.mesh, self.symbol)
+    }
+    /// A mesh of unknown sizes, all 0, with every axis that a sharding with this text could mean:
+    /// enough to read and print it, and to check what does not depend on sizes.
+    pub fn mesh_of_names(text: &str) -> Mesh {
+        let mut cursor = Cursor::new(text, 0);
+        let mut mesh = Mesh::default();
+        let mut seen = rustc_hash::FxHashSet::default();
+        while let Some(skipped) = cursor.rest().find('"') {
+            cursor.skip(skipped);
+            let Ok((name, _)) = cursor.string() else { break };
+            if seen.insert(name.clone()) {
+                mesh.axes.push(MeshAxis { name: name.into(), size: 0 });
+            }
+        }
+        mesh
+    }
+}
+
+impl MeshScope for LoneScope<'_> {
+    fn by_symbol(&mut self, symbol: &str) -> Option<MeshId> {
+        self.mesh = (self.resolve)(symbol)?;
+        self.symbol = Some(symbol.to_owned());
+        Some(MESH)
+    }
+    fn inlined(&mut self, mesh: Mesh) -> MeshId {
+        self.mesh = mesh;
+        self.symbol = None;
+        MESH
+    }
+    fn mesh(&self, _id: MeshId) -> &Mesh {
+        &self.mesh
+    }
+    fn symbol(&self, _id: MeshId) -> Option<&str> {
+        self.symbol.as_deref()
+    }
+    fn symbols(&self) -> Vec<&str> {
+        self.symbols.iter().map(String::as_str).collect()
+    }
+}

@@ -1,0 +1,94 @@
+//! From the engine's errors to Python's exceptions, which `shardcore/errors.py` defines.
+
+use crate::diagnostics::{locate, Location};
+use crate::error::{Code, Diagnostic, Error, Span};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::sync::Arc;
+
+/// The class of `shardcore.errors` that a mistake of this kind raises.
+fn class_name(code: Code) -> &'static str {
+    match code {
+        Code::Syntax
+        | Code::NestedTooDeeply
+        | Code::UndefinedValue
+        | Code::RedefinedValue
+        | Code::TypeMismatch
+        | Code::RedefinedSymbol
+        | Code::UnknownSymbol => "ParseError",
+        Code::InvalidMesh
+        | Code::UnknownMesh
+        | Code::UnknownAxis
+        | Code::AxisOverlap
+        | Code::InvalidSubAxis
+        | Code::InvalidSharding
+        | Code::InvalidRule
+        | Code::InvalidOp
+        | Code::InvalidGroup => "VerificationError",
+        Code::RecursiveCall | Code::UnsupportedType => "PropagationError",
+        Code::InvalidPipeline => "PipelineError",
+        Code::ProgramTooLarge => "ProgramTooLargeError",
+        Code::Io | Code::Interrupted => "ShardcoreError",
+    }
+}
+
+/// The exception for `error`, whose spans point into `source`, a text that goes by `filename`. What
+/// the user interrupted is a `KeyboardInterrupt`, a file's fault an `OSError`.
+pub fn raise(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyErr {
+    match error.diagnostics.first().map(|first| first.code) {
+        Some(Code::Interrupted) => PyKeyboardInterrupt::new_err(()),
+        Some(Code::Io) => PyOSError::new_err(error.diagnostics[0].message.clone()),
+        _ => exception(py, error, source, filename).unwrap_or_else(|failure| failure),
+    }
+}
+
+/// The exception for a mistake in values that are not text.
+pub fn raise_unlocated(py: Python<'_>, diagnostics: Vec<Diagnostic>) -> PyErr {
+    raise(py, &Error { diagnostics }, "", "")
+}
+
+fn exception(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyResult<PyErr> {
+    let errors = py.import(intern!(py, "shardcore.errors"))?;
+    let place_class = errors.getattr(intern!(py, "Place"))?;
+    let class = errors.getattr(intern!(py, "Diagnostic"))?;
+    let place = |span: Option<Span>| -> PyResult<Option<Bound<'_, PyAny>>> {
+        let Some(Location { line, column, end_column, text, text_column }) =
+            span.and_then(|span| locate(source, span))
+        else {
+            return Ok(None);
+        };
+        place_class.call1((line, column, end_column, text, text_column)).map(Some)
+    };
+    let mut diagnostics = Vec::with_capacity(error.diagnostics.len());
+    for diagnostic in &error.diagnostics {
+        let at = place(diagnostic.span)?;
+        let related = match &diagnostic.related {
+            Some((span, label)) => place(Some(*span))?.map(|place| (place, label.clone())),
+            None => None,
+        };
+        let (code, message) = (diagnostic.code.as_str(), &diagnostic.message);
+        let filename = at.as_ref().map(|_| filename);
+        diagnostics.push(class.call1((code, message, &diagnostic.hint, filename, at, related))?);
+    }
+    let name = error.diagnostics.first().map_or("ShardcoreError", |first| class_name(first.code));
+    let raised = errors.getattr(name)?.call1((PyTuple::new(py, diagnostics)?,))?;
+    Ok(PyErr::from_value(raised))
+}
+
+/// The text of `bytes`, which has to be UTF-8.
+pub fn decode(py: Python<'_>, bytes: &[u8], filename: &str) -> PyResult<Arc<str>> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.into()),
+        Err(error) => {
+            // Show the text up to the byte that is wrong; what follows may be anything.
+            let valid = error.valid_up_to();
+            let good = String::from_utf8_lossy(&bytes[..valid]);
+            let at = u32::try_from(valid).unwrap_or(0);
+            let message = format!("byte 0x{:02X} is not UTF-8", bytes[valid]);
+            let diagnostic = Diagnostic::new(Code::Syntax, message).at(Span::new(at, at));
+            Err(raise(py, &diagnostic.into(), &good, filename))
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! `shardcore.Mesh` and `shardcore.MeshAxis`.
+
+use super::errors::{raise, raise_unlocated};
+use crate::attribute::{
+    drop_default_device_ids, parse_mesh, print_mesh, verify_mesh, write_string,
+};
+use crate::error::{Code, Diagnostic};
+use crate::mesh::{Mesh, MeshAxis};
+use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMapping, PyString, PyTuple, PyType};
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// `mesh` behind a pointer, shared with the mesh asked for last: the values of a program mostly have
+/// one mesh, which may list thousands of devices.
+pub(super) fn shared(mesh: &Mesh) -> Arc<Mesh> {
+    static LAST: Mutex<Option<Arc<Mesh>>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some(known) if **known == *mesh => known.clone(),
+        _ => last.insert(Arc::new(mesh.clone())).clone(),
+    }
+}
+
+/// A string as Python shows it.
+pub(super) fn quoted(py: Python<'_>, text: &str) -> PyResult<String> {
+    Ok(PyString::new(py, text).repr()?.to_string())
+}
+
+/// One axis of a mesh; see the stub.
+#[pyclass(name = "MeshAxis", module = "shardcore", frozen, eq, hash, skip_from_py_object)]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct PyMeshAxis {
+    axis: MeshAxis,
+}
+
+#[pymethods]
+impl PyMeshAxis {
+    #[new]
+    fn new(py: Python<'_>, name: String, size: i64) -> PyResult<Self> {
+        let axis = MeshAxis { name: name.into(), size };
+        let problems = verify_mesh(&Mesh { axes: vec![axis.clone()], device_ids: Vec::new() });
+        if problems.is_empty() {
+            return Ok(Self { axis });
+        }
+        Err(raise_unlocated(py, problems))
+    }
+    #[getter]
+    fn name(&self) -> &str {
+        &self.axis.name
+    }
+    #[getter]
+    fn size(&self) -> i64 {
+        self.axis.size
+    }
+    fn __str__(&self) -> String {
+        let mut out = String::new();
+        write_string(&mut out, &self.axis.name);
+        format!("{out}={}", self.axis.size)
+    }
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("MeshAxis({}, {})", quoted(py, &self.axis.name)?, self.axis.size))
+    }
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (String, i64)) {
+        let axis = &slf.get().axis;
+        (slf.get_type(), (axis.name.to_string(), axis.size))
+    }
+}
+
+/// A mesh; see the stub.
+#[pyclass(name = "Mesh", module = "shardcore", frozen, from_py_object)]
+#[derive(Clone)]
+pub struct PyMesh {
+    pub(super) mesh: Arc<Mesh>,
+}
+
+impl PyMesh {
+    /// A mesh that was verified before.
+    pub(super) fn from_verified(mesh: Arc<Mesh>) -> Self {
+        Self { mesh }
+    }
+    /// The complaint that `device` is not in the mesh.
+    pub(super) fn unknown_device(device: i64) -> PyErr {
+        PyKeyError::new_err(format!("the mesh has no device {device}"))
+    }
+}
+
+/// The axes that `axes` gives: a mapping from name to size, or pairs or `MeshAxis` objects.
+fn axes_from(axes: &Bound<'_, PyAny>) -> PyResult<Vec<MeshAxis>> {
+    let pair = |item: Bound<'_, PyAny>| -> PyResult<MeshAxis> {
+        if let Ok(axis) = item.cast::<PyMeshAxis>() {
+            return Ok(axis.get().axis.clone());
+        }
+        let (name, size): (String, i64) = item.extract().map_err(|_| {
+            PyTypeError::new_err("an axis of a mesh is a MeshAxis or a pair (name, size)")
+        })?;
+        Ok(MeshAxis { name: name.into(), size })
+    };
+    if let Ok(mapping) = axes.cast::<PyMapping>() {
+        return mapping.items()?.iter().map(pair).collect();
+    }
+    axes.try_iter()?.map(|item| pair(item?)).collect()
+}
+
+#[pymethods]
+impl PyMesh {
+    #[new]
+    #[pyo3(signature = (axes = None, device_ids = None))]
+    fn new(
+        py: Python<'_>,
+        axes: Option<&Bound<'_, PyAny>>,
+        device_ids: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let axes = axes.map_or_else(|| Ok(Vec::new()), axes_from)?;
+        let device_ids = match device_ids {
+            Some(ids) => ids.try_iter()?.map(|id| id?.extract()).collect::<PyResult<_>>()?,
+            None => Vec::new(),
+        };
+        let mut mesh = Mesh { axes, device_ids };
+        drop_default_device_ids(&mut mesh);
+        let problems = verify_mesh(&mesh);
+        if problems.is_empty() {
+            return Ok(Self { mesh: Arc::new(mesh) });
+        }
+        Err(raise_unlocated(py, problems))
+    }
+
+    #[staticmethod]
+    fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
+        let mesh = parse_mesh(text, 0).map_err(|error| raise(py, &error, text, "<mesh>"))?;
+        Ok(Self { mesh: Arc::new(mesh) })
+    }
+
+    #[staticmethod]
+    fn maximal(py: Python<'_>, device_id: i64) -> PyResult<Self> {
+        let mesh = Mesh { axes: Vec::new(), device_ids: vec![device_id] };
+        let problems = verify_mesh(&mesh);
+        if problems.is_empty() {
+            return Ok(Self { mesh: Arc::new(mesh) });
+        }
+        Err(raise_unlocated(py, problems))
+    }
+
+    #[getter]
+    fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.mesh.axes.iter().map(|axis| PyMeshAxis { axis: axis.clone() }))
+    }
+    #[getter]
+    fn axis_names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.mesh.axes.iter().map(|axis| &*axis.name))
+    }
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for axis in &self.mesh.axes {
+            dict.set_item(&*axis.name, axis.size)?;
+        }
+        Ok(dict)
+    }
+    #[getter]
+    fn device_ids<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let ids = &self.mesh.device_ids;
+        (!ids.is_empty()).then(|| PyTuple::new(py, ids)).transpose()
+    }
+    #[getter]
+    fn num_devices(&self) -> i64 {
+        self.mesh.device_count()
+    }
+    #[getter]
+    fn is_maximal(&self) -> bool {
+        self.mesh.is_maximal()
+    }
+    #[getter]
+    fn is_empty(&self) -> bool {
+        self.mesh.is_empty()
+    }
+    fn axis_size(&self, py: Python<'_>, name: &str) -> PyResult<i64> {
+        match self.mesh.axis_by_name(name) {
+            Some(axis) => Ok(self.mesh.axis_size(axis)),
+            None => {
+                Err(raise_unlocated(py, vec![crate::attribute::unknown_axis(name, &self.mesh)]))
+            }
+        }
+    }
+    fn coordinates<'py>(&self, py: Python<'py>, device_id: i64) -> PyResult<Bound<'py, PyDict>> {
+        let place = self.mesh.position_of_device(device_id);
+        let mut place = place.ok_or_else(|| Self::unknown_device(device_id))?;
+        let mut coordinates = Vec::new();
+        for axis in self.mesh.axes.iter().rev() {
+            coordinates.push((&*axis.name, place % axis.size));
+            place /= axis.size;
+        }
+        let dict = PyDict::new(py);
+        for (name, coordinate) in coordinates.into_iter().rev() {
+            dict.set_item(name, coordinate)?;
+        }
+        Ok(dict)
+    }
+    fn device_at(&self, py: Python<'_>, coordinates: &Bound<'_, PyDict>) -> PyResult<i64> {
+        let complain = |message: String| {
+            raise_unlocated(py, vec![Diagnostic::new(Code::InvalidMesh, message)])
+        };
+        if self.mesh.is_empty() {
+            return Err(complain("an empty mesh has no devices".to_owned()));
+        }
+        let mut place = 0;
+        for axis in &self.mesh.axes {
+            let Some(coordinate) = coordinates.get_item(&*axis.name)? else {
+                return Err(complain(format!("no coordinate along axis \"{}\"", axis.name)));
+            };
+            let coordinate: i64 = coordinate.extract()?;
+            if !(0..axis.size).contains(&coordinate) {
+                let (name, size) = (&axis.name, axis.size);
+                return Err(complain(format!(
+                    "coordinate {coordinate} along axis \"{name}\" is not in 0..{size}"
+                )));
+            }
+            place = place * axis.size + coordinate;
+        }
+        if coordinates.len() > self.mesh.axes.len() {
+            for name in coordinates.keys() {
+                self.axis_size(py, &name.extract::<String>()?)?;
+            }
+        }
+        Ok(self.mesh.device_at_position(place))
+    }
+
+    fn __contains__(&self, name: &str) -> bool {
+        self.mesh.axis_by_name(name).is_some()
+    }
+    fn __str__(&self) -> String {
+        print_mesh(&self.mesh)
+    }
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let (py, mesh) = (slf.py(), &slf.get().mesh);
+        if mesh.is_maximal() {
+            return Ok(format!("Mesh.maximal({})", mesh.device_ids[0]));
+        }
+        if mesh.is_empty() {
+            return Ok("Mesh()".to_owned());
+        }
+        let axes = slf.get().shape(py)?.repr()?.to_string();
+        if mesh.device_ids.is_empty() {
+            return Ok(format!("Mesh({axes})"));
+        }
+        Ok(format!("Mesh({axes}, device_ids={:?})", mesh.device_ids))
+    }
+    fn __eq__(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.mesh, &other.mesh) || self.mesh == other.mesh
+    }
+    fn __hash__(&self) -> u64 {
+        let mut hasher = rustc_hash::FxHasher::default();
+        self.mesh.hash(&mut hasher);
+        hasher.finish()
+    }
+    #[allow(clippy::type_complexity)]
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> (Bound<'py, PyType>, (Vec<(String, i64)>, Vec<i64>)) {
+        let mesh = &slf.get().mesh;
+        let axes = mesh.axes.iter().map(|axis| (axis.name.to_string(), axis.size)).collect();
+        (slf.get_type(), (axes, mesh.device_ids.clone()))
+    }
+    fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        slf
+    }
+}

@@ -1,0 +1,46 @@
+//! The Python extension `shardcore._core`: classes, conversions and errors. Nothing else names pyo3.
+//!
+//! | module | Python classes |
+//! | --- | --- |
+//! | [`mesh`] | `Mesh`, `MeshAxis` |
+//! | [`axis`] | `AxisRef` |
+//! | [`sharding`] | `DimSharding`, `TensorSharding` |
+//! | [`rule`] | `OpShardingRule` |
+//! | [`errors`] | raises the exceptions of `shardcore/errors.py` |
+//!
+//! The stub `python/shardcore/_core.pyi` documents every class.
+
+mod axis;
+mod errors;
+mod mesh;
+mod rule;
+mod sharding;
+
+use crate::error::Code;
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::axis::PyAxisRef;
+    #[pymodule_export]
+    use super::error_codes;
+    #[pymodule_export]
+    use super::mesh::{PyMesh, PyMeshAxis};
+    #[pymodule_export]
+    use super::rule::PyOpShardingRule;
+    #[pymodule_export]
+    use super::sharding::{PyDimSharding, PyTensorSharding};
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
+
+/// Every code that a diagnostic may have.
+#[pyfunction]
+fn error_codes() -> Vec<&'static str> {
+    Code::ALL.iter().map(|code| code.as_str()).collect()
+}

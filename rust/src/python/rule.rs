@@ -1,0 +1,185 @@
+//! `shardcore.OpShardingRule`.
+
+use super::errors::{raise, raise_unlocated};
+use crate::attribute::{factor_symbol, parse_rule, print_rule, verify_rule, verify_rule_shapes};
+use crate::error::{Code, Diagnostic};
+use crate::index::{FactorId, Id};
+use crate::rule::{OpShardingRule, TensorMapping};
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+
+/// A rule; see the stub.
+#[pyclass(name = "OpShardingRule", module = "shardcore", frozen, eq, hash, from_py_object)]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct PyOpShardingRule {
+    pub(super) rule: OpShardingRule,
+}
+
+/// Mappings as Python has them: for each tensor, for each dim, its factors.
+type Mappings = Vec<Vec<Vec<usize>>>;
+
+impl PyOpShardingRule {
+    fn mappings<'py>(py: Python<'py>, tensors: &[TensorMapping]) -> PyResult<Bound<'py, PyTuple>> {
+        let dim = |factors: &Vec<FactorId>| PyTuple::new(py, indices(factors));
+        let tensor = |tensor: &TensorMapping| {
+            PyTuple::new(py, tensor.dims.iter().map(dim).collect::<PyResult<Vec<_>>>()?)
+        };
+        PyTuple::new(py, tensors.iter().map(tensor).collect::<PyResult<Vec<_>>>()?)
+    }
+    /// The complaints, if there are any.
+    fn check(py: Python<'_>, problems: Vec<Diagnostic>) -> PyResult<()> {
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(raise_unlocated(py, problems))
+    }
+}
+
+/// Factors as numbers.
+fn indices(factors: &[FactorId]) -> impl ExactSizeIterator<Item = usize> + '_ {
+    factors.iter().map(|factor| factor.index())
+}
+
+/// Numbers as factors, of which there are `num_factors`.
+fn factors(
+    indices: Vec<usize>,
+    num_factors: usize,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<FactorId> {
+    let known = |&index: &usize| {
+        let is_known = index < num_factors;
+        if !is_known {
+            let message = format!("factor {index} has no size: there are {num_factors} factors");
+            problems.push(Diagnostic::new(Code::InvalidRule, message));
+        }
+        is_known
+    };
+    indices.into_iter().filter(known).map(FactorId::from_index).collect()
+}
+
+/// The items of `factor_list`, or none.
+fn sorted(factor_list: Option<Vec<usize>>) -> Vec<usize> {
+    let mut factor_list = factor_list.unwrap_or_default();
+    factor_list.sort_unstable();
+    factor_list
+}
+
+#[pymethods]
+impl PyOpShardingRule {
+    #[new]
+    #[pyo3(signature = (factor_sizes, operand_mappings, result_mappings, *, reduction = None,
+                        need_replication = None, permutation = None, blocked_propagation = None,
+                        is_custom = false))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        factor_sizes: Vec<i64>,
+        operand_mappings: Mappings,
+        result_mappings: Mappings,
+        reduction: Option<Vec<usize>>,
+        need_replication: Option<Vec<usize>>,
+        permutation: Option<Vec<usize>>,
+        blocked_propagation: Option<Vec<usize>>,
+        is_custom: bool,
+    ) -> PyResult<Self> {
+        let mut problems = Vec::new();
+        let mut list = |indices| factors(indices, factor_sizes.len(), &mut problems);
+        let mut tensors = |mappings: Mappings| -> Vec<TensorMapping> {
+            let tensor = |dims: Vec<Vec<usize>>| TensorMapping {
+                dims: dims.into_iter().map(&mut list).collect(),
+            };
+            mappings.into_iter().map(tensor).collect()
+        };
+        let (operands, results) = (tensors(operand_mappings), tensors(result_mappings));
+        let [reduction, need_replication, permutation, blocked] =
+            [reduction, need_replication, permutation, blocked_propagation]
+                .map(|indices| list(sorted(indices)));
+        Self::check(py, problems)?;
+        let rule = OpShardingRule {
+            factor_sizes,
+            operands,
+            results,
+            reduction,
+            need_replication,
+            permutation,
+            blocked,
+            is_custom,
+        };
+        Self::check(py, verify_rule(&rule))?;
+        Ok(Self { rule })
+    }
+
+    #[staticmethod]
+    fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
+        let rule = parse_rule(text, 0).map_err(|error| raise(py, &error, text, "<rule>"))?;
+        Ok(Self { rule })
+    }
+
+    #[getter]
+    fn num_factors(&self) -> usize {
+        self.rule.num_factors()
+    }
+    #[getter]
+    fn factor_names(&self) -> Vec<String> {
+        (0..self.rule.num_factors()).map(factor_symbol).collect()
+    }
+    #[getter]
+    fn factor_sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.rule.factor_sizes)
+    }
+    #[getter]
+    fn operand_mappings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        Self::mappings(py, &self.rule.operands)
+    }
+    #[getter]
+    fn result_mappings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        Self::mappings(py, &self.rule.results)
+    }
+    #[getter]
+    fn reduction<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, indices(&self.rule.reduction))
+    }
+    #[getter]
+    fn need_replication<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, indices(&self.rule.need_replication))
+    }
+    #[getter]
+    fn permutation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, indices(&self.rule.permutation))
+    }
+    #[getter]
+    fn blocked_propagation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, indices(&self.rule.blocked))
+    }
+    #[getter]
+    fn pass_through<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let ids = (0..self.rule.num_factors()).map(FactorId::from_index);
+        let pass_through = ids.filter(|&factor| self.rule.is_pass_through(factor));
+        PyTuple::new(py, pass_through.map(Id::index).collect::<Vec<_>>())
+    }
+    #[getter]
+    fn is_custom(&self) -> bool {
+        self.rule.is_custom
+    }
+    fn check_shapes(
+        &self,
+        py: Python<'_>,
+        operand_shapes: Vec<Vec<i64>>,
+        result_shapes: Vec<Vec<i64>>,
+    ) -> PyResult<()> {
+        let known = |shapes: Vec<Vec<i64>>| shapes.into_iter().map(Some).collect::<Vec<_>>();
+        let (operands, results) = (known(operand_shapes), known(result_shapes));
+        Self::check(py, verify_rule_shapes(&self.rule, &operands, &results))
+    }
+
+    fn __str__(&self) -> String {
+        print_rule(&self.rule)
+    }
+    fn __repr__(&self) -> String {
+        format!("OpShardingRule.parse('{}')", print_rule(&self.rule))
+    }
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        let class: Bound<'py, PyType> = slf.get_type();
+        Ok((class.getattr("parse")?, (print_rule(&slf.get().rule),)))
+    }
+}

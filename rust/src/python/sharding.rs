@@ -1,0 +1,546 @@
+//! `shardcore.DimSharding` and `shardcore.TensorSharding`.
+
+use super::axis::PyAxisRef;
+use super::errors::{raise, raise_unlocated};
+use super::mesh::{quoted, shared, PyMesh};
+use crate::attribute::{parse_sharding, verify_sharding, write_dim, write_sharding_of, LoneScope};
+use crate::axis::AxisRef;
+use crate::error::{Code, Diagnostic};
+use crate::index::{MeshId, ShardingId};
+use crate::ir::Program;
+use crate::layout::Layout;
+use crate::mesh::{Mesh, MeshAxis};
+use crate::sharding::{DimSharding, TensorSharding};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMapping, PySlice, PyString, PyTuple, PyType};
+use std::sync::Arc;
+
+/// How one dim is sharded, by axis names; see the stub.
+#[pyclass(name = "DimSharding", module = "shardcore", frozen, eq, hash, skip_from_py_object)]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct PyDimSharding {
+    axes: Vec<PyAxisRef>,
+    is_closed: bool,
+    priority: Option<i64>,
+}
+
+impl PyDimSharding {
+    fn from_dim(dim: &DimSharding, mesh: &Mesh) -> Self {
+        let axes = dim.axes.iter().map(|&axis| PyAxisRef::from_axis(axis, mesh)).collect();
+        Self { axes, is_closed: dim.is_closed, priority: dim.priority }
+    }
+    /// The sharding that `item` gives: a `DimSharding`, `None`, an axis, or axes.
+    fn from_item(item: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(dim) = item.cast::<Self>() {
+            return Ok(dim.get().clone());
+        }
+        Ok(Self { axes: axes_from(item)?, is_closed: true, priority: None })
+    }
+    /// A mesh of unknown sizes with the axes of these dims and lists.
+    fn mesh_of_names<'a>(axes: impl Iterator<Item = &'a PyAxisRef>) -> Mesh {
+        let mut mesh = Mesh::default();
+        let mut seen = rustc_hash::FxHashSet::default();
+        for axis in axes {
+            if seen.insert(&axis.name) {
+                mesh.axes.push(MeshAxis { name: (*axis.name).into(), size: 0 });
+            }
+        }
+        mesh
+    }
+    fn resolve(&self, mesh: &Mesh, problems: &mut Vec<Diagnostic>) -> DimSharding {
+        let axes = resolve_all(&self.axes, mesh, problems);
+        DimSharding { axes, is_closed: self.is_closed, priority: self.priority }
+    }
+}
+
+/// The axes that `item` gives: `None`, an axis, or axes.
+fn axes_from(item: &Bound<'_, PyAny>) -> PyResult<Vec<PyAxisRef>> {
+    if item.is_none() {
+        return Ok(Vec::new());
+    }
+    if item.is_instance_of::<PyString>() || item.is_instance_of::<PyAxisRef>() {
+        return Ok(vec![PyAxisRef::from_item(item)?]);
+    }
+    item.try_iter()?.map(|axis| PyAxisRef::from_item(&axis?)).collect()
+}
+
+/// The axes of `mesh` that `axes` are; complaints go to `problems`.
+fn resolve_all(axes: &[PyAxisRef], mesh: &Mesh, problems: &mut Vec<Diagnostic>) -> Vec<AxisRef> {
+    let resolved = axes.iter().map(|axis| axis.resolve(mesh));
+    resolved.filter_map(|axis| axis.map_err(|problem| problems.push(problem)).ok()).collect()
+}
+
+#[pymethods]
+impl PyDimSharding {
+    #[new]
+    #[pyo3(signature = (axes = None, is_closed = true, priority = None))]
+    fn new(
+        py: Python<'_>,
+        axes: Option<&Bound<'_, PyAny>>,
+        is_closed: bool,
+        priority: Option<i64>,
+    ) -> PyResult<Self> {
+        let axes = axes.map_or_else(|| Ok(Vec::new()), axes_from)?;
+        let dim = Self { axes, is_closed, priority };
+        // What can be said without the mesh.
+        let names = Self::mesh_of_names(dim.axes.iter());
+        let sharding = TensorSharding {
+            mesh: MeshId::NONE,
+            dims: vec![dim.resolve(&names, &mut Vec::new())],
+            replicated: Vec::new(),
+            unreduced: Vec::new(),
+        };
+        let problems = verify_sharding(&sharding, &names, None);
+        if problems.is_empty() {
+            return Ok(dim);
+        }
+        Err(raise_unlocated(py, problems))
+    }
+    #[staticmethod]
+    fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
+        let names = LoneScope::mesh_of_names(text);
+        let parsed = crate::attribute::parse_dim(text, 0, &names);
+        let dim = parsed.map_err(|error| raise(py, &error, text, "<dim sharding>"))?;
+        Ok(Self::from_dim(&dim, &names))
+    }
+    #[getter]
+    fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.axes.iter().cloned())
+    }
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+    #[getter]
+    fn is_open(&self) -> bool {
+        !self.is_closed
+    }
+    #[getter]
+    fn priority(&self) -> Option<i64> {
+        self.priority
+    }
+    fn __str__(&self) -> String {
+        let names = Self::mesh_of_names(self.axes.iter());
+        let mut out = String::new();
+        write_dim(&mut out, &self.resolve(&names, &mut Vec::new()), &names);
+        out
+    }
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let mut out = format!("DimSharding({}", list_repr(py, &self.axes)?);
+        if !self.is_closed {
+            out += ", is_closed=False";
+        }
+        if let Some(priority) = self.priority {
+            out += &format!(", priority={priority}");
+        }
+        Ok(out + ")")
+    }
+    #[allow(clippy::type_complexity)]
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> (Bound<'py, PyType>, (Vec<PyAxisRef>, bool, Option<i64>)) {
+        let dim = slf.get();
+        (slf.get_type(), (dim.axes.clone(), dim.is_closed, dim.priority))
+    }
+}
+
+/// Axes as the list a user would write.
+fn list_repr(py: Python<'_>, axes: &[PyAxisRef]) -> PyResult<String> {
+    let items = axes.iter().map(|axis| match axis.sub {
+        None => quoted(py, &axis.name),
+        Some(_) => axis.__repr__(py),
+    });
+    Ok(format!("[{}]", items.collect::<PyResult<Vec<_>>>()?.join(", ")))
+}
+
+/// A sharding; see the stub.
+#[pyclass(name = "TensorSharding", module = "shardcore", frozen, eq, hash, from_py_object)]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct PyTensorSharding {
+    /// The mesh, or one of unknown sizes.
+    mesh: Arc<Mesh>,
+    is_mesh_known: bool,
+    /// The symbol of the mesh, without `@`; `None` if it is inlined.
+    symbol: Option<Arc<str>>,
+    /// Its mesh id has no meaning.
+    sharding: TensorSharding,
+}
+
+/// A mesh as it was given, maybe by name only.
+struct MeshArgument {
+    mesh: Option<Arc<Mesh>>,
+    symbol: Option<Arc<str>>,
+}
+
+impl MeshArgument {
+    fn new(mesh: &Bound<'_, PyAny>, mesh_name: Option<&str>) -> PyResult<Self> {
+        let bare = |name: &str| -> Arc<str> { name.strip_prefix('@').unwrap_or(name).into() };
+        if let Ok(mesh) = mesh.cast::<PyMesh>() {
+            return Ok(Self { mesh: Some(mesh.get().mesh.clone()), symbol: mesh_name.map(bare) });
+        }
+        let name = mesh.cast::<PyString>();
+        let name = name.map_err(|_| PyTypeError::new_err("mesh is a Mesh or the name of one"))?;
+        if mesh_name.is_some() {
+            return Err(PyTypeError::new_err("mesh_name goes with a Mesh, not with a name"));
+        }
+        Ok(Self { mesh: None, symbol: Some(bare(name.to_str()?)) })
+    }
+}
+
+impl PyTensorSharding {
+    /// The sharding of `id` in `program`.
+    pub(super) fn from_program(program: &Program, id: ShardingId) -> Self {
+        let sharding = &program.shardings[id];
+        let row = &program.meshes[sharding.mesh];
+        Self {
+            mesh: shared(&row.mesh),
+            is_mesh_known: true,
+            symbol: row.symbol.map(|symbol| program.strings.get(symbol).into()),
+            sharding: TensorSharding { mesh: MeshId::NONE, ..sharding.clone() },
+        }
+    }
+    fn build(
+        py: Python<'_>,
+        mesh: MeshArgument,
+        dims: &[PyDimSharding],
+        replicated: &[PyAxisRef],
+        unreduced: &[PyAxisRef],
+    ) -> PyResult<Self> {
+        let is_mesh_known = mesh.mesh.is_some();
+        let axes = dims.iter().flat_map(|dim| &dim.axes).chain(replicated).chain(unreduced);
+        let names = mesh.mesh.unwrap_or_else(|| Arc::new(PyDimSharding::mesh_of_names(axes)));
+        let mut problems = Vec::new();
+        let sharding = TensorSharding {
+            mesh: MeshId::NONE,
+            dims: dims.iter().map(|dim| dim.resolve(&names, &mut problems)).collect(),
+            replicated: resolve_all(replicated, &names, &mut problems),
+            unreduced: resolve_all(unreduced, &names, &mut problems),
+        };
+        problems.extend(verify_sharding(&sharding, &names, None));
+        if problems.is_empty() {
+            return Ok(Self { mesh: names, is_mesh_known, symbol: mesh.symbol, sharding });
+        }
+        Err(raise_unlocated(py, problems))
+    }
+    /// The same with axes by name.
+    fn parts(&self) -> (Vec<PyDimSharding>, Vec<PyAxisRef>, Vec<PyAxisRef>) {
+        let dims = self.sharding.dims.iter();
+        let named = |axes: &[AxisRef]| {
+            axes.iter().map(|&axis| PyAxisRef::from_axis(axis, &self.mesh)).collect()
+        };
+        (
+            dims.map(|dim| PyDimSharding::from_dim(dim, &self.mesh)).collect(),
+            named(&self.sharding.replicated),
+            named(&self.sharding.unreduced),
+        )
+    }
+    /// What it means; an error if the mesh is not known.
+    fn layout(&self, py: Python<'_>) -> PyResult<Layout<'_>> {
+        if self.is_mesh_known {
+            return Ok(Layout::new(&self.sharding, &self.mesh));
+        }
+        let name = self.symbol.as_deref().unwrap_or_default();
+        let message = format!("the mesh @{name} of this sharding is not known");
+        let problem = Diagnostic::new(Code::UnknownMesh, message);
+        Err(raise_unlocated(py, vec![problem.with_hint("give it one: sharding.with_mesh(mesh)")]))
+    }
+    fn layout_for(&self, py: Python<'_>, shape: &[i64]) -> PyResult<Layout<'_>> {
+        let layout = self.layout(py)?;
+        match layout.check_shape(shape) {
+            None => Ok(layout),
+            Some(problem) => Err(raise_unlocated(py, vec![problem])),
+        }
+    }
+    fn position(&self, device: i64) -> PyResult<i64> {
+        self.mesh.position_of_device(device).ok_or_else(|| PyMesh::unknown_device(device))
+    }
+    /// Positions and ids of all devices, if they are few enough to list.
+    fn devices(&self, py: Python<'_>) -> PyResult<impl Iterator<Item = (i64, i64)> + '_> {
+        /// More devices than this are not listed one by one.
+        const MAX_LISTED: i64 = 1 << 24;
+        let count = self.mesh.device_count();
+        if count > MAX_LISTED {
+            let message = format!("the mesh has {count} devices, too many to list");
+            let hint = "ask for one: shard_slice(shape, device), shard_padding(shape, device)";
+            let problem = Diagnostic::new(Code::ProgramTooLarge, message).with_hint(hint);
+            return Err(raise_unlocated(py, vec![problem]));
+        }
+        Ok((0..count).map(|position| (position, self.mesh.device_at_position(position))))
+    }
+    fn write_text(&self) -> String {
+        let mut out = String::new();
+        write_sharding_of(&mut out, &self.sharding, &self.mesh, self.symbol.as_deref());
+        out
+    }
+}
+
+/// The slices of one device as Python has them.
+fn slices<'py>(
+    py: Python<'py>,
+    layout: &Layout<'_>,
+    shape: &[i64],
+    position: i64,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let slices = layout.slice(shape, position);
+    let ranges = slices.into_iter().map(|range| {
+        let number = |value: i64| isize::try_from(value).unwrap_or(isize::MAX);
+        PySlice::new(py, number(range.start), number(range.end), 1)
+    });
+    PyTuple::new(py, ranges.collect::<Vec<_>>())
+}
+
+/// How a mesh for parsing was given.
+enum Meshes {
+    Unknown,
+    Any(Mesh),
+    ByName(Vec<(String, Arc<Mesh>)>),
+}
+
+impl Meshes {
+    fn new(mesh: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Some(mesh) = mesh else { return Ok(Self::Unknown) };
+        if let Ok(mesh) = mesh.cast::<PyMesh>() {
+            return Ok(Self::Any(Mesh::clone(&mesh.get().mesh)));
+        }
+        let mapping = mesh.cast::<PyMapping>();
+        let mapping = mapping
+            .map_err(|_| PyTypeError::new_err("mesh is a Mesh, or a mapping from names to them"))?;
+        let mut meshes = Vec::new();
+        for item in mapping.items()?.iter() {
+            let (name, mesh): (String, PyMesh) = item.extract()?;
+            meshes.push((name.strip_prefix('@').unwrap_or(&name).to_owned(), mesh.mesh));
+        }
+        Ok(Self::ByName(meshes))
+    }
+    fn find(&self, symbol: &str, text: &str) -> Option<Mesh> {
+        match self {
+            Self::Unknown => Some(LoneScope::mesh_of_names(text)),
+            Self::Any(mesh) => Some(mesh.clone()),
+            Self::ByName(meshes) => {
+                let found = meshes.iter().find(|(name, _)| name == symbol);
+                found.map(|(_, mesh)| Mesh::clone(mesh))
+            }
+        }
+    }
+    fn symbols(&self) -> Vec<String> {
+        match self {
+            Self::ByName(meshes) => meshes.iter().map(|(name, _)| name.clone()).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[pymethods]
+impl PyTensorSharding {
+    #[new]
+    #[pyo3(signature = (mesh, dims, *, replicated = None, unreduced = None, mesh_name = None))]
+    fn new(
+        py: Python<'_>,
+        mesh: &Bound<'_, PyAny>,
+        dims: &Bound<'_, PyAny>,
+        replicated: Option<&Bound<'_, PyAny>>,
+        unreduced: Option<&Bound<'_, PyAny>>,
+        mesh_name: Option<&str>,
+    ) -> PyResult<Self> {
+        let mesh = MeshArgument::new(mesh, mesh_name)?;
+        if dims.is_instance_of::<PyString>() {
+            let hint = "dims is one item for each dim: [\"x\", None] or [[\"x\", \"y\"], None]";
+            return Err(PyTypeError::new_err(hint));
+        }
+        let dims: Vec<_> = dims
+            .try_iter()?
+            .map(|item| PyDimSharding::from_item(&item?))
+            .collect::<PyResult<_>>()?;
+        let list = |axes: Option<&Bound<'_, PyAny>>| axes.map_or_else(|| Ok(Vec::new()), axes_from);
+        Self::build(py, mesh, &dims, &list(replicated)?, &list(unreduced)?)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (text, mesh = None))]
+    fn parse(py: Python<'_>, text: &str, mesh: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let meshes = Meshes::new(mesh)?;
+        let symbols = meshes.symbols();
+        let resolve = |symbol: &str| meshes.find(symbol, text);
+        let mut scope = LoneScope::new(&resolve, &symbols);
+        let parsed = parse_sharding(text, 0, &mut scope);
+        let sharding = parsed.map_err(|error| raise(py, &error, text, "<sharding>"))?;
+        let (mesh, symbol) = scope.into_mesh();
+        let is_mesh_known = symbol.is_none() || !matches!(meshes, Meshes::Unknown);
+        let symbol = symbol.map(Into::into);
+        let read = Self { mesh: shared(&mesh), is_mesh_known, symbol: symbol.clone(), sharding };
+        if is_mesh_known {
+            let sharding = TensorSharding { mesh: MeshId::NONE, ..read.sharding };
+            return Ok(Self { sharding, ..read });
+        }
+        // Axes are numbered by first appearance in the sharding, not in the text.
+        let (dims, replicated, unreduced) = read.parts();
+        Self::build(py, MeshArgument { mesh: None, symbol }, &dims, &replicated, &unreduced)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (mesh, rank, *, is_closed = true, mesh_name = None))]
+    fn fully_replicated(
+        py: Python<'_>,
+        mesh: &Bound<'_, PyAny>,
+        rank: usize,
+        is_closed: bool,
+        mesh_name: Option<&str>,
+    ) -> PyResult<Self> {
+        let dim = PyDimSharding { axes: Vec::new(), is_closed, priority: None };
+        Self::build(py, MeshArgument::new(mesh, mesh_name)?, &vec![dim; rank], &[], &[])
+    }
+
+    #[getter]
+    fn mesh(&self) -> Option<PyMesh> {
+        self.is_mesh_known.then(|| PyMesh::from_verified(self.mesh.clone()))
+    }
+    #[getter]
+    fn mesh_name(&self) -> Option<&str> {
+        self.symbol.as_deref()
+    }
+    #[getter]
+    fn rank(&self) -> usize {
+        self.sharding.dims.len()
+    }
+    #[getter]
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.parts().0)
+    }
+    #[getter]
+    fn replicated<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.parts().1)
+    }
+    #[getter]
+    fn unreduced<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.parts().2)
+    }
+    #[getter]
+    fn is_fully_replicated(&self) -> bool {
+        self.sharding.dims.iter().all(|dim| dim.axes.is_empty())
+    }
+    #[getter]
+    fn is_fully_closed(&self) -> bool {
+        self.sharding.dims.iter().all(|dim| dim.is_closed)
+    }
+    #[getter]
+    fn replication_factor(&self, py: Python<'_>) -> PyResult<i64> {
+        Ok(self.layout(py)?.replication_factor())
+    }
+
+    fn with_mesh(&self, py: Python<'_>, mesh: &PyMesh) -> PyResult<Self> {
+        let (dims, replicated, unreduced) = self.parts();
+        let mesh = MeshArgument { mesh: Some(mesh.mesh.clone()), symbol: self.symbol.clone() };
+        Self::build(py, mesh, &dims, &replicated, &unreduced)
+    }
+    fn closed(&self) -> Self {
+        let mut closed = self.clone();
+        for dim in &mut closed.sharding.dims {
+            dim.is_closed = true;
+            if dim.axes.is_empty() {
+                dim.priority = None;
+            }
+        }
+        closed
+    }
+    fn sharded_size(&self, py: Python<'_>, dim: isize) -> PyResult<i64> {
+        let layout = self.layout(py)?;
+        let rank = layout.rank() as isize;
+        let from_start = if dim < 0 { dim + rank } else { dim };
+        match usize::try_from(from_start) {
+            Ok(index) if index < layout.rank() => Ok(layout.num_shards(index)),
+            _ => Err(PyIndexError::new_err(format!("dim {dim} of a sharding with {rank} dims"))),
+        }
+    }
+    fn local_shape<'py>(&self, py: Python<'py>, shape: Vec<i64>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.layout_for(py, &shape)?.local_shape(&shape))
+    }
+    fn shard_slice<'py>(
+        &self,
+        py: Python<'py>,
+        shape: Vec<i64>,
+        device_id: i64,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let layout = self.layout_for(py, &shape)?;
+        slices(py, &layout, &shape, self.position(device_id)?)
+    }
+    fn shard_padding<'py>(
+        &self,
+        py: Python<'py>,
+        shape: Vec<i64>,
+        device_id: i64,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let layout = self.layout_for(py, &shape)?;
+        PyTuple::new(py, layout.padding(&shape, self.position(device_id)?))
+    }
+    fn device_slices<'py>(&self, py: Python<'py>, shape: Vec<i64>) -> PyResult<Bound<'py, PyDict>> {
+        let layout = self.layout_for(py, &shape)?;
+        let dict = PyDict::new(py);
+        for (position, device) in self.devices(py)? {
+            dict.set_item(device, slices(py, &layout, &shape, position)?)?;
+        }
+        Ok(dict)
+    }
+    fn padding<'py>(&self, py: Python<'py>, shape: Vec<i64>) -> PyResult<Bound<'py, PyDict>> {
+        let layout = self.layout_for(py, &shape)?;
+        let dict = PyDict::new(py);
+        for (position, device) in self.devices(py)? {
+            dict.set_item(device, PyTuple::new(py, layout.padding(&shape, position))?)?;
+        }
+        Ok(dict)
+    }
+    fn bytes_per_device(&self, py: Python<'_>, shape: Vec<i64>, dtype: &str) -> PyResult<u64> {
+        let Some(bits) = crate::ir::element_bits(dtype) else {
+            let message = format!("the size of an element of type {dtype} is not known");
+            return Err(PyValueError::new_err(message));
+        };
+        Ok(self.layout_for(py, &shape)?.bytes_per_device(&shape, bits))
+    }
+    #[pyo3(signature = (other, shape = None))]
+    fn is_equivalent(
+        &self,
+        py: Python<'_>,
+        other: &Self,
+        shape: Option<Vec<i64>>,
+    ) -> PyResult<bool> {
+        let (mine, theirs) = match &shape {
+            Some(shape) => (self.layout_for(py, shape)?, other.layout_for(py, shape)?),
+            None => (self.layout(py)?, other.layout(py)?),
+        };
+        Ok(py.detach(|| mine.is_equivalent(&theirs, shape.as_deref())))
+    }
+
+    fn __str__(&self) -> String {
+        self.write_text()
+    }
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (dims, replicated, unreduced) = self.parts();
+        let mesh = match (&self.symbol, self.is_mesh_known) {
+            (Some(symbol), false) => quoted(py, &format!("@{symbol}"))?,
+            _ => Bound::new(py, PyMesh::from_verified(self.mesh.clone()))?.repr()?.to_string(),
+        };
+        let dims = dims.iter().map(|dim| match (dim.is_closed, dim.priority) {
+            (true, None) => list_repr(py, &dim.axes),
+            _ => dim.__repr__(py),
+        });
+        let mut out = format!("TensorSharding({mesh}, [");
+        out += &(dims.collect::<PyResult<Vec<_>>>()?.join(", ") + "]");
+        for (name, axes) in [("replicated", replicated), ("unreduced", unreduced)] {
+            if !axes.is_empty() {
+                out += &format!(", {name}={}", list_repr(py, &axes)?);
+            }
+        }
+        if let (Some(symbol), true) = (&self.symbol, self.is_mesh_known) {
+            out += &format!(", mesh_name={}", quoted(py, symbol)?);
+        }
+        Ok(out + ")")
+    }
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (String, Option<PyMesh>))> {
+        let sharding = slf.get();
+        let parse = slf.get_type().getattr("parse")?;
+        let mesh = if sharding.symbol.is_some() { sharding.mesh() } else { None };
+        Ok((parse, (sharding.write_text(), mesh)))
+    }
+}
