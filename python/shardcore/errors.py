@@ -14,7 +14,7 @@ with its place::
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = [
     "Diagnostic",
@@ -28,8 +28,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A place in a text. Lines and columns count from 1, columns in characters."""
 
     line: int
@@ -49,8 +48,7 @@ class Place:
         return lead.ljust(start) + mark * max(width, 1)
 
 
-@dataclass(frozen=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """One mistake."""
 
     code: str
