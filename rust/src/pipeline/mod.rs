@@ -14,6 +14,7 @@ mod expand;
 mod flags;
 mod options;
 mod parse;
+mod propagate;
 mod table;
 
 pub use options::{OptionKind, OptionSpec, Options};

@@ -1,11 +1,13 @@
 //! Every pass: its name, what it runs on, its options, and the function that runs it.
 
 use super::options::{OptionKind, OptionSpec, Options};
+use super::propagate;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::OpId;
 use crate::ir::Program;
 use crate::partition::canonicalize;
+use crate::propagation::populate_op_sharding_rules;
 use crate::{export, import};
 
 /// A pass on the module, or on each function by its `func.func` op.
@@ -155,11 +157,13 @@ pub(super) static PASSES: &[PassSpec] = &[
     module("sdy-sharding-group-import", &[], |p, c, _| import::sharding_group_import::run(p, c)),
     module("sdy-pre-order-funcs", &[], |p, c, _| import::pre_order_funcs::run(p, c)),
     // propagation
-    module("sdy-basic-propagate", PROPAGATE_BASIC, |_, _, _| unavailable()),
-    module("sdy-aggressive-propagate", PROPAGATE_AGGRESSIVE, |_, _, _| unavailable()),
-    module("sdy-op-priority-propagate", PROPAGATE_OP_PRIORITY, |_, _, _| unavailable()),
-    module("sdy-user-priority-propagate", PROPAGATE_USER_PRIORITY, |_, _, _| unavailable()),
-    function("sdy-populate-op-sharding-rules", RULES, |_, _, _, _| unavailable()),
+    module("sdy-basic-propagate", PROPAGATE_BASIC, propagate::basic),
+    module("sdy-aggressive-propagate", PROPAGATE_AGGRESSIVE, propagate::aggressive),
+    module("sdy-op-priority-propagate", PROPAGATE_OP_PRIORITY, propagate::op_priority),
+    module("sdy-user-priority-propagate", PROPAGATE_USER_PRIORITY, propagate::user_priority),
+    function("sdy-populate-op-sharding-rules", RULES, |p, c, op, o| {
+        populate_op_sharding_rules::run(p, c, op, o.flag("conservative-propagation"))
+    }),
     // export
     module("sdy-close-shardings", &[], |p, c, _| export::close_shardings::run(p, c)),
     module("sdy-drop-sharding-and-mesh", &[], |p, c, _| export::drop_sharding_and_mesh::run(p, c)),

@@ -29,6 +29,7 @@ mod groups;
 mod memo;
 mod notify;
 mod plan;
+pub mod populate_op_sharding_rules;
 mod queue;
 mod shapes;
 mod user_priority;
