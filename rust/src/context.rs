@@ -15,10 +15,9 @@ pub trait RuleSource {
     fn prepare(&mut self, program: &mut Program, conservative: bool) -> Result<()>;
     /// The rule of `op`, `NONE` if it has none. Only valid after [`RuleSource::prepare`].
     fn rule(&self, program: &Program, op: OpId) -> RuleId;
-    /// The data-flow edges of `op`, `None` if values do not just flow through it. Sources that know
-    /// more ops than the built-in ones override this.
-    fn edges(&self, program: &Program, op: OpId) -> Option<&EdgeSpec> {
-        EdgeSpec::of_kind(program.kind(op))
+    /// The data-flow edges of `op`, `None` if values do not just flow through it.
+    fn edges<'a>(&self, program: &'a Program, op: OpId) -> Option<&'a EdgeSpec> {
+        program.edge_spec(op)
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Source: `getSharding` and `setSharding` of Shardy's utilities.
 
-use super::{EdgeSpec, OpKind, Payload, Program, ValueDef};
+use super::{OpKind, Payload, Program, ValueDef};
 use crate::index::{AxisId, Id, MeshId, OpId, ShardingId, TypeId, ValueId};
 use crate::sharding::TensorSharding;
 use std::ops::Range;
@@ -34,7 +34,7 @@ impl Program {
             ValueDef::Result(op) => op,
             ValueDef::Arg(block) => self.block_parent_op(block),
         };
-        if let Some(spec) = EdgeSpec::of_kind(self.kind(owning_op)) {
+        if let Some(spec) = self.edge_spec(owning_op) {
             let owner = spec.owner_of_target(self, owning_op, value)?;
             return match self.data_flow_edge(owner) {
                 Some(edge) => Some(self.result(edge, 0)),

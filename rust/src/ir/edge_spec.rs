@@ -169,6 +169,19 @@ impl EdgeSpec {
     }
 }
 
+impl Program {
+    /// The data-flow edges of `op`, `None` if values do not just flow through it.
+    #[inline]
+    pub fn edge_spec(&self, op: OpId) -> Option<&EdgeSpec> {
+        if !self.edge_specs.is_empty() {
+            if let Some(spec) = self.edge_specs.get(&self.ops[op].name) {
+                return Some(spec);
+            }
+        }
+        EdgeSpec::of_kind(self.kind(op))
+    }
+}
+
 impl EdgeGroup {
     /// How many edges `op` has in this group.
     pub fn num_edges(&self, program: &Program, op: OpId) -> usize {

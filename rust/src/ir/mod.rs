@@ -107,6 +107,8 @@ pub struct Program {
     pub op_rules: FxHashMap<OpId, RuleId>,
     /// Shardings of ops that have no results.
     pub no_result_shardings: FxHashMap<OpId, Vec<ShardingId>>,
+    /// Data-flow edges that users have given to ops, by op name.
+    pub edge_specs: FxHashMap<StrId, EdgeSpec>,
     /// Values of attribute and type aliases (`#loc1`, `!t`), by name with its sigil.
     pub aliases: FxHashMap<StrId, Span>,
     /// The `builtin.module` op.

@@ -6,7 +6,7 @@
 use super::calls::Calls;
 use crate::bitset::BitSet;
 use crate::context::RuleSource;
-use crate::index::{Id, OpId, UseId, ValueId};
+use crate::index::{OpId, UseId, ValueId};
 use crate::ir::{EdgeSpec, OpKind, Program, ValueDef};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -75,11 +75,10 @@ impl Edges {
             followers: FxHashMap::default(),
             calls: Calls::new(program, order),
         };
-        let mut names = FlowNames { source, has_edges: Vec::new() };
         for &op in order {
             if program.kind(op) == OpKind::FuncDataFlowEdge {
                 edges.add_func_edge(program, op);
-            } else if let Some(spec) = names.flow(program, op) {
+            } else if let Some(spec) = source.edges(program, op) {
                 edges.add_flow_op(program, op, spec);
             } else if program.ops[op].num_regions > 0 {
                 edges.add_opaque_regions(program, op);
@@ -224,33 +223,5 @@ impl Edges {
         };
         let row = Edge { sources: self.add_values(sources), targets: 0..0, manual: None };
         self.edges.insert(op, row);
-    }
-}
-
-/// Which names of ops have data-flow edges, asked once for each name.
-struct FlowNames<'a> {
-    source: &'a dyn RuleSource,
-    has_edges: Vec<Option<bool>>,
-}
-
-impl<'a> FlowNames<'a> {
-    /// The data-flow edges of `op`, if it has some.
-    fn flow(&mut self, program: &Program, op: OpId) -> Option<&'a EdgeSpec> {
-        let kind = program.kind(op);
-        if kind != OpKind::Other {
-            return EdgeSpec::of_kind(kind);
-        }
-        let name = program.ops[op].name.index();
-        if self.has_edges.len() <= name {
-            self.has_edges.resize(name + 1, None);
-        }
-        let source = self.source;
-        let has_edges = self.has_edges[name];
-        if has_edges == Some(false) {
-            return None;
-        }
-        let spec = source.edges(program, op);
-        self.has_edges[name] = Some(spec.is_some());
-        spec
     }
 }

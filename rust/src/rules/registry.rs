@@ -93,6 +93,18 @@ impl Registry {
         };
     }
 
+    /// Tells `program` about the data-flow edges that users have given to ops; has to be done before
+    /// any pass runs.
+    pub fn install_edges(&self, program: &mut Program) {
+        program.edge_specs.clear();
+        let mut names: Vec<&String> = self.edges.keys().collect();
+        names.sort_unstable();
+        for name in names {
+            let id = program.strings.intern(name);
+            program.edge_specs.insert(id, self.edges[name].clone());
+        }
+    }
+
     /// The user's rule of the op called `name`.
     pub fn user_rule(&self, name: &str) -> Option<&UserRule> {
         self.rules.get(name)
@@ -208,14 +220,6 @@ impl RuleSource for Registry {
         } else {
             rule
         }
-    }
-
-    fn edges(&self, program: &Program, op: OpId) -> Option<&EdgeSpec> {
-        let builtin = EdgeSpec::of_kind(program.kind(op));
-        if self.edges.is_empty() {
-            return builtin;
-        }
-        self.edges.get(program.op_name(op)).or(builtin)
     }
 }
 
