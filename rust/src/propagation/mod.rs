@@ -24,6 +24,7 @@ mod direction;
 mod edges;
 mod effects;
 mod engine;
+pub mod factor_table;
 mod func_results;
 mod groups;
 mod memo;
