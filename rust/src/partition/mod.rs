@@ -2,4 +2,9 @@
 //!
 //! Source: Shardy's export passes from `sdy-insert-explicit-reshards` on.
 
+pub mod axis_sets;
 pub mod canonicalize;
+pub mod common_axes;
+pub mod insert_explicit_reshards;
+mod insertion;
+pub mod reshard_to_collectives;

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::OpId;
 use crate::ir::Program;
-use crate::partition::canonicalize;
+use crate::partition::{self, canonicalize};
 use crate::propagation::populate_op_sharding_rules;
 use crate::{export, import};
 
@@ -206,11 +206,11 @@ pub(super) static PASSES: &[PassSpec] = &[
     function("sdy-sink-func-data-flow-edges", &[], |p, c, op, _| {
         export::sink_func_data_flow_edges::run(p, c, op)
     }),
-    function("sdy-insert-explicit-reshards", &[flag("enable-full-version")], |_, _, _, _| {
-        unavailable()
+    function("sdy-insert-explicit-reshards", &[flag("enable-full-version")], |p, c, op, o| {
+        partition::insert_explicit_reshards::run(p, c, op, o.flag("enable-full-version"))
     }),
-    function("sdy-reshard-to-collectives", &[flag("keep-redundant-reshards")], |_, _, _, _| {
-        unavailable()
+    function("sdy-reshard-to-collectives", &[flag("keep-redundant-reshards")], |p, c, op, o| {
+        partition::reshard_to_collectives::run(p, c, op, o.flag("keep-redundant-reshards"))
     }),
     function("sdy-remove-all-gather-reduce-scatter-for-cmv1", &[], |_, _, _, _| unavailable()),
     // Writes a snapshot of the module where a directory is given, which pipelines here never do.
@@ -235,5 +235,5 @@ fn run_canonicalize(program: &mut Program, context: &mut Context<'_>, o: &Option
             .with_hint("write canonicalize{enable-patterns=sdy-reshard,sdy-collective}")
             .into());
     }
-    canonicalize::run(program, context, labels)
+    canonicalize::run(program, context, labels, o.flag("top-down"))
 }

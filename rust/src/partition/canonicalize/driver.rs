@@ -51,18 +51,29 @@ impl<'a> Driver<'a> {
         }
     }
     /// Visits every op, and those that changes bring back; true if anything was changed.
-    pub fn run_once(mut self) -> bool {
-        let ops: Vec<OpId> = self.program.post_order(self.program.module).collect();
+    pub fn run_once(mut self, top_down: bool) -> bool {
+        let root = self.program.module;
+        let ops: Vec<OpId> = if top_down {
+            self.program.pre_order(root).collect()
+        } else {
+            self.program.post_order(root).collect()
+        };
         for (at, &op) in ops.iter().enumerate() {
             self.order[op.index()] = at as u32;
         }
         for op in ops {
-            if op == self.program.module {
+            if op == root {
                 continue;
             }
             let is_constant = Constants::is_constant(self.program, &mut self.traits, op);
             if !is_constant || self.constants.insert(self.program, &mut self.traits, op) {
                 self.push(op);
+            }
+        }
+        if top_down {
+            self.worklist.reverse();
+            for (at, op) in self.worklist.iter().enumerate() {
+                self.place[op.index()] = at as u32;
             }
         }
         while let Some(op) = self.worklist.pop() {

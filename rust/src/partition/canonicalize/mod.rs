@@ -11,10 +11,10 @@
 //! - Constant operands of commutative ops of dialects that use MLIR's trait for that (`chlo`) move to the
 //!   end.
 //!
-//! Ops are visited last to first. Regions of more than one block are left as they are.
+//! Ops are visited first to last, or last to first: pipelines choose the latter. Regions of more than one block are left as they are.
 //!
 //! Source: MLIR's greedy pattern driver, operation folder and region utilities, as the canonicalizer
-//! pass configures them (bottom-up, at most ten iterations).
+//! pass configures them (at most ten iterations).
 
 mod constants;
 mod dead;
@@ -38,10 +38,15 @@ pub struct Labels {
 const MAX_ITERATIONS: usize = 10;
 
 /// Runs the pass on the module.
-pub fn run(program: &mut Program, context: &mut Context, labels: Labels) -> Result<()> {
+pub fn run(
+    program: &mut Program,
+    context: &mut Context,
+    labels: Labels,
+    top_down: bool,
+) -> Result<()> {
     for iteration in 0..MAX_ITERATIONS {
         context.progress("canonicalize", iteration, 0)?;
-        if !driver::Driver::new(program, labels).run_once() {
+        if !driver::Driver::new(program, labels).run_once(top_down) {
             break;
         }
     }

@@ -1,0 +1,119 @@
+//! The axes that each factor of an op is to be sharded by, in all of its tensors, so that the op needs
+//! no communication but reductions.
+//!
+//! If the tensors agree already and no axis is used twice, their axes are kept. Otherwise an op of two
+//! tensors follows the better one of them; any other op takes axes greedily, see [`heuristic`].
+//!
+//! Source: Shardy's `explicit_reshards_util`.
+
+mod heuristic;
+mod replication;
+
+use super::axis_sets::truncate_without_overlap;
+use crate::axis::{any_overlap, AxisRef};
+use crate::index::{FactorId, Id};
+use crate::mesh::Mesh;
+use crate::projection::{Projection, TensorFactorShardings};
+use crate::rule::OpShardingRule;
+
+/// For each factor its axes.
+pub type AxesPerFactor = Vec<Vec<AxisRef>>;
+
+/// The common axes of an op with this factor table, whose tensors have `tensor_sizes` elements.
+pub fn common_axes(
+    projection: &Projection,
+    rule: &OpShardingRule,
+    tensor_sizes: &[i64],
+    mesh: &Mesh,
+) -> AxesPerFactor {
+    if let Some(compatible) = compatible_axes(projection, rule) {
+        return compatible;
+    }
+    let tensors = non_scalar_tensors(rule);
+    let has_compound_dims =
+        rule.tensors().any(|tensor| tensor.dims.iter().any(|dim| dim.len() > 1));
+    if let ([first, second], true, false) =
+        (&tensors[..], rule.need_replication.is_empty(), has_compound_dims)
+    {
+        return axes_of_unary(projection, rule, tensor_sizes, mesh, [*first, *second]);
+    }
+    let mut axes = heuristic::common_axes(projection, rule, tensor_sizes, mesh);
+    replication::distribute(&mut axes, rule, mesh);
+    axes
+}
+
+/// The axes of `factor` if all tensors that have it have the same; none if no tensor has it.
+pub fn compatible_axes_of(projection: &Projection, factor: FactorId) -> Option<&[AxisRef]> {
+    let mut shardings = projection.tensors.iter().filter_map(|tensor| tensor.factor(factor));
+    let Some(first) = shardings.next() else { return Some(&[]) };
+    shardings.all(|other| other.axes == first.axes).then_some(&first.axes)
+}
+
+/// The axes of every factor, if tensors agree on them, no axis is used twice, and factors that need
+/// replication have none.
+fn compatible_axes(projection: &Projection, rule: &OpShardingRule) -> Option<AxesPerFactor> {
+    let mut seen: Vec<AxisRef> = Vec::new();
+    let mut all = Vec::with_capacity(rule.num_factors());
+    for factor in (0..rule.num_factors()).map(FactorId::from_index) {
+        let axes = compatible_axes_of(projection, factor)?;
+        let needs_replication = rule.need_replication.contains(&factor);
+        if (needs_replication && !axes.is_empty()) || any_overlap(axes, &seen) {
+            return None;
+        }
+        seen.extend(axes);
+        all.push(axes.to_vec());
+    }
+    Some(all)
+}
+
+/// The tensors that have dims.
+fn non_scalar_tensors(rule: &OpShardingRule) -> Vec<usize> {
+    rule.tensors()
+        .enumerate()
+        .filter(|(_, tensor)| !tensor.dims.is_empty())
+        .map(|(i, _)| i)
+        .collect()
+}
+
+/// The axes of the better one of two tensors, and those of factors that only the other has as far as
+/// they do not overlap. Better is one whose permutation factors are not sharded, then the larger one,
+/// then the one in more shards, then the first.
+fn axes_of_unary(
+    projection: &Projection,
+    rule: &OpShardingRule,
+    tensor_sizes: &[i64],
+    mesh: &Mesh,
+    tensors: [usize; 2],
+) -> AxesPerFactor {
+    let preference = |index: usize| {
+        let tensor = &projection.tensors[index];
+        (!shards_permutation(tensor, rule), tensor_sizes[index], tensor.sharding_size(mesh))
+    };
+    let [first, second] = tensors;
+    let (best, other) = if preference(first) >= preference(second) {
+        (&projection.tensors[first], &projection.tensors[second])
+    } else {
+        (&projection.tensors[second], &projection.tensors[first])
+    };
+    let mut axes = vec![Vec::new(); rule.num_factors()];
+    let mut used = Vec::new();
+    for &factor in &projection.conflict_order {
+        if let Some(sharding) = best.factor(factor) {
+            axes[factor.index()].clone_from(&sharding.axes);
+            used.extend(&sharding.axes);
+        }
+    }
+    for &factor in &projection.conflict_order {
+        if let (Some(sharding), None) = (other.factor(factor), best.factor(factor)) {
+            axes[factor.index()].clone_from(&sharding.axes);
+            truncate_without_overlap(&mut axes[factor.index()], &used);
+        }
+    }
+    axes
+}
+
+fn shards_permutation(tensor: &TensorFactorShardings, rule: &OpShardingRule) -> bool {
+    let is_sharded =
+        |&factor: &FactorId| tensor.factor(factor).is_some_and(|entry| !entry.axes.is_empty());
+    rule.permutation.iter().any(is_sharded)
+}

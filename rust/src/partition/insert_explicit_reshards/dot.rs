@@ -1,0 +1,84 @@
+//! Resharding the result of a dot instead of an operand, which even the pass that does little does.
+//!
+//! With `[{}, {"x"}] x [{"x"}, {"y"}] -> [{}, {"x"}]` the contracting dim and the result both use `x`. Seen
+//! as it stands that is a reduce-scatter that first gathers `y` of the larger right-hand side; better is to
+//! compute the result as `[{}, {"y"}]` and to reshard that. This is done when both operands agree, exactly
+//! one dim of the result conflicts with an operand that is not smaller, that operand's dim is sharded, and
+//! the result's dim has just the axes of the contracting dims.
+
+use super::OpTensors;
+use crate::axis::{any_overlap, AxisRef};
+use crate::index::{FactorId, Id, OpId, ShardingId};
+use crate::ir::Program;
+use crate::projection::Projection;
+use crate::rule::OpShardingRule;
+
+/// Reshards the result of dot `op` if that is better.
+pub fn reshard_result(
+    program: &mut Program,
+    op: OpId,
+    projection: &mut Projection,
+    tensors: &OpTensors,
+    rule: &OpShardingRule,
+) {
+    let Some((factor, axes)) = conflict(projection, rule, &tensors.sizes) else { return };
+    let Some(entry) = projection.tensors[2].factors[factor.index()].as_mut() else { return };
+    entry.axes = axes;
+    let mesh = program.mesh(tensors.mesh);
+    let new =
+        projection.tensors[2].to_sharding(&rule.results[0], &rule.factor_sizes, tensors.mesh, mesh);
+    let (result, old) = (program.result(op, 0), tensors.shardings[2]);
+    let new: ShardingId = program.shardings.intern(new);
+    program.set_result_sharding(result, new);
+    let place = program.point_after(op);
+    let reshard = program.create_sdy_op("sdy.reshard", result, old, None, (place, result));
+    if let Some(user) = program.defining_op(reshard) {
+        program.replace_all_uses_except(result, reshard, user);
+    }
+}
+
+/// The factor of the one conflict, with the axes that the operand has there; `None` if the result is not
+/// to be resharded.
+fn conflict(
+    projection: &Projection,
+    rule: &OpShardingRule,
+    sizes: &[i64],
+) -> Option<(FactorId, Vec<AxisRef>)> {
+    let [lhs, rhs, result] = &projection.tensors[..] else { return None };
+    let &[lhs_size, rhs_size, result_size] = sizes else { return None };
+    let mut found: Option<(FactorId, Vec<AxisRef>)> = None;
+    let (mut reduction, mut seen) = (Vec::new(), Vec::new());
+    for factor in (0..rule.num_factors()).map(FactorId::from_index) {
+        let axes_in_lhs = lhs.factor(factor).map(|entry| &entry.axes);
+        let axes_in_rhs = rhs.factor(factor).map(|entry| &entry.axes);
+        let axes = axes_in_lhs.or(axes_in_rhs)?;
+        let size = match (axes_in_lhs, axes_in_rhs) {
+            (Some(left), Some(right)) if left != right => return None,
+            (Some(_), Some(_)) if rule.reduction.contains(&factor) => {
+                reduction.extend_from_slice(axes);
+                continue;
+            }
+            (Some(_), Some(_)) => lhs_size.max(rhs_size),
+            (left, _) => {
+                if any_overlap(axes, &seen) {
+                    return None;
+                }
+                seen.extend_from_slice(axes);
+                if left.is_some() {
+                    lhs_size
+                } else {
+                    rhs_size
+                }
+            }
+        };
+        if result.factor(factor)?.axes != *axes {
+            if axes.is_empty() || found.is_some() || result_size > size {
+                return None;
+            }
+            found = Some((factor, axes.clone()));
+        }
+    }
+    let (factor, axes) = found?;
+    let of_result = &result.factor(factor)?.axes;
+    (!of_result.is_empty() && *of_result == reduction).then_some((factor, axes))
+}

@@ -1,0 +1,116 @@
+//! Reshards where values flow: into data-flow ops and out of their regions, into calls, and out of
+//! functions.
+
+use super::unreduced::{add_unreduced_axes, reduce_for_use};
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::{OpId, ShardingId, UseId, ValueId};
+use crate::ir::{OpKind, Payload, Place, Program, SymbolTable, ValueDef};
+use crate::sharding::TensorSharding;
+
+/// Makes the value of `slot` have the sharding `target` (none means replicated); where the full version
+/// is off, only as far as unreduced axes are concerned.
+fn reshard_use(
+    program: &mut Program,
+    slot: UseId,
+    target: ShardingId,
+    place: Place,
+    is_full: bool,
+) -> Result<()> {
+    let mut source = program.sharding_of(program.used_value(slot));
+    if source.is_some() {
+        source = reduce_for_use(program, slot, source, target, place)?;
+    }
+    if let Some(new) = add_unreduced_axes(program, slot, target, place)? {
+        source = new;
+    }
+    if is_full && !program.are_equivalent(source, target) {
+        let operand = program.used_value(slot);
+        let target = match (target.get(), program.shardings.get(source)) {
+            (None, Some(source)) => {
+                let closed = TensorSharding::fully_replicated(source.mesh, source.dims.len(), true);
+                program.shardings.intern(closed)
+            }
+            _ => target,
+        };
+        let reshard = program.create_sdy_op("sdy.reshard", operand, target, None, (place, operand));
+        program.set_operand(slot, reshard);
+    }
+    Ok(())
+}
+
+/// Reshards what `func` returns to the shardings of its results.
+pub fn reshard_returned(program: &mut Program, func_op: OpId, is_full: bool) -> Result<()> {
+    let func = program.function_of(func_op);
+    let Some(terminator) = program.region_terminator(func_op, 0).filter(|_| func.is_some()) else {
+        return Ok(());
+    };
+    for (index, slot) in program.op_uses(terminator).enumerate() {
+        let result_shardings = &program.functions[func].result_shardings;
+        let target = result_shardings.get(index).copied().unwrap_or_default();
+        reshard_use(program, slot, target, Place::Before(terminator), is_full)?;
+    }
+    Ok(())
+}
+
+/// Reshards the sources of every edge of `op` to what their owner needs; owners that are results first.
+/// False if `op` has no edges.
+pub fn reshard_edges(
+    program: &mut Program,
+    context: &Context,
+    op: OpId,
+    is_full: bool,
+) -> Result<bool> {
+    let Some(spec) = context.rules.edges(program, op) else { return Ok(false) };
+    let is_arg =
+        |program: &Program, owner: ValueId| matches!(program.values[owner].def, ValueDef::Arg(_));
+    let (args, results): (Vec<_>, Vec<_>) =
+        spec.edges(program, op).into_iter().partition(|edge| is_arg(program, edge.owner));
+    for edge in results.into_iter().chain(args) {
+        let owner = edge.owner;
+        let mut target = program.sharding(owner);
+        let is_manual = program.kind(op) == OpKind::ManualComputation;
+        if is_manual && !is_arg(program, owner) {
+            target = program.inside_manual(op, target);
+        }
+        for slot in edge.sources {
+            let place = program.point_after_value(program.used_value(slot));
+            reshard_use(program, slot, target, place, is_full)?;
+        }
+    }
+    Ok(true)
+}
+
+/// Reshards the operands of `call` to the shardings of the function's arguments.
+pub fn reshard_call(
+    program: &mut Program,
+    symbols: &SymbolTable,
+    call: OpId,
+    is_full: bool,
+) -> Result<()> {
+    let func = match program.payload(call) {
+        Some(Payload::Call(name)) => symbols.function(*name),
+        _ => None,
+    };
+    let Some(func) = func else { return Ok(()) };
+    let slots: Vec<UseId> = program.op_uses(call).collect();
+    let mut targets = program.func_arg_shardings(func);
+    if targets.is_empty() {
+        let mut mesh = None;
+        for &slot in &slots {
+            let sharding = program.sharding_of(program.used_value(slot));
+            let candidate = program.mesh_of(sharding).get();
+            mesh = mesh.or(candidate.filter(|&mesh| !program.mesh(mesh).is_maximal()));
+        }
+        let Some(mesh) = mesh else { return Ok(()) };
+        for &slot in &slots {
+            let ty = program.values[program.used_value(slot)].ty;
+            targets.push(program.replicated(mesh, ty, true));
+        }
+    }
+    for (slot, target) in slots.into_iter().zip(targets) {
+        let place = program.point_after_value(program.used_value(slot));
+        reshard_use(program, slot, target, place, is_full)?;
+    }
+    Ok(())
+}

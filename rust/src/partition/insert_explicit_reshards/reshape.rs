@@ -1,0 +1,145 @@
+//! Reshapes whose operand or result is sharded by axes that do not divide its factors.
+//!
+//! The axes of the side in more shards are dealt out to the factors of both sides anew, each axis to the
+//! first factors that can take it or a part of it; what both sides then have in common is kept.
+
+use super::{insert, OpTensors, Updates};
+use crate::axis::{push_or_merge, AxisRef};
+use crate::index::{Id, OpId};
+use crate::ir::Program;
+use crate::mesh::Mesh;
+use crate::partition::common_axes::AxesPerFactor;
+use crate::projection::{Projection, TensorFactorShardings};
+use crate::rule::{OpShardingRule, TensorMapping};
+
+/// Reshards operand and result of reshape `op`; returns the axes that both have.
+pub fn reshard(
+    program: &mut Program,
+    op: OpId,
+    projection: &mut Projection,
+    tensors: &OpTensors,
+    rule: &OpShardingRule,
+) -> AxesPerFactor {
+    let mesh = program.mesh(tensors.mesh).clone();
+    let sizes = |tensor: usize| projection.tensors[tensor].sharding_size(&mesh);
+    let preferred = &projection.tensors[usize::from(sizes(0) < sizes(1))];
+    let entries = preferred.factors.iter().flatten();
+    let axes: Vec<AxisRef> =
+        entries.flat_map(|entry| entry.axes.iter().chain(&entry.overflow)).copied().collect();
+    let mappings = [&rule.operands[0], &rule.results[0]];
+    let mut dealt = Vec::new();
+    for (tensor, mapping) in projection.tensors.iter_mut().zip(mappings) {
+        deal(tensor, mapping, &rule.factor_sizes, &axes, &mesh);
+        dealt.push(tensor.to_sharding(mapping, &rule.factor_sizes, tensors.mesh, &mesh));
+    }
+    let legal = Projection::build(rule, dealt.iter().map(Some), &mesh, false);
+    let common = legal.greatest_common_prefix_axes(rule.num_factors());
+    for (factor, axes) in common.iter().enumerate() {
+        for tensor in &mut projection.tensors {
+            tensor.update(Id::from_index(factor), axes, &[]);
+        }
+    }
+    let mut updates = Updates(vec![false; 2]);
+    for (index, mapping) in mappings.into_iter().enumerate() {
+        let new = &projection.tensors[index];
+        let new = new.to_sharding(mapping, &rule.factor_sizes, tensors.mesh, &mesh);
+        let old = if index == 0 {
+            program.sharding_of(program.operand(op, 0))
+        } else {
+            tensors.shardings[1]
+        };
+        let new = program.shardings.intern(new);
+        updates.0[index] = !program.are_equivalent(old, new);
+    }
+    insert(program, op, projection, tensors, rule, &updates);
+    common
+}
+
+/// An axis, or what is left of it, still to be dealt out.
+struct Left {
+    axis: AxisRef,
+    /// The part from here on; the whole axis or sub-axis while nothing is taken.
+    size: i64,
+    taken: bool,
+}
+
+impl Left {
+    fn as_ref(&self) -> AxisRef {
+        if self.taken {
+            AxisRef::sub(self.axis.axis, self.axis.pre_size(), self.size)
+        } else {
+            self.axis
+        }
+    }
+    /// Takes the major-most part of `size`.
+    fn take(&mut self, size: i64) -> AxisRef {
+        let part = AxisRef::sub(self.axis.axis, self.axis.pre_size(), size);
+        self.size /= size;
+        self.axis = AxisRef::sub(part.axis, part.pre_size() * size, self.size);
+        self.taken = true;
+        part
+    }
+}
+
+/// Deals `axes` out to the factors of one tensor.
+fn deal(
+    tensor: &mut TensorFactorShardings,
+    mapping: &TensorMapping,
+    factor_sizes: &[i64],
+    axes: &[AxisRef],
+    mesh: &Mesh,
+) {
+    let mut factors = Vec::new();
+    for &factor in mapping.dims.iter().flatten() {
+        if let Some(entry) = tensor.factors[factor.index()].as_mut() {
+            entry.axes.clear();
+            entry.overflow.clear();
+            factors.push((factor.index(), factor_sizes[factor.index()]));
+        }
+    }
+    let mut remaining = axes.iter().copied();
+    while let Some(axis) = remaining.next() {
+        let mut left = Left { axis, size: axis.size(mesh), taken: false };
+        if !deal_one(tensor, &mut factors, &mut left, mesh) {
+            let last = factors.last().and_then(|&(factor, _)| tensor.factors[factor].as_mut());
+            if let Some(entry) = last {
+                push_or_merge(&mut entry.overflow, left.as_ref(), mesh);
+                for axis in remaining.by_ref() {
+                    push_or_merge(&mut entry.overflow, axis, mesh);
+                }
+            }
+            return;
+        }
+    }
+}
+
+/// Deals one axis out to `factors`, with the room that each has; false if part of it is left.
+fn deal_one(
+    tensor: &mut TensorFactorShardings,
+    factors: &mut [(usize, i64)],
+    left: &mut Left,
+    mesh: &Mesh,
+) -> bool {
+    loop {
+        let mut is_used = false;
+        for (factor, room) in factors.iter_mut().filter(|(_, room)| *room > 1) {
+            let common = crate::projection::gcd(*room, left.size);
+            if common == 1 && left.size != 1 {
+                continue;
+            }
+            is_used = true;
+            let Some(entry) = tensor.factors[*factor].as_mut() else { continue };
+            if left.size > common {
+                push_or_merge(&mut entry.axes, left.take(common), mesh);
+                *room /= common;
+            } else {
+                push_or_merge(&mut entry.axes, left.as_ref(), mesh);
+                *room /= left.size;
+                return true;
+            }
+        }
+        if !is_used {
+            return false;
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! All-to-alls: move axes from the end of one dim to the end of another.
+
+use super::state::State;
+use crate::axis::{push_or_merge, AxisRef};
+use crate::ir::Payload;
+
+impl State<'_> {
+    /// Makes all all-to-alls there are; only those that move axes right to their places unless
+    /// `out_of_order`.
+    pub fn try_all_to_alls(&mut self, out_of_order: bool) {
+        for source in 0..self.rank() {
+            while let Some((axes, target)) = self.move_axes(source, out_of_order) {
+                let param = (axes, source as i64, target as i64);
+                self.emit("sdy.all_to_all", Some(Payload::AllToAll(vec![param])));
+            }
+        }
+    }
+    /// Moves the last incoming axes of `source`, as many as are wanted in one other dim; returns them and
+    /// that dim.
+    fn move_axes(&mut self, source: usize, out_of_order: bool) -> Option<(Vec<AxisRef>, usize)> {
+        let incoming = &self.incoming[source];
+        let (target, _) = self.out_place(*incoming.last()?)?;
+        if target == source {
+            return None;
+        }
+        let is_wanted_there =
+            |axis: &&AxisRef| self.out_place(**axis).is_some_and(|(dim, _)| dim == target);
+        let start = incoming.len() - incoming.iter().rev().take_while(is_wanted_there).count();
+        if !out_of_order && !self.outgoing[target].starts_with(&incoming[start..]) {
+            return None;
+        }
+        let axes = self.incoming[source].split_off(start);
+        self.pop_current(source, &axes);
+        let mut moved = Vec::with_capacity(axes.len());
+        for axis in axes {
+            push_or_merge(&mut moved, axis, &self.mesh);
+            self.push_current(target, axis);
+            self.remove_incoming(axis);
+            if self.incoming[target].is_empty() && self.outgoing[target].first() == Some(&axis) {
+                self.outgoing[target].remove(0);
+            } else {
+                self.incoming[target].push(axis);
+                self.add_incoming(axis);
+            }
+        }
+        Some((moved, target))
+    }
+}

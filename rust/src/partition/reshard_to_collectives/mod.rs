@@ -1,0 +1,112 @@
+//! `sdy-reshard-to-collectives`: makes collectives of every reshard.
+//!
+//! A reshard becomes at most one slice, one permute, some all-to-alls and one gather; if axes do not
+//! divide each other, all of that twice. See [`state::State`] for how.
+//!
+//! Source: Shardy's `reshard_to_collectives`.
+
+mod align;
+mod all_to_all;
+mod permute;
+mod slice;
+mod state;
+
+use crate::context::Context;
+use crate::error::{Code, Diagnostic, Result};
+use crate::index::{OpId, ShardingId, ValueId};
+use crate::ir::{OpKind, Program, ValueMap};
+use crate::sharding::TensorSharding;
+use state::State;
+
+/// Runs the pass on `func`.
+pub fn run(
+    program: &mut Program,
+    _context: &mut Context,
+    func: OpId,
+    keep_redundant_reshards: bool,
+) -> Result<()> {
+    let is_reshard = |op: &OpId| program.kind(*op) == OpKind::Reshard;
+    let reshards: Vec<OpId> = program.pre_order(func).filter(is_reshard).collect();
+    // As in MLIR's conversions, uses are replaced once everything is converted; what asks for the input
+    // of a reshard meanwhile sees the reshard before, what builds on it its replacement.
+    let mut replaced = ValueMap::default();
+    let mut converted = Vec::new();
+    for op in reshards {
+        if is_kept(program, op, keep_redundant_reshards) {
+            continue;
+        }
+        let new = convert(program, op, &replaced)?;
+        replaced.insert(program.result(op, 0), new);
+        converted.push(op);
+    }
+    for &op in &converted {
+        let result = program.result(op, 0);
+        program.replace_all_uses(result, replaced[&result]);
+    }
+    for op in converted {
+        program.erase_op(op);
+    }
+    Ok(())
+}
+
+/// `value` seen through propagation barriers.
+fn behind_barriers(program: &Program, mut value: ValueId) -> ValueId {
+    while let Some(def) = program.defining_op(value) {
+        if program.kind(def) != OpKind::PropagationBarrier {
+            break;
+        }
+        value = program.operand(def, 0);
+    }
+    value
+}
+
+/// Whether two shardings are over meshes that differ in their devices' order at most.
+fn are_on_similar_meshes(program: &Program, first: ShardingId, second: ShardingId) -> bool {
+    let (first, second) = (program.mesh_of(first), program.mesh_of(second));
+    if first == second {
+        return true;
+    }
+    let (first, second) = (program.mesh(first), program.mesh(second));
+    first.axes == second.axes && first.is_maximal() == second.is_maximal()
+}
+
+/// Whether reshard `op` stays as it is.
+fn is_kept(program: &mut Program, op: OpId, keep_redundant: bool) -> bool {
+    let input = program.sharding_of(behind_barriers(program, program.operand(op, 0)));
+    let output = program.sharding(program.result(op, 0));
+    if keep_redundant && program.are_equivalent(input, output) {
+        return true;
+    }
+    !program.is_fully_replicated(output)
+        && input.is_some()
+        && !are_on_similar_meshes(program, input, output)
+}
+
+/// Makes the collectives for `op`; returns the value that replaces its result.
+fn convert(program: &mut Program, op: OpId, replaced: &ValueMap) -> Result<ValueId> {
+    let operand = program.operand(op, 0);
+    let operand = replaced.get(&operand).copied().unwrap_or(operand);
+    let input = behind_barriers(program, operand);
+    let mut output = program.sharding(program.result(op, 0));
+    let ty = program.values[input].ty;
+    let source = match program.sharding_of(input).get() {
+        Some(source) => source,
+        None => program.replicated(program.mesh_of(output), ty, false),
+    };
+    let rank = program.shardings[source].dims.len();
+    if rank != program.shardings[output].dims.len() {
+        let message = "a reshard changes the number of sharded dims";
+        let span = program.ops[op].span;
+        return Err(Diagnostic::new(Code::InvalidSharding, message).at(span).into());
+    }
+    if program.is_fully_replicated(output) {
+        if program.is_fully_replicated(source) {
+            return Ok(operand);
+        }
+        let closed = TensorSharding::fully_replicated(program.mesh_of(source), rank, true);
+        output = program.shardings.intern(closed);
+    }
+    let mut state = State::new(program, op, input, source, output);
+    state.insert_collectives();
+    Ok(state.value)
+}

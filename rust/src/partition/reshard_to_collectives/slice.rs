@@ -1,0 +1,123 @@
+//! The slice: axes that are wanted and do not shard anything yet.
+//!
+//! A dim can be sliced by as much as the wanted sharding has more shards along it than the current one.
+//! Axes go where they are wanted if there is room, else to the first dim that has room, from where they
+//! are moved later. Where an all-to-all is going to move axes from one dim to another that wants more
+//! axes right behind them, these are sliced in the first dim too, so that they move along.
+
+use super::state::State;
+use crate::axis::{push_or_merge, AxisRef};
+use crate::ir::Payload;
+use crate::projection::gcd;
+use std::ops::Range;
+
+impl State<'_> {
+    /// Makes the slice if there is something to slice.
+    pub fn try_slice(&mut self) {
+        let slicing = self.slicing_axes();
+        if slicing.iter().any(|axes| !axes.is_empty()) {
+            self.emit("sdy.all_slice", Some(Payload::AxesPerDim(slicing)));
+        }
+    }
+    fn slicing_axes(&mut self) -> Vec<Vec<AxisRef>> {
+        let mut slicing = vec![Vec::new(); self.rank()];
+        for dim in 0..self.rank() {
+            let (now, then) = (self.size(&self.incoming[dim]), self.size(&self.outgoing[dim]));
+            self.capacity[dim] = then / gcd(now, then).max(1);
+        }
+        for dim in 0..self.rank() {
+            let Some((wanted_in, range)) = self.axes_to_move_along(dim) else { continue };
+            for axis in self.outgoing[wanted_in][range].to_vec() {
+                self.incoming[dim].push(axis);
+                self.add_incoming(axis);
+                push_or_merge(&mut slicing[dim], axis, &self.mesh);
+                self.push_current(dim, axis);
+            }
+        }
+        let mut available = Vec::new();
+        for (dim, slicing) in slicing.iter_mut().enumerate() {
+            self.slice_where_wanted(dim, slicing, &mut available);
+        }
+        let mut lists = [available];
+        self.distribute(&mut lists, false, |state, axis, dim| {
+            push_or_merge(&mut slicing[dim], axis, &state.mesh);
+            state.push_current(dim, axis);
+        });
+        self.index_outgoing();
+        slicing
+    }
+    /// Slices `dim` by the axes that are wanted there, as far as there is room; the others are
+    /// `available` to other dims.
+    fn slice_where_wanted(
+        &mut self,
+        dim: usize,
+        slicing: &mut Vec<AxisRef>,
+        available: &mut Vec<AxisRef>,
+    ) {
+        let mut at = 0;
+        while at < self.outgoing[dim].len() {
+            let axis = self.outgoing[dim][at];
+            if self.is_incoming(axis) {
+                at += 1;
+                continue;
+            }
+            let Some((fitting, rest)) = self.fit(axis, dim) else {
+                available.push(axis);
+                at += 1;
+                continue;
+            };
+            push_or_merge(slicing, fitting, &self.mesh);
+            self.push_current(dim, fitting);
+            if self.incoming[dim].is_empty() && at == 0 {
+                self.outgoing[dim].remove(0);
+            } else {
+                self.add_incoming(fitting);
+                self.incoming[dim].push(fitting);
+                self.outgoing[dim][at] = fitting;
+                at += 1;
+            }
+            if let Some(rest) = rest {
+                self.outgoing[dim].insert(at, rest);
+                available.push(rest);
+                at += 1;
+            }
+        }
+    }
+    /// The axes to slice in `source` so that they move along with its axes: the dim that wants them and
+    /// where they stand there. The room they take is taken from that dim.
+    fn axes_to_move_along(&mut self, source: usize) -> Option<(usize, Range<usize>)> {
+        let incoming = &self.incoming[source];
+        let last = *incoming.last()?;
+        if !self.outgoing[source].is_empty() {
+            return None;
+        }
+        let (target, _) = self.out_place(last)?;
+        if !self.incoming[target].is_empty() {
+            return None;
+        }
+        let wanted = &self.outgoing[target];
+        let start = wanted.iter().position(|&axis| axis == last)? + 1;
+        if self.is_incoming(*wanted.get(start)?) {
+            return None;
+        }
+        let pairs = incoming.iter().rev().zip(wanted[..start].iter().rev());
+        let in_order = pairs.take_while(|(a, b)| a == b).count();
+        let mut others = incoming[..incoming.len() - in_order].iter();
+        if others.any(|&axis| self.out_place(axis).is_some_and(|(dim, _)| dim == target)) {
+            return None;
+        }
+        let free = wanted[start..].iter().take_while(|&&axis| !self.is_incoming(axis)).count();
+        let moved = self.size(&incoming[incoming.len() - in_order..]);
+        let added = self.size(&wanted[start..start + free]);
+        let shards = self.size(&self.current[source]) * added;
+        let shape = match self.program.value_type(self.value) {
+            crate::ir::Type::RankedTensor { shape, .. } => shape.get(source).copied().flatten(),
+            _ => None,
+        };
+        if shape.is_none_or(|size| size % shards != 0) {
+            return None;
+        }
+        self.capacity[target] /= moved * added;
+        Some((target, start..start + free))
+    }
+}

@@ -1,0 +1,272 @@
+//! How far a value is from the sharding it is to get.
+
+use super::align::{align, align_both};
+use crate::axis::{push_or_merge, AxisRef};
+use crate::index::{MeshId, OpId, ShardingId, ValueId};
+use crate::ir::{Payload, Place, Program};
+use crate::mesh::Mesh;
+use crate::sharding::{DimSharding, TensorSharding};
+use rustc_hash::FxHashMap;
+
+/// A value on its way from one sharding to another.
+///
+/// `incoming` and `outgoing` are what the current and the wanted sharding have, in each dim, beyond the
+/// axes they have in common; sub-axes are split so that two axes that overlap are equal. Every collective
+/// brings the two closer; when both are empty the value is there. Going from `[{"x", "y"}, {}]` to
+/// `[{"x"}, {"y"}]`:
+///
+/// | | dim 0 | dim 1 |
+/// | --- | --- | --- |
+/// | current | `x y` | |
+/// | incoming | `y` | |
+/// | outgoing | | `y` |
+///
+/// and one all-to-all of `y` from dim 0 to dim 1 does it.
+pub struct State<'a> {
+    pub program: &'a mut Program,
+    /// The reshard that is replaced.
+    op: OpId,
+    /// The value as far as it has come.
+    pub value: ValueId,
+    pub mesh: Mesh,
+    current_mesh: MeshId,
+    wanted_mesh: MeshId,
+    unreduced: Vec<AxisRef>,
+    /// The current axes of each dim.
+    pub current: Vec<Vec<AxisRef>>,
+    pub incoming: Vec<Vec<AxisRef>>,
+    pub outgoing: Vec<Vec<AxisRef>>,
+    /// The axes in `incoming`.
+    incoming_set: Vec<AxisRef>,
+    /// Where each axis stands in `outgoing`: dim and index.
+    out_places: FxHashMap<AxisRef, (usize, usize)>,
+    /// By how much each dim may still be sharded more.
+    pub capacity: Vec<i64>,
+}
+
+impl<'a> State<'a> {
+    /// The state of `value`, sharded as `source`, that is to be sharded as `target` in place of `op`.
+    pub fn new(
+        program: &'a mut Program,
+        op: OpId,
+        value: ValueId,
+        source: ShardingId,
+        target: ShardingId,
+    ) -> Self {
+        let axes = |id: ShardingId| -> Vec<Vec<AxisRef>> {
+            program.shardings[id].dims.iter().map(|dim| dim.axes.clone()).collect()
+        };
+        let (mut incoming, mut outgoing) = (axes(source), axes(target));
+        let current = incoming.clone();
+        let (current_mesh, wanted_mesh) = (program.mesh_of(source), program.mesh_of(target));
+        let mesh = program.mesh(current_mesh).clone();
+        let unreduced = program.shardings[target].unreduced.clone();
+        align_both(&mut incoming, &mut outgoing, &mesh);
+        for (incoming, outgoing) in incoming.iter_mut().zip(&mut outgoing) {
+            let pairs = incoming.iter().zip(outgoing.iter());
+            let common = pairs.take_while(|(a, b)| a == b).count();
+            incoming.drain(..common);
+            outgoing.drain(..common);
+        }
+        let mut state = Self {
+            capacity: vec![1; current.len()],
+            incoming_set: incoming.iter().flatten().copied().collect(),
+            out_places: FxHashMap::default(),
+            program,
+            op,
+            value,
+            mesh,
+            current_mesh,
+            wanted_mesh,
+            unreduced,
+            current,
+            incoming,
+            outgoing,
+        };
+        state.index_outgoing();
+        state
+    }
+    /// Makes the collectives that bring the value to its sharding.
+    pub fn insert_collectives(&mut self) {
+        for _ in 0..2 {
+            if self.is_done() {
+                return;
+            }
+            self.try_slice();
+            self.try_permute();
+            self.try_all_to_alls(false);
+            self.try_all_to_alls(true);
+            self.try_gather();
+        }
+    }
+    fn is_done(&self) -> bool {
+        self.current_mesh == self.wanted_mesh
+            && self.incoming.iter().chain(&self.outgoing).all(Vec::is_empty)
+    }
+    /// How many dims there are.
+    pub fn rank(&self) -> usize {
+        self.current.len()
+    }
+    /// Whether the value is on the mesh that it is to be on.
+    pub fn is_on_wanted_mesh(&self) -> bool {
+        self.current_mesh == self.wanted_mesh
+    }
+    /// Goes over to the wanted mesh.
+    pub fn take_wanted_mesh(&mut self) {
+        self.current_mesh = self.wanted_mesh;
+    }
+    /// Works out anew where the axes in `outgoing` stand.
+    pub fn index_outgoing(&mut self) {
+        self.out_places.clear();
+        for (dim, axes) in self.outgoing.iter().enumerate() {
+            for (index, &axis) in axes.iter().enumerate() {
+                self.out_places.entry(axis).or_insert((dim, index));
+            }
+        }
+    }
+    /// Dim and index of `axis` in `outgoing`, as last indexed.
+    pub fn out_place(&self, axis: AxisRef) -> Option<(usize, usize)> {
+        self.out_places.get(&axis).copied()
+    }
+    pub fn is_incoming(&self, axis: AxisRef) -> bool {
+        self.incoming_set.contains(&axis)
+    }
+    pub fn add_incoming(&mut self, axis: AxisRef) {
+        if !self.is_incoming(axis) {
+            self.incoming_set.push(axis);
+        }
+    }
+    pub fn remove_incoming(&mut self, axis: AxisRef) {
+        self.incoming_set.retain(|other| *other != axis);
+    }
+    pub fn clear_incoming(&mut self) {
+        self.incoming_set.clear();
+    }
+    /// Number of shards along `axes`.
+    pub fn size(&self, axes: &[AxisRef]) -> i64 {
+        crate::axis::total_size(axes, &self.mesh)
+    }
+    /// Adds `axis` to the current axes of `dim`.
+    pub fn push_current(&mut self, dim: usize, axis: AxisRef) {
+        push_or_merge(&mut self.current[dim], axis, &self.mesh);
+    }
+    /// Takes `axes`, which may be parts of axes, off the end of the current axes of `dim`.
+    pub fn pop_current(&mut self, dim: usize, axes: &[AxisRef]) {
+        let current = &mut self.current[dim];
+        for &axis in axes.iter().rev() {
+            let Some(last) = current.last_mut() else { return };
+            match last.prefix_without_overlap(axis) {
+                Some(prefix) => *last = prefix,
+                None => {
+                    current.pop();
+                }
+            }
+        }
+    }
+    /// The part of `axis` that fits into the capacity of `dim`, which shrinks by it, and what is left
+    /// of the axis; nothing if one does not divide the other.
+    pub fn fit(&mut self, axis: AxisRef, dim: usize) -> Option<(AxisRef, Option<AxisRef>)> {
+        fit(axis, &mut self.capacity[dim], &self.mesh)
+    }
+    /// Makes the next op: `name` with `payload`.
+    pub fn emit(&mut self, name: &str, payload: Option<Payload>) {
+        let dims = self.current.iter().map(|axes| DimSharding {
+            axes: axes.clone(),
+            is_closed: true,
+            priority: None,
+        });
+        let sharding = TensorSharding {
+            mesh: self.current_mesh,
+            dims: dims.collect(),
+            replicated: Vec::new(),
+            unreduced: self.unreduced.clone(),
+        };
+        let sharding = self.program.shardings.intern(sharding);
+        let result = self.program.result(self.op, 0);
+        let at = (Place::Before(self.op), result);
+        self.value = self.program.create_sdy_op(name, self.value, sharding, payload, at);
+    }
+    /// Gives axes of `available` to dims that have capacity, at the front or the end of what they have
+    /// incoming; `added` is told. `available` has one list for all dims, or one for each.
+    pub fn distribute(
+        &mut self,
+        available: &mut [Vec<AxisRef>],
+        to_front: bool,
+        mut added: impl FnMut(&mut Self, AxisRef, usize),
+    ) {
+        let mut split = Vec::new();
+        for dim in 0..self.rank() {
+            let mut front = 0;
+            let list = if available.len() == 1 { 0 } else { dim };
+            let Some(axes) = available.get_mut(list) else { break };
+            let mut at = 0;
+            while at < axes.len() && self.capacity[dim] > 1 {
+                let Some((fitting, rest)) = self.fit(axes[at], dim) else {
+                    at += 1;
+                    continue;
+                };
+                axes.remove(at);
+                if to_front {
+                    self.incoming[dim].insert(front, fitting);
+                    front += 1;
+                } else {
+                    self.incoming[dim].push(fitting);
+                }
+                self.add_incoming(fitting);
+                added(self, fitting, dim);
+                if let Some(rest) = rest {
+                    split.push(fitting);
+                    axes.insert(0, rest);
+                    at += 1;
+                }
+            }
+        }
+        split.sort_by_key(|axis: &AxisRef| axis.mesh_order(&self.mesh));
+        align(&mut self.outgoing, &split, &self.mesh);
+    }
+    /// Gathers, in each dim, what nothing wants any more.
+    ///
+    /// Deviation from what one would do: where the last incoming axis of a dim is wanted nowhere, all of
+    /// them are gathered, as the reference does; earlier ones are then wanted nowhere either unless axes
+    /// do not divide each other.
+    fn try_gather(&mut self) {
+        let mut gathered = Vec::with_capacity(self.rank());
+        for dim in 0..self.rank() {
+            let mut axes = Vec::new();
+            let last = self.incoming[dim].last().copied();
+            if let Some(last) = last.filter(|&last| self.out_place(last).is_none()) {
+                self.remove_incoming(last);
+                let all = std::mem::take(&mut self.incoming[dim]);
+                self.pop_current(dim, &all);
+                for axis in all {
+                    push_or_merge(&mut axes, axis, &self.mesh);
+                }
+            }
+            gathered.push(axes);
+        }
+        if gathered.iter().any(|axes| !axes.is_empty()) {
+            self.emit("sdy.all_gather", Some(Payload::AxesPerDim(gathered)));
+        }
+    }
+}
+
+/// The part of `axis` that fits into `capacity`, and what is left of it.
+pub fn fit(axis: AxisRef, capacity: &mut i64, mesh: &Mesh) -> Option<(AxisRef, Option<AxisRef>)> {
+    let size = axis.size(mesh);
+    if *capacity <= 1 || !are_divisible(size, *capacity) {
+        return None;
+    }
+    if *capacity >= size {
+        *capacity /= size;
+        return Some((axis, None));
+    }
+    let fitting = AxisRef::sub(axis.axis, axis.pre_size(), *capacity);
+    let rest = AxisRef::sub(axis.axis, fitting.next_pre_size(mesh), size / *capacity);
+    *capacity = 1;
+    Some((fitting, Some(rest)))
+}
+
+/// Whether one of two numbers divides the other.
+pub fn are_divisible(a: i64, b: i64) -> bool {
+    a % b == 0 || b % a == 0
+}
