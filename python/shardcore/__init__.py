@@ -21,6 +21,7 @@ from shardcore.errors import (
     ShardcoreError,
     VerificationError,
 )
+from shardcore.rules import data_flow_edges, rule
 
 __all__ = [
     "AxisRef",
@@ -38,4 +39,6 @@ __all__ = [
     "TensorSharding",
     "VerificationError",
     "__version__",
+    "data_flow_edges",
+    "rule",
 ]

@@ -6,6 +6,7 @@
 //! | [`axis`] | `AxisRef` |
 //! | [`sharding`] | `DimSharding`, `TensorSharding` |
 //! | [`rule`] | `OpShardingRule` |
+//! | [`rules`] | functions behind `shardcore/rules` |
 //! | [`errors`] | raises the exceptions of `shardcore/errors.py` |
 //!
 //! The stub `python/shardcore/_core.pyi` documents every class.
@@ -14,6 +15,7 @@ mod axis;
 mod errors;
 mod mesh;
 mod rule;
+mod rules;
 mod sharding;
 
 use crate::error::Code;
@@ -29,6 +31,8 @@ mod _core {
     use super::mesh::{PyMesh, PyMeshAxis};
     #[pymodule_export]
     use super::rule::PyOpShardingRule;
+    #[pymodule_export]
+    use super::rules::{registered_rules, set_data_flow_edges, set_rule};
     #[pymodule_export]
     use super::sharding::{PyDimSharding, PyTensorSharding};
     use pyo3::prelude::*;

@@ -1,0 +1,263 @@
+//! Users' rules: the registry that Python changes, and the way back into users' functions.
+
+use super::rule::PyOpShardingRule;
+use crate::attribute::parse_rule;
+use crate::error::{Code, Diagnostic, Error, Result};
+use crate::ir::{EdgeGroup, EdgeOwners, EdgeSpec, Regions, Type};
+use crate::mlir::attr_value::AttrValue;
+use crate::rule::OpShardingRule;
+use crate::rules::notation::Notation;
+use crate::rules::table::FAMILIES;
+use crate::rules::{Registry, SignatureView, UserRule};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+/// What users have registered. Runs work on clones, so that rules may run programs themselves.
+static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(|| Mutex::new(Registry::builtin()));
+
+fn global() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Changes the registry. What falls out of it is dropped outside of the lock, since that may run Python.
+fn change(edit: impl FnOnce(&mut Registry)) {
+    let mut next = global().clone();
+    edit(&mut next);
+    let old = std::mem::replace(&mut *global(), next);
+    drop(old);
+}
+
+/// The registry as it is now.
+pub fn registry() -> Box<Registry> {
+    Box::new(global().clone())
+}
+
+/// The family of every op that has a rule; `user` for those that users have given one.
+#[pyfunction]
+pub fn registered_rules(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let families = PyDict::new(py);
+    for family in FAMILIES {
+        for op in family.ops {
+            families.set_item(op, family.name)?;
+        }
+    }
+    for op in global().user_rules() {
+        families.set_item(op, "user")?;
+    }
+    Ok(families)
+}
+
+/// Gives an op a rule: a string, a function as `shardcore.rules` wraps it, or `None` for no rule of the
+/// user's.
+#[pyfunction]
+#[pyo3(signature = (name, rule))]
+pub fn set_rule(py: Python<'_>, name: &str, rule: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    if !name.contains('.') {
+        let message = format!("\"{name}\" is no op: op names have a dialect, like \"my.op\"");
+        return Err(PyValueError::new_err(message));
+    }
+    let rule = match rule {
+        None => None,
+        Some(rule) => match rule.cast::<PyString>() {
+            Ok(text) => {
+                let notation = text.to_str()?.parse::<Notation>();
+                let notation = notation
+                    .map_err(|error| super::errors::raise_unlocated(py, error.diagnostics))?;
+                Some(UserRule::Notation(notation))
+            }
+            Err(_) if rule.is_callable() => Some(function_rule(rule.clone().unbind())),
+            Err(_) => return Err(PyTypeError::new_err("a rule is a string or a function")),
+        },
+    };
+    change(|registry| registry.set_rule(name, rule));
+    Ok(())
+}
+
+fn function_rule(function: Py<PyAny>) -> UserRule {
+    UserRule::Function(Arc::new(move |view| {
+        Python::attach(|py| {
+            let answer = call(py, &function, view);
+            answer.unwrap_or_else(|error| Err(function_error(py, &error)))
+        })
+    }))
+}
+
+/// An exception of the user's function as a mistake; its interruption as one.
+fn function_error(py: Python<'_>, error: &PyErr) -> Error {
+    if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+        return Diagnostic::new(Code::Interrupted, "interrupted").into();
+    }
+    let kind = error.get_type(py).name().map_or("an exception".into(), |name| name.to_string());
+    let value = error.value(py);
+    let mut message = format!("the function raised {kind}: {value}");
+    let line = error.traceback(py).and_then(|traceback| {
+        let mut last = traceback.into_any();
+        while let Ok(next) = last.getattr("tb_next") {
+            if next.is_none() {
+                break;
+            }
+            last = next;
+        }
+        let code = last.getattr("tb_frame").ok()?.getattr("f_code").ok()?;
+        let file: String = code.getattr("co_filename").ok()?.extract().ok()?;
+        let line: u32 = last.getattr("tb_lineno").ok()?.extract().ok()?;
+        Some(format!(" ({file}, line {line})"))
+    });
+    message.push_str(&line.unwrap_or_default());
+    Diagnostic::new(Code::InvalidRule, message).into()
+}
+
+/// Calls `function` with the parts of a signature: name, operands, results, attributes, and whether
+/// propagation is conservative.
+fn call(
+    py: Python<'_>,
+    function: &Py<PyAny>,
+    view: &SignatureView<'_>,
+) -> PyResult<Result<Option<OpShardingRule>>> {
+    let (operands, results) = tensor_types(view);
+    let attributes = PyDict::new(py);
+    for (name, value) in view.attributes() {
+        attributes.set_item(name, to_python(py, value)?)?;
+    }
+    let arguments = (view.name, operands, results, attributes, view.conservative);
+    let answer = function.bind(py).call1(arguments)?;
+    if answer.is_none() {
+        return Ok(Ok(None));
+    }
+    if let Ok(text) = answer.cast::<PyString>() {
+        let text = text.to_str()?;
+        let rule = if text.trim_start().starts_with(['#', '<']) {
+            // The place is in the user's string, not in the program.
+            parse_rule(text, 0).map_err(|mut error| {
+                error.diagnostics.iter_mut().for_each(|diagnostic| diagnostic.span = None);
+                error
+            })
+        } else {
+            text.parse::<Notation>().and_then(|notation| notation.instantiate(view))
+        };
+        return Ok(rule.map(Some));
+    }
+    match answer.extract::<PyOpShardingRule>() {
+        Ok(rule) => Ok(Ok(Some(rule.rule))),
+        Err(_) => {
+            let kind = answer.get_type().name()?;
+            let message =
+                format!("the function returned {kind}, not an OpShardingRule, a string or None");
+            Ok(Err(Diagnostic::new(Code::InvalidRule, message).into()))
+        }
+    }
+}
+
+/// Shape and element type of each tensor; `None` for what is no tensor.
+type TensorTypes = Vec<Option<(Vec<i64>, String)>>;
+
+fn tensor_types(view: &SignatureView<'_>) -> (TensorTypes, TensorTypes) {
+    let Some((program, id)) = view.source() else { return (Vec::new(), Vec::new()) };
+    let signature = &program.signatures[id];
+    let tensor = |ty: &crate::index::TypeId| match &program.types[*ty] {
+        ty @ Type::RankedTensor { element, .. } => {
+            let element = program.types.element_text(element, &program.strings);
+            Some((ty.static_shape()?, element.to_owned()))
+        }
+        _ => None,
+    };
+    let operands = signature.operand_types.iter().map(tensor).collect();
+    (operands, signature.result_types.iter().map(tensor).collect())
+}
+
+/// Dense attributes with more elements stay flat text, lest a splat becomes gigabytes.
+const MAX_ELEMENTS: usize = 1 << 16;
+
+fn to_python<'py>(py: Python<'py>, value: &AttrValue<'_>) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        AttrValue::Int(value) => value.into_pyobject(py)?.into_any(),
+        AttrValue::Float(value) => value.into_pyobject(py)?.into_any(),
+        AttrValue::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
+        AttrValue::Unit => true.into_pyobject(py)?.to_owned().into_any(),
+        AttrValue::Str(text) | AttrValue::Symbol(text) => PyString::new(py, text).into_any(),
+        AttrValue::Keyword(text) | AttrValue::Type(text) | AttrValue::Other(text) => {
+            PyString::new(py, text).into_any()
+        }
+        AttrValue::Array(items) | AttrValue::DenseArray(items) => list(py, items)?,
+        AttrValue::Dict(fields) | AttrValue::Struct { fields, .. } => {
+            let dict = PyDict::new(py);
+            for (name, value) in fields {
+                dict.set_item(name, to_python(py, value)?)?;
+            }
+            dict.into_any()
+        }
+        AttrValue::Dense { elements, ty } => dense(py, elements, ty)?,
+    })
+}
+
+fn list<'py>(py: Python<'py>, items: &[AttrValue<'_>]) -> PyResult<Bound<'py, PyAny>> {
+    let items = items.iter().map(|item| to_python(py, item)).collect::<PyResult<Vec<_>>>()?;
+    Ok(PyList::new(py, items)?.into_any())
+}
+
+/// Nested lists in the shape that `ty` says, `tensor<2x3xi64>`.
+fn dense<'py>(
+    py: Python<'py>,
+    elements: &[AttrValue<'_>],
+    ty: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let body = ty.split_once('<').map_or("", |(_, body)| body);
+    let shape: Vec<usize> = body.split('x').map_while(|size| size.parse().ok()).collect();
+    let count = shape.iter().try_fold(1_usize, |count, &size| count.checked_mul(size));
+    let Some(count) = count.filter(|&count| count <= MAX_ELEMENTS) else {
+        return list(py, elements);
+    };
+    let mut level: Vec<Bound<'py, PyAny>> = match elements {
+        [splat] => vec![to_python(py, splat)?; count],
+        _ if elements.len() == count => {
+            elements.iter().map(|element| to_python(py, element)).collect::<PyResult<_>>()?
+        }
+        _ => return list(py, elements),
+    };
+    for &size in shape.iter().rev() {
+        let rows = level.chunks(size.max(1)).map(|row| Ok(PyList::new(py, row)?.into_any()));
+        level = rows.collect::<PyResult<_>>()?;
+    }
+    match level.pop() {
+        Some(value) => Ok(value),
+        None => list(py, elements),
+    }
+}
+
+/// One group of edges as Python states it: the region whose arguments own the edges (`None` for the
+/// results), the first operand, and the regions whose returned values and arguments take part (`None`
+/// for all).
+type GroupArguments = (Option<u32>, Option<u32>, Option<Vec<u32>>, Option<Vec<u32>>);
+
+/// Gives an op data-flow edges; `None` takes them away.
+#[pyfunction]
+#[pyo3(signature = (name, groups))]
+pub fn set_data_flow_edges(name: &str, groups: Option<Vec<GroupArguments>>) -> PyResult<()> {
+    let regions = |list: Option<Vec<u32>>| {
+        let Some(list) = list else { return Ok(Regions::ALL) };
+        if let Some(large) = list.iter().find(|&&region| region > 62) {
+            let message = format!("region {large} is out of reach: name all regions, or below 63");
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(list.into_iter().fold(Regions::NONE, |set, region| set.or(Regions::only(region))))
+    };
+    let group = |(owner, first_operand, returns, block_args): GroupArguments| {
+        Ok(EdgeGroup {
+            owners: owner.map_or(EdgeOwners::Results, EdgeOwners::BlockArgs),
+            first_operand,
+            returns: regions(returns)?,
+            block_args: regions(block_args)?,
+        })
+    };
+    let spec = match groups {
+        Some(groups) => {
+            let groups = groups.into_iter().map(group).collect::<PyResult<Vec<_>>>()?;
+            Some(EdgeSpec { groups: groups.into() })
+        }
+        None => None,
+    };
+    change(|registry| registry.set_edges(name, spec));
+    Ok(())
+}
