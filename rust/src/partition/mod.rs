@@ -7,4 +7,5 @@ pub mod canonicalize;
 pub mod common_axes;
 pub mod insert_explicit_reshards;
 mod insertion;
+pub mod remove_all_gather_reduce_scatter_for_cmv1;
 pub mod reshard_to_collectives;

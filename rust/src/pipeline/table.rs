@@ -212,15 +212,12 @@ pub(super) static PASSES: &[PassSpec] = &[
     function("sdy-reshard-to-collectives", &[flag("keep-redundant-reshards")], |p, c, op, o| {
         partition::reshard_to_collectives::run(p, c, op, o.flag("keep-redundant-reshards"))
     }),
-    function("sdy-remove-all-gather-reduce-scatter-for-cmv1", &[], |_, _, _, _| unavailable()),
+    function("sdy-remove-all-gather-reduce-scatter-for-cmv1", &[], |p, c, op, _| {
+        partition::remove_all_gather_reduce_scatter_for_cmv1::run(p, c, op)
+    }),
     // Writes a snapshot of the module where a directory is given, which pipelines here never do.
     any("sdy-save-module", &[], |_, _, _| Ok(())),
 ];
-
-/// Fails: the pass is not wired up.
-fn unavailable() -> Result<()> {
-    Err(Diagnostic::new(Code::InvalidPipeline, "this pass is not available yet").into())
-}
 
 /// Runs `canonicalize`, which only knows the patterns of the `sdy` dialect.
 fn run_canonicalize(program: &mut Program, context: &mut Context<'_>, o: &Options) -> Result<()> {
