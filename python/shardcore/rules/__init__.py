@@ -1,7 +1,7 @@
 """Sharding rules of ops: which dims of operands and results are the same.
 
-The ops of StableHLO have theirs built in; :func:`registered` lists them. Ops of your own get one from
-a string or a function::
+The ops of StableHLO have theirs built in; :func:`registered` lists them. Ops of your own get one
+from a string or a function::
 
     shardcore.rule("my.matmul", "i k, k j -> i j")
 

@@ -27,6 +27,8 @@ mod reshape;
 mod slices;
 mod surroundings;
 pub mod table;
+#[cfg(test)]
+mod tests;
 pub mod view;
 
 pub use registry::{Registry, UserRule};
