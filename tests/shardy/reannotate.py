@@ -28,7 +28,7 @@ class Annotator:
     mesh_name: str
     axes: dict[str, int]
     rng: random.Random
-    priorities: bool = False
+    priorities: bool
 
     def sharding(self, rank: int) -> str:
         """A sharding as it stands between the angle brackets."""
@@ -75,7 +75,7 @@ class Annotator:
         return merged
 
 
-def reannotate(text: str, seed: int) -> str:
+def reannotate(text: str, seed: int, priorities: bool = False) -> str:
     """`text` under another mesh and with other annotations; the same for the same seed."""
     rng = random.Random(seed)
     with reference.context():
@@ -83,10 +83,7 @@ def reannotate(text: str, seed: int) -> str:
         ops = list(_walk(module.operation))
         # In a manual computation sizes are part of the shapes, and some axes are taken.
         manual = any(op.name == "sdy.manual_computation" for op in ops)
-        annotator = Annotator(*_other_mesh(module, ops, rng, manual), rng)
-        # The reference corrupts its memory on some programs with priorities and regions.
-        regions = any(op.name in ("stablehlo.while", "stablehlo.case") for op in ops)
-        annotator.priorities = not manual and not regions and rng.random() < 0.5
+        annotator = Annotator(*_other_mesh(module, ops, rng, manual), rng, priorities)
         for op in ops:
             if op.name == "func.func":
                 if ir.StringAttr(op.attributes["sym_name"]).value == "main":
