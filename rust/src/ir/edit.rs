@@ -2,11 +2,12 @@
 
 use super::op::AttrRange;
 use super::{
-    Attr, Block, Function, Op, OpFlags, OpKind, Operand, Payload, Program, Region, Span, Value,
-    ValueDef,
+    Attr, Block, Function, Op, OpFlags, OpKind, Operand, Payload, Program, Region, Span, Type,
+    Value, ValueDef,
 };
 use crate::index::{
-    BlockId, FuncId, Id, OpId, PayloadId, RegionId, ShardingId, SignatureId, TypeId, UseId, ValueId,
+    BlockId, FuncId, Id, OpId, PayloadId, RegionId, ShardingId, SignatureId, StrId, TypeId, UseId,
+    ValueId,
 };
 
 /// Where to put an op.
@@ -23,13 +24,12 @@ pub enum Place {
 }
 
 impl Program {
-    /// Adds an op that has no text of its own, in no block yet.
-    pub fn create_op(&mut self, name: &str, operands: &[ValueId], result_types: &[TypeId]) -> OpId {
-        let name_id = self.strings.intern(name);
-        let op = self.ops.push(Op {
-            name: name_id,
-            kind: OpKind::from_name(name),
-            flags: OpFlags::SYNTHESISED,
+    /// Adds a row for an op of which only the name is known, in no block yet.
+    pub fn new_op_row(&mut self, name: StrId, kind: OpKind) -> OpId {
+        self.ops.push(Op {
+            name,
+            kind,
+            flags: OpFlags::default(),
             first_operand: UseId::NONE,
             num_operands: 0,
             first_result: ValueId::NONE,
@@ -45,7 +45,13 @@ impl Program {
             attrs: AttrRange::default(),
             signature: SignatureId::NONE,
             payload: PayloadId::NONE,
-        });
+        })
+    }
+    /// Adds an op that has no text of its own, in no block yet.
+    pub fn create_op(&mut self, name: &str, operands: &[ValueId], result_types: &[TypeId]) -> OpId {
+        let name_id = self.strings.intern(name);
+        let op = self.new_op_row(name_id, OpKind::from_name(name));
+        self.ops[op].flags = OpFlags::SYNTHESISED;
         self.add_operands(op, operands.iter().map(|&value| (value, u32::MAX)));
         self.add_results(op, result_types.iter().map(|&ty| (ty, u32::MAX)));
         op
@@ -55,18 +61,41 @@ impl Program {
         let first = self.operands.next_id();
         let mut count = 0;
         for (value, text) in operands {
-            let slot = self.operands.push(Operand {
-                value,
-                owner: op,
-                next_use: UseId::NONE,
-                prev_use: UseId::NONE,
-                text,
-            });
-            self.link_use(slot, value);
+            self.push_operand(op, value, text);
             count += 1;
         }
         self.ops[op].num_operands = count;
         self.ops[op].first_operand = if count == 0 { UseId::NONE } else { first };
+    }
+    /// Adds an operand slot; the caller tells `op` of it.
+    #[inline]
+    pub(crate) fn push_operand(&mut self, op: OpId, value: ValueId, text: u32) {
+        let slot = self.operands.push(Operand {
+            value,
+            owner: op,
+            next_use: UseId::NONE,
+            prev_use: UseId::NONE,
+            text,
+        });
+        self.link_use(slot, value);
+    }
+    /// Adds a value that stands for one whose definition comes later; `op` is in no block.
+    pub(crate) fn new_placeholder(&mut self, op: OpId, ty: TypeId) -> ValueId {
+        self.values.push(Value {
+            ty,
+            def: ValueDef::Result(op),
+            first_use: UseId::NONE,
+            sharding: ShardingId::NONE,
+            name: u32::MAX,
+        })
+    }
+    /// Makes the uses of `placeholder` uses of `value`, as in [`Program::replace_all_uses`] but
+    /// without a trace: it is what the text says.
+    pub(crate) fn bind_placeholder(&mut self, placeholder: ValueId, value: ValueId) {
+        while let Some(slot) = self.values[placeholder].first_use.get() {
+            self.unlink_use(slot);
+            self.link_use(slot, value);
+        }
     }
     /// Gives `op`, which has none, its results: types and where their names stand in the text.
     pub fn add_results(&mut self, op: OpId, results: impl IntoIterator<Item = (TypeId, u32)>) {
@@ -304,8 +333,12 @@ impl Program {
     /// Has the printer invent a name for `value`.
     pub fn forget_name(&mut self, value: ValueId) {
         self.values[value].name = u32::MAX;
-        if let Some(op) = self.defining_op(value) {
-            self.ops[op].flags.set(OpFlags::RESULTS_RENAMED);
+        match self.values[value].def {
+            ValueDef::Result(op) => self.ops[op].flags.set(OpFlags::RESULTS_RENAMED),
+            ValueDef::Arg(block) => {
+                let op = self.block_parent_op(block);
+                self.ops[op].flags.set(OpFlags::ATTRS_CHANGED);
+            }
         }
         let users: Vec<OpId> = self.uses(value).map(|slot| self.operands[slot].owner).collect();
         for user in users {
@@ -406,6 +439,14 @@ impl Program {
         let row = &mut self.ops[op];
         row.attrs = range;
         row.flags.set(OpFlags::ATTRS_CHANGED);
+    }
+    /// The id of `ty`; `text` is how it is written, should it be new.
+    pub fn intern_type(&mut self, ty: Type, text: &str) -> TypeId {
+        if let Some(id) = self.types.find(&ty) {
+            return id;
+        }
+        let span = self.text.add(text);
+        self.types.intern(ty, span)
     }
     /// Adds a dictionary to the attribute table.
     pub fn add_attrs(&mut self, list: &[Attr]) -> AttrRange {

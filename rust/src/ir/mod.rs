@@ -111,6 +111,10 @@ pub struct Program {
     pub edge_specs: FxHashMap<StrId, EdgeSpec>,
     /// Values of attribute and type aliases (`#loc1`, `!t`), by name with its sigil.
     pub aliases: FxHashMap<StrId, Span>,
+    /// What the names of values that have none in the text start with; no name in the text does.
+    pub fresh_prefix: String,
+    /// The definitions of aliases, and resource sections, in the order of the text.
+    pub alias_definitions: Vec<Span>,
     /// The `builtin.module` op.
     pub module: OpId,
 }

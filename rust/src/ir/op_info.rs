@@ -9,6 +9,8 @@
 
 use super::Program;
 use crate::index::{Id, OpId};
+use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
 
 /// Facts about an op, as a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,13 +53,32 @@ const I: OpTraits = OpTraits::ISOLATED;
 const RI: OpTraits = R.or(I);
 const N: OpTraits = OpTraits::NONE;
 
-/// How an op is written in its dialect's own syntax.
+/// How an op is written in its dialect's own syntax. "Text" is operands mixed with attributes in any
+/// notation; unless said otherwise a dictionary, a colon and types follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Syntax {
     /// Only the generic form is known.
     Generic,
-    /// Operands, then attributes in some text, then a type signature after a colon.
-    Plain,
+    /// Text; a function type.
+    Functional,
+    /// Text; one type, that of all operands and the result, or a function type.
+    Same,
+    /// The same, the operands having the real type of the complex result.
+    Complex,
+    /// Text; the types of predicate and result, or a function type.
+    Select,
+    /// Text; a tuple type, whose elements are the operands' types.
+    Tuple,
+    /// Text; `types -> types`, parentheses being optional.
+    Arrow,
+    /// Text; the results' types. There are no operands.
+    Results,
+    /// Operands, a colon and their types; nothing at all without operands.
+    Return,
+    /// A dictionary, operands, a colon and types, which are the results' too; or `()`.
+    Barrier,
+    /// A dictionary and elements with their type.
+    Elements,
     /// A syntax with a parser of its own.
     Custom,
 }
@@ -73,6 +94,13 @@ pub struct OpInfo {
     pub traits: OpTraits,
     /// Its syntax.
     pub syntax: Syntax,
+}
+
+/// The rows of ops that have no kind.
+fn others_by_name() -> &'static FxHashMap<&'static str, &'static OpInfo> {
+    static BY_NAME: OnceLock<FxHashMap<&'static str, &'static OpInfo>> = OnceLock::new();
+    BY_NAME
+        .get_or_init(|| OPS[OpKind::Other as usize..].iter().map(|row| (row.name, row)).collect())
 }
 
 macro_rules! ops {
@@ -100,7 +128,7 @@ macro_rules! ops {
             pub fn by_name(name: &str) -> Option<&'static Self> {
                 let index: usize = match name {
                     $($kname => Row::$kind as usize,)*
-                    _ => return OPS[OpKind::Other as usize..].iter().find(|row| row.name == name),
+                    _ => return others_by_name().get(name).copied(),
                 };
                 OPS.get(index)
             }
@@ -115,17 +143,17 @@ ops! {
     kinds {
         Module = "builtin.module" I Custom,
         Func = "func.func" I Custom,
-        FuncReturn = "func.return" T Plain,
+        FuncReturn = "func.return" T Return,
         Call = "func.call" N Custom,
         UnrealizedConversionCast = "builtin.unrealized_conversion_cast" P Generic,
         // Shardy
         Mesh = "sdy.mesh" N Custom,
         ShardingConstraint = "sdy.sharding_constraint" N Custom,
         Reshard = "sdy.reshard" P Custom,
-        SdyReturn = "sdy.return" T Plain,
+        SdyReturn = "sdy.return" T Return,
         ManualComputation = "sdy.manual_computation" RI Custom,
         ShardingGroup = "sdy.sharding_group" N Custom,
-        SdyConstant = "sdy.constant" K Custom,
+        SdyConstant = "sdy.constant" K Elements,
         DataFlowEdge = "sdy.data_flow_edge" N Custom,
         FuncDataFlowEdge = "sdy.func_data_flow_edge" N Custom,
         PropagationBarrier = "sdy.propagation_barrier" P Custom,
@@ -139,97 +167,99 @@ ops! {
         ShardedToUnreduced = "sdy.sharded_to_unreduced" N Custom,
         ReplicatedToUnreduced = "sdy.replicated_to_unreduced" N Custom,
         // StableHLO
-        Constant = "stablehlo.constant" K Custom,
-        StablehloReturn = "stablehlo.return" T Plain,
+        Constant = "stablehlo.constant" K Elements,
+        StablehloReturn = "stablehlo.return" T Return,
         While = "stablehlo.while" R Custom,
         Case = "stablehlo.case" R Generic,
         If = "stablehlo.if" R Generic,
-        OptimizationBarrier = "stablehlo.optimization_barrier" P Custom,
-        CustomCall = "stablehlo.custom_call" N Custom,
-        Composite = "stablehlo.composite" N Custom,
-        Iota = "stablehlo.iota" P Plain,
-        Reshape = "stablehlo.reshape" P Plain,
-        Transpose = "stablehlo.transpose" P Plain,
-        BroadcastInDim = "stablehlo.broadcast_in_dim" P Plain,
-        DynamicSlice = "stablehlo.dynamic_slice" P Plain,
-        DynamicUpdateSlice = "stablehlo.dynamic_update_slice" P Plain,
-        DotGeneral = "stablehlo.dot_general" P Custom,
-        Dot = "stablehlo.dot" P Custom,
+        OptimizationBarrier = "stablehlo.optimization_barrier" P Barrier,
+        CustomCall = "stablehlo.custom_call" N Functional,
+        Composite = "stablehlo.composite" N Functional,
+        Iota = "stablehlo.iota" P Results,
+        Reshape = "stablehlo.reshape" P Functional,
+        Transpose = "stablehlo.transpose" P Functional,
+        BroadcastInDim = "stablehlo.broadcast_in_dim" P Functional,
+        DynamicSlice = "stablehlo.dynamic_slice" P Functional,
+        DynamicUpdateSlice = "stablehlo.dynamic_update_slice" P Functional,
+        DotGeneral = "stablehlo.dot_general" P Functional,
+        Dot = "stablehlo.dot" P Functional,
         Reduce = "stablehlo.reduce" R Custom,
         ReduceWindow = "stablehlo.reduce_window" R Generic,
         Scatter = "stablehlo.scatter" R Generic,
         SelectAndScatter = "stablehlo.select_and_scatter" R Generic,
         Gather = "stablehlo.gather" P Generic,
-        Convolution = "stablehlo.convolution" P Custom,
-        Slice = "stablehlo.slice" P Custom,
-        Concatenate = "stablehlo.concatenate" P Plain,
-        Pad = "stablehlo.pad" P Plain,
+        Convolution = "stablehlo.convolution" P Functional,
+        Slice = "stablehlo.slice" P Functional,
+        Concatenate = "stablehlo.concatenate" P Functional,
+        Pad = "stablehlo.pad" P Functional,
         Sort = "stablehlo.sort" R Generic,
-        BitcastConvert = "stablehlo.bitcast_convert" P Plain,
-        Tuple = "stablehlo.tuple" P Custom,
-        GetTupleElement = "stablehlo.get_tuple_element" P Plain,
+        BitcastConvert = "stablehlo.bitcast_convert" P Functional,
+        Tuple = "stablehlo.tuple" P Tuple,
+        GetTupleElement = "stablehlo.get_tuple_element" P Functional,
     }
     others {
         // StableHLO
-        "stablehlo.abs" E Plain, "stablehlo.add" E Plain, "stablehlo.and" E Plain,
-        "stablehlo.atan2" E Plain, "stablehlo.cbrt" E Plain, "stablehlo.ceil" E Plain,
-        "stablehlo.complex" E Plain, "stablehlo.convert" E Plain, "stablehlo.cosine" E Plain,
-        "stablehlo.count_leading_zeros" E Plain, "stablehlo.divide" E Plain,
-        "stablehlo.exponential" E Plain, "stablehlo.exponential_minus_one" E Plain,
-        "stablehlo.floor" E Plain, "stablehlo.imag" E Plain, "stablehlo.is_finite" E Plain,
-        "stablehlo.log" E Plain, "stablehlo.log_plus_one" E Plain, "stablehlo.logistic" E Plain,
-        "stablehlo.maximum" E Plain, "stablehlo.minimum" E Plain, "stablehlo.multiply" E Plain,
-        "stablehlo.negate" E Plain, "stablehlo.not" E Plain, "stablehlo.or" E Plain,
-        "stablehlo.popcnt" E Plain, "stablehlo.power" E Plain, "stablehlo.real" E Plain,
-        "stablehlo.remainder" E Plain, "stablehlo.round_nearest_afz" E Plain,
-        "stablehlo.round_nearest_even" E Plain, "stablehlo.rsqrt" E Plain,
-        "stablehlo.shift_left" E Plain, "stablehlo.shift_right_arithmetic" E Plain,
-        "stablehlo.shift_right_logical" E Plain, "stablehlo.sign" E Plain,
-        "stablehlo.sine" E Plain, "stablehlo.sqrt" E Plain, "stablehlo.subtract" E Plain,
-        "stablehlo.tan" E Plain, "stablehlo.tanh" E Plain, "stablehlo.xor" E Plain,
-        "stablehlo.uniform_quantize" E Plain, "stablehlo.uniform_dequantize" E Plain,
-        "stablehlo.reduce_precision" E Custom, "stablehlo.compare" E Custom,
-        "stablehlo.select" E Custom, "stablehlo.clamp" E Plain, "stablehlo.map" R Generic,
-        "stablehlo.dynamic_iota" P Plain, "stablehlo.create_token" P Plain,
-        "stablehlo.after_all" P Custom, "stablehlo.infeed" N Generic,
+        "stablehlo.abs" E Same, "stablehlo.add" E Same, "stablehlo.and" E Same,
+        "stablehlo.atan2" E Same, "stablehlo.cbrt" E Same, "stablehlo.ceil" E Same,
+        "stablehlo.complex" E Complex, "stablehlo.convert" E Same, "stablehlo.cosine" E Same,
+        "stablehlo.count_leading_zeros" E Same, "stablehlo.divide" E Same,
+        "stablehlo.exponential" E Same, "stablehlo.exponential_minus_one" E Same,
+        "stablehlo.floor" E Same, "stablehlo.imag" E Same, "stablehlo.is_finite" E Functional,
+        "stablehlo.log" E Same, "stablehlo.log_plus_one" E Same, "stablehlo.logistic" E Same,
+        "stablehlo.maximum" E Same, "stablehlo.minimum" E Same, "stablehlo.multiply" E Same,
+        "stablehlo.negate" E Same, "stablehlo.not" E Same, "stablehlo.or" E Same,
+        "stablehlo.popcnt" E Same, "stablehlo.power" E Same, "stablehlo.real" E Same,
+        "stablehlo.remainder" E Same, "stablehlo.round_nearest_afz" E Same,
+        "stablehlo.round_nearest_even" E Same, "stablehlo.rsqrt" E Same,
+        "stablehlo.shift_left" E Same, "stablehlo.shift_right_arithmetic" E Same,
+        "stablehlo.shift_right_logical" E Same, "stablehlo.sign" E Same,
+        "stablehlo.sine" E Same, "stablehlo.sqrt" E Same, "stablehlo.subtract" E Same,
+        "stablehlo.tan" E Same, "stablehlo.tanh" E Same, "stablehlo.xor" E Same,
+        "stablehlo.uniform_quantize" E Same, "stablehlo.uniform_dequantize" E Same,
+        "stablehlo.reduce_precision" E Same, "stablehlo.compare" E Functional,
+        "stablehlo.select" E Select, "stablehlo.clamp" E Same, "stablehlo.map" R Generic,
+        "stablehlo.dynamic_iota" P Functional, "stablehlo.create_token" P Results,
+        "stablehlo.after_all" P Same, "stablehlo.infeed" N Generic,
         "stablehlo.outfeed" N Generic, "stablehlo.send" N Generic, "stablehlo.recv" N Generic,
-        "stablehlo.replica_id" P Plain, "stablehlo.partition_id" P Plain,
+        "stablehlo.replica_id" P Results, "stablehlo.partition_id" P Results,
         "stablehlo.all_gather" N Generic, "stablehlo.all_reduce" N Generic,
         "stablehlo.reduce_scatter" N Generic, "stablehlo.all_to_all" N Generic,
         "stablehlo.collective_broadcast" N Generic, "stablehlo.collective_permute" N Generic,
-        "stablehlo.collective_reduce" N Generic, "stablehlo.cross-replica-sum" P Plain,
+        "stablehlo.collective_reduce" N Generic, "stablehlo.cross-replica-sum" P Generic,
         "stablehlo.async_start" I Generic, "stablehlo.async_done" N Generic,
         "stablehlo.batch_norm_grad" P Generic, "stablehlo.batch_norm_inference" P Generic,
-        "stablehlo.batch_norm_training" P Generic, "stablehlo.broadcast" P Plain,
-        "stablehlo.dynamic_broadcast_in_dim" P Plain, "stablehlo.cholesky" P Plain,
-        "stablehlo.einsum" P Plain, "stablehlo.unary_einsum" P Plain, "stablehlo.fft" P Plain,
-        "stablehlo.get_dimension_size" P Plain, "stablehlo.set_dimension_size" P Plain,
-        "stablehlo.dynamic_reshape" P Plain, "stablehlo.reverse" P Plain,
+        "stablehlo.batch_norm_training" P Generic, "stablehlo.broadcast" P Functional,
+        "stablehlo.dynamic_broadcast_in_dim" P Functional, "stablehlo.cholesky" P Same,
+        "stablehlo.einsum" P Functional, "stablehlo.unary_einsum" P Functional, "stablehlo.fft" P Functional,
+        "stablehlo.get_dimension_size" P Functional, "stablehlo.set_dimension_size" P Functional,
+        "stablehlo.dynamic_reshape" P Functional, "stablehlo.reverse" P Same,
         "stablehlo.triangular_solve" P Generic, "stablehlo.torch_index_select" P Generic,
-        "stablehlo.rng" N Plain, "stablehlo.rng_bit_generator" P Plain,
-        "stablehlo.real_dynamic_slice" P Plain, "stablehlo.dynamic_pad" P Plain,
-        "stablehlo.dynamic_gather" P Generic, "stablehlo.dynamic_conv" P Custom,
+        "stablehlo.rng" N Functional, "stablehlo.rng_bit_generator" P Functional,
+        "stablehlo.real_dynamic_slice" P Functional, "stablehlo.dynamic_pad" P Functional,
+        "stablehlo.dynamic_gather" P Generic, "stablehlo.dynamic_conv" P Generic,
         // CHLO
-        "chlo.broadcast_add" E Plain, "chlo.broadcast_and" E Plain,
-        "chlo.broadcast_atan2" E Plain, "chlo.broadcast_compare" E Plain,
-        "chlo.broadcast_complex" E Plain, "chlo.broadcast_divide" E Plain,
-        "chlo.broadcast_maximum" E Plain, "chlo.broadcast_minimum" E Plain,
-        "chlo.broadcast_multiply" E Plain, "chlo.broadcast_next_after" E Plain,
-        "chlo.broadcast_or" E Plain, "chlo.broadcast_polygamma" E Plain,
-        "chlo.broadcast_power" E Plain, "chlo.broadcast_remainder" E Plain,
-        "chlo.broadcast_select" E Plain, "chlo.broadcast_shift_left" E Plain,
-        "chlo.broadcast_shift_right_arithmetic" E Plain,
-        "chlo.broadcast_shift_right_logical" E Plain, "chlo.broadcast_subtract" E Plain,
-        "chlo.broadcast_xor" E Plain, "chlo.broadcast_zeta" E Plain,
-        "chlo._asin_acos_kernel" E Plain, "chlo.acos" E Plain, "chlo.acosh" E Plain,
-        "chlo.asin" E Plain, "chlo.asinh" E Plain, "chlo.atan" E Plain, "chlo.atanh" E Plain,
-        "chlo.bessel_i1e" E Plain, "chlo.conj" E Plain, "chlo.cosh" E Plain,
-        "chlo.digamma" E Plain, "chlo.erf" E Plain, "chlo.erf_inv" E Plain, "chlo.erfc" E Plain,
-        "chlo.is_inf" E Plain, "chlo.is_neg_inf" E Plain, "chlo.is_pos_inf" E Plain,
-        "chlo.lgamma" E Plain, "chlo.next_after" P Plain, "chlo.polygamma" P Plain,
-        "chlo.sinh" E Plain, "chlo.square" E Plain, "chlo.tan" E Plain, "chlo.zeta" P Plain,
-        "chlo.constant" K Plain, "chlo.constant_like" E Generic, "chlo.ragged_dot" P Generic,
-        "chlo.top_k" P Custom, "chlo.scan" RI Custom, "chlo.mulhi" P Plain,
+        "chlo.broadcast_add" E Arrow, "chlo.broadcast_and" E Arrow,
+        "chlo.broadcast_atan2" E Arrow, "chlo.broadcast_compare" E Arrow,
+        "chlo.broadcast_complex" E Arrow, "chlo.broadcast_divide" E Arrow,
+        "chlo.broadcast_maximum" E Arrow, "chlo.broadcast_minimum" E Arrow,
+        "chlo.broadcast_multiply" E Arrow, "chlo.broadcast_next_after" E Arrow,
+        "chlo.broadcast_or" E Arrow, "chlo.broadcast_polygamma" E Arrow,
+        "chlo.broadcast_power" E Arrow, "chlo.broadcast_remainder" E Arrow,
+        "chlo.broadcast_select" E Arrow, "chlo.broadcast_shift_left" E Arrow,
+        "chlo.broadcast_shift_right_arithmetic" E Arrow,
+        "chlo.broadcast_shift_right_logical" E Arrow, "chlo.broadcast_subtract" E Arrow,
+        "chlo.broadcast_xor" E Arrow, "chlo.broadcast_zeta" E Arrow,
+        "chlo._asin_acos_kernel" E Arrow, "chlo.acos" E Arrow, "chlo.acosh" E Arrow,
+        "chlo.asin" E Arrow, "chlo.asinh" E Arrow, "chlo.atan" E Arrow, "chlo.atanh" E Arrow,
+        "chlo.bessel_i1e" E Arrow, "chlo.conj" E Arrow, "chlo.cosh" E Arrow,
+        "chlo.digamma" E Arrow, "chlo.erf" E Arrow, "chlo.erf_inv" E Arrow, "chlo.erfc" E Arrow,
+        "chlo.is_inf" E Arrow, "chlo.is_neg_inf" E Arrow, "chlo.is_pos_inf" E Arrow,
+        "chlo.lgamma" E Arrow, "chlo.next_after" P Arrow, "chlo.polygamma" P Arrow,
+        "chlo.sinh" E Arrow, "chlo.square" E Arrow, "chlo.tan" E Arrow, "chlo.zeta" P Arrow,
+        "chlo.constant" K Elements, "chlo.constant_like" E Generic, "chlo.ragged_dot" P Generic,
+        "chlo.top_k" P Arrow, "chlo.scan" RI Custom, "chlo.mulhi" P Arrow,
+        // Others
+        "func.call_indirect" N Custom,
     }
 }
 

@@ -95,6 +95,10 @@ impl TypeTable {
         self.ids.insert(ty, id);
         id
     }
+    /// The id of `ty` if it was seen before.
+    pub fn find(&self, ty: &Type) -> Option<TypeId> {
+        self.ids.get(ty).copied()
+    }
     /// How `id` is written.
     pub fn text(&self, id: TypeId) -> Span {
         self.texts[id.index()]

@@ -1,8 +1,33 @@
-//! MLIR text.
+//! MLIR text: parsing it to a [`Program`](crate::ir::Program), and printing one.
+//!
+//! The parser reads every op of StableHLO, CHLO, `func` and Shardy in the dialect's own syntax and any
+//! op in generic form. It takes apart what shardings need (structure, names, types, Shardy's
+//! attributes) and keeps the rest as spans. The printer copies the text of what was not touched and
+//! splices changes into the text of what was.
+//!
+//! Source: MLIR's language reference; the assembly formats of StableHLO, CHLO and Shardy.
 
 mod attr_cursor;
 pub mod attr_value;
+mod attrs;
 mod conv_dims;
+mod cursor;
+mod custom;
+mod function;
+mod generic;
+mod location;
+mod names;
 mod op_attributes;
+mod parser;
+mod print;
+mod regions;
+mod resolve;
+mod scopes;
+mod sdy;
+mod signature;
+mod types;
+mod values;
 
 pub use op_attributes::{attributes, signature_attributes};
+pub use parser::parse;
+pub use print::print;

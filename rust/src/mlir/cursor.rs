@@ -1,0 +1,341 @@
+//! A position in MLIR text, and the lexical steps that every parser takes from it.
+//!
+//! There is no token stream: parsers look at the next byte and step over names, strings and
+//! brackets. Bracketed text of any depth is skipped without recursion. A position is always at a
+//! character boundary when text is sliced, because slices start and end at ASCII bytes.
+
+use crate::error::{Code, Diagnostic, Result, Span};
+use memchr::{memchr, memchr2};
+
+/// A position in a text.
+#[derive(Clone, Debug)]
+pub struct Cursor<'a> {
+    text: &'a str,
+    /// The position.
+    pub pos: usize,
+}
+
+/// What a byte can be part of.
+const NAME: u8 = 1;
+const NAME_START: u8 = 2;
+const SSA_NAME: u8 = 4;
+const BRACKET: u8 = 8;
+const SPACE: u8 = 16;
+
+static CLASSES: [u8; 256] = classes();
+
+const fn classes() -> [u8; 256] {
+    let mut table = [0u8; 256];
+    let mut at = 0;
+    while at < 256 {
+        let byte = at as u8;
+        let mut class = 0;
+        if byte.is_ascii_alphabetic() || byte == b'_' {
+            class |= NAME | NAME_START | SSA_NAME;
+        }
+        if byte.is_ascii_digit() || byte == b'$' || byte == b'.' {
+            class |= NAME | SSA_NAME;
+        }
+        if byte == b'-' {
+            class |= SSA_NAME;
+        }
+        if matches!(
+            byte,
+            b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'<' | b'>' | b'"' | b'/' | b'-'
+        ) {
+            class |= BRACKET;
+        }
+        if matches!(byte, b' ' | b'\n' | b'\t' | b'\r') {
+            class |= SPACE;
+        }
+        table[at] = class;
+        at += 1;
+    }
+    table
+}
+
+/// A complaint about the syntax at `span`.
+pub fn syntax(span: Span, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(Code::Syntax, message).at(span)
+}
+
+impl<'a> Cursor<'a> {
+    /// The position `pos` in `text`.
+    pub const fn new(text: &'a str, pos: usize) -> Self {
+        Self { text, pos }
+    }
+    /// The whole text.
+    pub const fn text(&self) -> &'a str {
+        self.text
+    }
+    /// The byte here; 0 at the end.
+    #[inline]
+    pub fn peek(&self) -> u8 {
+        self.byte(self.pos)
+    }
+    /// The byte at `pos`; 0 beyond the end.
+    #[inline]
+    pub fn byte(&self, pos: usize) -> u8 {
+        self.text.as_bytes().get(pos).copied().unwrap_or(0)
+    }
+    /// The text from `start` to here; empty should that not be text.
+    #[inline]
+    pub fn since(&self, start: usize) -> &'a str {
+        self.text.get(start..self.pos).unwrap_or("")
+    }
+    /// The same as a span.
+    #[inline]
+    pub fn span_since(&self, start: usize) -> Span {
+        Span::new(start as u32, self.pos as u32)
+    }
+    /// Whether everything was read.
+    pub fn at_end(&self) -> bool {
+        self.pos >= self.text.len()
+    }
+    /// Steps over white space and comments.
+    #[inline]
+    pub fn skip_space(&mut self) {
+        loop {
+            let byte = self.peek();
+            if CLASSES[byte as usize] & SPACE != 0 {
+                self.pos += 1;
+            } else if byte == b'/' && self.byte(self.pos + 1) == b'/' {
+                let rest = self.text.as_bytes().get(self.pos..).unwrap_or(&[]);
+                self.pos += memchr(b'\n', rest).unwrap_or(rest.len());
+            } else {
+                return;
+            }
+        }
+    }
+    /// Skips space and returns the byte there.
+    #[inline]
+    pub fn next_byte(&mut self) -> u8 {
+        self.skip_space();
+        self.peek()
+    }
+    /// Steps over `byte`, with space before it, if it is next.
+    #[inline]
+    pub fn eat(&mut self, byte: u8) -> bool {
+        let found = self.next_byte() == byte;
+        if found {
+            self.pos += 1;
+        }
+        found
+    }
+    /// Steps over `byte` or fails.
+    #[inline]
+    pub fn expect(&mut self, byte: u8) -> Result<()> {
+        if self.eat(byte) {
+            return Ok(());
+        }
+        Err(self.expected(&format!("'{}'", byte as char)))
+    }
+    /// Steps over `token` if it is next.
+    pub fn eat_str(&mut self, token: &str) -> bool {
+        self.skip_space();
+        let found =
+            self.text.as_bytes()[self.pos.min(self.text.len())..].starts_with(token.as_bytes());
+        if found {
+            self.pos += token.len();
+        }
+        found
+    }
+    /// Steps over `->` or fails.
+    pub fn expect_arrow(&mut self) -> Result<()> {
+        if self.eat_str("->") {
+            return Ok(());
+        }
+        Err(self.expected("'->'"))
+    }
+    /// Reads `[A-Za-z_][A-Za-z0-9_$.]*` right here; empty if there is none.
+    #[inline]
+    pub fn name(&mut self) -> &'a str {
+        let start = self.pos;
+        if CLASSES[self.peek() as usize] & NAME_START != 0 {
+            self.pos += 1;
+            self.skip_class(NAME);
+        }
+        self.since(start)
+    }
+    /// Reads the letters, digits and punctuation of an SSA, block or alias name right here.
+    #[inline]
+    pub fn ssa_name(&mut self) -> &'a str {
+        let start = self.pos;
+        self.skip_class(SSA_NAME);
+        self.since(start)
+    }
+    #[inline]
+    fn skip_class(&mut self, class: u8) {
+        while CLASSES[self.peek() as usize] & class != 0 {
+            self.pos += 1;
+        }
+    }
+    /// Steps over the word `keyword` if it is next.
+    pub fn eat_keyword(&mut self, keyword: &str) -> bool {
+        self.skip_space();
+        let start = self.pos;
+        if self.name() == keyword {
+            return true;
+        }
+        self.pos = start;
+        false
+    }
+    /// Steps over the word `keyword` or fails.
+    pub fn expect_keyword(&mut self, keyword: &str) -> Result<()> {
+        if self.eat_keyword(keyword) {
+            return Ok(());
+        }
+        Err(self.expected(&format!("'{keyword}'")))
+    }
+    /// Reads decimal digits right here; `None` if there are none or too many.
+    pub fn digits(&mut self) -> Option<u64> {
+        let start = self.pos;
+        while self.peek().is_ascii_digit() {
+            self.pos += 1;
+        }
+        self.since(start).parse().ok()
+    }
+    /// Reads an integer with an optional minus.
+    pub fn integer(&mut self) -> Result<i64> {
+        self.skip_space();
+        let start = self.pos;
+        if self.peek() == b'-' {
+            self.pos += 1;
+        }
+        while self.peek().is_ascii_digit() {
+            self.pos += 1;
+        }
+        self.since(start)
+            .parse()
+            .map_err(|_| syntax(self.here_from(start), "expected an integer of 64 bits").into())
+    }
+    /// Steps over a string in quotes and returns what is between them, escapes as they stand.
+    pub fn string(&mut self) -> Result<&'a str> {
+        let start = self.pos;
+        let bytes = self.text.as_bytes();
+        let mut at = start + 1;
+        loop {
+            let rest = bytes.get(at..).unwrap_or(&[]);
+            match memchr2(b'"', b'\\', rest) {
+                Some(found) if rest[found] == b'"' => {
+                    self.pos = at + found + 1;
+                    return Ok(self.text.get(start + 1..at + found).unwrap_or(""));
+                }
+                Some(found) => at += found + 2,
+                None => {
+                    let span = Span::new(start as u32, (start + 1) as u32);
+                    return Err(syntax(span, "a string is not closed").into());
+                }
+            }
+        }
+    }
+    /// Reads `@name` or `@"name"`, without the `@`.
+    pub fn symbol(&mut self) -> Result<&'a str> {
+        self.skip_space();
+        if self.peek() != b'@' {
+            return Err(self.expected("a symbol, '@name'"));
+        }
+        self.pos += 1;
+        if self.peek() == b'"' {
+            return self.string();
+        }
+        let name = self.ssa_name();
+        if name.is_empty() {
+            return Err(self.expected("a name after '@'"));
+        }
+        Ok(name)
+    }
+    /// Steps over the bracket here and all up to its partner.
+    pub fn skip_balanced(&mut self) -> Result<()> {
+        let mut open: Vec<(u8, usize)> = Vec::new();
+        let start = self.pos;
+        let bytes = self.text.as_bytes();
+        loop {
+            while let Some(&byte) = bytes.get(self.pos) {
+                if CLASSES[byte as usize] & BRACKET != 0 {
+                    break;
+                }
+                self.pos += 1;
+            }
+            let byte = self.peek();
+            match byte {
+                b'(' | b'[' | b'{' => open.push((byte, self.pos)),
+                b'<' if self.byte(self.pos + 1) != b'=' => open.push((byte, self.pos)),
+                b'>' if self.byte(self.pos + 1) == b'=' => {}
+                b')' | b']' | b'}' | b'>' => {
+                    let Some((partner, at)) = open.pop() else { break };
+                    if closing(partner) != byte {
+                        return Err(self.unbalanced(partner, at));
+                    }
+                }
+                b'"' => {
+                    self.string()?;
+                    self.pos -= 1;
+                }
+                b'-' if self.byte(self.pos + 1) == b'>' => self.pos += 1,
+                b'/' if self.byte(self.pos + 1) == b'/' => {
+                    self.skip_space();
+                    self.pos -= 1;
+                }
+                0 if self.at_end() => {
+                    let (partner, at) = open.pop().unwrap_or((b'(', start));
+                    return Err(self.unbalanced(partner, at));
+                }
+                _ => {}
+            }
+            self.pos += 1;
+            if open.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(self.expected("an attribute"))
+    }
+    fn unbalanced(&self, partner: u8, at: usize) -> crate::error::Error {
+        let open = Span::new(at as u32, at as u32 + 1);
+        let message = format!("expected '{}'", closing(partner) as char);
+        syntax(self.here(), message).with_related(open, "to close this").into()
+    }
+    /// Whether a name can start here.
+    #[inline]
+    pub fn at_name(&self) -> bool {
+        CLASSES[self.peek() as usize] & NAME_START != 0
+    }
+
+    /// The character here, as a span; empty at the end.
+    pub fn here(&self) -> Span {
+        let rest = self.text.get(self.pos..).unwrap_or("");
+        let len = rest.chars().next().map_or(0, char::len_utf8);
+        let pos = self.pos.min(self.text.len());
+        Span::new(pos as u32, (pos + len) as u32)
+    }
+    /// From `start` to here, at least a character.
+    pub fn here_from(&self, start: usize) -> Span {
+        if self.pos > start {
+            self.span_since(start)
+        } else {
+            self.here()
+        }
+    }
+    /// The complaint that `what` should be here.
+    pub fn expected(&mut self, what: &str) -> crate::error::Error {
+        self.skip_space();
+        let start = self.pos;
+        let mut look = self.clone();
+        let span = if look.ssa_name().is_empty() { self.here() } else { look.span_since(start) };
+        let found = match self.text.get(span.start as usize..span.end as usize) {
+            Some(found) if !found.is_empty() => format!("expected {what}, found '{found}'"),
+            _ => format!("expected {what}, found the end of the text"),
+        };
+        syntax(span, found).into()
+    }
+}
+
+/// The bracket that closes `open`.
+const fn closing(open: u8) -> u8 {
+    match open {
+        b'(' => b')',
+        b'[' => b']',
+        b'{' => b'}',
+        _ => b'>',
+    }
+}

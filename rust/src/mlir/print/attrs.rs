@@ -1,0 +1,195 @@
+//! Attribute dictionaries in the print.
+
+use super::{Edit, Printer};
+use crate::attribute;
+use crate::error::Span;
+use crate::index::{OpId, ShardingId, ValueId};
+use crate::ir::{Attr, OpKind, Program};
+use crate::mlir::cursor::Cursor;
+use crate::sharding::TensorSharding;
+
+impl Printer<'_> {
+    /// `{name = value, ...}` of `attrs` and `more`, empty if there is nothing.
+    pub(super) fn dict(&self, attrs: &[Attr], more: &[(&str, String)]) -> String {
+        if attrs.is_empty() && more.is_empty() {
+            return String::new();
+        }
+        let mut out = String::from("{");
+        let named = attrs
+            .iter()
+            .map(|attr| (self.program.strings.get(attr.name), self.program.text.get(attr.value)));
+        let more = more.iter().map(|(name, value)| (*name, value.as_str()));
+        for (index, (name, value)) in named.chain(more).enumerate() {
+            if index > 0 {
+                out.push_str(", ");
+            }
+            append_name(name, &mut out);
+            if !value.is_empty() {
+                out.push_str(" = ");
+                out.push_str(value);
+            }
+        }
+        out.push('}');
+        out
+    }
+    /// `sdy.sharding` and `sdy.sharding_rule` of `op`, as far as it has them in its dictionary.
+    pub(super) fn sharding_attrs(&self, op: OpId) -> Vec<(&'static str, String)> {
+        let mut attrs = Vec::new();
+        let shardings = match self.program.no_result_shardings.get(&op) {
+            Some(shardings) => shardings.clone(),
+            None => self.program.op_results(op).map(|value| self.program.sharding(value)).collect(),
+        };
+        if shardings.iter().any(|sharding| sharding.is_some()) {
+            let results: Vec<ValueId> = self.program.op_results(op).collect();
+            let list = self.sharding_list(&shardings, &results);
+            attrs.push(("sdy.sharding", format!("#sdy.sharding_per_value<{list}>")));
+        }
+        if let Some(&rule) = self.program.op_rules.get(&op) {
+            let mut text = String::new();
+            attribute::write_rule(&mut text, &self.program.rules[rule]);
+            attrs.push(("sdy.sharding_rule", text));
+        }
+        attrs
+    }
+    /// `[<@mesh, [...]>, ...]`; where some values have no sharding they are open.
+    pub(super) fn sharding_list(&self, ids: &[ShardingId], values: &[ValueId]) -> String {
+        let mesh = ids.iter().find_map(|&id| self.program.shardings.get(id)).map(|s| s.mesh);
+        let Some(mesh) = mesh else { return "[]".into() };
+        let shardings: Vec<TensorSharding> = ids
+            .iter()
+            .enumerate()
+            .map(|(index, &id)| match self.program.shardings.get(id) {
+                Some(sharding) => sharding.clone(),
+                None => {
+                    let ty = values.get(index).map(|&value| self.program.value_type(value));
+                    let rank = ty.and_then(|ty| ty.rank()).unwrap_or(0);
+                    TensorSharding::fully_replicated(mesh, rank, false)
+                }
+            })
+            .collect();
+        let mut out = String::from("[");
+        for (index, sharding) in shardings.iter().enumerate() {
+            if index > 0 {
+                out.push_str(", ");
+            }
+            attribute::write_sharding(&mut out, sharding, self.program);
+        }
+        out.push(']');
+        out
+    }
+    /// `<@mesh, [...]>`
+    pub(super) fn sharding_text(&self, id: ShardingId) -> String {
+        let mut out = String::new();
+        if let Some(sharding) = self.program.shardings.get(id) {
+            attribute::write_sharding(&mut out, sharding, self.program);
+        }
+        out
+    }
+    /// The dictionary of `op` written anew.
+    pub(super) fn dict_edit(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
+        let program = self.program;
+        let row = &program.ops[op];
+        if row.kind == OpKind::Func {
+            return Some(());
+        }
+        let mut attrs: Vec<Attr> = program.op_attrs(op).to_vec();
+        let mut more = self.sharding_attrs(op);
+        if self.is_generic(op) {
+            if let Some(properties) = self.properties(op) {
+                let inside = |attr: &Attr| {
+                    attr.value.start >= properties.start && attr.value.end <= properties.end
+                };
+                let kept: Vec<&Attr> = attrs.iter().filter(|attr| inside(attr)).collect();
+                if kept.len() == count_entries(program, properties) {
+                    attrs.retain(|attr| !inside(attr));
+                } else {
+                    edits.push(Edit::Text(properties, String::new()));
+                }
+            }
+        }
+        if matches!(row.kind, OpKind::While) || program.op_name(op) == "chlo.scan" {
+            let needs_word = row.dict.is_empty() && !self.is_generic(op);
+            let text = self.dict(&attrs, &more);
+            let word = if needs_word && !text.is_empty() { " attributes " } else { "" };
+            let text = if text.is_empty() && !row.dict.is_empty() { "{}".into() } else { text };
+            edits.push(Edit::Text(row.dict, format!("{word}{text}")));
+            return Some(());
+        }
+        // What the syntax says outside of the dictionary stays there.
+        more.retain(|(name, _)| !name.is_empty());
+        let text = self.dict(&attrs, &more);
+        let text = if row.dict.is_empty() && !text.is_empty() { format!(" {text}") } else { text };
+        edits.push(Edit::Text(row.dict, text));
+        Some(())
+    }
+    /// The text of `<{...}>` of an op in generic form.
+    fn properties(&self, op: OpId) -> Option<Span> {
+        let source = self.program.text.source();
+        let mut cursor = Cursor::new(source, self.name_start(op) as usize);
+        cursor.string().ok()?;
+        if cursor.next_byte() != b'(' {
+            return None;
+        }
+        cursor.skip_balanced().ok()?;
+        if cursor.next_byte() == b'[' {
+            cursor.skip_balanced().ok()?;
+        }
+        if cursor.next_byte() != b'<' {
+            return None;
+        }
+        let start = cursor.pos;
+        cursor.skip_balanced().ok()?;
+        Some(Span::new(start as u32, cursor.pos as u32))
+    }
+}
+
+/// How many attributes the text of `<{...}>` has.
+fn count_entries(program: &Program, span: Span) -> usize {
+    let source = program.text.source();
+    let mut cursor = Cursor::new(source, span.start as usize + 1);
+    let mut count = 0;
+    if !cursor.eat(b'{') || cursor.eat(b'}') {
+        return 0;
+    }
+    count += 1;
+    while cursor.pos < span.end as usize {
+        match cursor.next_byte() {
+            b',' => count += 1,
+            b'"' if cursor.string().is_ok() => continue,
+            b'(' | b'[' | b'{' | b'<' if cursor.skip_balanced().is_ok() => continue,
+            b'-' => cursor.pos += 1,
+            _ => {}
+        }
+        cursor.pos += 1;
+    }
+    count
+}
+
+/// Appends the name of an attribute, in quotes where it has to be.
+pub(super) fn append_name(name: &str, out: &mut String) {
+    let is_bare = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'.'));
+    if is_bare {
+        out.push_str(name);
+    } else {
+        out.push('"');
+        out.push_str(name);
+        out.push('"');
+    }
+}
+
+/// Appends `@name`, in quotes where it has to be.
+pub(super) fn append_symbol(name: &str, out: &mut String) {
+    out.push('@');
+    let is_bare = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'.' | b'-'));
+    if is_bare {
+        out.push_str(name);
+    } else {
+        out.push('"');
+        out.push_str(name);
+        out.push('"');
+    }
+}

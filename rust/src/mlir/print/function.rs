@@ -1,0 +1,200 @@
+//! `func.func` in the print.
+
+use super::attrs::append_symbol;
+use super::{Edit, Label, Printer, Task};
+use crate::error::Span;
+use crate::index::{FuncId, Id, OpId, ShardingId, ValueId};
+use crate::ir::{AttrRange, OpFlags, Program};
+
+impl Printer<'_> {
+    /// The changes to the header of a function whose text is in its own syntax.
+    pub(super) fn function_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
+        let program = self.program;
+        let id = program.function_of(op);
+        if self.is_generic(op) || id.is_none() {
+            return Some(());
+        }
+        let function = &program.functions[id];
+        let mut name = String::new();
+        append_symbol(program.strings.get(function.name), &mut name);
+        if program.text.get(function.name_span) != name {
+            edits.push(Edit::Text(function.name_span, name));
+        }
+        if !program.ops[op].flags.has(OpFlags::ATTRS_CHANGED) {
+            return Some(());
+        }
+        self.visibility_edit(op, id, edits);
+        let mut args = function.body.get().into_iter().flat_map(|body| program.block_args(body));
+        if function.arg_dicts.len() != function.arg_types.len()
+            || args.any(|arg| !self.names.keeps(program, arg))
+        {
+            return None;
+        }
+        for index in 0..function.arg_dicts.len() {
+            let place = function.arg_dicts[index];
+            let sharding = self.arg_sharding(id, index);
+            let text = self.value_attrs(function.arg_attrs[index], sharding);
+            if program.text.get(place) == text {
+                continue;
+            }
+            let space = if place.is_empty() && !text.is_empty() { " " } else { "" };
+            edits.push(Edit::Text(place, format!("{space}{text}")));
+        }
+        if !function.result_types.is_empty() && !function.results_span.is_empty() {
+            let text = self.function_results(id);
+            if program.text.get(function.results_span) != text {
+                edits.push(Edit::Text(function.results_span, text));
+            }
+        }
+        let dict = program.ops[op].dict;
+        let text = self.function_dict(op);
+        let old = program.text.get(dict);
+        if dict.is_empty() && !text.is_empty() {
+            edits.push(Edit::Text(dict, format!(" attributes {text}")));
+        } else if !dict.is_empty() && old != text {
+            edits.push(Edit::Text(dict, if text.is_empty() { "{}".into() } else { text }));
+        }
+        Some(())
+    }
+    /// Writes or removes `private` where the text does not say what the function is.
+    fn visibility_edit(&self, op: OpId, id: FuncId, edits: &mut Vec<Edit>) {
+        let function = &self.program.functions[id];
+        let start = self.name_start(op);
+        let head = self.program.text.get(Span::new(start, function.name_span.start));
+        let Some(after) = head.find(|c: char| c.is_whitespace()) else { return };
+        let place = Span::new(start + after as u32, function.name_span.start);
+        if head.trim_end().ends_with("private") != function.is_private {
+            let word = self.visibility(op, id);
+            edits.push(Edit::Text(place, format!(" {word}")));
+        }
+    }
+    /// `private `, `public ` or nothing.
+    fn visibility(&self, op: OpId, id: FuncId) -> &'static str {
+        if self.program.functions[id].is_private {
+            return "private ";
+        }
+        match self.program.attr(op, "sym_visibility") {
+            Some("\"public\"") => "public ",
+            Some("\"nested\"") => "nested ",
+            _ => "",
+        }
+    }
+    /// The dictionary of a function, without what its header says.
+    fn function_dict(&self, op: OpId) -> String {
+        let program = self.program;
+        let mut attrs = program.op_attrs(op).to_vec();
+        attrs.retain(|attr| program.strings.get(attr.name) != "sym_visibility");
+        self.dict(&attrs, &self.sharding_attrs(op))
+    }
+    fn arg_sharding(&self, id: FuncId, index: usize) -> ShardingId {
+        let function = &self.program.functions[id];
+        match function.body.get() {
+            Some(body) => {
+                let first = self.program.blocks[body].first_arg.index();
+                self.program.sharding(ValueId::from_index(first + index))
+            }
+            None => function.declared_arg_shardings.get(index).copied().unwrap_or_default(),
+        }
+    }
+    /// The dictionary of an argument or result.
+    fn value_attrs(&self, attrs: AttrRange, sharding: ShardingId) -> String {
+        let mut more = Vec::new();
+        if sharding.is_some() {
+            more.push(("sdy.sharding", format!("#sdy.sharding{}", self.sharding_text(sharding))));
+        }
+        self.dict(self.program.attr_list(attrs), &more)
+    }
+    /// What stands after `->`.
+    fn function_results(&self, id: FuncId) -> String {
+        let function = &self.program.functions[id];
+        let mut out = String::new();
+        let mut has_dict = false;
+        for (index, &ty) in function.result_types.iter().enumerate() {
+            if index > 0 {
+                out.push_str(", ");
+            }
+            out.push_str(self.type_text(ty));
+            let dict =
+                self.value_attrs(function.result_attrs[index], function.result_shardings[index]);
+            if !dict.is_empty() {
+                out.push(' ');
+                out.push_str(&dict);
+                has_dict = true;
+            }
+        }
+        let is_function = function.result_types.len() == 1 && out.starts_with('(');
+        if has_dict || function.result_types.len() != 1 || is_function {
+            return format!("({out})");
+        }
+        out
+    }
+    /// Prints a function from its fields.
+    pub(super) fn print_function(&mut self, op: OpId, id: FuncId) {
+        let program = self.program;
+        let function = &program.functions[id];
+        let mut head = format!("func.func {}", self.visibility(op, id));
+        append_symbol(program.strings.get(function.name), &mut head);
+        head.push('(');
+        for (index, &ty) in function.arg_types.iter().enumerate() {
+            if index > 0 {
+                head.push_str(", ");
+            }
+            let arg = function.body.get().and_then(|body| program.block_args(body).nth(index));
+            if let Some(arg) = arg {
+                self.names.append(program, arg, &mut head);
+                head.push_str(": ");
+            }
+            head.push_str(self.type_text(ty));
+            let dict = self.value_attrs(
+                function.arg_attrs.get(index).copied().unwrap_or_default(),
+                self.arg_sharding(id, index),
+            );
+            if !dict.is_empty() {
+                head.push(' ');
+                head.push_str(&dict);
+            }
+            if let Some(loc) = arg.and_then(|arg| program.arg_location_text(arg)) {
+                head.push_str(&format!(" loc({})", program.text.get(loc)));
+            }
+        }
+        head.push(')');
+        if !function.result_types.is_empty() {
+            head.push_str(" -> ");
+            head.push_str(&self.function_results(id));
+        }
+        let dict = self.function_dict(op);
+        if !dict.is_empty() {
+            head.push_str(" attributes ");
+            head.push_str(&dict);
+        }
+        self.write(&head);
+        let end = self.loc_suffix(op);
+        if function.body.is_none() {
+            return self.write(&end);
+        }
+        self.write(" ");
+        self.tasks.push(Task::Text(end));
+        if let Some(region) = program.op_regions(op).next() {
+            self.tasks.push(Task::Region(region, Label::Hidden));
+        }
+    }
+    /// ` loc(...)`, or nothing.
+    pub(super) fn loc_suffix(&self, op: OpId) -> String {
+        let loc = self.program.ops[op].loc;
+        if loc.is_empty() {
+            return String::new();
+        }
+        format!(" loc({})", self.program.text.get(loc))
+    }
+}
+
+impl Program {
+    /// The location in the text of an argument of a block.
+    pub(crate) fn arg_location_text(&self, arg: ValueId) -> Option<Span> {
+        let offset = self.values[arg].name;
+        if offset == u32::MAX {
+            return None;
+        }
+        crate::mlir::location::after_argument(self.text.source(), offset)
+    }
+}

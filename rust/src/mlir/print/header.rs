@@ -1,0 +1,345 @@
+//! The parts of an op's text: where its name, operands and arguments stand, and the edits to them.
+
+use super::{Edit, Printer};
+use crate::error::Span;
+use crate::index::{BlockId, OpId, ValueId};
+use crate::ir::{OpFlags, OpKind, Program};
+use crate::mlir::cursor::Cursor;
+use crate::mlir::names::{group_number, ssa_name_at};
+
+impl Printer<'_> {
+    /// The text of the source from `offset` on.
+    pub(super) fn text_at(&self, offset: u32) -> &str {
+        self.program.text.source().get(offset as usize..).unwrap_or("")
+    }
+    /// Where the name of `op` starts, behind its results.
+    pub(super) fn name_start(&self, op: OpId) -> u32 {
+        let mut cursor =
+            Cursor::new(self.program.text.source(), self.program.ops[op].span.start as usize);
+        if cursor.next_byte() == b'%' {
+            while cursor.next_byte() != b'=' && !cursor.at_end() {
+                cursor.pos += 1;
+            }
+            cursor.pos += 1;
+            cursor.skip_space();
+        }
+        cursor.pos as u32
+    }
+    /// The changes to the text of `op`, `None` if its text cannot be changed to what it is now.
+    pub(super) fn edits(&self, op: OpId) -> Option<Vec<Edit>> {
+        let program = self.program;
+        let row = &program.ops[op];
+        let mut edits = Vec::new();
+        for region in program.op_regions(op) {
+            let span = program.regions[region].span;
+            if !span.is_empty() {
+                edits.push(Edit::Region(span, region));
+            }
+        }
+        if row.kind == OpKind::Func {
+            self.function_edits(op, &mut edits)?;
+        }
+        let is_affected = self.names.is_affected(program, op);
+        if row.flags.is_clean() && !is_affected {
+            return Some(edits);
+        }
+        let flags = row.flags;
+        if is_affected || flags.has(OpFlags::OPERANDS_CHANGED) {
+            self.operand_edits(op, &mut edits)?;
+        }
+        if flags.has(OpFlags::RESULTS_RENAMED) || is_affected {
+            self.result_edit(op, &mut edits);
+        }
+        if is_affected || flags.has(OpFlags::ATTRS_CHANGED) {
+            self.arg_edits(op, &mut edits)?;
+        }
+        if flags.has(OpFlags::ATTRS_CHANGED) && row.kind != OpKind::Module {
+            self.dict_edit(op, &mut edits)?;
+        }
+        if flags.has(OpFlags::RENAMED) {
+            let start = self.name_start(op);
+            let mut cursor = Cursor::new(program.text.source(), start as usize);
+            let name = program.op_name(op);
+            let text = if cursor.peek() == b'"' {
+                cursor.string().ok()?;
+                format!("\"{name}\"")
+            } else {
+                cursor.name();
+                name.to_owned()
+            };
+            edits.push(Edit::Text(Span::new(start, cursor.pos as u32), text));
+        }
+        if flags.has(OpFlags::LOC_CHANGED) {
+            self.loc_edit(op, &mut edits);
+        }
+        Some(edits)
+    }
+    /// Puts the location of `op` at the end of its text, in place of the one there.
+    fn loc_edit(&self, op: OpId, edits: &mut Vec<Edit>) {
+        let row = &self.program.ops[op];
+        let text = self.program.text.get(row.span);
+        let old = text.rfind("loc(").filter(|&at| text.ends_with(')') && is_loc(&text[at..]));
+        let start = old.map_or(row.span.end, |at| row.span.start + at as u32);
+        let new = format!("loc({})", self.program.text.get(row.loc));
+        let new = if old.is_some() { new } else { format!(" {new}") };
+        edits.push(Edit::Text(Span::new(start, row.span.end), new));
+    }
+    /// The names of operands that are not those in the text.
+    fn operand_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
+        let operands = self.program.op_operands(op);
+        let mut places: Vec<u32> = operands.iter().map(|slot| slot.text).collect();
+        if places.contains(&u32::MAX) {
+            places = self.operand_places(op);
+            if places.len() != operands.len() {
+                return None;
+            }
+        }
+        for (slot, place) in operands.iter().zip(places) {
+            let old = operand_text(self.program, place);
+            let mut new = String::with_capacity(old.len());
+            self.names.append(self.program, slot.value, &mut new);
+            if old != new {
+                let span = Span::new(place, place + old.len() as u32);
+                edits.push(Edit::Text(span, new));
+            }
+        }
+        Some(())
+    }
+    /// Where operands stand in the text of `op`, in the order of its operands.
+    fn operand_places(&self, op: OpId) -> Vec<u32> {
+        let row = &self.program.ops[op];
+        let mut cursor = Cursor::new(self.program.text.source(), self.name_start(op) as usize);
+        let is_generic = cursor.peek() == b'"';
+        if is_generic {
+            // It was read before, so it is closed.
+            let _ = cursor.string();
+        }
+        let mut places = Vec::new();
+        while cursor.pos < row.span.end as usize {
+            match cursor.next_byte() {
+                b'%' => {
+                    places.push(cursor.pos as u32);
+                    cursor.pos += 1;
+                    cursor.ssa_name();
+                }
+                b')' if is_generic => break,
+                b':' if row.kind != OpKind::Reduce => break,
+                b'a' if row.kind == OpKind::Reduce && cursor.eat_keyword("across") => break,
+                b'"' if cursor.string().is_ok() => {}
+                b'{' if cursor.skip_balanced().is_ok() => {}
+                _ => cursor.pos += 1,
+            }
+        }
+        match row.kind {
+            OpKind::Reduce if !is_generic => {
+                let inputs = places.iter().step_by(2);
+                inputs.chain(places.iter().skip(1).step_by(2)).copied().collect()
+            }
+            OpKind::While if !is_generic => places.into_iter().skip(1).step_by(2).collect(),
+            _ => places,
+        }
+    }
+    /// New result names, with all results as one group.
+    fn result_edit(&self, op: OpId, edits: &mut Vec<Edit>) {
+        let program = self.program;
+        let count = program.ops[op].num_results;
+        if count == 0 {
+            return;
+        }
+        if program.op_results(op).all(|value| self.names.keeps(program, value)) {
+            return;
+        }
+        let span = program.ops[op].span;
+        let mut cursor = Cursor::new(program.text.source(), span.start as usize);
+        cursor.skip_space();
+        let start = cursor.pos as u32;
+        let span = Span::new(start, self.name_start(op));
+        edits.push(Edit::Text(span, self.result_list(op)));
+    }
+    /// `%a, %b:2 = `
+    pub(super) fn result_list(&self, op: OpId) -> String {
+        let program = self.program;
+        let mut out = String::new();
+        let results: Vec<ValueId> = program.op_results(op).collect();
+        if results.is_empty() {
+            return out;
+        }
+        if !results.iter().all(|&value| self.names.keeps(program, value)) {
+            super::names::append_fresh(program, results[0], &mut out);
+            if results.len() > 1 {
+                out.truncate(out.find('#').unwrap_or(out.len()));
+                out.push_str(&format!(":{}", results.len()));
+            }
+            out.push_str(" = ");
+            return out;
+        }
+        let mut at = 0;
+        while at < results.len() {
+            let offset = program.values[results[at]].name;
+            if at > 0 {
+                out.push_str(", ");
+            }
+            out.push_str(ssa_name_at(program.text.source(), offset));
+            if group_number(program, results[at]).is_none() {
+                at += 1;
+                continue;
+            }
+            let same = |value: &&ValueId| program.values[**value].name == offset;
+            let group = results[at..].iter().take_while(same).count();
+            out.push_str(&format!(":{group}"));
+            at += group;
+        }
+        out.push_str(" = ");
+        out
+    }
+    /// The names of arguments of `op`'s regions that are not those in its text; arguments of labelled
+    /// blocks are printed with the label.
+    fn arg_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
+        let program = self.program;
+        if program.kind(op) == OpKind::Func {
+            return Some(());
+        }
+        let mut places = None;
+        for region in program.op_regions(op) {
+            let Some(block) = program.region_entry(region).get() else { continue };
+            let is_implied = program.regions[region].span.is_empty();
+            if is_implied || !program.blocks[block].header.is_empty() {
+                continue;
+            }
+            for (index, arg) in program.block_args(block).enumerate() {
+                if self.names.keeps(program, arg) {
+                    continue;
+                }
+                let places = places.get_or_insert_with(|| self.arg_places(op));
+                let &offset = places.get(index)?;
+                let old = ssa_name_at(program.text.source(), offset);
+                let mut new = String::new();
+                self.names.append(program, arg, &mut new);
+                let span = Span::new(offset, offset + old.len() as u32);
+                edits.push(Edit::Text(span, new));
+            }
+        }
+        Some(())
+    }
+    /// Where the arguments of `op`'s regions stand in its own syntax, before these regions.
+    fn arg_places(&self, op: OpId) -> Vec<u32> {
+        let row = &self.program.ops[op];
+        let mut cursor = Cursor::new(self.program.text.source(), self.name_start(op) as usize);
+        if row.kind == OpKind::Reduce {
+            let text = self.program.text.get(row.span);
+            let Some(at) = text.find(" reducer") else { return Vec::new() };
+            cursor.pos = row.span.start as usize + at;
+        }
+        let mut places = Vec::new();
+        while cursor.pos < row.span.end as usize {
+            match cursor.next_byte() {
+                b'%' => {
+                    places.push(cursor.pos as u32);
+                    cursor.pos += 1;
+                }
+                b'{' => break,
+                b':' if row.kind == OpKind::While => break,
+                b'"' if cursor.string().is_ok() => {}
+                b'<' | b'[' if cursor.skip_balanced().is_ok() => {}
+                _ => cursor.pos += 1,
+            }
+        }
+        let first = places.iter().step_by(2).copied();
+        match row.kind {
+            OpKind::While => first.collect(),
+            OpKind::Reduce => first.chain(places.iter().skip(1).step_by(2).copied()).collect(),
+            _ => places,
+        }
+    }
+    /// Prints the label of `block` with its arguments.
+    pub(super) fn print_label(&mut self, block: BlockId) {
+        let program = self.program;
+        let header = program.blocks[block].header;
+        let args: Vec<ValueId> = program.block_args(block).collect();
+        if header.is_empty() {
+            if args.is_empty() && self.is_entry(block) {
+                return;
+            }
+            self.new_line();
+            let name = format!("^bb{}", crate::index::Id::index(block));
+            let list = self.typed_args(&args);
+            let list = if list.is_empty() { list } else { format!("({list})") };
+            return self.write(&format!("{name}{list}:"));
+        }
+        let mut edits = Vec::new();
+        for arg in args {
+            let offset = program.values[arg].name;
+            if offset == u32::MAX || self.names.is_renamed(arg) {
+                let Some(place) = self.label_arg_place(header, program.value_index(arg)) else {
+                    continue;
+                };
+                let old = ssa_name_at(program.text.source(), place);
+                let mut new = String::new();
+                self.names.append(program, arg, &mut new);
+                edits.push(Edit::Text(Span::new(place, place + old.len() as u32), new));
+            }
+        }
+        self.before_op(header);
+        self.splice(header, edits);
+    }
+    fn is_entry(&self, block: BlockId) -> bool {
+        self.program.region_entry(self.program.blocks[block].region) == block
+    }
+    /// Where the name of the `index`-th argument stands in a label.
+    fn label_arg_place(&self, header: Span, index: usize) -> Option<u32> {
+        let mut cursor = Cursor::new(self.program.text.source(), header.start as usize);
+        let mut seen = 0;
+        while cursor.pos < header.end as usize {
+            match cursor.next_byte() {
+                b'%' if seen == index => return Some(cursor.pos as u32),
+                b'%' => {
+                    seen += 1;
+                    cursor.pos += 1;
+                }
+                b'"' => {
+                    cursor.string().ok()?;
+                }
+                _ => cursor.pos += 1,
+            }
+        }
+        None
+    }
+    /// `%a: type loc(...), %b: type`
+    pub(super) fn typed_args(&self, args: &[ValueId]) -> String {
+        let mut out = String::new();
+        for (index, &arg) in args.iter().enumerate() {
+            if index > 0 {
+                out.push_str(", ");
+            }
+            self.names.append(self.program, arg, &mut out);
+            out.push_str(": ");
+            out.push_str(self.type_text(self.program.values[arg].ty));
+            if let Some(loc) = self.program.arg_location_text(arg) {
+                out.push_str(&format!(" loc({})", self.program.text.get(loc)));
+            }
+        }
+        out
+    }
+    /// How a type is written.
+    pub(super) fn type_text(&self, ty: crate::index::TypeId) -> &str {
+        self.program.text.get(self.program.types.text(ty))
+    }
+}
+
+/// The operand that starts at `place`: `%a` or `%a#1`.
+fn operand_text(program: &Program, place: u32) -> &str {
+    let mut cursor = Cursor::new(program.text.source(), place as usize);
+    cursor.pos += 1;
+    cursor.ssa_name();
+    if cursor.peek() == b'#' {
+        cursor.pos += 1;
+        cursor.digits();
+    }
+    cursor.since(place as usize)
+}
+
+/// Whether `text` is one `loc(...)`.
+fn is_loc(text: &str) -> bool {
+    let mut cursor = Cursor::new(text, 3);
+    cursor.skip_balanced().is_ok() && cursor.at_end()
+}

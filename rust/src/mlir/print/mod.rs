@@ -1,0 +1,343 @@
+//! Printing: text is copied where nothing changed, and changes are spliced into it.
+//!
+//! Every op of the program is looked at in its place. An op that has text of its own gives a list of
+//! [`Edit`]s to it, none if nothing happened to it; each region is one edit, printed in turn. Ops of
+//! `sdy` and calls that were touched, and ops that passes made, are written from their fields.
+//! Neighbours whose text is copied whole are copied at once.
+
+mod attrs;
+mod fields;
+mod function;
+mod header;
+mod names;
+
+pub(super) use names::append_fresh;
+mod sdy;
+
+use crate::error::Span;
+use crate::index::{BlockId, OpId, RegionId};
+use crate::ir::{OpFlags, OpKind, Program};
+use names::Names;
+
+/// Prints `program` as MLIR text.
+pub fn print(program: &Program) -> String {
+    let mut printer = Printer::new(program);
+    printer.print_module();
+    printer.out
+}
+
+/// A change to the text of an op.
+#[derive(Clone, Debug)]
+enum Edit {
+    /// Other text stands there.
+    Text(Span, String),
+    /// A region is there.
+    Region(Span, RegionId),
+}
+
+impl Edit {
+    const fn span(&self) -> Span {
+        match self {
+            Self::Text(span, _) | Self::Region(span, _) => *span,
+        }
+    }
+}
+
+/// Whether the first block of a region has a label.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Label {
+    /// If the text has one.
+    AsInText,
+    /// No: its arguments stand elsewhere.
+    Hidden,
+    /// If it has arguments.
+    Shown,
+}
+
+/// What is left to print.
+enum Task {
+    /// This text of the program.
+    Copy(Span),
+    /// This text.
+    Text(String),
+    /// A region with its braces.
+    Region(RegionId, Label),
+    /// An op and those after it in its block.
+    Ops(OpId),
+    /// A block with its label and those after it.
+    Blocks(BlockId),
+    /// The end of a region.
+    EndRegion(RegionId),
+}
+
+struct Printer<'p> {
+    program: &'p Program,
+    out: String,
+    /// Text of the program that is to be copied next.
+    copied: Span,
+    names: Names,
+    /// How many regions are open.
+    depth: usize,
+    tasks: Vec<Task>,
+}
+
+impl<'p> Printer<'p> {
+    fn new(program: &'p Program) -> Self {
+        Self {
+            program,
+            out: String::with_capacity(program.text.source().len() * 5 / 4),
+            copied: Span::EMPTY,
+            names: Names::new(program),
+            depth: 0,
+            tasks: Vec::new(),
+        }
+    }
+    /// Appends text of the program.
+    #[inline]
+    fn copy(&mut self, span: Span) {
+        if self.copied.end == span.start {
+            self.copied.end = span.end;
+            return;
+        }
+        self.flush();
+        self.copied = span;
+    }
+    /// Writes what was to be copied.
+    fn flush(&mut self) {
+        if !self.copied.is_empty() {
+            self.out.push_str(self.program.text.get(self.copied));
+        }
+        self.copied = Span::EMPTY;
+    }
+    /// Appends other text.
+    fn write(&mut self, text: &str) {
+        self.flush();
+        self.out.push_str(text);
+    }
+    /// Starts a line.
+    fn new_line(&mut self) {
+        self.flush();
+        self.out.push('\n');
+        for _ in 0..self.depth {
+            self.out.push_str("  ");
+        }
+    }
+
+    fn print_module(&mut self) {
+        let module = self.program.module;
+        let span = self.program.ops[module].span;
+        let end = self.program.text.source().len() as u32;
+        let is_implicit = self
+            .program
+            .op_regions(module)
+            .next()
+            .is_some_and(|region| self.program.regions[region].span.is_empty());
+        if is_implicit {
+            for &definition in &self.program.alias_definitions {
+                if !self.program.text.get(definition).starts_with("{-#") {
+                    self.write(self.program.text.get(definition));
+                    self.write("\n");
+                }
+            }
+            let block = self.program.module_block();
+            self.tasks.push(Task::Ops(self.program.blocks[block].first_op));
+            self.run();
+            self.copy_tail(self.program.blocks[block].last_op, end);
+            for &definition in &self.program.alias_definitions {
+                if self.program.text.get(definition).starts_with("{-#") {
+                    self.write("\n");
+                    self.write(self.program.text.get(definition));
+                    self.write("\n");
+                }
+            }
+        } else {
+            self.copy(Span::new(0, span.start));
+            self.print_op(module);
+            self.run();
+            self.copy(Span::new(span.end, end));
+        }
+        self.flush();
+    }
+    /// Works off the tasks; regions nest on that stack, not on ours.
+    fn run(&mut self) {
+        while let Some(task) = self.tasks.pop() {
+            match task {
+                Task::Copy(span) => self.copy(span),
+                Task::Text(text) => self.write(&text),
+                Task::Region(region, label) => self.print_region(region, label),
+                Task::Ops(op) => {
+                    let mut next = op;
+                    // Ops without regions need no stack.
+                    while let Some(op) = next.get() {
+                        next = self.program.ops[op].next;
+                        let tasks = self.tasks.len();
+                        if self.program.ops[op].num_regions > 0 {
+                            self.tasks.push(Task::Ops(next));
+                            next = OpId::NONE;
+                        }
+                        self.print_op(op);
+                        debug_assert!(next.is_none() || self.tasks.len() == tasks);
+                    }
+                }
+                Task::Blocks(block) => self.print_block(block),
+                Task::EndRegion(region) => self.end_region(region),
+            }
+        }
+    }
+    fn print_region(&mut self, region: RegionId, label: Label) {
+        let row = &self.program.regions[region];
+        if row.span.is_empty() {
+            self.write("{");
+        } else {
+            self.copy(Span::new(row.span.start, row.span.start + 1));
+        }
+        if self.program.kind(row.op) == OpKind::Func {
+            self.names.enter_function(self.program, row.op);
+        }
+        self.depth += 1;
+        self.tasks.push(Task::EndRegion(region));
+        let Some(first) = row.first_block.get() else { return };
+        let block = &self.program.blocks[first];
+        let has_text = label == Label::AsInText && !block.header.is_empty();
+        if label == Label::Shown || has_text {
+            self.tasks.push(Task::Blocks(first));
+        } else {
+            self.tasks.push(Task::Blocks(block.next));
+            self.tasks.push(Task::Ops(block.first_op));
+        }
+    }
+    fn print_block(&mut self, block: BlockId) {
+        let Some(block) = block.get() else { return };
+        let row = &self.program.blocks[block];
+        self.print_label(block);
+        self.tasks.push(Task::Blocks(row.next));
+        self.tasks.push(Task::Ops(row.first_op));
+    }
+    fn end_region(&mut self, region: RegionId) {
+        self.depth -= 1;
+        let row = &self.program.regions[region];
+        let last = self.program.region_blocks(region).last();
+        let last_op = last.map_or(OpId::NONE, |block| self.program.blocks[block].last_op);
+        if row.span.is_empty() {
+            self.new_line();
+            self.write("}");
+        } else {
+            self.copy_tail(last_op, row.span.end - 1);
+            self.copy(Span::new(row.span.end - 1, row.span.end));
+        }
+    }
+    /// Appends what stands between the last op of a region and the region's end, should that be
+    /// nothing but white space and comments; else starts a new line.
+    fn copy_tail(&mut self, last: OpId, end: u32) {
+        let start = last.get().map_or(0, |op| self.program.ops[op].span.end);
+        let text = self.program.text.source();
+        let mut cursor = super::cursor::Cursor::new(text, start as usize);
+        if start > 0 && start <= end {
+            cursor.skip_space();
+            if cursor.pos == end as usize {
+                self.copy(Span::new(start, end));
+                return;
+            }
+        }
+        self.new_line();
+    }
+    /// Prints an op; those that have regions leave tasks for them.
+    fn print_op(&mut self, op: OpId) {
+        let row = &self.program.ops[op];
+        if row.num_regions == 0 && row.flags.is_clean() && !self.names.has_renamed() {
+            if matches!(row.kind, OpKind::Call | OpKind::FuncReturn) && self.has_lost_prefix(op) {
+                return self.print_fields(op);
+            }
+            self.before_op(row.span);
+            return self.copy(row.span);
+        }
+        if self.is_from_fields(op) {
+            return self.print_fields(op);
+        }
+        let Some(edits) = self.edits(op) else {
+            return if row.kind == OpKind::Func {
+                self.print_fields(op)
+            } else {
+                self.print_generic(op)
+            };
+        };
+        self.before_op(row.span);
+        self.splice(row.span, edits);
+    }
+    /// Keeps ops apart whose texts were not neighbours.
+    fn before_op(&mut self, span: Span) {
+        if self.copied.end != span.start
+            && !self.program.text.get(span).starts_with([' ', '\n', '\t', '\r'])
+        {
+            self.new_line();
+        }
+    }
+    /// Whether a short name without dialect would be read as that of another op here.
+    fn needs_prefix(&self, op: OpId) -> bool {
+        let parent = self.program.parent_op(op);
+        parent.is_some_and(|parent| {
+            self.program.kind(parent) != OpKind::Func || self.has_generic_text(parent)
+        })
+    }
+    /// Whether the text of `op` has such a short name where it would be misread.
+    fn has_lost_prefix(&self, op: OpId) -> bool {
+        self.needs_prefix(op) && self.text_at(self.name_start(op)).starts_with(['c', 'r'])
+    }
+    /// Whether an op has to be written from its fields.
+    fn is_from_fields(&self, op: OpId) -> bool {
+        let row = &self.program.ops[op];
+        if row.flags.has(OpFlags::SYNTHESISED) || row.span.is_empty() {
+            return true;
+        }
+        let is_touched = !row.flags.is_clean() || self.names.is_affected(self.program, op);
+        match row.kind {
+            OpKind::Call | OpKind::FuncReturn => is_touched || self.has_lost_prefix(op),
+            OpKind::Func => is_touched && self.is_generic(op),
+            OpKind::SdyConstant => false,
+            _ => is_touched && self.program.op_name(op).starts_with("sdy."),
+        }
+    }
+    fn has_generic_text(&self, op: OpId) -> bool {
+        !self.program.ops[op].span.is_empty() && self.is_generic(op)
+    }
+    /// Whether `op`'s text is in generic form.
+    fn is_generic(&self, op: OpId) -> bool {
+        self.text_at(self.name_start(op)).starts_with('"')
+    }
+    /// Prints the text at `span` with `edits`, sorted by place.
+    fn splice(&mut self, span: Span, mut edits: Vec<Edit>) {
+        if edits.is_empty() {
+            return self.copy(span);
+        }
+        edits.sort_by_key(|edit| (edit.span().start, edit.span().end));
+        // The same name may stand for values of two regions.
+        edits.dedup_by(|a, b| a.span() == b.span() && !a.span().is_empty());
+        let has_region = edits.iter().any(|edit| matches!(edit, Edit::Region(..)));
+        let mut tasks = Vec::new();
+        let mut at = span.start;
+        for edit in edits {
+            let place = edit.span();
+            if place.start < at {
+                continue;
+            }
+            tasks.push(Task::Copy(Span::new(at, place.start)));
+            tasks.push(match edit {
+                Edit::Text(_, text) => Task::Text(text),
+                Edit::Region(_, region) => Task::Region(region, Label::AsInText),
+            });
+            at = place.end;
+        }
+        tasks.push(Task::Copy(Span::new(at, span.end)));
+        if has_region {
+            self.tasks.extend(tasks.into_iter().rev());
+            return;
+        }
+        for task in tasks {
+            match task {
+                Task::Copy(span) => self.copy(span),
+                Task::Text(text) => self.write(&text),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Names of values in the print.
+//!
+//! A value keeps the name that the text gives it, unless it has none or, after ops were moved or
+//! cloned, the name is that of another value it can be seen with. Then it is called by its id, with a
+//! prefix that does not occur in the source, so a name never depends on what was printed before.
+
+use crate::index::{Id, OpId, RegionId, ValueId};
+use crate::ir::{OpKind, Program, ValueDef};
+use crate::mlir::names::{group_number, ssa_name_at};
+use rustc_hash::FxHashSet;
+
+/// The names of one print.
+pub(super) struct Names {
+    /// Values that cannot keep their name.
+    renamed: FxHashSet<ValueId>,
+}
+
+impl Names {
+    /// No names decided yet.
+    pub fn new(_program: &Program) -> Self {
+        Self { renamed: FxHashSet::default() }
+    }
+    /// Whether any value had to be renamed.
+    pub fn has_renamed(&self) -> bool {
+        !self.renamed.is_empty()
+    }
+    /// Whether `value` had to be renamed.
+    pub fn is_renamed(&self, value: ValueId) -> bool {
+        !self.renamed.is_empty() && self.renamed.contains(&value)
+    }
+    /// Whether an operand, result or argument of `op` was renamed.
+    pub fn is_affected(&self, program: &Program, op: OpId) -> bool {
+        if self.renamed.is_empty() {
+            return false;
+        }
+        let args = program.op_regions(op).filter_map(|region| program.region_entry(region).get());
+        program.op_operands(op).iter().any(|slot| self.renamed.contains(&slot.value))
+            || program.op_results(op).any(|value| self.renamed.contains(&value))
+            || args
+                .flat_map(|block| program.block_args(block))
+                .any(|arg| self.renamed.contains(&arg))
+    }
+    /// Whether the text of the op has a name for `value` that it keeps.
+    pub fn keeps(&self, program: &Program, value: ValueId) -> bool {
+        program.values[value].name != u32::MAX && !self.is_renamed(value)
+    }
+    /// Appends the name of `value`, as an operand.
+    pub fn append(&self, program: &Program, value: ValueId, out: &mut String) {
+        if self.keeps(program, value) {
+            let text = program.text.source();
+            out.push_str(ssa_name_at(text, program.values[value].name));
+            if let Some(number) = group_number(program, value) {
+                out.push('#');
+                out.push_str(&number.to_string());
+            }
+            return;
+        }
+        append_fresh(program, value, out);
+    }
+    /// Finds out which values inside `function` cannot keep their names.
+    pub fn enter_function(&mut self, program: &Program, function: OpId) {
+        self.renamed.clear();
+        if has_foreign_ops(program, function) {
+            Collisions { program, names: self, scopes: Vec::new(), seen: FxHashSet::default() }
+                .find(function);
+        }
+    }
+}
+
+/// Appends the name that the id of `value` makes.
+pub(in crate::mlir) fn append_fresh(program: &Program, value: ValueId, out: &mut String) {
+    let value = name_giver(program, value);
+    let (first, number) = match program.values[value].def {
+        ValueDef::Result(op) if program.ops[op].num_results > 1 => {
+            (program.result(op, 0), Some(program.value_index(value)))
+        }
+        _ => (value, None),
+    };
+    out.push('%');
+    out.push_str(&program.fresh_prefix);
+    out.push_str(&first.index().to_string());
+    if let Some(number) = number {
+        out.push('#');
+        out.push_str(&number.to_string());
+    }
+}
+
+/// The arguments of a loop's body are called like those of its condition.
+fn name_giver(program: &Program, value: ValueId) -> ValueId {
+    let ValueDef::Arg(block) = program.values[value].def else { return value };
+    let op = program.block_parent_op(block);
+    if program.kind(op) != OpKind::While {
+        return value;
+    }
+    let condition = program.op_regions(op).next().map(|region| program.region_entry(region));
+    let index = program.value_index(value);
+    condition.and_then(|block| program.block_args(block.get()?).nth(index)).unwrap_or(value)
+}
+
+/// Whether any op inside `function` stands elsewhere than where its text does.
+fn has_foreign_ops(program: &Program, function: OpId) -> bool {
+    let span = program.ops[function].span;
+    let mut last = span.start;
+    for op in program.pre_order(function).skip(1) {
+        let own = program.ops[op].span;
+        if own.is_empty() {
+            continue;
+        }
+        if own.start < last || own.end > span.end {
+            return true;
+        }
+        let Some(parent) = program.parent_op(op) else { continue };
+        let outer = program.ops[parent].span;
+        if own.end > outer.end || own.start < outer.start {
+            return true;
+        }
+        last = own.start;
+    }
+    false
+}
+
+/// The search for values that would be called alike.
+struct Collisions<'a, 'p> {
+    program: &'p Program,
+    names: &'a mut Names,
+    /// The open regions and the names defined in them.
+    scopes: Vec<(RegionId, Vec<&'p str>)>,
+    /// Names that can be seen.
+    seen: FxHashSet<&'p str>,
+}
+
+impl Collisions<'_, '_> {
+    fn find(&mut self, function: OpId) {
+        let ops: Vec<OpId> = self.program.pre_order(function).skip(1).collect();
+        for op in ops {
+            let region = self.program.blocks[self.program.ops[op].parent].region;
+            let owner = self.program.regions[region].op;
+            let outer = self.program.ops[owner].parent;
+            let outer = outer.get().map(|block| self.program.blocks[block].region);
+            // Leave the regions that do not hold this op, enter its own.
+            while let Some(&(open, _)) = self.scopes.last() {
+                if open == region || Some(open) == outer {
+                    break;
+                }
+                self.leave();
+            }
+            if self.scopes.last().is_none_or(|(open, _)| *open != region) {
+                self.scopes.push((region, Vec::new()));
+                self.define_args(region);
+            }
+            self.define_results(op);
+        }
+    }
+    fn leave(&mut self) {
+        if let Some((_, names)) = self.scopes.pop() {
+            for name in names {
+                self.seen.remove(name);
+            }
+        }
+    }
+    fn define_args(&mut self, region: RegionId) {
+        for block in self.program.region_blocks(region) {
+            for arg in self.program.block_args(block) {
+                if self.names.renamed.contains(&name_giver(self.program, arg)) {
+                    self.names.renamed.insert(arg);
+                } else {
+                    self.define(arg, &[arg]);
+                }
+            }
+        }
+    }
+    fn define_results(&mut self, op: OpId) {
+        let results: Vec<ValueId> = self.program.op_results(op).collect();
+        let mut at = 0;
+        while at < results.len() {
+            let name = self.program.values[results[at]].name;
+            let group = results[at..]
+                .iter()
+                .take_while(|&&value| self.program.values[value].name == name)
+                .count();
+            // If one name has to go, all results of the op get new ones: a name for the group.
+            if self.define(results[at], &results) {
+                return;
+            }
+            at += group;
+        }
+    }
+    /// Notes the name of `value`; renames `group` and says so if it is taken.
+    fn define(&mut self, value: ValueId, group: &[ValueId]) -> bool {
+        let offset = self.program.values[value].name;
+        if offset == u32::MAX {
+            return false;
+        }
+        let name = ssa_name_at(self.program.text.source(), offset);
+        if !self.seen.insert(name) {
+            self.names.renamed.extend(group);
+            return true;
+        }
+        if let Some((_, names)) = self.scopes.last_mut() {
+            names.push(name);
+        }
+        false
+    }
+}

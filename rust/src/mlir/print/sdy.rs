@@ -1,0 +1,139 @@
+//! Shardy's ops written from their fields.
+
+use super::attrs::append_symbol;
+use super::fields::spaced;
+use super::{Label, Printer, Task};
+use crate::attribute;
+use crate::index::{OpId, ValueId};
+use crate::ir::{Direction, OpKind, Payload};
+
+impl Printer<'_> {
+    /// Prints an op of `sdy` behind its results; false if the engine does not make such ops.
+    pub(super) fn print_sdy(&mut self, op: OpId) -> bool {
+        let program = self.program;
+        match (program.kind(op), program.payload(op)) {
+            (OpKind::Mesh, Some(Payload::Mesh(id))) => {
+                let row = &program.meshes[*id];
+                let mut text = "sdy.mesh ".to_owned();
+                append_symbol(row.symbol.map_or("", |id| program.strings.get(id)), &mut text);
+                text.push_str(" = ");
+                attribute::write_mesh(&mut text, &row.mesh);
+                text.push_str(&spaced(self.dict(program.op_attrs(op), &[])));
+                text.push_str(&self.loc_suffix(op));
+                self.write(&text);
+            }
+            (OpKind::ManualComputation | OpKind::NamedComputation, Some(payload)) => {
+                self.print_computation(op, payload);
+            }
+            (OpKind::SdyConstant, _) => return false,
+            _ => match self.tensor_op(op) {
+                Some(text) => self.write(&text),
+                None => return false,
+            },
+        }
+        true
+    }
+    /// An op of one tensor.
+    fn tensor_op(&self, op: OpId) -> Option<String> {
+        let program = self.program;
+        let kind = program.kind(op);
+        let name = program.op_name(op);
+        let operand = self.operand_list(op);
+        let result = program.op_results(op).next();
+        let sharding = result.map_or(String::new(), |v| self.sharding_text(program.sharding(v)));
+        let out_sharding = format!("out_sharding={sharding}");
+        let middle = match (kind, program.payload(op)) {
+            (OpKind::ShardingConstraint | OpKind::Reshard, _) => format!("{operand} {sharding}"),
+            (OpKind::DataFlowEdge, _) if sharding.is_empty() => operand,
+            (OpKind::DataFlowEdge, _) => format!("{operand} sharding={sharding}"),
+            (OpKind::FuncDataFlowEdge, _) => operand,
+            (OpKind::ShardingGroup, Some(Payload::ShardingGroup(id))) => {
+                format!("{operand} group_id={id}")
+            }
+            (OpKind::PropagationBarrier, Some(Payload::PropagationBarrier(direction))) => {
+                format!("{operand} allowed_direction={}", direction_text(*direction))
+            }
+            (OpKind::CollectivePermute, _) => format!("{operand} {out_sharding}"),
+            (_, Some(payload)) => {
+                let axes = self.axes_text(op, payload)?;
+                format!("{axes} {operand} {out_sharding}")
+            }
+            _ => return None,
+        };
+        let mut more = self.sharding_attrs(op);
+        let is_in_dict = matches!(
+            kind,
+            OpKind::FuncDataFlowEdge | OpKind::PropagationBarrier | OpKind::ShardingGroup
+        );
+        more.retain(|(name, _)| *name != "sdy.sharding" || is_in_dict);
+        let dict = spaced(self.dict(program.op_attrs(op), &more));
+        let ty = match result {
+            Some(value) => program.values[value].ty,
+            None => program.values[program.operand(op, 0)].ty,
+        };
+        Some(format!("{name} {middle}{dict} : {}{}", self.type_text(ty), self.loc_suffix(op)))
+    }
+    fn axes_text(&self, op: OpId, payload: &Payload) -> Option<String> {
+        let program = self.program;
+        let sharding = program.op_results(op).next().map(|value| program.sharding(value))?;
+        let mesh = program.mesh(program.mesh_of(sharding).get()?);
+        let mut out = String::new();
+        match payload {
+            Payload::AxesPerDim(lists) => attribute::write_axes_per_dim(&mut out, lists, mesh),
+            Payload::Axes(axes) => attribute::write_axis_list(&mut out, axes, mesh),
+            Payload::AllToAll(params) => attribute::write_all_to_all(&mut out, params, mesh),
+            _ => return None,
+        }
+        Some(out)
+    }
+    fn print_computation(&mut self, op: OpId, payload: &Payload) {
+        let program = self.program;
+        let region = program.op_regions(op).next();
+        let body = region.and_then(|region| program.region_entry(region).get());
+        let args: Vec<ValueId> = body.map_or(Vec::new(), |b| program.block_args(b).collect());
+        let results: Vec<ValueId> = program.op_results(op).collect();
+        let list = |values: &[ValueId]| {
+            let ids: Vec<_> = values.iter().map(|&value| program.sharding(value)).collect();
+            self.sharding_list(&ids, values)
+        };
+        let mut text = format!("{}", program.op_name(op));
+        let operands = self.operand_list(op);
+        match payload {
+            Payload::NamedComputation { name, has_in_shardings, has_out_shardings } => {
+                text.push_str(&format!("<\"{}\">({operands})", program.strings.get(*name)));
+                if *has_in_shardings {
+                    text.push_str(&format!(" in_shardings={}", list(&args)));
+                }
+                if *has_out_shardings {
+                    text.push_str(&format!(" out_shardings={}", list(&results)));
+                }
+            }
+            Payload::ManualComputation(names) => {
+                text.push_str(&format!("({operands}) in_shardings={}", list(&args)));
+                text.push_str(&format!(" out_shardings={} manual_axes=", list(&results)));
+                let names = names.iter().map(|&name| program.strings.get(name));
+                attribute::write_manual_axes(&mut text, names);
+            }
+            _ => {}
+        }
+        text.push_str(&format!(" ({}) ", self.typed_args(&args)));
+        let mut more = self.sharding_attrs(op);
+        more.retain(|(name, _)| *name != "sdy.sharding");
+        let dict = spaced(self.dict(program.op_attrs(op), &more));
+        let tail = format!("{dict} : {}{}", self.function_type(op), self.loc_suffix(op));
+        self.write(&text);
+        self.tasks.push(Task::Text(tail));
+        if let Some(region) = region {
+            self.tasks.push(Task::Region(region, Label::Hidden));
+        }
+    }
+}
+
+const fn direction_text(direction: Direction) -> &'static str {
+    match direction {
+        Direction::None => "NONE",
+        Direction::Forward => "FORWARD",
+        Direction::Backward => "BACKWARD",
+        Direction::Both => "BOTH",
+    }
+}

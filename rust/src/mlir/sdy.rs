@@ -1,0 +1,162 @@
+//! Shardy's ops in their own syntax.
+
+use super::attrs::skip_attribute;
+use super::parser::{After, Building, Parser, PendingArg};
+use super::resolve::Target;
+use crate::error::{Result, Span};
+use crate::ir::OpKind;
+
+impl Parser<'_> {
+    /// Parses an op of the `sdy` dialect from behind its name on.
+    pub(super) fn parse_sdy(&mut self, building: Building) -> Result<()> {
+        match building.name.kind {
+            OpKind::Mesh => self.parse_mesh(building),
+            OpKind::ManualComputation => self.parse_manual_computation(building),
+            OpKind::NamedComputation => self.parse_named_computation(building),
+            _ => self.parse_tensor_op(building),
+        }
+    }
+    /// Parses `@name = <["x"=2]> {attrs}`.
+    fn parse_mesh(&mut self, mut building: Building) -> Result<()> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos;
+        self.cursor.symbol()?;
+        let name = self.cursor.span_since(start);
+        self.cursor.expect(b'=')?;
+        let mesh = self.parse_stripped()?;
+        self.parse_optional_op_dict(&mut building)?;
+        self.note_mesh(building.op, name, mesh)?;
+        self.finish(building)
+    }
+    /// Reads an attribute that may have lost its `#dialect.name`.
+    fn parse_stripped(&mut self) -> Result<Span> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos;
+        if matches!(self.cursor.peek(), b'<' | b'[' | b'{') {
+            self.cursor.skip_balanced()?;
+        } else {
+            skip_attribute(&mut self.cursor)?;
+        }
+        Ok(self.cursor.span_since(start))
+    }
+    /// Parses ops of one tensor: `axes %x name=attr {attrs} : type`, each part where the op has it.
+    fn parse_tensor_op(&mut self, mut building: Building) -> Result<()> {
+        let start = self.cursor.pos;
+        let kind = building.name.kind;
+        if matches!(self.cursor.next_byte(), b'[' | b'{' | b'#') {
+            building.payload = self.parse_stripped()?;
+        }
+        self.parse_operand()?;
+        match kind {
+            OpKind::ShardingConstraint | OpKind::Reshard => {
+                building.sharding = Some(self.parse_stripped()?);
+            }
+            OpKind::DataFlowEdge => {
+                let end = self.cursor.pos;
+                if self.cursor.eat_keyword("sharding") {
+                    self.cursor.expect(b'=')?;
+                    building.sharding = Some(self.parse_stripped()?);
+                } else {
+                    self.cursor.pos = end;
+                }
+            }
+            OpKind::ShardingGroup => {
+                self.cursor.expect_keyword("group_id")?;
+                self.cursor.expect(b'=')?;
+                building.payload = self.parse_stripped()?;
+            }
+            OpKind::PropagationBarrier => {
+                self.cursor.expect_keyword("allowed_direction")?;
+                self.cursor.expect(b'=')?;
+                building.payload = self.parse_stripped()?;
+            }
+            OpKind::FuncDataFlowEdge => {}
+            _ => {
+                self.cursor.expect_keyword("out_sharding")?;
+                self.cursor.expect(b'=')?;
+                building.sharding = Some(self.parse_stripped()?);
+            }
+        }
+        building.syntax = self.cursor.span_since(start);
+        let sharding = building.sharding;
+        self.parse_optional_op_dict(&mut building)?;
+        building.sharding = sharding.or(building.sharding);
+        self.cursor.expect(b':')?;
+        let ty = self.parse_type()?;
+        building.num_inputs = 1;
+        self.types.push(ty);
+        if kind != OpKind::ShardingGroup {
+            self.types.push(ty);
+        }
+        self.finish(building)
+    }
+    /// Parses `(%a) in_shardings=[...] out_shardings=[...] manual_axes={...} (%x: type) {`.
+    fn parse_manual_computation(&mut self, mut building: Building) -> Result<()> {
+        let start = self.cursor.pos;
+        self.cursor.expect(b'(')?;
+        self.parse_operands_to(b')')?;
+        self.cursor.expect_keyword("in_shardings")?;
+        self.cursor.expect(b'=')?;
+        let inputs = self.parse_stripped()?;
+        self.targets.push((Target::RegionArgs(building.op), inputs));
+        self.cursor.expect_keyword("out_shardings")?;
+        self.cursor.expect(b'=')?;
+        building.sharding = Some(self.parse_stripped()?);
+        self.cursor.expect_keyword("manual_axes")?;
+        self.cursor.expect(b'=')?;
+        building.payload = self.parse_stripped()?;
+        building.syntax = self.cursor.span_since(start);
+        self.parse_body_args()?;
+        self.open_region(building, After::Signature)
+    }
+    /// Parses `<"name">(%a) in_shardings=[...] out_shardings=[...] (%x: type) {`.
+    fn parse_named_computation(&mut self, mut building: Building) -> Result<()> {
+        let start = self.cursor.pos;
+        self.cursor.expect(b'<')?;
+        self.cursor.skip_space();
+        let at = self.cursor.pos;
+        if self.cursor.peek() != b'"' {
+            return Err(self.cursor.expected("the name in quotes"));
+        }
+        self.cursor.string()?;
+        let name = self.cursor.span_since(at);
+        self.cursor.expect(b'>')?;
+        self.cursor.expect(b'(')?;
+        self.parse_operands_to(b')')?;
+        let mut inputs = None;
+        if self.cursor.eat_keyword("in_shardings") {
+            self.cursor.expect(b'=')?;
+            inputs = Some(self.parse_stripped()?);
+        }
+        if self.cursor.eat_keyword("out_shardings") {
+            self.cursor.expect(b'=')?;
+            building.sharding = Some(self.parse_stripped()?);
+        }
+        building.syntax = self.cursor.span_since(start);
+        self.note_named_computation(&building, name, inputs);
+        self.parse_body_args()?;
+        self.open_region(building, After::Signature)
+    }
+    /// Reads `(%x: type {attrs} loc(...), ...)`.
+    fn parse_body_args(&mut self) -> Result<()> {
+        self.cursor.expect(b'(')?;
+        if self.cursor.eat(b')') {
+            return Ok(());
+        }
+        loop {
+            self.cursor.skip_space();
+            let offset = self.cursor.pos as u32;
+            let name = self.parse_ssa_name()?;
+            self.cursor.expect(b':')?;
+            let ty = self.parse_type()?;
+            if self.cursor.next_byte() == b'{' {
+                self.cursor.skip_balanced()?;
+            }
+            self.skip_location()?;
+            self.args.push(PendingArg { name, offset, ty });
+            if !self.cursor.eat(b',') {
+                return self.cursor.expect(b')');
+            }
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Types: text to [`Type`].
+//!
+//! The text of a type is looked up before it is taken apart, so a type costs a hash of its bytes but
+//! for its first appearance.
+
+use super::cursor::{syntax, Cursor};
+use super::parser::Parser;
+use crate::error::{Code, Diagnostic, Result, Span};
+use crate::index::TypeId;
+use crate::ir::{ElementType, Type};
+use memchr::memchr2;
+
+/// How deep tuples may nest.
+const MAX_TUPLE_DEPTH: usize = 128;
+
+impl<'a> Parser<'a> {
+    /// Reads a type.
+    pub(super) fn parse_type(&mut self) -> Result<TypeId> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos;
+        let rest = self.cursor.text().as_bytes().get(start..).unwrap_or(&[]);
+        if let Some(found) =
+            rest.strip_prefix(b"tensor<").and_then(|rest| memchr2(b'>', b'<', rest))
+        {
+            let end = start + "tensor<".len() + found + 1;
+            let text = self.cursor.text().get(start..end).unwrap_or("");
+            if let Some(&id) = self.type_ids.get(text) {
+                self.cursor.pos = end;
+                return Ok(id);
+            }
+        }
+        skip_type(&mut self.cursor)?;
+        let text = self.cursor.since(start);
+        self.type_of(text, start, 0)
+    }
+    /// The type that `text`, at offset `start`, is.
+    fn type_of(&mut self, text: &'a str, start: usize, depth: usize) -> Result<TypeId> {
+        if let Some(&id) = self.type_ids.get(text) {
+            return Ok(id);
+        }
+        let span = Span::new(start as u32, (start + text.len()) as u32);
+        if depth > MAX_TUPLE_DEPTH {
+            let message = format!("tuples nest deeper than {MAX_TUPLE_DEPTH} levels");
+            return Err(Diagnostic::new(Code::NestedTooDeeply, message).at(span).into());
+        }
+        let id = if let Some(inner) = inside(text, "tensor<") {
+            let ty = self.tensor_type(inner, start + "tensor<".len())?;
+            self.program.types.intern(ty, span)
+        } else if let Some(inner) = inside(text, "tuple<") {
+            let ty = self.tuple_type(inner, start + "tuple<".len(), depth)?;
+            self.program.types.intern(ty, span)
+        } else if text.starts_with('!') && !text.contains(['.', '<']) {
+            let body = self.alias_body(text, span)?;
+            let mut cursor = Cursor::new(self.cursor.text(), body.start as usize);
+            skip_type(&mut cursor)?;
+            let body_text = cursor.since(body.start as usize);
+            if depth > 16 {
+                return Err(syntax(span, "type aliases refer to each other in a circle").into());
+            }
+            self.type_of(body_text, body.start as usize, depth + 1)?
+        } else {
+            let plain: String = text.split_whitespace().collect();
+            let name = self.program.strings.intern(&plain);
+            self.program.types.intern(Type::Other(name), span)
+        };
+        self.type_ids.insert(text, id);
+        Ok(id)
+    }
+    /// The elements of a tuple.
+    fn tuple_type(&mut self, inner: &'a str, start: usize, depth: usize) -> Result<Type> {
+        let mut cursor = Cursor::new(self.cursor.text(), start);
+        let end = start + inner.len();
+        let mut elements = Vec::new();
+        cursor.skip_space();
+        while cursor.pos < end {
+            let at = cursor.pos;
+            skip_type(&mut cursor)?;
+            elements.push(self.type_of(cursor.since(at), at, depth + 1)?);
+            cursor.skip_space();
+            if cursor.pos < end {
+                cursor.expect(b',')?;
+            }
+            cursor.skip_space();
+        }
+        Ok(Type::Tuple(elements))
+    }
+    /// The parts of `2x?xf32, encoding`.
+    fn tensor_type(&mut self, inner: &'a str, start: usize) -> Result<Type> {
+        let (shape_and_element, encoding) = split_encoding(self.cursor.text(), inner, start)?;
+        if let Some(element) = shape_and_element.trim_start().strip_prefix('*') {
+            let element = element.trim_start().strip_prefix('x').unwrap_or(element).trim();
+            return Ok(Type::UnrankedTensor(self.program.strings.intern(element)));
+        }
+        let mut shape = Vec::new();
+        let mut cursor = Cursor::new(self.cursor.text(), start);
+        loop {
+            let at = {
+                cursor.skip_space();
+                cursor.pos
+            };
+            let dim = match cursor.peek() {
+                b'?' => {
+                    cursor.pos += 1;
+                    None
+                }
+                b'0'..=b'9' => Some(
+                    cursor.digits().and_then(|dim| i64::try_from(dim).ok()).ok_or_else(|| {
+                        Diagnostic::new(Code::UnsupportedType, "a dim is too large")
+                            .at(cursor.span_since(at))
+                    })?,
+                ),
+                _ => break,
+            };
+            shape.push(dim);
+            cursor.expect(b'x')?;
+        }
+        let end = start + shape_and_element.len();
+        let element = self.cursor.text().get(cursor.pos..end).unwrap_or("").trim();
+        if element.is_empty() {
+            return Err(cursor.expected("an element type"));
+        }
+        let element = self.element_type(element, cursor.pos)?;
+        let encoding = encoding.map(|text| self.program.strings.intern(text.trim()));
+        Ok(Type::RankedTensor { shape, element, encoding })
+    }
+    fn element_type(&mut self, text: &'a str, start: usize) -> Result<ElementType> {
+        let mut text = text;
+        let mut hops = 0;
+        while text.starts_with('!') && !text.contains(['.', '<']) && hops < 16 {
+            let span = Span::new(start as u32, (start + text.len()) as u32);
+            let body = self.alias_body(text, span)?;
+            text =
+                self.cursor.text().get(body.start as usize..body.end as usize).unwrap_or("").trim();
+            hops += 1;
+        }
+        Ok(ElementType { text: self.program.strings.intern(text), bits: element_bits(text) })
+    }
+    /// The type of tensors of element `element` and the shape of `like`.
+    pub(super) fn tensor_with_element(&mut self, like: TypeId, element: &str) -> TypeId {
+        let Type::RankedTensor { shape, encoding, .. } = self.program.types[like].clone() else {
+            return like;
+        };
+        let name = self.program.strings.intern(element);
+        let element_type = ElementType { text: name, bits: element_bits(element) };
+        let dims: String =
+            shape.iter().map(|dim| dim.map_or("?x".to_owned(), |dim| format!("{dim}x"))).collect();
+        let encoding_text =
+            encoding.map_or(String::new(), |id| format!(", {}", self.program.strings.get(id)));
+        let text = format!("tensor<{dims}{element}{encoding_text}>");
+        let ty = Type::RankedTensor { shape, element: element_type, encoding };
+        self.program.intern_type(ty, &text)
+    }
+    /// Reads `(types) -> types`, appending to the two lists.
+    pub(super) fn parse_function_type(
+        &mut self,
+        inputs: &mut Vec<TypeId>,
+        results: &mut Vec<TypeId>,
+    ) -> Result<()> {
+        self.cursor.expect(b'(')?;
+        self.parse_type_list_to(b')', inputs)?;
+        self.cursor.expect_arrow()?;
+        self.parse_results(results)
+    }
+    /// Reads what stands after `->`.
+    pub(super) fn parse_results(&mut self, results: &mut Vec<TypeId>) -> Result<()> {
+        if self.cursor.eat(b'(') {
+            return self.parse_type_list_to(b')', results);
+        }
+        results.push(self.parse_type()?);
+        Ok(())
+    }
+    /// Reads types up to `end`, the opening bracket being read already.
+    pub(super) fn parse_type_list_to(&mut self, end: u8, types: &mut Vec<TypeId>) -> Result<()> {
+        if self.cursor.eat(end) {
+            return Ok(());
+        }
+        self.parse_types(types)?;
+        self.cursor.expect(end)
+    }
+    /// Reads one or more types separated by commas.
+    pub(super) fn parse_types(&mut self, types: &mut Vec<TypeId>) -> Result<()> {
+        loop {
+            types.push(self.parse_type()?);
+            if !self.cursor.eat(b',') {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// What is between `prefix` and the final `>`.
+fn inside<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
+    text.strip_prefix(prefix)?.strip_suffix('>')
+}
+
+/// Splits `2xf32, encoding` at its comma.
+fn split_encoding<'a>(
+    text: &'a str,
+    inner: &'a str,
+    start: usize,
+) -> Result<(&'a str, Option<&'a str>)> {
+    let end = start + inner.len();
+    let mut cursor = Cursor::new(text, start);
+    while cursor.pos < end {
+        match cursor.peek() {
+            b',' => {
+                let at = cursor.pos - start;
+                return Ok((&inner[..at], inner.get(at + 1..)));
+            }
+            b'<' | b'(' | b'[' | b'{' => cursor.skip_balanced()?,
+            b'"' => {
+                cursor.string()?;
+            }
+            _ => cursor.pos += 1,
+        }
+    }
+    Ok((inner, None))
+}
+
+/// Steps over a type.
+pub(super) fn skip_type(cursor: &mut Cursor<'_>) -> Result<()> {
+    match cursor.next_byte() {
+        b'(' => {
+            // Function types associate to the right; results are one type or a list in parentheses.
+            loop {
+                cursor.skip_balanced()?;
+                cursor.expect_arrow()?;
+                if cursor.next_byte() != b'(' {
+                    return skip_type_once(cursor);
+                }
+                let mut look = cursor.clone();
+                look.skip_balanced()?;
+                if !look.eat_str("->") {
+                    *cursor = look.without_arrow(cursor);
+                    return Ok(());
+                }
+            }
+        }
+        _ => skip_type_once(cursor),
+    }
+}
+
+impl<'a> Cursor<'a> {
+    /// Where this cursor was right after the list that starts at `before`.
+    fn without_arrow(self, before: &Self) -> Cursor<'a> {
+        let mut again = Cursor::new(self.text(), before.pos);
+        // It was skipped once already, so it is balanced.
+        let _ = again.skip_balanced();
+        again
+    }
+}
+
+/// Steps over a type that is not a function type.
+fn skip_type_once(cursor: &mut Cursor<'_>) -> Result<()> {
+    cursor.skip_space();
+    let start = cursor.pos;
+    if cursor.peek() == b'!' {
+        cursor.pos += 1;
+    }
+    let at = cursor.pos;
+    if cursor.peek() == b'!' || (cursor.ssa_type_name().is_empty() && at == start) {
+        return Err(cursor.expected("a type"));
+    }
+    if cursor.peek() == b'<' {
+        cursor.skip_balanced()?;
+    }
+    Ok(())
+}
+
+impl<'a> Cursor<'a> {
+    /// Reads the name of a type: like an SSA name, but `->` ends it.
+    fn ssa_type_name(&mut self) -> &'a str {
+        let start = self.pos;
+        let name = self.ssa_name();
+        if name.ends_with('-') && self.peek() == b'>' {
+            self.pos -= 1;
+        }
+        self.since(start)
+    }
+}
+
+/// Bits of an element of the type that `text` is, where known.
+pub(super) fn element_bits(text: &str) -> Option<u32> {
+    if let Some(part) = inside(text, "complex<") {
+        return scalar_bits(part.trim())?.checked_mul(2);
+    }
+    scalar_bits(text)
+}
+
+fn scalar_bits(text: &str) -> Option<u32> {
+    match text {
+        "index" => return Some(64),
+        "bf16" => return Some(16),
+        "tf32" => return Some(19),
+        _ => {}
+    }
+    let digits = text.trim_start_matches(|c: char| c.is_ascii_lowercase());
+    let prefix = &text[..text.len() - digits.len()];
+    if !matches!(prefix, "i" | "si" | "ui" | "f") {
+        return None;
+    }
+    // `f8E4M3FN` and its like name their width first.
+    let width: String = digits.chars().take_while(char::is_ascii_digit).collect();
+    width.parse().ok()
+}

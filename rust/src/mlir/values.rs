@@ -1,0 +1,190 @@
+//! Binding SSA names to values.
+
+use super::parser::{Parser, PendingOperand};
+use super::scopes::{Forward, Lookup};
+use crate::error::{Code, Diagnostic, Error, Result, Span};
+use crate::index::{OpId, TypeId, ValueId};
+use crate::ir::{OpFlags, OpKind, OpTraits};
+use crate::suggest;
+
+impl<'a> Parser<'a> {
+    /// Makes `name` stand for `count` values from `first` on, also where it was used before.
+    #[inline]
+    pub(super) fn define(
+        &mut self,
+        name: &'a str,
+        first: ValueId,
+        count: u32,
+        offset: u32,
+    ) -> Result<()> {
+        if let Err(old) = self.scopes.define(name, first, count, offset) {
+            let span = name_span(name, offset);
+            let message = format!("%{name} is defined twice");
+            return Err(Diagnostic::new(Code::RedefinedValue, message)
+                .at(span)
+                .with_related(name_span(name, old.offset), "first defined here")
+                .into());
+        }
+        if self.scopes.has_forward() {
+            for forward in self.scopes.take_forward(name) {
+                self.bind_forward(name, forward, first, count)?;
+            }
+        }
+        Ok(())
+    }
+    /// Moves the uses of a placeholder to the value that it stood for.
+    fn bind_forward(
+        &mut self,
+        name: &str,
+        forward: Forward,
+        first: ValueId,
+        count: u32,
+    ) -> Result<()> {
+        if forward.number >= count {
+            return Err(too_few(name, count, forward.number, forward.span));
+        }
+        let index = crate::index::Id::index(first) + forward.number as usize;
+        let value: ValueId = crate::index::Id::from_index(index);
+        let (is, used) =
+            (self.program.values[value].ty, self.program.values[forward.placeholder].ty);
+        if is != used {
+            return Err(self.type_mismatch(name, forward.span, is, used));
+        }
+        self.forward_uses.extend(self.program.uses(forward.placeholder));
+        self.program.bind_placeholder(forward.placeholder, value);
+        Ok(())
+    }
+    /// The value that `operand` names, which the op says has type `ty`.
+    #[inline]
+    pub(super) fn resolve_operand(
+        &mut self,
+        operand: PendingOperand<'a>,
+        ty: TypeId,
+    ) -> Result<ValueId> {
+        let PendingOperand { name, number, span } = operand;
+        match self.scopes.look_up(name) {
+            Lookup::Defined(found) => {
+                if number >= found.count {
+                    return Err(too_few(name, found.count, number, span));
+                }
+                let index = crate::index::Id::index(found.first) + number as usize;
+                let value: ValueId = crate::index::Id::from_index(index);
+                let is = self.program.values[value].ty;
+                if is != ty {
+                    return Err(self.type_mismatch(name, span, is, ty));
+                }
+                Ok(value)
+            }
+            Lookup::Hidden(found) => {
+                let message = format!(
+                    "%{name} is defined outside of a region that sees no values from outside"
+                );
+                Err(Diagnostic::new(Code::UndefinedValue, message)
+                    .at(span)
+                    .with_related(name_span(name, found.offset), "defined here")
+                    .into())
+            }
+            Lookup::Undefined => self.resolve_forward(operand, ty),
+        }
+    }
+    fn resolve_forward(&mut self, operand: PendingOperand<'a>, ty: TypeId) -> Result<ValueId> {
+        let PendingOperand { name, number, span } = operand;
+        if let Some(known) = self.scopes.find_forward(name, number) {
+            let is = self.program.values[known.placeholder].ty;
+            if is != ty {
+                return Err(self.type_mismatch(name, span, is, ty));
+            }
+            return Ok(known.placeholder);
+        }
+        if self.placeholder_op.is_none() {
+            let id = self.program.strings.intern("builtin.unrealized_conversion_cast");
+            self.placeholder_op = self.program.new_op_row(id, OpKind::UnrealizedConversionCast);
+            self.program.ops[self.placeholder_op].flags.set(OpFlags::ERASED);
+        }
+        let placeholder = self.program.new_placeholder(self.placeholder_op, ty);
+        let isolation = self.scopes.isolation();
+        self.scopes.add_forward(name, Forward { number, placeholder, span, isolation });
+        Ok(placeholder)
+    }
+    fn type_mismatch(&self, name: &str, span: Span, is: TypeId, used: TypeId) -> Error {
+        let text = |ty| self.program.text.get(self.program.types.text(ty));
+        let message = format!("%{name} is a {}, but it is used as a {}", text(is), text(used));
+        let mut diagnostic = Diagnostic::new(Code::TypeMismatch, message).at(span);
+        if let Lookup::Defined(found) = self.scopes.look_up(name) {
+            diagnostic = diagnostic.with_related(name_span(name, found.offset), "defined here");
+        }
+        diagnostic.into()
+    }
+    /// Fails if names that were used in at least `isolation` isolated regions have no definition.
+    pub(super) fn report_undefined(&mut self, isolation: u32) -> Result<()> {
+        if !self.scopes.has_forward() {
+            return Ok(());
+        }
+        let pending = self.scopes.pending();
+        let undefined: Vec<_> =
+            pending.into_iter().filter(|(_, use_)| use_.isolation >= isolation).collect();
+        let names = if undefined.is_empty() { Vec::new() } else { self.scopes.visible() };
+        let mut diagnostics = Vec::new();
+        for (name, forward) in undefined.into_iter().take(100) {
+            let message = format!("%{name} is not defined");
+            let mut diagnostic = Diagnostic::new(Code::UndefinedValue, message).at(forward.span);
+            if diagnostics.len() < 10 {
+                let visible = names.iter().take(10_000).copied();
+                diagnostic.hint = suggest::hint(name, visible, |name| format!("%{name}"));
+            }
+            diagnostics.push(diagnostic);
+        }
+        Error::check(diagnostics)
+    }
+    /// Uses that came before their definition have to be in another block of the same region, or in
+    /// a region without order.
+    pub(super) fn check_dominance(&self) -> Result<()> {
+        for &slot in &self.forward_uses {
+            let operand = &self.program.operands[slot];
+            let value = operand.value;
+            let Some(definition) = self.program.defining_op(value) else { continue };
+            let block = self.program.ops[definition].parent;
+            let mut user = operand.owner;
+            let mut is_hidden = false;
+            while self.program.ops[user].parent.is_some() && self.program.ops[user].parent != block
+            {
+                let Some(parent) = self.program.parent_op(user) else { break };
+                let traits = self.op_traits(parent);
+                is_hidden |= traits.has(OpTraits::ISOLATED);
+                user = parent;
+            }
+            let in_order = block.is_some()
+                && self.program.ops[user].parent == block
+                && self.has_order(self.program.block_parent_op(block));
+            if is_hidden || in_order {
+                let name = super::names::ssa_name_at(self.cursor.text(), operand.text);
+                let message = format!("{name} is used before it is defined");
+                let span = Span::new(operand.text, operand.text + name.len() as u32);
+                let defined = self.program.values[value].name;
+                return Err(Diagnostic::new(Code::UndefinedValue, message)
+                    .at(span)
+                    .with_related(Span::new(defined, defined + 1), "defined here")
+                    .into());
+            }
+        }
+        Ok(())
+    }
+    fn op_traits(&self, op: OpId) -> OpTraits {
+        crate::ir::OpInfo::by_name(self.program.op_name(op))
+            .map_or(OpTraits::NONE, |info| info.traits)
+    }
+    /// Whether the ops in the regions of `op` run one after the other.
+    fn has_order(&self, op: OpId) -> bool {
+        self.program.kind(op) != OpKind::Module
+            && crate::ir::OpInfo::by_name(self.program.op_name(op)).is_some()
+    }
+}
+
+fn too_few(name: &str, count: u32, number: u32, span: Span) -> Error {
+    let message = format!("%{name} names {count} values, so there is no %{name}#{number}");
+    Diagnostic::new(Code::UndefinedValue, message).at(span).into()
+}
+
+fn name_span(name: &str, offset: u32) -> Span {
+    Span::new(offset, offset + 1 + name.len() as u32)
+}
