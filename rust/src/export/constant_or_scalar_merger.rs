@@ -6,14 +6,18 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{OpId, RegionId, RuleId, ShardingId, SignatureId, StrId, ValueId};
-use crate::ir::{OpKind, OpTraits, Program, TraitCache};
+use crate::index::{OpId, RegionId, RuleId, ShardingId, SignatureId, StrId, TypeId, ValueId};
+use crate::ir::{Attr, OpKind, OpTraits, Program, TraitCache};
 use rustc_hash::FxHashMap;
 
-/// All that two ops must have in common to be merged. The signature holds the value and the type.
+/// All that two ops must have in common to be merged, but for the value of constants, of which this has
+/// the hash.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
+    name: StrId,
+    ty: TypeId,
     signature: SignatureId,
+    value: u64,
     region: RegionId,
     scalar: ValueId,
     sharding: ShardingId,
@@ -24,15 +28,20 @@ struct Key {
 /// Runs the pass on `func`.
 pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<()> {
     let mut traits = TraitCache::default();
-    let mut first: FxHashMap<Key, OpId> = FxHashMap::default();
+    let mut first: FxHashMap<Key, Vec<OpId>> = FxHashMap::default();
     let ops: Vec<OpId> = program.pre_order(func).collect();
     for op in ops {
         let Some(key) = key(program, &mut traits, op) else { continue };
-        if let Some(&kept) = first.get(&key) {
+        let is_constant = program.kind(op) != OpKind::BroadcastInDim;
+        let candidates = first.entry(key).or_default();
+        let is_equal = |kept: &&OpId| {
+            !is_constant || program.constant_value(**kept) == program.constant_value(op)
+        };
+        if let Some(&kept) = candidates.iter().find(is_equal) {
             program.replace_all_uses(program.result(op, 0), program.result(kept, 0));
             program.erase_op(op);
         } else {
-            first.insert(key, op);
+            candidates.push(op);
         }
     }
     Ok(())
@@ -50,13 +59,20 @@ fn key(program: &Program, traits: &mut TraitCache, op: OpId) -> Option<Key> {
         _ if traits.has(program, op, OpTraits::CONSTANT_LIKE) => ValueId::NONE,
         _ => return None,
     };
-    row.signature.get()?;
-    let attrs = program.op_attrs(op).iter();
+    let is_constant = scalar.is_none();
+    if !is_constant && row.signature.is_none() {
+        return None;
+    }
+    let is_other = |attr: &&Attr| !is_constant || program.strings.get(attr.name) != "value";
+    let attrs = program.op_attrs(op).iter().filter(is_other);
     let mut attrs: Vec<_> =
         attrs.map(|attr| (attr.name, program.text.get(attr.value).to_owned())).collect();
     attrs.sort();
     Some(Key {
+        name: row.name,
+        ty: program.values[program.result(op, 0)].ty,
         signature: row.signature,
+        value: if is_constant { program.constant_hash(op) } else { 0 },
         region: program.blocks[row.parent].region,
         scalar,
         sharding: program.sharding(program.result(op, 0)),

@@ -22,6 +22,7 @@
 //! A value's uses are a doubly linked list through the operand slots, most recently added first, as
 //! in MLIR: the order in which users are notified is part of propagation's result.
 
+mod constant;
 mod data_flow;
 mod edge_spec;
 mod edit;

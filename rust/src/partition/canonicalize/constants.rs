@@ -1,13 +1,16 @@
 //! Constants: one of each value, at the start of its scope.
 
-use crate::index::{BlockId, Id, OpId, RegionId, SignatureId};
+use crate::index::{BlockId, Id, OpId, RegionId, StrId, TypeId};
 use crate::ir::{OpKind, OpTraits, Place, Program, TraitCache};
 use rustc_hash::FxHashMap;
+
+/// Where a constant is, its op's name, its type, and the hash of its value.
+type Key = (RegionId, StrId, TypeId, u64);
 
 /// The constants that the folder owns: those it has seen and kept.
 #[derive(Default)]
 pub struct Constants {
-    kept: FxHashMap<(RegionId, SignatureId), OpId>,
+    kept: FxHashMap<Key, Vec<OpId>>,
     is_owned: Vec<bool>,
 }
 
@@ -24,7 +27,9 @@ impl Constants {
         if self.owns(op) {
             self.is_owned[op.index()] = false;
             let region = scope(program, traits, program.ops[op].parent);
-            self.kept.remove(&(region, program.ops[op].signature));
+            if let Some(kept) = self.kept.get_mut(&key(program, region, op)) {
+                kept.retain(|&other| other != op);
+            }
         }
     }
     /// Moves `op` to the start of its block if something else has come between it and there.
@@ -47,13 +52,15 @@ impl Constants {
     pub fn insert(&mut self, program: &mut Program, traits: &mut TraitCache, op: OpId) -> bool {
         let block = program.ops[op].parent;
         let region = scope(program, traits, block);
-        let key = (region, program.ops[op].signature);
-        if let Some(&kept) = self.kept.get(&key).filter(|_| key.1.is_some()) {
+        let kept = self.kept.entry(key(program, region, op)).or_default();
+        let is_equal = |kept: &&OpId| program.constant_value(**kept) == program.constant_value(op);
+        if let Some(&kept) = kept.iter().find(is_equal) {
             program.forget_loc(kept);
             program.replace_all_uses(program.result(op, 0), program.result(kept, 0));
             program.erase_op(op);
             return false;
         }
+        kept.push(op);
         let start = program.region_entry(region);
         if start != block {
             program.forget_loc(op);
@@ -63,11 +70,13 @@ impl Constants {
             self.is_owned.resize(program.ops.len(), false);
         }
         self.is_owned[op.index()] = true;
-        if key.1.is_some() {
-            self.kept.insert(key, op);
-        }
         true
     }
+}
+
+fn key(program: &Program, region: RegionId, op: OpId) -> Key {
+    let ty = program.values[program.result(op, 0)].ty;
+    (region, program.ops[op].name, ty, program.constant_hash(op))
 }
 
 /// The innermost region around `block` whose op sees no values from outside, or might not.
