@@ -131,7 +131,7 @@ impl Parser<'_> {
     pub(super) fn parse_op_dict(&mut self, building: &mut Building) -> Result<()> {
         let dict = self.parse_dict()?;
         building.dict = dict.span;
-        building.sharding = dict.sharding;
+        building.sharding = building.sharding.or(dict.sharding);
         building.rule = dict.rule;
         Ok(())
     }
