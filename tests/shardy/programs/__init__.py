@@ -18,4 +18,5 @@ from tests.shardy.programs import moe as moe
 from tests.shardy.programs import recurrent as recurrent
 from tests.shardy.programs import resnet as resnet
 from tests.shardy.programs import seq2seq as seq2seq
+from tests.shardy.programs import unusual as unusual
 from tests.shardy.programs import vision as vision

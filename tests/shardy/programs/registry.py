@@ -66,10 +66,10 @@ def mesh(**axes: int) -> AbstractMesh:
     return AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
 
 
-def device_mesh(order: Iterable[int]) -> Mesh:
-    """The mesh x=4, y=2 of eight real devices, which a few features of JAX insist on."""
+def device_mesh(order: Iterable[int], shape: tuple[int, int] = (4, 2)) -> Mesh:
+    """A mesh of the axes x and y over real devices, which a few features of JAX insist on."""
     devices = jax.devices("cpu")
-    return Mesh(np.array([devices[at] for at in order]).reshape(4, 2), ("x", "y"))
+    return Mesh(np.array([devices[at] for at in order]).reshape(shape), ("x", "y"))
 
 
 def f32(*shape: int) -> jax.ShapeDtypeStruct:
