@@ -35,10 +35,21 @@ _border = (P("x"), P(None, "y"))
 @program
 def constants_of_every_type() -> jax.stages.Lowered:
     """Dense constants: splats, lists and blobs; infinities, complex, booleans, narrow floats."""
-    types = (
-        "bool int4 uint2 int8 uint16 int32 uint32 float8_e5m2 float8_e4m3b11fnuz bfloat16 "
-        "float16 float32 complex64"
-    ).split()
+    types = [
+        "bool",
+        "int4",
+        "uint2",
+        "int8",
+        "uint16",
+        "int32",
+        "uint32",
+        "float8_e5m2",
+        "float8_e4m3b11fnuz",
+        "bfloat16",
+        "float16",
+        "float32",
+        "complex64",
+    ]
 
     def run(x: jax.Array) -> Tree:
         small = [jnp.asarray(np.arange(4) % 2, dtype=t) for t in types]
