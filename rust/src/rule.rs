@@ -8,6 +8,7 @@
 
 use crate::index::{FactorId, Id, IdVec, RuleId};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// The factors of each dim of one tensor, major to minor.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -79,8 +80,11 @@ impl OpShardingRule {
 /// Hash-conses rules: equal rules have equal ids.
 #[derive(Clone, Debug, Default)]
 pub struct RuleTable {
-    rules: IdVec<RuleId, OpShardingRule>,
-    ids: FxHashMap<OpShardingRule, RuleId>,
+    rules: IdVec<RuleId, Arc<OpShardingRule>>,
+    ids: FxHashMap<Arc<OpShardingRule>, RuleId>,
+    /// Ids by address, of rules that others hold too; they are kept alive by `shared`.
+    by_address: FxHashMap<usize, RuleId>,
+    shared: Vec<Arc<OpShardingRule>>,
 }
 
 impl RuleTable {
@@ -89,6 +93,21 @@ impl RuleTable {
         if let Some(&id) = self.ids.get(&rule) {
             return id;
         }
+        self.push(Arc::new(rule))
+    }
+    /// The same for a rule that is shared with others: from the second time on its address tells.
+    pub fn intern_shared(&mut self, rule: &Arc<OpShardingRule>) -> RuleId {
+        let address = Arc::as_ptr(rule) as usize;
+        if let Some(&id) = self.by_address.get(&address) {
+            return id;
+        }
+        let known = self.ids.get(rule).copied();
+        let id = known.unwrap_or_else(|| self.push(rule.clone()));
+        self.by_address.insert(address, id);
+        self.shared.push(rule.clone());
+        id
+    }
+    fn push(&mut self, rule: Arc<OpShardingRule>) -> RuleId {
         let id = self.rules.push(rule.clone());
         self.ids.insert(rule, id);
         id

@@ -13,6 +13,7 @@
 //! [`Registry`]: registry::Registry
 
 pub mod builder;
+mod cache;
 mod collectives;
 mod contract;
 mod conv;

@@ -1,9 +1,11 @@
 //! The registry: the rule of every op of a program.
 //!
 //! Rules are made once for each signature and kept with the program, so that passes that run one after
-//! the other, and clones of the program, share them. What users' functions have answered is kept
-//! across programs, since calling them is slow.
+//! the other, and clones of the program, share them. Across programs they are found again by what they
+//! depend on: those of families in a [`RuleCache`], and what users' functions have answered, since
+//! calling them is slow.
 
+use super::cache::{write_key, RuleCache, RulePair};
 use super::notation::Notation;
 use super::table::Family;
 use super::view::{Shapes, SignatureView};
@@ -16,7 +18,7 @@ use crate::rule::OpShardingRule;
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A user's function from a signature to its rule.
 pub type RuleFunction = dyn Fn(&SignatureView<'_>) -> Result<Option<OpShardingRule>> + Send + Sync;
@@ -39,6 +41,25 @@ impl fmt::Debug for UserRule {
     }
 }
 
+/// Buffers that are used for one signature after the other.
+#[derive(Default)]
+struct Scratch {
+    shapes: Shapes,
+    key: Vec<u8>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn intern(program: &mut Program, pair: &RulePair) -> [RuleId; 2] {
+    let mut id = |rule: &Option<Arc<OpShardingRule>>| match rule {
+        Some(rule) => program.rules.intern_shared(rule),
+        None => RuleId::NONE,
+    };
+    [id(&pair[0]), id(&pair[1])]
+}
+
 type Answers = FxHashMap<Vec<u8>, Option<OpShardingRule>>;
 
 /// Where rules come from. Clones share what they know; a change to one does not show in the other.
@@ -47,6 +68,7 @@ pub struct Registry {
     rules: Arc<FxHashMap<String, UserRule>>,
     edges: Arc<FxHashMap<String, EdgeSpec>>,
     answers: Arc<Mutex<Answers>>,
+    cache: Arc<Mutex<RuleCache>>,
     /// Different for registries that may answer differently.
     generation: u64,
     is_conservative: bool,
@@ -68,6 +90,7 @@ impl Registry {
             rules: Arc::default(),
             edges: Arc::default(),
             answers: Arc::default(),
+            cache: Arc::default(),
             generation: BUILTIN,
             is_conservative: false,
         }
@@ -124,36 +147,58 @@ impl Registry {
             if self.rules.is_empty() { BUILTIN } else { NEXT.fetch_add(1, Ordering::Relaxed) };
     }
 
-    /// The rules of a signature, without and with what its family asks about an op's surroundings.
+    /// The rules of a signature in usual and in special surroundings.
     fn rules_of(
         &self,
         program: &mut Program,
         id: SignatureId,
-        shapes: &mut Shapes,
+        cache: &mut RuleCache,
+        scratch: &mut Scratch,
     ) -> Result<[RuleId; 2]> {
         let name = program.strings.get(program.signatures[id].name);
         let user = if self.rules.is_empty() { None } else { self.rules.get(name) };
-        let family = Family::of(name);
-        if user.is_none() && family.is_none() || !shapes.read(program, id) {
-            return Ok([RuleId::NONE; 2]);
+        if let Some(user) = user {
+            if !scratch.shapes.read(program, id) {
+                return Ok([RuleId::NONE; 2]);
+            }
+            let mut view = SignatureView::of(program, id, &scratch.shapes);
+            view.conservative = self.is_conservative;
+            let rule = self.ask(user, &view)?;
+            let rule = rule.map_or(RuleId::NONE, |rule| program.rules.intern(rule));
+            return Ok([rule; 2]);
+        }
+        let Some(family) = Family::of(name) else { return Ok([RuleId::NONE; 2]) };
+        let has_key = write_key(program, id, self.is_conservative, &mut scratch.key);
+        if let Some(pair) = cache.get(&scratch.key).filter(|_| has_key) {
+            return Ok(intern(program, pair));
+        }
+        let pair = self.make(family, program, id, &mut scratch.shapes);
+        if has_key {
+            let pair = cache.insert(&scratch.key, pair);
+            return Ok(intern(program, &pair));
+        }
+        Ok(intern(program, &pair.map(|rule| rule.map(Arc::new))))
+    }
+
+    /// Asks `family` for the rules of a signature.
+    fn make(
+        &self,
+        family: &Family,
+        program: &Program,
+        id: SignatureId,
+        shapes: &mut Shapes,
+    ) -> [Option<OpShardingRule>; 2] {
+        if !shapes.read(program, id) {
+            return [None, None];
         }
         let mut view = SignatureView::of(program, id, shapes);
         view.conservative = self.is_conservative;
-        let (rule, other) = match (user, family) {
-            (Some(user), _) => (self.ask(user, &view)?, None),
-            (None, Some(family)) => {
-                let rule = (family.build)(&view);
-                view.surroundings = true;
-                let other = family.surroundings.map(|_| (family.build)(&view));
-                (rule, other)
-            }
-            (None, None) => (None, None),
-        };
-        let mut intern = |rule: Option<OpShardingRule>| {
-            rule.map_or(RuleId::NONE, |rule| program.rules.intern(rule))
-        };
-        let rule = intern(rule);
-        Ok([rule, other.map_or(rule, intern)])
+        let usual = (family.build)(&view);
+        if family.surroundings.is_none() {
+            return [usual.clone(), usual];
+        }
+        view.surroundings = true;
+        [usual, (family.build)(&view)]
     }
 
     /// What the user says; checked, and remembered if it comes from a function.
@@ -162,14 +207,14 @@ impl Registry {
             UserRule::Notation(notation) => notation.instantiate(view).map(Some),
             UserRule::Function(function) => {
                 let key = signature_key(view);
-                let known = self.answers.lock().ok().and_then(|answers| answers.get(&key).cloned());
+                let known = lock(&self.answers).get(&key).cloned();
                 if let Some(rule) = known {
                     return Ok(rule);
                 }
                 // The lock is not held here: the function may use the engine itself.
                 let rule = function(view).and_then(|rule| check(view, rule));
-                if let (Ok(rule), Ok(mut answers)) = (&rule, self.answers.lock()) {
-                    answers.insert(key, rule.clone());
+                if let Ok(rule) = &rule {
+                    lock(&self.answers).insert(key, rule.clone());
                 }
                 rule
             }
@@ -184,12 +229,17 @@ impl RuleSource for Registry {
         if program.signature_rules.generation != self.generation {
             program.signature_rules = SignatureRules::new(self.generation);
         }
+        if program.signature_rules.of(conservative).len() == program.signatures.len() {
+            return Ok(());
+        }
         let mut rules = std::mem::take(program.signature_rules.of_mut(conservative));
-        let mut shapes = Shapes::default();
+        // Taken out of the lock: a user's function may run programs itself.
+        let mut cache = std::mem::take(&mut *lock(&self.cache));
+        let mut scratch = Scratch::default();
         let mut outcome = Ok(());
         let first_new = rules.len();
         for id in program.signatures.ids().skip(first_new) {
-            match self.rules_of(program, id, &mut shapes) {
+            match self.rules_of(program, id, &mut cache, &mut scratch) {
                 Ok(pair) => rules.push(pair),
                 Err(error) => {
                     outcome = Err(error);
@@ -198,6 +248,7 @@ impl RuleSource for Registry {
             };
         }
         *program.signature_rules.of_mut(conservative) = rules;
+        lock(&self.cache).give_back(cache);
         outcome
     }
 
