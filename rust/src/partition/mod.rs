@@ -9,3 +9,4 @@ pub mod insert_explicit_reshards;
 mod insertion;
 pub mod remove_all_gather_reduce_scatter_for_cmv1;
 pub mod reshard_to_collectives;
+pub mod resolve_permutation_factors;

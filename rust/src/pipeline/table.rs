@@ -215,6 +215,9 @@ pub(super) static PASSES: &[PassSpec] = &[
     function("sdy-remove-all-gather-reduce-scatter-for-cmv1", &[], |p, c, op, _| {
         partition::remove_all_gather_reduce_scatter_for_cmv1::run(p, c, op)
     }),
+    module("sdy-resolve-permutation-factors", &[flag_on("enable-halo-exchange")], |p, c, o| {
+        partition::resolve_permutation_factors::run(p, c, o.flag("enable-halo-exchange"))
+    }),
     // Writes a snapshot of the module where a directory is given, which pipelines here never do.
     any("sdy-save-module", &[], |_, _, _| Ok(())),
 ];

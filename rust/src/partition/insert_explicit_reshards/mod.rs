@@ -295,7 +295,7 @@ fn behind_barriers(program: &Program, mut value: ValueId) -> ValueId {
 
 /// The mesh that all `shardings` are over but for the order of devices, preferably one with the default
 /// order; empty meshes fit any.
-fn common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
+pub(crate) fn common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
     let mut common: Option<MeshId> = None;
     for &sharding in shardings {
         let Some(mesh) = program.mesh_of(sharding).get() else { continue };

@@ -1,0 +1,140 @@
+//! `sdy-resolve-permutation-factors`: makes shardings of dims that need a permutation of data explicit.
+//!
+//! A reverse is done by the devices in reverse order, see [`reverse`]; any other op gets reshards around it
+//! that replicate the dims in question.
+//!
+//! Source: Shardy's `resolve_permutation_factors`.
+
+mod halo;
+mod reverse;
+
+use super::insert_explicit_reshards::{insert, OpTensors, Updates};
+use crate::context::Context;
+use crate::error::{Code, Diagnostic, Result};
+use crate::index::{FactorId, Id, MeshId, OpId, ShardingId};
+use crate::ir::{OpKind, OpTraits, Payload, Program, SymbolTable, TraitCache};
+use crate::mesh::Mesh;
+use crate::mlir::attr_value::AttrValue;
+use crate::projection::Projection;
+use crate::rule::OpShardingRule;
+use rustc_hash::FxHashMap;
+
+/// The named mesh of each mesh that has been seen.
+type NamedMeshes = FxHashMap<Mesh, MeshId>;
+
+/// Runs the pass on the module.
+pub fn run(program: &mut Program, context: &mut Context, enable_halo_exchange: bool) -> Result<()> {
+    context.rules.prepare(program, false)?;
+    let mut symbols = SymbolTable::new(program);
+    let mut meshes = NamedMeshes::default();
+    let ops: Vec<OpId> = program.block_ops(program.module_block()).collect();
+    for op in ops {
+        if let Some(&Payload::Mesh(mesh)) = program.payload(op) {
+            meshes.insert(program.mesh(mesh).clone(), mesh);
+        }
+    }
+    let mut traits = TraitCache::default();
+    let ops: Vec<OpId> = program.post_order(program.module).collect();
+    for op in ops {
+        let is_candidate = program.op_name(op).starts_with("stablehlo.")
+            && !traits.has(program, op, OpTraits::TERMINATOR);
+        if !is_candidate {
+            continue;
+        }
+        let rule = context.rules.rule(program, op);
+        if rule.is_none()
+            || program.rules[rule].is_custom
+            || program.rules[rule].permutation.is_empty()
+        {
+            continue;
+        }
+        let is_reversed = enable_halo_exchange
+            && program.op_name(op) == "stablehlo.reverse"
+            && reverse::resolve(program, op, &mut symbols, &mut meshes);
+        if !is_reversed {
+            let rule = program.rules[rule].clone();
+            replicate(program, op, &rule)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reshards operands and results of `op` so that its permutation factors are not sharded.
+fn replicate(program: &mut Program, op: OpId, rule: &OpShardingRule) -> Result<()> {
+    let operands = program.op_operands(op).iter().map(|slot| slot.value);
+    let values: Vec<_> = operands.chain(program.op_results(op)).collect();
+    let shardings: Vec<ShardingId> =
+        values.into_iter().map(|value| program.sharding_of(value)).collect();
+    let Some(mesh) = super::insert_explicit_reshards::common_mesh(program, &shardings) else {
+        return Ok(());
+    };
+    if program.mesh(mesh).is_maximal() {
+        return Ok(());
+    }
+    let given = shardings.iter().map(|&id| program.shardings.get(id));
+    let mut projection = Projection::build(rule, given, program.mesh(mesh), true);
+    let mut updates = Updates(vec![false; shardings.len()]);
+    for &factor in &rule.permutation {
+        if program.kind(op) == OpKind::Slice
+            && !needs_communication(program, op, factor, &shardings, mesh)?
+        {
+            continue;
+        }
+        for (tensor, update) in projection.tensors.iter_mut().zip(&mut updates.0) {
+            *update |= tensor.update(factor, &[], &[]);
+        }
+    }
+    if updates.0.contains(&true) {
+        let tensors = OpTensors { shardings, sizes: Vec::new(), mesh };
+        insert(program, op, &projection, &tensors, rule, &updates);
+    }
+    Ok(())
+}
+
+/// Whether slice `op` along the dim with the number of `factor` moves data between shards.
+fn needs_communication(
+    program: &Program,
+    op: OpId,
+    factor: FactorId,
+    shardings: &[ShardingId],
+    mesh: MeshId,
+) -> Result<bool> {
+    let [input, output] = shardings else { return Ok(true) };
+    if input != output {
+        let message = "the operand and the result of a slice have different shardings";
+        let hint = "insert explicit reshards first";
+        let span = program.ops[op].span;
+        let diagnostic = Diagnostic::new(Code::InvalidSharding, message).at(span).with_hint(hint);
+        return Err(diagnostic.into());
+    }
+    let dim = factor.index();
+    let axes = program.shardings.get(*input).and_then(|sharding| sharding.dims.get(dim));
+    let shards = axes.map_or(1, |dim| crate::axis::total_size(&dim.axes, program.mesh(mesh)));
+    if shards <= 1 {
+        return Ok(false);
+    }
+    let attributes = crate::mlir::signature_attributes(program, program.ops[op].signature);
+    let number = |name: &str| {
+        let list = attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
+        match list {
+            Some(AttrValue::DenseArray(list) | AttrValue::Array(list)) => match list.get(dim) {
+                Some(AttrValue::Int(number)) => Some(*number),
+                _ => None,
+            },
+            _ => None,
+        }
+    };
+    if number("start_indices") != Some(0) || number("strides").unwrap_or(1) != 1 {
+        return Ok(true);
+    }
+    let size = |value| {
+        let shape = program.value_type(value).static_shape();
+        shape.and_then(|shape| shape.get(dim).copied())
+    };
+    let (Some(input), Some(output)) = (size(program.operand(op, 0)), size(program.result(op, 0)))
+    else {
+        return Ok(true);
+    };
+    let ceil = |size: i64| size / shards + i64::from(size % shards != 0);
+    Ok(ceil(input) != ceil(output))
+}

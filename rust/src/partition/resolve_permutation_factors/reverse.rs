@@ -1,0 +1,184 @@
+//! Reverses of sharded dims: every device reverses its shard, and the devices take each other's places.
+//!
+//! Renumbering the devices, which is what the reshard before the reverse says, costs one permute. Where a
+//! dim does not divide evenly its padding has to be at the low end before it is reversed, so that it is at
+//! the high end afterwards: it is padded at the high end and shifted, see [`super::halo`].
+
+use super::halo::shift_padding_to_low;
+use super::NamedMeshes;
+use crate::axis::{total_size, AxisRef};
+use crate::index::{AxisId, FuncId, Id, MeshId, OpId, ShardingId};
+use crate::ir::{Payload, Place, Program, ProgramMesh, SymbolTable};
+use crate::mesh::Mesh;
+use crate::mlir::attr_value::AttrValue;
+use crate::sharding::TensorSharding;
+
+/// What is to be done for a reverse.
+pub struct Plan {
+    /// The axes whose devices change places.
+    pub reversed: Vec<AxisRef>,
+    /// The axes of the dims that do not divide evenly.
+    pub manual: Vec<AxisId>,
+    /// The shape with those dims padded.
+    pub padded: Vec<i64>,
+    /// The shape.
+    pub shape: Vec<i64>,
+}
+
+/// Resolves reverse `op`; false if it has to be replicated instead, because its padding is larger than
+/// a shard.
+pub fn resolve(
+    program: &mut Program,
+    op: OpId,
+    symbols: &mut SymbolTable,
+    meshes: &mut NamedMeshes,
+) -> bool {
+    let operand = program.operand(op, 0);
+    let sharding = program.sharding_of(operand);
+    let Some(mesh) = program.mesh_of(sharding).get() else { return true };
+    if program.is_fully_replicated(sharding) || program.mesh(mesh).is_maximal() {
+        return true;
+    }
+    let Some(shape) = program.value_type(operand).static_shape() else { return true };
+    let Some(plan) = plan(program, op, sharding, shape) else { return false };
+    if plan.reversed.is_empty() {
+        return true;
+    }
+    let mut input = operand;
+    if !plan.manual.is_empty() {
+        input = program.pad_at_high_end(op, input, sharding, &plan);
+        input = shift_padding_to_low(program, op, input, sharding, &plan);
+    }
+    let reversed_mesh = reversed_mesh(program, mesh, &plan.reversed, symbols, meshes);
+    let reversed = TensorSharding { mesh: reversed_mesh, ..program.shardings[sharding].clone() };
+    let reversed = program.shardings.intern(reversed);
+    let result = program.result(op, 0);
+    input =
+        program.create_sdy_op("sdy.reshard", input, reversed, None, (Place::Before(op), result));
+    if plan.manual.is_empty() {
+        if let Some(slot) = program.op_uses(op).next() {
+            program.set_operand(slot, input);
+        }
+        program.set_sharding(result, sharding);
+    } else {
+        reverse_padded(program, op, input, sharding, &plan);
+    }
+    true
+}
+
+/// The dims that `op` reverses.
+fn reversed_dims(program: &Program, op: OpId) -> Vec<usize> {
+    let attributes = crate::mlir::signature_attributes(program, program.ops[op].signature);
+    let dims = attributes.into_iter().find(|(name, _)| *name == "dimensions");
+    let Some((_, AttrValue::DenseArray(dims) | AttrValue::Array(dims))) = dims else {
+        return Vec::new();
+    };
+    let number = |dim: AttrValue<'_>| match dim {
+        AttrValue::Int(dim) => usize::try_from(dim).ok(),
+        _ => None,
+    };
+    dims.into_iter().filter_map(number).collect()
+}
+
+fn plan(program: &Program, op: OpId, sharding: ShardingId, shape: Vec<i64>) -> Option<Plan> {
+    let dims = reversed_dims(program, op);
+    let sharding = &program.shardings[sharding];
+    let mesh = program.mesh(sharding.mesh);
+    let mut plan = Plan { reversed: Vec::new(), manual: Vec::new(), padded: shape.clone(), shape };
+    for (dim, axes) in sharding.dims.iter().map(|dim| &dim.axes).enumerate() {
+        let shards = total_size(axes, mesh);
+        if !dims.contains(&dim) || shards <= 1 {
+            continue;
+        }
+        plan.reversed.extend(axes);
+        let size = plan.shape[dim];
+        if size % shards != 0 {
+            plan.manual.extend(axes.iter().map(|axis| axis.axis));
+            plan.padded[dim] = (size / shards + 1) * shards;
+            if plan.padded[dim] - size > plan.padded[dim] / shards {
+                return None;
+            }
+        }
+    }
+    Some(plan)
+}
+
+/// Makes a reverse of the padded `input` and a slice of its result in place of `op`.
+fn reverse_padded(
+    program: &mut Program,
+    op: OpId,
+    input: crate::index::ValueId,
+    sharding: ShardingId,
+    plan: &Plan,
+) {
+    let dims: Vec<i64> = reversed_dims(program, op).into_iter().map(|dim| dim as i64).collect();
+    let old = program.result(op, 0);
+    let reverse = program.create_op("stablehlo.reverse", &[input], &[program.values[input].ty]);
+    program.ops[reverse].loc = program.ops[op].loc;
+    let kept = program.op_attrs(op).to_vec();
+    program.replace_attrs(reverse, &kept);
+    program.set_attr(reverse, "dimensions", &super::halo::int_array(&dims));
+    program.insert_op(reverse, Place::Before(op));
+    let reversed = program.result(reverse, 0);
+    program.set_sharding(reversed, sharding);
+    let starts = vec![0; plan.shape.len()];
+    let at = (Place::Before(op), op);
+    let slice = program.create_slice(reversed, &starts, &plan.shape, sharding, at);
+    program.replace_all_uses(old, slice);
+    program.erase_op(op);
+}
+
+/// The mesh with the devices along `axes` in reverse order.
+fn reversed_mesh(
+    program: &mut Program,
+    mesh_id: MeshId,
+    axes: &[AxisRef],
+    symbols: &mut SymbolTable,
+    meshes: &mut NamedMeshes,
+) -> MeshId {
+    let mesh = program.mesh(mesh_id);
+    let device_ids = (0..mesh.num_devices()).map(|device| {
+        let mut coords = coordinates(device, mesh);
+        for axis in axes {
+            let (size, stride) = (axis.size(mesh), stride(*axis, mesh));
+            let own = coords[axis.axis.index()] / stride % size;
+            coords[axis.axis.index()] += (size - 1 - 2 * own) * stride;
+        }
+        let place = linear_index(&coords, mesh);
+        mesh.device_ids.get(place as usize).copied().unwrap_or(place)
+    });
+    let reversed = Mesh { axes: mesh.axes.clone(), device_ids: device_ids.collect() };
+    if let Some(&known) = meshes.get(&reversed) {
+        return known;
+    }
+    let base = program.meshes[mesh_id].symbol.map_or("mesh", |name| program.strings.get(name));
+    let wanted = format!("{base}_reversed");
+    let wanted = program.strings.intern(&wanted);
+    let symbol = symbols.reserve(program, wanted, FuncId::NONE);
+    let id = program.meshes.push(ProgramMesh { symbol: Some(symbol), mesh: reversed.clone() });
+    let op = program.create_op("sdy.mesh", &[], &[]);
+    program.set_payload(op, Payload::Mesh(id));
+    program.insert_op(op, Place::Start(program.module_block()));
+    meshes.insert(reversed, id);
+    id
+}
+
+/// By how much the coordinate along its mesh axis changes from one part of `axis` to the next.
+pub fn stride(axis: AxisRef, mesh: &Mesh) -> i64 {
+    mesh.axis_size(axis.axis) / (axis.pre_size() * axis.size(mesh)).max(1)
+}
+
+/// The coordinates along each axis of the device at `index` in row-major order.
+pub fn coordinates(mut index: i64, mesh: &Mesh) -> Vec<i64> {
+    let mut coords = vec![0; mesh.axes.len()];
+    for (coord, axis) in coords.iter_mut().zip(&mesh.axes).rev() {
+        *coord = index % axis.size;
+        index /= axis.size;
+    }
+    coords
+}
+
+/// The opposite of [`coordinates`].
+pub fn linear_index(coords: &[i64], mesh: &Mesh) -> i64 {
+    coords.iter().zip(&mesh.axes).fold(0, |index, (coord, axis)| index * axis.size + coord)
+}
