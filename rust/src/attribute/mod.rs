@@ -29,7 +29,7 @@ pub use cursor::{write_string, write_symbol, Cursor, Wrapping};
 pub use lone::LoneScope;
 pub use mesh::{drop_default_device_ids, parse_mesh, verify_mesh, write_mesh, MAX_DEVICES};
 pub use problem::{Part, Problem};
-pub use rule::{factor_symbol, parse_rule, write_rule};
+pub use rule::{factor_symbol, parse_lone_rule, parse_rule, write_rule};
 pub use rule_check::{verify_rule, verify_rule_shapes};
 pub use sharding::{
     parse_dim, parse_sharding, parse_sharding_per_value, write_dim, write_sharding,

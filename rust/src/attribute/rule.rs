@@ -48,6 +48,15 @@ impl RuleSpans {
 /// `base` is where `text` stands in the program's text. Whether the rule fits its op is for
 /// [`super::verify_rule_shapes`].
 pub fn parse_rule(text: &str, base: u32) -> Result<OpShardingRule> {
+    parse(text, base, 0)
+}
+
+/// Parses a rule that is for no op in particular: no factor has size 0.
+pub fn parse_lone_rule(text: &str) -> Result<OpShardingRule> {
+    parse(text, 0, 1)
+}
+
+fn parse(text: &str, base: u32, least_size: i64) -> Result<OpShardingRule> {
     let mut cursor = Cursor::new(text, base);
     let wrapping = cursor.open("op_sharding_rule");
     let start = cursor.position();
@@ -76,7 +85,7 @@ pub fn parse_rule(text: &str, base: u32) -> Result<OpShardingRule> {
     cursor.finish()?;
     let raw = RawRule { tensors, num_operands, factor_sizes, special, is_custom };
     let rule = raw.resolve()?;
-    let problems = rule_problems(&rule).into_iter();
+    let problems = rule_problems(&rule, least_size).into_iter();
     Error::check(problems.map(|p| p.located(|part| spans.span_of(part))).collect())?;
     Ok(rule)
 }

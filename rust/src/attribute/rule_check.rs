@@ -1,6 +1,6 @@
 //! Invariants of op sharding rules.
 //!
-//! 1. Factor sizes are at least 1.
+//! 1. Factor sizes are at least 1; on an op with a dim of size 0 they may be 0.
 //! 2. Every factor is in some mapping; no tensor has a factor twice.
 //! 3. Every dim has a factor; where it has several, none has size 1.
 //! 4. Lists of special factors are sorted and name no factor twice, and a factor is in at most one of
@@ -12,7 +12,7 @@
 //!    (need-replication, permutation) or is blocked may differ from the dim where it stands alone:
 //!    padding and windows change sizes. Even so it has to fit some dim.
 //!
-//! The reference checks neither 1 nor 7.
+//! The reference checks neither 1 nor 7, and its own rules for convolutions do not keep 7.
 
 use super::problem::{unlocated, Part, Problem};
 use super::rule::factor_symbol;
@@ -28,19 +28,19 @@ fn name(factor: FactorId) -> String {
     factor_symbol(factor.index())
 }
 
-/// Everything that is wrong with `rule` whatever op it is for.
+/// Everything that is wrong with `rule` whatever op it is for, dims of size 0 aside.
 pub fn verify_rule(rule: &OpShardingRule) -> Vec<Diagnostic> {
-    unlocated(rule_problems(rule))
+    unlocated(rule_problems(rule, 1))
 }
 
-/// The same by part.
-pub fn rule_problems(rule: &OpShardingRule) -> Vec<Problem> {
+/// The same by part, with factors of size `least` or more.
+pub fn rule_problems(rule: &OpShardingRule, least: i64) -> Vec<Problem> {
     let num_factors = rule.num_factors();
     let mut problems = Vec::new();
     for (i, &size) in rule.factor_sizes.iter().enumerate() {
-        if size < 1 {
-            let message =
-                format!("factor {} has size {size}; it must be at least 1", factor_symbol(i));
+        if size < least {
+            let symbol = factor_symbol(i);
+            let message = format!("factor {symbol} has size {size}; it must be at least {least}");
             problems.push(problem(Part::Factor(i), message));
         }
     }
@@ -217,10 +217,10 @@ fn shape_problems(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribute::parse_rule;
+    use crate::attribute::{parse_lone_rule, parse_rule};
 
     fn messages(text: &str) -> Vec<String> {
-        let error = parse_rule(text, 0).unwrap_err();
+        let error = parse_lone_rule(text).unwrap_err();
         error.diagnostics.into_iter().map(|d| d.message).collect()
     }
 
@@ -258,6 +258,8 @@ mod tests {
             check("<([ij])->([i, j]) {i=2, j=4}>", &[8], &[2, 5]),
             ["dim 1 of result 0 has size 5, and its factors j have 4"]
         );
+        assert!(check("<([i])->([i]) {i=0}>", &[0], &[0]).is_empty());
+        assert_eq!(check("<([i])->([i]) {i=0}>", &[8], &[8]).len(), 2);
         assert!(check("<([i])->([i]) {i=8} permutation={i}>", &[8], &[6]).is_empty());
         assert_eq!(
             check("<([i])->([i]) {i=7} permutation={i}>", &[8], &[6]),

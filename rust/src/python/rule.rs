@@ -1,7 +1,7 @@
 //! `shardcore.OpShardingRule`.
 
 use super::errors::{raise, raise_unlocated};
-use crate::attribute::{factor_symbol, parse_rule, print_rule, verify_rule, verify_rule_shapes};
+use crate::attribute::{factor_symbol, parse_lone_rule, parse_rule, print_rule, verify_rule, verify_rule_shapes};
 use crate::error::{Code, Diagnostic};
 use crate::index::{FactorId, Id};
 use crate::rule::{OpShardingRule, TensorMapping};
@@ -111,6 +111,13 @@ impl PyOpShardingRule {
 
     #[staticmethod]
     fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
+        let rule = parse_lone_rule(text).map_err(|error| raise(py, &error, text, "<rule>"))?;
+        Ok(Self { rule })
+    }
+
+    /// For pickles: a rule of a program, which may have factors of size 0.
+    #[staticmethod]
+    fn _restore(py: Python<'_>, text: &str) -> PyResult<Self> {
         let rule = parse_rule(text, 0).map_err(|error| raise(py, &error, text, "<rule>"))?;
         Ok(Self { rule })
     }
@@ -180,6 +187,6 @@ impl PyOpShardingRule {
     }
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
         let class: Bound<'py, PyType> = slf.get_type();
-        Ok((class.getattr("parse")?, (print_rule(&slf.get().rule),)))
+        Ok((class.getattr("_restore")?, (print_rule(&slf.get().rule),)))
     }
 }

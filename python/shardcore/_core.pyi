@@ -1,0 +1,463 @@
+"""The Rust core. Import its classes from :mod:`shardcore`.
+
+Shapes are sequences of sizes, one for each dim, in elements. Device ids are the logical ids that a
+mesh lists. All classes here are immutable, hashable, picklable, and print as `sdy` text.
+
+Source: Shardy's sharding representation (``docs/sharding_representation.md`` upstream).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, final
+
+__all__ = [
+    "AxisRef",
+    "DimSharding",
+    "Mesh",
+    "MeshAxis",
+    "OpShardingRule",
+    "TensorSharding",
+    "__version__",
+    "error_codes",
+]
+
+__version__: str
+
+_Axis: TypeAlias = str | AxisRef
+_Axes: TypeAlias = _Axis | Iterable[_Axis]
+_Dim: TypeAlias = DimSharding | _Axes | None
+
+@final
+class MeshAxis:
+    """One axis of a mesh: a name and a number of devices.
+
+    Raises:
+        VerificationError: ``size`` is below 1 (``invalid-mesh``).
+    """
+
+    def __new__(cls, name: str, size: int) -> MeshAxis: ...
+    @property
+    def name(self) -> str:
+        """The name, unique in its mesh."""
+    @property
+    def size(self) -> int:
+        """Number of devices along the axis."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Mesh:
+    """Named axes, major to minor, over devices.
+
+    ``Mesh({"x": 2, "y": 4})`` has the devices 0 to 7 in row-major order; ``device_ids`` lists them in
+    another order. ``Mesh.maximal(3)`` is device 3 alone; ``Mesh()`` is the empty mesh, a placeholder.
+
+    Args:
+        axes: a mapping from name to size, or an iterable of pairs or of ``MeshAxis``.
+        device_ids: a permutation of ``range(n)``; the default order is not kept.
+
+    Raises:
+        VerificationError: sizes below 1, names used twice, 2^62 devices or more, or device ids that
+            are no permutation (``invalid-mesh``).
+    """
+
+    def __new__(
+        cls,
+        axes: Mapping[str, int] | Iterable[tuple[str, int] | MeshAxis] | None = None,
+        device_ids: Iterable[int] | None = None,
+    ) -> Mesh: ...
+    @staticmethod
+    def parse(text: str) -> Mesh:
+        """Parse ``<["x"=2, "y"=4], device_ids=[...]>``, with or without ``#sdy.mesh`` in front.
+
+        Raises:
+            ParseError: it is not the text of a mesh.
+            VerificationError: as for the constructor, with the place in the text.
+        """
+    @staticmethod
+    def maximal(device_id: int) -> Mesh:
+        """Return the mesh of one device, on which tensors are whole.
+
+        Raises:
+            VerificationError: ``device_id`` is negative (``invalid-mesh``).
+        """
+    @property
+    def axes(self) -> tuple[MeshAxis, ...]:
+        """The axes, major to minor."""
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """The names of the axes, major to minor."""
+    @property
+    def shape(self) -> dict[str, int]:
+        """The size of each axis by name, major to minor."""
+    @property
+    def device_ids(self) -> tuple[int, ...] | None:
+        """The devices in row-major order of the axes; ``None`` for the default 0, 1, 2, ..."""
+    @property
+    def num_devices(self) -> int:
+        """Number of devices: the product of the axis sizes, 0 for the empty mesh."""
+    @property
+    def is_maximal(self) -> bool:
+        """Whether it is a single device given by its id."""
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has neither axes nor devices."""
+    def axis_size(self, name: str) -> int:
+        """Return the number of devices along axis ``name``.
+
+        Raises:
+            VerificationError: there is no such axis (``unknown-axis``).
+        """
+    def coordinates(self, device_id: int) -> dict[str, int]:
+        """Return where a device stands along each axis, major to minor.
+
+        Raises:
+            KeyError: the mesh has no such device.
+        """
+    def device_at(self, coordinates: dict[str, int]) -> int:
+        """Return the id of the device at these coordinates, one for each axis.
+
+        Raises:
+            VerificationError: a coordinate is missing, or outside its axis.
+        """
+    def __contains__(self, name: str, /) -> bool:
+        """Whether there is an axis called ``name``."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __copy__(self) -> Mesh: ...
+    def __deepcopy__(self, memo: object, /) -> Mesh: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class AxisRef:
+    """A mesh axis, or a sub-axis of one: ``AxisRef("x")``, ``AxisRef("x", pre_size=1, size=2)``.
+
+    A sub-axis ``"x":(m)k`` of an axis of size n is what remains when the axis is reshaped to
+    ``[m, k, n / (m * k)]`` and the middle is taken. It knows its axis by name only.
+
+    Refs order by name, then by place in the axis: ``"a":(1)2 < "a" < "a":(2)2``.
+
+    Raises:
+        VerificationError: a pre-size below 1 or a size below 2 (``invalid-sub-axis``).
+        TypeError: only one of ``pre_size`` and ``size`` is given.
+    """
+
+    def __new__(
+        cls, name: str, pre_size: int | None = None, size: int | None = None
+    ) -> AxisRef: ...
+    @staticmethod
+    def parse(text: str) -> AxisRef:
+        """Parse ``"x"`` or ``"x":(1)2``, quotes included."""
+    @property
+    def name(self) -> str:
+        """The name of the axis."""
+    @property
+    def pre_size(self) -> int | None:
+        """Product of the sizes of the parts major to this one; ``None`` for a full axis."""
+    @property
+    def size(self) -> int | None:
+        """Size of this part; ``None`` for a full axis, whose size the mesh knows."""
+    @property
+    def is_full(self) -> bool:
+        """Whether it is all of the axis."""
+    def size_in(self, mesh: Mesh) -> int:
+        """Return the number of devices along this ref in ``mesh``.
+
+        Raises:
+            VerificationError: the mesh has no such axis (``unknown-axis``).
+        """
+    def contains(self, other: AxisRef) -> bool:
+        """Whether every part of ``other`` is in this ref."""
+    def overlaps(self, other: AxisRef) -> bool:
+        """Whether the two share a part of an axis."""
+    def can_coexist(self, other: AxisRef) -> bool:
+        """Whether one splitting of the axis serves both."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __lt__(self, other: AxisRef, /) -> bool: ...
+    def __le__(self, other: AxisRef, /) -> bool: ...
+    def __gt__(self, other: AxisRef, /) -> bool: ...
+    def __ge__(self, other: AxisRef, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class DimSharding:
+    """How one dim is sharded: ``{"x", "y"}`` closed, ``{"x", ?}`` open, ``{?}p1`` with a priority.
+
+    Args:
+        axes: an axis or axes, major to minor.
+        is_closed: whether propagation may not add axes.
+        priority: the user priority; 0 comes first, and is what no priority means.
+
+    Raises:
+        VerificationError: axes that overlap or should be one, or a priority on a closed empty dim.
+    """
+
+    def __new__(
+        cls, axes: _Axes | None = None, is_closed: bool = True, priority: int | None = None
+    ) -> DimSharding: ...
+    @staticmethod
+    def parse(text: str) -> DimSharding:
+        """Parse ``{"x", ?}p1``."""
+    @property
+    def axes(self) -> tuple[AxisRef, ...]:
+        """The axes, major to minor."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether propagation may not add axes."""
+    @property
+    def is_open(self) -> bool:
+        """Whether propagation may add axes."""
+    @property
+    def priority(self) -> int | None:
+        """The user priority, where one is given."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class TensorSharding:
+    """How a tensor is laid out over a mesh.
+
+    ``TensorSharding(mesh, ["x", None, ["y", "z"]])`` shards dim 0 over ``x`` and dim 2 over ``y``, then
+    ``z``; all dims are closed. Pass a ``DimSharding`` where a dim is open or has a priority. The mesh is
+    inlined unless ``mesh_name`` gives its symbol; ``mesh`` may also be just the symbol, ``"@mesh"``, of
+    a mesh that is not known yet: such a sharding prints, compares and verifies as far as that goes, and
+    says what devices hold after :meth:`with_mesh`.
+
+    Args:
+        mesh: the mesh, or the symbol of one.
+        dims: for each dim a ``DimSharding``, an axis, axes, or ``None`` for no axes.
+        replicated: axes that may not shard any dim, in mesh order.
+        unreduced: axes over which the value has still to be summed, in mesh order.
+        mesh_name: the symbol of ``mesh``, with or without ``@``.
+
+    Raises:
+        VerificationError: unknown axes (``unknown-axis``), malformed sub-axes (``invalid-sub-axis``),
+            axes used twice (``axis-overlap``), or others of the rules of the representation
+            (``invalid-sharding``). All mistakes are in ``.diagnostics``.
+    """
+
+    def __new__(
+        cls,
+        mesh: Mesh | str,
+        dims: Iterable[_Dim],
+        *,
+        replicated: _Axes | None = None,
+        unreduced: _Axes | None = None,
+        mesh_name: str | None = None,
+    ) -> TensorSharding: ...
+    @staticmethod
+    def parse(text: str, mesh: Mesh | Mapping[str, Mesh] | None = None) -> TensorSharding:
+        """Parse ``<@mesh, [{"x"}, {?}]>``, with or without ``#sdy.sharding`` in front.
+
+        Args:
+            text: the sharding.
+            mesh: the mesh that it is over, or meshes by symbol; without it the mesh is not known
+                (unless the text inlines it).
+
+        Raises:
+            ParseError: it is not the text of a sharding.
+            VerificationError: as for the constructor, with the place in the text; or a mesh that
+                ``mesh`` does not have (``unknown-mesh``).
+        """
+    @staticmethod
+    def fully_replicated(
+        mesh: Mesh | str, rank: int, *, is_closed: bool = True, mesh_name: str | None = None
+    ) -> TensorSharding:
+        """Return the sharding of ``rank`` dims without axes, all closed or all open."""
+    @property
+    def mesh(self) -> Mesh | None:
+        """The mesh; ``None`` if only its symbol is known."""
+    @property
+    def mesh_name(self) -> str | None:
+        """The symbol of the mesh, without ``@``; ``None`` if it is inlined."""
+    @property
+    def rank(self) -> int:
+        """Number of dims."""
+    @property
+    def dims(self) -> tuple[DimSharding, ...]:
+        """The sharding of each dim."""
+    @property
+    def replicated(self) -> tuple[AxisRef, ...]:
+        """Axes that may not shard any dim."""
+    @property
+    def unreduced(self) -> tuple[AxisRef, ...]:
+        """Axes over which the value has still to be summed."""
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether no dim has axes."""
+    @property
+    def is_fully_closed(self) -> bool:
+        """Whether propagation may add axes nowhere."""
+    @property
+    def replication_factor(self) -> int:
+        """How many devices hold the same shard.
+
+        Raises:
+            VerificationError: the mesh is not known (``unknown-mesh``); so do all that follow.
+        """
+    def with_mesh(self, mesh: Mesh) -> TensorSharding:
+        """Return the same over ``mesh``, by the same symbol.
+
+        Raises:
+            VerificationError: as for the constructor.
+        """
+    def closed(self) -> TensorSharding:
+        """Return the same with every dim closed."""
+    def sharded_size(self, dim: int) -> int:
+        """Return how many shards ``dim`` is cut into: the product of its axes' sizes.
+
+        Raises:
+            IndexError: there is no such dim.
+        """
+    def local_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Return the shape that each device holds of a tensor of shape ``shape``.
+
+        A dim of size s over k shards takes ``ceil(s / k)``: the last devices may hold padding.
+
+        Raises:
+            VerificationError: ``shape`` has another number of dims (``invalid-sharding``).
+        """
+    def shard_slice(self, shape: Sequence[int], device_id: int) -> tuple[slice, ...]:
+        """Return the slice of a tensor of shape ``shape`` that a device holds, without padding.
+
+        Raises:
+            KeyError: the mesh has no such device.
+        """
+    def shard_padding(self, shape: Sequence[int], device_id: int) -> tuple[int, ...]:
+        """Return how many elements of padding a device has at the end of each dim.
+
+        Raises:
+            KeyError: the mesh has no such device.
+        """
+    def device_slices(self, shape: Sequence[int]) -> dict[int, tuple[slice, ...]]:
+        """Return the slice that each device holds, by device id, in mesh order.
+
+        Raises:
+            ProgramTooLargeError: the mesh has more than 2^24 devices; see :meth:`shard_slice`.
+        """
+    def padding(self, shape: Sequence[int]) -> dict[int, tuple[int, ...]]:
+        """Return the padding of each device at the end of each dim, by device id, in mesh order.
+
+        Raises:
+            ProgramTooLargeError: the mesh has more than 2^24 devices; see :meth:`shard_padding`.
+        """
+    def bytes_per_device(self, shape: Sequence[int], dtype: str) -> int:
+        """Return the bytes that a device holds, padding included.
+
+        ``dtype`` is an MLIR element type: ``"f32"``, ``"bf16"``, ``"i1"``, ``"complex<f32>"``.
+
+        Raises:
+            ValueError: the type has no known size.
+        """
+    def is_equivalent(self, other: TensorSharding, shape: Sequence[int] | None = None) -> bool:
+        """Whether every device holds the same under both, and sums with the same devices.
+
+        Names, axis splits, device orders, open dims and priorities do not matter. With ``shape`` this
+        is said of tensors of that shape, else of tensors of every shape. Takes constant time for
+        meshes in the default order of devices, however many there are, and linear time for others.
+        """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class OpShardingRule:
+    """Which dims of an op's operands and results are the same factor.
+
+    A matmul ``[i, k] x [k, j] -> [i, j]`` of sizes 8, 16 and 32::
+
+        OpShardingRule([8, 16, 32], [[[0], [2]], [[2], [1]]], [[[0], [1]]], reduction=[2])
+
+    Args:
+        factor_sizes: the size of each factor.
+        operand_mappings: for each operand, for each dim, its factors, major to minor.
+        result_mappings: the same for each result.
+        reduction: factors that are summed away.
+        need_replication: factors that have to be replicated to compute the op.
+        permutation: factors that need a permutation of shards when they are sharded.
+        blocked_propagation: factors along which nothing propagates.
+        is_custom: whether a user wrote it; such a rule is kept through the pipeline.
+
+    Raises:
+        VerificationError: it breaks a rule for rules (``invalid-rule``).
+    """
+
+    def __new__(
+        cls,
+        factor_sizes: Sequence[int],
+        operand_mappings: Sequence[Sequence[Sequence[int]]],
+        result_mappings: Sequence[Sequence[Sequence[int]]],
+        *,
+        reduction: Sequence[int] | None = None,
+        need_replication: Sequence[int] | None = None,
+        permutation: Sequence[int] | None = None,
+        blocked_propagation: Sequence[int] | None = None,
+        is_custom: bool = False,
+    ) -> OpShardingRule: ...
+    @staticmethod
+    def parse(text: str) -> OpShardingRule:
+        """Parse ``<([i, k], [k, j])->([i, j]) {i=8, j=16, k=32} reduction={k}>``.
+
+        ``#sdy.op_sharding_rule`` may stand in front.
+
+        Raises:
+            ParseError: it is not the text of a rule.
+            VerificationError: as for the constructor, with the place in the text.
+        """
+    @staticmethod
+    def _restore(text: str) -> OpShardingRule: ...
+    @property
+    def num_factors(self) -> int:
+        """Number of factors."""
+    @property
+    def factor_names(self) -> list[str]:
+        """The symbol of each factor: ``i`` to ``z``, then ``z_1`` and so on."""
+    @property
+    def factor_sizes(self) -> tuple[int, ...]:
+        """The size of each factor."""
+    @property
+    def operand_mappings(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """For each operand, for each dim, its factors, major to minor."""
+    @property
+    def result_mappings(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """For each result, for each dim, its factors, major to minor."""
+    @property
+    def reduction(self) -> tuple[int, ...]:
+        """Factors that are summed away."""
+    @property
+    def need_replication(self) -> tuple[int, ...]:
+        """Factors that have to be replicated to compute the op."""
+    @property
+    def permutation(self) -> tuple[int, ...]:
+        """Factors that need a permutation of shards when they are sharded."""
+    @property
+    def blocked_propagation(self) -> tuple[int, ...]:
+        """Factors along which nothing propagates."""
+    @property
+    def pass_through(self) -> tuple[int, ...]:
+        """Factors that need no communication: those in none of the first three lists."""
+    @property
+    def is_custom(self) -> bool:
+        """Whether a user wrote it."""
+    def check_shapes(
+        self, operand_shapes: Sequence[Sequence[int]], result_shapes: Sequence[Sequence[int]]
+    ) -> None:
+        """Check that the rule fits an op with operands and results of these shapes.
+
+        Raises:
+            VerificationError: it does not (``invalid-rule``).
+        """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+def error_codes() -> list[str]:
+    """Return every code that a diagnostic may have."""

@@ -1,0 +1,148 @@
+"""Errors: what they hold, how they look, and that every code is raised by something."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from collections.abc import Callable
+
+import pytest
+
+import shardcore
+from shardcore import (
+    AxisRef,
+    Diagnostic,
+    Mesh,
+    OpShardingRule,
+    Place,
+    PropagationError,
+    ShardcoreError,
+    TensorSharding,
+    VerificationError,
+    errors,
+)
+from shardcore._core import error_codes
+
+MESH = Mesh({"x": 4, "y": 2})
+
+
+def raised(make: Callable[[], object]) -> ShardcoreError:
+    with pytest.raises(ShardcoreError) as caught:
+        make()
+    return caught.value
+
+
+def test_an_error_shows_where_and_why() -> None:
+    error = raised(lambda: TensorSharding.parse('<@mesh,\n  [{"x"}, {"x"}]>', MESH))
+    assert str(error) == "\n".join(
+        [
+            'error[axis-overlap]: "x" is used twice in one sharding',
+            "  --> <sharding>:2:12",
+            '  2 |   [{"x"}, {"x"}]>',
+            "    |     ---    ^^^",
+            "    | --- first used here",
+            '  help: drop one, or split it, e.g. "x":(1)2 and "x":(2)2',
+        ]
+    )
+    assert (error.code, error.line, error.column) == ("axis-overlap", 2, 12)
+    assert error.hint == 'drop one, or split it, e.g. "x":(1)2 and "x":(2)2'
+    [diagnostic] = error.diagnostics
+    assert (diagnostic.end_column, diagnostic.source_line) == (15, '  [{"x"}, {"x"}]>')
+    assert isinstance(error, ValueError)
+
+
+def test_places_on_two_lines() -> None:
+    error = raised(lambda: TensorSharding.parse('<@mesh, [{"x"},\n{"x"}]>', MESH))
+    assert str(error).splitlines()[2:6] == [
+        '  1 | <@mesh, [{"x"},',
+        "    |           --- first used here",
+        '  2 | {"x"}]>',
+        "    |  ^^^",
+    ]
+
+
+def test_all_mistakes_are_in_one_error() -> None:
+    error = raised(lambda: TensorSharding.parse('<@mesh, [{"q"}, {"y"}, {"y"}, {"x":(0)2}]>', MESH))
+    codes = [diagnostic.code for diagnostic in error.diagnostics]
+    assert codes == ["unknown-axis", "axis-overlap", "invalid-sub-axis"]
+    assert str(error).count("error[") == 3
+
+
+def test_long_lines_are_shown_in_part() -> None:
+    text = "<@mesh, [" + "{}, " * 1000 + '{"q"}' + ", {}" * 1000 + "]>"
+    error = raised(lambda: TensorSharding.parse(text, MESH))
+    assert error.column == text.index('"q"') + 1
+    shown = str(error).splitlines()
+    assert len(shown[2]) < 200
+    assert shown[2][shown[3].index("^") :].startswith('"q"')
+
+
+def test_tabs_and_wide_characters_keep_the_caret_in_place() -> None:
+    place = Place(1, 3, 5, "\t☃ab")
+    assert place.underline("^") == "\t ^^"
+    assert Place(1, 5, 5, "abcd").underline("^") == "    ^"
+
+
+def test_errors_are_values() -> None:
+    error = raised(lambda: Mesh({"x": 0, "y": 0}))
+    for again in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):
+        assert type(again) is VerificationError
+        assert again.diagnostics == error.diagnostics
+        assert str(again) == str(error)
+    made = PropagationError(Diagnostic("recursive-call", "functions call each other", "inline one"))
+    assert str(made) == "error[recursive-call]: functions call each other\n  help: inline one"
+    assert (made.line, made.column) == (None, None)
+    with pytest.raises(ValueError, match="at least one"):
+        ShardcoreError([])
+
+
+def test_every_class_is_exported() -> None:
+    for name, member in inspect.getmembers(errors, inspect.isclass):
+        if issubclass(member, ShardcoreError):
+            assert getattr(shardcore, name) is member
+            assert name in shardcore.__all__
+            assert name in errors.__all__
+
+
+RAISING: dict[str, Callable[[], object]] = {
+    "syntax": lambda: Mesh.parse("<"),
+    "invalid-mesh": lambda: Mesh({"x": 0}),
+    "unknown-mesh": lambda: TensorSharding("@mesh", []).replication_factor,
+    "unknown-axis": lambda: TensorSharding(MESH, ["z"]),
+    "axis-overlap": lambda: TensorSharding(MESH, ["x", "x"]),
+    "invalid-sub-axis": lambda: AxisRef("x", 0, 2),
+    "invalid-sharding": lambda: TensorSharding(MESH, [["x"]]).local_shape([1, 2]),
+    "invalid-rule": lambda: OpShardingRule([2], [[[0]]], [[[0]]], reduction=[0]),
+}
+"""A mistake for each code."""
+
+NEED_A_PROGRAM = {
+    "nested-too-deeply",
+    "undefined-value",
+    "redefined-value",
+    "type-mismatch",
+    "redefined-symbol",
+    "unknown-symbol",
+    "invalid-op",
+    "invalid-group",
+    "recursive-call",
+    "program-too-large",
+    "unsupported-type",
+    "invalid-pipeline",
+}
+"""Codes that only mistakes in whole programs and pipelines have."""
+
+NOT_A_MISTAKE = {"io", "interrupted"}
+"""Codes that become an OSError and a KeyboardInterrupt."""
+
+
+def test_codes_are_unique_and_each_has_a_case() -> None:
+    codes = error_codes()
+    assert len(set(codes)) == len(codes)
+    assert set(codes) == RAISING.keys() | NEED_A_PROGRAM | NOT_A_MISTAKE
+
+
+@pytest.mark.parametrize("code", RAISING)
+def test_every_code_is_raised(code: str) -> None:
+    assert code in {diagnostic.code for diagnostic in raised(RAISING[code]).diagnostics}

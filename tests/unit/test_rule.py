@@ -1,0 +1,85 @@
+"""Op sharding rules: text, pieces and invariants."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from shardcore import OpShardingRule, ParseError, VerificationError
+
+MATMUL = "<([i, k], [k, j])->([i, j]) {i=8, j=16, k=32} reduction={k}>"
+
+
+def test_text_and_pieces_give_the_same_rule() -> None:
+    rule = OpShardingRule.parse(MATMUL)
+    pieces = OpShardingRule([8, 16, 32], [[[0], [2]], [[2], [1]]], [[[0], [1]]], reduction=[2])
+    assert rule == pieces
+    assert hash(rule) == hash(pieces)
+    assert str(rule) == "#sdy.op_sharding_rule" + MATMUL
+    assert OpShardingRule.parse(str(rule)) == rule
+    assert eval(repr(rule)) == rule
+    assert pickle.loads(pickle.dumps(rule)) == rule
+    assert copy.deepcopy(rule) == rule
+    assert rule.factor_names == ["i", "j", "k"]
+    assert rule.factor_sizes == (8, 16, 32)
+    assert rule.operand_mappings == (((0,), (2,)), ((2,), (1,)))
+    assert rule.result_mappings == (((0,), (1,)),)
+    assert (rule.reduction, rule.pass_through) == ((2,), (0, 1))
+    assert not rule.is_custom
+
+
+def test_all_lists() -> None:
+    text = (
+        "<([i, jk, l])->([i, j]) {i=8, j=2, k=4, l=3} reduction={k} need_replication={l} "
+        "permutation={i} blocked_propagation={i, j}, custom>"
+    )
+    rule = OpShardingRule.parse(text)
+    assert str(rule).endswith(text)
+    assert (rule.reduction, rule.need_replication, rule.permutation) == ((2,), (3,), (0,))
+    assert rule.blocked_propagation == (0, 1)
+    assert rule.is_custom
+    assert rule.num_factors == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<([i])->([i]) {i=0}>", "factor i has size 0; it must be at least 1"),
+        ("<([i, i])->([i]) {i=2}>", "factor i is twice in one tensor"),
+        ("<([ij])->([i]) {i=2, j=1}>", "factor j of size 1 shares dim 0 with others"),
+        ("<([i])->([i]) {i=2, j=2}>", "factor j is in no mapping"),
+        ("<([i])->([i]) {i=2} reduction={i}>", "reduction factor i is in a result"),
+        ("<([i, j])->([]) {i=2, j=2} reduction={j, i}>", "the factors of reduction are not sorted: j stands before i"),
+        ("<([i])->([]) {i=2} reduction={i} permutation={i}>", "factor i is in both reduction and permutation"),
+        ("<([i])->([j]) {i=2}>", "factor j has no size"),
+    ],
+)  # fmt: skip
+def test_broken_rules(text: str, message: str) -> None:
+    with pytest.raises(VerificationError) as caught:
+        OpShardingRule.parse(text)
+    assert caught.value.code == "invalid-rule"
+    assert caught.value.message == message
+    assert caught.value.line == 1
+
+
+def test_bad_pieces() -> None:
+    with pytest.raises(VerificationError, match="factor 1 has no size"):
+        OpShardingRule([2], [[[0, 1]]], [[[0]]])
+    with pytest.raises(VerificationError, match="size 0"):
+        OpShardingRule([0], [[[0]]], [[[0]]])
+    for text in ["", "<", "<()->([i]) {i=2}>", "<([a])->([i]) {i=2}>", MATMUL + ">"]:
+        with pytest.raises(ParseError):
+            OpShardingRule.parse(text)
+
+
+def test_shapes_have_to_fit() -> None:
+    rule = OpShardingRule.parse(MATMUL)
+    rule.check_shapes([[8, 32], [32, 16]], [[8, 16]])
+    with pytest.raises(VerificationError) as caught:
+        rule.check_shapes([[8, 31], [32, 16]], [[8, 16], [8]])
+    assert [diagnostic.message for diagnostic in caught.value.diagnostics] == [
+        "dim 1 of operand 0 has size 31, and its factors k have 32",
+        "the rule has 1 result mappings, and the op has 2 results",
+    ]
