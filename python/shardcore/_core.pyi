@@ -6,7 +6,7 @@ mesh lists. All classes here are immutable, hashable, picklable, and print as `s
 Source: Shardy's sharding representation (``docs/sharding_representation.md`` upstream).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 __all__ = [
@@ -18,6 +18,9 @@ __all__ = [
     "TensorSharding",
     "__version__",
     "error_codes",
+    "registered_rules",
+    "set_data_flow_edges",
+    "set_rule",
 ]
 
 __version__: str
@@ -50,8 +53,9 @@ class MeshAxis:
 class Mesh:
     """Named axes, major to minor, over devices.
 
-    ``Mesh({"x": 2, "y": 4})`` has the devices 0 to 7 in row-major order; ``device_ids`` lists them in
-    another order. ``Mesh.maximal(3)`` is device 3 alone; ``Mesh()`` is the empty mesh, a placeholder.
+    ``Mesh({"x": 2, "y": 4})`` has the devices 0 to 7 in row-major order; ``device_ids`` lists
+    them in another order. ``Mesh.maximal(3)`` is device 3 alone; ``Mesh()`` is the empty mesh, a
+    placeholder.
 
     Args:
         axes: a mapping from name to size, or an iterable of pairs or of ``MeshAxis``.
@@ -223,11 +227,12 @@ class DimSharding:
 class TensorSharding:
     """How a tensor is laid out over a mesh.
 
-    ``TensorSharding(mesh, ["x", None, ["y", "z"]])`` shards dim 0 over ``x`` and dim 2 over ``y``, then
-    ``z``; all dims are closed. Pass a ``DimSharding`` where a dim is open or has a priority. The mesh is
-    inlined unless ``mesh_name`` gives its symbol; ``mesh`` may also be just the symbol, ``"@mesh"``, of
-    a mesh that is not known yet: such a sharding prints, compares and verifies as far as that goes, and
-    says what devices hold after :meth:`with_mesh`.
+    ``TensorSharding(mesh, ["x", None, ["y", "z"]])`` shards dim 0 over ``x`` and dim 2 over ``y``,
+    then ``z``; all dims are closed. Pass a ``DimSharding`` where a dim is open or has a priority.
+
+    The mesh is inlined unless ``mesh_name`` gives its symbol. ``mesh`` may also be just the symbol,
+    ``"@mesh"``, of a mesh that is not known yet: such a sharding prints, compares and verifies as
+    far as that goes, and says what devices hold after :meth:`with_mesh`.
 
     Args:
         mesh: the mesh, or the symbol of one.
@@ -237,9 +242,9 @@ class TensorSharding:
         mesh_name: the symbol of ``mesh``, with or without ``@``.
 
     Raises:
-        VerificationError: unknown axes (``unknown-axis``), malformed sub-axes (``invalid-sub-axis``),
-            axes used twice (``axis-overlap``), or others of the rules of the representation
-            (``invalid-sharding``). All mistakes are in ``.diagnostics``.
+        VerificationError: unknown axes (``unknown-axis``), malformed sub-axes
+            (``invalid-sub-axis``), axes used twice (``axis-overlap``), or others of the rules of
+            the representation (``invalid-sharding``). All mistakes are in ``.diagnostics``.
     """
 
     def __new__(
@@ -358,9 +363,10 @@ class TensorSharding:
     def is_equivalent(self, other: TensorSharding, shape: Sequence[int] | None = None) -> bool:
         """Whether every device holds the same under both, and sums with the same devices.
 
-        Names, axis splits, device orders, open dims and priorities do not matter. With ``shape`` this
-        is said of tensors of that shape, else of tensors of every shape. Takes constant time for
-        meshes in the default order of devices, however many there are, and linear time for others.
+        Names, axis splits, device orders, open dims and priorities do not matter. With ``shape``
+        this is said of tensors of that shape, else of tensors of every shape. Takes constant time
+        for meshes in the default order of devices, however many there are, and linear time for
+        others.
         """
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
@@ -461,3 +467,16 @@ class OpShardingRule:
 
 def error_codes() -> list[str]:
     """Return every code that a diagnostic may have."""
+
+def registered_rules() -> dict[str, str]:
+    """Return the family of every op that has a rule, ``"user"`` for rules given at run time."""
+
+def set_rule(name: str, rule: str | Callable[..., OpShardingRule | str | None] | None) -> None:
+    """Give the op ``name`` a rule; see :mod:`shardcore.rules`. ``None`` takes it back."""
+
+def set_data_flow_edges(
+    name: str,
+    groups: Sequence[tuple[int | None, int | None, Sequence[int] | None, Sequence[int] | None]]
+    | None,
+) -> None:
+    """Say how values flow through the op ``name``; see :mod:`shardcore.rules`."""

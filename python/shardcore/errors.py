@@ -19,8 +19,8 @@ from typing import NamedTuple
 __all__ = [
     "Diagnostic",
     "ParseError",
-    "Place",
     "PipelineError",
+    "Place",
     "ProgramTooLargeError",
     "PropagationError",
     "ShardcoreError",

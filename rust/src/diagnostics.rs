@@ -34,7 +34,7 @@ pub fn locate(source: &str, span: Span) -> Option<Location> {
     }
     let line_start = source[..start].rfind('\n').map_or(0, |newline| newline + 1);
     let line_end = source[start..].find('\n').map_or(source.len(), |newline| start + newline);
-    let line = source.as_bytes()[..line_start].iter().filter(|&&byte| byte == b'\n').count() + 1;
+    let line = memchr::memchr_iter(b'\n', &source.as_bytes()[..line_start]).count() + 1;
     let text = source[line_start..line_end].trim_end_matches('\r');
     let chars = |to: usize| source[line_start..to].chars().count();
     let column = chars(start) + 1;

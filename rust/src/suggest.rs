@@ -56,11 +56,11 @@ fn edit_distance(a: &str, b: &str) -> usize {
         let mut row = vec![i + 1];
         for j in 0..b.len() {
             let substituted = last[j] + usize::from(a[i] != b[j]);
-            let mut least = substituted.min(last[j + 1] + 1).min(row[j] + 1);
+            let mut edits = substituted.min(last[j + 1] + 1).min(row[j] + 1);
             if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
-                least = least.min(before_last[j - 1] + 1);
+                edits = edits.min(before_last[j - 1] + 1);
             }
-            row.push(least);
+            row.push(edits);
         }
         before_last = std::mem::replace(&mut last, row);
     }

@@ -8,7 +8,6 @@ import pickle
 from collections.abc import Callable
 
 import pytest
-
 import shardcore
 from shardcore import (
     AxisRef,

@@ -6,7 +6,6 @@ import copy
 import pickle
 
 import pytest
-
 from shardcore import Mesh, MeshAxis, ParseError, VerificationError
 
 TEXTS = {
@@ -58,7 +57,7 @@ def test_devices_and_coordinates() -> None:
     assert (Mesh().num_devices, Mesh.maximal(7).num_devices) == (0, 1)
     with pytest.raises(KeyError, match="no device 6"):
         mesh.coordinates(6)
-    with pytest.raises(VerificationError, match='coordinate 2 along axis "x" is not in 0..2'):
+    with pytest.raises(VerificationError, match=r'coordinate 2 along axis "x" is not in 0\.\.2'):
         mesh.device_at({"x": 2, "y": 0})
     with pytest.raises(VerificationError, match='no coordinate along axis "y"'):
         mesh.device_at({"x": 1})
@@ -84,9 +83,17 @@ def test_kinds() -> None:
         ('<["x"=2], device_ids=[0, 2]>', "device id 2 is not in 0..2", 26),
         ('<["x"=2], device_ids=[1, 1]>', "device id 1 appears twice", 26),
         ('<["x"=2], device_ids=[-1, 1]>', "device id -1 is negative", 23),
-        ('<["x"=2], device_ids=[2, 1, 0]>', "the axes have 2 devices, and there are 3 device ids", 22),
+        (
+            '<["x"=2], device_ids=[2, 1, 0]>',
+            "the axes have 2 devices, and there are 3 device ids",
+            22,
+        ),
         ("<[], device_ids=[1, 2]>", "a mesh without axes has 2 device ids", 17),
-        ('<["x"=2147483648, "y"=2147483648]>', "the axis sizes multiply to 2^62 devices or more", 1),
+        (
+            '<["x"=2147483648, "y"=2147483648]>',
+            "the axis sizes multiply to 2^62 devices or more",
+            1,
+        ),
     ],
 )
 def test_bad_meshes(text: str, message: str, column: int) -> None:
@@ -108,11 +115,13 @@ def test_bad_pieces() -> None:
         Mesh({"x": 2**31, "y": 2**31})
     with pytest.raises(TypeError):
         Mesh([3])  # type: ignore[list-item]
-    with pytest.raises(OverflowError):
+    with pytest.raises(VerificationError, match="2\\^62"):
         Mesh({"x": 2**64})
 
 
-@pytest.mark.parametrize("text", ["", "<", "<[>", '<["x"]>', "<[]> x", '<["x"=2, ]>', "<device_ids=[0]>"])
+@pytest.mark.parametrize(
+    "text", ["", "<", "<[>", '<["x"]>', "<[]> x", '<["x"=2, ]>', "<device_ids=[0]>"]
+)
 def test_bad_text(text: str) -> None:
     with pytest.raises(ParseError) as caught:
         Mesh.parse(text)

@@ -6,7 +6,6 @@ import copy
 import pickle
 
 import pytest
-
 from shardcore import OpShardingRule, ParseError, VerificationError
 
 MATMUL = "<([i, k], [k, j])->([i, j]) {i=8, j=16, k=32} reduction={k}>"
@@ -51,11 +50,17 @@ def test_all_lists() -> None:
         ("<([ij])->([i]) {i=2, j=1}>", "factor j of size 1 shares dim 0 with others"),
         ("<([i])->([i]) {i=2, j=2}>", "factor j is in no mapping"),
         ("<([i])->([i]) {i=2} reduction={i}>", "reduction factor i is in a result"),
-        ("<([i, j])->([]) {i=2, j=2} reduction={j, i}>", "the factors of reduction are not sorted: j stands before i"),
-        ("<([i])->([]) {i=2} reduction={i} permutation={i}>", "factor i is in both reduction and permutation"),
+        (
+            "<([i, j])->([]) {i=2, j=2} reduction={j, i}>",
+            "the factors of reduction are not sorted: j stands before i",
+        ),
+        (
+            "<([i])->([]) {i=2} reduction={i} permutation={i}>",
+            "factor i is in both reduction and permutation",
+        ),
         ("<([i])->([j]) {i=2}>", "factor j has no size"),
     ],
-)  # fmt: skip
+)
 def test_broken_rules(text: str, message: str) -> None:
     with pytest.raises(VerificationError) as caught:
         OpShardingRule.parse(text)

@@ -10,7 +10,6 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shardcore import (
     AxisRef,
     DimSharding,
@@ -110,7 +109,10 @@ def test_properties() -> None:
     assert str(replicated) == "<@m, [{?}, {?}]>"
     assert replicated.is_fully_replicated
     assert not replicated.is_fully_closed
-    assert str(TensorSharding("m", [OPEN, DimSharding("x", False, 1)]).closed()) == '<@m, [{}, {"x"}p1]>'
+    assert (
+        str(TensorSharding("m", [OPEN, DimSharding("x", False, 1)]).closed())
+        == '<@m, [{}, {"x"}p1]>'
+    )
 
 
 def test_dim_shardings() -> None:
@@ -191,9 +193,7 @@ def test_what_devices_hold() -> None:
 def test_huge_meshes() -> None:
     mesh = Mesh({"a": 2**30, "b": 2**30})
     sharding = TensorSharding(mesh, [["a"], ["b"]])
-    split = TensorSharding(
-        Mesh({"c": 2**60}), [AxisRef("c", 1, 2**30), AxisRef("c", 2**30, 2**30)]
-    )
+    split = TensorSharding(Mesh({"c": 2**60}), [AxisRef("c", 1, 2**30), AxisRef("c", 2**30, 2**30)])
     assert sharding.is_equivalent(split)
     assert sharding.is_equivalent(split, [100, 2**31])
     assert sharding.shard_slice([2**31, 2**31], 2**30 + 1) == (slice(2, 4, 1), slice(2, 4, 1))
@@ -229,7 +229,9 @@ def shardings(draw: st.DrawFn) -> TensorSharding:
     unreduced = sorted(draw(st.lists(st.sampled_from(rest), unique=True))) if rest else []
     dims = [list(used[: cuts[0]]), list(used[cuts[0] : cuts[1]])]
     try:
-        return TensorSharding(Mesh(dict(zip(names, sizes, strict=True)), order), dims, unreduced=unreduced)
+        return TensorSharding(
+            Mesh(dict(zip(names, sizes, strict=True)), order), dims, unreduced=unreduced
+        )
     except VerificationError:  # two parts of an axis that stand together are one
         return TensorSharding(Mesh(dict(zip(names, sizes, strict=True)), order), [None, None])
 
@@ -251,11 +253,6 @@ def held(sharding: TensorSharding, shape: tuple[int, ...]) -> list[object]:
     assert sharding.mesh is not None
     devices = range(sharding.mesh.num_devices)
     names = sharding.mesh.axis_names
-
-    def group(device: int) -> tuple[object, ...]:
-        reduced = shard_numbers(sharding, sharding.unreduced, device)
-        everything = tuple(shard_numbers(sharding, (AxisRef(name),), device) for name in names)
-        return (reduced, everything)
 
     def sums_with(device: int) -> frozenset[int]:
         def rest(other: int) -> list[int]:
@@ -310,6 +307,6 @@ def test_equivalence_is_that_of_the_definition(
 ) -> None:
     expected = held(one, shape) == held(other, shape)
     assert one.is_equivalent(other, shape) == expected
-    # 144 elements a dim divide by every number of shards here, so no two shards look alike.
+    # 24 elements a dim divide by every number of shards here, so no two shards look alike.
     assert one.is_equivalent(other) == (held(one, (24, 24)) == held(other, (24, 24)))
     assert one.is_equivalent(one, shape)

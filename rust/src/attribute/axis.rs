@@ -83,7 +83,7 @@ fn parse_with<T>(
     text: &str,
     base: u32,
     mesh: &Mesh,
-    read: impl FnOnce(&mut AxisReader<'_>, &mut Cursor<'_>) -> Result<T>,
+    read: impl Fn(&mut AxisReader<'_>, &mut Cursor<'_>) -> Result<T>,
 ) -> Result<T> {
     let mut cursor = Cursor::new(text, base);
     let mut reader = AxisReader::new(mesh);
@@ -95,7 +95,10 @@ fn parse_with<T>(
 
 /// Parses a list of axis refs, `{"x", "y":(1)2}`, as of `sdy.all_reduce`.
 pub fn parse_axis_list(text: &str, base: u32, mesh: &Mesh) -> Result<Vec<AxisRef>> {
-    parse_with(text, base, mesh, |reader, cursor| reader.braced(cursor))
+    parse_with(text, base, mesh, |reader, cursor| {
+        let axes = reader.braced(cursor)?;
+        Ok(axes)
+    })
 }
 
 /// Parses a list of axis refs for each dim, `[{"x"}, {}]`, as of `sdy.all_gather`.

@@ -172,16 +172,14 @@ impl<'a> Cursor<'a> {
                     return Err(self.string_error(start, "this string has no closing '\"'"));
                 }
                 Some(b'"') => break,
-                Some(b'\\') => match unescape(&bytes[i + 1..]) {
-                    Some((byte, len)) => {
-                        decoded.push(byte);
-                        i += 1 + len;
-                    }
-                    None => {
+                Some(b'\\') => {
+                    let Some((byte, len)) = unescape(&bytes[i + 1..]) else {
                         self.at += i + 1;
                         return Err(self.string_error(start, "unknown escape in a string"));
-                    }
-                },
+                    };
+                    decoded.push(byte);
+                    i += 1 + len;
+                }
                 Some(&byte) => {
                     decoded.push(byte);
                     i += 1;

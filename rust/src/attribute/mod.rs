@@ -19,6 +19,8 @@ mod rule;
 mod rule_check;
 mod sharding;
 mod sharding_rules;
+#[cfg(test)]
+mod sharding_tests;
 
 pub use axis::{
     parse_all_to_all, parse_axes_per_dim, parse_axis_list, parse_free_axis, parse_manual_axes,

@@ -13,7 +13,7 @@ use crate::rule::{OpShardingRule, TensorMapping};
 use std::fmt::Write as _;
 
 /// How many factors have a one-letter symbol.
-const NUM_LETTERS: usize = (b'z' - b'i') as usize + 1;
+const NUM_LETTERS: u8 = b'z' - b'i' + 1;
 
 /// The four lists of special factors, in the order in which they are written.
 const SPECIAL_LISTS: [&str; 4] =
@@ -21,10 +21,10 @@ const SPECIAL_LISTS: [&str; 4] =
 
 /// The symbol of the `index`-th factor: `i` to `z`, `z_1`, ...
 pub fn factor_symbol(index: usize) -> String {
-    if index < NUM_LETTERS {
+    if index < usize::from(NUM_LETTERS) {
         return char::from(b'i' + index as u8).to_string();
     }
-    format!("z_{}", index + 1 - NUM_LETTERS)
+    format!("z_{}", index + 1 - usize::from(NUM_LETTERS))
 }
 
 /// Where the parts of a rule stand in the text.
@@ -208,7 +208,7 @@ fn symbol(text: &str) -> std::result::Result<(i64, usize), String> {
         return Err(format!("'{text}' is no factor: z_ takes a number from 1"));
     }
     let index = rest[..len].parse::<i64>().ok();
-    match index.and_then(|index| index.checked_add(NUM_LETTERS as i64 - 1)) {
+    match index.and_then(|index| index.checked_add(i64::from(NUM_LETTERS) - 1)) {
         Some(index) => Ok((index, 2 + len)),
         None => Err("the number of this factor does not fit in 64 bits".to_owned()),
     }
@@ -248,14 +248,12 @@ fn read_special(cursor: &mut Cursor<'_>, name: &str) -> Result<Vec<RawFactor>> {
         let Some((word, span)) = cursor.word() else {
             return Err(cursor.expected("a factor"));
         };
-        match symbols(word, span.start)?[..] {
-            [factor] => Ok(factor),
-            _ => {
-                let message = format!("expected one factor, found '{word}'");
-                let problem = Diagnostic::new(Code::Syntax, message).at(span);
-                Err(problem.with_hint("separate factors with commas").into())
-            }
+        if let [factor] = symbols(word, span.start)?[..] {
+            return Ok(factor);
         }
+        let message = format!("expected one factor, found '{word}'");
+        let problem = Diagnostic::new(Code::Syntax, message).at(span);
+        Err(problem.with_hint("separate factors with commas").into())
     })
 }
 

@@ -194,7 +194,9 @@ fn shape_problems(
         }
         let product = factors.iter().try_fold(1i64, |p, &f| p.checked_mul(rule.factor_size(f)));
         if product == Some(size) {
-            factors.iter().for_each(|factor| fits[factor.index()] = true);
+            for factor in factors {
+                fits[factor.index()] = true;
+            }
             continue;
         }
         if let [factor] = factors[..] {

@@ -22,6 +22,7 @@ use crate::error::{Code, Diagnostic};
 use crate::index::{AxisId, Id};
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
+use std::fmt::Write as _;
 
 /// Everything that is wrong with `sharding` over `mesh`; with `shape` (`None` for a dynamic dim)
 /// also whether it fits a tensor of that shape.
@@ -163,7 +164,7 @@ impl Check<'_> {
         let text = self.text(axis);
         let mut hint = format!("a sub-axis is written \"{name}\":(pre-size)size");
         if full > 0 {
-            hint += &format!("; \"{name}\" has size {full}");
+            let _ = write!(hint, "; \"{name}\" has size {full}");
         }
         if pre_size < 1 {
             return Err((

@@ -4,7 +4,7 @@
 //! itself; a [`super::sharding::PyTensorSharding`] binds it to one.
 
 use super::errors::{raise, raise_unlocated};
-use super::mesh::{quoted, PyMesh};
+use super::mesh::{quoted, saturated, PyMesh};
 use crate::attribute::{parse_free_axis, unknown_axis, write_free_axis};
 use crate::axis::{AxisRef, SubAxis};
 use crate::error::{Code, Diagnostic};
@@ -51,6 +51,20 @@ impl PyAxisRef {
     fn alone(&self) -> AxisRef {
         AxisRef { axis: AxisId::new(0), sub: self.sub }
     }
+    /// The ref, if it can be a part of any axis.
+    fn checked(py: Python<'_>, name: &str, sub: Option<SubAxis>) -> PyResult<Self> {
+        let axis = Self { name: name.into(), sub };
+        let Some(SubAxis { pre_size, size }) = sub else { return Ok(axis) };
+        let text = axis.__str__();
+        let message = if pre_size < 1 || size < 2 {
+            format!("sub-axis {text} must have a pre-size of at least 1 and a size of at least 2")
+        } else if pre_size.checked_mul(size).is_none() {
+            format!("sub-axis {text} is larger than any axis")
+        } else {
+            return Ok(axis);
+        };
+        Err(raise_unlocated(py, vec![Diagnostic::new(Code::InvalidSubAxis, message)]))
+    }
     fn size_over(&self, mesh: &PyMesh, py: Python<'_>) -> PyResult<i64> {
         let resolved = self.resolve(&mesh.mesh);
         let axis = resolved.map_err(|problem| raise_unlocated(py, vec![problem]))?;
@@ -76,35 +90,27 @@ impl Ord for PyAxisRef {
 impl PyAxisRef {
     #[new]
     #[pyo3(signature = (name, pre_size = None, size = None))]
-    fn new(py: Python<'_>, name: &str, pre_size: Option<i64>, size: Option<i64>) -> PyResult<Self> {
-        let complain = |message: String| {
-            Err(raise_unlocated(py, vec![Diagnostic::new(Code::InvalidSubAxis, message)]))
-        };
+    fn new(
+        py: Python<'_>,
+        name: &str,
+        pre_size: Option<&Bound<'_, PyAny>>,
+        size: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
         let sub = match (pre_size, size) {
             (None, None) => None,
-            (Some(pre_size), Some(size)) => Some(SubAxis { pre_size, size }),
+            (Some(pre_size), Some(size)) => {
+                Some(SubAxis { pre_size: saturated(pre_size)?, size: saturated(size)? })
+            }
             _ => return Err(PyTypeError::new_err("a sub-axis has both a pre_size and a size")),
         };
-        let axis = Self { name: name.into(), sub };
-        if let Some(SubAxis { pre_size, size }) = sub {
-            if pre_size < 1 || size < 2 {
-                let text = axis.__str__();
-                return complain(format!(
-                    "sub-axis {text} must have a pre-size of at least 1 and a size of at least 2"
-                ));
-            }
-            if pre_size.checked_mul(size).is_none() {
-                return complain(format!("sub-axis {} is larger than any axis", axis.__str__()));
-            }
-        }
-        Ok(axis)
+        Self::checked(py, name, sub)
     }
 
     #[staticmethod]
     fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
         let parsed = parse_free_axis(text, 0);
         let (name, sub) = parsed.map_err(|error| raise(py, &error, text, "<axis>"))?;
-        Self::new(py, &name, sub.map(|sub| sub.pre_size), sub.map(|sub| sub.size))
+        Self::checked(py, &name, sub)
     }
 
     #[getter]
@@ -148,7 +154,6 @@ impl PyAxisRef {
             Some(sub) => format!("AxisRef({name}, pre_size={}, size={})", sub.pre_size, sub.size),
         })
     }
-    #[allow(clippy::type_complexity)]
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> (Bound<'py, PyType>, (String, Option<i64>, Option<i64>)) {

@@ -6,7 +6,7 @@ use crate::attribute::{
 };
 use crate::error::{Code, Diagnostic};
 use crate::mesh::{Mesh, MeshAxis};
-use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyKeyError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple, PyType};
 use std::hash::{Hash, Hasher};
@@ -28,6 +28,16 @@ pub(super) fn quoted(py: Python<'_>, text: &str) -> PyResult<String> {
     Ok(PyString::new(py, text).repr()?.to_string())
 }
 
+/// The integer `number`, or the nearest that fits: no check lets the ends of the range pass.
+pub(super) fn saturated(number: &Bound<'_, PyAny>) -> PyResult<i64> {
+    match number.extract::<i64>() {
+        Err(error) if error.is_instance_of::<PyOverflowError>(number.py()) => {
+            Ok(if number.gt(0)? { i64::MAX } else { i64::MIN })
+        }
+        other => other,
+    }
+}
+
 /// One axis of a mesh; see the stub.
 #[pyclass(name = "MeshAxis", module = "shardcore", frozen, eq, hash, skip_from_py_object)]
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -38,8 +48,8 @@ pub struct PyMeshAxis {
 #[pymethods]
 impl PyMeshAxis {
     #[new]
-    fn new(py: Python<'_>, name: String, size: i64) -> PyResult<Self> {
-        let axis = MeshAxis { name: name.into(), size };
+    fn new(py: Python<'_>, name: String, size: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let axis = MeshAxis { name: name.into(), size: saturated(size)? };
         let problems = verify_mesh(&Mesh { axes: vec![axis.clone()], device_ids: Vec::new() });
         if problems.is_empty() {
             return Ok(Self { axis });
@@ -92,10 +102,10 @@ fn axes_from(axes: &Bound<'_, PyAny>) -> PyResult<Vec<MeshAxis>> {
         if let Ok(axis) = item.cast::<PyMeshAxis>() {
             return Ok(axis.get().axis.clone());
         }
-        let (name, size): (String, i64) = item.extract().map_err(|_| {
+        let (name, size): (String, Bound<'_, PyAny>) = item.extract().map_err(|_| {
             PyTypeError::new_err("an axis of a mesh is a MeshAxis or a pair (name, size)")
         })?;
-        Ok(MeshAxis { name: name.into(), size })
+        Ok(MeshAxis { name: name.into(), size: saturated(&size)? })
     };
     if let Ok(mapping) = axes.cast::<PyMapping>() {
         return mapping.items()?.iter().map(pair).collect();
@@ -114,7 +124,7 @@ impl PyMesh {
     ) -> PyResult<Self> {
         let axes = axes.map_or_else(|| Ok(Vec::new()), axes_from)?;
         let device_ids = match device_ids {
-            Some(ids) => ids.try_iter()?.map(|id| id?.extract()).collect::<PyResult<_>>()?,
+            Some(ids) => ids.try_iter()?.map(|id| saturated(&id?)).collect::<PyResult<_>>()?,
             None => Vec::new(),
         };
         let mut mesh = Mesh { axes, device_ids };
@@ -254,7 +264,6 @@ impl PyMesh {
         self.mesh.hash(&mut hasher);
         hasher.finish()
     }
-    #[allow(clippy::type_complexity)]
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> (Bound<'py, PyType>, (Vec<(String, i64)>, Vec<i64>)) {

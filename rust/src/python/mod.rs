@@ -4,16 +4,22 @@
 //! | --- | --- |
 //! | [`mesh`] | `Mesh`, `MeshAxis` |
 //! | [`axis`] | `AxisRef` |
-//! | [`sharding`] | `DimSharding`, `TensorSharding` |
+//! | [`dim_sharding`] | `DimSharding` |
+//! | [`sharding`] | `TensorSharding` |
 //! | [`rule`] | `OpShardingRule` |
 //! | [`rules`] | functions behind `shardcore/rules` |
 //! | [`errors`] | raises the exceptions of `shardcore/errors.py` |
 //!
 //! The stub `python/shardcore/_core.pyi` documents every class.
 
+// Arguments that come from Python are converted, hence owned; pickles are tuples of tuples.
+#![allow(clippy::needless_pass_by_value, clippy::type_complexity)]
+
 mod axis;
+mod dim_sharding;
 mod errors;
 mod mesh;
+mod mesh_argument;
 mod rule;
 mod rules;
 mod sharding;
@@ -26,6 +32,8 @@ mod _core {
     #[pymodule_export]
     use super::axis::PyAxisRef;
     #[pymodule_export]
+    use super::dim_sharding::PyDimSharding;
+    #[pymodule_export]
     use super::error_codes;
     #[pymodule_export]
     use super::mesh::{PyMesh, PyMeshAxis};
@@ -34,7 +42,7 @@ mod _core {
     #[pymodule_export]
     use super::rules::{registered_rules, set_data_flow_edges, set_rule};
     #[pymodule_export]
-    use super::sharding::{PyDimSharding, PyTensorSharding};
+    use super::sharding::PyTensorSharding;
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -1,7 +1,9 @@
 //! `shardcore.OpShardingRule`.
 
 use super::errors::{raise, raise_unlocated};
-use crate::attribute::{factor_symbol, parse_lone_rule, parse_rule, print_rule, verify_rule, verify_rule_shapes};
+use crate::attribute::{
+    factor_symbol, parse_lone_rule, parse_rule, print_rule, verify_rule, verify_rule_shapes,
+};
 use crate::error::{Code, Diagnostic};
 use crate::index::{FactorId, Id};
 use crate::rule::{OpShardingRule, TensorMapping};

@@ -1,158 +1,23 @@
-//! `shardcore.DimSharding` and `shardcore.TensorSharding`.
+//! `shardcore.TensorSharding`.
 
 use super::axis::PyAxisRef;
+use super::dim_sharding::{axes_from, list_repr, resolve_all, PyDimSharding};
 use super::errors::{raise, raise_unlocated};
 use super::mesh::{quoted, shared, PyMesh};
-use crate::attribute::{parse_sharding, verify_sharding, write_dim, write_sharding_of, LoneScope};
+use super::mesh_argument::{MeshArgument, Meshes};
+use crate::attribute::{parse_sharding, verify_sharding, write_sharding_of, LoneScope};
 use crate::axis::AxisRef;
 use crate::error::{Code, Diagnostic};
 use crate::index::{MeshId, ShardingId};
 use crate::ir::Program;
 use crate::layout::Layout;
-use crate::mesh::{Mesh, MeshAxis};
-use crate::sharding::{DimSharding, TensorSharding};
+use crate::mesh::Mesh;
+use crate::sharding::TensorSharding;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping, PySlice, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PySlice, PyString, PyTuple};
+use std::fmt::Write as _;
 use std::sync::Arc;
-
-/// How one dim is sharded, by axis names; see the stub.
-#[pyclass(name = "DimSharding", module = "shardcore", frozen, eq, hash, skip_from_py_object)]
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct PyDimSharding {
-    axes: Vec<PyAxisRef>,
-    is_closed: bool,
-    priority: Option<i64>,
-}
-
-impl PyDimSharding {
-    fn from_dim(dim: &DimSharding, mesh: &Mesh) -> Self {
-        let axes = dim.axes.iter().map(|&axis| PyAxisRef::from_axis(axis, mesh)).collect();
-        Self { axes, is_closed: dim.is_closed, priority: dim.priority }
-    }
-    /// The sharding that `item` gives: a `DimSharding`, `None`, an axis, or axes.
-    fn from_item(item: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(dim) = item.cast::<Self>() {
-            return Ok(dim.get().clone());
-        }
-        Ok(Self { axes: axes_from(item)?, is_closed: true, priority: None })
-    }
-    /// A mesh of unknown sizes with the axes of these dims and lists.
-    fn mesh_of_names<'a>(axes: impl Iterator<Item = &'a PyAxisRef>) -> Mesh {
-        let mut mesh = Mesh::default();
-        let mut seen = rustc_hash::FxHashSet::default();
-        for axis in axes {
-            if seen.insert(&axis.name) {
-                mesh.axes.push(MeshAxis { name: (*axis.name).into(), size: 0 });
-            }
-        }
-        mesh
-    }
-    fn resolve(&self, mesh: &Mesh, problems: &mut Vec<Diagnostic>) -> DimSharding {
-        let axes = resolve_all(&self.axes, mesh, problems);
-        DimSharding { axes, is_closed: self.is_closed, priority: self.priority }
-    }
-}
-
-/// The axes that `item` gives: `None`, an axis, or axes.
-fn axes_from(item: &Bound<'_, PyAny>) -> PyResult<Vec<PyAxisRef>> {
-    if item.is_none() {
-        return Ok(Vec::new());
-    }
-    if item.is_instance_of::<PyString>() || item.is_instance_of::<PyAxisRef>() {
-        return Ok(vec![PyAxisRef::from_item(item)?]);
-    }
-    item.try_iter()?.map(|axis| PyAxisRef::from_item(&axis?)).collect()
-}
-
-/// The axes of `mesh` that `axes` are; complaints go to `problems`.
-fn resolve_all(axes: &[PyAxisRef], mesh: &Mesh, problems: &mut Vec<Diagnostic>) -> Vec<AxisRef> {
-    let resolved = axes.iter().map(|axis| axis.resolve(mesh));
-    resolved.filter_map(|axis| axis.map_err(|problem| problems.push(problem)).ok()).collect()
-}
-
-#[pymethods]
-impl PyDimSharding {
-    #[new]
-    #[pyo3(signature = (axes = None, is_closed = true, priority = None))]
-    fn new(
-        py: Python<'_>,
-        axes: Option<&Bound<'_, PyAny>>,
-        is_closed: bool,
-        priority: Option<i64>,
-    ) -> PyResult<Self> {
-        let axes = axes.map_or_else(|| Ok(Vec::new()), axes_from)?;
-        let dim = Self { axes, is_closed, priority };
-        // What can be said without the mesh.
-        let names = Self::mesh_of_names(dim.axes.iter());
-        let sharding = TensorSharding {
-            mesh: MeshId::NONE,
-            dims: vec![dim.resolve(&names, &mut Vec::new())],
-            replicated: Vec::new(),
-            unreduced: Vec::new(),
-        };
-        let problems = verify_sharding(&sharding, &names, None);
-        if problems.is_empty() {
-            return Ok(dim);
-        }
-        Err(raise_unlocated(py, problems))
-    }
-    #[staticmethod]
-    fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
-        let names = LoneScope::mesh_of_names(text);
-        let parsed = crate::attribute::parse_dim(text, 0, &names);
-        let dim = parsed.map_err(|error| raise(py, &error, text, "<dim sharding>"))?;
-        Ok(Self::from_dim(&dim, &names))
-    }
-    #[getter]
-    fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.axes.iter().cloned())
-    }
-    #[getter]
-    fn is_closed(&self) -> bool {
-        self.is_closed
-    }
-    #[getter]
-    fn is_open(&self) -> bool {
-        !self.is_closed
-    }
-    #[getter]
-    fn priority(&self) -> Option<i64> {
-        self.priority
-    }
-    fn __str__(&self) -> String {
-        let names = Self::mesh_of_names(self.axes.iter());
-        let mut out = String::new();
-        write_dim(&mut out, &self.resolve(&names, &mut Vec::new()), &names);
-        out
-    }
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let mut out = format!("DimSharding({}", list_repr(py, &self.axes)?);
-        if !self.is_closed {
-            out += ", is_closed=False";
-        }
-        if let Some(priority) = self.priority {
-            out += &format!(", priority={priority}");
-        }
-        Ok(out + ")")
-    }
-    #[allow(clippy::type_complexity)]
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> (Bound<'py, PyType>, (Vec<PyAxisRef>, bool, Option<i64>)) {
-        let dim = slf.get();
-        (slf.get_type(), (dim.axes.clone(), dim.is_closed, dim.priority))
-    }
-}
-
-/// Axes as the list a user would write.
-fn list_repr(py: Python<'_>, axes: &[PyAxisRef]) -> PyResult<String> {
-    let items = axes.iter().map(|axis| match axis.sub {
-        None => quoted(py, &axis.name),
-        Some(_) => axis.__repr__(py),
-    });
-    Ok(format!("[{}]", items.collect::<PyResult<Vec<_>>>()?.join(", ")))
-}
 
 /// A sharding; see the stub.
 #[pyclass(name = "TensorSharding", module = "shardcore", frozen, eq, hash, from_py_object)]
@@ -165,27 +30,6 @@ pub struct PyTensorSharding {
     symbol: Option<Arc<str>>,
     /// Its mesh id has no meaning.
     sharding: TensorSharding,
-}
-
-/// A mesh as it was given, maybe by name only.
-struct MeshArgument {
-    mesh: Option<Arc<Mesh>>,
-    symbol: Option<Arc<str>>,
-}
-
-impl MeshArgument {
-    fn new(mesh: &Bound<'_, PyAny>, mesh_name: Option<&str>) -> PyResult<Self> {
-        let bare = |name: &str| -> Arc<str> { name.strip_prefix('@').unwrap_or(name).into() };
-        if let Ok(mesh) = mesh.cast::<PyMesh>() {
-            return Ok(Self { mesh: Some(mesh.get().mesh.clone()), symbol: mesh_name.map(bare) });
-        }
-        let name = mesh.cast::<PyString>();
-        let name = name.map_err(|_| PyTypeError::new_err("mesh is a Mesh or the name of one"))?;
-        if mesh_name.is_some() {
-            return Err(PyTypeError::new_err("mesh_name goes with a Mesh, not with a name"));
-        }
-        Ok(Self { mesh: None, symbol: Some(bare(name.to_str()?)) })
-    }
 }
 
 impl PyTensorSharding {
@@ -288,47 +132,6 @@ fn slices<'py>(
         PySlice::new(py, number(range.start), number(range.end), 1)
     });
     PyTuple::new(py, ranges.collect::<Vec<_>>())
-}
-
-/// How a mesh for parsing was given.
-enum Meshes {
-    Unknown,
-    Any(Mesh),
-    ByName(Vec<(String, Arc<Mesh>)>),
-}
-
-impl Meshes {
-    fn new(mesh: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let Some(mesh) = mesh else { return Ok(Self::Unknown) };
-        if let Ok(mesh) = mesh.cast::<PyMesh>() {
-            return Ok(Self::Any(Mesh::clone(&mesh.get().mesh)));
-        }
-        let mapping = mesh.cast::<PyMapping>();
-        let mapping = mapping
-            .map_err(|_| PyTypeError::new_err("mesh is a Mesh, or a mapping from names to them"))?;
-        let mut meshes = Vec::new();
-        for item in mapping.items()?.iter() {
-            let (name, mesh): (String, PyMesh) = item.extract()?;
-            meshes.push((name.strip_prefix('@').unwrap_or(&name).to_owned(), mesh.mesh));
-        }
-        Ok(Self::ByName(meshes))
-    }
-    fn find(&self, symbol: &str, text: &str) -> Option<Mesh> {
-        match self {
-            Self::Unknown => Some(LoneScope::mesh_of_names(text)),
-            Self::Any(mesh) => Some(mesh.clone()),
-            Self::ByName(meshes) => {
-                let found = meshes.iter().find(|(name, _)| name == symbol);
-                found.map(|(_, mesh)| Mesh::clone(mesh))
-            }
-        }
-    }
-    fn symbols(&self) -> Vec<String> {
-        match self {
-            Self::ByName(meshes) => meshes.iter().map(|(name, _)| name.clone()).collect(),
-            _ => Vec::new(),
-        }
-    }
 }
 
 #[pymethods]
@@ -445,11 +248,11 @@ impl PyTensorSharding {
     }
     fn sharded_size(&self, py: Python<'_>, dim: isize) -> PyResult<i64> {
         let layout = self.layout(py)?;
-        let rank = layout.rank() as isize;
-        let from_start = if dim < 0 { dim + rank } else { dim };
-        match usize::try_from(from_start) {
-            Ok(index) if index < layout.rank() => Ok(layout.num_shards(index)),
-            _ => Err(PyIndexError::new_err(format!("dim {dim} of a sharding with {rank} dims"))),
+        let rank = layout.rank();
+        let index = if dim < 0 { rank.checked_add_signed(dim) } else { dim.try_into().ok() };
+        match index.filter(|&index| index < rank) {
+            Some(index) => Ok(layout.num_shards(index)),
+            None => Err(PyIndexError::new_err(format!("dim {dim} of a sharding with {rank} dims"))),
         }
     }
     fn local_shape<'py>(&self, py: Python<'py>, shape: Vec<i64>) -> PyResult<Bound<'py, PyTuple>> {
@@ -527,11 +330,11 @@ impl PyTensorSharding {
         out += &(dims.collect::<PyResult<Vec<_>>>()?.join(", ") + "]");
         for (name, axes) in [("replicated", replicated), ("unreduced", unreduced)] {
             if !axes.is_empty() {
-                out += &format!(", {name}={}", list_repr(py, &axes)?);
+                let _ = write!(out, ", {name}={}", list_repr(py, &axes)?);
             }
         }
         if let (Some(symbol), true) = (&self.symbol, self.is_mesh_known) {
-            out += &format!(", mesh_name={}", quoted(py, symbol)?);
+            let _ = write!(out, ", mesh_name={}", quoted(py, symbol)?);
         }
         Ok(out + ")")
     }

@@ -1,0 +1,184 @@
+//! Shardings from text, right and wrong.
+
+use super::sharding::{parse_sharding, parse_sharding_per_value};
+use crate::attribute::{parse_mesh, print_sharding, print_sharding_per_value};
+use crate::error::{Code, Span};
+use crate::ir::{Program, ProgramMesh};
+
+fn program() -> Program {
+    let mut program = Program::default();
+    for (symbol, mesh) in [
+        ("mesh", r#"<["x"=8, "y"=4, "z"=2]>"#),
+        ("maximal", "<[], device_ids=[3]>"),
+        ("twelve", r#"<["a"=12, "data"=2]>"#),
+    ] {
+        let symbol = Some(program.strings.intern(symbol));
+        program.meshes.push(ProgramMesh { symbol, mesh: parse_mesh(mesh, 0).unwrap() });
+    }
+    program
+}
+
+fn complaints(text: &str) -> Vec<(Code, String, Span)> {
+    let error = parse_sharding(text, 0, &mut program()).unwrap_err();
+    let list = error.diagnostics.into_iter();
+    list.map(|d| (d.code, d.message, d.span.unwrap())).collect()
+}
+
+#[test]
+fn shardings_print_as_they_are_parsed() {
+    let mut program = program();
+    for text in [
+        "<@mesh, []>",
+        "<@maximal, []>",
+        r#"<@mesh, [{"x":(1)2, "y", ?}p1, {?}, {}], replicated={"x":(4)2}, unreduced={"z"}>"#,
+        r#"<mesh<["a"=2, "b"=2], device_ids=[3, 2, 1, 0]>, [{"a"}p0]>"#,
+        "<mesh<[]>, [{}]>",
+    ] {
+        let full = format!("#sdy.sharding{text}");
+        for text in [text, &full, &format!("#sdy<sharding{text}>")] {
+            let sharding = parse_sharding(text, 0, &mut program).unwrap();
+            assert_eq!(format!("#sdy.sharding{}", print_sharding(&sharding, &program)), full);
+        }
+    }
+    let text = r#"[<@mesh, [{"x"}]>, <mesh<["a"=2]>, []>]"#;
+    for text in [text, &format!("#sdy.sharding_per_value<{text}>"), &format!("<{text}>")] {
+        let shardings = parse_sharding_per_value(text, 0, &mut program).unwrap();
+        let printed = print_sharding_per_value(&shardings, &program);
+        assert!(text.contains(&printed));
+    }
+    let text = "#sdy.sharding < @mesh , [ { \"x\" : ( 2 ) 2 , ? } p3 // why\n ] , \
+                unreduced = {\"z\"}, replicated={\"y\"}>";
+    let sharding = parse_sharding(text, 0, &mut program).unwrap();
+    let expected = r#"<@mesh, [{"x":(2)2, ?}p3], replicated={"y"}, unreduced={"z"}>"#;
+    assert_eq!(print_sharding(&sharding, &program), expected);
+}
+
+#[test]
+fn aliases_are_followed_once() {
+    let mut program = program();
+    for (name, text) in [("#a", r#"#sdy.sharding<@mesh, [{"x"}]>"#), ("#b", "#a")] {
+        let name = program.strings.intern(name);
+        let span = program.text.add(text);
+        program.aliases.insert(name, span);
+    }
+    let shardings = parse_sharding_per_value("[#a, #a]", 0, &mut program).unwrap();
+    assert_eq!(print_sharding(&shardings[1], &program), r#"<@mesh, [{"x"}]>"#);
+    assert!(parse_sharding_per_value("[#b]", 0, &mut program).is_err());
+    assert!(parse_sharding_per_value("[#c]", 0, &mut program).is_err());
+}
+
+#[test]
+fn names_that_are_not_there_are_reported() {
+    let error = parse_sharding(r#"<@mehs, [{"x"}]>"#, 7, &mut program()).unwrap_err();
+    let [problem] = &error.diagnostics[..] else { panic!("{error}") };
+    assert_eq!((problem.code, problem.span), (Code::UnknownMesh, Some(Span::new(8, 13))));
+    assert_eq!(problem.hint.as_deref(), Some("did you mean @mesh?"));
+    assert_eq!(
+        complaints(r#"<@mesh, [{"w", "x"}, {"x"}]>"#),
+        [
+            (Code::UnknownAxis, "unknown axis \"w\"".into(), Span::new(10, 13)),
+            (Code::AxisOverlap, "\"x\" is used twice in one sharding".into(), Span::new(22, 25)),
+        ]
+    );
+    let mut program = program();
+    let text = r#"[<@mesh, [{"q"}]>, <@nope, []>, <@mesh, [{"r"}]>]"#;
+    let error = parse_sharding_per_value(text, 0, &mut program).unwrap_err();
+    assert_eq!(error.diagnostics.len(), 3);
+}
+
+#[test]
+fn malformed_sub_axes_are_refused() {
+    let only = |text: &str| {
+        let found = complaints(&format!("<@mesh, [{{{text}}}]>"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, Code::InvalidSubAxis);
+        found[0].1.clone()
+    };
+    assert_eq!(only(r#""x":(0)2"#), "sub-axis \"x\":(0)2 has pre-size 0; it must be at least 1");
+    assert_eq!(only(r#""x":(2)1"#), "sub-axis \"x\":(2)1 has size 1; it must be at least 2");
+    assert_eq!(
+        only(r#""x":(2)8"#),
+        "sub-axis \"x\":(2)8 ends at 16, which does not divide the axis size 8"
+    );
+    assert_eq!(only(r#""x":(1)8"#), "sub-axis \"x\":(1)8 is all of the axis");
+    assert_eq!(
+        only(r#""x":(9223372036854775807)2"#),
+        "sub-axis \"x\":(9223372036854775807)2 is larger than any axis"
+    );
+}
+
+#[test]
+fn axes_may_not_overlap() {
+    let only = |text: &str| {
+        let found = complaints(text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        (found[0].0, found[0].1.clone())
+    };
+    let overlap = |text: &str| {
+        let (code, message) = only(text);
+        assert_eq!(code, Code::AxisOverlap);
+        message
+    };
+    assert_eq!(
+        overlap(r#"<@mesh, [{"x"}, {"x":(2)2}]>"#),
+        "\"x\":(2)2 overlaps \"x\" in one sharding"
+    );
+    assert_eq!(
+        overlap(r#"<@mesh, [{"x":(2)4}, {"x":(1)4}]>"#),
+        "\"x\":(1)4 overlaps \"x\":(2)4 in one sharding"
+    );
+    assert_eq!(
+        overlap(r#"<@mesh, [{"x"}], unreduced={"x"}>"#),
+        "\"x\" is used twice in one sharding"
+    );
+    // Three refs: each overlap is reported with the widest before it.
+    let found = complaints(r#"<@mesh, [{"x"}, {"x":(1)2}, {"x":(2)2}]>"#);
+    assert_eq!(found.len(), 2);
+    let twelve = r#"<@twelve, [{"a":(1)2}, {"a":(3)2}]>"#;
+    assert!(parse_sharding(twelve, 0, &mut program()).is_ok(), "the reference accepts it");
+}
+
+#[test]
+fn lists_and_priorities_are_checked() {
+    let only = |text: &str| {
+        let found = complaints(text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, Code::InvalidSharding);
+        found[0].1.clone()
+    };
+    assert_eq!(
+        only(r#"<@mesh, [{"x":(1)2, "x":(2)2}]>"#),
+        "\"x\":(1)2 and \"x\":(2)2 are consecutive parts of one axis"
+    );
+    assert_eq!(
+        only(r#"<@mesh, [], replicated={"y", "x"}>"#),
+        "replicated axes are not in mesh order: \"y\" stands before \"x\""
+    );
+    assert_eq!(only("<@mesh, [{}p1]>"), "dim 0 is closed and has no axes, but has a priority");
+    assert_eq!(only("<@maximal, [{}]>"), "a sharding over a maximal mesh has no dims and no axes");
+}
+
+#[test]
+fn bad_text_is_refused_and_never_panics() {
+    let good = r#"#sdy.sharding<@mesh, [{"x":(1)2, ?}p1, {}], replicated={"y"}, unreduced={"z"}>"#;
+    for end in 0..good.len() {
+        assert!(parse_sharding(&good[..end], 0, &mut program()).is_err());
+    }
+    for bad in [
+        r#"<@mesh, [{"x"}p01]>"#,
+        r#"<@mesh, [{"x"}p]>"#,
+        r#"<@mesh, [{"x"}q1]>"#,
+        r#"<@mesh, [{"x"}p99999999999999999999]>"#,
+        r#"<@mesh, [{?, "x"}]>"#,
+        r#"<@mesh, [{"x" "y"}]>"#,
+        r#"<@mesh, [{"x",}]>"#,
+        r#"<@mesh, [], replicated={}>"#,
+        r#"<@mesh, [], replicated={"x"}, replicated={"y"}>"#,
+        r#"<@mesh, [], shuffled={"x"}>"#,
+        "<@mesh::@x, []>",
+        "<@mesh, []> x",
+        "<#sdy.mesh<[]>, []>",
+    ] {
+        assert_eq!(complaints(bad)[0].0, Code::Syntax, "{bad}");
+    }
+}
