@@ -8,6 +8,11 @@
 //! | [`sharding`] | `TensorSharding` |
 //! | [`rule`] | `OpShardingRule` |
 //! | [`rules`] | functions behind `shardcore/rules` |
+//! | [`module`] | `Module` |
+//! | [`value`] | `Value` |
+//! | [`pass_manager`] | `PassManager` |
+//! | [`result`] | `Result` |
+//! | [`factor_table`] | `FactorTable` |
 //! | [`errors`] | raises the exceptions of `shardcore/errors.py` |
 //!
 //! The stub `python/shardcore/_core.pyi` documents every class.
@@ -18,11 +23,16 @@
 mod axis;
 mod dim_sharding;
 mod errors;
+mod factor_table;
 mod mesh;
 mod mesh_argument;
+mod module;
+mod pass_manager;
+mod result;
 mod rule;
 mod rules;
 mod sharding;
+mod value;
 
 use crate::error::Code;
 use pyo3::prelude::*;
@@ -36,17 +46,27 @@ mod _core {
     #[pymodule_export]
     use super::error_codes;
     #[pymodule_export]
+    use super::factor_table::PyFactorTable;
+    #[pymodule_export]
     use super::mesh::{PyMesh, PyMeshAxis};
+    #[pymodule_export]
+    use super::module::PyModule;
+    #[pymodule_export]
+    use super::pass_manager::PyPassManager;
+    #[pymodule_export]
+    use super::result::PyPropagationResult;
     #[pymodule_export]
     use super::rule::PyOpShardingRule;
     #[pymodule_export]
     use super::rules::{registered_rules, set_data_flow_edges, set_rule};
     #[pymodule_export]
     use super::sharding::PyTensorSharding;
+    #[pymodule_export]
+    use super::value::PyValue;
     use pyo3::prelude::*;
 
     #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fn init(module: &Bound<'_, pyo3::types::PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

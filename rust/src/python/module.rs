@@ -1,10 +1,16 @@
-//! `shardcore.Module` and the values in it.
+//! `shardcore.Module`.
 
-use super::errors::raise;
-use super::sharding::PyTensorSharding;
-use crate::index::{FuncId, Id, ShardingId, TypeId, ValueId};
-use crate::ir::{Program, Type, ValueDef};
+use super::errors::{decode, raise};
+use super::factor_table::PyFactorTable;
+use super::pass_manager::{limits, run};
+use super::result::PyPropagationResult;
+use super::rules::registry;
+use super::value::PyValue;
+use crate::index::{FuncId, ValueId};
+use crate::ir::Program;
 use crate::mlir;
+use crate::pipeline::Pipeline;
+use crate::propagation::factor_table::factor_table;
 use crate::totals::{ProgramTotals, Totals};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
@@ -49,7 +55,7 @@ impl PyModule {
         let source: Arc<str> = if let Ok(text) = text.cast::<PyString>() {
             text.to_str()?.into()
         } else if let Ok(bytes) = text.cast::<PyBytes>() {
-            super::errors::decode(py, bytes.as_bytes(), filename)?
+            decode(py, bytes.as_bytes(), filename)?
         } else {
             return Err(PyTypeError::new_err("Module.parse takes str or bytes"));
         };
@@ -108,11 +114,11 @@ impl PyModule {
         let owners = py.detach(|| owners(&self.program));
         owners
             .into_iter()
-            .map(|(value, function)| PyValue { program: self.program.clone(), value, function })
+            .map(|(value, function)| PyValue::new(self.program.clone(), value, function))
             .collect()
     }
 
-    fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<PyValue> {
+    pub(super) fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<PyValue> {
         let (function, name): (Option<String>, String) = match key.cast::<PyTuple>() {
             Ok(pair) => {
                 let (function, name) = pair.extract()?;
@@ -127,11 +133,47 @@ impl PyModule {
             .values_of(op)
             .into_iter()
             .find(|&value| self.program.value_name(value) == wanted)
-            .map(|value| PyValue { program: self.program.clone(), value, function })
+            .map(|value| PyValue::new(self.program.clone(), value, function))
             .ok_or_else(|| {
                 let symbol = self.program.strings.get(self.program.functions[function].name);
                 PyKeyError::new_err(format!("no value {wanted} in @{symbol}"))
             })
+    }
+
+    #[pyo3(signature = (*, up_to_priority = None, keep_sub_axes_on_io = false, dedup_functions_fully = false,
+                        max_ops = None, progress = None))]
+    fn propagate(
+        &self,
+        py: Python<'_>,
+        up_to_priority: Option<i64>,
+        keep_sub_axes_on_io: bool,
+        dedup_functions_fully: bool,
+        max_ops: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyPropagationResult> {
+        let pipeline =
+            Pipeline::propagation(dedup_functions_fully, up_to_priority, keep_sub_axes_on_io);
+        let mut program = Program::clone(&self.program);
+        run(py, &pipeline, &mut program, &self.filename, limits(max_ops), progress.as_ref())?;
+        let module = PyModule::new(program, self.filename.clone());
+        Ok(PyPropagationResult::new(self.program.clone(), Py::new(py, module)?))
+    }
+
+    /// The factor table of the op that is, or defines, `target`: a `Value` or a name.
+    fn factor_table(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<PyFactorTable> {
+        let value = match target.cast::<PyValue>() {
+            Ok(value) => value.get().id_in(&self.program),
+            Err(_) => self.__getitem__(target)?.id_in(&self.program),
+        };
+        let value = value.ok_or_else(|| PyTypeError::new_err("a value of another module"))?;
+        let op = self.program.defining_op(value).ok_or_else(|| {
+            let name = self.program.value_name(value);
+            PyKeyError::new_err(format!("{name} is an argument: no op defines it"))
+        })?;
+        let mut program = Program::clone(&self.program);
+        let table = factor_table(&mut program, &mut *registry(), op)
+            .map_err(|error| raise(py, &error, program.text.source(), &self.filename))?;
+        Ok(PyFactorTable::new(&program, op, table))
     }
 
     /// Totals of the module as plain data.
@@ -193,99 +235,4 @@ pub(super) fn totals_dict<'py>(
     }
     dict.set_item("axes", axes)?;
     Ok(dict)
-}
-
-/// One value of a module as it was when it was asked for.
-#[pyclass(name = "Value", module = "shardcore", frozen)]
-pub struct PyValue {
-    program: Arc<Program>,
-    value: ValueId,
-    function: FuncId,
-}
-
-impl PyValue {
-    /// The value's id.
-    pub(super) fn id(&self) -> ValueId {
-        self.value
-    }
-    fn ty(&self) -> TypeId {
-        self.program.values[self.value].ty
-    }
-    fn sharding_id(&self) -> ShardingId {
-        self.program.sharding(self.value)
-    }
-}
-
-#[pymethods]
-impl PyValue {
-    #[getter]
-    fn name(&self) -> String {
-        self.program.value_name(self.value)
-    }
-    #[getter]
-    fn function(&self) -> &str {
-        self.program.strings.get(self.program.functions[self.function].name)
-    }
-    /// Name of the op that defines it; `None` for a block argument.
-    #[getter]
-    fn op(&self) -> Option<&str> {
-        match self.program.values[self.value].def {
-            ValueDef::Result(op) => Some(self.program.op_name(op)),
-            ValueDef::Arg(_) => None,
-        }
-    }
-    #[getter]
-    fn r#type(&self) -> &str {
-        self.program.text.get(self.program.types.text(self.ty()))
-    }
-    #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        match &self.program.types[self.ty()] {
-            Type::RankedTensor { shape, .. } => Ok(Some(PyTuple::new(py, shape)?)),
-            _ => Ok(None),
-        }
-    }
-    #[getter]
-    fn dtype(&self) -> Option<&str> {
-        match &self.program.types[self.ty()] {
-            Type::RankedTensor { element, .. } => Some(self.program.strings.get(element.text)),
-            _ => None,
-        }
-    }
-    #[getter]
-    fn sharding(&self) -> Option<PyTensorSharding> {
-        self.sharding_id().get().map(|id| PyTensorSharding::from_program(&self.program, id))
-    }
-    #[getter]
-    fn local_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let shape = self.program.local_shape(self.ty(), self.sharding_id());
-        shape.map(|shape| PyTuple::new(py, shape)).transpose()
-    }
-    #[getter]
-    fn bytes(&self) -> Option<u64> {
-        let shape = self.program.types[self.ty()].static_shape()?;
-        self.program.tensor_bytes(self.ty(), &shape)
-    }
-    #[getter]
-    fn bytes_per_device(&self) -> Option<u64> {
-        let shape = self.program.local_shape(self.ty(), self.sharding_id())?;
-        self.program.tensor_bytes(self.ty(), &shape)
-    }
-    #[getter]
-    fn location(&self) -> Option<String> {
-        self.program.value_location(self.value)
-    }
-    fn __repr__(&self) -> String {
-        let sharding = self.sharding_id().get().map_or_else(
-            || "no sharding".to_owned(),
-            |id| crate::attribute::print_sharding(&self.program.shardings[id], &*self.program),
-        );
-        format!("<shardcore.Value {}: {} {sharding}>", self.name(), self.r#type())
-    }
-    fn __eq__(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.program, &other.program) && self.value == other.value
-    }
-    fn __hash__(&self) -> usize {
-        self.value.index()
-    }
 }

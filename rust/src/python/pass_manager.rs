@@ -1,17 +1,16 @@
-//! `shardcore.PassManager`, and the user's verb `module.propagate()` with its `Result`.
+//! `shardcore.PassManager`, and how a pipeline is run without the GIL.
 
 use super::errors::raise;
-use super::module::{totals_dict, PyModule};
+use super::module::PyModule;
 use super::rules::registry;
 use crate::context::{Context, Limits, Progress};
 use crate::ir::Program;
 use crate::pipeline::Pipeline;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use std::sync::Arc;
 
 /// Runs `pipeline` on `program` without the GIL; `progress` is called with `(what, fraction)`.
-fn run(
+pub(super) fn run(
     py: Python<'_>,
     pipeline: &Pipeline,
     program: &mut Program,
@@ -91,65 +90,6 @@ impl PyPassManager {
 }
 
 /// The limits with `max_ops`, where given.
-fn limits(max_ops: Option<usize>) -> Limits {
+pub(super) fn limits(max_ops: Option<usize>) -> Limits {
     max_ops.map_or_else(Limits::default, |max_ops| Limits { max_ops })
-}
-
-#[pymethods]
-impl PyModule {
-    #[pyo3(signature = (*, up_to_priority = None, keep_sub_axes_on_io = false, dedup_functions_fully = false,
-                        max_ops = None, progress = None))]
-    fn propagate(
-        &self,
-        py: Python<'_>,
-        up_to_priority: Option<i64>,
-        keep_sub_axes_on_io: bool,
-        dedup_functions_fully: bool,
-        max_ops: Option<usize>,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<PyResultModule> {
-        let pipeline =
-            Pipeline::propagation(dedup_functions_fully, up_to_priority, keep_sub_axes_on_io);
-        let mut program = Program::clone(&self.program);
-        run(py, &pipeline, &mut program, &self.filename, limits(max_ops), progress.as_ref())?;
-        let module = PyModule::new(program, self.filename.clone());
-        Ok(PyResultModule { before: self.program.clone(), module: Py::new(py, module)? })
-    }
-}
-
-/// What `module.propagate()` returns.
-#[pyclass(name = "Result", module = "shardcore", frozen)]
-pub struct PyResultModule {
-    before: Arc<Program>,
-    module: Py<PyModule>,
-}
-
-#[pymethods]
-impl PyResultModule {
-    #[getter]
-    fn module(&self, py: Python<'_>) -> Py<PyModule> {
-        self.module.clone_ref(py)
-    }
-    fn values(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.module.call_method0(py, "values")
-    }
-    fn __getitem__(&self, py: Python<'_>, key: Py<PyAny>) -> PyResult<Py<PyAny>> {
-        self.module.call_method1(py, "__getitem__", (key,))
-    }
-    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let after = self.module.borrow(py).program.clone();
-        let (totals_before, totals_after) = py.detach(|| (self.before.totals(), after.totals()));
-        let dict = PyDict::new(py);
-        dict.set_item("ops", after.num_ops())?;
-        dict.set_item("before", totals_dict(py, &self.before, &totals_before)?)?;
-        dict.set_item("after", totals_dict(py, &after, &totals_after)?)?;
-        Ok(dict)
-    }
-    fn __repr__(&self, py: Python<'_>) -> String {
-        let totals = self.module.borrow(py).program.totals();
-        format!(
-            "<shardcore.Result: {} of {} values sharded, {} argument bytes per device>",
-            totals.all.sharded_values, totals.all.values, totals.arguments.bytes_per_device
-        )
-    }
 }

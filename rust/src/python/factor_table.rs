@@ -1,0 +1,101 @@
+//! `shardcore.FactorTable`: what one visit of an op sees and does.
+
+use crate::attribute::print_rule;
+use crate::index::{OpId, ValueId};
+use crate::ir::Program;
+use crate::propagation::factor_table::{FactorTable, Row};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The tensor x factor table of one op, before and after one visit.
+#[pyclass(name = "FactorTable", module = "shardcore", frozen)]
+pub struct PyFactorTable {
+    op: String,
+    names: Vec<String>,
+    table: FactorTable,
+}
+
+impl PyFactorTable {
+    /// The table of `op`.
+    pub(super) fn new(program: &Program, op: OpId, table: FactorTable) -> Self {
+        let name = |value: ValueId| program.value_name(value);
+        let names = table.rows.iter().map(|row| name(row.value)).collect();
+        Self { op: program.op_name(op).to_owned(), names, table }
+    }
+    /// `{tensor: {factor: axes}}`; a factor that the tensor does not have is missing.
+    fn cells<'py>(
+        &self,
+        py: Python<'py>,
+        pick: fn(&Row) -> &[Option<String>],
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let rows = PyDict::new(py);
+        for (name, row) in self.names.iter().zip(&self.table.rows) {
+            let cells = PyDict::new(py);
+            for (column, cell) in self.table.columns.iter().zip(pick(row)) {
+                if let Some(cell) = cell {
+                    cells.set_item(&column.symbol, cell)?;
+                }
+            }
+            rows.set_item(name, cells)?;
+        }
+        Ok(rows)
+    }
+    /// One drawing, a line a tensor.
+    fn draw(&self, title: &str, pick: fn(&Row) -> &[Option<String>]) -> String {
+        let mut grid: Vec<Vec<String>> = Vec::with_capacity(self.names.len() + 1);
+        let mut header = vec![title.to_owned()];
+        header.extend(self.table.columns.iter().map(|c| format!("{}={}", c.symbol, c.size)));
+        grid.push(header);
+        for (name, row) in self.names.iter().zip(&self.table.rows) {
+            let mut line = vec![format!("{}{name}", if row.is_result { "-> " } else { "" })];
+            line.extend(pick(row).iter().map(|cell| match cell.as_deref() {
+                None => "-".to_owned(),
+                Some("") => "{}".to_owned(),
+                Some(axes) => axes.to_owned(),
+            }));
+            grid.push(line);
+        }
+        let num_columns = grid.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column| {
+            let cells = grid.iter().filter_map(|line| line.get(column));
+            cells.map(|cell: &String| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..num_columns).map(width).collect();
+        let lines = grid.iter().map(|line| {
+            let cells = line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[pymethods]
+impl PyFactorTable {
+    /// Name of the op.
+    #[getter]
+    fn op(&self) -> &str {
+        &self.op
+    }
+    /// The factors as `(symbol, size, kind)`.
+    #[getter]
+    fn factors(&self) -> Vec<(String, i64, &'static str)> {
+        let columns = self.table.columns.iter();
+        columns.map(|column| (column.symbol.clone(), column.size, column.kind)).collect()
+    }
+    #[getter]
+    fn before<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.cells(py, |row| &row.before)
+    }
+    #[getter]
+    fn after<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.cells(py, |row| &row.after)
+    }
+    fn __str__(&self) -> String {
+        let title = format!("{}  {}", self.op, print_rule(&self.table.rule));
+        let before = self.draw("before", |row| &row.before);
+        format!("{title}\n\n{before}\n\n{}", self.draw("after", |row| &row.after))
+    }
+    fn __repr__(&self) -> String {
+        self.__str__()
+    }
+}

@@ -1,0 +1,107 @@
+//! `shardcore.Value`: a value of a module as it was when it was asked for.
+
+use super::sharding::PyTensorSharding;
+use crate::index::{FuncId, Id, ShardingId, TypeId, ValueId};
+use crate::ir::{Program, Type, ValueDef};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::sync::Arc;
+
+/// One value of a module as it was when it was asked for.
+#[pyclass(name = "Value", module = "shardcore", frozen)]
+pub struct PyValue {
+    program: Arc<Program>,
+    value: ValueId,
+    function: FuncId,
+}
+
+impl PyValue {
+    /// `value` of `program`, which is in `function`.
+    pub(super) fn new(program: Arc<Program>, value: ValueId, function: FuncId) -> Self {
+        Self { program, value, function }
+    }
+    /// The value's id, if it is one of `program`.
+    pub(super) fn id_in(&self, program: &Arc<Program>) -> Option<ValueId> {
+        Arc::ptr_eq(&self.program, program).then_some(self.value)
+    }
+    fn ty(&self) -> TypeId {
+        self.program.values[self.value].ty
+    }
+    fn sharding_id(&self) -> ShardingId {
+        self.program.sharding(self.value)
+    }
+}
+
+#[pymethods]
+impl PyValue {
+    #[getter]
+    fn name(&self) -> String {
+        self.program.value_name(self.value)
+    }
+    #[getter]
+    fn function(&self) -> &str {
+        self.program.strings.get(self.program.functions[self.function].name)
+    }
+    /// Name of the op that defines it; `None` for a block argument.
+    #[getter]
+    fn op(&self) -> Option<&str> {
+        match self.program.values[self.value].def {
+            ValueDef::Result(op) => Some(self.program.op_name(op)),
+            ValueDef::Arg(_) => None,
+        }
+    }
+    #[getter]
+    fn r#type(&self) -> &str {
+        self.program.text.get(self.program.types.text(self.ty()))
+    }
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        match &self.program.types[self.ty()] {
+            Type::RankedTensor { shape, .. } => Ok(Some(PyTuple::new(py, shape)?)),
+            _ => Ok(None),
+        }
+    }
+    #[getter]
+    fn dtype(&self) -> Option<&str> {
+        match &self.program.types[self.ty()] {
+            Type::RankedTensor { element, .. } => Some(self.program.strings.get(element.text)),
+            _ => None,
+        }
+    }
+    #[getter]
+    fn sharding(&self) -> Option<PyTensorSharding> {
+        self.sharding_id().get().map(|id| PyTensorSharding::from_program(&self.program, id))
+    }
+    #[getter]
+    fn local_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let shape = self.program.local_shape(self.ty(), self.sharding_id());
+        shape.map(|shape| PyTuple::new(py, shape)).transpose()
+    }
+    #[getter]
+    fn bytes(&self) -> Option<u64> {
+        let shape = self.program.types[self.ty()].static_shape()?;
+        self.program.tensor_bytes(self.ty(), &shape)
+    }
+    #[getter]
+    fn bytes_per_device(&self) -> Option<u64> {
+        let shape = self.program.local_shape(self.ty(), self.sharding_id())?;
+        self.program.tensor_bytes(self.ty(), &shape)
+    }
+    #[getter]
+    fn location(&self) -> Option<String> {
+        self.program.value_location(self.value)
+    }
+    fn __repr__(&self) -> String {
+        let sharding = self.sharding_id().get().map_or_else(
+            || "no sharding".to_owned(),
+            |id| crate::attribute::print_sharding(&self.program.shardings[id], &*self.program),
+        );
+        format!("<shardcore.Value {}: {} {sharding}>", self.name(), self.r#type())
+    }
+    fn __eq__(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.program, &other.program) && self.value == other.value
+    }
+    fn __hash__(&self) -> usize {
+        self.value.index()
+    }
+}
