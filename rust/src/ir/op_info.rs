@@ -71,6 +71,8 @@ pub enum Syntax {
     Tuple,
     /// Text; `types -> types`, parentheses being optional.
     Arrow,
+    /// Text; `types to types`.
+    Cast,
     /// Text; the results' types. There are no operands.
     Results,
     /// Operands, a colon and their types; nothing at all without operands.
@@ -145,7 +147,7 @@ ops! {
         Func = "func.func" I Custom,
         FuncReturn = "func.return" T Return,
         Call = "func.call" N Custom,
-        UnrealizedConversionCast = "builtin.unrealized_conversion_cast" P Generic,
+        UnrealizedConversionCast = "builtin.unrealized_conversion_cast" P Cast,
         // Shardy
         Mesh = "sdy.mesh" N Custom,
         ShardingConstraint = "sdy.sharding_constraint" N Custom,
@@ -259,7 +261,16 @@ ops! {
         "chlo.constant" K Elements, "chlo.constant_like" E Generic, "chlo.ragged_dot" P Generic,
         "chlo.top_k" P Arrow, "chlo.scan" RI Custom, "chlo.mulhi" P Arrow,
         // Others
-        "func.call_indirect" N Custom,
+        "func.call_indirect" N Custom, "func.constant" K Elements, "arith.constant" K Elements,
+        "arith.addi" E Same, "arith.addf" E Same, "arith.subi" E Same, "arith.subf" E Same,
+        "arith.muli" E Same, "arith.mulf" E Same, "arith.divf" E Same, "arith.divsi" E Same,
+        "arith.divui" E Same, "arith.remsi" E Same, "arith.remui" E Same, "arith.andi" E Same,
+        "arith.ori" E Same, "arith.xori" E Same, "arith.maxsi" E Same, "arith.minsi" E Same,
+        "arith.maximumf" E Same, "arith.minimumf" E Same, "arith.negf" E Same,
+        "arith.index_cast" E Cast, "arith.extf" E Cast, "arith.truncf" E Cast,
+        "arith.extsi" E Cast, "arith.extui" E Cast, "arith.trunci" E Cast, "arith.sitofp" E Cast,
+        "arith.uitofp" E Cast, "arith.fptosi" E Cast, "arith.fptoui" E Cast,
+        "arith.bitcast" E Cast, "tensor.cast" P Cast,
     }
 }
 

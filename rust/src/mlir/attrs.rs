@@ -131,6 +131,7 @@ impl Parser<'_> {
     pub(super) fn parse_op_dict(&mut self, building: &mut Building) -> Result<()> {
         let dict = self.parse_dict()?;
         building.dict = dict.span;
+        // An op's own sharding comes before that in its dictionary.
         building.sharding = building.sharding.or(dict.sharding);
         building.rule = dict.rule;
         Ok(())

@@ -101,6 +101,7 @@ impl Parser<'_> {
         match building.name.syntax {
             Syntax::Arrow => return self.parse_arrow_types(building),
             Syntax::Functional => return self.parse_signature_types(building),
+            Syntax::Cast => return self.parse_cast_types(building),
             _ if is_function => return self.parse_signature_types(building),
             _ => {}
         }
@@ -161,6 +162,17 @@ impl Parser<'_> {
         self.cursor.expect_arrow()?;
         self.parse_results(types)
     }
+    /// Reads `types to types`.
+    fn parse_cast_types(&mut self, building: &mut Building) -> Result<()> {
+        let mut types = std::mem::take(&mut self.types);
+        let has_inputs = self.operands.len() > building.operands;
+        let parsed = if has_inputs { self.parse_types(&mut types) } else { Ok(()) };
+        building.num_inputs = types.len() - building.types;
+        let parsed = parsed.and_then(|()| self.cursor.expect_keyword("to"));
+        let parsed = parsed.and_then(|()| self.parse_types(&mut types));
+        self.types = types;
+        parsed
+    }
     /// The type of the parts of a complex tensor.
     fn real_type(&mut self, ty: TypeId) -> TypeId {
         let Type::RankedTensor { element, .. } = &self.program.types[ty] else { return ty };
@@ -186,15 +198,19 @@ impl Parser<'_> {
             self.parse_type()?
         } else {
             self.cursor.pos = end;
-            self.type_of_alias(building.payload)?
+            self.type_of_bare(building.payload)?
         };
         building.syntax = Span::new(start as u32, end as u32);
         self.types.push(ty);
         self.finish(building)
     }
-    /// The type of the elements attribute that an alias stands for.
-    fn type_of_alias(&mut self, alias: Span) -> Result<TypeId> {
+    /// The type of an attribute without one: a boolean, or an alias of elements.
+    fn type_of_bare(&mut self, alias: Span) -> Result<TypeId> {
         let name = self.text_at(alias);
+        if matches!(name, "true" | "false") {
+            let bit = self.program.strings.intern("i1");
+            return Ok(self.program.intern_type(Type::Other(bit), "i1"));
+        }
         let known = self.program.strings.find(name).and_then(|id| self.program.aliases.get(&id));
         let Some(&body) = known else { return Err(self.cursor.expected("':' and a type")) };
         let here = self.cursor.pos;

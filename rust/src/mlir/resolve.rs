@@ -7,7 +7,7 @@ use super::generic::axes_attr;
 use super::parser::{Building, Parser};
 use crate::attribute;
 use crate::error::{Code, Diagnostic, Error, Result, Span};
-use crate::index::{FuncId, MeshId, OpId, ShardingId, StrId, ValueId};
+use crate::index::{FuncId, MeshId, OpId, ShardingId, StrId, TypeId, ValueId};
 use crate::ir::{Direction, OpKind, Payload, ProgramMesh};
 use crate::suggest;
 use rustc_hash::FxHashMap;
@@ -245,6 +245,8 @@ impl<'a> Parser<'a> {
             Target::Arg(id, index) => {
                 let body = self.program.functions[id].body;
                 if body.is_none() {
+                    let ty = self.program.functions[id].arg_types[index as usize];
+                    self.check_rank(shardings[0], ty, span)?;
                     let function = &mut self.program.functions[id];
                     function.declared_arg_shardings[index as usize] = shardings[0];
                     return Ok(());
@@ -252,8 +254,9 @@ impl<'a> Parser<'a> {
                 self.program.block_args(body).nth(index as usize).into_iter().collect()
             }
             Target::FuncResult(id, index) => {
-                let function = &mut self.program.functions[id];
-                function.result_shardings[index as usize] = shardings[0];
+                let ty = self.program.functions[id].result_types[index as usize];
+                self.check_rank(shardings[0], ty, span)?;
+                self.program.functions[id].result_shardings[index as usize] = shardings[0];
                 return Ok(());
             }
             _ => Vec::new(),
@@ -267,9 +270,23 @@ impl<'a> Parser<'a> {
             return Err(Diagnostic::new(Code::InvalidSharding, message).at(span).into());
         }
         for (value, &sharding) in values.into_iter().zip(shardings) {
+            self.check_rank(sharding, self.program.values[value].ty, span)?;
             self.program.values[value].sharding = sharding;
         }
         Ok(())
+    }
+    /// A sharding has a dim for each dim of its value's type; what is not a ranked tensor has none.
+    fn check_rank(&self, sharding: ShardingId, ty: TypeId, span: Span) -> Result<()> {
+        let sharding = &self.program.shardings[sharding];
+        let rank = self.program.types[ty].rank().unwrap_or(0);
+        if sharding.dims.len() == rank {
+            return Ok(());
+        }
+        let mesh = self.program.mesh(sharding.mesh);
+        match attribute::rank_problem(sharding, mesh, rank) {
+            Some(problem) => Err(problem.located(|_| Some(span)).into()),
+            None => Ok(()),
+        }
     }
     fn read_axes(&mut self, op: OpId, span: Span) -> Result<()> {
         let sharding = self.program.op_results(op).next().map(|value| self.program.sharding(value));

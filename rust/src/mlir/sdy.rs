@@ -78,9 +78,7 @@ impl Parser<'_> {
             }
         }
         building.syntax = self.cursor.span_since(start);
-        let sharding = building.sharding;
         self.parse_optional_op_dict(&mut building)?;
-        building.sharding = sharding.or(building.sharding);
         self.cursor.expect(b':')?;
         let ty = self.parse_type()?;
         building.num_inputs = 1;

@@ -35,11 +35,12 @@ impl Printer<'_> {
     /// `sdy.sharding` and `sdy.sharding_rule` of `op`, as far as it has them in its dictionary.
     pub(super) fn sharding_attrs(&self, op: OpId) -> Vec<(&'static str, String)> {
         let mut attrs = Vec::new();
-        let shardings = match self.program.no_result_shardings.get(&op) {
+        let stored = self.program.no_result_shardings.get(&op);
+        let shardings: Vec<ShardingId> = match stored {
             Some(shardings) => shardings.clone(),
             None => self.program.op_results(op).map(|value| self.program.sharding(value)).collect(),
         };
-        if shardings.iter().any(|sharding| sharding.is_some()) {
+        if stored.is_some() || shardings.iter().any(|sharding| sharding.is_some()) {
             let results: Vec<ValueId> = self.program.op_results(op).collect();
             let list = self.sharding_list(&shardings, &results);
             attrs.push(("sdy.sharding", format!("#sdy.sharding_per_value<{list}>")));

@@ -142,7 +142,7 @@ impl<'p> Printer<'p> {
             let block = self.program.module_block();
             self.tasks.push(Task::Ops(self.program.blocks[block].first_op));
             self.run();
-            self.copy_tail(self.program.blocks[block].last_op, end);
+            self.copy_tail(self.program.blocks[block].last_op, 0, end);
             for &definition in &self.program.alias_definitions {
                 if self.program.text.get(definition).starts_with("{-#") {
                     self.write("\n");
@@ -222,17 +222,17 @@ impl<'p> Printer<'p> {
             self.new_line();
             self.write("}");
         } else {
-            self.copy_tail(last_op, row.span.end - 1);
+            self.copy_tail(last_op, row.span.start + 1, row.span.end - 1);
             self.copy(Span::new(row.span.end - 1, row.span.end));
         }
     }
-    /// Appends what stands between the last op of a region and the region's end, should that be
-    /// nothing but white space and comments; else starts a new line.
-    fn copy_tail(&mut self, last: OpId, end: u32) {
-        let start = last.get().map_or(0, |op| self.program.ops[op].span.end);
+    /// Appends what stands between the last op of a region, or else its start, and its end, should
+    /// that be nothing but white space and comments; else starts a new line.
+    fn copy_tail(&mut self, last: OpId, start: u32, end: u32) {
+        let start = last.get().map_or(start, |op| self.program.ops[op].span.end);
         let text = self.program.text.source();
         let mut cursor = super::cursor::Cursor::new(text, start as usize);
-        if start > 0 && start <= end {
+        if start <= end && (last.is_none() || start > 0) {
             cursor.skip_space();
             if cursor.pos == end as usize {
                 self.copy(Span::new(start, end));
