@@ -15,11 +15,12 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     for func in program.functions_in_order() {
         let body = program.functions[func].body;
         if func != main && body.is_some() {
+            let loc = program.ops[program.functions[func].op].loc;
             let mut last = OpId::NONE;
             for arg in program.block_args(body) {
                 if has_static_shape(program, arg) {
                     let place = last.get().map_or(Place::Start(body), Place::After);
-                    last = insert_edge(program, EDGE, arg, program.sharding(arg), place);
+                    last = insert_edge(program, (EDGE, loc), arg, program.sharding(arg), place);
                 }
             }
         }
@@ -27,11 +28,12 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     let calls: Vec<OpId> =
         program.post_order(program.module).filter(|&op| program.kind(op) == OpKind::Call).collect();
     for call in calls {
-        let mut last = call;
+        let (mut last, loc) = (call, program.ops[call].loc);
         for result in program.op_results(call) {
             if has_static_shape(program, result) {
                 let sharding = program.sharding(result);
-                last = insert_edge(program, EDGE, result, sharding, Place::After(last));
+                let place = Place::After(last);
+                last = insert_edge(program, (EDGE, loc), result, sharding, place);
             }
         }
     }

@@ -8,26 +8,26 @@ pub(super) fn has_static_shape(program: &Program, value: ValueId) -> bool {
     program.value_type(value).is_static_tensor()
 }
 
-/// Where the definition of `value` says it comes from.
+/// Where `value` says it comes from.
 fn location(program: &Program, value: ValueId) -> Span {
     match program.values[value].def {
         ValueDef::Result(op) => program.ops[op].loc,
-        ValueDef::Arg(block) => program.ops[program.block_parent_op(block)].loc,
+        ValueDef::Arg(_) => program.arg_location_text(value).unwrap_or(Span::EMPTY),
     }
 }
 
-/// Creates the op `name` on `value` at `place`, with `sharding`, and makes it the only user of
-/// `value`.
+/// Creates the op `name` on `value` at `place`, with the location `loc` and `sharding`, and makes it
+/// the only user of `value`.
 pub(super) fn insert_edge(
     program: &mut Program,
-    name: &str,
+    (name, loc): (&str, Span),
     value: ValueId,
     sharding: ShardingId,
     place: Place,
 ) -> OpId {
     let ty = program.values[value].ty;
     let edge = program.create_op(name, &[value], &[ty]);
-    program.ops[edge].loc = location(program, value);
+    program.ops[edge].loc = loc;
     program.insert_op(edge, place);
     let result = program.result(edge, 0);
     program.set_sharding(result, sharding);
@@ -50,6 +50,7 @@ pub(super) fn add_data_flow_edges(
             ValueDef::Arg(block) => Place::Start(block),
         };
         let sharding = program.sharding_of(owner);
-        insert_edge(program, "sdy.data_flow_edge", owner, sharding, place);
+        let loc = location(program, owner);
+        insert_edge(program, ("sdy.data_flow_edge", loc), owner, sharding, place);
     }
 }
