@@ -158,7 +158,9 @@ def rows(results: list[dict[str, Any]]) -> str:
             f"{result['ours'][stage] * 1000:.1f} / {result['reference'][stage] * 1000:.0f} ms"
             for stage in ("parse", "propagate", "pipeline", "text to text")
         ]
-        ratios = [f"{result['ratio'][stage]:.0f}" for stage in ("propagate", "pipeline", "text to text")]
+        ratios = [
+            f"{result['ratio'][stage]:.0f}" for stage in ("propagate", "pipeline", "text to text")
+        ]
         cold = f"{result['cold_ratio']['pipeline']:.0f}"
         equal = "yes" if result["equal"] else "NO"
         lines.append(f"| {result['program']} | {' | '.join(times + ratios)} | {cold} | {equal} |")
@@ -167,8 +169,14 @@ def rows(results: list[dict[str, Any]]) -> str:
 
 def main() -> int:
     """Run the benchmarks that the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("families", nargs="*", help=f"gpt-LAYERS, or of {', '.join(FAMILIES)}; FAMILY=SIZE sets a size")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "families",
+        nargs="*",
+        help=f"gpt-LAYERS, or of {', '.join(FAMILIES)}; FAMILY=SIZE sets a size",
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write all figures here")
     options = parser.parse_args()
@@ -184,7 +192,9 @@ def main() -> int:
         print(f"running {family} ({len(text) / 1e6:.1f} MB)", file=sys.stderr)
         results.append(compare(family, text, options.repeats, reference, ours))
     print(rows(results))
-    print(f"\nours / reference, medians of {options.repeats}; {platform.machine()}, {time.strftime('%Y-%m-%d')}")
+    print(
+        f"\nours / reference, medians of {options.repeats}; {platform.machine()}, {time.strftime('%Y-%m-%d')}"
+    )
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
     return 0 if all(result["equal"] for result in results) else 1

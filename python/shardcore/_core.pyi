@@ -7,15 +7,21 @@ Source: Shardy's sharding representation (``docs/sharding_representation.md`` up
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Any, TypeAlias, final
 
 __all__ = [
     "AxisRef",
     "DimSharding",
+    "FactorTable",
     "Mesh",
     "MeshAxis",
+    "Module",
     "OpShardingRule",
+    "PassManager",
+    "Result",
     "TensorSharding",
+    "Value",
     "__version__",
     "error_codes",
     "registered_rules",
@@ -464,6 +470,237 @@ class OpShardingRule:
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Module:
+    """A program: StableHLO, CHLO, func and sdy ops over the text they were parsed from.
+
+    ``str(module)`` is MLIR text that MLIR's own parser accepts; what no pass touched is printed
+    as it was written. A module is changed only by :meth:`PassManager.run`.
+
+    >>> module = shardcore.Module.parse('''
+    ... sdy.mesh @mesh = <["x"=2]>
+    ... func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+    ...     -> tensor<8xf32> {
+    ...   %0 = stablehlo.negate %arg0 : tensor<8xf32>
+    ...   return %0 : tensor<8xf32>
+    ... }''')
+    >>> str(module.propagate()["%0"].sharding)
+    '<@mesh, [{"x"}]>'
+    """
+
+    @staticmethod
+    def parse(text: str | bytes, *, filename: str = "<string>") -> Module:
+        """Parse MLIR text in pretty or generic form.
+
+        Bytes have to be UTF-8. ``filename`` is what the text is called in errors.
+
+        Raises:
+            ParseError: the text is not MLIR, with line and column.
+            VerificationError: a mesh, sharding or rule is malformed; holds all that are.
+        """
+
+    @staticmethod
+    def from_file(path: str | PathLike[str]) -> Module:
+        """Parse a file; see :meth:`parse`.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+
+    @property
+    def num_ops(self) -> int:
+        """Number of ops, nested ones and the module itself included."""
+
+    def values(self) -> list[Value]:
+        """Every op result and block argument, function by function in program order."""
+
+    def __getitem__(self, key: str | tuple[str, str]) -> Value:
+        """The value called ``key``, like ``"%12"``, ``"%3#1"`` or ``"%arg0"``, in the entry function.
+
+        The entry function is ``@main``, else the first public one. ``module["@helper", "%0"]`` looks
+        in another one.
+
+        Raises:
+            KeyError: there is no such value or function.
+        """
+
+    def propagate(
+        self,
+        *,
+        up_to_priority: int | None = None,
+        keep_sub_axes_on_io: bool = False,
+        dedup_functions_fully: bool = False,
+        max_ops: int | None = None,
+        progress: Callable[[str, float], object] | None = None,
+    ) -> Result:
+        """Complete the shardings of all values, as Shardy's ``sdy-propagation-pipeline`` does.
+
+        The module and its annotations stay as they were.
+
+        Args:
+            up_to_priority: stop after this user priority; all take part if not given.
+            keep_sub_axes_on_io: keep sub-axes and axes that do not divide on arguments and
+                results of the entry function, which the export trims otherwise.
+            dedup_functions_fully: propagate through function calls as a whole instead of a
+                call site at a time.
+            max_ops: the most ops the program may have, also after its call graph is
+                flattened [16 million].
+            progress: called now and then with what is being done and the fraction that is done.
+
+        Raises:
+            PropagationError: the program calls itself, or has types that do not propagate.
+            ProgramTooLargeError: it would have more than ``max_ops`` ops.
+            KeyboardInterrupt: Ctrl-C was pressed.
+        """
+
+    def factor_table(self, target: Value | str | tuple[str, str]) -> FactorTable:
+        """The tensor x factor table of the op that defines ``target``, before and after one visit.
+
+        Raises:
+            KeyError: ``target`` is an argument, or there is no such value.
+            VerificationError: the op has no sharding rule.
+        """
+
+    def totals(self) -> dict[str, Any]:
+        """Counts and bytes of the values, arguments and results, and how much each axis is used."""
+
+    def __copy__(self) -> Module: ...
+    def __deepcopy__(self, memo: object, /) -> Module: ...
+    def __reduce__(self) -> tuple[Any, tuple[str]]: ...
+
+@final
+class Value:
+    """An op result or a block argument, as it was when it was asked for."""
+
+    @property
+    def name(self) -> str:
+        """Its name, ``%12``, ``%3#1`` or ``%arg0``."""
+
+    @property
+    def function(self) -> str:
+        """The function it is in, without ``@``."""
+
+    @property
+    def op(self) -> str | None:
+        """Name of the op that defines it; ``None`` for an argument."""
+
+    @property
+    def type(self) -> str:
+        """Its type as the program writes it."""
+
+    @property
+    def shape(self) -> tuple[int | None, ...] | None:
+        """Its global shape, dynamic sizes as ``None``; ``None`` unless it is a ranked tensor."""
+
+    @property
+    def dtype(self) -> str | None:
+        """Its element type, like ``"bf16"``; ``None`` unless it is a ranked tensor."""
+
+    @property
+    def sharding(self) -> TensorSharding | None:
+        """Its sharding, if it has one."""
+
+    @property
+    def local_shape(self) -> tuple[int, ...] | None:
+        """The shape that one device holds, padded where a dim does not divide."""
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes of the whole tensor; ``None`` where the element size is not known."""
+
+    @property
+    def bytes_per_device(self) -> int | None:
+        """Bytes that one device holds."""
+
+    @property
+    def location(self) -> str | None:
+        """Where the program's source has it, ``file:line:column``."""
+
+@final
+class PassManager:
+    """A pipeline of passes in MLIR's textual form.
+
+    >>> manager = shardcore.PassManager.parse("builtin.module(sdy-basic-propagate)")
+    """
+
+    @staticmethod
+    def parse(pipeline: str) -> PassManager:
+        """Parse ``builtin.module(pass-a,pass-b{option=value},func.func(pass-c))``.
+
+        Raises:
+            PipelineError: an unknown pass, option, anchor or value, or malformed text.
+        """
+
+    @staticmethod
+    def from_flags(flags: Sequence[str]) -> PassManager:
+        """The pipeline of command-line flags as ``sdy_opt`` takes them, ``--sdy-close-shardings``.
+
+        Raises:
+            PipelineError: as for :meth:`parse`.
+        """
+
+    @staticmethod
+    def pass_names() -> list[str]:
+        """Every pass and pipeline that can be named, sorted."""
+
+    def run(
+        self,
+        module: Module,
+        *,
+        max_ops: int | None = None,
+        progress: Callable[[str, float], object] | None = None,
+    ) -> None:
+        """Run the pipeline on ``module``, in place. If it fails the module is as it was before.
+
+        Raises:
+            ShardcoreError: as for :meth:`Module.propagate`.
+        """
+
+@final
+class Result:
+    """What :meth:`Module.propagate` returns."""
+
+    @property
+    def module(self) -> Module:
+        """The exported program: every value with its sharding, closed."""
+
+    def values(self) -> list[Value]:
+        """The values of :attr:`module`."""
+
+    def __getitem__(self, key: str | tuple[str, str]) -> Value:
+        """A value of :attr:`module` by name; see :meth:`Module.__getitem__`."""
+
+    def summary(self) -> dict[str, Any]:
+        """``{"ops": n, "before": totals, "after": totals}``; see :meth:`Module.totals`."""
+
+@final
+class FactorTable:
+    """The tensor x factor table of one op, before and after one aggressive visit in all directions.
+
+    ``str()`` draws it. A cell lists the axes that shard the factor in that tensor, a ``?`` at its end
+    says that propagation may add more, axes after ``|`` overflow the factor, and ``-`` stands where
+    the tensor does not have the factor.
+    """
+
+    @property
+    def op(self) -> str:
+        """Name of the op."""
+
+    @property
+    def factors(self) -> list[tuple[str, int, str]]:
+        """Symbol, size and kind of each factor.
+
+        The kind is ``"pass-through"``, ``"reduction"``, ``"need-replication"`` or ``"permutation"``.
+        """
+
+    @property
+    def before(self) -> dict[str, dict[str, str]]:
+        """For each tensor its cells by factor symbol, with the present shardings."""
+
+    @property
+    def after(self) -> dict[str, dict[str, str]]:
+        """The same after the visit."""
 
 def error_codes() -> list[str]:
     """Return every code that a diagnostic may have."""

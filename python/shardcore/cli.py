@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -44,6 +45,10 @@ def _guarded(command: Callable[[], int]) -> int:
     except ShardcoreError as error:
         print(error, file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; keep the interpreter from saying so at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except OSError as error:
         print(f"error[io]: {error.filename or '-'}: {error.strerror}", file=sys.stderr)
         return 1
@@ -67,16 +72,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     propagate.set_defaults(command=_propagate)
     propagate.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
-    propagate.add_argument("-o", "--output", metavar="FILE", help="write the program here (- is standard output)")
-    propagate.add_argument("--json", action="store_true", help="print JSON instead of the table")
-    propagate.add_argument("--limit", type=_count, default=60, metavar="N", help="rows to show at most; 0 shows all [60]")
     propagate.add_argument(
-        "--up-to-priority", type=_count, metavar="P", help="stop after user priority P (a prefix of the priorities)"
+        "-o", "--output", metavar="FILE", help="write the program here (- is standard output)"
+    )
+    propagate.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    propagate.add_argument(
+        "--limit",
+        type=_count,
+        default=60,
+        metavar="N",
+        help="rows to show at most; 0 shows all [60]",
+    )
+    propagate.add_argument(
+        "--up-to-priority",
+        type=_count,
+        metavar="P",
+        help="stop after user priority P",
     )
     propagate.add_argument(
         "--keep-sub-axes-on-io",
         action="store_true",
-        help="keep sub-axes and non-divisible axes on arguments and results, which the export trims",
+        help="keep on arguments and results the sub-axes that the export trims",
     )
 
     # `opt` takes passes as flags, in order, so it reads its own arguments; this entry is for --help.
@@ -135,14 +151,23 @@ def _opt(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="shardcore opt",
         description="Run passes on a program, in the order of their flags, as sdy_opt does.",
-        epilog="Passes and pipelines are flags: --sdy-propagation-pipeline, --sdy-basic-propagate='conservative-propagation=true'.",
+        epilog="Passes and pipelines are flags: --sdy-propagation-pipeline, "
+        "--sdy-basic-propagate='conservative-propagation=true'.",
         allow_abbrev=False,
     )
-    parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="MLIR text; - is standard input [-]")
-    parser.add_argument("-o", "--output", metavar="FILE", default="-", help="where the result goes [-]")
-    parser.add_argument("--pass-pipeline", metavar="PIPELINE", help="a textual pipeline, builtin.module(...)")
     parser.add_argument(
-        "--split-input-file", action="store_true", help="treat pieces between lines of // ----- as programs of their own"
+        "file", metavar="FILE", nargs="?", default="-", help="MLIR text; - is standard input [-]"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", default="-", help="where the result goes [-]"
+    )
+    parser.add_argument(
+        "--pass-pipeline", metavar="PIPELINE", help="a textual pipeline, builtin.module(...)"
+    )
+    parser.add_argument(
+        "--split-input-file",
+        action="store_true",
+        help="treat pieces between lines of // ----- as programs of their own",
     )
     options, flags = parser.parse_known_args(arguments)
     passes, unknown = _pass_flags(flags)
@@ -163,7 +188,9 @@ def _opt(arguments: Sequence[str]) -> int:
     outputs = []
     with _progress_bar() as progress:
         for piece in pieces:
-            module = shardcore.Module.parse(piece.encode("utf-8", errors="surrogateescape"), filename=name)
+            module = shardcore.Module.parse(
+                piece.encode("utf-8", errors="surrogateescape"), filename=name
+            )
             manager.run(module, progress=progress)
             outputs.append(str(module))
     _write(options.output, "\n// -----\n".join(outputs))
@@ -172,7 +199,8 @@ def _opt(arguments: Sequence[str]) -> int:
 
 def _pass_flags(flags: Iterable[str]) -> tuple[list[str], list[str]]:
     """Split flags that name passes from what is not known."""
-    passes, unknown = [], []
+    passes: list[str] = []
+    unknown: list[str] = []
     for flag in flags:
         name = flag.lstrip("-").partition("=")[0]
         known = flag.startswith("-") and name in shardcore.PassManager.pass_names()
@@ -181,7 +209,7 @@ def _pass_flags(flags: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _split(text: str) -> list[str]:
-    """Split at separator lines, keeping line numbers: each piece starts with the lines before it, blank."""
+    """Split at separator lines; a piece starts with blank lines that keep its line numbers."""
     pieces: list[str] = []
     current: list[str] = []
     for number, line in enumerate(text.split("\n")):
@@ -220,5 +248,3 @@ def _progress_bar() -> Iterator[Callable[[str, float], None]]:
     finally:
         if bar is not None:
             bar.stop()
-
-

@@ -28,4 +28,7 @@ def value_record(value: Value) -> dict[str, Any]:
 
 def record(result: Result) -> dict[str, Any]:
     """``result`` as ``{"values": [...], "summary": {...}}``; see :func:`value_record`."""
-    return {"values": [value_record(value) for value in result.values()], "summary": result.summary()}
+    return {
+        "values": [value_record(value) for value in result.values()],
+        "summary": result.summary(),
+    }
