@@ -69,7 +69,8 @@ fn key(program: &Program, traits: &mut TraitCache, op: OpId) -> Option<Key> {
         attrs.map(|attr| (attr.name, program.text.get(attr.value).to_owned())).collect();
     attrs.sort();
     Some(Key {
-        name: row.name,
+        // A constant of one dialect may stand for one of another.
+        name: if is_constant { StrId::NONE } else { row.name },
         ty: program.values[program.result(op, 0)].ty,
         signature: row.signature,
         value: if is_constant { program.constant_hash(op) } else { 0 },

@@ -382,21 +382,55 @@ impl Program {
     /// The location of an op made from `ops`, of which there is at least one: their only location, or
     /// all of them fused.
     pub fn fused_loc(&mut self, ops: &[OpId]) -> Span {
-        let mut locs: Vec<String> = Vec::new();
+        let mut locs: Vec<Span> = Vec::new();
         for &op in ops {
-            let loc = self.text.get(self.ops[op].loc);
-            if !loc.is_empty() && loc != "unknown" && !locs.iter().any(|seen| seen == loc) {
-                locs.push(loc.to_owned());
+            let loc = self.ops[op].loc;
+            let text = self.text.get(loc);
+            let is_new = locs.iter().all(|&seen| self.text.get(seen) != text);
+            if !text.is_empty() && text != "unknown" && is_new {
+                locs.push(loc);
             }
         }
-        match &locs[..] {
-            [] => Span::EMPTY,
-            [_] => {
-                let has_loc = |&&op: &&OpId| self.text.get(self.ops[op].loc) == locs[0];
-                ops.iter().find(has_loc).map_or(Span::EMPTY, |&op| self.ops[op].loc)
-            }
-            _ => self.text.add(&format!("fused[{}]", locs.join(", "))),
+        if let [] | [_] = locs[..] {
+            return locs.first().copied().unwrap_or(Span::EMPTY);
         }
+        let locs: Vec<String> =
+            locs.into_iter().map(|loc| self.without_aliases(self.text.get(loc), 0)).collect();
+        self.text.add(&format!("fused[{}]", locs.join(", ")))
+    }
+    /// The location `text` with what its aliases stand for: where locations are nested, MLIR does not
+    /// know aliases that are defined further down. Aliases nested deeper than any compiler writes them
+    /// stay.
+    fn without_aliases(&self, text: &str, depth: usize) -> String {
+        const MAX_DEPTH: usize = 32;
+        const MAX_LEN: usize = 1 << 16;
+        let mut out = String::new();
+        let mut rest = text;
+        let mut in_string = false;
+        while let Some(at) = rest.find(['"', '#']) {
+            let (before, from) = rest.split_at(at);
+            out.push_str(before);
+            if from.starts_with('"') || in_string {
+                let is_escaped = before.ends_with('\\');
+                in_string ^= from.starts_with('"') && !(in_string && is_escaped);
+                out.push_str(&from[..1]);
+                rest = &from[1..];
+                continue;
+            }
+            let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | '-');
+            let end = from[1..].find(|c| !is_part(c)).map_or(from.len(), |end| end + 1);
+            let alias = self.strings.find(&from[..end]).and_then(|name| self.aliases.get(&name));
+            match alias.map(|&span| self.text.get(span).trim()) {
+                Some(value) if depth < MAX_DEPTH && out.len() < MAX_LEN => {
+                    let inner = value.strip_prefix("loc(").and_then(|v| v.strip_suffix(')'));
+                    out.push_str(&self.without_aliases(inner.unwrap_or(value), depth + 1));
+                }
+                _ => out.push_str(&from[..end]),
+            }
+            rest = &from[end..];
+        }
+        out.push_str(rest);
+        out
     }
     /// The location of `value`: that of its op, or none for a block argument.
     pub fn value_loc(&self, value: ValueId) -> Span {
