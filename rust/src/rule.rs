@@ -7,7 +7,8 @@
 //! Source: Shardy's propagation document, "Op sharding rules".
 
 use crate::index::{FactorId, Id, IdVec, RuleId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// The factors of each dim of one tensor, major to minor.
@@ -77,39 +78,52 @@ impl OpShardingRule {
     }
 }
 
+/// A rule that several tables hold, with its hash: hashing a rule touches a dozen places in memory.
+#[derive(Clone, Debug)]
+pub struct SharedRule {
+    hash: u64,
+    rule: Arc<OpShardingRule>,
+}
+
+impl From<OpShardingRule> for SharedRule {
+    fn from(rule: OpShardingRule) -> Self {
+        Self { hash: FxBuildHasher.hash_one(&rule), rule: Arc::new(rule) }
+    }
+}
+
+impl Hash for SharedRule {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+impl PartialEq for SharedRule {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.rule, &other.rule) || self.hash == other.hash && self.rule == other.rule
+    }
+}
+
+impl Eq for SharedRule {}
+
 /// Hash-conses rules: equal rules have equal ids.
 #[derive(Clone, Debug, Default)]
 pub struct RuleTable {
-    rules: IdVec<RuleId, Arc<OpShardingRule>>,
-    ids: FxHashMap<Arc<OpShardingRule>, RuleId>,
-    /// Ids by address, of rules that others hold too; they are kept alive by `shared`.
-    by_address: FxHashMap<usize, RuleId>,
-    shared: Vec<Arc<OpShardingRule>>,
+    rules: IdVec<RuleId, SharedRule>,
+    ids: FxHashMap<SharedRule, RuleId>,
 }
 
 impl RuleTable {
     /// The id of `rule`, new if it was never seen.
     pub fn intern(&mut self, rule: OpShardingRule) -> RuleId {
-        if let Some(&id) = self.ids.get(&rule) {
+        self.intern_shared(&rule.into())
+    }
+    /// The same for a rule that others hold too.
+    pub fn intern_shared(&mut self, rule: &SharedRule) -> RuleId {
+        if let Some(&id) = self.ids.get(rule) {
             return id;
         }
-        self.push(Arc::new(rule))
-    }
-    /// The same for a rule that is shared with others: from the second time on its address tells.
-    pub fn intern_shared(&mut self, rule: &Arc<OpShardingRule>) -> RuleId {
-        let address = Arc::as_ptr(rule) as usize;
-        if let Some(&id) = self.by_address.get(&address) {
-            return id;
-        }
-        let known = self.ids.get(rule).copied();
-        let id = known.unwrap_or_else(|| self.push(rule.clone()));
-        self.by_address.insert(address, id);
-        self.shared.push(rule.clone());
-        id
-    }
-    fn push(&mut self, rule: Arc<OpShardingRule>) -> RuleId {
         let id = self.rules.push(rule.clone());
-        self.ids.insert(rule, id);
+        self.ids.insert(rule.clone(), id);
         id
     }
     /// How many different rules there are.
@@ -125,6 +139,6 @@ impl RuleTable {
 impl std::ops::Index<RuleId> for RuleTable {
     type Output = OpShardingRule;
     fn index(&self, id: RuleId) -> &OpShardingRule {
-        &self.rules[id]
+        &self.rules[id].rule
     }
 }

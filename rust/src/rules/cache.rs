@@ -7,25 +7,26 @@
 
 use crate::index::SignatureId;
 use crate::ir::{Program, Span, Type};
-use crate::rule::OpShardingRule;
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::Arc;
+use crate::rule::SharedRule;
+use rustc_hash::FxHashMap;
 
 /// The most signatures that are remembered: many times those of a large model.
-const MAX_ENTRIES: usize = 1 << 14;
+pub const MAX_ENTRIES: usize = 1 << 14;
 
 /// The rules of a signature: in usual surroundings, and in special ones.
-pub type RulePair = [Option<Arc<OpShardingRule>>; 2];
+pub type RulePair = [Option<SharedRule>; 2];
 
 /// Rules by signature.
 #[derive(Debug, Default)]
 pub struct RuleCache {
     pairs: FxHashMap<Box<[u8]>, RulePair>,
-    /// One of each, so that equal rules have equal addresses.
-    rules: FxHashSet<Arc<OpShardingRule>>,
 }
 
 impl RuleCache {
+    /// Whether there is no room for more.
+    pub fn is_full(&self) -> bool {
+        self.pairs.len() >= MAX_ENTRIES
+    }
     /// Takes the rules of `other` back, which was taken out of its place while this one stood there.
     pub fn give_back(&mut self, other: Self) {
         if self.pairs.len() < other.pairs.len() {
@@ -36,21 +37,11 @@ impl RuleCache {
     pub fn get(&self, key: &[u8]) -> Option<&RulePair> {
         self.pairs.get(key)
     }
-    /// Remembers `pair` under `key` while there is room; returns it with shared rules.
-    pub fn insert(&mut self, key: &[u8], pair: [Option<OpShardingRule>; 2]) -> RulePair {
-        if self.pairs.len() >= MAX_ENTRIES {
-            return pair.map(|rule| rule.map(Arc::new));
+    /// Remembers `pair` under `key` while there is room.
+    pub fn insert(&mut self, key: &[u8], pair: &RulePair) {
+        if !self.is_full() {
+            self.pairs.insert(key.into(), pair.clone());
         }
-        let pair = pair.map(|rule| {
-            let rule = Arc::new(rule?);
-            if let Some(known) = self.rules.get(&rule) {
-                return Some(known.clone());
-            }
-            self.rules.insert(rule.clone());
-            Some(rule)
-        });
-        self.pairs.insert(key.into(), pair.clone());
-        pair
     }
 }
 
@@ -142,15 +133,5 @@ mod tests {
         assert!(has_alias(b"x = #map"));
         assert!(has_alias(b"[#a, #stablehlo<b c>]"));
         assert!(!has_alias(b"[#stablehlo<b c>, #stablehlo.d, #stablehlo.e<>]"));
-    }
-
-    #[test]
-    fn equal_rules_are_shared() {
-        let mut cache = RuleCache::default();
-        let rule = || Some(OpShardingRule::identity(&[4], 1, 1));
-        let [first, _] = cache.insert(b"a", [rule(), None]);
-        let [second, _] = cache.insert(b"b", [rule(), rule()]);
-        assert!(Arc::ptr_eq(&first.unwrap(), &second.unwrap()));
-        assert!(cache.get(b"a").is_some_and(|pair| pair[1].is_none()));
     }
 }

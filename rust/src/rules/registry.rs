@@ -5,7 +5,7 @@
 //! depend on: those of families in a [`RuleCache`], and what users' functions have answered, since
 //! calling them is slow.
 
-use super::cache::{write_key, RuleCache, RulePair};
+use super::cache::{write_key, RuleCache, RulePair, MAX_ENTRIES};
 use super::notation::Notation;
 use super::table::Family;
 use super::view::{Shapes, SignatureView};
@@ -14,7 +14,7 @@ use crate::context::RuleSource;
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{OpId, RuleId, SignatureId};
 use crate::ir::{EdgeSpec, Program, SignatureRules};
-use crate::rule::OpShardingRule;
+use crate::rule::{OpShardingRule, SharedRule};
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,7 +53,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn intern(program: &mut Program, pair: &RulePair) -> [RuleId; 2] {
-    let mut id = |rule: &Option<Arc<OpShardingRule>>| match rule {
+    let mut id = |rule: &Option<SharedRule>| match rule {
         Some(rule) => program.rules.intern_shared(rule),
         None => RuleId::NONE,
     };
@@ -168,16 +168,17 @@ impl Registry {
             return Ok([rule; 2]);
         }
         let Some(family) = Family::of(name) else { return Ok([RuleId::NONE; 2]) };
-        let has_key = write_key(program, id, self.is_conservative, &mut scratch.key);
+        // A program with more signatures than the cache has room for would only fill it.
+        let has_key = program.signatures.len() <= MAX_ENTRIES
+            && write_key(program, id, self.is_conservative, &mut scratch.key);
         if let Some(pair) = cache.get(&scratch.key).filter(|_| has_key) {
             return Ok(intern(program, pair));
         }
         let pair = self.make(family, program, id, &mut scratch.shapes);
         if has_key {
-            let pair = cache.insert(&scratch.key, pair);
-            return Ok(intern(program, &pair));
+            cache.insert(&scratch.key, &pair);
         }
-        Ok(intern(program, &pair.map(|rule| rule.map(Arc::new))))
+        Ok(intern(program, &pair))
     }
 
     /// Asks `family` for the rules of a signature.
@@ -187,18 +188,18 @@ impl Registry {
         program: &Program,
         id: SignatureId,
         shapes: &mut Shapes,
-    ) -> [Option<OpShardingRule>; 2] {
+    ) -> RulePair {
         if !shapes.read(program, id) {
             return [None, None];
         }
         let mut view = SignatureView::of(program, id, shapes);
         view.conservative = self.is_conservative;
-        let usual = (family.build)(&view);
+        let usual = (family.build)(&view).map(SharedRule::from);
         if family.surroundings.is_none() {
             return [usual.clone(), usual];
         }
         view.surroundings = true;
-        [usual, (family.build)(&view)]
+        [usual, (family.build)(&view).map(SharedRule::from)]
     }
 
     /// What the user says; checked, and remembered if it comes from a function.
