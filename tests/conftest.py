@@ -14,7 +14,7 @@ SLOW_DRAWS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.larg
 
 settings.register_profile(
     "ci",
-    max_examples=120,
+    max_examples=200,
     derandomize=True,
     database=None,
     deadline=None,

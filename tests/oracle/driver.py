@@ -16,7 +16,6 @@ from .basic import Direction
 from .graph import (
     EDGE,
     Op,
-    Program,
     Value,
     edge_from,
     edge_rule,
@@ -122,28 +121,28 @@ class Worklist:
         members = [m for m in self.state.group_members(holder) if m is not holder]
         for changed in [holder, *members]:
             self.state.set_sharding(changed, sharding)
-            for op in affected_ops(self.state.program, changed):
+            for op in affected_ops(changed):
                 if op is not visited:
                     self.push(op)
 
 
-def affected_ops(program: Program, value: Value) -> list[Op]:
+def affected_ops(value: Value) -> list[Op]:
     """List the ops to visit again when the sharding of `value` has changed, in order."""
     affected: list[Op] = []
     defining_op = None if value.is_argument else value.owner
     if defining_op is not None:
         if defining_op.name == EDGE:
             for target in edge_targets_in_regions(defining_op):
-                affected += users(program, target)
+                affected += users(target)
         affected.append(defining_op)
-    return affected + users(program, value)
+    return affected + users(value)
 
 
-def users(program: Program, value: Value) -> Sequence[Op]:
+def users(value: Value) -> Sequence[Op]:
     """List the ops that use `value`, or the edges it is a source of, latest use first."""
     found = []
     for use in value.uses:
-        edge = edge_from(program, use)
+        edge = edge_from(use)
         if edge is not None:
             found.append(edge)
         elif not use.user.is_terminator:

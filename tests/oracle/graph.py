@@ -61,6 +61,7 @@ class Op:
     regions: list[Block] = field(default_factory=list)
     group: int | None = None
     details: str = ""  # what else the op's text says, such as `dims = [1, 0]`
+    parent: Op | None = None  # the op whose region holds this one
 
     def __post_init__(self) -> None:
         for index, value in enumerate(self.operands):
@@ -70,6 +71,8 @@ class Op:
         for block in self.regions:
             for index, value in enumerate(block.arguments):
                 value.owner, value.index, value.is_argument = self, index, True
+            for op in block.ops:
+                op.parent = self
 
     @property
     def is_elementwise(self) -> bool:
@@ -119,21 +122,15 @@ class Program:
                 groups.setdefault(op.group, []).extend(op.operands)
         return groups
 
-    def parent_op(self, op: Op) -> Op | None:
-        """Return the op whose region holds `op`; None at the top of the function."""
-        for parent in self.walk():
-            if any(op in block.ops for block in parent.regions):
-                return parent
-        return None
+    def ops_beside(self, op: Op) -> list[Op]:
+        """Return the list of ops that holds `op`."""
+        blocks = [block.ops for block in op.parent.regions] if op.parent else [self.ops]
+        return next(ops for ops in blocks if op in ops)
 
     def erase(self, op: Op) -> None:
         for value in op.operands:
             value.uses = [use for use in value.uses if use.user is not op]
-        parent = self.parent_op(op)
-        blocks = parent.regions if parent else []
-        for ops in [self.ops, *(block.ops for block in blocks)]:
-            if op in ops:
-                ops.remove(op)
+        self.ops_beside(op).remove(op)
 
 
 # Data-flow edges. The results of these ops are the owners of their edges.
@@ -151,11 +148,9 @@ def edge_of(value: Value) -> Op | None:
     return owner.uses[0].user if is_edge_input(owner) else None
 
 
-def edge_from(program: Program, use: Use) -> Op | None:
+def edge_from(use: Use) -> Op | None:
     """Return the data-flow edge that `use` is a source of."""
-    op: Op | None = use.user
-    if use.user.is_terminator:
-        op = program.parent_op(use.user)
+    op = use.user.parent if use.user.is_terminator else use.user
     if op is None or not is_data_flow_op(op) or use.index >= len(op.results):
         return None
     return edge_of(op.results[use.index])
@@ -194,11 +189,11 @@ def add_data_flow_edges(program: Program) -> None:
     """Put an edge after every op that needs one, for each of its results."""
     # An op comes after those inside its regions.
     for op in reversed([op for op in program.walk() if is_data_flow_op(op)]):
-        ops = _ops_beside(program, op)
+        ops = program.ops_beside(op)
         for owner in reversed(op.results):
             uses, owner.uses = owner.uses, []
             result = Value(owner.shape)
-            edge = Op(EDGE, [owner], [result])
+            edge = Op(EDGE, [owner], [result], parent=op.parent)
             ops.insert(ops.index(op) + 1, edge)
             if owner in program.shardings:
                 program.shardings[result] = program.shardings[owner]
@@ -206,9 +201,3 @@ def add_data_flow_edges(program: Program) -> None:
             for use in uses:
                 use.user.operands[use.index] = result
                 result.uses.insert(0, use)
-
-
-def _ops_beside(program: Program, op: Op) -> list[Op]:
-    parent = program.parent_op(op)
-    blocks = [program.ops] if parent is None else [block.ops for block in parent.regions]
-    return next(ops for ops in blocks if op in ops)

@@ -1,4 +1,4 @@
-"""hypothesis strategies for small programs, in the oracle's representation.
+"""Random small programs, in the oracle's representation.
 
 Every op has its rule as an attribute, so propagation through it needs no rule registry.
 """
@@ -9,14 +9,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
+from hypothesis.strategies import SearchStrategy
 
+from tests.oracle.axis import AxisRef
 from tests.oracle.graph import GROUP, Block, Op, Program, Value
 from tests.oracle.mesh import Mesh
 from tests.oracle.rule import OpShardingRule, identity_rule
 from tests.oracle.sharding import TensorSharding
-from tests.property.strategies import meshes, one_in, rules, shapes, shardings
+from tests.property.choices import Choices, chosen
+from tests.property.strategies import (
+    make_axis_list,
+    make_mesh,
+    make_rule,
+    make_shape,
+    make_sharding,
+)
 
 
 @dataclass(frozen=True)
@@ -38,80 +45,92 @@ class Features:
 
 @dataclass
 class Builder:
-    """Draws one program."""
+    """Makes one program."""
 
-    draw: DrawFn
+    c: Choices
     features: Features
     meshes: dict[str, Mesh]
     shardings: dict[Value, TensorSharding] = field(default_factory=dict)
+    models: list[list[AxisRef]] = field(default_factory=list)
+    slice_index: Value = field(default_factory=lambda: Value((), element="i32"))
+
+    def __post_init__(self) -> None:
+        self.models = [make_axis_list(self.c, self.meshes["mesh"]) for _ in range(2)]
 
     def sharding(self, rank: int, priorities: bool = True) -> TensorSharding:
-        names = list(self.meshes)
-        name = "mesh" if not self.draw(one_in(8)) else self.draw(st.sampled_from(names))
-        priorities = priorities and self.features.priorities
-        return self.draw(
-            shardings(self.meshes[name], rank, name, priorities, self.features.unreduced)
+        name = self.c.of(list(self.meshes)) if self.c.one_in(8) else "mesh"
+        return make_sharding(
+            self.c,
+            self.meshes[name],
+            rank,
+            name,
+            priorities=priorities and self.features.priorities,
+            unreduced=self.features.unreduced,
+            models=self.models if self.meshes[name] == self.meshes["mesh"] else (),
         )
 
     def annotate(self, values: Sequence[Value], priorities: bool = True) -> None:
         """Give all of `values` a sharding, or none of them."""
-        if values and self.draw(one_in(3)):
+        if values and self.c.one_in(3):
             for value in values:
                 self.shardings[value] = self.sharding(len(value.shape), priorities)
 
-    def op(self, pool: Sequence[Value]) -> Op:
-        """Draw an op on values of `pool`."""
-        makers = [self.custom_call] * 4 + [self.add, self.tanh, self.transpose, self.constraint]
-        makers += [self.broadcast, self.reshape]
-        if self.features.regions:
-            makers += [self.barrier, self.loop]
-        return self.draw(st.sampled_from(makers))(pool)
-
     def value(self, pool: Sequence[Value]) -> Value:
         """Pick a value, more often a late one."""
-        index = min(self.draw(st.integers(0, len(pool) - 1)) for _ in range(2))
-        return pool[len(pool) - 1 - index]
+        return pool[-1 - min(self.c.integer(0, len(pool) - 1) for _ in range(2))]
 
-    def finish(self, op: Op, can_die: bool = True) -> Op:
-        op.is_pure = can_die and self.features.dead_ops and self.draw(st.booleans())
-        self.annotate(op.results)
-        return op
+    def op(self, pool: Sequence[Value]) -> Op:
+        """Make an op on values of `pool`."""
+        makers = [self.custom_call] * 4
+        makers += [self.add, self.tanh, self.transpose, self.constraint]
+        makers += [self.broadcast, self.reshape, self.slice]
+        if self.features.regions:
+            makers += [self.barrier, self.loop, self.barrier, self.loop]
+        return self.c.of(makers)(pool)
 
     def custom_call(self, pool: Sequence[Value]) -> Op:
-        operands = [self.value(pool) for _ in range(self.draw(st.sampled_from((1, 1, 2, 2, 3))))]
-        rule = self.draw(rules([value.shape for value in operands]))
+        operands = [self.value(pool) for _ in range(self.c.of((1, 1, 2, 2, 3)))]
+        rule = make_rule(self.c, [value.shape for value in operands])
         results = [Value(rule.shape(mapping)) for mapping in rule.results]
-        return self.finish(Op("stablehlo.custom_call", operands, results, rule))
+        self.annotate(results)
+        is_pure = self.features.dead_ops and self.c.one_in(2)
+        return Op("stablehlo.custom_call", operands, results, rule, is_pure)
+
+    def pure_op(
+        self,
+        name: str,
+        operands: list[Value],
+        shape: tuple[int, ...],
+        rule: OpShardingRule,
+        details: str = "",
+    ) -> Op:
+        result = Value(shape)
+        self.annotate([result])
+        return Op(f"stablehlo.{name}", operands, [result], rule, is_pure=True, details=details)
 
     def add(self, pool: Sequence[Value]) -> Op:
         left = self.value(pool)
-        right = self.draw(st.sampled_from([v for v in pool if v.shape == left.shape]))
-        return self.elementwise("stablehlo.add", [left, right])
+        right = self.c.of([v for v in pool if v.shape == left.shape])
+        return self.elementwise("add", [left, right])
 
     def tanh(self, pool: Sequence[Value]) -> Op:
-        return self.elementwise("stablehlo.tanh", [self.value(pool)])
+        return self.elementwise("tanh", [self.value(pool)])
 
     def elementwise(self, name: str, operands: list[Value]) -> Op:
         shape = operands[0].shape
         rule = identity_rule(shape, len(operands))
-        if self.draw(one_in(4)):
+        if self.c.one_in(4):
             # Any rule will do, as long as its tensors have these shapes.
-            rule = self.draw(rules([shape] * len(operands), [shape]))
-        op = Op(name, operands, [Value(shape)], rule)
-        self.finish(op)
-        op.is_pure = True
-        return op
+            rule = make_rule(self.c, [shape] * len(operands), [shape])
+        return self.pure_op(name, operands, shape, rule)
 
     def transpose(self, pool: Sequence[Value]) -> Op:
         value = self.value(pool)
-        order = self.draw(st.permutations(range(len(value.shape))))
+        order = self.c.permutation(range(len(value.shape)))
         operand = tuple((dim,) for dim in range(len(order)))
         rule = OpShardingRule(value.shape, (operand,), (tuple((dim,) for dim in order),))
-        result = Value(tuple(value.shape[dim] for dim in order))
-        op = Op("stablehlo.transpose", [value], [result], rule, details=f"dims = {list(order)}")
-        self.finish(op)
-        op.is_pure = True
-        return op
+        shape = tuple(value.shape[dim] for dim in order)
+        return self.pure_op("transpose", [value], shape, rule, f"dims = {order}")
 
     def reshape(self, pool: Sequence[Value]) -> Op:
         """Flatten a value."""
@@ -122,46 +141,46 @@ class Builder:
         operand = tuple((order.index(dim),) for dim in range(len(order)))
         result = (tuple(f for f, size in enumerate(sizes) if size > 1) or (0,),)
         rule = OpShardingRule(sizes, (operand,), (result,))
-        op = Op("stablehlo.reshape", [value], [Value((math.prod(value.shape),))], rule)
-        self.finish(op)
-        op.is_pure = True
-        return op
+        return self.pure_op("reshape", [value], (math.prod(value.shape),), rule)
 
     def broadcast(self, pool: Sequence[Value]) -> Op:
         """Add a major dim to a value."""
         value = self.value(pool)
-        shape = (self.draw(st.sampled_from((2, 3, 4, 8))), *value.shape)
+        shape = (self.c.of((8, 2, 3, 4)), *value.shape)
         result = tuple((dim,) for dim in range(len(shape)))
         rule = OpShardingRule(shape, (result[1:],), (result,))
         dims = list(range(1, len(shape)))
-        name = "stablehlo.broadcast_in_dim"
-        op = Op(name, [value], [Value(shape)], rule, details=f"dims = {dims}")
-        self.finish(op)
-        op.is_pure = True
-        return op
+        return self.pure_op("broadcast_in_dim", [value], shape, rule, f"dims = {dims}")
+
+    def slice(self, pool: Sequence[Value]) -> Op:
+        """Take a slice as large as the value itself, at an index that is computed."""
+        value = self.value(pool)
+        rank = len(value.shape)
+        mapping = tuple((dim,) for dim in range(rank))
+        rule = OpShardingRule(value.shape, (mapping,) + ((),) * rank, (mapping,))
+        details = f"sizes = {list(value.shape)}"
+        operands = [value] + [self.slice_index] * rank
+        return self.pure_op("dynamic_slice", operands, value.shape, rule, details)
 
     def constraint(self, pool: Sequence[Value]) -> Op:
         value = self.value(pool)
         result = Value(value.shape)
         self.shardings[result] = self.sharding(len(value.shape))
-        rule = identity_rule(value.shape)
-        return Op("sdy.sharding_constraint", [value], [result], rule)
+        return Op("sdy.sharding_constraint", [value], [result], identity_rule(value.shape))
 
     def barrier(self, pool: Sequence[Value]) -> Op:
-        operands = [self.value(pool) for _ in range(self.draw(st.integers(1, 3)))]
+        operands = [self.value(pool) for _ in range(self.c.integer(1, 3))]
         results = [Value(value.shape) for value in operands]
-        op = Op("stablehlo.optimization_barrier", operands, results)
         self.annotate(results, priorities=False)
-        return op
+        return Op("stablehlo.optimization_barrier", operands, results)
 
     def loop(self, pool: Sequence[Value]) -> Op:
-        operands = [self.value(pool) for _ in range(self.draw(st.integers(1, 3)))]
+        operands = [self.value(pool) for _ in range(self.c.integer(1, 3))]
         carried = [value.shape for value in operands]
         regions = [self.loop_condition(carried), self.loop_body(carried)]
         results = [Value(shape) for shape in carried]
-        op = Op("stablehlo.while", operands, results, regions=regions)
         self.annotate(results, priorities=False)
-        return op
+        return Op("stablehlo.while", operands, results, regions=regions)
 
     def loop_condition(self, carried: Sequence[tuple[int, ...]]) -> Block:
         arguments = [Value(shape) for shape in carried]
@@ -172,15 +191,12 @@ class Builder:
     def loop_body(self, carried: Sequence[tuple[int, ...]]) -> Block:
         arguments = [Value(shape) for shape in carried]
         pool, ops = list(arguments), []
-        for _ in range(self.draw(st.integers(0, 3))):
-            op = self.draw(st.sampled_from([self.custom_call, self.add, self.tanh]))(pool)
+        for _ in range(self.c.integer(0, 3)):
+            op = self.c.of([self.custom_call, self.add, self.tanh])(pool)
             ops.append(op)
             pool += op.results
-        returned = [
-            self.draw(st.sampled_from([v for v in pool[::-1] if v.shape == shape]))
-            for shape in carried
-        ]
-        ops.append(Op("stablehlo.return", returned))
+        same_shape = [[v for v in pool[::-1] if v.shape == shape] for shape in carried]
+        ops.append(Op("stablehlo.return", [self.c.of(values) for values in same_shape]))
         ops[-1:-1] = self.keeping_alive(ops)
         return Block(arguments, ops)
 
@@ -188,7 +204,7 @@ class Builder:
         """Use what would make an op die, unless dead ops are wanted."""
         if self.features.dead_ops:
             return []
-        unused = [v for op in ops if op.is_pure for v in op.results[:1] if not v.uses]
+        unused = [v for op in ops if op.is_pure for v in op.results if not v.uses]
         return [Op("stablehlo.custom_call", [value], [Value(())]) for value in unused]
 
     def group(self, pool: Sequence[Value], number: int, grouped: set[Value]) -> list[Op]:
@@ -196,12 +212,10 @@ class Builder:
         free = [v for v in pool if v not in grouped and not is_constraint(v)]
         if not free:
             return []
-        shape = self.draw(st.sampled_from(free)).shape
-        same = [v for v in free if v.shape == shape]
-        members = self.draw(st.lists(st.sampled_from(same), min_size=1, max_size=3, unique=True))
+        shape = self.c.of(free).shape
+        members = self.c.permutation([v for v in free if v.shape == shape])[: self.c.integer(1, 3)]
         for member in members[1:]:
-            owner = member.owner
-            for value in owner.results if owner else [member]:
+            for value in member.owner.results if member.owner else [member]:
                 self.shardings.pop(value, None)
         grouped.update(members)
         return [Op(GROUP, [member], group=number) for member in members]
@@ -211,56 +225,60 @@ def is_constraint(value: Value) -> bool:
     return value.owner is not None and value.owner.name == "sdy.sharding_constraint"
 
 
-@st.composite
-def programs(draw: DrawFn, features: Features = Features()) -> Program:
-    """Draw a program of a few ops that share values."""
-    all_meshes = {"mesh": draw(meshes())}
-    if features.other_meshes and draw(one_in(3)):
-        all_meshes["same"] = all_meshes["mesh"]
-        all_meshes["empty"] = Mesh()
-        all_meshes["maximal"] = Mesh((), (0,))
-        all_meshes["other"] = draw(meshes())
-    builder = Builder(draw, features, all_meshes)
-    arguments = [Value(draw(shapes())) for _ in range(draw(st.integers(1, 3)))]
+def make_program(c: Choices, features: Features) -> Program:
+    """Make a program of a few ops that share values."""
+    meshes = {"mesh": make_mesh(c)}
+    if features.other_meshes and c.one_in(3):
+        meshes["same"] = meshes["mesh"]
+        meshes["empty"] = Mesh()
+        meshes["maximal"] = Mesh((), (0,))
+        meshes["other"] = make_mesh(c)
+    builder = Builder(c, features, meshes)
+    arguments = [Value(make_shape(c)) for _ in range(c.integer(1, 3))]
     for value in arguments:
         builder.annotate([value])
 
     pool, ops = list(arguments), []
-    for _ in range(draw(st.integers(1, features.max_ops))):
-        op = builder.op(pool)
-        ops.append(op)
-        pool += op.results
-    if features.groups:
-        grouped: set[Value] = set()
-        for number in range(draw(st.integers(0, 2))):
-            ops += builder.group(pool, number, grouped)
-    ops.append(Op("func.return", [builder.value(pool) for _ in range(draw(st.integers(1, 3)))]))
+    for _ in range(c.integer(1, features.max_ops)):
+        ops.append(builder.op(pool))
+        pool += ops[-1].results
+    grouped: set[Value] = set()
+    for number in range(c.integer(0, 2) if features.groups else 0):
+        ops += builder.group(pool, number, grouped)
+    ops.append(Op("func.return", [builder.value(pool) for _ in range(c.integer(1, 3))]))
     ops[-1:-1] = builder.keeping_alive(ops)
     result_shardings = [
-        builder.sharding(len(value.shape)) if draw(one_in(3)) else None
-        for value in ops[-1].operands
+        builder.sharding(len(value.shape)) if c.one_in(3) else None for value in ops[-1].operands
     ]
-    return Program(all_meshes, arguments, ops, builder.shardings, result_shardings)
+    if builder.slice_index.uses:
+        arguments.append(builder.slice_index)
+    return Program(meshes, arguments, ops, builder.shardings, result_shardings)
 
 
-@st.composite
-def single_ops(draw: DrawFn) -> Program:
-    """Draw a program of one op with any rule, of which all tensors may have shardings."""
-    builder = Builder(draw, Features(), {"mesh": draw(meshes())})
-    rule = draw(rules())
+def make_single_op(c: Choices) -> Program:
+    """Make a program of one op with any rule, of which all tensors may have shardings."""
+    builder = Builder(c, Features(), {"mesh": make_mesh(c)})
+    rule = make_rule(c)
     arguments = [Value(rule.shape(mapping)) for mapping in rule.operands]
     results = [Value(rule.shape(mapping)) for mapping in rule.results]
     for value in arguments:
-        if not draw(one_in(3)):
+        if not c.one_in(3):
             builder.shardings[value] = builder.sharding(len(value.shape))
-    if draw(st.booleans()):
+    if c.one_in(2):
         for value in results:
             builder.shardings[value] = builder.sharding(len(value.shape))
-    op = Op("stablehlo.custom_call", arguments, results, rule)
-    return Program(
-        builder.meshes,
-        arguments,
-        [op, Op("func.return", results)],
-        builder.shardings,
-        [None] * len(results),
-    )
+    ops = [
+        Op("stablehlo.custom_call", arguments, results, rule),
+        Op("func.return", results),
+    ]
+    return Program(builder.meshes, arguments, ops, builder.shardings, [None] * len(results))
+
+
+def programs(features: Features = Features()) -> SearchStrategy[Program]:
+    """The hypothesis strategy of all programs with these features."""
+    return chosen(lambda c: make_program(c, features), 100 * features.max_ops)
+
+
+def single_ops() -> SearchStrategy[Program]:
+    """The hypothesis strategy of all programs of one op."""
+    return chosen(make_single_op, 200)

@@ -21,8 +21,15 @@ from tests.oracle.rule import OpShardingRule
 from tests.oracle.schedule import Options
 from tests.oracle.sharding import DimSharding, TensorSharding
 from tests.oracle.visit import Strategy
+from tests.property.choices import Choices, chosen
 from tests.property.programs import Features, programs, single_ops
-from tests.property.strategies import axis_refs, meshes, rules, shapes, shardings
+from tests.property.strategies import (
+    make_axis_ref,
+    make_mesh,
+    make_rule,
+    make_shape,
+    make_sharding,
+)
 from tests.shardy import reference
 from tests.shardy.annotations import after
 
@@ -143,17 +150,16 @@ def is_valid(sharding: TensorSharding, mesh: Mesh, shape: tuple[int, ...]) -> bo
     return True
 
 
-@st.composite
-def any_shardings(draw: st.DrawFn, mesh: Mesh, rank: int) -> TensorSharding:
-    """Draw a valid sharding, and put an axis ref into it that may break anything."""
-    sharding = draw(shardings(mesh, rank, priorities=True, unreduced=True))
-    extra = draw(axis_refs(mesh))
-    if draw(st.booleans()):
-        extra = AxisRef(extra.name, draw(st.integers(1, 6)), draw(st.integers(1, 6)))
+def make_any_sharding(c: Choices, mesh: Mesh, rank: int) -> TensorSharding:
+    """Make a valid sharding, and put an axis ref into it that may break anything."""
+    sharding = make_sharding(c, mesh, rank, priorities=True, unreduced=True)
+    extra = make_axis_ref(c, mesh)
+    if c.one_in(2):
+        extra = AxisRef(extra.name, c.integer(1, 6), c.integer(1, 6))
     lists = [list(dim.axes) for dim in sharding.dims]
     lists += [list(sharding.replicated), list(sharding.unreduced)]
-    chosen = draw(st.sampled_from(lists))
-    chosen.insert(draw(st.integers(0, len(chosen))), extra)
+    changed = c.of(lists)
+    changed.insert(c.integer(0, len(changed)), extra)
     *dim_axes, replicated, unreduced = map(tuple, lists)
     dims = tuple(
         dataclasses.replace(dim, axes=axes)
@@ -162,14 +168,13 @@ def any_shardings(draw: st.DrawFn, mesh: Mesh, rank: int) -> TensorSharding:
     return TensorSharding("mesh", dims, replicated, unreduced)
 
 
-@given(st.data())
-def test_verification_of_shardings(data: st.DataObject) -> None:
-    mesh = data.draw(meshes())
-    shape = data.draw(shapes())
-    good = data.draw(shardings(mesh, len(shape), priorities=True, unreduced=True))
+@given(chosen(lambda c: c))
+def test_verification_of_shardings(c: Choices) -> None:
+    mesh, shape = make_mesh(c), make_shape(c)
+    good = make_sharding(c, mesh, len(shape), priorities=True, unreduced=True)
     assert verify.sharding_errors(good, mesh, shape) == []
     assert is_valid(good, mesh, shape)
-    sharding = data.draw(any_shardings(mesh, len(shape)))
+    sharding = make_any_sharding(c, mesh, len(shape))
     errors = verify.sharding_errors(sharding, mesh, shape)
     assert is_valid(sharding, mesh, shape) == (not errors), errors
 
@@ -180,13 +185,12 @@ def printed(kind: str, attribute: object) -> str:
         return str(ir.Attribute.parse(f"#sdy.{kind}{attribute}")).removeprefix(f"#sdy.{kind}")
 
 
-@given(st.data())
-def test_text(data: st.DataObject) -> None:
-    mesh = data.draw(meshes(device_orders=True))
-    rank = data.draw(st.integers(0, 4))
-    mesh_or_name = data.draw(st.sampled_from(("mesh", mesh)))
-    sharding = data.draw(shardings(mesh, rank, mesh_or_name, priorities=True, unreduced=True))
-    rule = data.draw(rules())
+@given(chosen(lambda c: c))
+def test_text(c: Choices) -> None:
+    mesh, rank = make_mesh(c, device_orders=True), c.integer(0, 4)
+    name = c.of(("mesh", mesh))
+    sharding = make_sharding(c, mesh, rank, name, priorities=True, unreduced=True)
+    rule = make_rule(c)
     assert printed("mesh", mesh) == str(mesh)
     assert printed("sharding", sharding) == str(sharding)
     assert printed("op_sharding_rule", rule) == str(rule)
@@ -195,12 +199,12 @@ def test_text(data: st.DataObject) -> None:
     assert text.parse_rule(str(rule)) == rule
 
 
-@given(st.data())
-def test_device_slices_are_those_of_jax(data: st.DataObject) -> None:
-    mesh = data.draw(meshes())
-    names = data.draw(st.permutations([name for name, _ in mesh.axes]))
-    cut = data.draw(st.integers(0, len(names)))
-    dims = (tuple(names[:cut]), tuple(names[cut : data.draw(st.integers(cut, len(names)))]))
+@given(chosen(lambda c: c))
+def test_device_slices_are_those_of_jax(c: Choices) -> None:
+    mesh = make_mesh(c)
+    names = c.permutation([name for name, _ in mesh.axes])
+    cut = c.integer(0, len(names))
+    dims = (tuple(names[:cut]), tuple(names[cut : c.integer(cut, len(names))]))
     sharding = TensorSharding("mesh", tuple(DimSharding(tuple(map(AxisRef, n))) for n in dims))
     shape = tuple(3 * dim.sharded_size(mesh) for dim in sharding.dims)
 
