@@ -517,27 +517,10 @@ impl Program {
         if let Some(shardings) = self.no_result_shardings.get(&op).cloned() {
             self.no_result_shardings.insert(clone, shardings);
         }
-        let operands: Vec<(ValueId, u32)> = self
-            .op_operands(op)
-            .iter()
-            .map(|slot| (*map.get(&slot.value).unwrap_or(&slot.value), slot.text))
-            .collect();
-        let remapped = self.op_operands(op).iter().zip(&operands).any(|(a, b)| a.value != b.0);
-        self.add_operands(clone, operands);
-        if remapped {
-            self.ops[clone].flags.set(OpFlags::OPERANDS_CHANGED);
-        }
-        let results: Vec<ValueId> = self.op_results(op).collect();
-        let rows: Vec<(TypeId, u32)> =
-            results.iter().map(|&value| (self.values[value].ty, self.values[value].name)).collect();
-        self.add_results(clone, rows);
-        for (index, &old) in results.iter().enumerate() {
-            let new = self.result(clone, index);
-            self.values[new].sharding = self.values[old].sharding;
-            map.insert(old, new);
-            if !keep_names {
-                self.forget_name(new);
-            }
+        self.clone_operands(op, clone, map);
+        self.clone_results(op, clone, map);
+        if !keep_names {
+            self.op_results(clone).for_each(|result| self.forget_name(result));
         }
         self.add_regions(clone, original.num_regions as usize);
         for index in 0..original.num_regions as usize {
@@ -546,6 +529,45 @@ impl Program {
             self.clone_region(from, to, map);
         }
         clone
+    }
+    /// Gives `clone`, which has none, the operands of `op`, or what `map` has for them.
+    fn clone_operands(&mut self, op: OpId, clone: OpId, map: &ValueMap) {
+        let first = self.operands.next_id();
+        for slot in self.op_uses(op) {
+            let Operand { value, text, .. } = self.operands[slot];
+            let mapped = map.get(&value).copied().unwrap_or(value);
+            self.push_operand(clone, mapped, text);
+            if mapped != value {
+                self.ops[clone].flags.set(OpFlags::OPERANDS_CHANGED);
+            }
+        }
+        let count = self.ops[op].num_operands;
+        self.ops[clone].num_operands = count;
+        self.ops[clone].first_operand = if count == 0 { UseId::NONE } else { first };
+    }
+    /// Gives `clone`, which has none, results like those of `op`, and adds them to `map`.
+    fn clone_results(&mut self, op: OpId, clone: OpId, map: &mut ValueMap) {
+        let first = self.values.next_id();
+        for old in self.op_results(op) {
+            let def = ValueDef::Result(clone);
+            let new = self.values.push(Value { def, first_use: UseId::NONE, ..self.values[old] });
+            map.insert(old, new);
+        }
+        let count = self.ops[op].num_results;
+        self.ops[clone].num_results = count;
+        self.ops[clone].first_result = if count == 0 { ValueId::NONE } else { first };
+    }
+    /// Gives `clone`, which has none, arguments like those of `block`, and adds them to `map`.
+    fn clone_args(&mut self, block: BlockId, clone: BlockId, map: &mut ValueMap) {
+        let first = self.values.next_id();
+        for old in self.block_args(block) {
+            let def = ValueDef::Arg(clone);
+            let new = self.values.push(Value { def, first_use: UseId::NONE, ..self.values[old] });
+            map.insert(old, new);
+        }
+        let count = self.blocks[block].num_args;
+        self.blocks[clone].num_args = count;
+        self.blocks[clone].first_arg = if count == 0 { ValueId::NONE } else { first };
     }
     /// Clones `function`, in no block yet and under the same name.
     pub fn clone_function(&mut self, function: FuncId) -> FuncId {
@@ -563,21 +585,15 @@ impl Program {
         for &block in &blocks {
             let copy = self.add_block(to);
             self.blocks[copy].header = self.blocks[block].header;
-            let args: Vec<ValueId> = self.block_args(block).collect();
-            let rows: Vec<(TypeId, u32)> =
-                args.iter().map(|&arg| (self.values[arg].ty, self.values[arg].name)).collect();
-            self.add_block_args(copy, rows);
-            for (old, new) in args.into_iter().zip(self.block_args(copy).collect::<Vec<_>>()) {
-                self.values[new].sharding = self.values[old].sharding;
-                map.insert(old, new);
-            }
+            self.clone_args(block, copy, map);
         }
         let copies: Vec<BlockId> = self.region_blocks(to).collect();
         for (block, copy) in blocks.into_iter().zip(copies) {
-            let ops: Vec<OpId> = self.block_ops(block).collect();
-            for op in ops {
+            let mut next = self.blocks[block].first_op;
+            while let Some(op) = next.get() {
                 let clone = self.clone_op(op, map, true);
                 self.insert_op(clone, Place::End(copy));
+                next = self.ops[op].next;
             }
         }
     }
