@@ -174,7 +174,12 @@ fn synchronised_groups(program: &mut Program, context: &Context<'_>) -> Result<G
         groups.synchronise(program, &edges, |program, value, sharding| match edges.place(value) {
             Place::Nowhere => {}
             Place::ManualArg(op, arg) => program.set_manual_arg_sharding(op, arg, sharding),
-            Place::Value(value) => program.set_result_sharding(value, sharding),
+            Place::Value(value) if program.defining_op(value).is_some() => {
+                program.set_result_sharding(value, sharding);
+            }
+            Place::Value(value) => {
+                program.set_sharding(value, sharding);
+            }
         });
     }
     Ok(groups)
