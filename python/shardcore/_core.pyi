@@ -516,10 +516,10 @@ class Module:
         """Every op result and block argument, function by function in program order."""
 
     def __getitem__(self, key: str | tuple[str, str]) -> Value:
-        """The value called ``key``, like ``"%12"``, ``"%3#1"`` or ``"%arg0"``, in the entry function.
+        """The value called ``key``, like ``"%12"`` or ``"%3#1"``, in the entry function.
 
-        The entry function is ``@main``, else the first public one. ``module["@helper", "%0"]`` looks
-        in another one.
+        The entry function is ``@main``, else the first public one. ``module["@helper", "%0"]``
+        looks in another one.
 
         Raises:
             KeyError: there is no such value or function.
@@ -678,8 +678,8 @@ class Result:
 class FactorTable:
     """The tensor x factor table of one op, before and after one aggressive visit in all directions.
 
-    ``str()`` draws it. A cell lists the axes that shard the factor in that tensor, a ``?`` at its end
-    says that propagation may add more, axes after ``|`` overflow the factor, and ``-`` stands where
+    ``str()`` draws it. A cell lists the axes that shard the factor in that tensor, a ``?`` at its
+    end says that propagation may add more, axes after ``|`` overflow the factor, and ``-`` stands where
     the tensor does not have the factor.
     """
 
@@ -691,7 +691,8 @@ class FactorTable:
     def factors(self) -> list[tuple[str, int, str]]:
         """Symbol, size and kind of each factor.
 
-        The kind is ``"pass-through"``, ``"reduction"``, ``"need-replication"`` or ``"permutation"``.
+        The kind is ``"pass-through"``, ``"reduction"``, ``"need-replication"`` or
+        ``"permutation"``.
         """
 
     @property

@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         help="keep on arguments and results the sub-axes that the export trims",
     )
 
-    # `opt` takes passes as flags, in order, so it reads its own arguments; this entry is for --help.
+    # `opt` takes passes as flags, in order, so it reads its own arguments; this is for --help.
     commands.add_parser("opt", help="run passes on a program, as sdy_opt does", add_help=False)
     return parser
 
