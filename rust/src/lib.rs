@@ -23,7 +23,7 @@
 //! | 6 | [`attribute`], [`projection`] |
 //! | 7 | [`propagation`] |
 //! | 5 | [`ir`], [`layout`] |
-//! | 6 | [`attribute`] |
+//! | 6 | [`attribute`], [`verify`] |
 //! | 8 | [`import`] |
 //! | 9 | [`pipeline`] |
 
@@ -51,6 +51,7 @@ pub mod rules;
 pub mod sharding;
 pub mod suggest;
 pub mod totals;
+pub mod verify;
 
 pub use error::{Code, Diagnostic, Error, Result};
 pub use ir::Program;

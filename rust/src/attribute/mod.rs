@@ -32,7 +32,7 @@ pub use lone::LoneScope;
 pub use mesh::{drop_default_device_ids, parse_mesh, verify_mesh, write_mesh, MAX_DEVICES};
 pub use problem::{Part, Problem};
 pub use rule::{factor_symbol, parse_lone_rule, parse_rule, write_rule};
-pub use rule_check::{verify_rule, verify_rule_shapes};
+pub use rule_check::{verify_rule, verify_rule_ranks, verify_rule_shapes};
 pub use sharding::{
     parse_dim, parse_sharding, parse_sharding_per_value, write_dim, write_sharding,
     write_sharding_of, write_sharding_per_value,

@@ -140,8 +140,26 @@ pub fn verify_rule_shapes(
     operands: &[Option<Vec<i64>>],
     results: &[Option<Vec<i64>>],
 ) -> Vec<Diagnostic> {
+    check_shapes(rule, operands, results, true)
+}
+
+/// The same without invariant 7.
+pub fn verify_rule_ranks(
+    rule: &OpShardingRule,
+    operands: &[Option<Vec<i64>>],
+    results: &[Option<Vec<i64>>],
+) -> Vec<Diagnostic> {
+    check_shapes(rule, operands, results, false)
+}
+
+fn check_shapes(
+    rule: &OpShardingRule,
+    operands: &[Option<Vec<i64>>],
+    results: &[Option<Vec<i64>>],
+    sizes_count: bool,
+) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
-    let mut fits = vec![false; rule.num_factors()];
+    let mut fits = vec![!sizes_count; rule.num_factors()];
     let sides = [("operand", &rule.operands, operands), ("result", &rule.results, results)];
     for (side, mappings, shapes) in sides {
         if mappings.len() != shapes.len() || mappings.is_empty() {
@@ -153,7 +171,22 @@ pub fn verify_rule_shapes(
         }
         for (i, (mapping, shape)) in mappings.iter().zip(shapes).enumerate() {
             let what = format!("{side} {i}");
-            shape_problems(rule, &what, mapping, shape.as_deref(), &mut fits, &mut problems);
+            match shape {
+                Some(shape) if shape.len() != mapping.dims.len() => {
+                    let (have, need) = (mapping.dims.len(), shape.len());
+                    let message =
+                        format!("the mapping of {what} has {have} dims, and the tensor has {need}");
+                    problems.push(problem(Part::Whole, message));
+                }
+                Some(shape) if sizes_count => {
+                    size_problems(rule, &what, mapping, shape, &mut fits, &mut problems);
+                }
+                Some(_) => {}
+                None => {
+                    let message = format!("{what} is not a ranked tensor of static shape");
+                    problems.push(problem(Part::Whole, message));
+                }
+            }
         }
     }
     if problems.is_empty() {
@@ -167,32 +200,19 @@ pub fn verify_rule_shapes(
     unlocated(problems)
 }
 
-/// Invariants 6 and 7 of one tensor. Notes in `fits` which factors fit a dim.
-fn shape_problems(
+/// Invariant 7 of one tensor. Notes in `fits` which factors fit a dim.
+fn size_problems(
     rule: &OpShardingRule,
     what: &str,
     mapping: &TensorMapping,
-    shape: Option<&[i64]>,
+    shape: &[i64],
     fits: &mut [bool],
     problems: &mut Vec<Problem>,
 ) {
-    let Some(shape) = shape else {
-        let message = format!("{what} is not a ranked tensor of static shape");
-        problems.push(problem(Part::Whole, message));
-        return;
-    };
-    if mapping.dims.len() != shape.len() {
-        let (have, need) = (mapping.dims.len(), shape.len());
-        let message = format!("the mapping of {what} has {have} dims, and the tensor has {need}");
-        problems.push(problem(Part::Whole, message));
-        return;
-    }
     for (dim, (factors, &size)) in mapping.dims.iter().zip(shape).enumerate() {
-        let known = factors.iter().all(|factor| factor.index() < rule.num_factors());
-        if !known {
-            continue;
-        }
-        let product = factors.iter().try_fold(1i64, |p, &f| p.checked_mul(rule.factor_size(f)));
+        let product = factors.iter().try_fold(1i64, |product, factor| {
+            product.checked_mul(*rule.factor_sizes.get(factor.index())?)
+        });
         if product == Some(size) {
             for factor in factors {
                 fits[factor.index()] = true;
