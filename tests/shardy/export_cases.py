@@ -12,8 +12,8 @@ CLOSE = """
 func.func @main(
     %a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}p1, {?}], replicated={"y"}>})
     -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"y":(1)2, ?}], unreduced={"x"}>}) {
-  %0:2 = stablehlo.optimization_barrier %a, %a {sdy.sharding = #sdy.sharding_per_value<[
-    <@mesh, [{?}, {?}]>, <@mesh, [{"y"}, {?}]>]>} : tensor<8x8xf32>, tensor<8x8xf32>
+  %0:2 = stablehlo.optimization_barrier {sdy.sharding = #sdy.sharding_per_value<[
+    <@mesh, [{?}, {?}]>, <@mesh, [{"y"}, {?}]>]>} %a, %a : tensor<8x8xf32>, tensor<8x8xf32>
   %1 = sdy.sharding_constraint %0#0 <@mesh, [{?}, {"x", ?}]> : tensor<8x8xf32>
   %2 = sdy.manual_computation(%1) in_shardings=[<@mesh, [{"x", ?}, {?}]>]
       out_shardings=[<@mesh, [{"x", "y", ?}, {?}]>] manual_axes={"x"} (%b: tensor<4x8xf32>) {

@@ -45,8 +45,12 @@ def test_pass(name: str) -> None:
     assert_same(reference.run(text, pipeline), ours(text, pipeline))
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("canonicalize")])
-def test_canonicalizing_keeps_and_forgets_locations_alike(name: str) -> None:
+# An argument of a region that a pass makes has no text to hold its location.
+WITHOUT_NEW_ARGUMENTS = [name for name in CASES if name != "resolve-permutation-factors"]
+
+
+@pytest.mark.parametrize("name", WITHOUT_NEW_ARGUMENTS)
+def test_pass_keeps_and_forgets_locations_alike(name: str) -> None:
     pipeline, body = CASES[name]
     text = MESHES + body
     with_locations = reference.canonical(text, locations=True)

@@ -432,9 +432,12 @@ impl Program {
         out.push_str(rest);
         out
     }
-    /// The location of `value`: that of its op, or none for a block argument.
+    /// The location of `value`: that of its op, or its own if it is a block argument.
     pub fn value_loc(&self, value: ValueId) -> Span {
-        self.defining_op(value).map_or(Span::EMPTY, |op| self.ops[op].loc)
+        match self.values[value].def {
+            ValueDef::Result(op) => self.ops[op].loc,
+            ValueDef::Arg(_) => self.arg_location_text(value).unwrap_or(Span::EMPTY),
+        }
     }
     /// Sets the structured attributes of `op`.
     pub fn set_payload(&mut self, op: OpId, payload: Payload) {
