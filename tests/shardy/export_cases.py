@@ -1,4 +1,4 @@
-"""Small programs for each pass after propagation: a pipeline, and programs it has something to do in."""
+"""Small programs for each pass after propagation: a pipeline, and a program it changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ sdy.mesh @turned = <["x"=2, "y"=4], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>
 CLOSE = """
 func.func @main(
     %a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}p1, {?}], replicated={"y"}>})
-    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"y":(1)2, ?}], unreduced={"x"}>}) {
+    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"y":(1)2, ?}],
+        unreduced={"x"}>}) {
   %0:2 = stablehlo.optimization_barrier {sdy.sharding = #sdy.sharding_per_value<[
     <@mesh, [{?}, {?}]>, <@mesh, [{"y"}, {?}]>]>} %a, %a : tensor<8x8xf32>, tensor<8x8xf32>
   %1 = sdy.sharding_constraint %0#0 <@mesh, [{?}, {"x", ?}]> : tensor<8x8xf32>
@@ -115,7 +116,8 @@ func.func @main(%a: tensor<6x9xf32> {sdy.sharding = #sdy.sharding<@odd, [{"u", "
   %0 = call @callee(%a) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}, {"x"}]>]>}
     : (tensor<6x9xf32>) -> tensor<6x9xf32>
   %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x", "y"}, {?}]>]
-      out_shardings=[<@mesh, [{"x", "y":(1)2}, {"y":(2)2}]>] manual_axes={"x"} (%c: tensor<3x9xf32>) {
+      out_shardings=[<@mesh, [{"x", "y":(1)2}, {"y":(2)2}]>] manual_axes={"x"}
+          (%c: tensor<3x9xf32>) {
     sdy.return %c : tensor<3x9xf32>
   } : (tensor<6x9xf32>) -> tensor<6x9xf32>
   return %1, %b : tensor<6x9xf32>, tensor<6x9xf32>
@@ -123,7 +125,8 @@ func.func @main(%a: tensor<6x9xf32> {sdy.sharding = #sdy.sharding<@odd, [{"u", "
 """
 
 SUB_AXES = """
-func.func private @other(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y":(1)2, ?}, {?}]>})
+func.func private @other(%a: tensor<8x8xf32>
+    {sdy.sharding = #sdy.sharding<@mesh, [{"y":(1)2, ?}, {?}]>})
     -> tensor<8x8xf32> {
   return %a : tensor<8x8xf32>
 }
@@ -147,7 +150,8 @@ func.func @main(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
       sdy.return %20 : tensor<8xf32>
     } {note = "inner"} : (tensor<8xf32>) -> tensor<8xf32>
     sdy.return %11 : tensor<8xf32>
-  } {execution_thread = "t", mhlo.frontend_attributes = {k = "v"}} : (tensor<8xf32>) -> tensor<8xf32>
+  } {execution_thread = "t", mhlo.frontend_attributes = {k = "v"}} : (tensor<8xf32>)
+      -> tensor<8xf32>
   %1 = sdy.data_flow_edge %0 sharding=<@mesh, [{"x", ?}]> : tensor<8xf32>
   %2 = sdy.named_computation<"f">(%1) in_shardings=[<@mesh, [{"y"}]>] (%b: tensor<8xf32>) {
     sdy.return %b : tensor<8xf32>
@@ -170,7 +174,8 @@ func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
 func.func private @f(%a: tensor<8xf32>) -> tensor<8xf32> {
   return %a : tensor<8xf32>
 }
-func.func private @f_0(%a: tensor<8xf32>) -> tensor<8xf32> attributes {sdy.original_func_name = "f"} {
+func.func private @f_0(%a: tensor<8xf32>) -> tensor<8xf32> attributes
+    {sdy.original_func_name = "f"} {
   return %a : tensor<8xf32>
 }
 func.func private @f_1(%a: tensor<8xf32>)
@@ -181,7 +186,8 @@ func.func private @f_1(%a: tensor<8xf32>)
 func.func private @f_2(%a: tensor<8xf32>)
     -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>})
     attributes {sdy.original_func_name = "f"} {
-  %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>} : tensor<8xf32>
+  %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>}
+      : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
 func.func private @f_3(%a: tensor<8xf32>)
@@ -231,8 +237,10 @@ func.func @main(
 """
 
 RESHARDS = """
-func.func @main(%a: tensor<16x16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}, {}]>})
-    -> (tensor<16x16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y":(1)2}, {"x"}, {"y":(2)2}]>}) {
+func.func @main(%a: tensor<16x16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {},
+    {}]>})
+    -> (tensor<16x16x16xf32>
+        {sdy.sharding = #sdy.sharding<@mesh, [{"y":(1)2}, {"x"}, {"y":(2)2}]>}) {
   %0 = sdy.reshard %a <@mesh, [{"x"}, {"y"}, {}]> : tensor<16x16x16xf32>
   %1 = sdy.reshard %0 <@mesh, [{"y"}, {"x"}, {}]> : tensor<16x16x16xf32>
   %2 = sdy.reshard %1 <@mesh, [{}, {}, {"y", "x"}]> : tensor<16x16x16xf32>
@@ -279,7 +287,8 @@ func.func @main(%a: tensor<8xf32>, %p: tensor<i1>)
   %8 = stablehlo.constant dense<4.0> : tensor<8xf32>
   %9 = stablehlo.negate %8 : tensor<8xf32>
   %10 = stablehlo.custom_call @pure(%9) : (tensor<8xf32>) -> tensor<8xf32>
-  %11 = stablehlo.custom_call @effect(%9) {has_side_effect = true} : (tensor<8xf32>) -> tensor<8xf32>
+  %11 = stablehlo.custom_call @effect(%9) {has_side_effect = true} : (tensor<8xf32>)
+      -> tensor<8xf32>
   %12 = sdy.manual_computation(%1) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>]
       manual_axes={"x"} (%b: tensor<4xf32>) {
     %23 = stablehlo.constant dense<1.0> : tensor<4xf32> loc("inside")
@@ -303,7 +312,8 @@ func.func @main(%a: tensor<8xf32>, %p: tensor<i1>)
 
 COLLECTIVES = """
 func.func @main(%a: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
-                %b: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}], unreduced={"y"}>})
+                %b: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}],
+                    unreduced={"y"}>})
     -> (tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>) {
   %0 = sdy.all_gather [{"x"}, {}] %a out_sharding=<@mesh, [{}, {}]> : tensor<16x16xf32>
   %1 = sdy.all_slice [{"x"}, {}] %0 out_sharding=<@mesh, [{"x"}, {}]> : tensor<16x16xf32>
@@ -331,11 +341,13 @@ func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
     -> (tensor<8x8xf32>, tensor<7x8xf32>, tensor<8x3xf32>) {
   %0 = stablehlo.reverse %a, dims = [0, 1]
     {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {"y"}]>]>} : tensor<8x8xf32>
-  %1 = stablehlo.slice %a [0:7, 0:8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {"y"}]>]>}
+  %1 = stablehlo.slice %a [0:7, 0:8]
+      {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {"y"}]>]>}
     : (tensor<8x8xf32>) -> tensor<7x8xf32>
   %2 = stablehlo.reverse %1, dims = [0]
     {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {"y"}]>]>} : tensor<7x8xf32>
-  %3 = stablehlo.slice %a [0:8, 2:5] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {"y"}]>]>}
+  %3 = stablehlo.slice %a [0:8, 2:5]
+      {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {"y"}]>]>}
     : (tensor<8x8xf32>) -> tensor<8x3xf32>
   %4 = stablehlo.reverse %3, dims = [1]
     {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {"y"}]>]>} : tensor<8x3xf32>

@@ -1,4 +1,4 @@
-"""Every pass after propagation does what the reference's does, alone and in its place in the pipeline."""
+"""Passes after propagation do what the reference's do, alone and in their place in the pipeline."""
 
 from __future__ import annotations
 
