@@ -27,6 +27,7 @@ mod sdy;
 mod signature;
 mod types;
 mod values;
+mod verify;
 
 pub use op_attributes::{attributes, signature_attributes};
 pub use parser::parse;

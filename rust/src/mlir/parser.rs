@@ -129,6 +129,8 @@ pub(super) struct Parser<'a> {
     pub meshes: Vec<(OpId, Span)>,
     block_labels: FxHashSet<(u32, &'a str)>,
     label_uses: Vec<(u32, &'a str, Span)>,
+    /// Ops with regions, and where their names stand.
+    pub region_ops: Vec<(OpId, Span)>,
     /// Uses that came before the definition and have been moved to it.
     pub forward_uses: Vec<crate::index::UseId>,
     pub placeholder_op: OpId,
@@ -178,6 +180,7 @@ impl<'a> Parser<'a> {
             meshes: Vec::new(),
             block_labels: FxHashSet::default(),
             label_uses: Vec::new(),
+            region_ops: Vec::new(),
             forward_uses: Vec::new(),
             placeholder_op: OpId::NONE,
             key: Vec::new(),
@@ -565,6 +568,7 @@ impl<'a> Parser<'a> {
         self.finish_operands(&building)?;
         self.finish_results(&building)?;
         self.note_meaning(&building)?;
+        self.check_arity(&building)?;
         let end = self.cursor.pos;
         self.program.ops[op].loc = self.skip_location()?;
         if self.program.ops[op].loc == Span::EMPTY {

@@ -143,6 +143,7 @@ impl<'a> Parser<'a> {
     /// Reads meshes and shardings, checks calls.
     pub(super) fn resolve(&mut self) -> Result<()> {
         self.check_dominance()?;
+        self.check_regions()?;
         let mut diagnostics = Vec::new();
         for (op, span) in std::mem::take(&mut self.meshes) {
             match self.read_mesh(span) {

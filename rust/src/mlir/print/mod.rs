@@ -70,6 +70,9 @@ enum Task {
     EndRegion(RegionId),
 }
 
+/// No text to copy, and next to none.
+const NOTHING: Span = Span::new(u32::MAX, u32::MAX);
+
 struct Printer<'p> {
     program: &'p Program,
     out: String,
@@ -86,7 +89,7 @@ impl<'p> Printer<'p> {
         Self {
             program,
             out: String::with_capacity(program.text.source().len() * 5 / 4),
-            copied: Span::EMPTY,
+            copied: NOTHING,
             names: Names::new(program),
             depth: 0,
             tasks: Vec::new(),
@@ -107,7 +110,7 @@ impl<'p> Printer<'p> {
         if !self.copied.is_empty() {
             self.out.push_str(self.program.text.get(self.copied));
         }
-        self.copied = Span::EMPTY;
+        self.copied = NOTHING;
     }
     /// Appends other text.
     fn write(&mut self, text: &str) {
@@ -133,23 +136,12 @@ impl<'p> Printer<'p> {
             .next()
             .is_some_and(|region| self.program.regions[region].span.is_empty());
         if is_implicit {
-            for &definition in &self.program.alias_definitions {
-                if !self.program.text.get(definition).starts_with("{-#") {
-                    self.write(self.program.text.get(definition));
-                    self.write("\n");
-                }
-            }
+            self.print_definitions(|text| !text.starts_with("{-#"));
             let block = self.program.module_block();
             self.tasks.push(Task::Ops(self.program.blocks[block].first_op));
             self.run();
             self.copy_tail(self.program.blocks[block].last_op, 0, end);
-            for &definition in &self.program.alias_definitions {
-                if self.program.text.get(definition).starts_with("{-#") {
-                    self.write("\n");
-                    self.write(self.program.text.get(definition));
-                    self.write("\n");
-                }
-            }
+            self.print_definitions(|text| text.starts_with("{-#"));
         } else {
             self.copy(Span::new(0, span.start));
             self.print_op(module);
@@ -157,6 +149,19 @@ impl<'p> Printer<'p> {
             self.copy(Span::new(span.end, end));
         }
         self.flush();
+    }
+    /// Prints aliases or resources, which belong to no op.
+    fn print_definitions(&mut self, pick: impl Fn(&str) -> bool) {
+        for &definition in &self.program.alias_definitions {
+            let text = self.program.text.get(definition);
+            if pick(text) {
+                self.flush();
+                if !self.out.is_empty() && !self.out.ends_with('\n') {
+                    self.out.push('\n');
+                }
+                self.out.push_str(text);
+            }
+        }
     }
     /// Works off the tasks; regions nest on that stack, not on ours.
     fn run(&mut self) {
@@ -267,6 +272,7 @@ impl<'p> Printer<'p> {
     /// Keeps ops apart whose texts were not neighbours.
     fn before_op(&mut self, span: Span) {
         if self.copied.end != span.start
+            && !(self.out.is_empty() && self.copied.is_empty())
             && !self.program.text.get(span).starts_with([' ', '\n', '\t', '\r'])
         {
             self.new_line();
