@@ -32,6 +32,7 @@ pub(super) fn run(
             called.map_err(|error| raised = Some(error)).is_ok()
         };
         let mut rules = registry();
+        rules.install_edges(program);
         let mut context = Context { rules: &mut *rules, limits, report: &mut report };
         pipeline.run(program, &mut context)
     });
