@@ -9,10 +9,11 @@ use crate::error::Result;
 use crate::index::{OpId, RegionId, RuleId, ShardingId, SignatureId, StrId, TypeId, ValueId};
 use crate::ir::{Attr, OpKind, OpTraits, Program, TraitCache};
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 
 /// All that two ops must have in common to be merged, but for the value of constants, of which this has
 /// the hash.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     name: StrId,
     ty: TypeId,
@@ -28,20 +29,26 @@ struct Key {
 /// Runs the pass on `func`.
 pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<()> {
     let mut traits = TraitCache::default();
-    let mut first: FxHashMap<Key, Vec<OpId>> = FxHashMap::default();
+    let mut first: FxHashMap<Key, OpId> = FxHashMap::default();
     let ops: Vec<OpId> = program.pre_order(func).collect();
     for op in ops {
-        let Some(key) = key(program, &mut traits, op) else { continue };
+        let Some(mut key) = key(program, &mut traits, op) else { continue };
         let is_constant = program.kind(op) != OpKind::BroadcastInDim;
-        let candidates = first.entry(key).or_default();
-        let is_equal = |kept: &&OpId| {
-            !is_constant || program.constant_value(**kept) == program.constant_value(op)
-        };
-        if let Some(&kept) = candidates.iter().find(is_equal) {
-            program.replace_all_uses(program.result(op, 0), program.result(kept, 0));
-            program.erase_op(op);
-        } else {
-            candidates.push(op);
+        loop {
+            let kept = match first.entry(key.clone()) {
+                Entry::Occupied(entry) => *entry.get(),
+                Entry::Vacant(entry) => {
+                    entry.insert(op);
+                    break;
+                }
+            };
+            if !is_constant || program.constant_value(kept) == program.constant_value(op) {
+                program.replace_all_uses(program.result(op, 0), program.result(kept, 0));
+                program.erase_op(op);
+                break;
+            }
+            // Different values with the same hash: try the next.
+            key.value = key.value.wrapping_add(1);
         }
     }
     Ok(())

@@ -3,13 +3,20 @@
 use super::Program;
 use crate::index::OpId;
 use rustc_hash::FxHasher;
-use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
+/// The value of a constant, without its type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ConstantValue<'a> {
+    /// The bits of a floating-point number that all elements are.
+    Splat(u64),
+    /// Any other value, as it is written.
+    Text(&'a str),
+}
+
 impl Program {
-    /// The value of `op`, a constant, without its type: `dense<[1, 2]>`. A splat number is written in
-    /// one way, however it is written in the program; longer values are compared as they are written.
-    pub fn constant_value(&self, op: OpId) -> Cow<'_, str> {
+    /// The value of `op`, a constant.
+    pub fn constant_value(&self, op: OpId) -> ConstantValue<'_> {
         let row = &self.ops[op];
         let attr = self.op_attrs(op).iter().find(|attr| self.strings.get(attr.name) == "value");
         let text = match attr {
@@ -25,7 +32,7 @@ impl Program {
             }
         };
         let value = text.rsplit_once(':').map_or(text, |(value, _)| value).trim();
-        splat(value).map_or(Cow::Borrowed(value), Cow::Owned)
+        splat(value).map_or(ConstantValue::Text(value), ConstantValue::Splat)
     }
     /// A hash of the value of `op`.
     pub fn constant_hash(&self, op: OpId) -> u64 {
@@ -35,12 +42,14 @@ impl Program {
     }
 }
 
-/// `dense<1.0>` as `dense<1e0>`: a number with a point or an exponent in the shortest form.
-fn splat(value: &str) -> Option<String> {
+/// The number in `dense<1.0>`: one with a point or an exponent, however it is written.
+fn splat(value: &str) -> Option<u64> {
     let inner = value.strip_prefix("dense<")?.strip_suffix('>')?.trim();
-    let is_float = inner.len() < 40 && inner.contains(['.', 'e', 'E']) && !inner.contains('x');
+    let is_float = inner.len() < 40
+        && inner.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
+        && !inner.contains('x');
     let number: f64 = inner.parse().ok().filter(|_| is_float)?;
-    Some(format!("dense<{number:e}>"))
+    Some(number.to_bits())
 }
 
 #[cfg(test)]
@@ -48,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splats_are_written_in_one_way() {
+    fn splats_are_compared_as_numbers() {
         assert_eq!(splat("dense<1.0>"), splat("dense<1.000000e+00>"));
         assert_ne!(splat("dense<1.0>"), splat("dense<-1.0>"));
         assert_eq!(splat("dense<1>"), None);

@@ -203,6 +203,13 @@ impl Program {
     }
     /// Erases `op` and all ops inside it; its results must have no uses left (outside it).
     pub fn erase_op(&mut self, op: OpId) {
+        if self.ops[op].num_regions == 0 {
+            for slot in self.op_uses(op) {
+                self.unlink_use(slot);
+            }
+            self.ops[op].flags.set(OpFlags::ERASED);
+            return self.unlink_op(op);
+        }
         let inside: Vec<OpId> = self.pre_order(op).collect();
         for inner in inside {
             for slot in self.op_uses(inner) {

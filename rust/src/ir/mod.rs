@@ -38,6 +38,7 @@ mod types;
 mod walk;
 
 pub use crate::error::Span;
+pub use constant::ConstantValue;
 pub use edge_spec::{Edge, EdgeGroup, EdgeOwners, EdgeSpec, Regions};
 pub use edit::{Place, ValueMap};
 pub use function::Function;

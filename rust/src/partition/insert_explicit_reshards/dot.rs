@@ -6,9 +6,9 @@
 //! one dim of the result conflicts with an operand that is not smaller, that operand's dim is sharded, and
 //! the result's dim has just the axes of the contracting dims.
 
-use super::OpTensors;
+use super::tensor_sizes;
 use crate::axis::{any_overlap, AxisRef};
-use crate::index::{FactorId, Id, OpId, ShardingId};
+use crate::index::{FactorId, Id, MeshId, OpId, ShardingId};
 use crate::ir::Program;
 use crate::projection::Projection;
 use crate::rule::OpShardingRule;
@@ -18,16 +18,18 @@ pub fn reshard_result(
     program: &mut Program,
     op: OpId,
     projection: &mut Projection,
-    tensors: &OpTensors,
+    (shardings, mesh_id): (&[ShardingId], MeshId),
     rule: &OpShardingRule,
 ) {
-    let Some((factor, axes)) = conflict(projection, rule, &tensors.sizes) else { return };
+    let Some((factor, axes)) = conflict(projection, rule, &tensor_sizes(program, op)) else {
+        return;
+    };
     let Some(entry) = projection.tensors[2].factors[factor.index()].as_mut() else { return };
     entry.axes = axes;
-    let mesh = program.mesh(tensors.mesh);
+    let mesh = program.mesh(mesh_id);
     let new =
-        projection.tensors[2].to_sharding(&rule.results[0], &rule.factor_sizes, tensors.mesh, mesh);
-    let (result, old) = (program.result(op, 0), tensors.shardings[2]);
+        projection.tensors[2].to_sharding(&rule.results[0], &rule.factor_sizes, mesh_id, mesh);
+    let (result, old) = (program.result(op, 0), shardings[2]);
     let new: ShardingId = program.shardings.intern(new);
     program.set_result_sharding(result, new);
     let place = program.point_after(op);

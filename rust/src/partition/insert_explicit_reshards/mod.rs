@@ -14,15 +14,16 @@ mod reshape;
 mod unreduced;
 
 use super::axis_sets::difference;
-use super::common_axes::{common_axes, compatible_axes_of, AxesPerFactor};
+use super::common_axes::{common_axes, compatible_axes_of};
 use crate::axis::{sort_and_merge, AxisRef};
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{Id, MeshId, OpId, RuleId, ShardingId, ValueId};
+use crate::index::{Id, MeshId, OpId, RuleId, ShardingId, SignatureId, ValueId};
 use crate::ir::{OpKind, OpTraits, Place, Program, SymbolTable, TraitCache};
-use crate::projection::Projection;
+use crate::projection::{Projection, TensorFactorShardings};
 use crate::rule::OpShardingRule;
 use rustc_hash::FxHashMap;
+use std::rc::Rc;
 
 /// How often a long pass reports.
 const REPORT_EVERY: usize = 1 << 14;
@@ -37,6 +38,7 @@ pub fn run(
     let has_unreduced =
         program.shardings.ids().any(|id| !program.shardings[id].unreduced.is_empty());
     let symbols = SymbolTable::new(program);
+    let mut plans = Plans::default();
     let mut traits = TraitCache::default();
     let ops: Vec<OpId> = program.post_order(func).collect();
     context.rules.prepare(program, false)?;
@@ -47,7 +49,7 @@ pub fn run(
         if !traits.has(program, op, OpTraits::TERMINATOR) {
             let is_full = enable_full_version || is_always_full(program, op);
             if is_full || has_unreduced || is_dot(program, op) {
-                visit(program, context, &symbols, op, is_full)?;
+                visit(program, context, (&symbols, &mut plans), op, is_full)?;
             }
         }
     }
@@ -75,23 +77,23 @@ fn is_always_full(program: &mut Program, op: OpId) -> bool {
     }
 }
 
-/// The tensors of an op: operands, then results.
-pub(crate) struct OpTensors {
-    /// Their shardings; those of what is behind propagation barriers.
-    pub shardings: Vec<ShardingId>,
-    /// How many elements each has; 0 if that is not known.
-    pub sizes: Vec<i64>,
-    /// The mesh that they are to be sharded over.
+/// What an op's tensors become.
+pub(crate) struct Plan {
+    /// The mesh that they are sharded over.
     pub mesh: MeshId,
+    /// The new sharding of each operand, then each result; `NONE` if it stays.
+    pub shardings: Vec<ShardingId>,
+    /// The axes of reduction factors.
+    reduced: Vec<AxisRef>,
 }
 
-/// Which tensors of an op need a reshard.
-pub(crate) struct Updates(pub Vec<bool>);
+/// Ops with the same signature, rule and shardings have the same plan; none where nothing can be done.
+type Plans = FxHashMap<(SignatureId, RuleId, Vec<ShardingId>), Option<Rc<Plan>>>;
 
 fn visit(
     program: &mut Program,
     context: &mut Context,
-    symbols: &SymbolTable,
+    (symbols, plans): (&SymbolTable, &mut Plans),
     op: OpId,
     is_full: bool,
 ) -> Result<()> {
@@ -109,73 +111,146 @@ fn visit(
     if rule.is_none() || program.rules[rule].is_custom {
         return Ok(());
     }
-    let rule = program.rules[rule].clone();
-    let Some(tensors) = op_tensors(program, op) else { return Ok(()) };
-    let shardings = tensors.shardings.iter().map(|&id| program.shardings.get(id));
-    let mut projection = Projection::build(&rule, shardings, program.mesh(tensors.mesh), true);
-    let mut common = None;
-    if is_full {
-        common = Some(reshard_op(program, op, &mut projection, &tensors, &rule));
-    } else if is_dot(program, op) {
-        dot::reshard_result(program, op, &mut projection, &tensors, &rule);
+    let shardings = tensor_shardings(program, op);
+    if !is_full {
+        let rule = program.rules[rule].clone();
+        return visit_partly(program, op, &shardings, &rule);
     }
-    reduce_results(program, op, &projection, common.as_ref(), (&rule, tensors.mesh))
-}
-
-/// Gives all tensors of `op` the same axes on the same factors; returns these.
-fn reshard_op(
-    program: &mut Program,
-    op: OpId,
-    projection: &mut Projection,
-    tensors: &OpTensors,
-    rule: &OpShardingRule,
-) -> AxesPerFactor {
-    let overflows =
-        projection.tensors.iter().map(crate::projection::TensorFactorShardings::has_overflow);
-    let mut updates = Updates(overflows.collect());
-    if updates.0.contains(&true) && program.kind(op) == OpKind::Reshape {
-        return reshape::reshard(program, op, projection, tensors, rule);
+    let mut key = shardings.clone();
+    if program.kind(op) == OpKind::Reshape {
+        key.push(program.sharding_of(program.operand(op, 0)));
     }
-    let common = common_axes(projection, rule, &tensors.sizes, program.mesh(tensors.mesh));
-    for (factor, axes) in common.iter().enumerate() {
-        for (tensor, update) in projection.tensors.iter_mut().zip(&mut updates.0) {
-            *update |= tensor.update(Id::from_index(factor), axes, &[]);
+    let key = (program.ops[op].signature, rule, key);
+    let plan = match plans.get(&key).filter(|_| key.0.is_some()) {
+        Some(plan) => plan.clone(),
+        None => {
+            let rule = program.rules[rule].clone();
+            let plan = plan(program, op, &shardings, &rule).map(Rc::new);
+            plans.insert(key, plan.clone());
+            plan
         }
+    };
+    if let Some(plan) = plan {
+        apply(program, op, &plan);
+        reduce_results(program, op, &plan.reduced, plan.mesh);
     }
-    insert(program, op, projection, tensors, rule, &updates);
-    common
+    Ok(())
 }
 
-/// Reshards operands to, and results from, what the factor table says, where `updates` says so or the
-/// tensor is over a mesh with another order of devices.
-pub(crate) fn insert(
+/// Treats an op where the full version is off.
+fn visit_partly(
     program: &mut Program,
     op: OpId,
-    projection: &Projection,
-    tensors: &OpTensors,
+    shardings: &[ShardingId],
     rule: &OpShardingRule,
-    updates: &Updates,
-) {
-    let after = program.point_after(op);
-    for (index, &old) in tensors.shardings.iter().enumerate() {
-        if !updates.0[index] && !has_other_device_order(program, old, tensors.mesh) {
+) -> Result<()> {
+    let Some(mesh) = op_mesh(program, shardings) else { return Ok(()) };
+    let given = shardings.iter().map(|&id| program.shardings.get(id));
+    let mut projection = Projection::build(rule, given, program.mesh(mesh), true);
+    if is_dot(program, op) {
+        dot::reshard_result(program, op, &mut projection, (shardings, mesh), rule);
+    }
+    if program.ops[op].num_results == 0 {
+        return Ok(());
+    }
+    let first = program.sharding_of(program.result(op, 0));
+    if program.unreduced_axes(first).is_empty() {
+        return Ok(());
+    }
+    let mut reduced: Vec<AxisRef> = Vec::new();
+    for &factor in &rule.reduction {
+        reduced.extend(compatible_axes_of(&projection, factor).ok_or_else(|| {
+            let message = "a result has unreduced axes while operands disagree on a reduced dim";
+            Diagnostic::new(Code::InvalidSharding, message).at(program.ops[op].span)
+        })?);
+    }
+    reduce_results(program, op, &reduced, mesh);
+    Ok(())
+}
+
+/// Gives all tensors of `op` the same axes on the same factors; `None` if they are over different meshes,
+/// or over a single device, or none has a sharding.
+fn plan(
+    program: &mut Program,
+    op: OpId,
+    shardings: &[ShardingId],
+    rule: &OpShardingRule,
+) -> Option<Plan> {
+    let mesh = op_mesh(program, shardings)?;
+    let given = shardings.iter().map(|&id| program.shardings.get(id));
+    let mut projection = Projection::build(rule, given, program.mesh(mesh), true);
+    let mut updates: Vec<bool> =
+        projection.tensors.iter().map(TensorFactorShardings::has_overflow).collect();
+    let common = if updates.contains(&true) && program.kind(op) == OpKind::Reshape {
+        reshape::common_axes(program, op, &mut projection, (shardings, mesh), rule, &mut updates)
+    } else {
+        let sizes = tensor_sizes(program, op);
+        let common = common_axes(&projection, rule, &sizes, program.mesh(mesh));
+        for (factor, axes) in common.iter().enumerate() {
+            for (tensor, update) in projection.tensors.iter_mut().zip(&mut updates) {
+                *update |= tensor.update(Id::from_index(factor), axes, &[]);
+            }
+        }
+        common
+    };
+    let reduced = rule.reduction.iter().flat_map(|factor| &common[factor.index()]);
+    let reduced = reduced.copied().collect();
+    let shardings = new_shardings(program, &projection, (shardings, mesh), rule, &updates);
+    Some(Plan { mesh, shardings, reduced })
+}
+
+impl Plan {
+    /// Only reshards to what the factor table says, where `updates` says so or the tensor is over a mesh
+    /// with another order of devices.
+    pub(crate) fn from_table(
+        program: &mut Program,
+        projection: &Projection,
+        (shardings, mesh): (&[ShardingId], MeshId),
+        rule: &OpShardingRule,
+        updates: &[bool],
+    ) -> Self {
+        let shardings = new_shardings(program, projection, (shardings, mesh), rule, updates);
+        Self { mesh, shardings, reduced: Vec::new() }
+    }
+}
+
+/// The shardings of tensors that `updates` names, or that are over another order of devices.
+fn new_shardings(
+    program: &mut Program,
+    projection: &Projection,
+    (shardings, mesh): (&[ShardingId], MeshId),
+    rule: &OpShardingRule,
+    updates: &[bool],
+) -> Vec<ShardingId> {
+    let mut new = Vec::with_capacity(shardings.len());
+    for (index, (mapping, &old)) in rule.tensors().zip(shardings).enumerate() {
+        if !updates[index] && !has_other_device_order(program, old, mesh) {
+            new.push(ShardingId::NONE);
             continue;
         }
-        let is_operand = index < projection.num_operands;
-        let mapping = if is_operand {
-            &rule.operands[index]
-        } else {
-            &rule.results[index - projection.num_operands]
-        };
         let row = &projection.tensors[index];
-        let mesh = program.mesh(tensors.mesh);
-        let new = row.to_sharding(mapping, &rule.factor_sizes, tensors.mesh, mesh);
-        let new = program.shardings.intern(new);
-        if is_operand {
-            reshard_operand(program, op, index, new);
-        } else {
-            let result = program.result(op, index - projection.num_operands);
-            reshard_result(program, result, new, tensors.mesh, after);
+        let sharding = row.to_sharding(mapping, &rule.factor_sizes, mesh, program.mesh(mesh));
+        new.push(program.shardings.intern(sharding));
+    }
+    new
+}
+
+/// Reshards operands to, and results from, the shardings of `plan`.
+pub(crate) fn apply(program: &mut Program, op: OpId, plan: &Plan) {
+    let num_operands = program.ops[op].num_operands as usize;
+    let (operands, results) = plan.shardings.split_at(num_operands.min(plan.shardings.len()));
+    for (slot, &sharding) in program.op_uses(op).zip(operands) {
+        if sharding.is_some() {
+            let operand = program.used_value(slot);
+            let at = (Place::Before(op), operand);
+            let reshard = program.create_sdy_op("sdy.reshard", operand, sharding, None, at);
+            program.set_operand(slot, reshard);
+        }
+    }
+    let place = program.point_after(op);
+    for (result, &sharding) in program.op_results(op).zip(results) {
+        if sharding.is_some() {
+            reshard_result(program, result, sharding, plan.mesh, place);
         }
     }
 }
@@ -184,14 +259,6 @@ fn has_other_device_order(program: &Program, sharding: ShardingId, mesh: MeshId)
     let own = program.mesh_of(sharding);
     !program.is_fully_replicated(sharding)
         && program.mesh(own).device_ids != program.mesh(mesh).device_ids
-}
-
-fn reshard_operand(program: &mut Program, op: OpId, index: usize, sharding: ShardingId) {
-    let Some(slot) = program.op_uses(op).nth(index) else { return };
-    let operand = program.used_value(slot);
-    let at = (Place::Before(op), operand);
-    let reshard = program.create_sdy_op("sdy.reshard", operand, sharding, None, at);
-    program.set_operand(slot, reshard);
 }
 
 fn reshard_result(
@@ -218,35 +285,15 @@ fn sharding_or_closed(program: &mut Program, value: ValueId, mesh: MeshId) -> Sh
     }
 }
 
-/// Sums the results of `op` over the axes of its reduction factors that are not unreduced in them.
-fn reduce_results(
-    program: &mut Program,
-    op: OpId,
-    projection: &Projection,
-    common: Option<&AxesPerFactor>,
-    (rule, mesh): (&OpShardingRule, MeshId),
-) -> Result<()> {
-    if program.ops[op].num_results == 0 {
-        return Ok(());
+/// Sums the results of `op` over those of `axes` that are not unreduced in them.
+fn reduce_results(program: &mut Program, op: OpId, axes: &[AxisRef], mesh: MeshId) {
+    if axes.is_empty() || program.ops[op].num_results == 0 {
+        return;
     }
     let first = program.sharding_of(program.result(op, 0));
-    let unreduced = program.unreduced_axes(first).to_vec();
-    let mut axes: Vec<AxisRef> = Vec::new();
-    if let Some(common) = common {
-        axes.extend(rule.reduction.iter().flat_map(|factor| &common[factor.index()]));
-    } else if !unreduced.is_empty() {
-        for &factor in &rule.reduction {
-            let compatible = compatible_axes_of(projection, factor).ok_or_else(|| {
-                let message =
-                    "a result has unreduced axes while operands disagree on a reduced dim";
-                Diagnostic::new(Code::InvalidSharding, message).at(program.ops[op].span)
-            })?;
-            axes.extend(compatible);
-        }
-    }
-    let mut axes = difference(&axes, &unreduced, program.mesh(mesh));
+    let mut axes = difference(axes, program.unreduced_axes(first), program.mesh(mesh));
     if axes.is_empty() {
-        return Ok(());
+        return;
     }
     sort_and_merge(&mut axes, program.mesh(mesh));
     let place = program.point_after(op);
@@ -258,28 +305,42 @@ fn reduce_results(
             program.replace_all_uses_except(result, reduced, user);
         }
     }
-    Ok(())
 }
 
-/// The tensors of `op`; `None` if they are over different meshes, or over a single device, or none has
-/// a sharding.
-fn op_tensors(program: &mut Program, op: OpId) -> Option<OpTensors> {
-    let operands = program.op_operands(op).iter().map(|slot| slot.value);
-    let values: Vec<ValueId> = operands.chain(program.op_results(op)).collect();
-    let mut shardings = Vec::with_capacity(values.len());
-    let mut sizes = Vec::with_capacity(values.len());
-    for value in values {
-        let shape = program.value_type(value).static_shape();
-        sizes.push(shape.map_or(0, |shape| shape.iter().fold(1, |n: i64, &m| n.wrapping_mul(m))));
-        let behind = behind_barriers(program, value);
-        shardings.push(program.sharding_of(behind));
+/// The shardings of operands and results, those behind propagation barriers where there are some.
+fn tensor_shardings(program: &mut Program, op: OpId) -> Vec<ShardingId> {
+    let row = &program.ops[op];
+    let (num_operands, num_results) = (row.num_operands as usize, row.num_results as usize);
+    let mut shardings = Vec::with_capacity(num_operands + num_results);
+    for index in 0..num_operands + num_results {
+        let value = if index < num_operands {
+            behind_barriers(program, program.operand(op, index))
+        } else {
+            behind_barriers(program, program.result(op, index - num_operands))
+        };
+        shardings.push(program.sharding_of(value));
     }
-    let common = common_mesh(program, &shardings)?;
+    shardings
+}
+
+/// How many elements operands and results have; 0 where that is not known.
+pub(crate) fn tensor_sizes(program: &Program, op: OpId) -> Vec<i64> {
+    let operands = program.op_operands(op).iter().map(|slot| slot.value);
+    let size = |value| {
+        let shape = program.value_type(value).static_shape();
+        shape.map_or(0, |shape| shape.iter().fold(1, |n: i64, &m| n.wrapping_mul(m)))
+    };
+    operands.chain(program.op_results(op)).map(size).collect()
+}
+
+/// The mesh to shard the tensors with these shardings over; `None` if they are over different meshes, or
+/// over a single device, or there is none.
+fn op_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
+    let common = common_mesh(program, shardings)?;
     if program.mesh(common).is_maximal() {
         return None;
     }
-    let mesh = most_common_mesh(program, &shardings).unwrap_or(common);
-    Some(OpTensors { shardings, sizes, mesh })
+    Some(most_common_mesh(program, shardings).unwrap_or(common))
 }
 
 /// What `value` is, seen through propagation barriers.

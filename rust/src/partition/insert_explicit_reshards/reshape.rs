@@ -3,24 +3,25 @@
 //! The axes of the side in more shards are dealt out to the factors of both sides anew, each axis to the
 //! first factors that can take it or a part of it; what both sides then have in common is kept.
 
-use super::{insert, OpTensors, Updates};
 use crate::axis::{push_or_merge, AxisRef};
-use crate::index::{Id, OpId};
+use crate::index::{Id, MeshId, OpId, ShardingId};
 use crate::ir::Program;
 use crate::mesh::Mesh;
 use crate::partition::common_axes::AxesPerFactor;
 use crate::projection::{Projection, TensorFactorShardings};
 use crate::rule::{OpShardingRule, TensorMapping};
 
-/// Reshards operand and result of reshape `op`; returns the axes that both have.
-pub fn reshard(
+/// The axes that operand and result of reshape `op` are to have in common. The table becomes what they
+/// will have, and `updates` says whether that is new.
+pub fn common_axes(
     program: &mut Program,
     op: OpId,
     projection: &mut Projection,
-    tensors: &OpTensors,
+    (shardings, mesh_id): (&[ShardingId], MeshId),
     rule: &OpShardingRule,
+    updates: &mut [bool],
 ) -> AxesPerFactor {
-    let mesh = program.mesh(tensors.mesh).clone();
+    let mesh = program.mesh(mesh_id).clone();
     let sizes = |tensor: usize| projection.tensors[tensor].sharding_size(&mesh);
     let preferred = &projection.tensors[usize::from(sizes(0) < sizes(1))];
     let entries = preferred.factors.iter().flatten();
@@ -30,7 +31,7 @@ pub fn reshard(
     let mut dealt = Vec::new();
     for (tensor, mapping) in projection.tensors.iter_mut().zip(mappings) {
         deal(tensor, mapping, &rule.factor_sizes, &axes, &mesh);
-        dealt.push(tensor.to_sharding(mapping, &rule.factor_sizes, tensors.mesh, &mesh));
+        dealt.push(tensor.to_sharding(mapping, &rule.factor_sizes, mesh_id, &mesh));
     }
     let legal = Projection::build(rule, dealt.iter().map(Some), &mesh, false);
     let common = legal.greatest_common_prefix_axes(rule.num_factors());
@@ -39,19 +40,13 @@ pub fn reshard(
             tensor.update(Id::from_index(factor), axes, &[]);
         }
     }
-    let mut updates = Updates(vec![false; 2]);
+    let old = [program.sharding_of(program.operand(op, 0)), shardings[1]];
     for (index, mapping) in mappings.into_iter().enumerate() {
         let new = &projection.tensors[index];
-        let new = new.to_sharding(mapping, &rule.factor_sizes, tensors.mesh, &mesh);
-        let old = if index == 0 {
-            program.sharding_of(program.operand(op, 0))
-        } else {
-            tensors.shardings[1]
-        };
+        let new = new.to_sharding(mapping, &rule.factor_sizes, mesh_id, &mesh);
         let new = program.shardings.intern(new);
-        updates.0[index] = !program.are_equivalent(old, new);
+        updates[index] = !program.are_equivalent(old[index], new);
     }
-    insert(program, op, projection, tensors, rule, &updates);
     common
 }
 

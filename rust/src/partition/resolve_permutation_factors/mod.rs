@@ -8,7 +8,7 @@
 mod halo;
 mod reverse;
 
-use super::insert_explicit_reshards::{insert, OpTensors, Updates};
+use super::insert_explicit_reshards::{apply, Plan};
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FactorId, Id, MeshId, OpId, ShardingId};
@@ -73,20 +73,20 @@ fn replicate(program: &mut Program, op: OpId, rule: &OpShardingRule) -> Result<(
     }
     let given = shardings.iter().map(|&id| program.shardings.get(id));
     let mut projection = Projection::build(rule, given, program.mesh(mesh), true);
-    let mut updates = Updates(vec![false; shardings.len()]);
+    let mut updates = vec![false; shardings.len()];
     for &factor in &rule.permutation {
         if program.kind(op) == OpKind::Slice
             && !needs_communication(program, op, factor, &shardings, mesh)?
         {
             continue;
         }
-        for (tensor, update) in projection.tensors.iter_mut().zip(&mut updates.0) {
+        for (tensor, update) in projection.tensors.iter_mut().zip(&mut updates) {
             *update |= tensor.update(factor, &[], &[]);
         }
     }
-    if updates.0.contains(&true) {
-        let tensors = OpTensors { shardings, sizes: Vec::new(), mesh };
-        insert(program, op, &projection, &tensors, rule, &updates);
+    if updates.contains(&true) {
+        let plan = Plan::from_table(program, &projection, (&shardings, mesh), rule, &updates);
+        apply(program, op, &plan);
     }
     Ok(())
 }
