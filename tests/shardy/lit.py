@@ -25,7 +25,8 @@ from typing import Any
 import shardcore
 from tests.shardy import reference
 
-RUN = re.compile(r"//\s*RUN:\s*sdy_opt\s+(.*?)\s*(?:2>&1)?\s*(?:\||$)")
+RUN = re.compile(r"//\s*RUN:\s*sdy_opt\s+(.*?)\s*(?:2>&1)?\s*(?:\||$)", re.MULTILINE)
+SAVE = re.compile(r",?sdy-save-module(\{[^}]*\})?")
 EXPECTED = re.compile(r"//\s*expected-error\s*(?:@\S+)?\s*(?:\d+\s*)?\{\{(.*?)\}\}")
 
 
@@ -51,7 +52,7 @@ def functions(text: str) -> dict[str, str]:
 def judge(piece: str, flags: list[str]) -> dict[str, Any]:
     """What came of one piece: a verdict, with counts and what to show."""
     try:
-        pipeline = str(shardcore.PassManager.from_flags(flags))
+        pipeline = SAVE.sub("", str(shardcore.PassManager.from_flags(flags)))
     except shardcore.ShardcoreError as error:
         return {"verdict": "unknown pass", "show": str(error)}
     try:
@@ -70,7 +71,7 @@ def judge(piece: str, flags: list[str]) -> dict[str, Any]:
         ours, problem = None, str(error)
     if theirs is None:
         said = EXPECTED.findall(piece)
-        matched = sum(any(part in problem for part in [line]) for line in said)
+        matched = sum(line in problem for line in said)
         verdict = "refused" if ours is None else "accepted, should refuse"
         show = "\n".join([*refusal, "--- ours:", problem])
         return {"verdict": verdict, "show": show, "expected": len(said), "matched": matched}
