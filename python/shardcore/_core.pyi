@@ -515,7 +515,7 @@ class Module:
     def values(self) -> list[Value]:
         """Every op result and block argument, function by function in program order."""
 
-    def __getitem__(self, key: str | tuple[str, str]) -> Value:
+    def __getitem__(self, key: str | tuple[str, str], /) -> Value:
         """The value called ``key``, like ``"%12"`` or ``"%3#1"``, in the entry function.
 
         The entry function is ``@main``, else the first public one. ``module["@helper", "%0"]``
@@ -668,7 +668,7 @@ class Result:
     def values(self) -> list[Value]:
         """The values of :attr:`module`."""
 
-    def __getitem__(self, key: str | tuple[str, str]) -> Value:
+    def __getitem__(self, key: str | tuple[str, str], /) -> Value:
         """A value of :attr:`module` by name; see :meth:`Module.__getitem__`."""
 
     def summary(self) -> dict[str, Any]:

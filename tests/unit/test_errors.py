@@ -13,7 +13,9 @@ from shardcore import (
     AxisRef,
     Diagnostic,
     Mesh,
+    Module,
     OpShardingRule,
+    PassManager,
     Place,
     PropagationError,
     ShardcoreError,
@@ -104,6 +106,21 @@ def test_every_class_is_exported() -> None:
             assert name in errors.__all__
 
 
+FUNCTION = """\
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.abs %x : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+"""
+
+
+def function(body: str, *, name: str = "f", more: str = "") -> Module:
+    return Module.parse(
+        f"func.func @{name}(%x: tensor<8xf32>) -> tensor<8xf32> {{\n{body}\n"
+        f"return %x : tensor<8xf32>\n}}\n{more}"
+    )
+
+
 RAISING: dict[str, Callable[[], object]] = {
     "syntax": lambda: Mesh.parse("<"),
     "invalid-mesh": lambda: Mesh({"x": 0}),
@@ -113,24 +130,33 @@ RAISING: dict[str, Callable[[], object]] = {
     "invalid-sub-axis": lambda: AxisRef("x", 0, 2),
     "invalid-sharding": lambda: TensorSharding(MESH, [["x"]]).local_shape([1, 2]),
     "invalid-rule": lambda: OpShardingRule([2], [[[0]]], [[[0]]], reduction=[0]),
+    "nested-too-deeply": lambda: Module.parse('"a.b"() ({\n' * 100_000),
+    "undefined-value": lambda: function('"a.b"(%y) : (tensor<8xf32>) -> ()'),
+    "redefined-value": lambda: function('%x = "a.b"() : () -> tensor<8xf32>'),
+    "type-mismatch": lambda: function('"a.b"(%x) : (tensor<4xf32>) -> ()'),
+    "redefined-symbol": lambda: Module.parse("func.func private @f()\nfunc.func private @f()"),
+    "unknown-symbol": lambda: function("call @g() : () -> ()"),
+    "invalid-op": lambda: function(
+        "%0 = sdy.propagation_barrier %x allowed_direction=BOTH : tensor<8xf32>"
+    ),
+    "invalid-group": lambda: function(
+        """%0 = stablehlo.slice %x [0:4] : (tensor<8xf32>) -> tensor<4xf32>
+        sdy.sharding_group %x group_id=0 : tensor<8xf32>
+        sdy.sharding_group %0 group_id=0 : tensor<4xf32>"""
+    ).propagate(),
+    "recursive-call": lambda: function(
+        "%0 = call @f(%x) : (tensor<8xf32>) -> tensor<8xf32>"
+    ).propagate(),
+    "program-too-large": lambda: function(
+        "%0 = call @f(%x) : (tensor<8xf32>) -> tensor<8xf32>", name="main", more=FUNCTION
+    ).propagate(max_ops=2),
+    "unsupported-type": lambda: Module.parse(
+        "func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {\n"
+        "  %0 = stablehlo.abs %x : tensor<?xf32>\n  return %0 : tensor<?xf32>\n}"
+    ).propagate(),
+    "invalid-pipeline": lambda: PassManager.parse("builtin.module(no-such-pass)"),
 }
 """A mistake for each code."""
-
-NEED_A_PROGRAM = {
-    "nested-too-deeply",
-    "undefined-value",
-    "redefined-value",
-    "type-mismatch",
-    "redefined-symbol",
-    "unknown-symbol",
-    "invalid-op",
-    "invalid-group",
-    "recursive-call",
-    "program-too-large",
-    "unsupported-type",
-    "invalid-pipeline",
-}
-"""Codes that only mistakes in whole programs and pipelines have."""
 
 NOT_A_MISTAKE = {"io", "interrupted"}
 """Codes that become an OSError and a KeyboardInterrupt."""
@@ -139,7 +165,7 @@ NOT_A_MISTAKE = {"io", "interrupted"}
 def test_codes_are_unique_and_each_has_a_case() -> None:
     codes = error_codes()
     assert len(set(codes)) == len(codes)
-    assert set(codes) == RAISING.keys() | NEED_A_PROGRAM | NOT_A_MISTAKE
+    assert set(codes) == RAISING.keys() | NOT_A_MISTAKE
 
 
 @pytest.mark.parametrize("code", RAISING)

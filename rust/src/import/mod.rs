@@ -53,7 +53,7 @@ use crate::ir::{Payload, Program, SymbolTable};
 
 /// Where `op` itself starts in its text, which has the white space and comments before it too.
 pub(crate) fn op_span(program: &Program, op: OpId) -> Option<Span> {
-    let span = program.ops[op].span;
+    let span = program.ops.get(op)?.span;
     if span.is_empty() {
         return None;
     }

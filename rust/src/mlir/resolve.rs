@@ -8,7 +8,7 @@ use super::parser::{Building, Parser};
 use crate::attribute;
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{FuncId, MeshId, OpId, ShardingId, StrId, TypeId, ValueId};
-use crate::ir::{Direction, OpKind, Payload, ProgramMesh};
+use crate::ir::{Direction, OpKind, Payload, ProgramMesh, Type};
 use crate::suggest;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -279,6 +279,11 @@ impl<'a> Parser<'a> {
     /// A sharding has a dim for each dim of its value's type; what is not a ranked tensor has none.
     fn check_rank(&self, sharding: ShardingId, ty: TypeId, span: Span) -> Result<()> {
         let sharding = &self.program.shardings[sharding];
+        // A tuple of one tensor is sharded like the tensor.
+        let ty = match &self.program.types[ty] {
+            Type::Tuple(items) if items.len() == 1 => items[0],
+            _ => ty,
+        };
         let rank = self.program.types[ty].rank().unwrap_or(0);
         if sharding.dims.len() == rank {
             return Ok(());

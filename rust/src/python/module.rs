@@ -6,12 +6,14 @@ use super::pass_manager::{limits, run};
 use super::result::PyPropagationResult;
 use super::rules::registry;
 use super::value::PyValue;
+use crate::error::Error;
 use crate::index::{FuncId, ValueId};
 use crate::ir::Program;
 use crate::mlir;
 use crate::pipeline::Pipeline;
 use crate::propagation::factor_table::factor_table;
 use crate::totals::{ProgramTotals, Totals};
+use crate::verify::verify;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -61,9 +63,13 @@ impl PyModule {
         };
         let parsed = {
             let source = source.clone();
-            py.detach(move || mlir::parse(source))
+            py.detach(move || {
+                let program = mlir::parse(source)?;
+                Error::check(verify(&program))?;
+                Ok(program)
+            })
         };
-        let program = parsed.map_err(|error| raise(py, &error, &source, filename))?;
+        let program = parsed.map_err(|error: Error| raise(py, &error, &source, filename))?;
         Ok(Self::new(program, filename.into()))
     }
 

@@ -238,8 +238,8 @@ fn reduce_problem(collective: &Collective<'_>, axes: &[AxisRef]) -> Option<Strin
     for axis in axes {
         let one = std::slice::from_ref(axis);
         if any_overlap(one, &used) {
-            let axis = text(one, mesh);
-            return Some(format!("its operand is sharded over, or replicated along, {axis}"));
+            let name = text(one, mesh);
+            return Some(format!("its operand is sharded over, or replicated along, {name}"));
         }
         if any_overlap(one, &result.unreduced) {
             return Some(format!("its result is still unreduced over {}", text(one, mesh)));
@@ -259,8 +259,8 @@ fn to_unreduced_problem(collective: &Collective<'_>, axes: &[AxisRef]) -> Option
     let dims = operand.dims.iter().flat_map(|dim| &dim.axes);
     let used: Vec<AxisRef> = dims.chain(&operand.unreduced).copied().collect();
     if let Some(axis) = axes.iter().find(|axis| any_overlap(&[**axis], &used)) {
-        let axis = text(&[*axis], mesh);
-        return Some(format!("its operand is sharded or unreduced over {axis}"));
+        let name = text(&[*axis], mesh);
+        return Some(format!("its operand is sharded or unreduced over {name}"));
     }
     unreduced_problem(collective, axes)
 }

@@ -144,34 +144,13 @@ impl Verifier<'_> {
             let mesh = self.program.mesh(sharding.mesh);
             let axes = names.iter().filter_map(|&n| mesh.axis_by_name(self.program.strings.get(n)));
             let manual: Vec<AxisId> = axes.collect();
-            let found = self.order_problem(sharding, mesh, &manual);
+            let found = order_problem(sharding, mesh, &manual);
             let found = found.or_else(|| self.shape_problem(sharding, mesh, &manual, ty, inner));
             if let Some(message) = found {
                 self.complain_at(span, op, Code::InvalidOp, format!("{what} {i}: {message}"));
             }
         }
         true
-    }
-    /// Invariant 2, first half.
-    fn order_problem(
-        &self,
-        sharding: &TensorSharding,
-        mesh: &Mesh,
-        manual: &[AxisId],
-    ) -> Option<String> {
-        for (dim, row) in sharding.dims.iter().enumerate() {
-            let is_manual: Vec<bool> = row.axes.iter().map(|a| manual.contains(&a.axis)).collect();
-            let wrong = is_manual.windows(2).position(|pair| !pair[0] && pair[1]);
-            if let Some(at) = wrong {
-                let (mut free, mut bound) = (String::new(), String::new());
-                write_axis(&mut free, row.axes[at], mesh);
-                write_axis(&mut bound, row.axes[at + 1], mesh);
-                return Some(format!(
-                    "manual axes stand before free ones, but in dim {dim} {bound} stands after {free}"
-                ));
-            }
-        }
-        None
     }
     /// Invariants 2, second half, and 3.
     fn shape_problem(
@@ -216,6 +195,23 @@ impl Verifier<'_> {
             "inside it is {have}, and without the manual axes it is tensor<{dims}{element}>"
         ))
     }
+}
+
+/// Invariant 2, first half.
+fn order_problem(sharding: &TensorSharding, mesh: &Mesh, manual: &[AxisId]) -> Option<String> {
+    for (dim, row) in sharding.dims.iter().enumerate() {
+        let is_manual: Vec<bool> = row.axes.iter().map(|a| manual.contains(&a.axis)).collect();
+        let wrong = is_manual.windows(2).position(|pair| !pair[0] && pair[1]);
+        if let Some(at) = wrong {
+            let (mut free, mut bound) = (String::new(), String::new());
+            write_axis(&mut free, row.axes[at], mesh);
+            write_axis(&mut bound, row.axes[at + 1], mesh);
+            return Some(format!(
+                "manual axes stand before free ones, but in dim {dim} {bound} stands after {free}"
+            ));
+        }
+    }
+    None
 }
 
 /// The operands or the results of a manual computation.

@@ -1,0 +1,143 @@
+"""Programs that make no sense: each raises an error that says where and why."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from shardcore import Module, ParseError, ShardcoreError, VerificationError
+
+MESHES = """\
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+sdy.mesh @other = <["z"=2]>
+"""
+
+
+def error(body: str) -> ShardcoreError:
+    with pytest.raises(ShardcoreError) as caught:
+        Module.parse(MESHES + textwrap.dedent(body), filename="model.mlir")
+    return caught.value
+
+
+def test_the_error_shows_the_line() -> None:
+    caught = error(
+        """\
+        func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+          %0 = stablehlo.abs %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {"x"}]>]>} : tensor<8xf32>
+          return %0 : tensor<8xf32>
+        }
+        """  # noqa: E501
+    )
+    assert isinstance(caught, VerificationError)
+    assert (caught.code, caught.line, caught.column) == ("axis-overlap", 4, 86)
+    assert str(caught).splitlines()[:2] == [
+        'error[axis-overlap]: "x" is used twice in one sharding',
+        "  --> model.mlir:4:86",
+    ]
+    assert caught.hint == "drop one"
+
+
+@pytest.mark.parametrize(
+    ("sharding", "code", "message"),
+    [
+        ('<@mseh, [{"x"}]>', "unknown-mesh", "unknown mesh @mseh"),
+        ('<@mesh, [{"w"}]>', "unknown-axis", 'unknown axis "w"'),
+        ('<@mesh, [{"y":(3)2}]>', "invalid-sub-axis", "which does not divide the axis size 4"),
+        ("<@mesh, [{}, {}]>", "invalid-sharding", "has 2 dims"),
+    ],
+)
+def test_bad_shardings_wherever_they_are(sharding: str, code: str, message: str) -> None:
+    one = f"{{sdy.sharding = #sdy.sharding{sharding}}}"
+    each = f"{{sdy.sharding = #sdy.sharding_per_value<[{sharding}]>}}"
+    programs = [
+        f"func.func @f(%a: tensor<8xf32> {one}) {{\n  return\n}}",
+        f"func.func private @f(tensor<8xf32> {one})",
+        f"func.func @f(%a: tensor<8xf32>) -> (tensor<8xf32> {one}) {{\n"
+        "  return %a : tensor<8xf32>\n}",
+        "func.func @f(%a: tensor<8xf32>) {\n"
+        f"  %0 = stablehlo.abs %a {each} : tensor<8xf32>\n  return\n}}",
+        "func.func @f(%a: tensor<8xf32>) {\n"
+        f"  %0 = sdy.sharding_constraint %a {sharding} : tensor<8xf32>\n  return\n}}",
+    ]
+    for program in programs:
+        caught = error(program)
+        assert caught.code == code
+        assert message in caught.message
+        assert caught.line is not None
+        assert caught.line > 2
+        assert sharding in (caught.diagnostics[0].source_line or "")
+
+
+def test_all_mistakes_are_reported_at_once() -> None:
+    caught = error(
+        """\
+        func.func @f(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+          %0 = sdy.sharding_constraint %a <@mesh, []> : tensor<8xf32>
+          %1 = sdy.propagation_barrier %a allowed_direction=BOTH : tensor<8xf32>
+          return
+        }
+        """
+    )
+    assert [diagnostic.line for diagnostic in caught.diagnostics][-1] in (4, 5)
+    assert len(caught.diagnostics) >= 2
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("<([i])->([i]) {i=0}>", "dim 0 of operand 0 has size 8, and its factors i have 0"),
+        ("<([i])->([i]) {i=7}>", "dim 0 of operand 0 has size 8, and its factors i have 7"),
+        ("<([i], [i])->([i]) {i=8}>", "the rule has 2 operand mappings, and the op has 1 operands"),
+        (
+            "<([i, j])->([i]) {i=8, j=1}>",
+            "the mapping of operand 0 has 2 dims, and the tensor has 1",
+        ),
+        ("<([i])->([i]) {i=8} reduction={i}>", "reduction factor i is in a result"),
+    ],
+)
+def test_bad_rules(rule: str, message: str) -> None:
+    caught = error(
+        f"""\
+        func.func @f(%a: tensor<8xf32>) -> tensor<8xf32> {{
+          %0 = stablehlo.custom_call @g(%a) {{sdy.sharding_rule = #sdy.op_sharding_rule{rule}}} : (tensor<8xf32>) -> tensor<8xf32>
+          return %0 : tensor<8xf32>
+        }}
+        """  # noqa: E501
+    )
+    assert caught.code == "invalid-rule"
+    assert caught.message.endswith(message)
+    assert caught.line == 4
+
+
+def test_rules_of_empty_tensors_have_factors_of_size_0() -> None:
+    Module.parse(
+        "func.func @f(%a: tensor<0xf32>) {\n"
+        "  %0 = stablehlo.abs %a {sdy.sharding_rule = "
+        "#sdy.op_sharding_rule<([i])->([i]) {i=0}>} : tensor<0xf32>\n  return\n}"
+    )
+
+
+def manual(shardings: str, axes: str, inner: str) -> str:
+    return f"""\
+        func.func @f(%a: tensor<8xf32>) -> tensor<8xf32> {{
+          %0 = sdy.manual_computation(%a) {shardings} manual_axes={axes} (%b: {inner}) {{
+            sdy.return %b : {inner}
+          }} : (tensor<8xf32>) -> tensor<8xf32>
+          return %0 : tensor<8xf32>
+        }}
+        """
+
+
+def test_manual_computations() -> None:
+    both = 'in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>]'
+    Module.parse(MESHES + manual(both, '{"x"}', "tensor<4xf32>"))
+    caught = error(manual(both, '{"x"}', "tensor<8xf32>"))
+    assert len(caught.diagnostics) == 2
+    assert "without the manual axes it is tensor<4xf32>" in caught.message
+    assert error(manual(both, '{"w"}', "tensor<8xf32>")).code == "unknown-axis"
+    late = both.replace('{"x"}', '{"y", "x"}')
+    assert '"x" stands after "y"' in error(manual(late, '{"x"}', "tensor<4xf32>")).message
+
+
+def test_parse_errors_come_first() -> None:
+    assert isinstance(error("func.func @f( {"), ParseError)
