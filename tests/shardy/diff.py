@@ -42,7 +42,7 @@ def explain(theirs: str, mine: str, lines: int = 30) -> str:
     for line in unified(theirs, mine):
         if len(shown) == lines:
             return "\n".join([*shown, "..."])
-        shown.append(line if len(line) <= 400 else f"{line[:400]}...")
+        shown.append(line if len(line) <= 800 else f"{line[:500]} ... {line[-300:]}")
     return "\n".join(shown)
 
 

@@ -67,7 +67,29 @@ def _diagnostics() -> Iterator[list[str]]:
 
 
 def _print(module: ir.Module, locations: bool = False, generic: bool = False) -> str:
-    return str(module.operation.get_asm(enable_debug_info=locations, print_generic_op_form=generic))
+    text = str(module.operation.get_asm(enable_debug_info=locations, print_generic_op_form=generic))
+    return _spell_out_locations(text) if locations else text
+
+
+def _spell_out_locations(text: str) -> str:
+    """Puts locations in place of their aliases, whose numbers depend on all the others.
+
+    An op or argument without location gets its position in whatever text was parsed: no location.
+    """
+    tokens = re.compile(r'"-":\d+:\d+|"(?:[^"\\]|\\.)*"|#loc\d*\b')
+    definition = re.compile(r"^(#loc\d*) = loc\((.*)\)\n", re.MULTILINE)
+    bodies = dict(definition.findall(text))
+
+    @cache
+    def meaning(token: str) -> str:
+        if token.startswith('"-":'):
+            return "unknown"
+        return tokens.sub(spell_out, bodies[token]) if token in bodies else token
+
+    def spell_out(match: re.Match[str]) -> str:
+        return meaning(match[0])
+
+    return tokens.sub(spell_out, definition.sub("", text))
 
 
 def canonical(text: str, locations: bool = False) -> str:
