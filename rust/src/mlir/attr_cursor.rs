@@ -1,21 +1,22 @@
-//! Reads attribute values from text, in MLIR's attribute syntax.
+//! A place in the text of an attribute, and the small things that are read there: words, numbers,
+//! strings, lists, types. `attr_reader.rs` reads whole attributes.
 //!
 //! Every reader returns `None` and leaves the cursor anywhere if the text is not what it expects.
-//! Nesting is limited, so that hostile text cannot exhaust the stack.
+//! Nesting and aliases are limited, so that hostile text exhausts neither stack nor time.
 
-use super::attr_value::{Aliases, AttrValue, Fields};
-use super::conv_dims::conv_dims;
+use super::attr_value::Aliases;
 use std::borrow::Cow;
 
-/// How deep attributes may nest.
-const MAX_DEPTH: u32 = 64;
+/// How many aliases one attribute may go through: each may stand for many of the next.
+const MAX_ALIASES: u32 = 256;
 
 /// A place in the text of an attribute.
 pub struct AttrCursor<'r, 'a> {
-    text: &'a str,
-    place: usize,
-    depth: u32,
-    aliases: Aliases<'r, 'a>,
+    pub(super) text: &'a str,
+    pub(super) place: usize,
+    pub(super) depth: u32,
+    pub(super) aliases: Aliases<'r, 'a>,
+    pub(super) aliases_left: u32,
 }
 
 fn is_word(byte: u8) -> bool {
@@ -25,7 +26,7 @@ fn is_word(byte: u8) -> bool {
 impl<'r, 'a> AttrCursor<'r, 'a> {
     /// A cursor at the start of `text`.
     pub fn new(text: &'a str, aliases: Aliases<'r, 'a>) -> Self {
-        Self { text, place: 0, depth: 0, aliases }
+        Self { text, place: 0, depth: 0, aliases, aliases_left: MAX_ALIASES }
     }
     /// Whether nothing but white space is left.
     pub fn at_end(&mut self) -> bool {
@@ -56,7 +57,7 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     pub fn skip_char(&mut self) {
         self.place += self.rest().chars().next().map_or(0, char::len_utf8);
     }
-    fn expect(&mut self, token: &str) -> Option<()> {
+    pub(super) fn expect(&mut self, token: &str) -> Option<()> {
         self.eat(token).then_some(())
     }
     /// A word of letters, digits, `_`, `$`, `.` and `-`, not empty.
@@ -75,7 +76,7 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
         self.peek();
         parse_int(self.number())
     }
-    fn number(&mut self) -> &'a str {
+    pub(super) fn number(&mut self) -> &'a str {
         let rest = self.rest();
         let bytes = rest.as_bytes();
         let mut len = usize::from(bytes.first().is_some_and(|byte| matches!(byte, b'-' | b'+')));
@@ -127,61 +128,6 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     pub fn ints(&mut self) -> Option<Vec<i64>> {
         self.list("[", "]", Self::int)
     }
-    /// `{a = 1, b}`.
-    pub fn dict(&mut self) -> Option<Fields<'a>> {
-        self.list("{", "}", Self::entry)
-    }
-    fn entry(&mut self) -> Option<(&'a str, AttrValue<'a>)> {
-        let name = if self.peek()? == b'"' {
-            let start = self.place + 1;
-            self.string()?;
-            self.text.get(start..self.place - 1)?
-        } else {
-            self.word()?
-        };
-        let value = if self.eat("=") { self.value()? } else { AttrValue::Unit };
-        Some((name, value))
-    }
-    /// Any attribute, with the type that may follow it.
-    pub fn value(&mut self) -> Option<AttrValue<'a>> {
-        if self.depth >= MAX_DEPTH {
-            return None;
-        }
-        self.depth += 1;
-        let value = self.untyped_value();
-        self.depth -= 1;
-        value
-    }
-    fn untyped_value(&mut self) -> Option<AttrValue<'a>> {
-        match self.peek()? {
-            b'[' => self.list("[", "]", Self::value).map(AttrValue::Array),
-            b'{' => self.dict().map(AttrValue::Dict),
-            b'"' => {
-                let text = self.string()?;
-                self.type_suffix();
-                Some(AttrValue::Str(text))
-            }
-            b'@' => self.symbol().map(AttrValue::Symbol),
-            b'#' => self.dialect_attribute(),
-            b'0'..=b'9' | b'-' | b'+' => self.numeric(),
-            b'!' | b'(' => self.type_text().map(AttrValue::Type),
-            _ => self.named_value(),
-        }
-    }
-    fn numeric(&mut self) -> Option<AttrValue<'a>> {
-        let number = self.number();
-        self.type_suffix();
-        let float = || number.parse().ok().map(AttrValue::Float);
-        parse_int(number).map(AttrValue::Int).or_else(float)
-    }
-    /// `: type`, if it comes next; its text.
-    fn type_suffix(&mut self) -> &'a str {
-        if self.eat(":") {
-            self.type_text().unwrap_or("")
-        } else {
-            ""
-        }
-    }
     /// `@name`, `@"na me"`, with nested references.
     pub fn symbol(&mut self) -> Option<Cow<'a, str>> {
         self.expect("@")?;
@@ -193,149 +139,6 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
         let len = rest.bytes().position(|byte| !is_part(byte)).unwrap_or(rest.len());
         self.place += len;
         (len > 0).then(|| rest[..len].into())
-    }
-    /// A value that starts with a word.
-    fn named_value(&mut self) -> Option<AttrValue<'a>> {
-        let start = self.place;
-        match self.word()? {
-            "true" => Some(AttrValue::Bool(true)),
-            "false" => Some(AttrValue::Bool(false)),
-            "unit" => Some(AttrValue::Unit),
-            "array" if self.rest().starts_with('<') => {
-                self.expect("<")?;
-                self.word()?;
-                self.dense_array()
-            }
-            "dense" if self.rest().starts_with('<') => self.dense(),
-            "loc" | "affine_map" | "affine_set" | "dense_resource" | "sparse" | "distinct" => {
-                self.balanced_suffixes()?;
-                self.type_suffix();
-                Some(AttrValue::Other(&self.text[start..self.place]))
-            }
-            _ => {
-                self.place = start;
-                self.type_text().map(AttrValue::Type)
-            }
-        }
-    }
-    fn dense_array(&mut self) -> Option<AttrValue<'a>> {
-        if self.eat(">") {
-            return Some(AttrValue::DenseArray(Vec::new()));
-        }
-        let items = self.list(":", ">", Self::value)?;
-        Some(AttrValue::DenseArray(items))
-    }
-    fn dense(&mut self) -> Option<AttrValue<'a>> {
-        self.expect("<")?;
-        let mut elements = Vec::new();
-        if !self.eat(">") {
-            self.dense_elements(&mut elements)?;
-            self.expect(">")?;
-        }
-        Some(AttrValue::Dense { elements, ty: self.type_suffix() })
-    }
-    /// Nested lists of elements, flattened. Brackets are counted, not recursed into.
-    fn dense_elements(&mut self, elements: &mut Vec<AttrValue<'a>>) -> Option<()> {
-        let mut depth = 0_u32;
-        loop {
-            match self.peek()? {
-                b'[' => {
-                    depth += 1;
-                    self.skip_char();
-                    continue;
-                }
-                b']' => {}
-                b'(' => elements.push(self.complex()?),
-                _ => elements.push(self.untyped_element()?),
-            }
-            while depth > 0 && self.eat("]") {
-                depth -= 1;
-            }
-            if depth == 0 {
-                return Some(());
-            }
-            self.expect(",")?;
-        }
-    }
-    fn untyped_element(&mut self) -> Option<AttrValue<'a>> {
-        match self.peek()? {
-            b'"' => self.string().map(AttrValue::Str),
-            b'0'..=b'9' | b'-' | b'+' => {
-                let number = self.number();
-                let float = || number.parse().ok().map(AttrValue::Float);
-                parse_int(number).map(AttrValue::Int).or_else(float)
-            }
-            _ => match self.word()? {
-                "true" => Some(AttrValue::Bool(true)),
-                "false" => Some(AttrValue::Bool(false)),
-                _ => None,
-            },
-        }
-    }
-    /// `(re, im)`.
-    fn complex(&mut self) -> Option<AttrValue<'a>> {
-        self.list("(", ")", Self::untyped_element).map(AttrValue::Array)
-    }
-    /// `#alias`, `#dialect.name<...>`, `#dialect<name ...>`.
-    fn dialect_attribute(&mut self) -> Option<AttrValue<'a>> {
-        let start = self.place;
-        self.expect("#")?;
-        let name = self.word()?;
-        if !self.rest().starts_with('<') {
-            let whole = &self.text[start..self.place];
-            return Some(match (self.aliases)(whole) {
-                Some(text) => self.alias_value(text),
-                None if name.contains('.') => {
-                    AttrValue::Struct { name: name.into(), fields: Vec::new() }
-                }
-                None => AttrValue::Other(whole),
-            });
-        }
-        let body_start = self.place + 1;
-        self.balanced()?;
-        let body = self.text.get(body_start..self.place - 1)?;
-        let whole = &self.text[start..self.place];
-        self.type_suffix();
-        Some(self.dialect_body(name, body).unwrap_or(AttrValue::Other(whole)))
-    }
-    fn alias_value(&self, text: &'a str) -> AttrValue<'a> {
-        let mut inner = AttrCursor { text, place: 0, depth: self.depth, aliases: self.aliases };
-        inner.value().unwrap_or(AttrValue::Other(text))
-    }
-    fn dialect_body(&self, name: &'a str, body: &'a str) -> Option<AttrValue<'a>> {
-        let mut inner =
-            AttrCursor { text: body, place: 0, depth: self.depth, aliases: self.aliases };
-        let mut name: Cow<'a, str> = name.into();
-        if !name.contains('.') {
-            name = format!("{name}.{}", inner.word()?).into();
-        }
-        if name == "stablehlo.conv" && !inner.eat("raw") {
-            return conv_dims(&mut inner);
-        }
-        inner.eat("<");
-        if inner.at_end() {
-            return Some(AttrValue::Struct { name, fields: Vec::new() });
-        }
-        let fields_start = inner.place;
-        if let Some(fields) = inner.struct_fields() {
-            return Some(AttrValue::Struct { name, fields });
-        }
-        inner.place = fields_start;
-        let keyword = inner.word()?;
-        inner.at_end().then_some(AttrValue::Keyword(keyword))
-    }
-    /// `a = 1, b = [2]` to the end or a last `>`.
-    pub fn struct_fields(&mut self) -> Option<Fields<'a>> {
-        let mut fields = Vec::new();
-        loop {
-            let name = self.word()?;
-            self.expect("=")?;
-            fields.push((name, self.value()?));
-            if !self.eat(",") {
-                self.eat(">");
-                return self.at_end().then_some(fields);
-            }
-        }
     }
     /// The text of a type: words, `!`, and what is bracketed after them; `->` and what follows.
     pub fn type_text(&mut self) -> Option<&'a str> {
@@ -360,7 +163,7 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
             Some(())
         }
     }
-    fn balanced_suffixes(&mut self) -> Option<()> {
+    pub(super) fn balanced_suffixes(&mut self) -> Option<()> {
         while self.rest().starts_with(['<', '(']) {
             self.balanced()?;
         }
@@ -393,15 +196,14 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     }
 }
 
-fn parse_int(text: &str) -> Option<i64> {
+/// The integer that `text` is, in decimal or hexadecimal.
+pub(super) fn parse_int(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
         None => (1, text),
     };
     match digits.strip_prefix("0x") {
-        Some(hex) => {
-            u64::from_str_radix(hex, 16).ok().map(|value| (value as i64).wrapping_mul(sign))
-        }
+        Some(hex) => i64::from_str_radix(hex, 16).ok().map(|value| value.wrapping_mul(sign)),
         None => text.parse().ok(),
     }
 }

@@ -188,6 +188,17 @@ mod tests {
     }
 
     #[test]
+    fn aliases_of_aliases_end() {
+        let aliases = |name: &str| match name {
+            "#a" => Some("[#a, #a, #a]"),
+            _ => Some("[#b, #b, #b, #b, #b, #b, #b, #b]"),
+        };
+        for text in ["#a", "#b", "[#a, #b]"] {
+            assert!(matches!(AttrValue::parse_with(text, &aliases), AttrValue::Array(_)));
+        }
+    }
+
+    #[test]
     fn nonsense_is_other() {
         let deep = "[".repeat(100_000);
         for text in

@@ -19,7 +19,10 @@ fn dims(
             cursor.word()
         }
     })?;
-    let place = |word: &str| words.iter().position(|other| *other == word).map(|at| at as i64);
+    let place = |word: &str| {
+        let at = words.iter().position(|other| *other == word)?;
+        i64::try_from(at).ok()
+    };
     let spatial = (0..words.len()).map_while(|dim| place(&dim.to_string()));
     let spatial = spatial.map(AttrValue::Int).collect();
     Some(([place(letters[0])?, place(letters[1])?], spatial))

@@ -8,6 +8,7 @@
 //! Source: MLIR's language reference; the assembly formats of StableHLO, CHLO and Shardy.
 
 mod attr_cursor;
+mod attr_reader;
 pub mod attr_value;
 mod attrs;
 mod conv_dims;

@@ -177,7 +177,7 @@ impl PyModule {
             PyKeyError::new_err(format!("{name} is an argument: no op defines it"))
         })?;
         let mut program = Program::clone(&self.program);
-        let table = factor_table(&mut program, &mut *registry(), op)
+        let table = factor_table(&mut program, &mut registry(), op)
             .map_err(|error| raise(py, &error, program.text.source(), &self.filename))?;
         Ok(PyFactorTable::new(&program, op, table))
     }

@@ -33,7 +33,7 @@ pub(super) fn run(
         };
         let mut rules = registry();
         rules.install_edges(program);
-        let mut context = Context { rules: &mut *rules, limits, report: &mut report };
+        let mut context = Context { rules: &mut rules, limits, report: &mut report };
         pipeline.run(program, &mut context)
     });
     if let Some(error) = raised {

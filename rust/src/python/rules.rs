@@ -30,8 +30,8 @@ fn change(edit: impl FnOnce(&mut Registry)) {
 }
 
 /// The registry as it is now.
-pub fn registry() -> Box<Registry> {
-    Box::new(global().clone())
+pub fn registry() -> Registry {
+    global().clone()
 }
 
 /// The family of every op that has a rule; `user` for those that users have given one.
@@ -139,15 +139,12 @@ fn call(
         };
         return Ok(rule.map(Some));
     }
-    match answer.extract::<PyOpShardingRule>() {
-        Ok(rule) => Ok(Ok(Some(rule.rule))),
-        Err(_) => {
-            let kind = answer.get_type().name()?;
-            let message =
-                format!("the function returned {kind}, not an OpShardingRule, a string or None");
-            Ok(Err(Diagnostic::new(Code::InvalidRule, message).into()))
-        }
+    if let Ok(rule) = answer.extract::<PyOpShardingRule>() {
+        return Ok(Ok(Some(rule.rule)));
     }
+    let kind = answer.get_type().name()?;
+    let message = format!("the function returned {kind}, not an OpShardingRule, a string or None");
+    Ok(Err(Diagnostic::new(Code::InvalidRule, message).into()))
 }
 
 /// Shape and element type of each tensor; `None` for what is no tensor.

@@ -1,4 +1,4 @@
-//! StableHLO's own collectives, which work inside manual computations.
+//! The dialect's own collectives, which work inside manual computations.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;

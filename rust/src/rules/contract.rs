@@ -47,15 +47,15 @@ pub fn dot_general(view: &SignatureView<'_>) -> Option<OpShardingRule> {
 /// Vectors and matrices.
 pub fn dot(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (lhs, rhs) = (view.operand(0)?, view.operand(1)?);
-    let (is_lhs_matrix, is_rhs_matrix) = (lhs.len() == 2, rhs.len() == 2);
+    let (lhs_is_matrix, has_free_dim_in_rhs) = (lhs.len() == 2, rhs.len() == 2);
     let mut builder = RuleBuilder::new(view);
-    if is_lhs_matrix {
+    if lhs_is_matrix {
         builder.factor(&[Some(0), None], &[Some(0)], lhs[0], FactorKind::PassThrough);
     }
-    if is_rhs_matrix {
-        let result_dim = usize::from(is_lhs_matrix);
+    if has_free_dim_in_rhs {
+        let result_dim = usize::from(lhs_is_matrix);
         builder.factor(&[None, Some(1)], &[Some(result_dim)], rhs[1], FactorKind::PassThrough);
     }
-    let operand_dims = [Some(usize::from(is_lhs_matrix)), Some(0)];
+    let operand_dims = [Some(usize::from(lhs_is_matrix)), Some(0)];
     builder.factor(&operand_dims, &[None], *rhs.first()?, FactorKind::Reduction).build()
 }

@@ -2,6 +2,7 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{to_dims, SignatureView};
+use crate::mlir::attr_value::AttrValue;
 use crate::rule::OpShardingRule;
 
 /// What a convolution calls its dims and groups.
@@ -20,9 +21,8 @@ struct Dims {
 impl Dims {
     fn read(view: &SignatureView<'_>) -> Option<Self> {
         let numbers = view.attribute("dimension_numbers")?;
-        let dim = |name| {
-            usize::try_from(numbers.field(name).map_or(Some(0), |value| value.as_int())?).ok()
-        };
+        let dim =
+            |name| usize::try_from(numbers.field(name).map_or(Some(0), AttrValue::as_int)?).ok();
         let dims = |name| to_dims(&numbers.int_list_field(name)?);
         Some(Self {
             input_batch: dim("input_batch_dimension")?,

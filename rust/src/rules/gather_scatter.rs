@@ -6,6 +6,7 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{to_dims, SignatureView};
+use crate::mlir::attr_value::AttrValue;
 use crate::rule::OpShardingRule;
 
 /// The dims of a gather or scatter under names that fit both.
@@ -24,7 +25,7 @@ impl Dims {
     fn read(view: &SignatureView<'_>, name: &str, names: [&str; 4]) -> Option<Self> {
         let numbers = view.attribute(name)?;
         let dims = |name| to_dims(&numbers.int_list_field(name)?);
-        let index_vector = numbers.field("index_vector_dim").map_or(Some(0), |dim| dim.as_int())?;
+        let index_vector = numbers.field("index_vector_dim").map_or(Some(0), AttrValue::as_int)?;
         Some(Self {
             offset: dims(names[0])?,
             collapsed: dims(names[1])?,

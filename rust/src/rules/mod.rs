@@ -19,6 +19,7 @@ mod contract;
 mod conv;
 mod custom_call;
 mod gather_scatter;
+mod instantiate;
 mod linalg;
 pub mod notation;
 mod pointwise;

@@ -18,8 +18,7 @@ pub struct Shapes {
 impl Shapes {
     /// Shapes given one by one; `None` is a value that is no tensor.
     pub fn new(operands: &[Option<&[i64]>], results: &[Option<&[i64]>]) -> Self {
-        let mut shapes = Self::default();
-        shapes.num_operands = operands.len();
+        let mut shapes = Self { num_operands: operands.len(), ..Self::default() };
         for shape in operands.iter().chain(results) {
             shapes.push(shape.map(|shape| shape.iter().copied()));
         }
