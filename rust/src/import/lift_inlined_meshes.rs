@@ -119,6 +119,7 @@ fn create_mesh_op(program: &mut Program, symbols: &mut SymbolTable, mesh: Mesh) 
     let symbol = symbols.reserve(program, wanted, FuncId::NONE);
     let id = program.meshes.push(ProgramMesh { symbol: Some(symbol), mesh });
     let op = program.create_op("sdy.mesh", &[], &[]);
+    program.ops[op].loc = program.ops[program.module].loc;
     program.set_payload(op, Payload::Mesh(id));
     (op, id)
 }

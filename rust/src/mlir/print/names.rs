@@ -104,6 +104,9 @@ fn has_foreign_ops(program: &Program, function: OpId) -> bool {
     for op in program.pre_order(function).skip(1) {
         let own = program.ops[op].span;
         if own.is_empty() {
+            if has_named_args(program, op) {
+                return true;
+            }
             continue;
         }
         if own.start < last || own.end > span.end {
@@ -117,6 +120,14 @@ fn has_foreign_ops(program: &Program, function: OpId) -> bool {
         last = own.start;
     }
     false
+}
+
+/// Whether the regions of `op`, which has no text, brought arguments with names from elsewhere.
+fn has_named_args(program: &Program, op: OpId) -> bool {
+    let blocks = program.op_regions(op).filter_map(|region| program.region_entry(region).get());
+    blocks
+        .flat_map(|block| program.block_args(block))
+        .any(|arg| program.values[arg].name != u32::MAX)
 }
 
 /// The search for values that would be called alike.
