@@ -132,6 +132,10 @@ impl<I: Id, T> IdVec<I, T> {
     {
         Self { items: vec![item; len], ids: PhantomData }
     }
+    /// Makes room for `additional` more items.
+    pub fn reserve(&mut self, additional: usize) {
+        self.items.reserve(additional);
+    }
     /// Appends `item` and returns its id.
     #[inline]
     pub fn push(&mut self, item: T) -> I {

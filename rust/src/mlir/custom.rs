@@ -110,14 +110,14 @@ impl Parser<'_> {
         match building.name.syntax {
             Syntax::Complex => {
                 let real = self.real_type(ty);
-                self.types.extend(std::iter::repeat(real).take(count));
+                self.types.resize(self.types.len() + count, real);
                 self.types.push(ty);
             }
             Syntax::Select => {
                 self.cursor.expect(b',')?;
                 let chosen = self.parse_type()?;
                 self.types.push(ty);
-                self.types.extend(std::iter::repeat(chosen).take(count));
+                self.types.resize(self.types.len() + count, chosen);
             }
             Syntax::Tuple => {
                 let Type::Tuple(elements) = &self.program.types[ty] else {
@@ -137,7 +137,7 @@ impl Parser<'_> {
                 }
             }
             // Every operand and the result have this type.
-            _ => self.types.extend(std::iter::repeat(ty).take(count + 1)),
+            _ => self.types.resize(self.types.len() + count + 1, ty),
         }
         Ok(())
     }

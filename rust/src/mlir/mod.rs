@@ -7,18 +7,22 @@
 //!
 //! Source: MLIR's language reference; the assembly formats of StableHLO, CHLO and Shardy.
 
+mod aliases;
 mod attr_cursor;
 mod attr_reader;
 pub mod attr_value;
 mod attrs;
+mod blocks;
 mod conv_dims;
 mod cursor;
 mod custom;
+mod finish;
 mod function;
 mod generic;
 mod location;
 mod names;
 mod op_attributes;
+mod operands;
 mod parser;
 mod print;
 mod regions;

@@ -11,14 +11,12 @@ use super::resolve::{Call, Target};
 use super::scopes::Scopes;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{BlockId, FuncId, OpId, StrId, TypeId};
-use crate::ir::{
-    Attr, AttrRange, Block, OpInfo, OpKind, OpTraits, Place, Program, Region, Syntax, TextPool,
-};
+use crate::ir::{Attr, OpInfo, OpKind, OpTraits, Program, Syntax, TextPool};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// How deep regions may nest.
-const MAX_DEPTH: usize = 10_000;
+pub(super) const MAX_DEPTH: usize = 10_000;
 
 /// What is known about a name that ops have in the text.
 #[derive(Clone, Copy)]
@@ -99,17 +97,17 @@ pub(super) struct Frame {
     pub building: Building,
     pub after: After,
     /// Where the region starts.
-    region_start: u32,
-    first_block: BlockId,
+    pub region_start: u32,
+    pub first_block: BlockId,
     /// The block that ops go to; `NONE` before there is one.
-    block: BlockId,
+    pub block: BlockId,
 }
 
 pub(super) struct Parser<'a> {
     pub cursor: Cursor<'a>,
     pub program: Program,
     pub type_ids: FxHashMap<&'a str, TypeId>,
-    op_names: FxHashMap<&'a str, OpName>,
+    pub op_names: FxHashMap<&'a str, OpName>,
     pub scopes: Scopes<'a>,
     pub frames: Vec<Frame>,
     /// The end of the last op, block label or opening brace.
@@ -118,7 +116,7 @@ pub(super) struct Parser<'a> {
     pub results: Vec<PendingResult<'a>>,
     pub types: Vec<TypeId>,
     pub attrs: Vec<Attr>,
-    regions: Vec<(BlockId, Span)>,
+    pub regions: Vec<(BlockId, Span)>,
     pub args: Vec<PendingArg<'a>>,
     /// Shardings and rules, read once all meshes are known.
     pub targets: Vec<(Target, Span)>,
@@ -127,8 +125,8 @@ pub(super) struct Parser<'a> {
     pub modules: Vec<OpId>,
     pub symbols: FxHashMap<(OpId, StrId), (OpId, Span)>,
     pub meshes: Vec<(OpId, Span)>,
-    block_labels: FxHashSet<(u32, &'a str)>,
-    label_uses: Vec<(u32, &'a str, Span)>,
+    pub block_labels: FxHashSet<(u32, &'a str)>,
+    pub label_uses: Vec<(u32, &'a str, Span)>,
     /// Ops with regions, and where their names stand.
     pub region_ops: Vec<(OpId, Span)>,
     /// Uses that came before the definition and have been moved to it.
@@ -136,7 +134,7 @@ pub(super) struct Parser<'a> {
     pub placeholder_op: OpId,
     pub key: Vec<u8>,
     pub sharding_names: [StrId; 2],
-    has_all_aliases: bool,
+    pub has_all_aliases: bool,
 }
 
 /// Parses a module.
@@ -149,6 +147,7 @@ pub fn parse(source: Arc<str>) -> Result<Program> {
     let mut parser = Parser::new(&text);
     parser.program.text = TextPool::new(source);
     parser.program.fresh_prefix = super::names::fresh_prefix(&text);
+    parser.reserve();
     parser.parse_top_level()?;
     parser.resolve()?;
     Ok(parser.program)
@@ -189,6 +188,18 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Makes room for about as many ops as there are lines.
+    fn reserve(&mut self) {
+        /// Beyond this tables grow as they have to.
+        const MAX_RESERVED: usize = 1 << 20;
+        let text = self.cursor.text();
+        let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+        let ops = lines.min(text.len() / 24).min(MAX_RESERVED);
+        self.program.ops.reserve(ops);
+        self.program.values.reserve(ops + ops / 8);
+        self.program.operands.reserve(ops + ops / 2);
+        self.scopes.reserve(ops);
+    }
     /// Parses everything: ops, and aliases and resources between them.
     fn parse_top_level(&mut self) -> Result<()> {
         let name = self.op_name("builtin.module");
@@ -316,464 +327,4 @@ impl<'a> Parser<'a> {
         building.results = results;
         self.parse_custom(building)
     }
-    /// Reads `%a, %b:2 =`.
-    fn parse_result_names(&mut self) -> Result<()> {
-        loop {
-            self.cursor.skip_space();
-            let offset = self.cursor.pos as u32;
-            let name = self.parse_ssa_name()?;
-            let mut count = 1;
-            if self.cursor.eat(b':') {
-                self.cursor.skip_space();
-                let at = self.cursor.pos;
-                let number = self.cursor.digits().filter(|&n| (1..1 << 28).contains(&n));
-                let Some(number) = number else {
-                    let span = self.cursor.here_from(at);
-                    return Err(syntax(span, "expected how many results this names").into());
-                };
-                count = number as u32;
-            }
-            self.results.push(PendingResult { name, count, offset });
-            if !self.cursor.eat(b',') {
-                break;
-            }
-        }
-        self.cursor.expect(b'=')?;
-        self.cursor.skip_space();
-        Ok(())
-    }
-    /// Reads `%name`, returns `name`.
-    pub(super) fn parse_ssa_name(&mut self) -> Result<&'a str> {
-        self.cursor.skip_space();
-        if self.cursor.peek() != b'%' {
-            return Err(self.cursor.expected("a value, '%name'"));
-        }
-        self.cursor.pos += 1;
-        let name = self.cursor.ssa_name();
-        if name.is_empty() {
-            return Err(self.cursor.expected("a name after '%'"));
-        }
-        Ok(name)
-    }
-    /// Reads `%name` or `%name#2` onto the stack of operands.
-    #[inline]
-    pub(super) fn parse_operand(&mut self) -> Result<()> {
-        self.cursor.skip_space();
-        let start = self.cursor.pos;
-        let name = self.parse_ssa_name()?;
-        let mut number = 0;
-        if self.cursor.peek() == b'#' {
-            self.cursor.pos += 1;
-            number = match self.cursor.digits().and_then(|n| u32::try_from(n).ok()) {
-                Some(number) => number,
-                None => return Err(self.cursor.expected("the number of a result")),
-            };
-        }
-        let span = self.cursor.span_since(start);
-        self.operands.push(PendingOperand { name, number, span });
-        Ok(())
-    }
-    /// Reads operands separated by commas, up to `end`; the opening bracket was read.
-    pub(super) fn parse_operands_to(&mut self, end: u8) -> Result<()> {
-        if self.cursor.eat(end) {
-            return Ok(());
-        }
-        loop {
-            self.parse_operand()?;
-            if !self.cursor.eat(b',') {
-                return self.cursor.expect(end);
-            }
-        }
-    }
-
-    /// Reads the opening brace of a region of `building`'s op, whose first block has the arguments
-    /// on the stack.
-    pub(super) fn open_region(&mut self, building: Building, after: After) -> Result<()> {
-        self.cursor.skip_space();
-        let region_start = self.cursor.pos as u32;
-        if self.frames.len() >= MAX_DEPTH {
-            let message = format!("regions nest deeper than {MAX_DEPTH} levels");
-            let span = self.cursor.here();
-            return Err(Diagnostic::new(Code::NestedTooDeeply, message).at(span).into());
-        }
-        self.cursor.expect(b'{')?;
-        self.last_end = self.cursor.pos as u32;
-        self.scopes.enter(building.name.traits.has(OpTraits::ISOLATED));
-        let mut block = BlockId::NONE;
-        if !self.args.is_empty()
-            || matches!(building.name.kind, OpKind::Module)
-            || (building.function.is_some() && self.cursor.next_byte() != b'^')
-        {
-            block = self.new_block(BlockId::NONE);
-            self.add_block_args(block)?;
-        }
-        let first_block = block;
-        self.frames.push(Frame { building, after, region_start, first_block, block });
-        Ok(())
-    }
-    /// Gives `block` the arguments on the stack, which is left empty.
-    fn add_block_args(&mut self, block: BlockId) -> Result<()> {
-        let args = std::mem::take(&mut self.args);
-        self.program.add_block_args(
-            block,
-            args.iter()
-                .map(|arg| (arg.ty, if arg.name.is_empty() { u32::MAX } else { arg.offset })),
-        );
-        let values = self.program.block_args(block);
-        for (arg, value) in args.iter().zip(values) {
-            if !arg.name.is_empty() {
-                self.define(arg.name, value, 1, arg.offset)?;
-            }
-        }
-        self.args = args;
-        self.args.clear();
-        Ok(())
-    }
-    /// Adds a block after `last`; its region is filled in when the op is complete.
-    fn new_block(&mut self, last: BlockId) -> BlockId {
-        let block = self.program.blocks.push(Block {
-            region: crate::index::RegionId::NONE,
-            next: BlockId::NONE,
-            first_op: OpId::NONE,
-            last_op: OpId::NONE,
-            first_arg: crate::index::ValueId::NONE,
-            num_args: 0,
-            header: Span::EMPTY,
-        });
-        if let Some(last) = last.get() {
-            self.program.blocks[last].next = block;
-        }
-        block
-    }
-    /// Parses `^bb0(%a: type loc(...), ...):`.
-    fn parse_block_label(&mut self) -> Result<()> {
-        let start = self.cursor.pos;
-        self.cursor.pos += 1;
-        let label = self.cursor.ssa_name();
-        let span = self.cursor.span_since(start);
-        if label.is_empty() {
-            return Err(self.cursor.expected("the name of a block"));
-        }
-        if !self.block_labels.insert((self.scopes.current(), label)) {
-            let message = format!("block ^{label} is defined twice");
-            return Err(Diagnostic::new(Code::RedefinedSymbol, message).at(span).into());
-        }
-        if self.cursor.eat(b'(') && !self.cursor.eat(b')') {
-            loop {
-                self.cursor.skip_space();
-                let offset = self.cursor.pos as u32;
-                let name = self.parse_ssa_name()?;
-                self.cursor.expect(b':')?;
-                let ty = self.parse_type()?;
-                self.skip_location()?;
-                self.args.push(PendingArg { name, offset, ty });
-                if !self.cursor.eat(b',') {
-                    self.cursor.expect(b')')?;
-                    break;
-                }
-            }
-        }
-        self.cursor.expect(b':')?;
-        let last = self.frames.last().map_or(BlockId::NONE, |frame| frame.block);
-        let header = Span::new(self.last_end, self.cursor.pos as u32);
-        let block = self.new_block(last);
-        self.program.blocks[block].header = header;
-        self.last_end = header.end;
-        self.add_block_args(block)?;
-        if let Some(frame) = self.frames.last_mut() {
-            frame.block = block;
-            if frame.first_block.is_none() {
-                frame.first_block = block;
-            }
-        }
-        Ok(())
-    }
-    /// Reads `[^bb1, ^bb2]`.
-    pub(super) fn parse_successors(&mut self) -> Result<()> {
-        self.cursor.expect(b'[')?;
-        loop {
-            self.cursor.skip_space();
-            let start = self.cursor.pos;
-            if self.cursor.peek() != b'^' {
-                return Err(self.cursor.expected("a block, '^name'"));
-            }
-            self.cursor.pos += 1;
-            let label = self.cursor.ssa_name();
-            let span = self.cursor.span_since(start);
-            self.label_uses.push((self.scopes.current(), label, span));
-            if !self.cursor.eat(b',') {
-                return self.cursor.expect(b']');
-            }
-        }
-    }
-    fn check_labels(&self) -> Result<()> {
-        for &(scope, label, span) in &self.label_uses {
-            if !self.block_labels.contains(&(scope, label)) {
-                let message = format!("there is no block ^{label} in this region");
-                return Err(Diagnostic::new(Code::UnknownSymbol, message).at(span).into());
-            }
-        }
-        Ok(())
-    }
-    /// Reads the closing brace of a region and what follows it.
-    fn close_region(&mut self) -> Result<()> {
-        self.cursor.pos += 1;
-        let end = self.cursor.pos as u32;
-        let isolation = self.scopes.isolation();
-        let Some(frame) = self.frames.pop() else { return Ok(()) };
-        if frame.building.name.traits.has(OpTraits::ISOLATED) {
-            self.report_undefined(isolation)?;
-        }
-        self.scopes.leave();
-        self.regions.push((frame.first_block, Span::new(frame.region_start, end)));
-        self.last_end = end;
-        self.after_region(frame.building, frame.after)
-    }
-    /// Gives `op` the regions on the stack above `base`.
-    fn add_regions(&mut self, op: OpId, base: usize) {
-        let count = self.regions.len() - base;
-        if count == 0 {
-            return;
-        }
-        let first = self.program.regions.next_id();
-        for (first_block, span) in self.regions.drain(base..) {
-            let region = self.program.regions.push(Region { op, first_block, span });
-            let mut block = first_block;
-            while block.is_some() {
-                let row = &mut self.program.blocks[block];
-                row.region = region;
-                block = row.next;
-            }
-        }
-        let row = &mut self.program.ops[op];
-        row.first_region = first;
-        row.num_regions = count as u32;
-    }
-    /// Adds a region that the text only implies.
-    pub(super) fn push_implied_region(&mut self, block: BlockId) {
-        self.regions.push((block, Span::EMPTY));
-    }
-    /// The first block of the `index`-th region that `building` has so far.
-    pub(super) fn region_block(&self, building: &Building, index: usize) -> BlockId {
-        self.regions.get(building.regions + index).map_or(BlockId::NONE, |region| region.0)
-    }
-
-    /// Completes an op whose types are on the stack: inputs first.
-    pub(super) fn finish(&mut self, mut building: Building) -> Result<()> {
-        let op = building.op;
-        self.add_regions(op, building.regions);
-        if building.is_generic {
-            self.take_inherent(&mut building)?;
-        }
-        self.finish_operands(&building)?;
-        self.finish_results(&building)?;
-        self.note_meaning(&building)?;
-        self.check_arity(&building)?;
-        let end = self.cursor.pos;
-        self.program.ops[op].loc = self.skip_location()?;
-        if self.program.ops[op].loc == Span::EMPTY {
-            self.cursor.pos = end;
-        }
-        self.program.ops[op].dict = building.dict;
-        self.program.ops[op].span = Span::new(building.start, self.cursor.pos as u32);
-        self.program.ops[op].signature = self.signature(&building);
-        self.program.ops[op].attrs = self.flush_attrs(building.attrs);
-        self.types.truncate(building.types);
-        self.last_end = self.cursor.pos as u32;
-        let Some(frame) = self.frames.last_mut() else { return Ok(()) };
-        if frame.block.is_none() {
-            let block = self.new_block(BlockId::NONE);
-            if let Some(frame) = self.frames.last_mut() {
-                (frame.block, frame.first_block) = (block, block);
-            }
-        }
-        let block = self.frames.last().map_or(BlockId::NONE, |frame| frame.block);
-        self.program.insert_op(op, Place::End(block));
-        Ok(())
-    }
-    fn finish_operands(&mut self, building: &Building) -> Result<()> {
-        let count = self.operands.len() - building.operands;
-        if count != building.num_inputs {
-            let (what, were) = (plural(count, "operand"), building.num_inputs);
-            let message = format!("the op has {what}, but its type has {were}");
-            let span = self.name_span(building);
-            return Err(Diagnostic::new(Code::TypeMismatch, message).at(span).into());
-        }
-        if count == 0 {
-            return Ok(());
-        }
-        // Resolving may add placeholder values, but no operand slots.
-        let first = self.program.operands.next_id();
-        for index in 0..count {
-            let operand = self.operands[building.operands + index];
-            let ty = self.types[building.types + index];
-            let value = self.resolve_operand(operand, ty)?;
-            self.program.push_operand(building.op, value, operand.span.start);
-        }
-        let row = &mut self.program.ops[building.op];
-        row.num_operands = count as u32;
-        row.first_operand = first;
-        self.operands.truncate(building.operands);
-        Ok(())
-    }
-    fn finish_results(&mut self, building: &Building) -> Result<()> {
-        let types = building.types + building.num_inputs..self.types.len();
-        let count = types.len();
-        let names = building.results..self.results.len();
-        let named: usize = self.results[names.clone()].iter().map(|name| name.count as usize).sum();
-        if named != count && !(names.is_empty()) {
-            let message = format!(
-                "the op has {}, but {named} {} named",
-                plural(count, "result"),
-                if named == 1 { "is" } else { "are" }
-            );
-            let start = self.results[names.start].offset;
-            let span = Span::new(start, self.name_span(building).end);
-            return Err(Diagnostic::new(Code::TypeMismatch, message).at(span).into());
-        }
-        let first = self.program.values.next_id();
-        let mut name = names.start;
-        let mut left = self.results.get(name).map_or(0, |name| name.count);
-        let (op, results) = (building.op, &self.results);
-        let rows = self.types[types].iter().map(|&ty| {
-            if left == 0 {
-                name += 1;
-                left = results.get(name).map_or(u32::MAX, |name| name.count);
-            }
-            left -= 1;
-            (ty, results.get(name).map_or(u32::MAX, |name| name.offset))
-        });
-        self.program.add_results(op, rows);
-        let mut value = crate::index::Id::index(first);
-        for index in names {
-            let PendingResult { name, count, offset } = self.results[index];
-            self.define(name, crate::index::Id::from_index(value), count, offset)?;
-            value += count as usize;
-        }
-        self.results.truncate(building.results);
-        Ok(())
-    }
-    /// Moves the attributes above `base` to the program's table.
-    pub(super) fn flush_attrs(&mut self, base: usize) -> AttrRange {
-        let range = self.program.add_attrs(&self.attrs[base..]);
-        self.attrs.truncate(base);
-        range
-    }
-    /// Where the op's name stands.
-    pub(super) fn name_span(&self, building: &Building) -> Span {
-        let mut cursor = Cursor::new(self.cursor.text(), building.name_start as usize);
-        if cursor.peek() == b'"' {
-            // It was read once, so it is closed.
-            let _ = cursor.string();
-        } else {
-            cursor.name();
-        }
-        cursor.span_since(building.name_start as usize)
-    }
-
-    /// Reads `loc(...)` if it is next; the span of what is between the parentheses.
-    pub(super) fn skip_location(&mut self) -> Result<Span> {
-        self.cursor.skip_space();
-        let bytes = self.cursor.text().as_bytes();
-        if !bytes.get(self.cursor.pos..).is_some_and(|rest| rest.starts_with(b"loc")) {
-            return Ok(Span::EMPTY);
-        }
-        let start = self.cursor.pos;
-        if !self.cursor.eat_keyword("loc") || self.cursor.next_byte() != b'(' {
-            self.cursor.pos = start;
-            return Ok(Span::EMPTY);
-        }
-        let open = self.cursor.pos;
-        self.cursor.skip_balanced()?;
-        Ok(Span::new(open as u32 + 1, self.cursor.pos as u32 - 1))
-    }
-    /// Reads `#name = ...` or `!name = ...`.
-    fn parse_alias_definition(&mut self) -> Result<()> {
-        let start = self.cursor.pos;
-        self.cursor.pos += 1;
-        let name = self.cursor.ssa_name();
-        if name.is_empty() {
-            return Err(self.cursor.expected("the name of an alias"));
-        }
-        let name = self.cursor.since(start);
-        self.cursor.expect(b'=')?;
-        self.cursor.skip_space();
-        let body = self.cursor.pos;
-        if name.starts_with('!') {
-            super::types::skip_type(&mut self.cursor)?;
-        } else {
-            self.skip_whole_attribute()?;
-        }
-        let span = self.cursor.span_since(body);
-        let id = self.program.strings.intern(name);
-        self.program.aliases.insert(id, span);
-        self.program.alias_definitions.push(self.cursor.span_since(start));
-        self.last_end = self.cursor.pos as u32;
-        Ok(())
-    }
-    /// The body of type alias `name`, which is used at `span`.
-    pub(super) fn alias_body(&mut self, name: &str, span: Span) -> Result<Span> {
-        if let Some(&body) =
-            self.program.strings.find(name).and_then(|id| self.program.aliases.get(&id))
-        {
-            return Ok(body);
-        }
-        if !self.has_all_aliases {
-            self.has_all_aliases = true;
-            self.find_type_aliases();
-            return self.alias_body(name, span);
-        }
-        let message = format!("there is no type alias {name}");
-        Err(Diagnostic::new(Code::UnknownSymbol, message).at(span).into())
-    }
-    /// Looks ahead for type aliases that are defined after their use.
-    fn find_type_aliases(&mut self) {
-        let text = self.cursor.text();
-        let mut offset = 0;
-        for line in text.split_inclusive('\n') {
-            let start = offset + line.len() - line.trim_start().len();
-            offset += line.len();
-            if text.as_bytes().get(start) != Some(&b'!') {
-                continue;
-            }
-            let mut cursor = Cursor::new(text, start + 1);
-            cursor.ssa_name();
-            let name = cursor.since(start);
-            if !cursor.eat(b'=') {
-                continue;
-            }
-            cursor.skip_space();
-            let body = cursor.pos;
-            if super::types::skip_type(&mut cursor).is_ok() {
-                let id = self.program.strings.intern(name);
-                self.program.aliases.insert(id, cursor.span_since(body));
-            }
-        }
-    }
-    /// Reads `{-# ... #-}`.
-    fn skip_resources(&mut self) -> Result<()> {
-        let start = self.cursor.pos;
-        self.cursor.pos += 3;
-        loop {
-            match self.cursor.next_byte() {
-                b'"' => {
-                    self.cursor.string()?;
-                }
-                b'#' if self.cursor.eat_str("#-}") => break,
-                0 if self.cursor.at_end() => {
-                    let open = Span::new(start as u32, start as u32 + 3);
-                    return Err(syntax(open, "expected '#-}' after this").into());
-                }
-                _ => self.cursor.pos += 1,
-            }
-        }
-        self.program.alias_definitions.push(self.cursor.span_since(start));
-        self.last_end = self.cursor.pos as u32;
-        Ok(())
-    }
-}
-
-/// `1 operand`, `2 operands`.
-pub(super) fn plural(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

@@ -59,7 +59,7 @@ impl Parser<'_> {
             let span = self.name_span(building);
             let message = format!(
                 "the op has {} but {} types",
-                super::parser::plural(self.args.len(), "operand"),
+                super::finish::plural(self.args.len(), "operand"),
                 building.num_inputs
             );
             return Err(crate::error::Diagnostic::new(crate::Code::TypeMismatch, message)

@@ -265,8 +265,8 @@ impl<'a> Parser<'a> {
         if values.len() != shardings.len() {
             let message = format!(
                 "{} for {}",
-                super::parser::plural(shardings.len(), "sharding"),
-                super::parser::plural(values.len(), "value")
+                super::finish::plural(shardings.len(), "sharding"),
+                super::finish::plural(values.len(), "value")
             );
             return Err(Diagnostic::new(Code::InvalidSharding, message).at(span).into());
         }

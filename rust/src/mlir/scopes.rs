@@ -61,6 +61,10 @@ pub(super) struct Scopes<'a> {
 }
 
 impl<'a> Scopes<'a> {
+    /// Makes room for `count` names.
+    pub fn reserve(&mut self, count: usize) {
+        self.names.reserve(count);
+    }
     /// Enters a region.
     pub fn enter(&mut self, is_isolated: bool) {
         if is_isolated {

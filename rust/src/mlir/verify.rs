@@ -3,7 +3,8 @@
 //!
 //! MLIR checks much more; what is checked here is what passes take for granted.
 
-use super::parser::{plural, Building, Parser};
+use super::finish::plural;
+use super::parser::{Building, Parser};
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{BlockId, OpId, RegionId, TypeId};
 use crate::ir::{OpKind, OpTraits, Payload};

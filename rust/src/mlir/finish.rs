@@ -1,0 +1,127 @@
+//! Completing an op: what was collected on the stacks goes to the program's tables.
+
+use super::cursor::Cursor;
+use super::parser::{Building, Parser, PendingResult};
+use crate::error::{Code, Diagnostic, Result, Span};
+use crate::index::{BlockId, Id};
+use crate::ir::{AttrRange, Place};
+
+impl<'a> Parser<'a> {
+    /// Completes an op whose types are on the stack: inputs first.
+    pub(super) fn finish(&mut self, mut building: Building) -> Result<()> {
+        let op = building.op;
+        self.add_regions(op, building.regions);
+        if building.is_generic {
+            self.take_inherent(&mut building)?;
+        }
+        self.finish_operands(&building)?;
+        self.finish_results(&building)?;
+        self.note_meaning(&building)?;
+        self.check_arity(&building)?;
+        let end = self.cursor.pos;
+        self.program.ops[op].loc = self.skip_location()?;
+        if self.program.ops[op].loc == Span::EMPTY {
+            self.cursor.pos = end;
+        }
+        self.program.ops[op].dict = building.dict;
+        self.program.ops[op].span = Span::new(building.start, self.cursor.pos as u32);
+        self.program.ops[op].signature = self.signature(&building);
+        self.program.ops[op].attrs = self.flush_attrs(building.attrs);
+        self.types.truncate(building.types);
+        self.last_end = self.cursor.pos as u32;
+        let Some(frame) = self.frames.last_mut() else { return Ok(()) };
+        if frame.block.is_none() {
+            let block = self.new_block(BlockId::NONE);
+            if let Some(frame) = self.frames.last_mut() {
+                (frame.block, frame.first_block) = (block, block);
+            }
+        }
+        let block = self.frames.last().map_or(BlockId::NONE, |frame| frame.block);
+        self.program.insert_op(op, Place::End(block));
+        Ok(())
+    }
+    pub(super) fn finish_operands(&mut self, building: &Building) -> Result<()> {
+        let count = self.operands.len() - building.operands;
+        if count != building.num_inputs {
+            let (what, were) = (plural(count, "operand"), building.num_inputs);
+            let message = format!("the op has {what}, but its type has {were}");
+            let span = self.name_span(building);
+            return Err(Diagnostic::new(Code::TypeMismatch, message).at(span).into());
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        // Resolving may add placeholder values, but no operand slots.
+        let first = self.program.operands.next_id();
+        for index in 0..count {
+            let operand = self.operands[building.operands + index];
+            let ty = self.types[building.types + index];
+            let value = self.resolve_operand(operand, ty)?;
+            self.program.push_operand(building.op, value, operand.span.start);
+        }
+        let row = &mut self.program.ops[building.op];
+        row.num_operands = count as u32;
+        row.first_operand = first;
+        self.operands.truncate(building.operands);
+        Ok(())
+    }
+    pub(super) fn finish_results(&mut self, building: &Building) -> Result<()> {
+        let types = building.types + building.num_inputs..self.types.len();
+        let count = types.len();
+        let names = building.results..self.results.len();
+        let named: usize = self.results[names.clone()].iter().map(|name| name.count as usize).sum();
+        if named != count && !(names.is_empty()) {
+            let message = format!(
+                "the op has {}, but {named} {} named",
+                plural(count, "result"),
+                if named == 1 { "is" } else { "are" }
+            );
+            let start = self.results[names.start].offset;
+            let span = Span::new(start, self.name_span(building).end);
+            return Err(Diagnostic::new(Code::TypeMismatch, message).at(span).into());
+        }
+        let first = self.program.values.next_id();
+        let mut name = names.start;
+        let mut left = self.results.get(name).map_or(0, |name| name.count);
+        let (op, results) = (building.op, &self.results);
+        let rows = self.types[types].iter().map(|&ty| {
+            if left == 0 {
+                name += 1;
+                left = results.get(name).map_or(u32::MAX, |name| name.count);
+            }
+            left -= 1;
+            (ty, results.get(name).map_or(u32::MAX, |name| name.offset))
+        });
+        self.program.add_results(op, rows);
+        let mut value = first.index();
+        for index in names {
+            let PendingResult { name, count, offset } = self.results[index];
+            self.define(name, Id::from_index(value), count, offset)?;
+            value += count as usize;
+        }
+        self.results.truncate(building.results);
+        Ok(())
+    }
+    /// Moves the attributes above `base` to the program's table.
+    pub(super) fn flush_attrs(&mut self, base: usize) -> AttrRange {
+        let range = self.program.add_attrs(&self.attrs[base..]);
+        self.attrs.truncate(base);
+        range
+    }
+    /// Where the op's name stands.
+    pub(super) fn name_span(&self, building: &Building) -> Span {
+        let mut cursor = Cursor::new(self.cursor.text(), building.name_start as usize);
+        if cursor.peek() == b'"' {
+            // It was read once, so it is closed.
+            let _ = cursor.string();
+        } else {
+            cursor.name();
+        }
+        cursor.span_since(building.name_start as usize)
+    }
+}
+
+/// `1 operand`, `2 operands`.
+pub(super) fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
