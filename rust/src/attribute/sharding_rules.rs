@@ -146,7 +146,8 @@ impl Check<'_> {
                 axis: axis.axis,
                 pre_size: axis.pre_size(),
                 next_pre_size: match axis.next_pre_size(self.mesh) {
-                    0 => i64::MAX,
+                    // Of unknown size, or of size 1: all of it, even so.
+                    0 | 1 => i64::MAX,
                     next => next,
                 },
                 part,

@@ -134,6 +134,8 @@ fn axes_may_not_overlap() {
     // Three refs: each overlap is reported with the widest before it.
     let found = complaints(r#"<@mesh, [{"x"}, {"x":(1)2}, {"x":(2)2}]>"#);
     assert_eq!(found.len(), 2);
+    let one = r#"<mesh<["a"=1]>, [{"a"}, {"a"}]>"#;
+    assert_eq!(overlap(one), "\"a\" is used twice in one sharding");
     let twelve = r#"<@twelve, [{"a":(1)2}, {"a":(3)2}]>"#;
     assert!(parse_sharding(twelve, 0, &mut program()).is_ok(), "the reference accepts it");
 }
