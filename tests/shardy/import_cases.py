@@ -82,8 +82,8 @@ func.func @mesh(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["u"=8]>, [
       sdy.sharding = #sdy.sharding_per_value<[<mesh<[], device_ids=[0]>, []>]>}
       : (tensor<8xf32>) -> ()
   %2 = stablehlo.add %1#1, %1#1
-      {sdy.sharding = #sdy.sharding_per_value<[<mesh<["z"=8], device_ids=[7,6,5,4,3,2,1,0]>, [{}]>]>}
-      : tensor<8xf32>
+      {sdy.sharding = #sdy.sharding_per_value<[
+        <mesh<["z"=8], device_ids=[7,6,5,4,3,2,1,0]>, [{}]>]>} : tensor<8xf32>
   %3 = stablehlo.add %2, %2
       {sdy.sharding = #sdy.sharding_per_value<[<mesh<[]>, [{}]>]>} : tensor<8xf32>
   return %3 : tensor<8xf32>
@@ -96,8 +96,8 @@ func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
     sdy.return %b : tensor<1xf32>
   } : (tensor<8xf32>) -> tensor<8xf32>
   %1 = stablehlo.optimization_barrier
-      {sdy.sharding = #sdy.sharding_per_value<[<mesh<["n"=8], device_ids=[1,0,2,3,4,5,6,7]>, [{}]>]>}
-      %0 : tensor<8xf32>
+      {sdy.sharding = #sdy.sharding_per_value<[
+        <mesh<["n"=8], device_ids=[1,0,2,3,4,5,6,7]>, [{}]>]>} %0 : tensor<8xf32>
   %2 = sdy.named_computation<"inner">(%1) in_shardings=[<mesh<["o"=8]>, [{}]>]
       out_shardings=[<mesh<["p"=8]>, [{}]>] (%b: tensor<8xf32>) {
     sdy.return %b : tensor<8xf32>
@@ -129,14 +129,18 @@ cases(
     everywhere="""
 func.func @main(
     %a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@with_one, [{"one"}p1, {"x", ?}p2]>},
-    %b: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@with_one, [{}, {}], replicated={"one", "y"}>})
-    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@with_one, [{"one", ?}p1, {}], unreduced={"y"}>}) {
+    %b: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@with_one,
+      [{}, {}], replicated={"one", "y"}>})
+    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@with_one,
+      [{"one", ?}p1, {}], unreduced={"y"}>}) {
   %0 = stablehlo.add %a, %b
       {sdy.sharding = #sdy.sharding_per_value<[<@with_one, [{"y":(2)2, "one"}, {?}]>]>}
       : tensor<8x8xf32>
   %1 = sdy.manual_computation(%0) in_shardings=[<@with_one, [{"one"}, {}]>]
       out_shardings=[<@with_one, [{}, {}], replicated={"one"}>] manual_axes={"one"}
-      (%c: tensor<8x8xf32>) { sdy.return %c : tensor<8x8xf32> } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      (%c: tensor<8x8xf32>) {
+    sdy.return %c : tensor<8x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<8x8xf32>
   return %1 : tensor<8x8xf32>
 }
 """,
@@ -147,7 +151,8 @@ cases(
     where_calls_have_none="""
 func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
   %0:2 = call @some(%a) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8x8xf32>)
-  %1:2 = call @some(%a) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}]>, <@mesh, [{}, {}]>]>}
+  %1:2 = call @some(%a)
+      {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}]>, <@mesh, [{}, {}]>]>}
       : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8x8xf32>)
   %2 = call @one_device(%a) : (tensor<8xf32>) -> tensor<8xf32>
   call @nothing(%a) : (tensor<8xf32>) -> ()
@@ -284,7 +289,8 @@ func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
 """,
     shardings_and_barriers="""
 func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
-  %c = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} dense<1.0> : tensor<8xf32>
+  %c = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+      dense<1.0> : tensor<8xf32>
   %0 = sdy.propagation_barrier %c allowed_direction=FORWARD : tensor<8xf32>
   %1 = sdy.reshard %0 <@mesh, [{"y"}]> : tensor<8xf32>
   %2 = sdy.sharding_constraint %1 <@mesh, [{"y"}]> : tensor<8xf32>
@@ -367,7 +373,8 @@ cases("builtin.module(sdy-add-data-flow-edges)", on_every_op=EDGES)
 CALLS = """
 func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
   %0 = call @twice(%a) : (tensor<8xf32>) -> tensor<8xf32>
-  %1 = call @last(%0) {mhlo.note = "kept", sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>}
+  %1 = call @last(%0)
+      {mhlo.note = "kept", sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>}
       : (tensor<8xf32>) -> tensor<8xf32>
   %2 = call @twice(%1) : (tensor<8xf32>) -> tensor<8xf32>
   %3:2 = call @mixed(%2, %2, %1) : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
@@ -430,7 +437,8 @@ func.func @main(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: tensor<8xf32>, %d: ten
   %4 = sdy.sharding_constraint %d <@mesh, [{"x"}]> : tensor<8xf32>
   %5 = sdy.sharding_constraint %d <@mesh, [{"x"}]> : tensor<8xf32>
   %6 = sdy.sharding_constraint %e <@mesh, [{"x"}]> : tensor<8xf32>
-  %7:3 = stablehlo.custom_call @three(%a) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<f32>, tensor<8x8xf32>)
+  %7:3 = stablehlo.custom_call @three(%a)
+      : (tensor<8xf32>) -> (tensor<8xf32>, tensor<f32>, tensor<8x8xf32>)
   %8 = sdy.sharding_constraint %7#2 <@mesh, [{}, {"y"}]> : tensor<8x8xf32>
   %9 = sdy.sharding_constraint %7#0 <@mesh, [{"y"}]> : tensor<8xf32>
   return %0 : tensor<8xf32>

@@ -1,4 +1,4 @@
-"""Every pass before propagation does what the reference's does, alone and in its place in the pipeline."""
+"""Every pass before propagation does what the reference's does, alone and in its place."""
 
 from __future__ import annotations
 
@@ -190,7 +190,8 @@ def test_call_graph_that_explodes_is_refused_before_it_does() -> None:
         }}
     """
     functions = [f"func.func private @f{level}{body.format(level + 1)}" for level in range(levels)]
-    last = f"func.func private @f{levels}(%a: tensor<8xf32>) -> tensor<8xf32> {{ return %a : tensor<8xf32> }}"
+    signature = f"@f{levels}(%a: tensor<8xf32>) -> tensor<8xf32>"
+    last = f"func.func private {signature} {{ return %a : tensor<8xf32> }}"
     text = "\n".join([f"func.func @main{body.format(0)}", *functions, last])
     with pytest.raises(shardcore.ShardcoreError) as raised:
         shardcore.Module.parse(text).propagate()

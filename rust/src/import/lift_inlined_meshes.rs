@@ -2,7 +2,7 @@
 //! meshes.
 //!
 //! New names are `mesh` (or `mesh_0`, ... where taken), `maximal_mesh_<device>` and `empty_mesh`. Every
-//! mesh also gets a `stablehlo.mesh` attribute that says the same in StableHLO's words.
+//! mesh also gets a `stablehlo.mesh` attribute that says the same as a plain dictionary.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -100,7 +100,7 @@ fn inlined_meshes_in_order(program: &Program) -> Vec<MeshId> {
         }
         program.op_results(op).for_each(|result| visit(program.sharding(result)));
         if let Some(shardings) = program.no_result_shardings.get(&op) {
-            shardings.iter().for_each(|&sharding| visit(sharding));
+            shardings.iter().copied().for_each(&mut visit);
         }
     }
     order
@@ -124,7 +124,7 @@ fn create_mesh_op(program: &mut Program, symbols: &mut SymbolTable, mesh: Mesh) 
     (op, id)
 }
 
-/// The dictionary that describes `mesh` in StableHLO's words.
+/// The dictionary that describes `mesh`.
 fn stablehlo_mesh(mesh: &Mesh) -> String {
     let mut text = String::from("{axes = [");
     for (index, axis) in mesh.axes.iter().enumerate() {

@@ -9,7 +9,6 @@
 //! | [`remove_size_one_axes`] | drops axes of size 1 from shardings |
 //! | [`propagate_sharding_from_func_to_call`] | copies result shardings of functions to their calls |
 //! | [`constant_or_scalar_splitter`] | gives each use of a constant a copy of its own |
-//! | [`explicit_gather_scatter_batching`] | makes implicit batch dims of gathers and scatters explicit |
 //! | [`manual_axes_cleanup`] | completes and sorts the manual axes of manual computations |
 //! | [`add_data_flow_edges`] | puts an edge op on every value that owns a data-flow edge |
 //! | [`flatten_call_graph`] | clones functions until each is called once |

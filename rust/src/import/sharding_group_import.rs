@@ -113,15 +113,14 @@ fn unify(members: &[Member], by_value: &[Vec<usize>]) -> FxHashMap<i64, i64> {
             sets.union(leader, other);
         }
     }
-    let mut numbers: Vec<i64> = vec![-1; sets.ids.len()];
+    let leaders: Vec<usize> = (0..sets.ids.len()).map(|element| sets.leader(element)).collect();
+    let mut numbers: Vec<i64> = Vec::with_capacity(leaders.len());
     let mut count = 0;
-    for element in 0..sets.ids.len() {
-        if sets.leader(element) == element {
-            numbers[element] = count;
-            count += 1;
-        }
+    for (element, &leader) in leaders.iter().enumerate() {
+        numbers.push(count);
+        count += i64::from(leader == element);
     }
-    (0..sets.ids.len()).map(|element| (sets.ids[element], numbers[sets.leader(element)])).collect()
+    sets.ids.iter().zip(&leaders).map(|(&id, &leader)| (id, numbers[leader])).collect()
 }
 
 /// Sets of group ids; elements in order of first appearance.
