@@ -74,7 +74,8 @@ func.func @main(%a: tensor<8x4xf32>, %i: tensor<i32>) -> (tensor<8x4xf32>, tenso
     %11 = stablehlo.negate %c : tensor<8x4xf32>
     stablehlo.return %11, %d : tensor<8x4xf32>, tensor<i32>
   }
-  %1 = sdy.data_flow_edge %0#0 sharding=<@mesh, [{"x", ?}, {?}]> : tensor<8x4xf32>
+  %1 = sdy.data_flow_edge %0#0 sharding=<@mesh, [{"x", ?}, {?}]>
+    {sdy.sharding_origins = {x = "self"}} : tensor<8x4xf32>
   %2 = sdy.data_flow_edge %0#1 : tensor<i32>
   %3 = sdy.manual_computation(%1) in_shardings=[<@mesh, [{"x"}, {?}]>]
       out_shardings=[<@mesh, [{"x"}, {?}]>] manual_axes={"x"} (%b: tensor<4x4xf32>) {
@@ -392,6 +393,14 @@ CASES: dict[str, tuple[str, str]] = {
     "close-shardings": (_on_module("sdy-close-shardings"), CLOSE),
     "constant-or-scalar-merger": (_on_functions("sdy-constant-or-scalar-merger"), MERGE),
     "sink-data-flow-edges": (_on_functions("sdy-sink-data-flow-edges"), SINK),
+    "sink-data-flow-edges-with-origins": (
+        _on_functions(
+            "sdy-sink-data-flow-edges"
+            "{sink-debug-sharding-origins=true sink-debug-propagation-edge-sharding=true}"
+        ),
+        SINK,
+    ),
+    "remove-propagation-debug-info": (_on_module("sdy-remove-propagation-debug-info"), SINK),
     "remove-sharding-groups": (_on_module("sdy-remove-sharding-groups"), CONSTRAINTS),
     "sharding-constraint-to-reshard": (
         _on_functions("sdy-sharding-constraint-to-reshard"),

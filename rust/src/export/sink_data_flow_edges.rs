@@ -9,8 +9,22 @@ use crate::error::Result;
 use crate::index::{MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{EdgeOwners, EdgeSpec, OpKind, Payload, Program, ValueDef};
 
+/// What propagation recorded on edges that moves to their ops too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DebugInfo {
+    /// Where shardings came from: `sdy.sharding_origins`.
+    pub sharding_origins: bool,
+    /// What shardings went through: `sdy.propagation_edges`.
+    pub propagation_edges: bool,
+}
+
 /// Runs the pass on `func`.
-pub fn run(program: &mut Program, context: &mut Context, func: OpId) -> Result<()> {
+pub fn run(
+    program: &mut Program,
+    context: &mut Context,
+    func: OpId,
+    debug_info: DebugInfo,
+) -> Result<()> {
     let ops: Vec<OpId> = program.pre_order(func).collect();
     for op in ops {
         if program.kind(op) == OpKind::DataFlowEdge {
@@ -19,12 +33,32 @@ pub fn run(program: &mut Program, context: &mut Context, func: OpId) -> Result<(
             continue;
         }
         let Some(spec) = context.rules.edges(program, op) else { continue };
-        for owners in owner_groups(program, spec, op) {
+        for (owners, prefix) in
+            owner_groups(program, spec, op).into_iter().zip(["block_arg", "result"])
+        {
             let shardings = edge_shardings(program, &owners);
             set_owner_shardings(program, op, &owners, &shardings);
+            if debug_info.sharding_origins {
+                sink_attr(program, op, &owners, prefix, "sharding_origins");
+            }
+            if debug_info.propagation_edges {
+                sink_attr(program, op, &owners, prefix, "propagation_edges");
+            }
         }
     }
     Ok(())
+}
+
+/// Collects `sdy.<name>` of the edges that `owners` own in an attribute of `op`.
+fn sink_attr(program: &mut Program, op: OpId, owners: &[ValueId], prefix: &str, name: &str) {
+    let attr = format!("sdy.{name}");
+    let of_edge = |&owner: &ValueId| {
+        let edge = program.data_flow_edge(owner)?;
+        program.attr(edge, &attr).filter(|value| !value.is_empty())
+    };
+    let values: Vec<&str> = owners.iter().filter_map(of_edge).collect();
+    let list = format!("[{}]", values.join(", "));
+    program.set_attr(op, &format!("sdy.{prefix}_{name}"), &list);
 }
 
 /// The owners of `op`'s edges, those of one kind together.

@@ -201,7 +201,13 @@ pub(super) static PASSES: &[PassSpec] = &[
     function(
         "sdy-sink-data-flow-edges",
         &[flag("sink-debug-propagation-edge-sharding"), flag("sink-debug-sharding-origins")],
-        |p, c, op, _| export::sink_data_flow_edges::run(p, c, op),
+        |p, c, op, o| {
+            let debug_info = export::sink_data_flow_edges::DebugInfo {
+                sharding_origins: o.flag("sink-debug-sharding-origins"),
+                propagation_edges: o.flag("sink-debug-propagation-edge-sharding"),
+            };
+            export::sink_data_flow_edges::run(p, c, op, debug_info)
+        },
     ),
     function("sdy-sink-func-data-flow-edges", &[], |p, c, op, _| {
         export::sink_func_data_flow_edges::run(p, c, op)
