@@ -4,11 +4,11 @@
 //! renamed in place, but uses end up in the order that MLIR's conversion leaves: it makes all reshards
 //! first, then moves the uses of each constraint, newest first, to its reshard.
 
-use crate::bitset::BitSet;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{OpId, UseId};
 use crate::ir::{OpKind, Program};
+use rustc_hash::FxHashSet;
 
 /// Runs the pass on `func`.
 pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<()> {
@@ -20,15 +20,12 @@ pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<
         }
         program.rename_op(op, "sdy.reshard");
     }
-    let mut converted_ops = BitSet::new(program.ops.len());
-    for &op in &constraints {
-        converted_ops.insert(op);
-    }
+    let converted_ops: FxHashSet<OpId> = constraints.iter().copied().collect();
     for &op in &constraints {
         let result = program.result(op, 0);
         let is_converted = |slot: &UseId| {
             let user = program.operands[*slot].owner;
-            converted_ops.contains(user)
+            converted_ops.contains(&user)
         };
         let (converted, others): (Vec<UseId>, Vec<UseId>) =
             program.uses(result).partition(is_converted);

@@ -8,7 +8,7 @@
 //! Source: the operation definitions of StableHLO, CHLO, func and Shardy.
 
 use super::Program;
-use crate::index::{Id, OpId};
+use crate::index::{OpId, StrId};
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
@@ -284,19 +284,18 @@ impl OpKind {
 /// The traits of ops, looked up once for each name.
 #[derive(Clone, Debug, Default)]
 pub struct TraitCache {
-    traits: Vec<Option<Option<OpTraits>>>,
+    others: FxHashMap<StrId, Option<OpTraits>>,
 }
 
 impl TraitCache {
     /// The traits of `op`; `None` if the engine does not know its name.
     pub fn traits(&mut self, program: &Program, op: OpId) -> Option<OpTraits> {
-        let name = program.ops[op].name;
-        if self.traits.len() <= name.index() {
-            self.traits.resize(name.index() + 1, None);
+        let row = &program.ops[op];
+        if row.kind != OpKind::Other {
+            return Some(OPS[row.kind as usize].traits);
         }
-        *self.traits[name.index()].get_or_insert_with(|| {
-            OpInfo::by_name(program.strings.get(name)).map(|info| info.traits)
-        })
+        let look_up = || OpInfo::by_name(program.strings.get(row.name)).map(|info| info.traits);
+        *self.others.entry(row.name).or_insert_with(look_up)
     }
     /// Whether `op` is known to have all of `traits`.
     pub fn has(&mut self, program: &Program, op: OpId, traits: OpTraits) -> bool {

@@ -157,18 +157,24 @@ impl Step {
     fn run_on_module(&self, program: &mut Program, context: &mut Context<'_>) -> Result<()> {
         match self.spec.run {
             Run::Module(run) | Run::Any(run) => run(program, context, &self.options),
-            Run::Function(_) => Ok(()),
+            Run::Function(_) | Run::Functions(_) => Ok(()),
         }
     }
     /// Runs the pass on each function in order. Functions are isolated, so all passes on one and then
     /// all on the next would give the same.
     fn run_on_functions(&self, program: &mut Program, context: &mut Context<'_>) -> Result<()> {
+        let ops = |program: &Program| -> Vec<OpId> {
+            let functions = program.functions_in_order();
+            functions.into_iter().map(|func| program.functions[func].op).collect()
+        };
         match self.spec.run {
             Run::Function(run) => {
-                let functions = program.functions_in_order();
-                let ops: Vec<OpId> =
-                    functions.into_iter().map(|func| program.functions[func].op).collect();
+                let ops = ops(program);
                 ops.into_iter().try_for_each(|op| run(program, context, op, &self.options))
+            }
+            Run::Functions(run) => {
+                let ops = ops(program);
+                run(program, context, &ops, &self.options)
             }
             Run::Any(run) => run(program, context, &self.options),
             Run::Module(_) => Ok(()),

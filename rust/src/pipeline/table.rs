@@ -17,6 +17,8 @@ pub enum Run {
     Module(fn(&mut Program, &mut Context<'_>, &Options) -> Result<()>),
     /// On `func.func`.
     Function(fn(&mut Program, &mut Context<'_>, OpId, &Options) -> Result<()>),
+    /// On `func.func`, all at once.
+    Functions(fn(&mut Program, &mut Context<'_>, &[OpId], &Options) -> Result<()>),
     /// On either; called once for the module all the same.
     Any(fn(&mut Program, &mut Context<'_>, &Options) -> Result<()>),
 }
@@ -76,6 +78,13 @@ const fn function(
     run: fn(&mut Program, &mut Context<'_>, OpId, &Options) -> Result<()>,
 ) -> PassSpec {
     PassSpec { name, options, run: Run::Function(run) }
+}
+const fn functions(
+    name: &'static str,
+    options: &'static [OptionSpec],
+    run: fn(&mut Program, &mut Context<'_>, &[OpId], &Options) -> Result<()>,
+) -> PassSpec {
+    PassSpec { name, options, run: Run::Functions(run) }
 }
 const fn any(
     name: &'static str,
@@ -212,8 +221,8 @@ pub(super) static PASSES: &[PassSpec] = &[
     function("sdy-sink-func-data-flow-edges", &[], |p, c, op, _| {
         export::sink_func_data_flow_edges::run(p, c, op)
     }),
-    function("sdy-insert-explicit-reshards", &[flag("enable-full-version")], |p, c, op, o| {
-        partition::insert_explicit_reshards::run(p, c, op, o.flag("enable-full-version"))
+    functions("sdy-insert-explicit-reshards", &[flag("enable-full-version")], |p, c, ops, o| {
+        partition::insert_explicit_reshards::run(p, c, ops, o.flag("enable-full-version"))
     }),
     function("sdy-reshard-to-collectives", &[flag("keep-redundant-reshards")], |p, c, op, o| {
         partition::reshard_to_collectives::run(p, c, op, o.flag("keep-redundant-reshards"))

@@ -6,7 +6,7 @@
 //! one dim of the result conflicts with an operand that is not smaller, that operand's dim is sharded, and
 //! the result's dim has just the axes of the contracting dims.
 
-use super::tensor_sizes;
+use super::tensors::tensor_sizes;
 use crate::axis::{any_overlap, AxisRef};
 use crate::index::{FactorId, Id, MeshId, OpId, ShardingId};
 use crate::ir::Program;

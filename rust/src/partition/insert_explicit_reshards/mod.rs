@@ -11,6 +11,7 @@
 mod dot;
 mod edges;
 mod reshape;
+pub(super) mod tensors;
 mod unreduced;
 
 use super::axis_sets::difference;
@@ -24,39 +25,67 @@ use crate::projection::{Projection, TensorFactorShardings};
 use crate::rule::OpShardingRule;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
+use tensors::{op_mesh, tensor_shardings, tensor_sizes};
 
 /// How often a long pass reports.
 const REPORT_EVERY: usize = 1 << 14;
 
-/// Runs the pass on `func`.
+/// Runs the pass on `functions`.
 pub fn run(
     program: &mut Program,
     context: &mut Context,
-    func: OpId,
+    functions: &[OpId],
     enable_full_version: bool,
 ) -> Result<()> {
-    let has_unreduced =
-        program.shardings.ids().any(|id| !program.shardings[id].unreduced.is_empty());
-    let symbols = SymbolTable::new(program);
-    let mut plans = Plans::default();
-    let mut traits = TraitCache::default();
-    let ops: Vec<OpId> = program.post_order(func).collect();
     context.rules.prepare(program, false)?;
-    for (done, &op) in ops.iter().enumerate() {
+    let is_unreduced = |id: ShardingId| !program.shardings[id].unreduced.is_empty();
+    let mut pass = Pass {
+        is_full: enable_full_version,
+        has_unreduced: program.shardings.ids().any(is_unreduced),
+        symbols: SymbolTable::new(program),
+        plans: Plans::default(),
+        traits: TraitCache::default(),
+    };
+    for (done, &func) in functions.iter().enumerate() {
         if done % REPORT_EVERY == 0 {
-            context.progress("sdy-insert-explicit-reshards", done, ops.len())?;
+            context.progress("sdy-insert-explicit-reshards", done, functions.len())?;
         }
-        if !traits.has(program, op, OpTraits::TERMINATOR) {
-            let is_full = enable_full_version || is_always_full(program, op);
-            if is_full || has_unreduced || is_dot(program, op) {
-                visit(program, context, (&symbols, &mut plans), op, is_full)?;
-            }
-        }
-    }
-    if enable_full_version || has_unreduced {
-        edges::reshard_returned(program, func, enable_full_version)?;
+        pass.run(program, context, func)?;
     }
     Ok(())
+}
+
+/// What is the same for all functions.
+struct Pass {
+    /// Whether the full version is on.
+    is_full: bool,
+    /// Whether anything in the program has unreduced axes.
+    has_unreduced: bool,
+    symbols: SymbolTable,
+    plans: Plans,
+    traits: TraitCache,
+}
+
+impl Pass {
+    fn run(&mut self, program: &mut Program, context: &mut Context, func: OpId) -> Result<()> {
+        let ops: Vec<OpId> = program.post_order(func).collect();
+        for (done, &op) in ops.iter().enumerate() {
+            if done % REPORT_EVERY == REPORT_EVERY - 1 {
+                context.progress("sdy-insert-explicit-reshards", done, ops.len())?;
+            }
+            if self.traits.has(program, op, OpTraits::TERMINATOR) {
+                continue;
+            }
+            let is_full = self.is_full || is_always_full(program, op);
+            if is_full || self.has_unreduced || is_dot(program, op) {
+                visit(program, context, (&self.symbols, &mut self.plans), op, is_full)?;
+            }
+        }
+        if self.is_full || self.has_unreduced {
+            edges::reshard_returned(program, func, self.is_full)?;
+        }
+        Ok(())
+    }
 }
 
 fn is_dot(program: &Program, op: OpId) -> bool {
@@ -305,97 +334,4 @@ fn reduce_results(program: &mut Program, op: OpId, axes: &[AxisRef], mesh: MeshI
             program.replace_all_uses_except(result, reduced, user);
         }
     }
-}
-
-/// The shardings of operands and results, those behind propagation barriers where there are some.
-fn tensor_shardings(program: &mut Program, op: OpId) -> Vec<ShardingId> {
-    let row = &program.ops[op];
-    let (num_operands, num_results) = (row.num_operands as usize, row.num_results as usize);
-    let mut shardings = Vec::with_capacity(num_operands + num_results);
-    for index in 0..num_operands + num_results {
-        let value = if index < num_operands {
-            behind_barriers(program, program.operand(op, index))
-        } else {
-            behind_barriers(program, program.result(op, index - num_operands))
-        };
-        shardings.push(program.sharding_of(value));
-    }
-    shardings
-}
-
-/// How many elements operands and results have; 0 where that is not known.
-pub(crate) fn tensor_sizes(program: &Program, op: OpId) -> Vec<i64> {
-    let operands = program.op_operands(op).iter().map(|slot| slot.value);
-    let size = |value| {
-        let shape = program.value_type(value).static_shape();
-        shape.map_or(0, |shape| shape.iter().fold(1, |n: i64, &m| n.wrapping_mul(m)))
-    };
-    operands.chain(program.op_results(op)).map(size).collect()
-}
-
-/// The mesh to shard the tensors with these shardings over; `None` if they are over different meshes, or
-/// over a single device, or there is none.
-fn op_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
-    let common = common_mesh(program, shardings)?;
-    if program.mesh(common).is_maximal() {
-        return None;
-    }
-    Some(most_common_mesh(program, shardings).unwrap_or(common))
-}
-
-/// What `value` is, seen through propagation barriers.
-fn behind_barriers(program: &Program, mut value: ValueId) -> ValueId {
-    while let Some(def) = program.defining_op(value) {
-        if program.kind(def) != OpKind::PropagationBarrier {
-            break;
-        }
-        value = program.operand(def, 0);
-    }
-    value
-}
-
-/// The mesh that all `shardings` are over but for the order of devices, preferably one with the default
-/// order; empty meshes fit any.
-pub(crate) fn common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
-    let mut common: Option<MeshId> = None;
-    for &sharding in shardings {
-        let Some(mesh) = program.mesh_of(sharding).get() else { continue };
-        let is_empty = |mesh: MeshId| {
-            let mesh = program.mesh(mesh);
-            mesh.axes.is_empty() && mesh.device_ids.is_empty()
-        };
-        match common {
-            Some(known) if !is_empty(known) => {
-                if is_empty(mesh) {
-                    continue;
-                }
-                let (known, other) = (program.mesh(known), program.mesh(mesh));
-                if known.axes != other.axes || known.is_maximal() != other.is_maximal() {
-                    return None;
-                }
-                if other.device_ids.is_empty() {
-                    common = Some(mesh);
-                }
-            }
-            _ => common = Some(mesh),
-        }
-    }
-    common
-}
-
-/// The mesh that most of `shardings` that shard something are over; the first to get so far.
-fn most_common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
-    let mut counts: FxHashMap<MeshId, usize> = FxHashMap::default();
-    let mut best = (0, None);
-    for &sharding in shardings {
-        if !program.is_fully_replicated(sharding) {
-            let mesh = program.mesh_of(sharding);
-            let count = counts.entry(mesh).or_default();
-            *count += 1;
-            if *count > best.0 {
-                best = (*count, Some(mesh));
-            }
-        }
-    }
-    best.1
 }

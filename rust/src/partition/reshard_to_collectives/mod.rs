@@ -11,6 +11,7 @@ mod permute;
 mod slice;
 mod state;
 
+use super::insert_explicit_reshards::tensors::behind_barriers;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{OpId, ShardingId, ValueId};
@@ -47,17 +48,6 @@ pub fn run(
         program.erase_op(op);
     }
     Ok(())
-}
-
-/// `value` seen through propagation barriers.
-fn behind_barriers(program: &Program, mut value: ValueId) -> ValueId {
-    while let Some(def) = program.defining_op(value) {
-        if program.kind(def) != OpKind::PropagationBarrier {
-            break;
-        }
-        value = program.operand(def, 0);
-    }
-    value
 }
 
 /// Whether two shardings are over meshes that differ in their devices' order at most.

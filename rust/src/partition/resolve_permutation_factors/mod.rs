@@ -8,6 +8,7 @@
 mod halo;
 mod reverse;
 
+use super::insert_explicit_reshards::tensors::common_mesh;
 use super::insert_explicit_reshards::{apply, Plan};
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
@@ -65,7 +66,7 @@ fn replicate(program: &mut Program, op: OpId, rule: &OpShardingRule) -> Result<(
     let values: Vec<_> = operands.chain(program.op_results(op)).collect();
     let shardings: Vec<ShardingId> =
         values.into_iter().map(|value| program.sharding_of(value)).collect();
-    let Some(mesh) = super::insert_explicit_reshards::common_mesh(program, &shardings) else {
+    let Some(mesh) = common_mesh(program, &shardings) else {
         return Ok(());
     };
     if program.mesh(mesh).is_maximal() {

@@ -1,0 +1,101 @@
+//! The tensors of an op: operands, then results; and the mesh that they are over.
+
+use crate::index::{MeshId, OpId, ShardingId};
+use crate::ir::{OpKind, Program};
+use rustc_hash::FxHashMap;
+
+/// The shardings of operands and results, those behind propagation barriers where there are some.
+pub(super) fn tensor_shardings(program: &mut Program, op: OpId) -> Vec<ShardingId> {
+    let row = &program.ops[op];
+    let (num_operands, num_results) = (row.num_operands as usize, row.num_results as usize);
+    let mut shardings = Vec::with_capacity(num_operands + num_results);
+    for index in 0..num_operands + num_results {
+        let value = if index < num_operands {
+            behind_barriers(program, program.operand(op, index))
+        } else {
+            behind_barriers(program, program.result(op, index - num_operands))
+        };
+        shardings.push(program.sharding_of(value));
+    }
+    shardings
+}
+
+/// How many elements operands and results have; 0 where that is not known.
+pub(super) fn tensor_sizes(program: &Program, op: OpId) -> Vec<i64> {
+    let operands = program.op_operands(op).iter().map(|slot| slot.value);
+    let size = |value| {
+        let shape = program.value_type(value).static_shape();
+        shape.map_or(0, |shape| shape.iter().fold(1, |n: i64, &m| n.wrapping_mul(m)))
+    };
+    operands.chain(program.op_results(op)).map(size).collect()
+}
+
+/// The mesh to shard the tensors with these shardings over; `None` if they are over different meshes, or
+/// over a single device, or there is none.
+pub(super) fn op_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
+    let common = common_mesh(program, shardings)?;
+    if program.mesh(common).is_maximal() {
+        return None;
+    }
+    Some(most_common_mesh(program, shardings).unwrap_or(common))
+}
+
+/// What `value` is, seen through propagation barriers.
+pub fn behind_barriers(
+    program: &Program,
+    mut value: crate::index::ValueId,
+) -> crate::index::ValueId {
+    while let Some(def) = program.defining_op(value) {
+        if program.kind(def) != OpKind::PropagationBarrier {
+            break;
+        }
+        value = program.operand(def, 0);
+    }
+    value
+}
+
+/// The mesh that all `shardings` are over but for the order of devices, preferably one with the default
+/// order; empty meshes fit any.
+pub fn common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
+    let mut common: Option<MeshId> = None;
+    for &sharding in shardings {
+        let Some(mesh) = program.mesh_of(sharding).get() else { continue };
+        let is_empty = |mesh: MeshId| {
+            let mesh = program.mesh(mesh);
+            mesh.axes.is_empty() && mesh.device_ids.is_empty()
+        };
+        match common {
+            Some(known) if !is_empty(known) => {
+                if is_empty(mesh) {
+                    continue;
+                }
+                let (known, other) = (program.mesh(known), program.mesh(mesh));
+                if known.axes != other.axes || known.is_maximal() != other.is_maximal() {
+                    return None;
+                }
+                if other.device_ids.is_empty() {
+                    common = Some(mesh);
+                }
+            }
+            _ => common = Some(mesh),
+        }
+    }
+    common
+}
+
+/// The mesh that most of `shardings` that shard something are over; the first to get so far.
+fn most_common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
+    let mut counts: FxHashMap<MeshId, usize> = FxHashMap::default();
+    let mut best = (0, None);
+    for &sharding in shardings {
+        if !program.is_fully_replicated(sharding) {
+            let mesh = program.mesh_of(sharding);
+            let count = counts.entry(mesh).or_default();
+            *count += 1;
+            if *count > best.0 {
+                best = (*count, Some(mesh));
+            }
+        }
+    }
+    best.1
+}
