@@ -88,7 +88,13 @@ def judge(piece: str, flags: list[str]) -> dict[str, Any]:
         return {"verdict": "equal", "functions": len(wanted)}
     name = different[0]
     diff = difflib.unified_diff(
-        wanted.get(name, "").split("\n"), mine.get(name, "").split("\n"), "reference", "ours", "", "", 1
+        wanted.get(name, "").split("\n"),
+        mine.get(name, "").split("\n"),
+        "reference",
+        "ours",
+        "",
+        "",
+        1,
     )
     show = "\n".join(diff)
     return {
@@ -108,7 +114,9 @@ def run_file(path: Path) -> Iterator[tuple[int, list[str], dict[str, Any]]]:
     """Judges every piece of a file in child processes, since the reference may die of one."""
     text = path.read_text(encoding="utf-8")
     split = pieces(text) if "split-input-file" in text else [text]
-    jobs = [(number, flags, piece) for flags in flag_lists(text) for number, piece in enumerate(split)]
+    jobs = [
+        (number, flags, piece) for flags in flag_lists(text) for number, piece in enumerate(split)
+    ]
     start = 0
     while start < len(jobs):
         read, write = os.pipe()
@@ -137,7 +145,9 @@ def run_file(path: Path) -> Iterator[tuple[int, list[str], dict[str, Any]]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("checkout", type=Path)
     parser.add_argument("--only", default="", help="files with this in their path")
     parser.add_argument("--show", type=int, default=0, help="how many differences to show a file")
@@ -153,15 +163,25 @@ def main() -> int:
             counts[verdict["verdict"]] += 1
             for key in ("functions", "different", "expected", "matched"):
                 counts[f"n {key}"] += verdict.get(key, 0)
-            wrong = verdict["verdict"] not in ("equal", "refused", "not in jaxlib", "reference died")
+            wrong = verdict["verdict"] not in (
+                "equal",
+                "refused",
+                "not in jaxlib",
+                "reference died",
+            )
             if wrong and shown < options.show:
                 shown += 1
                 print(f"--- {path} piece {number} {' '.join(flags)}: {verdict['verdict']}")
                 print(verdict["show"][:3000])
         total += counts
-        summary = ", ".join(f"{key.removeprefix('n ')} {n}" for key, n in sorted(counts.items()) if n)
+        summary = ", ".join(
+            f"{key.removeprefix('n ')} {n}" for key, n in sorted(counts.items()) if n
+        )
         print(f"{path.relative_to(options.checkout / 'shardy/dialect/sdy')}: {summary}", flush=True)
-    print("total:", ", ".join(f"{key.removeprefix('n ')} {n}" for key, n in sorted(total.items()) if n))
+    print(
+        "total:",
+        ", ".join(f"{key.removeprefix('n ')} {n}" for key, n in sorted(total.items()) if n),
+    )
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 import pytest
+import shardcore
 
 from tests.shardy import reference, rule_cases
 from tests.shardy.diff import explain, ours
@@ -29,6 +30,16 @@ def test_rules_are_the_references(form: str, conservative: str) -> None:
         theirs = reference.run(text, pipeline)
         assert theirs.count("sdy.sharding_rule") > CHUNK / 2
         assert not (difference := explain(theirs, ours(text, pipeline))), difference
+
+
+def test_unknown_shapes_are_refused() -> None:
+    args = "%a: tensor<?x4xf32>"
+    text = f"func.func @main({args}) {{\n  %0 = stablehlo.tanh %a : tensor<?x4xf32>\n  return\n}}"
+    pipeline = f"builtin.module(func.func({PASS.format('false')}))"
+    with pytest.raises(reference.RejectedError, match="static shape"):
+        reference.run(text, pipeline)
+    with pytest.raises(shardcore.ShardcoreError, match="tensor<.x4xf32> has no static shape"):
+        ours(text, pipeline)
 
 
 def test_dropping_rules_keeps_those_of_users() -> None:

@@ -46,28 +46,9 @@ pub mod symbol_dce;
 pub use call_graph::CallGraph;
 pub use clone_function::{clone_recursively, original_name, ORIGINAL_NAME};
 
-use crate::error::{Code, Diagnostic, Span};
+use crate::error::{Code, Diagnostic};
 use crate::index::{FuncId, OpId};
 use crate::ir::{Payload, Program, SymbolTable};
-
-/// Where `op` itself starts in its text, which has the white space and comments before it too.
-pub(crate) fn op_span(program: &Program, op: OpId) -> Option<Span> {
-    let span = program.ops.get(op)?.span;
-    if span.is_empty() {
-        return None;
-    }
-    let mut rest = program.text.get(span);
-    loop {
-        rest = rest.trim_start();
-        match rest.strip_prefix("//") {
-            Some(comment) => rest = comment.split_once('\n').map_or("", |(_, after)| after),
-            None => break,
-        }
-    }
-    let line = rest.find('\n').map_or(rest.len(), |end| end);
-    let start = span.end - rest.len() as u32;
-    Some(Span::new(start, start + line as u32))
-}
 
 /// A mistake at `op`.
 pub(crate) fn mistake(
@@ -77,7 +58,7 @@ pub(crate) fn mistake(
     message: impl Into<String>,
 ) -> Diagnostic {
     let diagnostic = Diagnostic::new(code, message);
-    match op_span(program, op) {
+    match program.op_span(op) {
         Some(span) => diagnostic.at(span),
         None => diagnostic,
     }

@@ -2,7 +2,7 @@
 //! repeated memberships, and checks that the members of a group can be sharded alike: they have the
 //! same shape and are inside the same manual computation, or none.
 
-use super::{mistake, op_span};
+use super::mistake;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::{OpId, ValueId};
@@ -67,7 +67,7 @@ fn check(program: &Program, members: &[Member]) -> Vec<Diagnostic> {
             continue;
         };
         let diagnostic = mistake(program, member.op, Code::InvalidGroup, problem);
-        diagnostics.push(match op_span(program, other.op) {
+        diagnostics.push(match program.op_span(other.op) {
             Some(span) => diagnostic.with_related(span, "first member of the group"),
             None => diagnostic,
         });

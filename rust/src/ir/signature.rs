@@ -4,8 +4,8 @@
 //! discardable attributes and locations, the same operand types and the same result types. A
 //! 96-layer model has a few hundred signatures; rules are built once for each.
 
-use super::Span;
-use crate::index::{IdVec, OpId, RuleId, SignatureId, StrId, TypeId};
+use super::{Program, Span};
+use crate::index::{Id, IdVec, OpId, RuleId, SignatureId, StrId, TypeId};
 use rustc_hash::FxHashMap;
 
 /// What the rule of an op may depend on.
@@ -32,14 +32,16 @@ pub struct Signature {
 pub struct SignatureRules {
     /// Tells apart the states of rule sources that may answer differently; 0 if none was asked.
     pub generation: u64,
+    /// How many rows of the op table have been looked at for ops that lack a signature.
+    pub signed_ops: usize,
     plain: IdVec<SignatureId, [RuleId; 2]>,
     conservative: IdVec<SignatureId, [RuleId; 2]>,
 }
 
 impl SignatureRules {
-    /// No rules yet, of this generation.
-    pub fn new(generation: u64) -> Self {
-        Self { generation, ..Self::default() }
+    /// Forgets all rules; those to come are of this generation.
+    pub fn reset(&mut self, generation: u64) {
+        *self = Self { generation, signed_ops: self.signed_ops, ..Self::default() };
     }
     /// The rules of signatures in plain or conservative propagation.
     pub fn of(&self, conservative: bool) -> &IdVec<SignatureId, [RuleId; 2]> {
@@ -56,6 +58,35 @@ impl SignatureRules {
         } else {
             &mut self.plain
         }
+    }
+}
+
+impl Program {
+    /// Gives `op`, which a pass has made, a signature.
+    pub fn sign_op(&mut self, op: OpId) {
+        // What the parser's keys start with, the name of an op, is never the absent id.
+        let mut key = u32::MAX.to_le_bytes().to_vec();
+        let row = &self.ops[op];
+        key.extend_from_slice(self.strings.get(row.name).as_bytes());
+        for attr in self.op_attrs(op) {
+            key.push(0);
+            key.extend_from_slice(self.strings.get(attr.name).as_bytes());
+            key.push(b'=');
+            key.extend_from_slice(self.text.get(attr.value).as_bytes());
+        }
+        key.push(1);
+        let type_of = |value| self.values[value].ty;
+        let operand_types: Box<[TypeId]> =
+            self.op_operands(op).iter().map(|slot| type_of(slot.value)).collect();
+        let result_types: Box<[TypeId]> = self.op_results(op).map(type_of).collect();
+        for &ty in operand_types.iter().chain(&result_types) {
+            key.extend_from_slice(&(ty.index() as u32).to_le_bytes());
+        }
+        key.extend_from_slice(&row.num_operands.to_le_bytes());
+        let name = row.name;
+        let make =
+            || Signature { name, example: op, syntax: Span::EMPTY, operand_types, result_types };
+        self.ops[op].signature = self.signatures.intern(&key, make);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The text that spans point into.
 
-use super::Span;
+use super::{Program, Span};
+use crate::index::OpId;
 use std::sync::Arc;
 
 /// The source, followed by what passes have added. Offsets run on from one to the other.
@@ -50,5 +51,27 @@ impl TextPool {
         let start = (self.source.len() + self.added.len()) as u32;
         self.added.push_str(text);
         Span::new(start, start + text.len() as u32)
+    }
+}
+
+impl Program {
+    /// The first line of `op` itself: its text without the white space and comments before it. `None`
+    /// if it has no text of its own.
+    pub fn op_span(&self, op: OpId) -> Option<Span> {
+        let span = self.ops.get(op)?.span;
+        if span.is_empty() {
+            return None;
+        }
+        let mut rest = self.text.get(span);
+        loop {
+            rest = rest.trim_start();
+            match rest.strip_prefix("//") {
+                Some(comment) => rest = comment.split_once('\n').map_or("", |(_, after)| after),
+                None => break,
+            }
+        }
+        let line = rest.find('\n').unwrap_or(rest.len());
+        let start = span.end - rest.len() as u32;
+        Some(Span::new(start, start + line as u32))
     }
 }

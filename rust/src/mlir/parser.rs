@@ -150,6 +150,8 @@ pub fn parse(source: Arc<str>) -> Result<Program> {
     parser.reserve();
     parser.parse_top_level()?;
     parser.resolve()?;
+    let program = &mut parser.program;
+    program.signature_rules.signed_ops = program.ops.len();
     Ok(parser.program)
 }
 

@@ -1,9 +1,10 @@
 //! `sdy-populate-op-sharding-rules`: puts its sharding rule on every op that has one.
 
 use crate::context::Context;
-use crate::error::Result;
-use crate::index::OpId;
-use crate::ir::Program;
+use crate::error::{Code, Diagnostic, Error, Result};
+use crate::index::{OpId, ValueId};
+use crate::ir::{Program, Type};
+use crate::rules::table::Family;
 
 /// Runs the pass on `func`.
 pub fn run(
@@ -14,12 +15,38 @@ pub fn run(
 ) -> Result<()> {
     context.rules.prepare(program, conservative)?;
     let ops: Vec<OpId> = program.pre_order(func).collect();
+    let mut problems = Vec::new();
     for op in ops {
         let rule = context.rules.rule(program, op);
-        if rule.is_some() && !program.op_rules.contains_key(&op) {
+        if rule.is_none() {
+            problems.extend(dynamic_tensor(program, op));
+        } else if !program.op_rules.contains_key(&op) {
             program.op_rules.insert(op, rule);
             program.mark_attrs_changed(op);
         }
     }
-    Ok(())
+    Error::check(problems)
+}
+
+/// The complaint about an op that would have a rule, were all its shapes known.
+fn dynamic_tensor(program: &Program, op: OpId) -> Option<Diagnostic> {
+    let name = program.op_name(op);
+    // Most custom calls have no rule whatever their shapes are.
+    if Family::of(name).map_or(true, |family| family.name == "custom_call") {
+        return None;
+    }
+    let is_dynamic = |&value: &ValueId| match program.value_type(value) {
+        Type::RankedTensor { shape, .. } => shape.iter().any(Option::is_none),
+        Type::UnrankedTensor(_) => true,
+        Type::Tuple(_) | Type::Other(_) => false,
+    };
+    let operands = program.op_operands(op).iter().map(|slot| slot.value);
+    let value = operands.chain(program.op_results(op)).find(is_dynamic)?;
+    let ty = program.text.get(program.types.text(program.values[value].ty));
+    let message = format!("{name} has no sharding rule: {ty} has no static shape");
+    let problem = Diagnostic::new(Code::UnsupportedType, message);
+    Some(match program.op_span(op) {
+        Some(span) => problem.at(span),
+        None => problem,
+    })
 }

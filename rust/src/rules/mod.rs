@@ -25,6 +25,8 @@ pub mod notation;
 mod pointwise;
 mod reduce;
 pub mod registry;
+#[cfg(test)]
+mod registry_tests;
 mod reshape;
 mod slices;
 mod surroundings;

@@ -11,9 +11,9 @@ use super::table::Family;
 use super::view::{Shapes, SignatureView};
 use crate::attribute::{verify_rule, verify_rule_shapes};
 use crate::context::RuleSource;
-use crate::error::{Code, Diagnostic, Error, Result, Span};
+use crate::error::{Error, Result};
 use crate::index::{OpId, RuleId, SignatureId};
-use crate::ir::{EdgeSpec, Program, SignatureRules};
+use crate::ir::{EdgeSpec, Program};
 use crate::rule::{OpShardingRule, SharedRule};
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -147,6 +147,22 @@ impl Registry {
             if self.rules.is_empty() { BUILTIN } else { NEXT.fetch_add(1, Ordering::Relaxed) };
     }
 
+    /// Gives signatures to ops that passes have made and that could have a rule.
+    fn sign_new_ops(&self, program: &mut Program) {
+        let first = program.signature_rules.signed_ops;
+        program.signature_rules.signed_ops = program.ops.len();
+        for op in program.ops.ids().skip(first) {
+            let row = &program.ops[op];
+            if row.signature.is_some() || row.parent.is_none() {
+                continue;
+            }
+            let name = program.op_name(op);
+            if Family::of(name).is_some() || self.rules.contains_key(name) {
+                program.sign_op(op);
+            }
+        }
+    }
+
     /// The rules of a signature in usual and in special surroundings.
     fn rules_of(
         &self,
@@ -228,8 +244,9 @@ impl RuleSource for Registry {
     fn prepare(&mut self, program: &mut Program, conservative: bool) -> Result<()> {
         self.is_conservative = conservative;
         if program.signature_rules.generation != self.generation {
-            program.signature_rules = SignatureRules::new(self.generation);
+            program.signature_rules.reset(self.generation);
         }
+        self.sign_new_ops(program);
         if program.signature_rules.of(conservative).len() == program.signatures.len() {
             return Ok(());
         }
@@ -292,14 +309,10 @@ fn check(view: &SignatureView<'_>, rule: Option<OpShardingRule>) -> Result<Optio
 /// The same mistakes at the first op that has the signature.
 fn at_op(view: &SignatureView<'_>, mut error: Error) -> Error {
     let Some((program, id)) = view.source() else { return error };
-    let op = &program.ops[program.signatures[id].example];
-    let text = program.text.get(op.span);
-    let start = op.span.start + (text.len() - text.trim_start().len()) as u32;
+    let span = program.op_span(program.signatures[id].example);
     for diagnostic in &mut error.diagnostics {
         diagnostic.message = format!("rule of {}: {}", view.name, diagnostic.message);
-        if !op.span.is_empty() {
-            diagnostic.span = Some(Span::new(start, op.span.end));
-        }
+        diagnostic.span = span;
     }
     error
 }
@@ -320,9 +333,4 @@ fn signature_key(view: &SignatureView<'_>) -> Vec<u8> {
         key.extend_from_slice(format!("{name}={value:?}\0").as_bytes());
     }
     key
-}
-
-/// A mistake in a user's rule that a function finds by itself.
-pub fn invalid_rule(message: impl Into<String>) -> Error {
-    Diagnostic::new(Code::InvalidRule, message).into()
 }
