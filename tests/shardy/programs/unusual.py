@@ -55,7 +55,7 @@ def constants_of_every_type() -> jax.stages.Lowered:
         small = [jnp.asarray(np.arange(4) % 2, dtype=t) for t in types]
         large = [jnp.asarray(np.arange(BATCH * WIDTH).reshape(x.shape) % 2, t) for t in types]
         odd = jnp.asarray([jnp.inf, -jnp.inf, jnp.nan, -0.0, 1e-45, 3.4e38, 0.1, 1e10])
-        return [x + y.astype(jnp.float32).real for y in large], small, odd, jnp.zeros((0, 3))
+        return [x + jnp.real(y).astype(jnp.float32) for y in large], small, odd, jnp.zeros((0, 3))
 
     return lower(run, MESH, (_x,), (P("x", "y"),))
 
