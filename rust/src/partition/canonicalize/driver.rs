@@ -160,14 +160,32 @@ impl<'a> Driver<'a> {
             }
         }
     }
-    /// Erases `op`, whose results have no uses, with everything inside it.
+    /// Erases `op`, whose results have no uses, with everything inside it: what is inside first, each
+    /// block from its end, so that an op has no users left when its turn comes.
     pub fn erase(&mut self, op: OpId) {
-        let inside: Vec<OpId> = self.program.post_order(op).collect();
-        for inner in inside.into_iter().rev() {
+        for inner in self.outward(op) {
             self.push_operands(inner);
             self.forget(inner);
+            self.program.erase_op(inner);
         }
-        self.program.erase_op(op);
+    }
+    /// `root` and all ops inside it, in the order in which they are erased.
+    fn outward(&self, root: OpId) -> Vec<OpId> {
+        let program = &*self.program;
+        let mut ops = Vec::new();
+        let mut stack = vec![root];
+        while let Some(op) = stack.pop() {
+            ops.push(op);
+            for region in program.op_regions(op) {
+                let start = stack.len();
+                for block in program.region_blocks(region) {
+                    stack.extend(program.block_ops(block));
+                }
+                stack[start..].reverse();
+            }
+        }
+        ops.reverse();
+        ops
     }
     /// Replaces the only result of `op` by `value` and erases `op`.
     pub fn replace(&mut self, op: OpId, value: ValueId) {
