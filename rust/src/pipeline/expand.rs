@@ -4,7 +4,7 @@
 
 use super::options::{OptionSpec, Options};
 use super::table::{flag, flag_on, text, PASSES};
-use super::{Item, Pipeline, Run, Step, FUNC};
+use super::{Item, Pipeline, Step, FUNC};
 
 /// The pass that makes inputs and outputs lose sub-axes.
 pub(super) const TRIM_SUB_AXES: &str = "sdy-remove-sub-axes-in-input-output-shardings";
@@ -55,9 +55,10 @@ fn pass(name: &str, settings: &[(&str, &str)]) -> Option<Item> {
     debug_assert!(spec.is_some(), "{name} is in the table");
     let spec = spec?;
     let step = Item::Step(Step { spec, options: Options::defaults(spec.options).with(settings) });
-    Some(match spec.run {
-        Run::Function(_) => Item::Nested(Pipeline { anchor: FUNC, items: vec![step] }),
-        _ => step,
+    Some(if spec.runs_on_functions() {
+        Item::Nested(Pipeline { anchor: FUNC, items: vec![step] })
+    } else {
+        step
     })
 }
 

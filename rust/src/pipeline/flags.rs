@@ -1,6 +1,6 @@
 //! Pipelines from command line flags.
 
-use super::{parse, Item, Pipeline, Run, FUNC, MODULE};
+use super::{parse, Item, Pipeline, FUNC, MODULE};
 use crate::error::{Code, Diagnostic, Result, Span};
 
 /// The pipeline of `--name` and `--name=options` flags, in their order. Passes on functions are put in
@@ -24,7 +24,7 @@ pub(super) fn pipeline(flags: &[String]) -> Result<Pipeline> {
         let (options, skipped) = unquoted(options);
         for item in parse::items(name, name_span, (options, options_at + skipped), MODULE)? {
             items.push(match item {
-                Item::Step(step) if matches!(step.spec.run, Run::Function(_)) => {
+                Item::Step(step) if step.spec.runs_on_functions() => {
                     Item::Nested(Pipeline { anchor: FUNC, items: vec![Item::Step(step)] })
                 }
                 item => item,

@@ -152,7 +152,9 @@ impl<'a> Parser<'a> {
 fn check_anchor(step: &Step, span: (usize, usize), anchor: &str) -> Result<()> {
     let name = step.spec.name;
     let (wanted, hint) = match step.spec.run {
-        Run::Function(_) if anchor == MODULE => (FUNC, format!("write func.func({name})")),
+        _ if step.spec.runs_on_functions() && anchor == MODULE => {
+            (FUNC, format!("write func.func({name})"))
+        }
         Run::Module(_) if anchor == FUNC => (MODULE, format!("move {name} out of func.func(...)")),
         _ => return Ok(()),
     };

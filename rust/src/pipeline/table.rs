@@ -33,6 +33,13 @@ pub struct PassSpec {
     pub run: Run,
 }
 
+impl PassSpec {
+    /// Whether it runs on `func.func` and nothing else.
+    pub(super) fn runs_on_functions(&self) -> bool {
+        matches!(self.run, Run::Function(_) | Run::Functions(_))
+    }
+}
+
 impl std::fmt::Debug for PassSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
