@@ -5,7 +5,7 @@
 //! what Shardy or MLIR's drivers do: elementwise ops pass shardings through first, pure ops are
 //! erased when nothing uses them, terminators are notified through their parent.
 //!
-//! Source: the operation definitions of StableHLO, CHLO, func and Shardy.
+//! Source: the operation definitions of `StableHLO`, CHLO, `func` and Shardy.
 
 use super::Program;
 use crate::index::{OpId, StrId};

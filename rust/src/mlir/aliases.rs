@@ -5,7 +5,7 @@ use super::parser::Parser;
 use super::types::skip_type;
 use crate::error::{Code, Diagnostic, Result, Span};
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     /// Reads `loc(...)` if it is next; the span of what is between the parentheses.
     pub(super) fn skip_location(&mut self) -> Result<Span> {
         self.cursor.skip_space();

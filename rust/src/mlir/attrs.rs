@@ -86,9 +86,8 @@ impl Parser<'_> {
         let mut end = start;
         loop {
             match self.cursor.next_byte() {
-                b',' | b'}' | b']' | b')' => break,
+                b',' | b'}' | b']' | b')' | b'>' => break,
                 b'-' if self.cursor.byte(self.cursor.pos + 1) == b'>' => self.cursor.pos += 2,
-                b'>' => break,
                 0 if self.cursor.at_end() => break,
                 _ => self.step_over()?,
             }

@@ -5,7 +5,7 @@ use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{BlockId, OpId, RegionId, ValueId};
 use crate::ir::{Block, OpKind, OpTraits, Region};
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     /// Reads the opening brace of a region of `building`'s op, whose first block has the arguments
     /// on the stack.
     pub(super) fn open_region(&mut self, building: Building, after: After) -> Result<()> {

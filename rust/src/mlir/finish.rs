@@ -6,7 +6,7 @@ use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{BlockId, Id};
 use crate::ir::{AttrRange, Place};
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     /// Completes an op whose types are on the stack: inputs first.
     pub(super) fn finish(&mut self, mut building: Building) -> Result<()> {
         let op = building.op;
@@ -69,28 +69,28 @@ impl<'a> Parser<'a> {
         let types = building.types + building.num_inputs..self.types.len();
         let count = types.len();
         let names = building.results..self.results.len();
-        let named: usize = self.results[names.clone()].iter().map(|name| name.count as usize).sum();
-        if named != count && !(names.is_empty()) {
+        let total: usize = self.results[names.clone()].iter().map(|name| name.count as usize).sum();
+        if total != count && !names.is_empty() {
             let message = format!(
-                "the op has {}, but {named} {} named",
+                "the op has {}, but {total} {} named",
                 plural(count, "result"),
-                if named == 1 { "is" } else { "are" }
+                if total == 1 { "is" } else { "are" }
             );
             let start = self.results[names.start].offset;
             let span = Span::new(start, self.name_span(building).end);
             return Err(Diagnostic::new(Code::TypeMismatch, message).at(span).into());
         }
         let first = self.program.values.next_id();
-        let mut name = names.start;
-        let mut left = self.results.get(name).map_or(0, |name| name.count);
+        let mut at = names.start;
+        let mut left = self.results.get(at).map_or(0, |name| name.count);
         let (op, results) = (building.op, &self.results);
         let rows = self.types[types].iter().map(|&ty| {
             if left == 0 {
-                name += 1;
-                left = results.get(name).map_or(u32::MAX, |name| name.count);
+                at += 1;
+                left = results.get(at).map_or(u32::MAX, |name| name.count);
             }
             left -= 1;
-            (ty, results.get(name).map_or(u32::MAX, |name| name.offset))
+            (ty, results.get(at).map_or(u32::MAX, |name| name.offset))
         });
         self.program.add_results(op, rows);
         let mut value = first.index();

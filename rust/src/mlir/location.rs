@@ -62,53 +62,53 @@ impl Program {
                 }
                 continue;
             }
-            if let Some(place) = self.location_step(text, &mut todo, &mut name) {
+            if let Some(place) = location_step(text, &mut todo, &mut name) {
                 return Some(place);
             }
         }
         name
     }
-    /// Looks at one location; those inside it go to `todo`, the one to look at first last.
-    fn location_step<'t>(
-        &self,
-        text: &'t str,
-        todo: &mut Vec<&'t str>,
-        name: &mut Option<String>,
-    ) -> Option<String> {
-        let mut cursor = Cursor::new(text, 0);
-        if cursor.peek() == b'"' {
-            let quoted = cursor.string().ok()?;
-            if cursor.eat(b':') {
-                let rest = text[cursor.pos..].replace(char::is_whitespace, "");
-                let from = rest.split("to").next().unwrap_or("");
-                return Some(format!("{quoted}:{from}"));
-            }
-            if !quoted.is_empty() && name.is_none() {
-                *name = Some(quoted.to_owned());
-            }
-            if cursor.next_byte() == b'(' {
-                let start = cursor.pos + 1;
-                cursor.skip_balanced().ok()?;
-                todo.push(&text[start..cursor.pos - 1]);
-            }
-            return None;
+}
+
+/// Looks at one location; those inside it go to `todo`, the one to look at first last.
+fn location_step<'t>(
+    text: &'t str,
+    todo: &mut Vec<&'t str>,
+    name: &mut Option<String>,
+) -> Option<String> {
+    let mut cursor = Cursor::new(text, 0);
+    if cursor.peek() == b'"' {
+        let quoted = cursor.string().ok()?;
+        if cursor.eat(b':') {
+            let rest = text[cursor.pos..].replace(char::is_whitespace, "");
+            let from = rest.split("to").next().unwrap_or("");
+            return Some(format!("{quoted}:{from}"));
         }
-        let word = cursor.name();
-        if word == "fused" && cursor.next_byte() == b'<' {
+        if !quoted.is_empty() && name.is_none() {
+            *name = Some(quoted.to_owned());
+        }
+        if cursor.next_byte() == b'(' {
+            let start = cursor.pos + 1;
             cursor.skip_balanced().ok()?;
+            todo.push(&text[start..cursor.pos - 1]);
         }
-        let open = cursor.next_byte();
-        if !matches!((word, open), ("callsite", b'(') | ("fused", b'[')) {
-            return None;
-        }
-        let start = cursor.pos + 1;
-        cursor.skip_balanced().ok()?;
-        let inner = &text[start..cursor.pos - 1];
-        let parts = split_locations(inner, if word == "fused" { b',' } else { b' ' });
-        // Of a call site only the callee is the innermost.
-        todo.extend(parts.into_iter().take(if word == "fused" { 64 } else { 1 }).rev());
-        None
+        return None;
     }
+    let word = cursor.name();
+    if word == "fused" && cursor.next_byte() == b'<' {
+        cursor.skip_balanced().ok()?;
+    }
+    let open = cursor.next_byte();
+    if !matches!((word, open), ("callsite", b'(') | ("fused", b'[')) {
+        return None;
+    }
+    let start = cursor.pos + 1;
+    cursor.skip_balanced().ok()?;
+    let inner = &text[start..cursor.pos - 1];
+    let parts = split_locations(inner, if word == "fused" { b',' } else { b' ' });
+    // Of a call site only the callee is the innermost.
+    todo.extend(parts.into_iter().take(if word == "fused" { 64 } else { 1 }).rev());
+    None
 }
 
 /// Splits at commas, or at the word `at` if `separator` is a space, outside of brackets and strings.

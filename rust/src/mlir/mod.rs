@@ -1,11 +1,11 @@
 //! MLIR text: parsing it to a [`Program`](crate::ir::Program), and printing one.
 //!
-//! The parser reads every op of StableHLO, CHLO, `func` and Shardy in the dialect's own syntax and any
+//! The parser reads every op of `StableHLO`, CHLO, `func` and Shardy in the dialect's own syntax and any
 //! op in generic form. It takes apart what shardings need (structure, names, types, Shardy's
 //! attributes) and keeps the rest as spans. The printer copies the text of what was not touched and
 //! splices changes into the text of what was.
 //!
-//! Source: MLIR's language reference; the assembly formats of StableHLO, CHLO and Shardy.
+//! Source: MLIR's language reference; the assembly formats of `StableHLO`, CHLO and Shardy.
 
 mod aliases;
 mod attr_cursor;
@@ -33,6 +33,9 @@ mod signature;
 mod types;
 mod values;
 mod verify;
+
+#[cfg(test)]
+mod tests;
 
 pub use op_attributes::{attributes, signature_attributes};
 pub use parser::parse;

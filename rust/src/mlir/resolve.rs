@@ -204,13 +204,12 @@ impl<'a> Parser<'a> {
         }
         let is_list = matches!(target, Target::Results(_) | Target::RegionArgs(_));
         let key = (is_list, self.text_at(span));
-        let shardings = match known.get(&key) {
-            Some(shardings) => shardings.clone(),
-            None => {
-                let read = self.read_shardings(is_list, span)?;
-                known.insert(key, read.clone());
-                read
-            }
+        let shardings = if let Some(shardings) = known.get(&key) {
+            shardings.clone()
+        } else {
+            let read = self.read_shardings(is_list, span)?;
+            known.insert(key, read.clone());
+            read
         };
         self.place_shardings(target, span, &shardings)
     }

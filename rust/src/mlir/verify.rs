@@ -40,7 +40,6 @@ const fn arity(kind: OpKind) -> Arity {
         | OpKind::GetTupleElement => (ONE, ONE, NO),
         OpKind::ShardingGroup => (ONE, NO, NO),
         OpKind::Constant | OpKind::SdyConstant | OpKind::Iota => (NO, ONE, NO),
-        OpKind::ManualComputation | OpKind::NamedComputation => (None, None, ONE),
         OpKind::While => (None, None, Some(2)),
         OpKind::If => (ONE, None, Some(2)),
         OpKind::Case => (ONE, None, None),
@@ -50,7 +49,12 @@ const fn arity(kind: OpKind) -> Arity {
         OpKind::DynamicSlice | OpKind::DynamicUpdateSlice | OpKind::Concatenate | OpKind::Tuple => {
             (None, ONE, NO)
         }
-        OpKind::Reduce | OpKind::ReduceWindow | OpKind::Scatter | OpKind::Sort => (None, None, ONE),
+        OpKind::ManualComputation
+        | OpKind::NamedComputation
+        | OpKind::Reduce
+        | OpKind::ReduceWindow
+        | OpKind::Scatter
+        | OpKind::Sort => (None, None, ONE),
         OpKind::SelectAndScatter => (Some(3), ONE, Some(2)),
         _ => (None, None, None),
     }

@@ -56,24 +56,19 @@ impl Printer<'_> {
     pub(super) fn sharding_list(&self, ids: &[ShardingId], values: &[ValueId]) -> String {
         let mesh = ids.iter().find_map(|&id| self.program.shardings.get(id)).map(|s| s.mesh);
         let Some(mesh) = mesh else { return "[]".into() };
-        let shardings: Vec<TensorSharding> = ids
-            .iter()
-            .enumerate()
-            .map(|(index, &id)| match self.program.shardings.get(id) {
-                Some(sharding) => sharding.clone(),
-                None => {
-                    let ty = values.get(index).map(|&value| self.program.value_type(value));
-                    let rank = ty.and_then(|ty| ty.rank()).unwrap_or(0);
-                    TensorSharding::fully_replicated(mesh, rank, false)
-                }
-            })
-            .collect();
         let mut out = String::from("[");
-        for (index, sharding) in shardings.iter().enumerate() {
+        for (index, &id) in ids.iter().enumerate() {
             if index > 0 {
                 out.push_str(", ");
             }
-            attribute::write_sharding(&mut out, sharding, self.program);
+            if let Some(sharding) = self.program.shardings.get(id) {
+                attribute::write_sharding(&mut out, sharding, self.program);
+                continue;
+            }
+            let ty = values.get(index).map(|&value| self.program.value_type(value));
+            let rank = ty.and_then(crate::ir::Type::rank).unwrap_or(0);
+            let open = TensorSharding::fully_replicated(mesh, rank, false);
+            attribute::write_sharding(&mut out, &open, self.program);
         }
         out.push(']');
         out
@@ -87,11 +82,11 @@ impl Printer<'_> {
         out
     }
     /// The dictionary of `op` written anew.
-    pub(super) fn dict_edit(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
+    pub(super) fn dict_edit(&self, op: OpId, edits: &mut Vec<Edit>) {
         let program = self.program;
         let row = &program.ops[op];
         if row.kind == OpKind::Func {
-            return Some(());
+            return;
         }
         let mut attrs: Vec<Attr> = program.op_attrs(op).to_vec();
         let mut more = self.sharding_attrs(op);
@@ -114,14 +109,13 @@ impl Printer<'_> {
             let word = if needs_word && !text.is_empty() { " attributes " } else { "" };
             let text = if text.is_empty() && !row.dict.is_empty() { "{}".into() } else { text };
             edits.push(Edit::Text(row.dict, format!("{word}{text}")));
-            return Some(());
+            return;
         }
         // What the syntax says outside of the dictionary stays there.
         more.retain(|(name, _)| !name.is_empty());
         let text = self.dict(&attrs, &more);
         let text = if row.dict.is_empty() && !text.is_empty() { format!(" {text}") } else { text };
         edits.push(Edit::Text(row.dict, text));
-        Some(())
     }
     /// The text of `<{...}>` of an op in generic form.
     fn properties(&self, op: OpId) -> Option<Span> {

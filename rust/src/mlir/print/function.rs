@@ -5,6 +5,7 @@ use super::{Edit, Label, Printer, Task};
 use crate::error::Span;
 use crate::index::{FuncId, Id, OpId, ShardingId, ValueId};
 use crate::ir::{AttrRange, OpFlags, Program};
+use std::fmt::Write as _;
 
 impl Printer<'_> {
     /// The changes to the header of a function whose text is in its own syntax.
@@ -154,7 +155,7 @@ impl Printer<'_> {
                 head.push_str(&dict);
             }
             if let Some(loc) = arg.and_then(|arg| program.arg_location_text(arg)) {
-                head.push_str(&format!(" loc({})", program.text.get(loc)));
+                let _ = write!(head, " loc({})", program.text.get(loc));
             }
         }
         head.push(')');

@@ -6,6 +6,7 @@ use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{OpFlags, OpKind, Program};
 use crate::mlir::cursor::Cursor;
 use crate::mlir::names::{group_number, ssa_name_at};
+use std::fmt::Write as _;
 
 impl Printer<'_> {
     /// The text of the source from `offset` on.
@@ -54,7 +55,7 @@ impl Printer<'_> {
             self.arg_edits(op, &mut edits)?;
         }
         if flags.has(OpFlags::ATTRS_CHANGED) && row.kind != OpKind::Module {
-            self.dict_edit(op, &mut edits)?;
+            self.dict_edit(op, &mut edits);
         }
         if flags.has(OpFlags::RENAMED) {
             let start = self.name_start(op);
@@ -168,7 +169,7 @@ impl Printer<'_> {
             super::names::append_fresh(program, results[0], &mut out);
             if results.len() > 1 {
                 out.truncate(out.find('#').unwrap_or(out.len()));
-                out.push_str(&format!(":{}", results.len()));
+                let _ = write!(out, ":{}", results.len());
             }
             out.push_str(" = ");
             return out;
@@ -186,7 +187,7 @@ impl Printer<'_> {
             }
             let same = |value: &&ValueId| program.values[**value].name == offset;
             let group = results[at..].iter().take_while(same).count();
-            out.push_str(&format!(":{group}"));
+            let _ = write!(out, ":{group}");
             at += group;
         }
         out.push_str(" = ");
@@ -315,7 +316,7 @@ impl Printer<'_> {
             out.push_str(": ");
             out.push_str(self.type_text(self.program.values[arg].ty));
             if let Some(loc) = self.program.arg_location_text(arg) {
-                out.push_str(&format!(" loc({})", self.program.text.get(loc)));
+                let _ = write!(out, " loc({})", self.program.text.get(loc));
             }
         }
         out

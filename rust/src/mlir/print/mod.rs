@@ -251,23 +251,25 @@ impl<'p> Printer<'p> {
         let row = &self.program.ops[op];
         if row.num_regions == 0 && row.flags.is_clean() && !self.names.has_renamed() {
             if matches!(row.kind, OpKind::Call | OpKind::FuncReturn) && self.has_lost_prefix(op) {
-                return self.print_fields(op);
+                self.print_fields(op);
+                return;
             }
             self.before_op(row.span);
-            return self.copy(row.span);
+            self.copy(row.span);
+            return;
         }
         if self.is_from_fields(op) {
-            return self.print_fields(op);
+            self.print_fields(op);
+            return;
         }
-        let Some(edits) = self.edits(op) else {
-            return if row.kind == OpKind::Func {
-                self.print_fields(op)
-            } else {
-                self.print_generic(op)
-            };
-        };
-        self.before_op(row.span);
-        self.splice(row.span, edits);
+        match self.edits(op) {
+            Some(edits) => {
+                self.before_op(row.span);
+                self.splice(row.span, edits);
+            }
+            None if row.kind == OpKind::Func => self.print_fields(op),
+            None => self.print_generic(op),
+        }
     }
     /// Keeps ops apart whose texts were not neighbours.
     fn before_op(&mut self, span: Span) {

@@ -6,6 +6,7 @@ use super::{Label, Printer, Task};
 use crate::attribute;
 use crate::index::{OpId, ValueId};
 use crate::ir::{Direction, OpKind, Payload};
+use std::fmt::Write as _;
 
 impl Printer<'_> {
     /// Prints an op of `sdy` behind its results; false if the engine does not make such ops.
@@ -96,27 +97,27 @@ impl Printer<'_> {
             let ids: Vec<_> = values.iter().map(|&value| program.sharding(value)).collect();
             self.sharding_list(&ids, values)
         };
-        let mut text = format!("{}", program.op_name(op));
+        let mut text = program.op_name(op).to_owned();
         let operands = self.operand_list(op);
         match payload {
             Payload::NamedComputation { name, has_in_shardings, has_out_shardings } => {
-                text.push_str(&format!("<\"{}\">({operands})", program.strings.get(*name)));
+                let _ = write!(text, "<\"{}\">({operands})", program.strings.get(*name));
                 if *has_in_shardings {
-                    text.push_str(&format!(" in_shardings={}", list(&args)));
+                    let _ = write!(text, " in_shardings={}", list(&args));
                 }
                 if *has_out_shardings {
-                    text.push_str(&format!(" out_shardings={}", list(&results)));
+                    let _ = write!(text, " out_shardings={}", list(&results));
                 }
             }
             Payload::ManualComputation(names) => {
-                text.push_str(&format!("({operands}) in_shardings={}", list(&args)));
-                text.push_str(&format!(" out_shardings={} manual_axes=", list(&results)));
+                let _ = write!(text, "({operands}) in_shardings={}", list(&args));
+                let _ = write!(text, " out_shardings={} manual_axes=", list(&results));
                 let names = names.iter().map(|&name| program.strings.get(name));
                 attribute::write_manual_axes(&mut text, names);
             }
             _ => {}
         }
-        text.push_str(&format!(" ({}) ", self.typed_args(&args)));
+        let _ = write!(text, " ({}) ", self.typed_args(&args));
         let mut more = self.sharding_attrs(op);
         more.retain(|(name, _)| *name != "sdy.sharding");
         let dict = spaced(self.dict(program.op_attrs(op), &more));
