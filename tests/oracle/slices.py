@@ -12,17 +12,18 @@ from .sharding import TensorSharding
 Slice = tuple[tuple[int, int], ...]
 
 
+def num_shards(sharding: TensorSharding, mesh: Mesh, rank: int) -> tuple[int, ...]:
+    """Return into how many shards every dim is cut. A maximal mesh takes tensors of any rank."""
+    if mesh.is_maximal:
+        return (1,) * rank
+    assert len(sharding.dims) == rank
+    return tuple(dim.sharded_size(mesh) for dim in sharding.dims)
+
+
 def local_shape(sharding: TensorSharding, mesh: Mesh, shape: Sequence[int]) -> tuple[int, ...]:
     """Divide every dim by its number of shards, rounding up."""
-    dims = zip(sharding.dims, shape, strict=True)
-    return tuple(-(-size // dim.sharded_size(mesh)) for dim, size in dims)
-
-
-def padding(sharding: TensorSharding, mesh: Mesh, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return by how much every dim must grow so that its shards are equal."""
-    local = local_shape(sharding, mesh, shape)
-    dims = zip(sharding.dims, local, shape, strict=True)
-    return tuple(dim.sharded_size(mesh) * part - size for dim, part, size in dims)
+    shards = num_shards(sharding, mesh, len(shape))
+    return tuple(-(-size // count) for size, count in zip(shape, shards, strict=True))
 
 
 def coordinate(ref: AxisRef, at: dict[str, int], mesh: Mesh) -> int:
@@ -42,37 +43,47 @@ def shard_index(refs: Sequence[AxisRef], at: dict[str, int], mesh: Mesh) -> int:
     return index
 
 
+def device_shards(sharding: TensorSharding, mesh: Mesh, rank: int) -> dict[int, tuple[int, ...]]:
+    """Map every device id to the shard it holds of every dim."""
+    if mesh.is_maximal:
+        return {mesh.device_ids[0]: (0,) * rank}
+    return {
+        device: tuple(shard_index(dim.axes, at, mesh) for dim in sharding.dims)
+        for device, at in mesh.placements()
+    }
+
+
 def device_slices(sharding: TensorSharding, mesh: Mesh, shape: Sequence[int]) -> dict[int, Slice]:
     """Map every device id to the part of the tensor it holds, without padding.
 
     A device whose shard is padding only holds an empty range at the end of the dim.
     """
-    if mesh.is_maximal:
-        return {mesh.device_ids[0]: tuple((0, size) for size in shape)}
     local = local_shape(sharding, mesh, shape)
-    slices: dict[int, Slice] = {}
-    for device, at in mesh.placements():
-        ranges = []
-        for dim, part, size in zip(sharding.dims, local, shape, strict=True):
-            start = min(shard_index(dim.axes, at, mesh) * part, size)
-            ranges.append((start, min(start + part, size)))
-        slices[device] = tuple(ranges)
-    return slices
+
+    def held(shards: Sequence[int]) -> Slice:
+        dims = zip(shards, local, shape, strict=True)
+        return tuple((min(n * part, size), min((n + 1) * part, size)) for n, part, size in dims)
+
+    shards = device_shards(sharding, mesh, len(shape))
+    return {device: held(numbers) for device, numbers in shards.items()}
 
 
-def device_shards(sharding: TensorSharding, mesh: Mesh) -> dict[int, tuple[tuple[int, int], ...]]:
-    """Map every device id to (which shard, of how many) for every dim, whatever the shape."""
+def device_padding(
+    sharding: TensorSharding, mesh: Mesh, shape: Sequence[int]
+) -> dict[int, tuple[int, ...]]:
+    """Map every device id to what its part lacks of the local shape, in every dim."""
+    local = local_shape(sharding, mesh, shape)
     return {
-        device: tuple(
-            (shard_index(dim.axes, at, mesh), dim.sharded_size(mesh)) for dim in sharding.dims
-        )
-        for device, at in mesh.placements()
+        device: tuple(part - (end - start) for part, (start, end) in zip(local, held, strict=True))
+        for device, held in device_slices(sharding, mesh, shape).items()
     }
 
 
 def unreduced_groups(sharding: TensorSharding, mesh: Mesh) -> set[frozenset[int]]:
     """Return the groups of devices whose tensors must be added up."""
-    groups: dict[tuple[object, ...], set[int]] = {}
+    if mesh.is_maximal:
+        return {frozenset(mesh.device_ids)}
+    groups: dict[tuple[int, ...], set[int]] = {}
     for device, at in mesh.placements():
         # Devices are in one group when they differ along unreduced axes only.
         place = []
@@ -88,11 +99,24 @@ def unreduced_groups(sharding: TensorSharding, mesh: Mesh) -> set[frozenset[int]
 
 
 def is_equivalent(
-    first: TensorSharding, first_mesh: Mesh, second: TensorSharding, second_mesh: Mesh
+    first: TensorSharding,
+    first_mesh: Mesh,
+    second: TensorSharding,
+    second_mesh: Mesh,
+    shape: Sequence[int] | None = None,
 ) -> bool:
-    """Tell whether on every device both hold the same part, whatever the shape."""
-    if first_mesh.is_maximal or second_mesh.is_maximal:
-        return first_mesh == second_mesh
-    return device_shards(first, first_mesh) == device_shards(
-        second, second_mesh
-    ) and unreduced_groups(first, first_mesh) == unreduced_groups(second, second_mesh)
+    """Tell whether every device holds the same part under both, and sums with the same devices.
+
+    Without `shape`, of tensors of any shape.
+    """
+    if unreduced_groups(first, first_mesh) != unreduced_groups(second, second_mesh):
+        return False
+    if shape is not None:
+        return device_slices(first, first_mesh, shape) == device_slices(second, second_mesh, shape)
+    rank = max(len(first.dims), len(second.dims))
+    for sharding, mesh in ((first, first_mesh), (second, second_mesh)):
+        if not mesh.is_maximal and len(sharding.dims) != rank:
+            return False
+    return num_shards(first, first_mesh, rank) == num_shards(second, second_mesh, rank) and (
+        device_shards(first, first_mesh, rank) == device_shards(second, second_mesh, rank)
+    )

@@ -5,8 +5,9 @@ Every op has its rule as an attribute, so propagation through it needs no rule r
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hypothesis.strategies import SearchStrategy
@@ -15,7 +16,7 @@ from tests.oracle.axis import AxisRef
 from tests.oracle.graph import GROUP, Block, Op, Program, Value
 from tests.oracle.mesh import Mesh
 from tests.oracle.rule import OpShardingRule, identity_rule
-from tests.oracle.sharding import TensorSharding
+from tests.oracle.sharding import DimSharding, TensorSharding
 from tests.property.choices import Choices, chosen
 from tests.property.strategies import (
     make_axis_list,
@@ -282,3 +283,24 @@ def programs(features: Features = Features()) -> SearchStrategy[Program]:
 def single_ops() -> SearchStrategy[Program]:
     """The hypothesis strategy of all programs of one op."""
     return chosen(make_single_op, 200)
+
+
+def showing_order_of_factors(num_factors: int) -> Iterator[Program]:
+    """Yield programs whose result depends on the order in which factors are looked at.
+
+    "x":(1)12 cannot coexist with "x":(8)3, but its prefix "x":(1)2, which "x":(2)2 leaves, can.
+    """
+    mapping = tuple((factor,) for factor in range(num_factors))
+    rule = OpShardingRule((24,) * num_factors, (((0,),),), (mapping,), is_custom=True)
+    for first, second in itertools.permutations({1, 2, num_factors - 2, num_factors - 1}, 2):
+        dims = [DimSharding()] * num_factors
+        dims[first] = DimSharding((AxisRef("x", 2, 2),))
+        dims[second] = DimSharding((AxisRef("x", 8, 3),))
+        argument, result = Value((24,)), Value((24,) * num_factors)
+        shardings = {
+            argument: TensorSharding("mesh", (DimSharding((AxisRef("x", 1, 12),)),)),
+            result: TensorSharding("mesh", tuple(dims)),
+        }
+        op = Op("stablehlo.custom_call", [argument], [result], rule)
+        meshes = {"mesh": Mesh((("x", 24),))}
+        yield Program(meshes, [argument], [op, Op("func.return", [result])], shardings, [None])

@@ -7,9 +7,8 @@ from jaxlib.mlir import ir, passmanager
 from tests.oracle import text
 from tests.oracle.graph import EDGE
 from tests.oracle.sharding import TensorSharding
+from tests.property.passes import Row
 from tests.shardy import reference
-
-Row = tuple[str, list[TensorSharding | None]]
 
 
 def after(passes: str, mlir: str) -> list[Row]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 
 import pytest
 from hypothesis import given
@@ -12,17 +11,15 @@ from jax._src.op_shardings import op_sharding_to_numpy_indices
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 
-from tests.oracle import schedule, slices, text, verify
+from tests.oracle import slices, text, verify
 from tests.oracle.axis import AxisRef
-from tests.oracle.graph import Op, Program, Value, add_data_flow_edges
+from tests.oracle.graph import Op, Program, Value
 from tests.oracle.mesh import Mesh
 from tests.oracle.printing import to_mlir
-from tests.oracle.rule import OpShardingRule
-from tests.oracle.schedule import Options
 from tests.oracle.sharding import DimSharding, TensorSharding
-from tests.oracle.visit import Strategy
 from tests.property.choices import Choices, chosen
-from tests.property.programs import Features, programs, single_ops
+from tests.property.passes import EDGES_FIRST, PASSES, SCHEDULES, SWEEPS, oracle_rows
+from tests.property.programs import Features, programs, showing_order_of_factors, single_ops
 from tests.property.strategies import (
     make_axis_ref,
     make_mesh,
@@ -33,42 +30,10 @@ from tests.property.strategies import (
 from tests.shardy import reference
 from tests.shardy.annotations import after
 
-BOTH_STRATEGIES = (Strategy.BASIC, Strategy.AGGRESSIVE)
-CONSERVATIVE = Options(conservative=True)
-THEN_AGGRESSIVE = "propagation-strategy=basic-then-aggressive"
 
-# Passes of the reference, and what the oracle does in their place.
-SWEEPS = {
-    "sdy-basic-propagate": schedule.basic_propagate,
-    "sdy-basic-propagate{conservative-propagation=true}": (
-        lambda program: schedule.basic_propagate(program, conservative=True)
-    ),
-    "sdy-aggressive-propagate": schedule.aggressive_propagate,
-    "sdy-aggressive-propagate{conservative-propagation=true}": (
-        lambda program: schedule.aggressive_propagate(program, CONSERVATIVE)
-    ),
-    f"sdy-aggressive-propagate{{{THEN_AGGRESSIVE}}}": (
-        lambda program: schedule.aggressive_propagate(program, Options(BOTH_STRATEGIES))
-    ),
-}
-SCHEDULES = {
-    "sdy-op-priority-propagate": schedule.op_priority_propagate,
-    "sdy-user-priority-propagate": schedule.user_priority_propagate,
-    f"sdy-user-priority-propagate{{{THEN_AGGRESSIVE}}}": (
-        lambda program: schedule.user_priority_propagate(program, Options(BOTH_STRATEGIES))
-    ),
-    "sdy-user-priority-propagate{run-op-priority-propagation=false}": (
-        lambda program: schedule.user_priority_propagate(program, Options(op_priorities=False))
-    ),
-}
-EVERYTHING = SWEEPS | SCHEDULES
-
-
-def assert_agree(program: Program, passes: str, edges: bool = False) -> None:
-    theirs = after(("sdy-add-data-flow-edges," if edges else "") + passes, to_mlir(program))
-    if edges:
-        add_data_flow_edges(program)
-    assert EVERYTHING[passes](program).annotations() == theirs
+def assert_agree(program: Program, passes: str) -> None:
+    theirs = after(passes, to_mlir(program))
+    assert oracle_rows(program, passes) == theirs
 
 
 @given(single_ops(), st.sampled_from(list(SWEEPS)))
@@ -86,7 +51,7 @@ def test_schedule(program: Program, passes: str) -> None:
     assert_agree(program, passes)
 
 
-@given(programs(Features(dead_ops=True)), st.sampled_from(list(EVERYTHING)))
+@given(programs(Features(dead_ops=True)), st.sampled_from(list(PASSES)))
 def test_dead_ops(program: Program, passes: str) -> None:
     assert_agree(program, passes)
 
@@ -96,47 +61,34 @@ def test_priorities(program: Program, passes: str) -> None:
     assert_agree(program, passes)
 
 
-@given(programs(Features(groups=True)), st.sampled_from(list(EVERYTHING)))
+@given(programs(Features(groups=True)), st.sampled_from(list(PASSES)))
 def test_sharding_groups(program: Program, passes: str) -> None:
     assert_agree(program, passes)
 
 
-@given(programs(Features(regions=True)), st.sampled_from(list(EVERYTHING)))
+@given(programs(Features(regions=True)), st.sampled_from(list(PASSES)))
 def test_data_flow_edges(program: Program, passes: str) -> None:
-    assert_agree(program, passes, edges=True)
+    assert_agree(program, EDGES_FIRST + passes)
 
 
-@given(programs(Features(other_meshes=True, unreduced=True)), st.sampled_from(list(EVERYTHING)))
+@given(programs(Features(other_meshes=True, unreduced=True)), st.sampled_from(list(PASSES)))
 def test_other_meshes_and_unreduced_axes(program: Program, passes: str) -> None:
     assert_agree(program, passes)
 
 
 @given(
     programs(Features(10, priorities=True, groups=True, regions=True, other_meshes=True)),
-    st.sampled_from(list(EVERYTHING)),
+    st.sampled_from(list(PASSES)),
 )
 def test_everything_together(program: Program, passes: str) -> None:
-    assert_agree(program, passes, edges=True)
+    assert_agree(program, EDGES_FIRST + passes)
 
 
 @pytest.mark.parametrize("num_factors", [3, 9, 18])
 @pytest.mark.parametrize("passes", list(SWEEPS))
 def test_order_of_factors_shows(num_factors: int, passes: str) -> None:
-    # "x":(1)12 cannot coexist with "x":(8)3, but its prefix "x":(1)2, which "x":(2)2 leaves, can.
-    mapping = tuple((factor,) for factor in range(num_factors))
-    rule = OpShardingRule((24,) * num_factors, (((0,),),), (mapping,), is_custom=True)
-    for first, second in itertools.permutations({1, 2, num_factors - 2, num_factors - 1}, 2):
-        dims = ["{?}"] * num_factors
-        dims[first], dims[second] = '{"x":(2)2, ?}', '{"x":(8)3, ?}'
-        argument, result = Value((24,)), Value((24,) * num_factors)
-        op = Op("stablehlo.custom_call", [argument], [result], rule)
-        annotations = {
-            argument: text.parse_sharding('<@mesh, [{"x":(1)12, ?}]>'),
-            result: text.parse_sharding(f"<@mesh, [{', '.join(dims)}]>"),
-        }
-        ops = [op, Op("func.return", [result])]
-        mesh = Mesh((("x", 24),))
-        assert_agree(Program({"mesh": mesh}, [argument], ops, annotations, [None]), passes)
+    for program in showing_order_of_factors(num_factors):
+        assert_agree(program, passes)
 
 
 def is_valid(sharding: TensorSharding, mesh: Mesh, shape: tuple[int, ...]) -> bool:
