@@ -8,7 +8,7 @@ mean the simplest choice.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -22,6 +22,10 @@ class Choices:
     def __init__(self, source: bytes) -> None:
         self.source = source
         self.used = 0
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """Leave out the end, which says nothing, where hypothesis reports a failure."""
+        printer.text(f"Choices({self.source.rstrip(bytes(1))!r})")
 
     def integer(self, low: int, high: int) -> int:
         """Choose from `low` to `high`, both included; the simplest is `low`."""

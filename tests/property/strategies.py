@@ -6,6 +6,7 @@ overlap and fail to divide all the time.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -118,6 +119,24 @@ def _make_dim_axes(
         for ref in make_axis_list(c, mesh, [*taken, *refs]):
             axis.append_or_merge(refs, ref, mesh)
     return refs
+
+
+def make_any_sharding(c: Choices, mesh: Mesh, rank: int) -> TensorSharding:
+    """Make a valid sharding, and put an axis ref into it that may break anything."""
+    sharding = make_sharding(c, mesh, rank, priorities=True, unreduced=True)
+    extra = make_axis_ref(c, mesh)
+    if c.one_in(2):
+        extra = AxisRef(extra.name, c.integer(1, 6), c.integer(1, 6))
+    lists = [list(dim.axes) for dim in sharding.dims]
+    lists += [list(sharding.replicated), list(sharding.unreduced)]
+    changed = c.of(lists)
+    changed.insert(c.integer(0, len(changed)), extra)
+    *dim_axes, replicated, unreduced = map(tuple, lists)
+    dims = tuple(
+        dataclasses.replace(dim, axes=axes)
+        for dim, axes in zip(sharding.dims, dim_axes, strict=True)
+    )
+    return TensorSharding("mesh", dims, replicated, unreduced)
 
 
 def make_shape(c: Choices) -> tuple[int, ...]:

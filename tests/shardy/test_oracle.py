@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +19,7 @@ from tests.property.choices import Choices, chosen
 from tests.property.passes import EDGES_FIRST, PASSES, SCHEDULES, SWEEPS, oracle_rows
 from tests.property.programs import Features, programs, showing_order_of_factors, single_ops
 from tests.property.strategies import (
-    make_axis_ref,
+    make_any_sharding,
     make_mesh,
     make_rule,
     make_shape,
@@ -100,24 +98,6 @@ def is_valid(sharding: TensorSharding, mesh: Mesh, shape: tuple[int, ...]) -> bo
     except reference.RejectedError:
         return False
     return True
-
-
-def make_any_sharding(c: Choices, mesh: Mesh, rank: int) -> TensorSharding:
-    """Make a valid sharding, and put an axis ref into it that may break anything."""
-    sharding = make_sharding(c, mesh, rank, priorities=True, unreduced=True)
-    extra = make_axis_ref(c, mesh)
-    if c.one_in(2):
-        extra = AxisRef(extra.name, c.integer(1, 6), c.integer(1, 6))
-    lists = [list(dim.axes) for dim in sharding.dims]
-    lists += [list(sharding.replicated), list(sharding.unreduced)]
-    changed = c.of(lists)
-    changed.insert(c.integer(0, len(changed)), extra)
-    *dim_axes, replicated, unreduced = map(tuple, lists)
-    dims = tuple(
-        dataclasses.replace(dim, axes=axes)
-        for dim, axes in zip(sharding.dims, dim_axes, strict=True)
-    )
-    return TensorSharding("mesh", dims, replicated, unreduced)
 
 
 @given(chosen(lambda c: c))

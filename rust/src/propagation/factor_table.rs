@@ -1,6 +1,6 @@
 //! The tensor × factor table of one op, before and after a visit: for people to look at.
 
-use super::direction::OpClass;
+use super::direction::{along_factor, OpClass};
 use super::visit::{common_mesh, visit, Subset, Tables, VisitKind};
 use super::Strategy;
 use crate::attribute::{factor_symbol, write_axes};
@@ -49,8 +49,8 @@ pub struct FactorTable {
     pub rows: Vec<Row>,
 }
 
-/// The table of `op` with its present shardings, and after one aggressive visit in all directions.
-/// `program` only gets new entries in its tables; no sharding changes.
+/// The table of `op` with its present shardings, and after one aggressive visit in all directions
+/// that the rule does not block. `program` only gets new entries in its tables; no sharding changes.
 pub fn factor_table(
     program: &mut Program,
     rules: &mut dyn RuleSource,
@@ -95,7 +95,9 @@ fn visit_once(
         is_elementwise,
         is_conservative: false,
     };
-    let directions = vec![Direction::Both; program.rules[rule].num_factors()];
+    let along = |factor| along_factor(kind.class, 0, true, &program.rules[rule], factor);
+    let factors = (0..program.rules[rule].num_factors()).map(FactorId::from_index);
+    let directions: Vec<Direction> = factors.map(along).collect();
     let mut tables = Tables {
         rules: &program.rules,
         meshes: &program.meshes,
