@@ -107,6 +107,35 @@ func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
 """,
 )
 case(
+    "sdy-lift-inlined-meshes-of-replica-groups",
+    "builtin.module(sdy-lift-inlined-meshes)",
+    """
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+sdy.mesh @again = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.all_reduce"(%a) <{replica_groups = #stablehlo.replica_group_mesh_axes<
+      mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "z", size = 8>]>,
+      axes = [#stablehlo.axis_ref<name = "z">]>}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %s = stablehlo.add %x, %y : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = "stablehlo.all_gather"(%0) <{all_gather_dim = 0 : i64,
+      replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @again,
+      axes = [#stablehlo.axis_ref<name = "x">]>}> : (tensor<8xf32>) -> tensor<16xf32>
+  %2 = "stablehlo.all_gather"(%0) <{all_gather_dim = 0 : i64,
+      replica_groups = #stablehlo.replica_group_mesh_axes<
+      mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "x", size = 2>,
+      #stablehlo.mesh_axis<name = "y", size = 4>]>,
+      axes = [#stablehlo.axis_ref<name = "y">]>}> : (tensor<8xf32>) -> tensor<32xf32>
+  %3 = stablehlo.add %0, %0
+      {sdy.sharding = #sdy.sharding_per_value<[<mesh<["z"=8]>, [{"z"}]>]>} : tensor<8xf32>
+  return %3 : tensor<8xf32>
+}
+""",
+    meshes="",
+)
+case(
     "sdy-lift-inlined-meshes-without-any-mesh",
     "builtin.module(sdy-lift-inlined-meshes)",
     "func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }",

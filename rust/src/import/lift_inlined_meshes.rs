@@ -4,33 +4,23 @@
 //! New names are `mesh` (or `mesh_0`, ... where taken), `maximal_mesh_<device>` and `empty_mesh`. Every
 //! mesh also gets a `stablehlo.mesh` attribute that says the same as a plain dictionary.
 
+use super::replica_group_meshes;
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{BlockId, FuncId, Id, MeshId, OpId, ShardingId};
-use crate::ir::{OpKind, Payload, Place, Program, ProgramMesh, SymbolTable};
+use crate::index::{BlockId, FuncId, Id, MeshId, OpId, ShardingId, StrId};
+use crate::ir::{OpKind, Payload, Place, Program, ProgramMesh, Span, SymbolTable};
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
-use std::collections::hash_map::Entry;
 use std::fmt::Write;
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
-    let mut named: FxHashMap<Mesh, MeshId> = FxHashMap::default();
-    let mut last_op = OpId::NONE;
-    let mut has_duplicates = false;
-    for (op, mesh) in mesh_ops(program) {
-        if named.contains_key(program.mesh(mesh)) {
-            has_duplicates = true;
-            program.erase_op(op);
-        } else {
-            named.insert(program.mesh(mesh).clone(), mesh);
-            last_op = op;
-        }
+    let mut lifting = Lifting::new(program);
+    if !lifting.kept_names.is_empty() || program.meshes.iter().any(|mesh| mesh.symbol.is_none()) {
+        lifting.name_meshes_of_shardings(program);
     }
-    if has_duplicates || program.meshes.iter().any(|mesh| mesh.symbol.is_none()) {
-        name_meshes(program, named, last_op);
-    }
+    replica_group_meshes::lift(program, &mut lifting);
     for (op, mesh) in mesh_ops(program) {
         if program.attr(op, "stablehlo.mesh").is_none() {
             let text = stablehlo_mesh(program.mesh(mesh));
@@ -50,30 +40,105 @@ pub(super) fn mesh_ops(program: &Program) -> Vec<(OpId, MeshId)> {
     ops.filter_map(mesh_of).collect()
 }
 
-/// Puts the shardings over the meshes in `named`; those that are not there yet get an op after
-/// `last_op`, in the order in which shardings over them appear.
-fn name_meshes(program: &mut Program, mut named: FxHashMap<Mesh, MeshId>, mut last_op: OpId) {
-    let mut symbols = SymbolTable::new(program);
-    for inlined in inlined_meshes_in_order(program) {
-        let mesh = program.mesh(inlined).clone();
-        if let Entry::Vacant(entry) = named.entry(mesh) {
-            let (op, id) = create_mesh_op(program, &mut symbols, entry.key().clone());
-            let start = Place::Start(program.module_block());
-            program.insert_op(op, last_op.get().map_or(start, Place::After));
-            last_op = op;
-            entry.insert(id);
-        }
-    }
-    program.transform_shardings(|program, id| {
-        let old = &program.shardings[id];
-        match named.get(program.mesh(old.mesh)) {
-            Some(&mesh) if mesh != old.mesh => {
-                let new = TensorSharding { mesh, ..old.clone() };
-                program.shardings.intern(new)
+/// The names of meshes, while new ones are given.
+pub(super) struct Lifting {
+    symbols: SymbolTable,
+    /// The mesh to refer to for each mesh.
+    named: FxHashMap<Mesh, MeshId>,
+    /// For the names of meshes that were dropped, the name of the equal one that stays.
+    kept_names: FxHashMap<StrId, StrId>,
+    /// Names of meshes that are described in an attribute of another dialect, by that text.
+    described: FxHashMap<String, StrId>,
+    /// The last op of a mesh: new ones go after it.
+    last_op: OpId,
+}
+
+impl Lifting {
+    /// Drops the ops of meshes that are there already.
+    fn new(program: &mut Program) -> Self {
+        let mut named: FxHashMap<Mesh, MeshId> = FxHashMap::default();
+        let mut kept_names = FxHashMap::default();
+        let mut last_op = OpId::NONE;
+        for (op, mesh) in mesh_ops(program) {
+            if let Some(&kept) = named.get(program.mesh(mesh)) {
+                let dropped = program.meshes[mesh].symbol.take();
+                kept_names.extend(dropped.zip(program.meshes[kept].symbol));
+                program.erase_op(op);
+            } else {
+                named.insert(program.mesh(mesh).clone(), mesh);
+                last_op = op;
             }
-            _ => id,
         }
-    });
+        let symbols = SymbolTable::new(program);
+        Self { symbols, named, kept_names, described: FxHashMap::default(), last_op }
+    }
+    /// Puts all shardings over named meshes; new ones are made in the order in which shardings over
+    /// them appear.
+    fn name_meshes_of_shardings(&mut self, program: &mut Program) {
+        let loc = program.ops[program.module].loc;
+        for inlined in inlined_meshes_in_order(program) {
+            let mesh = program.mesh(inlined).clone();
+            self.name_of_mesh(program, mesh, loc);
+        }
+        program.transform_shardings(|program, id| {
+            let old = &program.shardings[id];
+            match self.named.get(program.mesh(old.mesh)) {
+                Some(&mesh) if mesh != old.mesh => {
+                    let new = TensorSharding { mesh, ..old.clone() };
+                    program.shardings.intern(new)
+                }
+                _ => id,
+            }
+        });
+    }
+    /// The name to use for a mesh that was called `name`, if that is another one.
+    pub(super) fn kept_name(&self, name: StrId) -> Option<StrId> {
+        self.kept_names.get(&name).copied()
+    }
+    /// The name of `mesh`, new if it has none.
+    pub(super) fn name_of_mesh(&mut self, program: &mut Program, mesh: Mesh, loc: Span) -> StrId {
+        let known = self.named.get(&mesh).and_then(|&id| program.meshes[id].symbol);
+        known.unwrap_or_else(|| {
+            let (id, name) = self.create(program, mesh.clone(), loc);
+            self.named.insert(mesh, id);
+            name
+        })
+    }
+    /// The name of the mesh that `text` describes, new if no such text was seen.
+    pub(super) fn name_of_description(
+        &mut self,
+        program: &mut Program,
+        text: String,
+        mesh: Mesh,
+        loc: Span,
+    ) -> StrId {
+        if let Some(&name) = self.described.get(&text) {
+            return name;
+        }
+        let (_, name) = self.create(program, mesh, loc);
+        self.described.insert(text, name);
+        name
+    }
+    /// Adds a `sdy.mesh`.
+    fn create(&mut self, program: &mut Program, mesh: Mesh, loc: Span) -> (MeshId, StrId) {
+        let wanted = if mesh.is_maximal() {
+            format!("maximal_mesh_{}", mesh.device_ids[0])
+        } else if mesh.axes.is_empty() && mesh.device_ids.is_empty() {
+            "empty_mesh".to_owned()
+        } else {
+            "mesh".to_owned()
+        };
+        let wanted = program.strings.intern(&wanted);
+        let name = self.symbols.reserve(program, wanted, FuncId::NONE);
+        let id = program.meshes.push(ProgramMesh { symbol: Some(name), mesh });
+        let op = program.create_op("sdy.mesh", &[], &[]);
+        program.ops[op].loc = loc;
+        program.set_payload(op, Payload::Mesh(id));
+        let start = Place::Start(program.module_block());
+        program.insert_op(op, self.last_op.get().map_or(start, Place::After));
+        self.last_op = op;
+        (id, name)
+    }
 }
 
 /// Meshes that have no name, in the order of the first sharding over each: ops in pre-order, arguments
@@ -104,24 +169,6 @@ fn inlined_meshes_in_order(program: &Program) -> Vec<MeshId> {
         }
     }
     order
-}
-
-/// A new `sdy.mesh`, in no block yet.
-fn create_mesh_op(program: &mut Program, symbols: &mut SymbolTable, mesh: Mesh) -> (OpId, MeshId) {
-    let wanted = if mesh.is_maximal() {
-        format!("maximal_mesh_{}", mesh.device_ids[0])
-    } else if mesh.axes.is_empty() && mesh.device_ids.is_empty() {
-        "empty_mesh".to_owned()
-    } else {
-        "mesh".to_owned()
-    };
-    let wanted = program.strings.intern(&wanted);
-    let symbol = symbols.reserve(program, wanted, FuncId::NONE);
-    let id = program.meshes.push(ProgramMesh { symbol: Some(symbol), mesh });
-    let op = program.create_op("sdy.mesh", &[], &[]);
-    program.ops[op].loc = program.ops[program.module].loc;
-    program.set_payload(op, Payload::Mesh(id));
-    (op, id)
 }
 
 /// The dictionary that describes `mesh`.

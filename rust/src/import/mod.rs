@@ -40,6 +40,7 @@ pub mod manual_axes_cleanup;
 pub mod pre_order_funcs;
 pub mod propagate_sharding_from_func_to_call;
 pub mod remove_size_one_axes;
+mod replica_group_meshes;
 pub mod sharding_group_import;
 pub mod symbol_dce;
 

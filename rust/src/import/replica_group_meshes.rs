@@ -1,0 +1,110 @@
+//! Meshes in the replica groups of collectives.
+//!
+//! `replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<...>, axes = [...]>` names
+//! groups of devices by axes of a mesh; lifting gives that mesh a name too. A mesh that is described
+//! this way gets an op of its own even if there is an equal one: that is how the reference counts.
+
+use super::lift_inlined_meshes::Lifting;
+use crate::attribute::parse_mesh;
+use crate::index::OpId;
+use crate::ir::Program;
+use crate::mesh::{Mesh, MeshAxis};
+use crate::mlir::attr_value::AttrValue;
+
+/// The collectives in the order in which they are looked at.
+const COLLECTIVES: [&str; 5] = [
+    "stablehlo.all_gather",
+    "stablehlo.all_reduce",
+    "stablehlo.reduce_scatter",
+    "stablehlo.all_to_all",
+    "stablehlo.collective_broadcast",
+];
+const ATTR: &str = "replica_groups";
+const BY_AXES: &str = "#stablehlo.replica_group_mesh_axes<";
+
+/// Has the replica groups of all collectives refer to meshes by name.
+pub(super) fn lift(program: &mut Program, lifting: &mut Lifting) {
+    for name in COLLECTIVES {
+        let Some(name) = program.strings.find(name) else { continue };
+        let is_collective = |op: &OpId| program.ops[*op].name == name;
+        let ops: Vec<OpId> = program.post_order(program.module).filter(is_collective).collect();
+        for op in ops {
+            if let Some(text) = with_named_mesh(program, lifting, op) {
+                program.set_attr(op, ATTR, &text);
+            }
+        }
+    }
+}
+
+/// The replica groups of `op` after lifting, if that changes them.
+fn with_named_mesh(program: &mut Program, lifting: &mut Lifting, op: OpId) -> Option<String> {
+    let text = resolved(program, program.attr(op, ATTR)?);
+    if !text.starts_with(BY_AXES) {
+        return None;
+    }
+    let (start, end) = field(text, "mesh")?;
+    let value = resolved(program, &text[start..end]);
+    let name = if let Some(name) = value.strip_prefix('@') {
+        let name = program.strings.find(name.trim_matches('"'))?;
+        lifting.kept_name(name)?
+    } else if value.starts_with("#sdy.mesh<") {
+        let mesh = parse_mesh(value.strip_prefix("#sdy.mesh")?, 0).ok()?;
+        let text = text.to_owned();
+        let name = lifting.name_of_mesh(program, mesh, program.ops[op].loc);
+        return Some(replaced(program.strings.get(name), &text, (start, end)));
+    } else {
+        let (mesh, key) = (described_mesh(value)?, value.replace(char::is_whitespace, ""));
+        let text = text.to_owned();
+        let name = lifting.name_of_description(program, key, mesh, program.ops[op].loc);
+        return Some(replaced(program.strings.get(name), &text, (start, end)));
+    };
+    Some(replaced(program.strings.get(name), text, (start, end)))
+}
+
+fn replaced(name: &str, text: &str, (start, end): (usize, usize)) -> String {
+    format!("{}@{name}{}", &text[..start], &text[end..])
+}
+
+/// `text`, or what it stands for if it is an alias.
+fn resolved<'a>(program: &'a Program, text: &'a str) -> &'a str {
+    let alias = program.strings.find(text).and_then(|name| program.aliases.get(&name));
+    alias.map_or(text, |&span| program.text.get(span)).trim()
+}
+
+/// The mesh that `#stablehlo.mesh<axes = [...]>` describes; its device ids are dropped.
+fn described_mesh(text: &str) -> Option<Mesh> {
+    let value = AttrValue::parse(text);
+    let mut axes = Vec::new();
+    for axis in value.field("axes")?.items()? {
+        let name = axis.field("name")?.as_str()?.into();
+        axes.push(MeshAxis { name, size: axis.field("size")?.as_int()? });
+    }
+    Some(Mesh { axes, device_ids: Vec::new() })
+}
+
+/// Where the value of field `name` of the structured attribute `text` stands.
+fn field(text: &str, name: &str) -> Option<(usize, usize)> {
+    let open = text.find('<')? + 1;
+    let mut start = open;
+    let mut depth = 0_usize;
+    let mut is_quoted = false;
+    for (at, byte) in text.bytes().enumerate().skip(open) {
+        match byte {
+            b'"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            b'<' | b'(' | b'[' | b'{' => depth += 1,
+            b',' | b'>' if depth == 0 => {
+                let setting = &text[start..at];
+                let (key, value) = setting.split_once('=')?;
+                if key.trim() == name {
+                    let value_start = at - value.trim_start().len();
+                    return Some((value_start, value_start + value.trim().len()));
+                }
+                start = at + 1;
+            }
+            b'>' | b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    None
+}
