@@ -9,7 +9,6 @@ use crate::attribute::parse_mesh;
 use crate::index::OpId;
 use crate::ir::Program;
 use crate::mesh::{Mesh, MeshAxis};
-use crate::mlir::attr_value::AttrValue;
 
 /// The collectives in the order in which they are looked at.
 const COLLECTIVES: [&str; 5] = [
@@ -71,13 +70,15 @@ fn resolved<'a>(program: &'a Program, text: &'a str) -> &'a str {
     alias.map_or(text, |&span| program.text.get(span)).trim()
 }
 
-/// The mesh that `#stablehlo.mesh<axes = [...]>` describes; its device ids are dropped.
+/// The mesh that `#stablehlo.mesh<axes = [<name = "x", size = 2>, ...]>` describes; its device ids are
+/// dropped.
 fn described_mesh(text: &str) -> Option<Mesh> {
-    let value = AttrValue::parse(text);
+    let (start, end) = field(text, "axes")?;
     let mut axes = Vec::new();
-    for axis in value.field("axes")?.items()? {
-        let name = axis.field("name")?.as_str()?.into();
-        axes.push(MeshAxis { name, size: axis.field("size")?.as_int()? });
+    for axis in text[start..end].split_inclusive('>').filter(|part| part.ends_with('>')) {
+        let value = |name| field(axis, name).map(|(start, end)| &axis[start..end]);
+        let name = value("name")?.trim_matches('"').into();
+        axes.push(MeshAxis { name, size: value("size")?.parse().ok()? });
     }
     Some(Mesh { axes, device_ids: Vec::new() })
 }
