@@ -19,11 +19,9 @@
 //! | 2 | [`mesh`], [`diagnostics`] |
 //! | 3 | [`axis`] |
 //! | 4 | [`sharding`], [`rule`] |
-//! | 5 | [`ir`] |
-//! | 6 | [`attribute`], [`projection`] |
-//! | 7 | [`propagation`] |
 //! | 5 | [`ir`], [`layout`] |
-//! | 6 | [`attribute`], [`verify`] |
+//! | 6 | [`attribute`], [`projection`], [`verify`] |
+//! | 7 | [`mlir`], [`propagation`] |
 //! | 8 | [`import`] |
 //! | 9 | [`pipeline`] |
 

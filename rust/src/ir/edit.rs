@@ -118,7 +118,12 @@ impl Program {
     pub fn add_regions(&mut self, op: OpId, count: usize) {
         let first = self.regions.next_id();
         for _ in 0..count {
-            self.regions.push(Region { op, first_block: BlockId::NONE, span: Span::EMPTY });
+            self.regions.push(Region {
+                op,
+                first_block: BlockId::NONE,
+                last_block: BlockId::NONE,
+                span: Span::EMPTY,
+            });
         }
         self.ops[op].num_regions = count as u32;
         self.ops[op].first_region = if count == 0 { RegionId::NONE } else { first };
@@ -134,11 +139,11 @@ impl Program {
             num_args: 0,
             header: Span::EMPTY,
         });
-        let last = self.region_blocks(region).last();
-        match last {
+        match self.regions[region].last_block.get() {
             Some(last) => self.blocks[last].next = block,
             None => self.regions[region].first_block = block,
         }
+        self.regions[region].last_block = block;
         block
     }
     /// Gives `block`, which has none, its arguments: types and where their names stand in the text.
@@ -222,11 +227,15 @@ impl Program {
     /// Moves all blocks of `from` to the end of `to`.
     pub fn take_blocks(&mut self, from: RegionId, to: RegionId) {
         let first = std::mem::take(&mut self.regions[from].first_block);
-        let last = self.region_blocks(to).last();
-        match last {
+        let last = std::mem::take(&mut self.regions[from].last_block);
+        if first.is_none() {
+            return;
+        }
+        match self.regions[to].last_block.get() {
             Some(last) => self.blocks[last].next = first,
             None => self.regions[to].first_block = first,
         }
+        self.regions[to].last_block = last;
         let mut block = first;
         while block.is_some() {
             self.blocks[block].region = to;

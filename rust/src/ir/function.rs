@@ -13,7 +13,7 @@ pub struct Function {
     pub op: OpId,
     /// Its symbol, without `@`.
     pub name: StrId,
-    /// Whether it is `private`.
+    /// Whether it is `private`. Other visibilities are attribute `sym_visibility` of its op.
     pub is_private: bool,
     /// Its body, `NONE` for a declaration. The block's arguments are the function's arguments.
     pub body: BlockId,

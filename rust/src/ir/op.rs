@@ -19,7 +19,8 @@ pub struct AttrRange {
 pub struct Attr {
     /// The name; `sdy.sharding` and `sdy.sharding_rule` never stand here, see the module docs.
     pub name: StrId,
-    /// The text of the value; empty for a unit attribute.
+    /// The text of the value; empty for a unit attribute (but in its place, so that it can be told
+    /// whether it stands in the `<{...}>` of a generic form).
     pub value: Span,
 }
 
@@ -158,7 +159,8 @@ pub struct Block {
     pub first_arg: ValueId,
     /// How many arguments it has.
     pub num_args: u32,
-    /// Its `^bb0(%a: type):` header, or the empty span if it is implicit.
+    /// Its `^bb0(%a: type):` header with the white space before it, or the empty span if it is
+    /// implicit.
     pub header: Span,
 }
 
@@ -169,6 +171,8 @@ pub struct Region {
     pub op: OpId,
     /// Its first block; `NONE` if it is empty.
     pub first_block: BlockId,
+    /// Its last block.
+    pub last_block: BlockId,
     /// Its text, braces included; empty if an op's short form implies it.
     pub span: Span,
 }

@@ -11,7 +11,7 @@ impl Parser<'_> {
     pub(super) fn open_region(&mut self, building: Building, after: After) -> Result<()> {
         self.cursor.skip_space();
         let region_start = self.cursor.pos as u32;
-        if self.frames.len() >= MAX_DEPTH {
+        if self.frames.len() > MAX_DEPTH {
             let message = format!("regions nest deeper than {MAX_DEPTH} levels");
             let span = self.cursor.here();
             return Err(Diagnostic::new(Code::NestedTooDeeply, message).at(span).into());
@@ -157,13 +157,16 @@ impl Parser<'_> {
         }
         let first = self.program.regions.next_id();
         for (first_block, span) in self.regions.drain(base..) {
-            let region = self.program.regions.push(Region { op, first_block, span });
-            let mut block = first_block;
+            let row = Region { op, first_block, last_block: BlockId::NONE, span };
+            let region = self.program.regions.push(row);
+            let (mut block, mut last_block) = (first_block, BlockId::NONE);
             while block.is_some() {
+                last_block = block;
                 let row = &mut self.program.blocks[block];
                 row.region = region;
                 block = row.next;
             }
+            self.program.regions[region].last_block = last_block;
         }
         let row = &mut self.program.ops[op];
         row.first_region = first;

@@ -15,8 +15,8 @@ use crate::ir::{Attr, OpInfo, OpKind, OpTraits, Program, Syntax, TextPool};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// How deep regions may nest.
-pub(super) const MAX_DEPTH: usize = 10_000;
+/// How deep regions may nest. Nothing here needs a limit; what clones ops goes down with them.
+pub(super) const MAX_DEPTH: usize = 2_000;
 
 /// What is known about a name that ops have in the text.
 #[derive(Clone, Copy)]

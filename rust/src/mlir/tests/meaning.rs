@@ -153,7 +153,7 @@ fn a_signature_leaves_out_names_and_what_rules_cannot_depend_on() {
 #[test]
 fn locations_lead_to_the_innermost_place() {
     let program = parsed(
-        r##"#a = loc("inner.py":3:14 to :20)
+        r#"#a = loc("inner.py":3:14 to :20)
 #b = loc("outer.py":9:1)
 func.func @f(%x: i32 loc("weights"), %y: i32 {a.b} loc(#b)) {
   %0 = "x.y"() : () -> i32 loc("add"(callsite("name"(#a) at #b)))
@@ -162,7 +162,7 @@ func.func @f(%x: i32 loc("weights"), %y: i32 {a.b} loc(#b)) {
   %3 = "x.y"() : () -> i32 loc(#late)
   return
 }
-#late = loc("scope"(#late))"##,
+#late = loc("scope"(#late))"#,
     );
     let of = |name| program.value_location(value(&program, name));
     assert_eq!(of("%x").as_deref(), Some("weights"));

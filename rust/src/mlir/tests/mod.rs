@@ -6,7 +6,7 @@ mod printing;
 
 use super::{parse, print};
 use crate::index::{Id, OpId, ValueId};
-use crate::ir::Program;
+use crate::ir::{Place, Program, ValueMap};
 
 /// Parses `text`, which is well-formed.
 fn parsed(text: &str) -> Program {
@@ -115,7 +115,7 @@ fn text_that_nobody_touched_comes_back() {
 /// `text` without alias definitions, which modules cannot hold.
 fn without_aliases(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with(['!', '#']));
-    let text: String = lines.map(|line| format!("{line}\n")).collect();
+    let text = lines.collect::<Vec<_>>().join("\n") + "\n";
     let text = text.replace("#elements", "dense<[1, 2]> : tensor<2xi32>");
     text.replace("!pair", "tuple<tensor<2xf32>, tensor<4xi1>>").replace("#place", "\"f\"")
 }
@@ -123,12 +123,15 @@ fn without_aliases(text: &str) -> String {
 #[test]
 fn regions_nest_a_thousand_levels_deep() {
     let depth = 1000;
-    let open: String = (0..depth).map(|i| format!("%{i} = \"x.y\"() ({{\n")).collect();
-    let close = "}) : () -> i32\n".repeat(depth);
-    let text = format!("module {{\n{open}{close}}}\n");
-    let program = parsed(&text);
+    let heads: Vec<String> = (0..depth).map(|i| format!("%{i} = \"x.y\"() ({{\n")).collect();
+    let text = format!("module {{\n{}{}}}\n", heads.concat(), "}) : () -> i32\n".repeat(depth));
+    let mut program = parsed(&text);
     assert_eq!(ops(&program).len(), depth);
     assert_eq!(print(&program), text);
+    let outer = ops(&program)[0];
+    let clone = program.clone_op(outer, &mut ValueMap::default(), false);
+    program.insert_op(clone, Place::After(outer));
+    assert_eq!(ops(&parsed(&print(&program))).len(), 2 * depth);
 }
 
 #[test]
