@@ -414,15 +414,25 @@ class OpShardingRule:
         is_custom: bool = False,
     ) -> OpShardingRule: ...
     @staticmethod
-    def parse(text: str) -> OpShardingRule:
+    def parse(
+        text: str,
+        operand_shapes: Sequence[Sequence[int]] | None = None,
+        result_shapes: Sequence[Sequence[int]] | None = None,
+    ) -> OpShardingRule:
         """Parse ``<([i, k], [k, j])->([i, j]) {i=8, j=16, k=32} reduction={k}>``.
 
-        ``#sdy.op_sharding_rule`` may stand in front.
+        ``#sdy.op_sharding_rule`` may stand in front. The short notation ``"i k, k j -> i j"`` does
+        too, given shapes, or sizes after it: ``"i -> i {i=8}"``; see :mod:`shardcore.rules`. Its
+        factors are numbered by appearance.
 
         Raises:
             ParseError: it is not the text of a rule.
-            VerificationError: as for the constructor, with the place in the text.
+            VerificationError: as for the constructor, with the place in the text; or the rule does
+                not fit the shapes (``invalid-rule``).
         """
+    @property
+    def notation(self) -> str:
+        """The rule in short notation, ``"i k, k j -> i j"``, without sizes."""
     @staticmethod
     def _restore(text: str) -> OpShardingRule: ...
     @property

@@ -29,6 +29,26 @@ def test_text_and_pieces_give_the_same_rule() -> None:
     assert not rule.is_custom
 
 
+def test_short_notation() -> None:
+    rule = OpShardingRule.parse("i k, k j -> i j", [[8, 32], [32, 16]], [[8, 16]])
+    assert rule.notation == "i j, j k -> i k"
+    assert OpShardingRule.parse("i k, k j -> i j {i=8, j=16, k=32}") == rule
+    assert OpShardingRule.parse(MATMUL).notation == "i k, k j -> i j"
+    split = OpShardingRule.parse("<([ij])->([i, j]) {i=2, j=4} permutation={j}>")
+    assert split.notation == "(i j) -> i j permutation={j}"
+    assert OpShardingRule.parse(split.notation, [[8]], [[2, 4]]) == split
+    hidden = OpShardingRule.parse("<([i, j])->([i]) {i=2, j=4}>")
+    assert hidden.notation == "i j -> i pass_through={j}"
+    assert OpShardingRule.parse(hidden.notation, [[2, 4]], [[2]]) == hidden
+    with pytest.raises(VerificationError) as caught:
+        OpShardingRule.parse("i k, k j -> i j")
+    assert caught.value.hint == "give the shapes, or the sizes: {i=8, j=16}"
+    with pytest.raises(VerificationError, match="has size 3"):
+        OpShardingRule.parse("i j -> i", [[2, 2]], [[3]])
+    with pytest.raises(TypeError):
+        OpShardingRule.parse("i -> i", [[2]])
+
+
 def test_all_lists() -> None:
     text = (
         "<([i, jk, l])->([i, j]) {i=8, j=2, k=4, l=3} reduction={k} need_replication={l} "

@@ -4,9 +4,13 @@ use super::errors::{raise, raise_unlocated};
 use crate::attribute::{
     factor_symbol, parse_lone_rule, parse_rule, print_rule, verify_rule, verify_rule_shapes,
 };
-use crate::error::{Code, Diagnostic};
+use crate::error::{Code, Diagnostic, Error};
 use crate::index::{FactorId, Id};
 use crate::rule::{OpShardingRule, TensorMapping};
+use crate::rules::notation::Notation;
+use crate::rules::notation_text::notation;
+use crate::rules::{Shapes, SignatureView};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
@@ -66,6 +70,31 @@ fn sorted(factor_list: Option<Vec<usize>>) -> Vec<usize> {
     factor_list
 }
 
+/// Everything that keeps `rule` from fitting an op with tensors of these shapes.
+fn shape_problems(
+    rule: &OpShardingRule,
+    operands: Vec<Vec<i64>>,
+    results: Vec<Vec<i64>>,
+) -> Vec<Diagnostic> {
+    let known = |shapes: Vec<Vec<i64>>| shapes.into_iter().map(Some).collect::<Vec<_>>();
+    verify_rule_shapes(rule, &known(operands), &known(results))
+}
+
+/// The rule that `text` is in short notation for tensors of these shapes, or of those that the sizes
+/// in `text` give.
+fn parse_short(text: &str, shapes: Option<[Vec<Vec<i64>>; 2]>) -> Result<OpShardingRule, Error> {
+    let short: Notation = text.parse()?;
+    let Some([operands, results]) = shapes.or_else(|| short.given_shapes()) else {
+        let message = format!("rule \"{text}\": the sizes of its factors are not known");
+        let problem = Diagnostic::new(Code::InvalidRule, message);
+        return Err(problem.with_hint("give the shapes, or the sizes: {i=8, j=16}").into());
+    };
+    let operands: Vec<_> = operands.iter().map(|shape| Some(&shape[..])).collect();
+    let results: Vec<_> = results.iter().map(|shape| Some(&shape[..])).collect();
+    let shapes = Shapes::new(&operands, &results);
+    short.instantiate(&SignatureView::new("", &shapes, Vec::new()))
+}
+
 #[pymethods]
 impl PyOpShardingRule {
     #[new]
@@ -112,8 +141,30 @@ impl PyOpShardingRule {
     }
 
     #[staticmethod]
-    fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
-        let rule = parse_lone_rule(text).map_err(|error| raise(py, &error, text, "<rule>"))?;
+    #[pyo3(signature = (text, operand_shapes = None, result_shapes = None))]
+    fn parse(
+        py: Python<'_>,
+        text: &str,
+        operand_shapes: Option<Vec<Vec<i64>>>,
+        result_shapes: Option<Vec<Vec<i64>>>,
+    ) -> PyResult<Self> {
+        let shapes = match (operand_shapes, result_shapes) {
+            (None, None) => None,
+            (Some(operands), Some(results)) => Some([operands, results]),
+            _ => return Err(PyTypeError::new_err("operand_shapes and result_shapes go together")),
+        };
+        let is_short = text.contains("->") && !text.trim_start().starts_with(['<', '#']);
+        let parsed = if is_short {
+            parse_short(text, shapes)
+        } else {
+            parse_lone_rule(text).and_then(|rule| {
+                if let Some([operands, results]) = shapes {
+                    Error::check(shape_problems(&rule, operands, results))?;
+                }
+                Ok(rule)
+            })
+        };
+        let rule = parsed.map_err(|error| raise(py, &error, text, "<rule>"))?;
         Ok(Self { rule })
     }
 
@@ -124,6 +175,10 @@ impl PyOpShardingRule {
         Ok(Self { rule })
     }
 
+    #[getter]
+    fn notation(&self) -> String {
+        notation(&self.rule)
+    }
     #[getter]
     fn num_factors(&self) -> usize {
         self.rule.num_factors()
@@ -176,9 +231,7 @@ impl PyOpShardingRule {
         operand_shapes: Vec<Vec<i64>>,
         result_shapes: Vec<Vec<i64>>,
     ) -> PyResult<()> {
-        let known = |shapes: Vec<Vec<i64>>| shapes.into_iter().map(Some).collect::<Vec<_>>();
-        let (operands, results) = (known(operand_shapes), known(result_shapes));
-        Self::check(py, verify_rule_shapes(&self.rule, &operands, &results))
+        Self::check(py, shape_problems(&self.rule, operand_shapes, result_shapes))
     }
 
     fn __str__(&self) -> String {

@@ -22,6 +22,7 @@ mod gather_scatter;
 mod instantiate;
 mod linalg;
 pub mod notation;
+pub mod notation_text;
 mod pointwise;
 mod reduce;
 pub mod registry;

@@ -9,7 +9,7 @@
 //! | `(i j)` | a dim of several factors, major to minor: `(i j) -> i j` splits it |
 //! | `_` | a dim that corresponds to no other |
 //! | `...` | any number of dims, one factor each, aligned at their minor end |
-//! | `reduction={k}` | after the tensors: the kind of factors; also `need_replication`, `permutation`, `blocked_propagation` (or `blocked`) |
+//! | `reduction={k}` | after the tensors: the kind of factors; also `pass_through`, `need_replication`, `permutation`, `blocked_propagation` (or `blocked`) |
 //! | `{i=8}` | the size of a factor that the shapes do not tell |
 //!
 //! A factor that is in no result is a reduction unless it is listed otherwise. A tensor without dims
@@ -146,6 +146,7 @@ impl Notation {
                     self.blocked.extend(items.map(str::to_owned));
                     continue;
                 }
+                "pass_through" => FactorKind::PassThrough,
                 "reduction" => FactorKind::Reduction,
                 "need_replication" => FactorKind::NeedReplication,
                 "permutation" => FactorKind::Permutation,
@@ -153,6 +154,26 @@ impl Notation {
             };
             self.kinds.extend(items.map(|item| (item.to_owned(), kind)));
         }
+    }
+
+    /// The shapes of operands and results that the sizes it gives amount to, where these are enough
+    /// and no `...` leaves dims open.
+    pub fn given_shapes(&self) -> Option<[Vec<Vec<i64>>; 2]> {
+        let size = |name: &String| {
+            let given = self.sizes.iter().find(|(other, _)| other == name);
+            given.map(|&(_, size)| size)
+        };
+        let dim = |dim: &Dim| match dim {
+            Dim::Rest => None,
+            Dim::Factors(names) => {
+                names.iter().try_fold(1i64, |product, name| product.checked_mul(size(name)?))
+            }
+        };
+        let shapes = |tensors: &[Vec<Dim>]| {
+            let shape = |dims: &Vec<Dim>| dims.iter().map(dim).collect::<Option<Vec<i64>>>();
+            tensors.iter().map(shape).collect::<Option<Vec<_>>>()
+        };
+        Some([shapes(&self.operands)?, shapes(&self.results)?])
     }
 
     fn check_names(&self) -> Parsed<()> {
