@@ -689,8 +689,8 @@ class FactorTable:
     """The tensor x factor table of one op, before and after one aggressive visit in all directions.
 
     ``str()`` draws it. A cell lists the axes that shard the factor in that tensor, a ``?`` at its
-    end says that propagation may add more, axes after ``|`` overflow the factor, and ``-`` stands where
-    the tensor does not have the factor.
+    end says that propagation may add more, axes after ``|`` overflow the factor, and ``-`` stands
+    where the tensor does not have the factor.
     """
 
     @property

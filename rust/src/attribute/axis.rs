@@ -224,10 +224,10 @@ mod tests {
         let mut out = String::new();
         write_all_to_all(&mut out, &parse_all_to_all(text, 0, &mesh).unwrap(), &mesh);
         assert_eq!(out, text);
-        let axes = parse_axis_list(r##"#sdy<axis_ref_list{"y"}>"##, 0, &mesh).unwrap();
+        let axes = parse_axis_list(r#"#sdy<axis_ref_list{"y"}>"#, 0, &mesh).unwrap();
         assert_eq!(axes, [AxisRef::full(mesh.axis_by_name("y").unwrap())]);
         let mut out = String::new();
-        let names = parse_manual_axes(r##"#sdy<manual_axes{"x", "y"}>"##, 0).unwrap();
+        let names = parse_manual_axes(r#"#sdy<manual_axes{"x", "y"}>"#, 0).unwrap();
         write_manual_axes(&mut out, names.iter().map(String::as_str));
         assert_eq!(out, r#"{"x", "y"}"#);
     }

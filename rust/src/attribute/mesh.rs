@@ -229,7 +229,7 @@ mod tests {
             assert_eq!(reprint(&format!("#sdy.mesh{text}")), text);
         }
         assert_eq!(reprint(r#"<[ "x" = 0x2 ] , device_ids=[0,1]>"#), r#"<["x"=2]>"#);
-        assert_eq!(reprint(r##"#sdy<mesh<["x"=2]>>"##), r#"<["x"=2]>"#);
+        assert_eq!(reprint(r#"#sdy<mesh<["x"=2]>>"#), r#"<["x"=2]>"#);
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn bad_text_is_refused_and_never_panics() {
         r#"<@mesh, [{?, "x"}]>"#,
         r#"<@mesh, [{"x" "y"}]>"#,
         r#"<@mesh, [{"x",}]>"#,
-        r#"<@mesh, [], replicated={}>"#,
+        "<@mesh, [], replicated={}>",
         r#"<@mesh, [], replicated={"x"}, replicated={"y"}>"#,
         r#"<@mesh, [], shuffled={"x"}>"#,
         "<@mesh::@x, []>",

@@ -20,9 +20,13 @@ impl Verifier<'_> {
         // may keep its rules.
         let is_convolution = self.program.kind(op) == OpKind::Convolution;
         let check = if is_convolution { verify_rule_ranks } else { verify_rule_shapes };
+        let found = check(rule, &operands, &results);
+        if found.is_empty() {
+            return;
+        }
         let span = self.attr_span(op, "sdy.sharding_rule").or_else(|| self.name_span(op));
         let name = self.program.op_name(op);
-        for mut diagnostic in check(rule, &operands, &results) {
+        for mut diagnostic in found {
             diagnostic.span = span;
             diagnostic.message = format!("{name}: {}", diagnostic.message);
             self.diagnostics.push(diagnostic);

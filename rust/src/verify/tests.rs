@@ -34,10 +34,7 @@ fn shardings_fit_their_values() {
           return %0, %1 : tensor<8xf32>, tensor<8xf32>
         }"#,
         &[
-            (
-                "the sharding has 2 dims, and the tensor has 1",
-                r##"#sdy.sharding<@m, [{"a"}, {}]>"##,
-            ),
+            ("the sharding has 2 dims, and the tensor has 1", r#"#sdy.sharding<@m, [{"a"}, {}]>"#),
             ("the sharding has 0 dims, and the tensor has 1", "#sdy.sharding<@m, []>"),
             (
                 "the sharding has 2 dims, and the tensor has 1",
@@ -114,7 +111,7 @@ fn manual_computations() {
         "tensor<4x8xf32>",
         &[(
             "stablehlo.abs: axis \"b\" is manual around it",
-            r##"#sdy.sharding_per_value<[<@m, [{"b"}, {}]>]>"##,
+            r#"#sdy.sharding_per_value<[<@m, [{"b"}, {}]>]>"#,
         )],
     );
     let mixed = r#"in_shardings=[<@m, [{"b", "a"}, {}]>] out_shardings=[<@n, [{}, {}]>]"#;
