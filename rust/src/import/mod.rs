@@ -43,6 +43,8 @@ pub mod remove_size_one_axes;
 mod replica_group_meshes;
 pub mod sharding_group_import;
 pub mod symbol_dce;
+#[cfg(test)]
+mod tests;
 
 pub use call_graph::CallGraph;
 pub use clone_function::{clone_recursively, original_name, ORIGINAL_NAME};

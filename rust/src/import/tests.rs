@@ -1,0 +1,107 @@
+//! What the text of a program does not show: the order of uses, limits, depth.
+
+use crate::context::{Context, Limits};
+use crate::error::{Code, Result};
+use crate::index::Id;
+use crate::ir::Program;
+use crate::pipeline::Pipeline;
+use crate::rules::Registry;
+
+fn run(program: &mut Program, passes: &str, max_ops: usize) -> Result<()> {
+    let mut rules = Registry::default();
+    let mut report = |_: crate::context::Progress<'_>| true;
+    let limits = Limits { max_ops };
+    let mut context = Context { rules: &mut rules, limits, report: &mut report };
+    Pipeline::parse(&format!("builtin.module({passes})"))?.run(program, &mut context)
+}
+
+fn after(text: &str, passes: &str) -> Program {
+    let mut program = crate::mlir::parse(text.into()).unwrap();
+    run(&mut program, passes, 1_000_000).unwrap();
+    program
+}
+
+/// The names of the users of the only result of the first op called `name`, newest use first.
+fn users(program: &Program, name: &str) -> Vec<String> {
+    let mut ops = program.pre_order(program.module);
+    let op = ops.find(|&op| program.op_name(op) == name).unwrap();
+    let uses = program.uses(program.result(op, 0));
+    uses.map(|slot| program.op_name(program.operands[slot].owner).to_owned()).collect()
+}
+
+#[test]
+fn constants_are_replaced_before_their_uses_are() {
+    let text = r"
+        func.func @main(%a: tensor<f32>) -> tensor<f32> {
+          %c = stablehlo.constant dense<1.0> : tensor<f32>
+          sdy.sharding_group %c group_id=0 : tensor<f32>
+          %0 = stablehlo.negate %c : tensor<f32>
+          %1 = stablehlo.add %a, %c : tensor<f32>
+          %2 = stablehlo.multiply %0, %1 : tensor<f32>
+          %3 = stablehlo.divide %2, %c : tensor<f32>
+          return %3 : tensor<f32>
+        }";
+    let program = after(text, "sdy-constant-or-scalar-splitter");
+    // Replacing the op turned the list round; then each use that is not constant was set anew.
+    let order = ["stablehlo.divide", "stablehlo.add", "sdy.sharding_group", "stablehlo.negate"];
+    assert_eq!(users(&program, "sdy.constant"), order);
+}
+
+#[test]
+fn edges_turn_the_uses_of_their_owner_round() {
+    let text = r"
+        func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+          %0 = stablehlo.optimization_barrier %a : tensor<8xf32>
+          %1 = stablehlo.negate %0 : tensor<8xf32>
+          %2 = stablehlo.add %1, %0 : tensor<8xf32>
+          return %2 : tensor<8xf32>
+        }";
+    let before = after(text, "");
+    assert_eq!(
+        users(&before, "stablehlo.optimization_barrier"),
+        ["stablehlo.add", "stablehlo.negate"]
+    );
+    let program = after(text, "sdy-add-data-flow-edges");
+    assert_eq!(users(&program, "stablehlo.optimization_barrier"), ["sdy.data_flow_edge"]);
+    assert_eq!(users(&program, "sdy.data_flow_edge"), ["stablehlo.negate", "stablehlo.add"]);
+}
+
+#[test]
+fn deep_call_graphs_need_no_stack() {
+    const DEPTH: usize = 20_000;
+    let mut text = String::new();
+    for level in 0..DEPTH {
+        let visibility = if level == 0 { "" } else { "private " };
+        let name = if level == 0 { "main".to_owned() } else { format!("f{level}") };
+        text += &format!("func.func {visibility}@{name}(%a: tensor<8xf32>) -> tensor<8xf32> {{\n");
+        let calls = if level == 0 { 2 } else { usize::from(level + 1 < DEPTH) };
+        for call in 0..calls {
+            let callee = level + 1;
+            text += &format!("%{call} = call @f{callee}(%a) : (tensor<8xf32>) -> tensor<8xf32>\n");
+        }
+        let returned = if calls == 0 { "a" } else { "0" };
+        text += &format!("return %{returned} : tensor<8xf32>\n}}\n");
+    }
+    let program = after(&text, "sdy-flatten-call-graph");
+    assert_eq!(program.functions_in_order().len(), 2 * DEPTH - 1);
+}
+
+#[test]
+fn what_would_grow_beyond_the_limit_is_refused() {
+    let mut text = String::from(
+        "func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {\n\
+         %c0 = stablehlo.constant dense<1.0> : tensor<8xf32>\n%v0 = stablehlo.abs %a : tensor<8xf32>\n",
+    );
+    for i in 0..200 {
+        let next = i + 1;
+        text += &format!("%c{next} = stablehlo.negate %c{i} : tensor<8xf32>\n");
+        text += &format!("%v{next} = stablehlo.add %v{i}, %c{next} : tensor<8xf32>\n");
+    }
+    text += "return %v200 : tensor<8xf32>\n}";
+    let mut program = crate::mlir::parse(text.as_str().into()).unwrap();
+    let error = run(&mut program, "sdy-constant-or-scalar-splitter", 10_000).unwrap_err();
+    assert_eq!(error.diagnostics[0].code, Code::ProgramTooLarge);
+    assert!(program.ops.len() <= 10_000 + 2, "{}", program.ops.next_id().index());
+    let grown = after(&text, "sdy-constant-or-scalar-splitter");
+    assert!(grown.ops.len() > 20_000);
+}
