@@ -17,22 +17,23 @@ pub enum ConstantValue<'a> {
 impl Program {
     /// The value of `op`, a constant.
     pub fn constant_value(&self, op: OpId) -> ConstantValue<'_> {
-        let row = &self.ops[op];
         let attr = self.op_attrs(op).iter().find(|attr| self.strings.get(attr.name) == "value");
-        let text = match attr {
-            Some(attr) => self.text.get(attr.value),
-            None => {
-                let mut text = &self.text.get(row.span)[(row.dict.end - row.span.start) as usize..];
-                if !row.loc.is_empty() && row.loc.end <= row.span.end {
-                    text = &text[..(row.loc.start.max(row.dict.end) - row.dict.end) as usize];
-                    text = text.trim_end().strip_suffix('(').unwrap_or(text);
-                    text = text.trim_end().strip_suffix("loc").unwrap_or(text);
-                }
-                text
-            }
-        };
+        let text = attr.map_or_else(|| self.written_value(op), |attr| self.text.get(attr.value));
         let value = text.rsplit_once(':').map_or(text, |(value, _)| value).trim();
         splat(value).map_or(ConstantValue::Text(value), ConstantValue::Splat)
+    }
+    /// What the text of `op` has between its dictionary and its location.
+    fn written_value(&self, op: OpId) -> &str {
+        let row = &self.ops[op];
+        let start = row.dict.end.saturating_sub(row.span.start) as usize;
+        let text = self.text.get(row.span).get(start..).unwrap_or_default();
+        if row.loc.is_empty() || row.loc.end > row.span.end {
+            return text;
+        }
+        let len = row.loc.start.saturating_sub(row.dict.end) as usize;
+        let text = text.get(..len).unwrap_or(text).trim_end();
+        let text = text.strip_suffix('(').unwrap_or(text).trim_end();
+        text.strip_suffix("loc").unwrap_or(text)
     }
     /// A hash of the value of `op`.
     pub fn constant_hash(&self, op: OpId) -> u64 {

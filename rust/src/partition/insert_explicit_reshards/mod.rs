@@ -150,14 +150,14 @@ fn visit(
         key.push(program.sharding_of(program.operand(op, 0)));
     }
     let key = (program.ops[op].signature, rule, key);
-    let plan = match plans.get(&key).filter(|_| key.0.is_some()) {
-        Some(plan) => plan.clone(),
-        None => {
-            let rule = program.rules[rule].clone();
-            let plan = plan(program, op, &shardings, &rule).map(Rc::new);
-            plans.insert(key, plan.clone());
-            plan
-        }
+    let known = plans.get(&key).filter(|_| key.0.is_some());
+    let plan = if let Some(plan) = known {
+        plan.clone()
+    } else {
+        let rule = program.rules[rule].clone();
+        let plan = plan(program, op, &shardings, &rule).map(Rc::new);
+        plans.insert(key, plan.clone());
+        plan
     };
     if let Some(plan) = plan {
         apply(program, op, &plan);

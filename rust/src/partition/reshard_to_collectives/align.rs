@@ -34,22 +34,22 @@ fn align_one(axes: &mut Vec<AxisRef>, mut at: usize, others: &[AxisRef], mesh: &
         return at + 1;
     };
     loop {
-        let axis = axes[at];
+        let whole = axes[at];
         let other = others.get(other_at).copied().filter(|other| {
-            other.overlaps(axis) && other.can_coexist(axis) && !other.contains(axis)
+            other.overlaps(whole) && other.can_coexist(whole) && !other.contains(whole)
         });
-        let Some((other, overlap)) = other.and_then(|other| Some((other, axis.overlap(other)?)))
+        let Some((other, overlap)) = other.and_then(|other| Some((other, whole.overlap(other)?)))
         else {
             return at + 1;
         };
         axes.remove(at);
-        if let Some(prefix) = axis.prefix_without_overlap(other) {
+        if let Some(prefix) = whole.prefix_without_overlap(other) {
             axes.insert(at, prefix);
             at += 1;
         }
         axes.insert(at, overlap);
         at += 1;
-        let Some(suffix) = axis.suffix_without_overlap(other, mesh) else { return at };
+        let Some(suffix) = whole.suffix_without_overlap(other, mesh) else { return at };
         axes.insert(at, suffix);
         other_at += 1;
     }

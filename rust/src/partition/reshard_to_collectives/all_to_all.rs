@@ -10,7 +10,8 @@ impl State<'_> {
     pub fn try_all_to_alls(&mut self, out_of_order: bool) {
         for source in 0..self.rank() {
             while let Some((axes, target)) = self.move_axes(source, out_of_order) {
-                let param = (axes, source as i64, target as i64);
+                let dim = |dim: usize| i64::try_from(dim).unwrap_or(i64::MAX);
+                let param = (axes, dim(source), dim(target));
                 self.emit("sdy.all_to_all", Some(Payload::AllToAll(vec![param])));
             }
         }

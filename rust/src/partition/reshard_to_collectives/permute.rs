@@ -26,12 +26,8 @@ impl State<'_> {
                     return true;
                 }
             }
-            spare_out = outgoing
-                .iter()
-                .copied()
-                .filter(|&axis| !self.is_incoming(axis))
-                .last()
-                .or(spare_out);
+            spare_out =
+                outgoing.iter().copied().rfind(|&axis| !self.is_incoming(axis)).or(spare_out);
             if self.has_axes_out_of_order(dim, &mut spare_in) {
                 return true;
             }

@@ -25,12 +25,13 @@ impl State<'_> {
             let (now, then) = (self.size(&self.incoming[dim]), self.size(&self.outgoing[dim]));
             self.capacity[dim] = then / gcd(now, then).max(1);
         }
-        for dim in 0..self.rank() {
+        for (dim, slicing) in slicing.iter_mut().enumerate() {
             let Some((wanted_in, range)) = self.axes_to_move_along(dim) else { continue };
-            for axis in self.outgoing[wanted_in][range].to_vec() {
+            let moved: Vec<AxisRef> = self.outgoing[wanted_in][range].to_vec();
+            for axis in moved {
                 self.incoming[dim].push(axis);
                 self.add_incoming(axis);
-                push_or_merge(&mut slicing[dim], axis, &self.mesh);
+                push_or_merge(slicing, axis, &self.mesh);
                 self.push_current(dim, axis);
             }
         }

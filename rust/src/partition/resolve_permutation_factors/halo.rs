@@ -23,12 +23,8 @@ impl Program {
     /// The tensor type of this shape with the element type of `like`.
     pub fn tensor_type(&mut self, shape: &[i64], like: TypeId) -> TypeId {
         let Type::RankedTensor { element, .. } = &self.types[like] else { return like };
-        let mut text = String::from("tensor<");
-        for size in shape {
-            text.push_str(&format!("{size}x"));
-        }
-        text.push_str(self.strings.get(element.text));
-        text.push('>');
+        let sizes: String = shape.iter().map(|size| size.to_string() + "x").collect();
+        let text = format!("tensor<{sizes}{}>", self.strings.get(element.text));
         let shape = shape.iter().map(|&size| Some(size)).collect();
         let ty = Type::RankedTensor { shape, element: element.clone(), encoding: None };
         if let Some(known) = self.types.find(&ty) {

@@ -13,6 +13,9 @@ use crate::mesh::Mesh;
 use crate::mlir::attr_value::AttrValue;
 use crate::sharding::TensorSharding;
 
+/// The most devices that a reversed mesh lists; more than any machine has, and still few to write down.
+const MAX_LISTED_DEVICES: i64 = 1 << 24;
+
 /// What is to be done for a reverse.
 pub struct Plan {
     /// The axes whose devices change places.
@@ -43,6 +46,9 @@ pub fn resolve(
     let Some(plan) = plan(program, op, sharding, shape) else { return false };
     if plan.reversed.is_empty() {
         return true;
+    }
+    if program.mesh(mesh).num_devices() > MAX_LISTED_DEVICES {
+        return false;
     }
     let mut input = operand;
     if !plan.manual.is_empty() {
@@ -111,7 +117,8 @@ fn reverse_padded(
     sharding: ShardingId,
     plan: &Plan,
 ) {
-    let dims: Vec<i64> = reversed_dims(program, op).into_iter().map(|dim| dim as i64).collect();
+    let dims: Vec<i64> =
+        reversed_dims(program, op).into_iter().filter_map(|dim| i64::try_from(dim).ok()).collect();
     let old = program.result(op, 0);
     let reverse = program.create_op("stablehlo.reverse", &[input], &[program.values[input].ty]);
     program.ops[reverse].loc = program.ops[op].loc;
@@ -145,7 +152,8 @@ fn reversed_mesh(
             coords[axis.axis.index()] += (size - 1 - 2 * own) * stride;
         }
         let place = linear_index(&coords, mesh);
-        mesh.device_ids.get(place as usize).copied().unwrap_or(place)
+        let known = usize::try_from(place).ok().and_then(|place| mesh.device_ids.get(place));
+        known.copied().unwrap_or(place)
     });
     let reversed = Mesh { axes: mesh.axes.clone(), device_ids: device_ids.collect() };
     if let Some(&known) = meshes.get(&reversed) {
