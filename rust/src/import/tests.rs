@@ -6,6 +6,7 @@ use crate::index::Id;
 use crate::ir::Program;
 use crate::pipeline::Pipeline;
 use crate::rules::Registry;
+use std::fmt::Write;
 
 fn run(program: &mut Program, passes: &str, max_ops: usize) -> Result<()> {
     let mut rules = Registry::default();
@@ -73,14 +74,16 @@ fn deep_call_graphs_need_no_stack() {
     for level in 0..DEPTH {
         let visibility = if level == 0 { "" } else { "private " };
         let name = if level == 0 { "main".to_owned() } else { format!("f{level}") };
-        text += &format!("func.func {visibility}@{name}(%a: tensor<8xf32>) -> tensor<8xf32> {{\n");
+        writeln!(text, "func.func {visibility}@{name}(%a: tensor<8xf32>) -> tensor<8xf32> {{")
+            .unwrap();
         let calls = if level == 0 { 2 } else { usize::from(level + 1 < DEPTH) };
         for call in 0..calls {
             let callee = level + 1;
-            text += &format!("%{call} = call @f{callee}(%a) : (tensor<8xf32>) -> tensor<8xf32>\n");
+            writeln!(text, "%{call} = call @f{callee}(%a) : (tensor<8xf32>) -> tensor<8xf32>")
+                .unwrap();
         }
         let returned = if calls == 0 { "a" } else { "0" };
-        text += &format!("return %{returned} : tensor<8xf32>\n}}\n");
+        writeln!(text, "return %{returned} : tensor<8xf32>\n}}").unwrap();
     }
     let program = after(&text, "sdy-flatten-call-graph");
     assert_eq!(program.functions_in_order().len(), 2 * DEPTH - 1);
@@ -94,8 +97,8 @@ fn what_would_grow_beyond_the_limit_is_refused() {
     );
     for i in 0..200 {
         let next = i + 1;
-        text += &format!("%c{next} = stablehlo.negate %c{i} : tensor<8xf32>\n");
-        text += &format!("%v{next} = stablehlo.add %v{i}, %c{next} : tensor<8xf32>\n");
+        writeln!(text, "%c{next} = stablehlo.negate %c{i} : tensor<8xf32>").unwrap();
+        writeln!(text, "%v{next} = stablehlo.add %v{i}, %c{next} : tensor<8xf32>").unwrap();
     }
     text += "return %v200 : tensor<8xf32>\n}";
     let mut program = crate::mlir::parse(text.as_str().into()).unwrap();
