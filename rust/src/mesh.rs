@@ -59,10 +59,8 @@ impl Mesh {
     /// [`Mesh::device_count`].
     #[inline]
     pub fn device_at_position(&self, position: i64) -> i64 {
-        if self.device_ids.is_empty() {
-            return position;
-        }
-        self.device_ids[position as usize]
+        let listed = usize::try_from(position).ok().and_then(|at| self.device_ids.get(at));
+        listed.copied().unwrap_or(position)
     }
     /// Where `device` stands in row-major order of the axes. Linear if device ids are listed.
     pub fn position_of_device(&self, device: i64) -> Option<i64> {
@@ -77,6 +75,7 @@ impl Mesh {
         self.axes.is_empty() && self.device_ids.len() == 1
     }
     /// The same mesh with the default order of devices.
+    #[must_use]
     pub fn without_device_ids(&self) -> Self {
         Self { axes: self.axes.clone(), device_ids: Vec::new() }
     }

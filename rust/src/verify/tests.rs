@@ -48,11 +48,11 @@ fn shardings_fit_their_values() {
 #[test]
 fn rules_fit_their_ops() {
     check(
-        r#"func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+        r"func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
           %0 = stablehlo.abs %x {sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=0}>} : tensor<8xf32>
           %1 = stablehlo.abs %x {sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=8}>} : tensor<8xf32>
           return %1 : tensor<8xf32>
-        }"#,
+        }",
         &[
             (
                 "stablehlo.abs: dim 0 of operand 0 has size 8, and its factors i have 0",
