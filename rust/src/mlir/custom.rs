@@ -110,14 +110,15 @@ impl Parser<'_> {
         match building.name.syntax {
             Syntax::Complex => {
                 let real = self.real_type(ty);
-                self.types.resize(self.types.len() + count, real);
+                building.num_inputs = 2;
+                self.types.extend([real, real]);
                 self.types.push(ty);
             }
             Syntax::Select => {
                 self.cursor.expect(b',')?;
                 let chosen = self.parse_type()?;
-                self.types.push(ty);
-                self.types.resize(self.types.len() + count, chosen);
+                building.num_inputs = 3;
+                self.types.extend([ty, chosen, chosen, chosen]);
             }
             Syntax::Tuple => {
                 let Type::Tuple(elements) = &self.program.types[ty] else {
@@ -128,6 +129,7 @@ impl Parser<'_> {
                 self.types.push(ty);
             }
             Syntax::Results => {
+                building.num_inputs = 0;
                 self.types.push(ty);
                 if self.cursor.eat(b',') {
                     let mut types = std::mem::take(&mut self.types);
