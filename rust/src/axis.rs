@@ -195,6 +195,7 @@ impl AxisRef {
         }
     }
     /// `self` followed by `other`, as one ref; `other` must be mergeable.
+    #[must_use]
     pub fn merge(self, other: Self, mesh: &Mesh) -> Self {
         debug_assert!(self.can_merge(other));
         let (pre_size, size) = (self.pre_size(), self.size(mesh) * other.size(mesh));

@@ -31,6 +31,7 @@ impl DimSharding {
         self.priority.unwrap_or(0)
     }
     /// The same without its priority.
+    #[must_use]
     pub fn without_priority(&self) -> Self {
         Self { axes: self.axes.clone(), is_closed: self.is_closed, priority: None }
     }

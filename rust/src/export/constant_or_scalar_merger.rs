@@ -85,7 +85,7 @@ fn key(program: &Program, op: OpId) -> Key {
             (program.operand(op, 0), row.signature)
         },
         sharding: program.sharding(result),
-        rule: program.op_rules.get(&op).copied().unwrap_or_default(),
+        rule: program.op_rules.get(op),
     }
 }
 

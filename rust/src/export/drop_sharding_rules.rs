@@ -12,11 +12,7 @@ pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<
     }
     let ops: Vec<OpId> = program.pre_order(func).collect();
     for op in ops {
-        let Some(&rule) = program.op_rules.get(&op) else { continue };
-        if !program.rules[rule].is_custom {
-            program.op_rules.remove(&op);
-            program.mark_attrs_changed(op);
-        }
+        program.drop_rule(op);
     }
     Ok(())
 }

@@ -257,13 +257,13 @@ fn set_arg_sharding(program: &mut Program, value: ValueId, block: BlockId, id: S
 
 /// Puts its rule on the constraint `op`, as the reference does when it looks the rule up here.
 fn attach_rule(program: &mut Program, op: OpId) {
-    if program.kind(op) != OpKind::ShardingConstraint || program.op_rules.contains_key(&op) {
+    if program.kind(op) != OpKind::ShardingConstraint || program.op_rules.get(op).is_some() {
         return;
     }
     let ty = program.value_type(program.result(op, 0));
     if let Some(shape) = ty.static_shape() {
         let rule = program.rules.intern(OpShardingRule::identity(&shape, 1, 1));
-        program.op_rules.insert(op, rule);
+        program.op_rules.set(op, rule);
         program.ops[op].flags.set(OpFlags::ATTRS_CHANGED);
     }
 }

@@ -6,8 +6,8 @@ use super::{
     Value, ValueDef,
 };
 use crate::index::{
-    BlockId, FuncId, Id, OpId, PayloadId, RegionId, ShardingId, SignatureId, StrId, TypeId, UseId,
-    ValueId,
+    BlockId, FuncId, Id, OpId, PayloadId, RegionId, RuleId, ShardingId, SignatureId, StrId, TypeId,
+    UseId, ValueId,
 };
 
 /// Where to put an op.
@@ -455,6 +455,15 @@ impl Program {
             ValueDef::Arg(_) => self.arg_location_text(value).unwrap_or(Span::EMPTY),
         }
     }
+    /// Removes the rule that `op` carries, unless a user wrote it.
+    pub fn drop_rule(&mut self, op: OpId) {
+        if let Some(rule) = self.op_rules.get(op).get() {
+            if !self.rules[rule].is_custom {
+                self.op_rules.set(op, RuleId::NONE);
+                self.mark_attrs_changed(op);
+            }
+        }
+    }
     /// Sets the structured attributes of `op`.
     pub fn set_payload(&mut self, op: OpId, payload: Payload) {
         match self.ops[op].payload.get() {
@@ -530,9 +539,7 @@ impl Program {
         if let Some(payload) = self.payload(op).cloned() {
             self.ops[clone].payload = self.payloads.push(payload);
         }
-        if let Some(rule) = self.op_rules.get(&op).copied() {
-            self.op_rules.insert(clone, rule);
-        }
+        self.op_rules.set(clone, self.op_rules.get(op));
         if let Some(shardings) = self.no_result_shardings.get(&op).cloned() {
             self.no_result_shardings.insert(clone, shardings);
         }

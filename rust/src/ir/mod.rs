@@ -29,6 +29,7 @@ mod edit;
 mod function;
 mod op;
 mod op_info;
+mod op_rules;
 mod payload;
 mod signature;
 mod strings;
@@ -44,6 +45,7 @@ pub use edit::{Place, ValueMap};
 pub use function::Function;
 pub use op::{Attr, AttrRange, Block, Op, OpFlags, Operand, Region, Value, ValueDef};
 pub use op_info::{OpInfo, OpKind, OpTraits, Syntax, TraitCache};
+pub use op_rules::OpRules;
 pub use payload::{Direction, Payload};
 pub use signature::{Signature, SignatureRules, SignatureTable};
 pub use strings::Interner;
@@ -53,8 +55,8 @@ pub use types::{element_bits, ElementType, Type, TypeTable};
 pub use walk::{PostOrder, PreOrder};
 
 use crate::index::{
-    BlockId, FuncId, Id, IdVec, MeshId, OpId, PayloadId, RegionId, RuleId, ShardingId, StrId,
-    UseId, ValueId,
+    BlockId, FuncId, Id, IdVec, MeshId, OpId, PayloadId, RegionId, ShardingId, StrId, UseId,
+    ValueId,
 };
 use crate::mesh::Mesh;
 use crate::rule::RuleTable;
@@ -106,7 +108,7 @@ pub struct Program {
     /// Structured attributes of ops that have some.
     pub payloads: IdVec<PayloadId, Payload>,
     /// `sdy.sharding_rule` attributes, and rules a pass has put on ops.
-    pub op_rules: FxHashMap<OpId, RuleId>,
+    pub op_rules: OpRules,
     /// Shardings of ops that have no results.
     pub no_result_shardings: FxHashMap<OpId, Vec<ShardingId>>,
     /// Data-flow edges that users have given to ops, by op name.

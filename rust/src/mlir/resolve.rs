@@ -196,7 +196,7 @@ impl<'a> Parser<'a> {
                 let (text, base) = self.attribute_text(span);
                 let rule = attribute::parse_rule(text, base)?;
                 let rule = self.program.rules.intern(rule);
-                self.program.op_rules.insert(op, rule);
+                self.program.op_rules.set(op, rule);
                 return Ok(());
             }
             Target::Axes(op) => return self.read_axes(op, span),

@@ -29,13 +29,14 @@ pub(super) fn propagate(
         return;
     }
     let preference = Preference::new(visit, projection, &axes_per_factor);
-    for index in projection.num_operands..projection.tensors.len() {
+    let (operands, results) = updated.split_at_mut(projection.num_operands);
+    for (index, is_updated) in (operands.len()..).zip(results) {
         for &factor in &preference.order {
             let axes = propagated_axes(visit, projection, index, factor, &axes_per_factor);
-            updated[index] |= projection.tensors[index].expand(factor, &axes);
+            *is_updated |= projection.tensors[index].expand(factor, &axes);
         }
     }
-    for index in 0..projection.num_operands {
+    for (index, is_updated) in operands.iter_mut().enumerate() {
         for &factor in &preference.order {
             let mut axes = propagated_axes(visit, projection, index, factor, &axes_per_factor);
             if axes.is_empty() {
@@ -44,7 +45,7 @@ pub(super) fn propagate(
             if visit.is_elementwise {
                 limit_to_results(projection, factor, &mut axes);
             }
-            updated[index] |= projection.tensors[index].expand(factor, &axes);
+            *is_updated |= projection.tensors[index].expand(factor, &axes);
         }
     }
 }

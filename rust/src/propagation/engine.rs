@@ -12,7 +12,7 @@ use super::wide::{Wide, WideOutcome};
 use super::{Options, Stats};
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{Id, OpId, ShardingId, ValueId};
+use crate::index::{Id, OpId, RuleId, ShardingId, ValueId};
 use crate::ir::Program;
 
 /// Visits between two reports of progress.
@@ -276,7 +276,7 @@ impl<'p> Engine<'p> {
             let at = self.plan.positions[dead];
             self.plan.visits[at as usize] = Visit::NEVER;
             self.queue.settle(at, RunMask::MAX);
-            self.program.op_rules.remove(&dead);
+            self.program.op_rules.set(dead, RuleId::NONE);
             self.program.erase_op(dead);
         }
         true

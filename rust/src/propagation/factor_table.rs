@@ -161,7 +161,8 @@ fn cell_text(program: &Program, mesh: MeshId, cell: &FactorSharding) -> String {
     };
     let mut text = names(&cell.axes);
     if !cell.overflow.is_empty() {
-        text = format!("{text} | {}", names(&cell.overflow)).trim_start().to_owned();
+        let bar = if text.is_empty() { "| " } else { " | " };
+        text = text + bar + &names(&cell.overflow);
     }
     if !cell.is_closed {
         text.push_str(if text.is_empty() { "?" } else { ", ?" });

@@ -61,6 +61,7 @@ pub enum Strategy {
 }
 
 /// What to propagate, and how.
+#[allow(clippy::struct_excessive_bools)] // The reference's options, which do not depend on each other.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The strategy.
@@ -206,16 +207,8 @@ fn run_all(
 /// Leaves on ops the rules they were visited with, or only those that users wrote.
 fn leave_rules(program: &mut Program, plan: &Plan, options: &Options) {
     if !options.keep_sharding_rules {
-        let rules = &program.rules;
-        let dropped: Vec<_> = program
-            .op_rules
-            .iter()
-            .filter(|(_, &rule)| !rules[rule].is_custom)
-            .map(|(&op, _)| op)
-            .collect();
-        for op in dropped {
-            program.op_rules.remove(&op);
-            program.mark_attrs_changed(op);
+        if !program.op_rules.is_empty() {
+            plan.order.iter().for_each(|&op| program.drop_rule(op));
         }
         return;
     }
@@ -223,7 +216,7 @@ fn leave_rules(program: &mut Program, plan: &Plan, options: &Options) {
         let visit = plan.visits[position];
         if visit.is_some() && visit.has_own_rule() {
             let rule = plan.rules[position];
-            if program.op_rules.insert(op, rule) != Some(rule) {
+            if program.op_rules.set(op, rule) {
                 program.mark_attrs_changed(op);
             }
         }

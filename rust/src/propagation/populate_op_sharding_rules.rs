@@ -20,8 +20,8 @@ pub fn run(
         let rule = context.rules.rule(program, op);
         if rule.is_none() {
             problems.extend(dynamic_tensor(program, op));
-        } else if !program.op_rules.contains_key(&op) {
-            program.op_rules.insert(op, rule);
+        } else if program.op_rules.get(op).is_none() {
+            program.op_rules.set(op, rule);
             program.mark_attrs_changed(op);
         }
     }
@@ -32,7 +32,7 @@ pub fn run(
 fn dynamic_tensor(program: &Program, op: OpId) -> Option<Diagnostic> {
     let name = program.op_name(op);
     // Most custom calls have no rule whatever their shapes are.
-    if Family::of(name).map_or(true, |family| family.name == "custom_call") {
+    if Family::of(name).is_none_or(|family| family.name == "custom_call") {
         return None;
     }
     let is_dynamic = |&value: &ValueId| match program.value_type(value) {

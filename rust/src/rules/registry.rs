@@ -271,10 +271,8 @@ impl RuleSource for Registry {
     }
 
     fn rule(&self, program: &Program, op: OpId) -> RuleId {
-        if !program.op_rules.is_empty() {
-            if let Some(&rule) = program.op_rules.get(&op) {
-                return rule;
-            }
+        if let Some(rule) = program.op_rules.get(op).get() {
+            return rule;
         }
         let Some(id) = program.ops[op].signature.get() else { return RuleId::NONE };
         let Some(&[rule, other]) = program.signature_rules.of(self.is_conservative).get(id) else {

@@ -8,7 +8,7 @@ use crate::ir::OpKind;
 impl Verifier<'_> {
     /// Checks the `sdy.sharding_rule` of `op`, if it has one.
     pub(super) fn rule(&mut self, op: OpId) {
-        let Some(&rule) = self.program.op_rules.get(&op) else { return };
+        let Some(rule) = self.program.op_rules.get(op).get() else { return };
         let rule = &self.program.rules[rule];
         let shape = |ty: TypeId| self.program.types[ty].static_shape();
         let operands = self.program.op_operands(op).iter();

@@ -45,7 +45,7 @@ impl Printer<'_> {
             let list = self.sharding_list(&shardings, &results);
             attrs.push(("sdy.sharding", format!("#sdy.sharding_per_value<{list}>")));
         }
-        if let Some(&rule) = self.program.op_rules.get(&op) {
+        if let Some(rule) = self.program.op_rules.get(op).get() {
             let mut text = String::new();
             attribute::write_rule(&mut text, &self.program.rules[rule]);
             attrs.push(("sdy.sharding_rule", text));
