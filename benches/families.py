@@ -1,4 +1,4 @@
-"""Programs of any size, one function a family: each is a way in which a propagation engine can be slow."""
+"""Programs of any size, one function a family: each a way in which an engine can be slow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def mlp(ops: int, priorities: int = 1) -> str:
     blocks = max(1, ops // 6)
     weights = min(blocks, 2 * priorities)
     x, w = "tensor<512x1024xbf16>", "tensor<1024x1024xbf16>"
-    dot = "contracting_dims = [1] x [0]"
+    dot, types = "contracting_dims = [1] x [0]", f": ({x}, {w}) -> {x}"
 
     def body() -> Iterator[str]:
         args = [f"%x: {x} {_sharding('data', '')}"]
@@ -41,10 +41,10 @@ def mlp(ops: int, priorities: int = 1) -> str:
         previous = "%x"
         for block in range(blocks):
             b, weight = f"%b{block}_", block % weights
-            yield f"  {b}0 = stablehlo.dot_general {previous}, %w{weight}, {dot} : ({x}, {w}) -> {x}"
+            yield f"  {b}0 = stablehlo.dot_general {previous}, %w{weight}, {dot} {types}"
             yield f"  {b}1 = stablehlo.tanh {b}0 : {x}"
             yield f"  {b}2 = stablehlo.multiply {b}1, {b}0 : {x}"
-            yield f"  {b}3 = stablehlo.dot_general {b}2, %v{weight}, {dot} : ({x}, {w}) -> {x}"
+            yield f"  {b}3 = stablehlo.dot_general {b}2, %v{weight}, {dot} {types}"
             yield f"  {b}4 = stablehlo.tanh {b}3 : {x}"
             yield f"  {b}5 = stablehlo.add {b}4, {previous} : {x}"
             previous = f"{b}5"
@@ -168,7 +168,8 @@ def unique_shapes(ops: int) -> str:
             previous = f"%{op - 1}" if op else "%arg0"
             old, new = f"tensor<4x{4 + op}xf32>", f"tensor<4x{5 + op}xf32>"
             config = "low = [0, 0], high = [0, 1], interior = [0, 0]"
-            yield f"  %{op} = stablehlo.pad {previous}, %c, {config} : ({old}, tensor<f32>) -> {new}"
+            types = f"({old}, tensor<f32>) -> {new}"
+            yield f"  %{op} = stablehlo.pad {previous}, %c, {config} : {types}"
         yield f"  return %{ops - 1} : {last}"
         yield "}"
 

@@ -30,7 +30,8 @@ def test_stub_examples_run():
     import shardcore
 
     stub = (ROOT / "python" / "shardcore" / "_core.pyi").read_text(encoding="utf-8")
-    names = {"shardcore": shardcore, **{name: getattr(shardcore, name) for name in shardcore.__all__}}
+    names = {name: getattr(shardcore, name) for name in shardcore.__all__}
+    names["shardcore"] = shardcore
     failures = attempts = 0
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
     for docstring in re.findall(r'"""(.*?)"""', stub, re.DOTALL):

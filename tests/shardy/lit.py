@@ -2,10 +2,10 @@
 
     python -m tests.shardy.lit CHECKOUT [--only NAME] [--show N]
 
-Every piece of every file is given the passes of its RUN lines. Where the reference accepts the piece,
-the functions of both results are compared in jaxlib's canonical print; where it refuses, shardcore has
-to refuse too. Pieces that take the reference down, and passes that jaxlib does not have, are counted
-apart. The files are read where they are and nothing of them is kept.
+Every piece of every file is given the passes of its RUN lines. Where the reference accepts the
+piece, the functions of both results are compared in jaxlib's canonical print; where it refuses,
+shardcore has to refuse too. Pieces that take the reference down, and passes that jaxlib does not
+have, are counted apart. The files are read where they are and nothing of them is kept.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import shardcore
+
 from tests.shardy import reference
 
 RUN = re.compile(r"//\s*RUN:\s*sdy_opt\s+(.*?)\s*(?:2>&1)?\s*(?:\||$)", re.MULTILINE)
@@ -44,8 +45,8 @@ def functions(text: str) -> dict[str, str]:
         module = reference.ir.Module.parse(text)
         ops = {}
         for number, op in enumerate(module.body.operations):
-            name = op.attributes["sym_name"] if "sym_name" in op.attributes else number
-            ops[str(name)] = str(op)
+            has_name = "sym_name" in op.attributes
+            ops[str(op.attributes["sym_name"]) if has_name else str(number)] = str(op)
         return ops
 
 
@@ -79,7 +80,7 @@ def judge(piece: str, flags: list[str]) -> dict[str, Any]:
         return {"verdict": "refused, should accept", "show": problem}
     try:
         mine = functions(ours)
-    except Exception as error:  # noqa: BLE001 - whatever jaxlib says of our text is the finding
+    except Exception as error:
         return {"verdict": "not MLIR", "show": f"{error}\n{ours}"}
     wanted = functions(theirs)
     different = [name for name in wanted if mine.get(name) != wanted[name]]
