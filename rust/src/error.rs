@@ -63,6 +63,8 @@ codes! {
     ProgramTooLarge = "program-too-large",
     /// A shape or type that propagation does not support.
     UnsupportedType = "unsupported-type",
+    /// Propagation goes round in circles.
+    NoConvergence = "no-convergence",
     /// A pass or pipeline that does not exist, or a malformed pipeline text.
     InvalidPipeline = "invalid-pipeline",
     /// A file cannot be read or written.

@@ -100,7 +100,8 @@ struct Preference {
 /// The tensor that the axes of a factor come from.
 #[derive(Clone, Copy)]
 struct Source {
-    index: i64,
+    /// `None`, which comes before all, if there is none.
+    index: Option<usize>,
     size: i64,
 }
 
@@ -129,13 +130,13 @@ impl Preference {
 }
 
 /// For each factor the largest tensor (of equals the first) whose axes along it start with the axes
-/// agreed on; index and size are -1 if there is none.
+/// agreed on; the size is -1 if there is none.
 fn sources(
     projection: &Projection,
     factor_sizes: &[i64],
     axes_per_factor: &[Vec<AxisRef>],
 ) -> Vec<Source> {
-    let mut sources = vec![Source { index: -1, size: -1 }; factor_sizes.len()];
+    let mut sources = vec![Source { index: None, size: -1 }; factor_sizes.len()];
     for (index, tensor) in projection.tensors.iter().enumerate() {
         let size = tensor_size(tensor, factor_sizes);
         for (factor, sharding) in tensor.factors.iter().enumerate() {
@@ -144,7 +145,7 @@ fn sources(
             let is_source =
                 !axes.is_empty() && prefix_status(axes, &sharding.axes) != PrefixStatus::NotAPrefix;
             if is_source && size > sources[factor].size {
-                sources[factor] = Source { index: index as i64, size };
+                sources[factor] = Source { index: Some(index), size };
             }
         }
     }

@@ -155,29 +155,29 @@ pub(super) fn prefix_within_factor(
     sharding.axes.last().copied().filter(|last| last.is_prefix_of(axis))
 }
 
-/// Shortens `axes` to what `compatible` leaves: it maps an axis, and the number of shards by those
+/// Shortens `list` to what `compatible` leaves: it maps an axis, and the number of shards by those
 /// before it, to the prefix that can stay. What follows the first axis that cannot stay whole goes.
 /// If `conservative`, sub-axes cannot stay at all.
 pub(super) fn truncate_by(
-    axes: &mut Vec<AxisRef>,
+    list: &mut Vec<AxisRef>,
     mesh: &Mesh,
     conservative: bool,
     mut compatible: impl FnMut(AxisRef, i64) -> Option<AxisRef>,
 ) {
     let mut sharded_size = 1;
-    for index in 0..axes.len() {
-        let axis = axes[index];
+    for index in 0..list.len() {
+        let axis = list[index];
         match compatible(axis, sharded_size) {
             Some(prefix) if !(conservative && prefix.sub.is_some()) => {
                 if prefix != axis {
-                    axes[index] = prefix;
-                    axes.truncate(index + 1);
+                    list[index] = prefix;
+                    list.truncate(index + 1);
                     return;
                 }
                 sharded_size = i64::saturating_mul(sharded_size, prefix.size(mesh));
             }
             _ => {
-                axes.truncate(index);
+                list.truncate(index);
                 return;
             }
         }

@@ -52,9 +52,9 @@ pub(super) struct SourceEdge {
 
 /// The table.
 pub(super) struct Edges {
-    edges: FxHashMap<OpId, Edge>,
+    rows: FxHashMap<OpId, Edge>,
     values: Vec<ValueId>,
-    source_edges: FxHashMap<UseId, SourceEdge>,
+    sources: FxHashMap<UseId, SourceEdge>,
     is_elsewhere: BitSet<ValueId>,
     places: FxHashMap<ValueId, Place>,
     /// For a value that has the sharding of others, without an edge op: those others.
@@ -67,9 +67,9 @@ impl Edges {
     /// The edges of the ops in `order`, which is all of `program`.
     pub fn new(program: &Program, source: &dyn RuleSource, order: &[OpId]) -> Self {
         let mut edges = Self {
-            edges: FxHashMap::default(),
+            rows: FxHashMap::default(),
             values: Vec::new(),
-            source_edges: FxHashMap::default(),
+            sources: FxHashMap::default(),
             is_elsewhere: BitSet::new(program.values.len()),
             places: FxHashMap::default(),
             followers: FxHashMap::default(),
@@ -88,23 +88,23 @@ impl Edges {
     }
     /// The values that flow into edge `op`.
     pub fn sources(&self, op: OpId) -> &[ValueId] {
-        self.edges.get(&op).map_or(&[], |edge| self.slice(&edge.sources))
+        self.rows.get(&op).map_or(&[], |edge| self.slice(&edge.sources))
     }
     /// The targets of edge `op` beside its owner.
     pub fn targets(&self, op: OpId) -> &[ValueId] {
-        self.edges.get(&op).map_or(&[], |edge| self.slice(&edge.targets))
+        self.rows.get(&op).map_or(&[], |edge| self.slice(&edge.targets))
     }
     /// The manual computation that edge `op` leads into or out of.
     pub fn manual_end(&self, op: OpId) -> Option<ManualEnd> {
-        self.edges.get(&op)?.manual
+        self.rows.get(&op)?.manual
     }
     /// The edge that `slot` is a source of.
     #[inline]
     pub fn edge_of_source(&self, slot: UseId) -> Option<SourceEdge> {
-        if self.source_edges.is_empty() {
+        if self.sources.is_empty() {
             return None;
         }
-        self.source_edges.get(&slot).copied()
+        self.sources.get(&slot).copied()
     }
     /// Where the sharding of `value` is kept.
     #[inline]
@@ -174,12 +174,12 @@ impl Edges {
                 targets: self.add_values(edge.targets.iter().copied()),
                 manual: is_manual.then_some(ManualEnd { op, owner: edge.owner, is_arg }),
             };
-            self.edges.insert(user, row);
+            self.rows.insert(user, row);
             for &slot in &edge.sources {
                 let is_body = is_manual || kind == OpKind::NamedComputation;
                 let is_found = program.has_one_use(edge.owner);
                 let is_notified = is_found && !(is_body && program.operands[slot].owner == op);
-                self.source_edges.insert(slot, SourceEdge { edge: user, is_notified });
+                self.sources.insert(slot, SourceEdge { edge: user, is_notified });
             }
         }
         let place = match program.data_flow_edge(edge.owner) {
@@ -222,6 +222,6 @@ impl Edges {
             }
         };
         let row = Edge { sources: self.add_values(sources), targets: 0..0, manual: None };
-        self.edges.insert(op, row);
+        self.rows.insert(op, row);
     }
 }

@@ -11,12 +11,17 @@ use super::visit::{Subset, Tables, VisitKind};
 use super::wide::{Wide, WideOutcome};
 use super::{Options, Stats};
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::{Id, OpId, RuleId, ShardingId, ValueId};
 use crate::ir::Program;
 
 /// Visits between two reports of progress.
 const REPORT_EVERY: usize = 100_000;
+
+/// Visits after which a greedy run is taken to go round in circles: so many, and so many for each op.
+/// Runs that end make a few visits an op; even when each axis reaches a value that all ops use one
+/// by one, these are as many as there are axes.
+const MAX_VISITS: (usize, usize) = (1_000_000, 1_000);
 
 /// Ops with more tensors than this are visited by the kinds of tensors they have.
 pub(super) const WIDE: usize = 16;
@@ -73,14 +78,34 @@ impl<'p> Engine<'p> {
     /// Runs greedily: each op once, then those that are queued again, until none is left.
     pub fn run(&mut self, run: usize, context: &mut Context<'_>, pass: &str) -> Result<()> {
         self.queue.restart();
+        let (most, most_for_each) = MAX_VISITS;
+        let last = self.stats.visits + most + most_for_each * self.plan.order.len();
         while let Some(position) = self.queue.pop(1 << run) {
             self.stats.visits += 1;
             if self.stats.visits % REPORT_EVERY == 0 {
                 context.progress(pass, self.stats.visits, 0)?;
             }
+            if self.stats.visits > last {
+                return Err(self.no_convergence(position));
+            }
             self.visit(position, run);
         }
         Ok(())
+    }
+
+    #[cold]
+    fn no_convergence(&self, position: u32) -> Error {
+        let op = self.plan.order[position as usize];
+        let name = self.program.op_name(op);
+        let message =
+            format!("propagation goes round in circles, through this {name} among others");
+        let hint = "where a manual computation leaves out manual axes in its in_shardings or \
+                    out_shardings, run sdy-manual-axes-cleanup first";
+        let problem = Diagnostic::new(Code::NoConvergence, message).with_hint(hint);
+        match self.program.op_span(op) {
+            Some(span) => problem.at(span).into(),
+            None => problem.into(),
+        }
     }
 
     fn visit(&mut self, position: u32, run: usize) {

@@ -32,9 +32,10 @@ impl Groups {
             let value = program.operand(op, 0);
             if *ids.entry(value).or_insert(id) != id {
                 let message = "a value is in two sharding groups";
-                let diagnostic = Diagnostic::new(Code::InvalidGroup, message);
+                let mut diagnostic = Diagnostic::new(Code::InvalidGroup, message);
+                diagnostic.span = program.op_span(op);
                 let hint = "run sdy-sharding-group-import first, which merges them";
-                return Err(diagnostic.at(program.ops[op].span).with_hint(hint).into());
+                return Err(diagnostic.with_hint(hint).into());
             }
             by_id.entry(id).or_default().push(value);
         }

@@ -33,6 +33,8 @@ mod plan;
 pub mod populate_op_sharding_rules;
 mod queue;
 mod shapes;
+#[cfg(test)]
+mod tests;
 mod user_priority;
 mod visit;
 mod wide;
@@ -63,6 +65,7 @@ pub enum Strategy {
 /// What to propagate, and how.
 #[allow(clippy::struct_excessive_bools)] // The reference's options, which do not depend on each other.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // They are the options of the passes, one by one.
 pub struct Options {
     /// The strategy.
     pub strategy: Strategy,

@@ -131,7 +131,7 @@ pub(super) fn visit(
     let rows = rows.filter_map(|(index, &id)| Some((subset.mapping(rule, index)?, table.get(id))));
     let num_operands = subset.num_operands(rule);
     let mut projection = Projection::of_rows(rule, num_operands, rows, mesh, false);
-    let mut updated = vec![false; shardings.len()];
+    let mut is_expanded = vec![false; shardings.len()];
     let visit = FactorVisit {
         rule,
         mesh,
@@ -140,11 +140,11 @@ pub(super) fn visit(
         is_elementwise: kind.is_elementwise,
     };
     match strategy {
-        Strategy::Basic => basic::propagate(&visit, &mut projection, &mut updated),
-        _ => aggressive::propagate(&visit, &mut projection, &mut updated),
+        Strategy::Basic => basic::propagate(&visit, &mut projection, &mut is_expanded),
+        _ => aggressive::propagate(&visit, &mut projection, &mut is_expanded),
     }
     let mut updates = Vec::new();
-    for (index, _) in updated.iter().enumerate().filter(|(_, &is_updated)| is_updated) {
+    for (index, _) in is_expanded.iter().enumerate().filter(|(_, &is_expanded)| is_expanded) {
         let Some(mapping) = subset.mapping(rule, index) else { continue };
         let new = projection.tensors[index].to_sharding(mapping, &rule.factor_sizes, mesh_id, mesh);
         if is_update(tables.shardings.get(shardings[index]), &new) {

@@ -1,0 +1,129 @@
+//! Whole programs. The rules are attributes, so that no registry is needed.
+
+use super::{propagate, Options, Strategy};
+use crate::attribute::print_sharding;
+use crate::context::{Context, Limits, Progress, RuleSource};
+use crate::error::{Code, Result};
+use crate::import::add_data_flow_edges;
+use crate::index::{OpId, RuleId, ShardingId};
+use crate::ir::{OpKind, Program};
+use crate::mlir::parse;
+
+struct Attributes;
+
+impl RuleSource for Attributes {
+    fn prepare(&mut self, _: &mut Program, _: bool) -> Result<()> {
+        Ok(())
+    }
+    fn rule(&self, program: &Program, op: OpId) -> RuleId {
+        program.op_rules.get(op)
+    }
+}
+
+/// The program after propagation, and after adding data-flow edges before that.
+fn propagated(text: &str, options: &Options) -> Result<Program> {
+    let mut program = parse(text.into())?;
+    let mut report = |_: Progress<'_>| true;
+    let mut context =
+        Context { rules: &mut Attributes, limits: Limits::default(), report: &mut report };
+    add_data_flow_edges::run(&mut program, &mut context)?;
+    propagate(&mut program, &mut context, options)?;
+    Ok(program)
+}
+
+/// The shardings of the arguments of the first function, then of all results in it.
+fn shardings(program: &Program) -> Vec<String> {
+    let func = program.functions_in_order()[0];
+    let text = |id: ShardingId| {
+        program.shardings.get(id).map_or("-".to_owned(), |s| print_sharding(s, program))
+    };
+    let args = program.block_args(program.functions[func].body);
+    let ops = program.pre_order(program.functions[func].op);
+    let results = ops.flat_map(|op| program.op_results(op));
+    args.chain(results).map(|value| text(program.sharding(value))).collect()
+}
+
+fn module(body: &str) -> String {
+    format!("sdy.mesh @mesh = <[\"a\"=2, \"b\"=2, \"c\"=2]>\nfunc.func @main{body}")
+}
+
+const SAME: &str = "sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=8}>";
+
+#[test]
+fn chains_propagate_both_ways() {
+    let body = r#"(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", ?}, {?}]>})
+        -> tensor<8x8xf32> {
+      %0 = stablehlo.negate %arg0 {RULE} : tensor<8x8xf32>
+      %1 = stablehlo.negate %0 {RULE, sdy.sharding =
+        #sdy.sharding_per_value<[<@mesh, [{?}, {"b", ?}]>]>} : tensor<8x8xf32>
+      return %1 : tensor<8x8xf32>
+    }"#;
+    for strategy in [Strategy::Basic, Strategy::Aggressive, Strategy::BasicThenAggressive] {
+        let options = Options { strategy, ..Options::default() };
+        let program = propagated(&module(&body.replace("RULE", SAME)), &options).unwrap();
+        assert_eq!(shardings(&program), [r#"<@mesh, [{"a", ?}, {"b", ?}]>"#; 3]);
+        assert!(program.op_rules.is_empty());
+    }
+}
+
+#[test]
+fn dims_of_a_later_priority_wait() {
+    let body = r#"(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}p1, {}]>},
+        %arg1: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}, {}]>})
+        -> tensor<8x8xf32> {
+      %0 = stablehlo.add %arg0, %arg1 {sdy.sharding_rule =
+        #sdy.op_sharding_rule<([i, j], [i, j])->([i, j]) {i=8, j=8}>} : tensor<8x8xf32>
+      return %0 : tensor<8x8xf32>
+    }"#;
+    let program = propagated(&module(body), &Options::default()).unwrap();
+    let first = r#"<@mesh, [{"a"}, {}]>"#;
+    let second = r#"<@mesh, [{"b"}, {}]>"#;
+    assert_eq!(shardings(&program), [first, second, r#"<@mesh, [{"b", ?}, {?}]>"#]);
+    let early = Options { up_to_priority: Some(0), ..Options::default() };
+    let program = propagated(&module(body), &early).unwrap();
+    assert_eq!(shardings(&program)[0], r#"<@mesh, [{}, {}], replicated={"a"}>"#);
+}
+
+#[test]
+fn unused_ops_without_effects_go() {
+    let body = r#"(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %0 = stablehlo.negate %arg0 {RULE} : tensor<8x8xf32>
+      %1 = stablehlo.negate %0 {RULE} : tensor<8x8xf32>
+      %2 = stablehlo.custom_call @kept(%arg0) {has_side_effect = true} :
+        (tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %arg0 : tensor<8x8xf32>
+    }"#;
+    let program = propagated(&module(&body.replace("RULE", SAME)), &Options::default()).unwrap();
+    let kinds: Vec<OpKind> = program.pre_order(program.module).map(|op| program.kind(op)).collect();
+    use OpKind::{CustomCall, Func, FuncReturn, Mesh, Module};
+    assert_eq!(kinds, [Module, Mesh, Func, CustomCall, FuncReturn]);
+}
+
+#[test]
+fn going_round_in_circles_is_an_error() {
+    // The manual axis c stands in neither of the shardings that the computation declares.
+    let body = r#"(%arg0: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8x8xf32>) {
+      %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"a"}, {"b", ?}]>]
+          out_shardings=[<@mesh, [{"a", ?}, {?}]>] manual_axes={"a", "c"} (%arg1: tensor<4x8xf32>) {
+        %4 = stablehlo.negate %arg1 {sdy.sharding_rule =
+          #sdy.op_sharding_rule<([i, j])->([i, j]) {i=4, j=8}>} : tensor<4x8xf32>
+        sdy.return %4 : tensor<4x8xf32>
+      } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      %1 = stablehlo.broadcast_in_dim %arg0, dims = [1, 2] {sdy.sharding_rule =
+        #sdy.op_sharding_rule<([j, k])->([i, j, k]) {i=8, j=8, k=8}>, sdy.sharding =
+        #sdy.sharding_per_value<[<@mesh, [{}, {"a"}, {"b", "c"}]>]>} :
+        (tensor<8x8xf32>) -> tensor<8x8x8xf32>
+      %2:3 = stablehlo.while(%x = %arg0, %y = %arg0, %z = %0) :
+          tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+        cond {
+          %5 = stablehlo.custom_call @test(%x) : (tensor<8x8xf32>) -> tensor<i1>
+          stablehlo.return %5 : tensor<i1>
+        } do {
+          stablehlo.return %x, %z, %z : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+        }
+      return %2#1, %1 : tensor<8x8xf32>, tensor<8x8x8xf32>
+    }"#;
+    let options = Options { run_op_priority: false, ..Options::default() };
+    let error = propagated(&module(body), &options).unwrap_err();
+    assert_eq!(error.diagnostics[0].code, Code::NoConvergence);
+}
