@@ -121,6 +121,30 @@ def function(body: str, *, name: str = "f", more: str = "") -> Module:
     )
 
 
+# The manual axis "c" is in neither of the shardings that the computation declares.
+CIRCLE = """
+sdy.mesh @mesh = <["a"=2, "b"=2, "c"=2]>
+func.func @main(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8x8xf32>) {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"a"}, {"b", ?}]>]
+      out_shardings=[<@mesh, [{"a", ?}, {?}]>] manual_axes={"a", "c"} (%y: tensor<4x8xf32>) {
+    %3 = stablehlo.negate %y : tensor<4x8xf32>
+    sdy.return %3 : tensor<4x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.broadcast_in_dim %x, dims = [1, 2] {sdy.sharding =
+    #sdy.sharding_per_value<[<@mesh, [{}, {"a"}, {"b", "c"}]>]>} :
+    (tensor<8x8xf32>) -> tensor<8x8x8xf32>
+  %2:3 = stablehlo.while(%a = %x, %b = %x, %c = %0) :
+      tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+    cond {
+      %4 = stablehlo.constant dense<false> : tensor<i1>
+      stablehlo.return %4 : tensor<i1>
+    } do {
+      stablehlo.return %a, %c, %c : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+    }
+  return %2#1, %1 : tensor<8x8xf32>, tensor<8x8x8xf32>
+}
+"""
+
 RAISING: dict[str, Callable[[], object]] = {
     "syntax": lambda: Mesh.parse("<"),
     "invalid-mesh": lambda: Mesh({"x": 0}),
@@ -154,6 +178,9 @@ RAISING: dict[str, Callable[[], object]] = {
         "func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {\n"
         "  %0 = stablehlo.abs %x : tensor<?xf32>\n  return %0 : tensor<?xf32>\n}"
     ).propagate(),
+    "no-convergence": lambda: PassManager.parse(
+        "builtin.module(sdy-add-data-flow-edges,sdy-aggressive-propagate)"
+    ).run(Module.parse(CIRCLE)),
     "invalid-pipeline": lambda: PassManager.parse("builtin.module(no-such-pass)"),
 }
 """A mistake for each code."""

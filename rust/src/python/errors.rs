@@ -27,7 +27,7 @@ fn class_name(code: Code) -> &'static str {
         | Code::InvalidRule
         | Code::InvalidOp
         | Code::InvalidGroup => "VerificationError",
-        Code::RecursiveCall | Code::UnsupportedType => "PropagationError",
+        Code::RecursiveCall | Code::NoConvergence | Code::UnsupportedType => "PropagationError",
         Code::InvalidPipeline => "PipelineError",
         Code::ProgramTooLarge => "ProgramTooLargeError",
         Code::Io | Code::Interrupted => "ShardcoreError",
