@@ -185,8 +185,7 @@ def prefix_fitting_factor(
 
 def _dividing_part(ref: AxisRef, size_before: int, factor_size: int, mesh: Mesh) -> AxisRef | None:
     """Return the major part of `ref` that divides what is left of a factor."""
-    if factor_size % size_before != 0:
-        return None
+    assert factor_size % size_before == 0, "all that came before divides it"
     size = ref.size_in(mesh)
     part = math.gcd(factor_size // size_before, size)
     if part == size:

@@ -77,7 +77,10 @@ class Builder:
                 self.shardings[value] = self.sharding(len(value.shape), priorities)
 
     def value(self, pool: Sequence[Value]) -> Value:
-        """Pick a value, more often a late one."""
+        """Pick a value, more often a late one or one with many uses."""
+        shared = [v for v in pool if len(v.uses) > 1]
+        if shared and self.c.one_in(3):
+            return shared[0]
         return pool[-1 - min(self.c.integer(0, len(pool) - 1) for _ in range(2))]
 
     def op(self, pool: Sequence[Value]) -> Op:
@@ -304,3 +307,25 @@ def showing_order_of_factors(num_factors: int) -> Iterator[Program]:
         op = Op("stablehlo.custom_call", [argument], [result], rule)
         meshes = {"mesh": Mesh((("x", 24),))}
         yield Program(meshes, [argument], [op, Op("func.return", [result])], shardings, [None])
+
+
+def showing_order_of_uses(with_edge: bool) -> Program:
+    """Build a program whose result depends on the order of the uses of one value.
+
+    The value gets its sharding from its last use. The first use would then pass it on to dim 0 of
+    another tensor, the second to dim 1.
+    """
+    value, other = Value((8,)), Value((8, 8))
+    ops = []
+    used = value
+    if with_edge:
+        used = Value((8,))
+        ops.append(Op("stablehlo.optimization_barrier", [value], [used]))
+    for mapping in (((0,), (1,)), ((1,), (0,))):
+        rule = OpShardingRule((8, 8), (((0,),), mapping), ((),), is_custom=True)
+        ops.append(Op("stablehlo.custom_call", [used, other], [Value(())], rule))
+    constrained = Value((8,))
+    ops.append(Op("sdy.sharding_constraint", [used], [constrained], identity_rule((8,))))
+    ops.append(Op("func.return", [constrained]))
+    shardings = {constrained: TensorSharding("mesh", (DimSharding((AxisRef("x"),)),))}
+    return Program({"mesh": Mesh((("x", 2),))}, [value, other], ops, shardings, [None])

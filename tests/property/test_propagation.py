@@ -10,7 +10,13 @@ from tests.oracle.graph import Program
 from tests.oracle.printing import to_mlir
 from tests.property.ours import after
 from tests.property.passes import EDGES_FIRST, PASSES, SCHEDULES, SWEEPS, oracle_rows
-from tests.property.programs import Features, programs, showing_order_of_factors, single_ops
+from tests.property.programs import (
+    Features,
+    programs,
+    showing_order_of_factors,
+    showing_order_of_uses,
+    single_ops,
+)
 
 
 def assert_agree(program: Program, passes: str) -> None:
@@ -71,3 +77,10 @@ def test_everything_together(program: Program, passes: str) -> None:
 def test_order_of_factors_shows(num_factors: int, passes: str) -> None:
     for program in showing_order_of_factors(num_factors):
         assert_agree(program, passes)
+
+
+@pytest.mark.parametrize("passes", list(PASSES))
+def test_order_of_uses_shows(passes: str) -> None:
+    # The first use is visited first; that of an edge, where the edge took over the uses, last.
+    assert_agree(showing_order_of_uses(with_edge=False), passes)
+    assert_agree(showing_order_of_uses(with_edge=True), EDGES_FIRST + passes)
