@@ -304,14 +304,19 @@ pub fn write_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Appends `name` as MLIR prints a symbol reference.
-pub fn write_symbol(out: &mut String, name: &str) {
-    out.push('@');
+/// Appends `name` as MLIR prints a key of a dictionary.
+pub fn write_key(out: &mut String, name: &str) {
     if !name.is_empty() && bare_len(name) == name.len() {
         out.push_str(name);
     } else {
         write_string(out, name);
     }
+}
+
+/// Appends `name` as MLIR prints a symbol reference.
+pub fn write_symbol(out: &mut String, name: &str) {
+    out.push('@');
+    write_key(out, name);
 }
 
 #[cfg(test)]

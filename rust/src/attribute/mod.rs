@@ -10,11 +10,13 @@
 //!
 //! Source: Shardy's attribute definitions, their assembly formats and verifiers.
 
+mod array;
 mod axis;
 mod cursor;
 mod lone;
 mod mesh;
 mod problem;
+mod propagation_edges;
 mod rule;
 mod rule_check;
 mod sharding;
@@ -22,15 +24,20 @@ mod sharding_rules;
 #[cfg(test)]
 mod sharding_tests;
 
+pub use array::split_array;
 pub use axis::{
     parse_all_to_all, parse_axes_per_dim, parse_axis_list, parse_free_axis, parse_manual_axes,
     unknown_axis, write_all_to_all, write_axes, write_axes_per_dim, write_axis, write_axis_list,
     write_free_axis, write_manual_axes, AllToAllParam,
 };
-pub use cursor::{write_string, write_symbol, Cursor, Wrapping};
+pub use cursor::{write_key, write_string, write_symbol, Cursor, Wrapping};
 pub use lone::LoneScope;
 pub use mesh::{drop_default_device_ids, parse_mesh, verify_mesh, write_mesh, MAX_DEVICES};
 pub use problem::{Part, Problem};
+pub use propagation_edges::{
+    last_step, parse_propagation_edges, verify_propagation_edges, write_propagation_edges,
+    AxisPropagation, EdgeValueRef, PropagationStep,
+};
 pub use rule::{factor_symbol, parse_lone_rule, parse_rule, write_rule};
 pub use rule_check::{verify_rule, verify_rule_ranks, verify_rule_shapes};
 pub use sharding::{

@@ -13,20 +13,28 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, OpId, ShardingId, ValueId};
 use crate::ir::{EdgeSpec, OpFlags, OpKind, Payload, Place, Program, ValueDef};
+use crate::projection::Projection;
+use crate::propagation::origins::{Recorder, Settings, Subject, Visited};
 use crate::rule::OpShardingRule;
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
 
 /// Runs the pass.
-pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
+pub fn run(program: &mut Program, context: &mut Context<'_>, debug: Settings) -> Result<()> {
+    let recorder = Recorder::start(program, debug);
     let constraints: Vec<OpId> = program
         .post_order(program.module)
         .filter(|&op| {
             matches!(program.kind(op), OpKind::ShardingConstraint | OpKind::ManualComputation)
         })
         .collect();
-    let mut pass =
-        Pass { program, context, users: FxHashMap::default(), order: BlockOrder::default() };
+    let mut pass = Pass {
+        program,
+        context,
+        users: FxHashMap::default(),
+        order: BlockOrder::default(),
+        recorder,
+    };
     for op in constraints {
         if pass.program.kind(op) == OpKind::ShardingConstraint {
             pass.apply_chain(op);
@@ -35,6 +43,9 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
         } else {
             pass.apply_manual_computation(op);
         }
+    }
+    if let Some(recorder) = pass.recorder.take() {
+        recorder.finish(program);
     }
     Ok(())
 }
@@ -56,6 +67,7 @@ struct Pass<'a, 'c> {
     /// Constraints on values that were asked for; kept right when uses move.
     users: FxHashMap<ValueId, Constraints>,
     order: BlockOrder,
+    recorder: Option<Recorder>,
 }
 
 impl Pass<'_, '_> {
@@ -151,8 +163,30 @@ impl Pass<'_, '_> {
             self.replace_by_constraint(op, input, id);
         } else {
             attach_rule(self.program, op);
+            let old = self.recorder.as_ref().and_then(|_| factors(self.program, op));
             set_sharding(self.program, input, id);
+            if let Some(old) = old {
+                self.record(op, &old);
+            }
         }
+    }
+
+    /// Records what has changed since the factor table of the constraint `op` was `old`.
+    fn record(&mut self, op: OpId, old: &Projection) {
+        let Some(new) = factors(self.program, op).filter(|new| new != old) else { return };
+        let Some(recorder) = &mut self.recorder else { return };
+        let (operand, result) = (self.program.operand(op, 0), self.program.result(op, 0));
+        let values = [operand, result].map(|value| self.program.shardable_value(value));
+        let mesh = self.program.mesh_of(self.program.sharding(result));
+        let visited = Visited {
+            subject: Subject::Op(op),
+            rule: &self.program.rules[self.program.op_rules.get(op)],
+            mesh: &self.program.meshes[mesh].mesh,
+            values: &values,
+            old,
+            new: &new,
+        };
+        recorder.record(&mut self.program.strings, &visited);
     }
 
     /// Has everything that uses `input` use a constraint right after it.
@@ -253,6 +287,19 @@ fn set_arg_sharding(program: &mut Program, value: ValueId, block: BlockId, id: S
     }
     let payload = Payload::NamedComputation { name, has_in_shardings: true, has_out_shardings };
     program.set_payload(op, payload);
+}
+
+/// The factor table of the constraint `op`, if it has a rule.
+fn factors(program: &mut Program, op: OpId) -> Option<Projection> {
+    if program.kind(op) != OpKind::ShardingConstraint {
+        return None;
+    }
+    let rule = program.op_rules.get(op).get()?;
+    let (operand, result) = (program.operand(op, 0), program.result(op, 0));
+    let shardings = [program.sharding_of(operand), program.sharding(result)];
+    let mesh = &program.meshes[program.mesh_of(shardings[1]).get()?].mesh;
+    let rows = shardings.iter().map(|&sharding| program.shardings.get(sharding));
+    Some(Projection::build(&program.rules[rule], rows, mesh, false))
 }
 
 /// Puts its rule on the constraint `op`, as the reference does when it looks the rule up here.

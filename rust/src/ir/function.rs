@@ -1,6 +1,6 @@
 //! What a `func.func` has beyond an op.
 
-use super::op::AttrRange;
+use super::op::{Attr, AttrRange};
 use super::Program;
 use super::Span;
 use crate::error::{Code, Diagnostic, Result};
@@ -39,6 +39,29 @@ pub struct Function {
 }
 
 impl Program {
+    /// Sets attribute `name` of argument `index` of `func` to `value`, a text as MLIR prints it.
+    pub fn set_arg_attr(&mut self, func: FuncId, index: usize, name: &str, value: &str) {
+        let range = self.functions[func].arg_attrs[index];
+        self.functions[func].arg_attrs[index] = self.with_attr(range, name, value);
+        self.mark_attrs_changed(self.functions[func].op);
+    }
+    /// The same for result `index`.
+    pub fn set_result_attr(&mut self, func: FuncId, index: usize, name: &str, value: &str) {
+        let range = self.functions[func].result_attrs[index];
+        self.functions[func].result_attrs[index] = self.with_attr(range, name, value);
+        self.mark_attrs_changed(self.functions[func].op);
+    }
+    /// The dictionary at `range` with attribute `name` set to `value`.
+    fn with_attr(&mut self, range: AttrRange, name: &str, value: &str) -> AttrRange {
+        let name = self.strings.intern(name);
+        let attr = Attr { name, value: self.text.add(value) };
+        let mut list = self.attr_list(range).to_vec();
+        match list.iter_mut().find(|old| old.name == name) {
+            Some(old) => *old = attr,
+            None => list.push(attr),
+        }
+        self.add_attrs(&list)
+    }
     /// The function that the program starts with: the only one, or else the one called `main`.
     pub fn main_function(&self) -> Result<FuncId> {
         let functions = self.functions_in_order();

@@ -4,7 +4,16 @@ use super::options::Options;
 use crate::context::Context;
 use crate::error::Result;
 use crate::ir::Program;
+use crate::propagation::origins::Settings;
 use crate::propagation::{self, Strategy};
+
+/// What to record of where shardings come from.
+pub(super) fn debug(o: &Options) -> Settings {
+    Settings {
+        sharding_origins: o.flag("debug-sharding-origins"),
+        propagation_edges: o.flag("debug-propagation-edge-sharding"),
+    }
+}
 
 /// What all of the passes have in common.
 fn common(o: &Options) -> propagation::Options {
@@ -15,6 +24,7 @@ fn common(o: &Options) -> propagation::Options {
         conservative: o.flag("conservative-propagation"),
         keep_sharding_rules: o.flag("keep-sharding-rules"),
         up_to_priority: None,
+        debug: debug(o),
     }
 }
 

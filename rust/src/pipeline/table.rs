@@ -168,7 +168,7 @@ pub(super) static PASSES: &[PassSpec] = &[
     module(
         "sdy-apply-sharding-constraints",
         &[flag("debug-propagation-edge-sharding"), flag("debug-sharding-origins")],
-        |p, c, _| import::apply_sharding_constraints::run(p, c),
+        |p, c, o| import::apply_sharding_constraints::run(p, c, propagate::debug(o)),
     ),
     module("sdy-sharding-group-import", &[], |p, c, _| import::sharding_group_import::run(p, c)),
     module("sdy-pre-order-funcs", &[], |p, c, _| import::pre_order_funcs::run(p, c)),

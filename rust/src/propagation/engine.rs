@@ -5,6 +5,7 @@ use super::effects::Effects;
 use super::groups::Groups;
 use super::memo::{Memo, Outcome};
 use super::notify::Notifier;
+use super::origins::{Recorder, Subject};
 use super::plan::{Plan, Visit};
 use super::queue::{Queue, RunMask};
 use super::visit::{Subset, Tables, VisitKind};
@@ -41,6 +42,8 @@ pub(super) struct Engine<'p> {
     shardings: Vec<ShardingId>,
     is_conservative: bool,
     pub stats: Stats,
+    /// Where shardings come from, if that is wanted.
+    pub recorder: Option<Box<Recorder>>,
 }
 
 impl<'p> Engine<'p> {
@@ -72,6 +75,7 @@ impl<'p> Engine<'p> {
             shardings: Vec::new(),
             is_conservative: options.conservative,
             stats: Stats::default(),
+            recorder: None,
         }
     }
 
@@ -128,6 +132,7 @@ impl<'p> Engine<'p> {
             match outcome {
                 WideOutcome::Nothing(runs) => self.queue.settle(position, runs),
                 WideOutcome::Updates(updates) => {
+                    self.record(op, kind, run);
                     for (index, sharding) in updates {
                         self.apply(op, index as usize, sharding);
                     }
@@ -138,12 +143,34 @@ impl<'p> Engine<'p> {
         match self.memo.outcome(&mut tables, kind, Subset::ALL, &self.shardings, run) {
             Outcome::Nothing(runs) => self.queue.settle(position, runs),
             Outcome::Updates(updates) => {
+                self.record(op, kind, run);
                 for update in updates {
                     let (index, sharding) = self.memo.update(update);
                     self.apply(op, index as usize, sharding);
                 }
             }
         }
+    }
+
+    /// Records, if that is wanted, a visit of `op` that changes something, before it does.
+    #[inline]
+    fn record(&mut self, op: OpId, kind: VisitKind, run: usize) {
+        if self.recorder.is_some() {
+            let tensors = self.tensors(op);
+            let shardings = std::mem::take(&mut self.shardings);
+            self.record_visit(Subject::Op(op), kind, run, &tensors, &shardings);
+            self.shardings = shardings;
+        }
+    }
+
+    /// The operands, or the sources of an edge, and the results of `op`.
+    fn tensors(&self, op: OpId) -> Vec<ValueId> {
+        let is_edge = self.plan.visits[self.plan.positions[op] as usize].is_edge();
+        let operands = self.program.op_operands(op).iter().map(|slot| slot.value);
+        let mut tensors: Vec<ValueId> =
+            if is_edge { self.plan.edges.sources(op).to_vec() } else { operands.collect() };
+        tensors.extend(self.program.op_results(op));
+        tensors
     }
 
     fn kind(&self, position: u32, op: OpId) -> VisitKind {

@@ -5,6 +5,7 @@
 use super::direction::OpClass;
 use super::engine::{sharding, Engine};
 use super::memo::Outcome;
+use super::origins::Subject;
 use super::plan::Plan;
 use super::visit::{Subset, Tables, VisitKind};
 use crate::error::{Code, Diagnostic, Result};
@@ -102,6 +103,10 @@ impl Engine<'_> {
                 Outcome::Nothing(runs) if runs == all => result.settled = pair,
                 Outcome::Nothing(_) => {}
                 Outcome::Updates(updates) => {
+                    if self.recorder.is_some() {
+                        let (subject, pair) = (Subject::FuncResult(func), [inside, outside]);
+                        self.record_visit(subject, kind, run, &[value, value], &pair);
+                    }
                     for update in updates {
                         let (index, sharding) = self.memo.update(update);
                         self.stats.updates += 1;

@@ -29,6 +29,7 @@ mod func_results;
 mod groups;
 mod memo;
 mod notify;
+pub mod origins;
 mod plan;
 pub mod populate_op_sharding_rules;
 mod queue;
@@ -48,6 +49,7 @@ use engine::Engine;
 use func_results::{main_function, FuncResults};
 use groups::Groups;
 use memo::{Memo, Run};
+use origins::{Origins, Recorder, Settings};
 use plan::Plan;
 
 /// How conflicts are dealt with within one visit.
@@ -79,6 +81,8 @@ pub struct Options {
     pub keep_sharding_rules: bool,
     /// The last user priority that takes part, if not all do.
     pub up_to_priority: Option<i64>,
+    /// What to record, and leave as attributes, of where shardings came from.
+    pub debug: Settings,
 }
 
 impl Default for Options {
@@ -90,6 +94,7 @@ impl Default for Options {
             conservative: false,
             keep_sharding_rules: false,
             up_to_priority: None,
+            debug: Settings::default(),
         }
     }
 }
@@ -141,6 +146,16 @@ pub fn propagate(
     context: &mut Context<'_>,
     options: &Options,
 ) -> Result<Stats> {
+    propagate_with_origins(program, context, options).map(|(stats, _)| stats)
+}
+
+/// The same, and tells where shardings came from, as far as `options` want that recorded.
+pub fn propagate_with_origins(
+    program: &mut Program,
+    context: &mut Context<'_>,
+    options: &Options,
+) -> Result<(Stats, Origins)> {
+    let recorder = Recorder::start(program, options.debug).map(Box::new);
     shapes::check_shapes(program)?;
     let main = main_function(program)?;
     context.rules.prepare(program, options.conservative)?;
@@ -150,6 +165,7 @@ pub fn propagate(
     let memo = Memo::new(options.runs());
     let mut results = FuncResults::new(program, main, memo.runs().len());
     let mut engine = Engine::new(program, plan, memo, groups, options);
+    engine.recorder = recorder;
     if options.user_priority {
         let priorities = engine.initialise_priorities();
         run_all(&mut engine, context, options, main, &mut results)?;
@@ -164,9 +180,10 @@ pub fn propagate(
     engine.stats.memo_hits = engine.memo.hits;
     engine.stats.memo_entries = engine.memo.len();
     let stats = engine.stats;
-    let plan = engine.plan;
+    let (plan, recorder) = (engine.plan, engine.recorder);
     leave_rules(program, &plan, options);
-    Ok(stats)
+    let origins = recorder.map_or_else(Origins::default, |recorder| recorder.finish(program));
+    Ok((stats, origins))
 }
 
 /// The sharding groups of `program`, whose members have the same shardings then.

@@ -107,6 +107,50 @@ pub(super) fn common_mesh(tables: &Tables<'_>, shardings: &[ShardingId]) -> Opti
     common.get()
 }
 
+/// The factor table of a visit, and the mesh it is over; `None` if there is nothing to propagate.
+pub(super) fn project(
+    tables: &Tables<'_>,
+    rule: RuleId,
+    subset: Subset<'_>,
+    shardings: &[ShardingId],
+) -> Option<(MeshId, Projection)> {
+    let mesh_id = common_mesh(tables, shardings)?;
+    let mesh = &tables.meshes[mesh_id].mesh;
+    if mesh.is_maximal() {
+        return None;
+    }
+    let rule = &tables.rules[rule];
+    let table: &ShardingTable = tables.shardings;
+    let rows = shardings.iter().enumerate();
+    let rows = rows.filter_map(|(index, &id)| Some((subset.mapping(rule, index)?, table.get(id))));
+    let num_operands = subset.num_operands(rule);
+    Some((mesh_id, Projection::of_rows(rule, num_operands, rows, mesh, false)))
+}
+
+/// Propagates in `projection`; says which tensors it expands.
+pub(super) fn propagate(
+    tables: &Tables<'_>,
+    kind: VisitKind,
+    mesh: MeshId,
+    directions: &[Direction],
+    strategy: Strategy,
+    projection: &mut Projection,
+) -> Vec<bool> {
+    let mut updated = vec![false; projection.tensors.len()];
+    let visit = FactorVisit {
+        rule: &tables.rules[kind.rule],
+        mesh: &tables.meshes[mesh].mesh,
+        directions,
+        conservative: kind.is_conservative,
+        is_elementwise: kind.is_elementwise,
+    };
+    match strategy {
+        Strategy::Basic => basic::propagate(&visit, projection, &mut updated),
+        _ => aggressive::propagate(&visit, projection, &mut updated),
+    }
+    updated
+}
+
 /// What a visit in `strategy` with these directions changes. `shardings` are those of the operands,
 /// then of the results, as far as they are in `subset`.
 pub(super) fn visit(
@@ -120,31 +164,13 @@ pub(super) fn visit(
     if directions.iter().all(|&direction| direction == Direction::None) {
         return Vec::new();
     }
-    let Some(mesh_id) = common_mesh(tables, shardings) else { return Vec::new() };
-    let mesh = &tables.meshes[mesh_id].mesh;
-    if mesh.is_maximal() {
+    let Some((mesh_id, mut projection)) = project(tables, kind.rule, subset, shardings) else {
         return Vec::new();
-    }
-    let rule = &tables.rules[kind.rule];
-    let table: &ShardingTable = tables.shardings;
-    let rows = shardings.iter().enumerate();
-    let rows = rows.filter_map(|(index, &id)| Some((subset.mapping(rule, index)?, table.get(id))));
-    let num_operands = subset.num_operands(rule);
-    let mut projection = Projection::of_rows(rule, num_operands, rows, mesh, false);
-    let mut is_expanded = vec![false; shardings.len()];
-    let visit = FactorVisit {
-        rule,
-        mesh,
-        directions,
-        conservative: kind.is_conservative,
-        is_elementwise: kind.is_elementwise,
     };
-    match strategy {
-        Strategy::Basic => basic::propagate(&visit, &mut projection, &mut is_expanded),
-        _ => aggressive::propagate(&visit, &mut projection, &mut is_expanded),
-    }
+    let expanded = propagate(tables, kind, mesh_id, directions, strategy, &mut projection);
+    let (rule, mesh) = (&tables.rules[kind.rule], &tables.meshes[mesh_id].mesh);
     let mut updates = Vec::new();
-    for (index, _) in is_expanded.iter().enumerate().filter(|(_, &is_expanded)| is_expanded) {
+    for (index, _) in expanded.iter().enumerate().filter(|(_, &is_expanded)| is_expanded) {
         let Some(mapping) = subset.mapping(rule, index) else { continue };
         let new = projection.tensors[index].to_sharding(mapping, &rule.factor_sizes, mesh_id, mesh);
         if is_update(tables.shardings.get(shardings[index]), &new) {

@@ -1,0 +1,228 @@
+//! Text of `#sdy.propagation_edges<[{step-0 = [{"x" = operand-0 -> [result-0]}]}]>`: along which
+//! axes, from where to where, an op passed shardings on, step by step.
+//!
+//! Source: Shardy's `PropagationEdgesAttr`, its assembly format and verifier.
+
+use super::axis::{parse_free_axis, write_free_axis};
+use super::cursor::Cursor;
+use crate::axis::SubAxis;
+use crate::error::{Code, Diagnostic, Result, Span};
+use rustc_hash::FxHashSet;
+use std::fmt::Write as _;
+
+/// An operand or a result of an op; operands order before results.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum EdgeValueRef {
+    /// `operand-0`
+    Operand(u32),
+    /// `result-0`
+    Result(u32),
+}
+
+/// What one operand or result passed on to others along one axis.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AxisPropagation {
+    /// The axis and which part of it.
+    pub axis: (String, Option<SubAxis>),
+    /// Who had it.
+    pub source: EdgeValueRef,
+    /// Who got it.
+    pub targets: Vec<EdgeValueRef>,
+}
+
+/// What happened in one step.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PropagationStep {
+    /// The number of the step; steps are counted over the whole program.
+    pub index: i64,
+    /// What was passed on.
+    pub axes: Vec<AxisPropagation>,
+}
+
+/// Parses `#sdy.propagation_edges<...>`; `None` if `text` is some other attribute.
+pub fn parse_propagation_edges(text: &str, base: u32) -> Option<Result<Vec<PropagationStep>>> {
+    const NAME: &str = "propagation_edges";
+    let mut cursor = Cursor::new(text, base);
+    cursor.skip_space();
+    let is_one = ["#sdy.", "#sdy<"].iter().any(|prefix| {
+        let mut probe = cursor.clone();
+        probe.eat(prefix) && probe.eat_word(NAME)
+    });
+    is_one.then(|| {
+        let wrapping = cursor.open(NAME);
+        cursor.expect("<")?;
+        cursor.expect("[")?;
+        let steps = cursor.list("]", read_step)?;
+        cursor.expect(">")?;
+        cursor.close(wrapping)?;
+        cursor.finish()?;
+        Ok(steps)
+    })
+}
+
+fn read_step(cursor: &mut Cursor<'_>) -> Result<PropagationStep> {
+    cursor.expect("{")?;
+    expect_word(cursor, "step")?;
+    cursor.expect("-")?;
+    let (index, _) = cursor.integer()?;
+    cursor.expect("=")?;
+    cursor.expect("[")?;
+    let axes = cursor.list("]", read_axis)?;
+    cursor.expect("}")?;
+    Ok(PropagationStep { index, axes })
+}
+
+fn read_axis(cursor: &mut Cursor<'_>) -> Result<AxisPropagation> {
+    cursor.expect("{")?;
+    let axis = read_axis_ref(cursor)?;
+    cursor.expect("=")?;
+    let source = read_value_ref(cursor)?;
+    cursor.expect("->")?;
+    cursor.expect("[")?;
+    let targets = cursor.list("]", read_value_ref)?;
+    cursor.expect("}")?;
+    Ok(AxisPropagation { axis, source, targets })
+}
+
+/// Reads `"x"` or `"x":(1)2`, up to the equals sign.
+fn read_axis_ref(cursor: &mut Cursor<'_>) -> Result<(String, Option<SubAxis>)> {
+    let base = cursor.position();
+    let rest = cursor.rest();
+    let mut name = cursor.clone();
+    name.string()?;
+    let quoted = name.consumed() - cursor.consumed();
+    let len = rest[quoted..].find('=').map_or(rest.len(), |at| quoted + at);
+    let axis = parse_free_axis(&rest[..len], base)?;
+    cursor.skip(len);
+    Ok(axis)
+}
+
+fn read_value_ref(cursor: &mut Cursor<'_>) -> Result<EdgeValueRef> {
+    let is_result = cursor.eat_word("result");
+    if !is_result {
+        expect_word(cursor, "operand")?;
+    }
+    cursor.expect("-")?;
+    let start = cursor.position();
+    let (index, _) = cursor.integer()?;
+    let Ok(index) = u32::try_from(index) else {
+        let message = format!("there is no operand or result with the index {index}");
+        let span = cursor.span_from(start);
+        return Err(Diagnostic::new(Code::InvalidOp, message).at(span).into());
+    };
+    Ok(if is_result { EdgeValueRef::Result(index) } else { EdgeValueRef::Operand(index) })
+}
+
+fn expect_word(cursor: &mut Cursor<'_>, word: &str) -> Result<()> {
+    if cursor.eat_word(word) {
+        return Ok(());
+    }
+    Err(cursor.expected(&format!("'{word}'")))
+}
+
+/// What is wrong with `steps` whatever op they are on.
+pub fn verify_propagation_edges(steps: &[PropagationStep], span: Span) -> Vec<Diagnostic> {
+    let complain = |message: String| Diagnostic::new(Code::InvalidOp, message).at(span);
+    let mut problems = Vec::new();
+    let mut seen = FxHashSet::default();
+    for PropagationStep { index, axes } in steps {
+        if *index < 0 {
+            problems.push(complain(format!("propagation edges have negative step index: {index}")));
+        }
+        if !seen.insert(*index) {
+            let message = format!("propagation edges have duplicate step index: {index}");
+            problems.push(complain(message));
+        }
+        for AxisPropagation { axis: (name, _), source, targets } in axes {
+            if targets.contains(source) {
+                let message = "propagation edges have a source that is the same as a target";
+                problems.push(complain(message.to_owned()));
+            }
+            let mut seen = FxHashSet::default();
+            if !targets.iter().all(|target| seen.insert(*target)) {
+                let message = format!(
+                    "propagation edges have duplicate targets for step index: {index} and axis: {name}"
+                );
+                problems.push(complain(message));
+            }
+        }
+    }
+    problems
+}
+
+/// Appends `#sdy.propagation_edges<...>`.
+pub fn write_propagation_edges(out: &mut String, steps: &[PropagationStep]) {
+    out.push_str("#sdy.propagation_edges<[");
+    separated(out, steps, |out, step| {
+        let _ = write!(out, "{{step-{} = [", step.index);
+        separated(out, &step.axes, |out, axis| {
+            out.push('{');
+            write_free_axis(out, &axis.axis.0, axis.axis.1);
+            out.push_str(" = ");
+            write_value_ref(out, axis.source);
+            out.push_str(" -> [");
+            separated(out, &axis.targets, |out, &target| write_value_ref(out, target));
+            out.push_str("]}");
+        });
+        out.push_str("]}");
+    });
+    out.push_str("]>");
+}
+
+fn write_value_ref(out: &mut String, value: EdgeValueRef) {
+    let _ = match value {
+        EdgeValueRef::Operand(index) => write!(out, "operand-{index}"),
+        EdgeValueRef::Result(index) => write!(out, "result-{index}"),
+    };
+}
+
+fn separated<T>(out: &mut String, items: &[T], write: impl Fn(&mut String, &T)) {
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push_str(", ");
+        }
+        write(out, item);
+    }
+}
+
+/// The number of the last step of all of `steps`, -1 if there is none.
+pub fn last_step(steps: &[PropagationStep]) -> i64 {
+    steps.iter().map(|step| step.index).max().unwrap_or(-1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Vec<PropagationStep>> {
+        parse_propagation_edges(text, 0).expect("it names itself")
+    }
+
+    #[test]
+    fn text_goes_in_and_out() {
+        let text = r#"#sdy.propagation_edges<[{step-0 = [{"a=":(1)2 = operand-0 -> [operand-1, result-0]}, {"b" = result-0 -> [operand-0]}]}, {step-3 = []}]>"#;
+        let steps = parse(text).unwrap();
+        assert_eq!(last_step(&steps), 3);
+        assert!(verify_propagation_edges(&steps, Span::EMPTY).is_empty());
+        let mut out = String::new();
+        write_propagation_edges(&mut out, &steps);
+        assert_eq!(out, text);
+        assert_eq!(parse("#sdy<propagation_edges<[]>>").unwrap(), []);
+        assert!(parse_propagation_edges("64 : i64", 0).is_none());
+        for bad in ["", "<[{}]>", "<[{step-1 = [{\"a\" = operand-0}]}]>", "<[]> x", "<[{step-1"] {
+            assert!(parse(&format!("#sdy.propagation_edges{bad}")).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn each_mistake_is_found() {
+        let text = r#"#sdy.propagation_edges<[{step--3 = [{"a" = operand-0 -> [operand-0]}]}, {step--3 = [{"x" = result-0 -> [operand-0, operand-0]}]}]>"#;
+        let problems = verify_propagation_edges(&parse(text).unwrap(), Span::EMPTY);
+        let messages: Vec<&str> = problems.iter().map(|problem| &*problem.message).collect();
+        let all = messages.join("\n");
+        for part in ["negative step index: -3", "same as a target", "duplicate step index: -3"] {
+            assert!(all.contains(part), "{part}");
+        }
+        assert!(all.contains("duplicate targets for step index: -3 and axis: x"));
+    }
+}

@@ -1,0 +1,203 @@
+//! The record as attributes of the program: `sdy.sharding_origins` and `sdy.propagation_edges`.
+
+use super::initial::body_args;
+use super::record::Recorder;
+use super::{Flow, NamedAxis, Origin, Origins};
+use crate::attribute::{
+    split_array, write_free_axis, write_key, write_propagation_edges, write_string,
+    AxisPropagation, EdgeValueRef, PropagationStep,
+};
+use crate::index::{FuncId, Id, OpId, ValueId};
+use crate::ir::{OpFlags, OpKind, Program, ValueDef};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+const ORIGINS: &str = "sdy.sharding_origins";
+const EDGES: &str = "sdy.propagation_edges";
+
+impl Recorder {
+    /// Ends the record and puts it on `program`.
+    pub fn finish(self, program: &mut Program) -> Origins {
+        if self.settings.sharding_origins {
+            self.save_origins(program);
+        }
+        if self.settings.propagation_edges {
+            self.save_flows(program);
+        }
+        self.origins
+    }
+
+    fn save_origins(&self, program: &mut Program) {
+        let edges = self.manual_edges(program);
+        let mut values: Vec<ValueId> = self.origins.values.keys().copied().collect();
+        values.sort_unstable_by_key(|value| value.index());
+        for value in values {
+            let owner = match program.values[value].def {
+                ValueDef::Result(op) => op,
+                ValueDef::Arg(block) => program.block_parent_op(block),
+            };
+            let known = self.origins.of_value(value);
+            if known.is_empty() || program.ops[owner].flags.has(OpFlags::ERASED) {
+                continue;
+            }
+            if let Some((func, index)) = returned_as(program, value, owner) {
+                let text = origins_dict(program, known, Some(Origin::Output(index as u32)));
+                program.set_result_attr(func, index, ORIGINS, &text);
+            }
+            let index = program.value_index(value);
+            match (program.kind(owner), program.values[value].def) {
+                (OpKind::Func, ValueDef::Arg(_)) => {
+                    let text = origins_dict(program, known, Some(Origin::Input(index as u32)));
+                    let func = program.function_of(owner);
+                    program.set_arg_attr(func, index, ORIGINS, &text);
+                }
+                (OpKind::ShardingConstraint, _) => {
+                    let own = self.constraints.get(&owner).map(|&id| Origin::Constraint(id));
+                    let text = origins_dict(program, known, own);
+                    program.set_attr(owner, ORIGINS, &text);
+                }
+                (OpKind::DataFlowEdge, _) => {
+                    let text = origins_dict(program, known, edges.get(&owner).copied());
+                    program.set_attr(owner, ORIGINS, &text);
+                }
+                (_, ValueDef::Result(_)) => {
+                    let text = origins_dict(program, known, None);
+                    set_result_dict(program, owner, index, text);
+                }
+                // There is no place for an argument of another region.
+                (_, ValueDef::Arg(_)) => {}
+            }
+        }
+    }
+
+    /// The edges into and out of manual computations, with the origins that they are.
+    fn manual_edges(&self, program: &Program) -> FxHashMap<OpId, Origin> {
+        let mut edges = FxHashMap::default();
+        for (&op, id) in self.manual_computations.iter().zip(0..) {
+            for (index, arg) in body_args(program, op).into_iter().enumerate() {
+                if let Some(edge) = program.data_flow_edge(arg) {
+                    edges.insert(edge, Origin::ManualInput { id, index: index as u32 });
+                }
+            }
+            for (index, result) in program.op_results(op).enumerate() {
+                if let Some(edge) = program.data_flow_edge(result) {
+                    edges.insert(edge, Origin::ManualOutput { id, index: index as u32 });
+                }
+            }
+        }
+        edges
+    }
+
+    fn save_flows(&self, program: &mut Program) {
+        let mut ops: Vec<OpId> = self.origins.ops.keys().copied().collect();
+        ops.sort_unstable_by_key(|op| op.index());
+        for op in ops {
+            if program.ops[op].flags.has(OpFlags::ERASED) {
+                continue;
+            }
+            if let Some(text) = edges_text(program, self.origins.flows(op)) {
+                program.set_attr(op, EDGES, &text);
+            }
+        }
+        for func in program.functions_in_order() {
+            // The reference puts those of all results on the first one.
+            if program.functions[func].result_types.is_empty() {
+                continue;
+            }
+            if let Some(text) = edges_text(program, self.origins.func_result_flows(func)) {
+                program.set_result_attr(func, 0, EDGES, &text);
+            }
+        }
+    }
+}
+
+/// The function that returns `value`, which `owner` defines, and as which of its results: the use
+/// added last counts.
+fn returned_as(program: &Program, value: ValueId, owner: OpId) -> Option<(FuncId, usize)> {
+    let mut op = owner;
+    while program.kind(op) != OpKind::Func {
+        op = program.parent_op(op)?;
+    }
+    let func = program.function_of(op);
+    let body = program.functions.get(func)?.body.get()?;
+    let last = program.blocks[body].last_op.get()?;
+    let slot = program.uses(value).find(|&slot| program.operands[slot].owner == last)?;
+    let index = program.operand_index(slot);
+    (index < program.functions[func].result_types.len()).then_some((func, index))
+}
+
+/// `{a = "input: 0", "b:(1)2" = "self"}`, sorted by name; `own` is called `self`.
+fn origins_dict(program: &Program, known: &[(NamedAxis, Origin)], own: Option<Origin>) -> String {
+    let mut entries: BTreeMap<String, Origin> = BTreeMap::new();
+    for &(axis, origin) in known {
+        let mut name = String::new();
+        write_free_axis(&mut name, program.strings.get(axis.name), axis.sub);
+        name.retain(|c| c != '"');
+        entries.entry(name).or_insert(origin);
+    }
+    let mut out = String::from("{");
+    for (index, (name, origin)) in entries.iter().enumerate() {
+        if index > 0 {
+            out.push_str(", ");
+        }
+        write_key(&mut out, name);
+        let is_own = own == Some(*origin);
+        let origin = if is_own { "self".to_owned() } else { origin.to_string() };
+        out.push_str(" = ");
+        write_string(&mut out, &origin);
+    }
+    out.push('}');
+    out
+}
+
+/// Sets the origins of one result of `op` in the list that has a dictionary for each.
+fn set_result_dict(program: &mut Program, op: OpId, index: usize, text: String) {
+    let num_results = program.ops[op].num_results as usize;
+    let old = program.attr(op, ORIGINS).and_then(split_array).unwrap_or_default();
+    let mut dicts: Vec<String> = old.into_iter().map(str::to_owned).collect();
+    dicts.resize(num_results.max(dicts.len()), "{}".to_owned());
+    dicts[index] = text;
+    program.set_attr(op, ORIGINS, &format!("[{}]", dicts.join(", ")));
+}
+
+/// `#sdy.propagation_edges<...>` of `flows`; none if there are none.
+///
+/// What went the same way more than once counts the first time.
+fn edges_text(program: &Program, flows: &[Flow]) -> Option<String> {
+    let mut seen = FxHashSet::default();
+    let mut steps: BTreeMap<i64, Vec<AxisPropagation>> = BTreeMap::new();
+    for &Flow { step, axis, source, target } in flows {
+        if !seen.insert((axis, source, target)) {
+            continue;
+        }
+        let axis = (program.strings.get(axis.name).to_owned(), axis.sub);
+        let entries = steps.entry(step).or_default();
+        match entries.iter_mut().find(|entry| entry.axis == axis && entry.source == source) {
+            Some(entry) => entry.targets.push(target),
+            None => entries.push(AxisPropagation { axis, source, targets: vec![target] }),
+        }
+    }
+    let steps: Vec<PropagationStep> = steps
+        .into_iter()
+        .map(|(index, mut axes)| {
+            for entry in &mut axes {
+                entry.targets.sort_unstable();
+            }
+            axes.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
+            PropagationStep { index, axes }
+        })
+        .collect();
+    if steps.is_empty() {
+        return None;
+    }
+    let mut text = String::new();
+    write_propagation_edges(&mut text, &steps);
+    Some(text)
+}
+
+/// By name, then by place in the axis; a full axis stands at the end of those that start with it.
+fn sort_key(entry: &AxisPropagation) -> (&str, i64, i64, EdgeValueRef) {
+    let (name, sub) = &entry.axis;
+    let (pre_size, size) = sub.map_or((1, i64::MAX), |sub| (sub.pre_size, sub.size));
+    (name, pre_size, size, entry.source)
+}

@@ -1,0 +1,111 @@
+//! Origins before anything propagates: what users wrote.
+//!
+//! Where a value has an axis from several of them, the first one counts: constraints, then manual
+//! computations, then arguments and results of functions.
+
+use super::record::Recorder;
+use super::{NamedAxis, Origin};
+use crate::attribute::{last_step, parse_propagation_edges};
+use crate::index::{FuncId, OpId, ShardingId, ValueId};
+use crate::ir::{OpKind, Program};
+
+/// The number of the last step that ops of `program` know of, -1 if there is none.
+pub(super) fn last_recorded_step(program: &Program) -> i64 {
+    const NAME: &str = "sdy.propagation_edges";
+    if program.strings.find(NAME).is_none() {
+        return -1;
+    }
+    let steps = program.pre_order(program.module).filter_map(|op| {
+        let steps = parse_propagation_edges(program.attr(op, NAME)?, 0)?;
+        steps.ok().map(|steps| last_step(&steps))
+    });
+    steps.max().unwrap_or(-1)
+}
+
+/// The arguments of the body of `op`, a manual computation.
+pub(super) fn body_args(program: &Program, op: OpId) -> Vec<ValueId> {
+    let region = program.op_regions(op).next();
+    let body = region.and_then(|region| program.region_entry(region).get());
+    body.map_or_else(Vec::new, |body| program.block_args(body).collect())
+}
+
+impl Recorder {
+    /// Finds the origins of `program` as it is, and names the ops that are some.
+    pub(super) fn find_initial(&mut self, program: &mut Program) {
+        let ops: Vec<OpId> = program.post_order(program.module).collect();
+        for &op in &ops {
+            if program.kind(op) == OpKind::ShardingConstraint {
+                self.constraint(program, op);
+            }
+        }
+        for &op in &ops {
+            if program.kind(op) == OpKind::ManualComputation {
+                self.manual_computation(program, op);
+            }
+        }
+        for func in program.functions_in_order() {
+            self.function(program, func);
+        }
+    }
+
+    fn constraint(&mut self, program: &mut Program, op: OpId) {
+        let id = self.constraints.len() as u32;
+        let origin = Origin::Constraint(id);
+        let (operand, result) = (program.operand(op, 0), program.result(op, 0));
+        self.add_all(program, result, program.sharding(result), origin);
+        let sharding = program.sharding_of(operand);
+        self.add_all(program, operand, sharding, origin);
+        program.set_attr(op, "sdy.sharding_origin_name", &format!("\"{origin}\""));
+        self.constraints.insert(op, id);
+    }
+
+    fn manual_computation(&mut self, program: &mut Program, op: OpId) {
+        let id = self.manual_computations.len() as u32;
+        for (index, arg) in body_args(program, op).into_iter().enumerate() {
+            let origin = Origin::ManualInput { id, index: index as u32 };
+            self.add_all(program, arg, program.sharding(arg), origin);
+            if let Some(source) = program.op_operands(op).get(index).map(|slot| slot.value) {
+                let sharding = program.sharding_of(source);
+                self.add_all(program, source, sharding, origin);
+            }
+        }
+        for (index, result) in program.op_results(op).enumerate() {
+            let origin = Origin::ManualOutput { id, index: index as u32 };
+            self.add_all(program, result, program.sharding(result), origin);
+        }
+        program.set_attr(op, "sdy.sharding_origin_name", &format!("\"mc_{id}\""));
+        self.manual_computations.push(op);
+    }
+
+    fn function(&mut self, program: &mut Program, func: FuncId) {
+        let Some(body) = program.functions[func].body.get() else { return };
+        for (index, arg) in program.block_args(body).enumerate() {
+            let sharding = program.sharding_of(arg);
+            self.add_all(program, arg, sharding, Origin::Input(index as u32));
+        }
+        let Some(last) = program.blocks[body].last_op.get() else { return };
+        let returned = program.op_operands(last).iter().map(|slot| slot.value);
+        let shardings = program.functions[func].result_shardings.iter().copied();
+        let pairs: Vec<(ValueId, ShardingId)> = returned.zip(shardings).collect();
+        for (index, (value, sharding)) in pairs.into_iter().enumerate() {
+            self.add_all(program, value, sharding, Origin::Output(index as u32));
+        }
+    }
+
+    /// Each axis of `sharding` that `value` has no origin for yet has this one.
+    fn add_all(
+        &mut self,
+        program: &mut Program,
+        value: ValueId,
+        sharding: ShardingId,
+        origin: Origin,
+    ) {
+        let Some(value) = program.shardable_value(value) else { return };
+        let Some(sharding) = program.shardings.get(sharding) else { return };
+        let mesh = &program.meshes[sharding.mesh].mesh;
+        for axis in sharding.dims.iter().flat_map(|dim| &dim.axes) {
+            let name = program.strings.intern(mesh.axis_name(axis.axis));
+            self.add_origin(value, NamedAxis { name, sub: axis.sub }, origin);
+        }
+    }
+}
