@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from .basic import Direction
 from .graph import (
+    BARRIER,
     EDGE,
     Op,
     Value,
@@ -102,16 +103,24 @@ class Worklist:
         rule, operands, results = tensors_of(op)
         if rule is None:
             return
+        # Data-flow edges and barriers do not care whether sub-axes may go through other ops.
+        is_conservative = self.how.conservative and op.name not in (EDGE, BARRIER)
         updates = visit(
             rule,
             [self.state.sharding(value) for value in operands],
             [self.state.sharding(value) for value in results],
-            How(self.how.meshes, self.how.strategy, self.how.conservative and op.name != EDGE),
-            lambda factor: self.direction(op, factor),
+            How(self.how.meshes, self.how.strategy, is_conservative),
+            lambda factor: self.direction_through(op, factor),
             op.is_elementwise,
         )
         for tensor, sharding in updates:
             self.update([*operands, *results][tensor], sharding, op)
+
+    def direction_through(self, op: Op, factor: int) -> Direction:
+        """Return the direction of the sweep; a barrier has its own in every sweep."""
+        if op.name == BARRIER:
+            return Direction[op.details.removeprefix("allowed_direction=")]
+        return self.direction(op, factor)
 
     def update(self, value: Value, sharding: TensorSharding, visited: Op) -> None:
         """Set a new sharding and queue all ops it may matter to, but the one in hand."""

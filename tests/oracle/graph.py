@@ -15,7 +15,8 @@ from .mesh import Mesh
 from .rule import OpShardingRule, identity_rule
 from .sharding import TensorSharding
 
-ELEMENTWISE = {"stablehlo.add", "stablehlo.tanh", "sdy.sharding_constraint"}
+BARRIER = "sdy.propagation_barrier"
+ELEMENTWISE = {"stablehlo.add", "stablehlo.tanh", "sdy.sharding_constraint", BARRIER}
 TERMINATORS = {"func.return", "stablehlo.return", "sdy.return"}
 EDGE = "sdy.data_flow_edge"
 GROUP = "sdy.sharding_group"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .graph import EDGE, GROUP, Op, Program, Value
+from .graph import BARRIER, EDGE, GROUP, Op, Program, Value
 from .sharding import TensorSharding
 
 
@@ -46,6 +46,8 @@ class Printer:
         for op in ops:
             if op.name == "stablehlo.while":
                 self._while(op)
+            elif op.name == "stablehlo.case":
+                self._case(op)
             else:
                 self.lines.append("  " + self._left_side(op) + self._right_side(op))
 
@@ -73,6 +75,8 @@ class Printer:
             return f"{op.name} {operands} {key}{sharding or ''} : {types}"
         if op.name in ("stablehlo.add", "stablehlo.tanh"):
             return f"{op.name} {operands} {self._attributes(op)} : {tensor_type(op.results[0])}"
+        if op.name == BARRIER:
+            return f"{op.name} {operands} {op.details} {self._attributes(op)} : {types}"
         if op.name == "stablehlo.optimization_barrier":
             return f"{op.name} {self._attributes(op)} {operands} : {types}"
         signature = f"({types}) -> ({', '.join(map(tensor_type, op.results))})"
@@ -80,6 +84,17 @@ class Printer:
             return f"{op.name} @f({operands}) {self._attributes(op)} : {signature}"
         details = f", {op.details}" if op.details else ""
         return f"{op.name} {operands}{details} {self._attributes(op)} : {signature}"
+
+    def _case(self, op: Op) -> None:
+        (index,) = op.operands
+        left, number = self._left_side(op), self.names[index]
+        self.lines.append(f'  {left}"{op.name}"({number}) ({{')
+        for position, block in enumerate(op.regions):
+            if position > 0:
+                self.lines.append("  }, {")
+            self._ops(block.ops)
+        results = ", ".join(map(tensor_type, op.results))
+        self.lines.append(f"  }}) {self._attributes(op)} : ({tensor_type(index)}) -> ({results})")
 
     def _attributes(self, op: Op) -> str:
         attributes = []
@@ -89,7 +104,7 @@ class Printer:
         if any(shardings):
             per_value = ", ".join(map(str, shardings))
             attributes.append(f"sdy.sharding = #sdy.sharding_per_value<[{per_value}]>")
-        if op.rule is not None:
+        if op.rule is not None and op.name != BARRIER:
             attributes.append(f"sdy.sharding_rule = #sdy.op_sharding_rule{op.rule}")
         return "{" + ", ".join(attributes) + "}" if attributes else ""
 

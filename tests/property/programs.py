@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hypothesis.strategies import SearchStrategy
 
 from tests.oracle.axis import AxisRef
-from tests.oracle.graph import GROUP, Block, Op, Program, Value
+from tests.oracle.graph import BARRIER, GROUP, Block, Op, Program, Value
 from tests.oracle.mesh import Mesh
 from tests.oracle.rule import OpShardingRule, identity_rule
 from tests.oracle.sharding import DimSharding, TensorSharding
@@ -53,7 +53,7 @@ class Builder:
     meshes: dict[str, Mesh]
     shardings: dict[Value, TensorSharding] = field(default_factory=dict)
     models: list[list[AxisRef]] = field(default_factory=list)
-    slice_index: Value = field(default_factory=lambda: Value((), element="i32"))
+    index: Value = field(default_factory=lambda: Value((), element="i32"))
 
     def __post_init__(self) -> None:
         self.models = [make_axis_list(self.c, self.meshes["mesh"]) for _ in range(2)]
@@ -87,9 +87,9 @@ class Builder:
         """Make an op on values of `pool`."""
         makers = [self.custom_call] * 4
         makers += [self.add, self.tanh, self.transpose, self.constraint]
-        makers += [self.broadcast, self.reshape, self.slice]
+        makers += [self.broadcast, self.reshape, self.slice, self.barrier]
         if self.features.regions:
-            makers += [self.barrier, self.loop, self.barrier, self.loop]
+            makers += [self.optimization_barrier, self.loop, self.loop, self.case]
         return self.c.of(makers)(pool)
 
     def custom_call(self, pool: Sequence[Value]) -> Op:
@@ -163,7 +163,7 @@ class Builder:
         mapping = tuple((dim,) for dim in range(rank))
         rule = OpShardingRule(value.shape, (mapping,) + ((),) * rank, (mapping,))
         details = f"sizes = {list(value.shape)}"
-        operands = [value] + [self.slice_index] * rank
+        operands = [value] + [self.index] * rank
         return self.pure_op("dynamic_slice", operands, value.shape, rule, details)
 
     def constraint(self, pool: Sequence[Value]) -> Op:
@@ -173,6 +173,14 @@ class Builder:
         return Op("sdy.sharding_constraint", [value], [result], identity_rule(value.shape))
 
     def barrier(self, pool: Sequence[Value]) -> Op:
+        value = self.value(pool)
+        result = Value(value.shape)
+        self.annotate([result])
+        rule = identity_rule(value.shape)
+        direction = f"allowed_direction={self.c.of(('FORWARD', 'BACKWARD', 'NONE'))}"
+        return Op(BARRIER, [value], [result], rule, is_pure=True, details=direction)
+
+    def optimization_barrier(self, pool: Sequence[Value]) -> Op:
         operands = [self.value(pool) for _ in range(self.c.integer(1, 3))]
         results = [Value(value.shape) for value in operands]
         self.annotate(results, priorities=False)
@@ -203,6 +211,24 @@ class Builder:
         ops.append(Op("stablehlo.return", [self.c.of(values) for values in same_shape]))
         ops[-1:-1] = self.keeping_alive(ops)
         return Block(arguments, ops)
+
+    def case(self, pool: Sequence[Value]) -> Op:
+        shapes = [self.value(pool).shape for _ in range(self.c.integer(1, 2))]
+        regions = [self.branch(pool, shapes) for _ in range(self.c.integer(2, 3))]
+        results = [Value(shape) for shape in shapes]
+        self.annotate(results, priorities=False)
+        return Op("stablehlo.case", [self.index], results, regions=regions)
+
+    def branch(self, outer: Sequence[Value], shapes: Sequence[tuple[int, ...]]) -> Block:
+        pool, ops = list(outer), []
+        for _ in range(self.c.integer(0, 2)):
+            op = self.c.of([self.custom_call, self.add, self.tanh])(pool)
+            ops.append(op)
+            pool += op.results
+        same_shape = [[v for v in pool[::-1] if v.shape == shape] for shape in shapes]
+        ops.append(Op("stablehlo.return", [self.c.of(values) for values in same_shape]))
+        ops[-1:-1] = self.keeping_alive(ops)
+        return Block([], ops)
 
     def keeping_alive(self, ops: Sequence[Op]) -> list[Op]:
         """Use what would make an op die, unless dead ops are wanted."""
@@ -254,8 +280,8 @@ def make_program(c: Choices, features: Features) -> Program:
     result_shardings = [
         builder.sharding(len(value.shape)) if c.one_in(3) else None for value in ops[-1].operands
     ]
-    if builder.slice_index.uses:
-        arguments.append(builder.slice_index)
+    if builder.index.uses:
+        arguments.append(builder.index)
     return Program(meshes, arguments, ops, builder.shardings, result_shardings)
 
 
