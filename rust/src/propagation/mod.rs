@@ -65,7 +65,6 @@ pub enum Strategy {
 }
 
 /// What to propagate, and how.
-#[allow(clippy::struct_excessive_bools)] // The reference's options, which do not depend on each other.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools)] // They are the options of the passes, one by one.
 pub struct Options {

@@ -86,13 +86,13 @@ fn dims_of_a_later_priority_wait() {
 
 #[test]
 fn unused_ops_without_effects_go() {
-    let body = r#"(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {
+    let body = r"(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {
       %0 = stablehlo.negate %arg0 {RULE} : tensor<8x8xf32>
       %1 = stablehlo.negate %0 {RULE} : tensor<8x8xf32>
       %2 = stablehlo.custom_call @kept(%arg0) {has_side_effect = true} :
         (tensor<8x8xf32>) -> tensor<8x8xf32>
       return %arg0 : tensor<8x8xf32>
-    }"#;
+    }";
     let program = propagated(&module(&body.replace("RULE", SAME)), &Options::default()).unwrap();
     let kinds: Vec<OpKind> = program.pre_order(program.module).map(|op| program.kind(op)).collect();
     use OpKind::{CustomCall, Func, FuncReturn, Mesh, Module};
