@@ -60,6 +60,15 @@ def shape_of(rng: Random, low: int = 0, high: int = 4, sizes: str = "") -> Shape
     return [rng.choice(choices) for _ in range(rng.randint(low, high))]
 
 
+class Case(str):
+    """The text of a function around one op, with what is needed to put that op elsewhere."""
+
+    operands: list[str]
+    results: list[str]
+    before: str
+    line: str
+
+
 def op(
     name: str,
     operands: list[str],
@@ -78,7 +87,9 @@ def op(
     regions = f" ({regions})" if regions else ""
     types = f"({', '.join(operands)}) -> ({', '.join(results)})"
     line = f'{left}"{name}"({used}){properties}{regions} : {types}'
-    return f"({args}) {{\n  {before}\n  {line}\n  {after}\n  return\n}}"
+    case = Case(f"({args}) {{\n  {before}\n  {line}\n  {after}\n  return\n}}")
+    case.operands, case.results, case.before, case.line = operands, results, before, line
+    return case
 
 
 def region(dtype: str, count: int = 1, body: str = "add", order: str = "ba") -> str:

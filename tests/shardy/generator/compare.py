@@ -1,0 +1,74 @@
+"""Runs tasks through both engines and says where they part."""
+
+from __future__ import annotations
+
+import dataclasses
+from random import Random
+
+import shardcore
+
+from tests.shardy import reference
+from tests.shardy.diff import explain
+from tests.shardy.generator import pipelines, programs
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A difference: the text both started from, the pipeline, what differs."""
+
+    kind: str
+    text: str
+    pipeline: str
+    detail: str
+
+
+def check(text: str, pipeline: str) -> Finding | None:
+    """How the engines differ on `text`, if they do."""
+    try:
+        theirs = reference.run(text, pipeline, verify=False)
+    except reference.RejectedError as error:
+        theirs, refused = "", error.diagnostics
+    else:
+        refused = []
+        try:
+            theirs = reference.canonical(theirs)
+        except reference.RejectedError:
+            # The reference makes a module that its own verifier refuses: nothing to compare with.
+            return None
+    try:
+        module = shardcore.Module.parse(text)
+        shardcore.PassManager.parse(pipeline).run(module)
+        printed = str(module)
+    except shardcore.ShardcoreError as error:
+        if refused:
+            return None
+        return Finding("refused by us", text, pipeline, str(error))
+    if refused:
+        return Finding("accepted by us", text, pipeline, "\n".join(refused))
+    try:
+        mine = reference.canonical(printed)
+    except reference.RejectedError as error:
+        return Finding("unreadable", text, pipeline, "\n".join(error.diagnostics))
+    difference = explain(theirs, mine)
+    return Finding("different", text, pipeline, difference) if difference else None
+
+
+def of_seed(seed: int) -> list[tuple[str, str]]:
+    """The texts and pipelines of one seed; text that the reference refuses has no more."""
+    rng = Random(f"tasks {seed}")
+    text = programs.make(seed)
+    if rng.random() < 0.3:
+        try:
+            text = reference.canonical(text)
+        except reference.RejectedError:
+            return [(text, "builtin.module(sdy-close-shardings)")]
+    found = []
+    for task in pipelines.tasks(rng):
+        start = text
+        if task.before:
+            try:
+                start = reference.canonical(reference.run(text, task.before, verify=False))
+            except reference.RejectedError:
+                continue
+        found.append((start, task.pipeline))
+    return found

@@ -1,0 +1,44 @@
+"""Ops of `sdy` with a value each: constraints, groups, barriers, reshards."""
+
+from __future__ import annotations
+
+from tests.shardy.generator.scope import Scope
+
+
+def constraint(scope: Scope) -> None:
+    value = scope.any()
+    result = scope.define(value.shape)
+    scope.emit(
+        f"{result.name} = sdy.sharding_constraint {value.name} <{scope.sharding(value.shape)}> : {value.type}"
+    )
+
+
+def reshard(scope: Scope) -> None:
+    value = scope.any()
+    result = scope.define(value.shape)
+    scope.emit(f"{result.name} = sdy.reshard {value.name} <{scope.sharding(value.shape)}> : {value.type}")
+
+
+def propagation_barrier(scope: Scope) -> None:
+    value = scope.any()
+    result = scope.define(value.shape)
+    direction = scope.rng.choice(["NONE", "FORWARD", "BACKWARD"])
+    scope.emit(
+        f"{result.name} = sdy.propagation_barrier {value.name} allowed_direction={direction} : {value.type}"
+    )
+
+
+def group(scope: Scope) -> None:
+    """Adds a value to a group, usually one whose members look like it."""
+    module = scope.module
+    value = scope.any()
+    key = (value.type, scope.manual_scope)
+    same = [number for number, of in module.groups.items() if of == key]
+    if same and scope.rng.random() < 0.8:
+        number = scope.rng.choice(same)
+    else:
+        number = scope.rng.choice([0, 1, 5, 7, 33, 4000, -2]) + 10 * len(module.groups)
+        if number in module.groups and scope.rng.random() < 0.98:
+            return
+        module.groups[number] = key
+    scope.emit(f"sdy.sharding_group {value.name} group_id={number} : {value.type}")
