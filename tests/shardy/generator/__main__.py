@@ -45,7 +45,9 @@ def main() -> int:
             sys.executable, "-m", __package__, "--worker", "--start", str(seed),
             "--count", str(stop - seed), "--out", str(options.out),
         ]  # fmt: skip
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as worker:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as worker:
             assert worker.stdout
             assert worker.stderr
             for line in worker.stdout:

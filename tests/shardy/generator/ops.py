@@ -99,7 +99,13 @@ def dot(scope: Scope) -> None:
     )
     kept = [size for dim, size in enumerate(left.shape) if dim != at]
     result = scope.define([*kept, shape[-1]])
-    _emit(scope, "dot_general", [left, right], result, f"dot_dimension_numbers = #stablehlo.dot<{numbers}>")
+    _emit(
+        scope,
+        "dot_general",
+        [left, right],
+        result,
+        f"dot_dimension_numbers = #stablehlo.dot<{numbers}>",
+    )
 
 
 def reduce(scope: Scope) -> None:
@@ -238,7 +244,9 @@ def _print_rule(scope: Scope, sizes: list[int], mappings: list[list[list[list[in
         if rng.random() < 0.3 and not (kind == "reduction" and at in in_results):
             kinds[kind].append(at)
     extra = "".join(
-        f" {kind}={{{', '.join(name[at] for at in listed)}}}" for kind, listed in kinds.items() if listed
+        f" {kind}={{{', '.join(name[at] for at in listed)}}}"
+        for kind, listed in kinds.items()
+        if listed
     )
     blocked = [at for at in range(len(sizes)) if rng.random() < 0.1]
     if blocked:
@@ -274,4 +282,3 @@ MAKERS: list[Maker] = [
     unary, binary, binary, select, compare, transpose, broadcast, reshape, reshape, dot, dot,
     reduce, slice_, dynamic_slice, concatenate, pad, barrier, custom_call, custom_call,
 ]  # fmt: skip
-

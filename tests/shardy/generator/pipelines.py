@@ -76,7 +76,12 @@ def export(rng: Random) -> str:
 
 def _single(rng: Random) -> str:
     passes = expanded(rng.random() < 0.3)
-    names = [*passes, "sdy-inline-meshes", "sdy-drop-sharding-and-mesh", "sdy-resolve-permutation-factors"]
+    names = [
+        *passes,
+        "sdy-inline-meshes",
+        "sdy-drop-sharding-and-mesh",
+        "sdy-resolve-permutation-factors",
+    ]
     return rng.choice([name for name in names if "propagate{" not in name])
 
 
@@ -84,7 +89,9 @@ def tasks(rng: Random) -> Iterator[Task]:
     """The tasks of one module, those that matter most always, others now and then."""
     join = reference.join_passes
     dedup = rng.random() < 0.25
-    yield Task("", join([f"sdy-propagation-pipeline{{dedup-functions-fully={str(dedup).lower()}}}"]))
+    yield Task(
+        "", join([f"sdy-propagation-pipeline{{dedup-functions-fully={str(dedup).lower()}}}"])
+    )
     yield Task("", join([*imports(dedup), propagation(rng)]))
     roll = rng.random()
     if roll < 0.15:

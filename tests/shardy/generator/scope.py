@@ -162,14 +162,20 @@ class Scope:
         if roll < 0.2 and shape and dtype in ("f32", "i32"):
             dim = self.rng.randrange(len(shape))
             attributes = f"<{{iota_dimension = {dim} : i64}}>"
-            self.emit(f'{value.name} = "stablehlo.iota"() {attributes}{sharding} : () -> {value.type}')
+            self.emit(
+                f'{value.name} = "stablehlo.iota"() {attributes}{sharding} : () -> {value.type}'
+            )
         elif roll < 0.4 and shape and "complex" not in dtype:
             scalar = self.of((), dtype)
             attributes = "<{broadcast_dimensions = array<i64>}>"
             types = f"({scalar.type}) -> {value.type}"
-            self.emit(f'{value.name} = "stablehlo.broadcast_in_dim"({scalar.name}) {attributes}{sharding} : {types}')
+            self.emit(
+                f'{value.name} = "stablehlo.broadcast_in_dim"({scalar.name}) {attributes}{sharding} : {types}'
+            )
         else:
-            self.emit(f'{value.name} = "stablehlo.constant"() <{{value = dense<{self._splat(dtype)}> : {value.type}}}>{sharding} : () -> {value.type}')
+            self.emit(
+                f'{value.name} = "stablehlo.constant"() <{{value = dense<{self._splat(dtype)}> : {value.type}}}>{sharding} : () -> {value.type}'
+            )
         self.pool.append(value)
         return value
 
@@ -182,7 +188,9 @@ class Scope:
         return number + ".0" if dtype.startswith(("f", "bf")) else number
 
     @contextmanager
-    def block(self, taken: tuple[str, ...] | None = None, isolated: bool = False) -> Iterator[Scope]:
+    def block(
+        self, taken: tuple[str, ...] | None = None, isolated: bool = False
+    ) -> Iterator[Scope]:
         """A block inside this one; unless isolated it sees the values out here."""
         inner = Scope(self.module, self.depth + 1, self.taken if taken is None else taken)
         inner.manual_scope = self.manual_scope if taken is None else self.module.scope_number()

@@ -16,7 +16,9 @@ def constraint(scope: Scope) -> None:
 def reshard(scope: Scope) -> None:
     value = scope.any()
     result = scope.define(value.shape)
-    scope.emit(f"{result.name} = sdy.reshard {value.name} <{scope.sharding(value.shape)}> : {value.type}")
+    scope.emit(
+        f"{result.name} = sdy.reshard {value.name} <{scope.sharding(value.shape)}> : {value.type}"
+    )
 
 
 def propagation_barrier(scope: Scope) -> None:

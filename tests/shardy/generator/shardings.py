@@ -32,7 +32,12 @@ def sharding(
     """A sharding without its angle brackets; axes in `taken` are manual."""
     if mesh.is_maximal:
         return f"{mesh.reference}, []"
-    free = [piece for axis, size in mesh.axes if axis not in taken for piece in _pieces(rng, axis, size, style)]
+    free = [
+        piece
+        for axis, size in mesh.axes
+        if axis not in taken
+        for piece in _pieces(rng, axis, size, style)
+    ]
     rng.shuffle(free)
     left = free
     dims = []
