@@ -45,15 +45,17 @@ lint: build  ## formatting, clippy, ruff, mypy and the stubs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy python/shardcore
-	MYPYPATH=python $(BIN)/python -m mypy.stubtest shardcore._core --allowlist tests/contract/stubtest_allowlist.txt --ignore-unused-allowlist
+	MYPYPATH=python $(BIN)/python -m mypy.stubtest shardcore._core
 
 fmt:  ## format everything
 	cargo fmt
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: build  ## measure against jaxlib in one run, and write the table
-	$(BIN)/python benches/vs_shardy.py
+bench: build  ## measure against jaxlib in one run; write table, figures and plot to out/bench
+	$(BIN)/python -m pip install --quiet --group bench
+	$(BIN)/python benches/vs_shardy.py --scaling --out out/bench
+	cargo bench --quiet
 
 docs: build  ## build the Rust documentation and run the examples of README and docs
 	cargo doc --no-deps --quiet

@@ -17,7 +17,7 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,7 @@ def compare(name: str, text: str, repeats: int, reference: Reference, ours: Ours
     return {
         "program": name,
         "bytes": len(text),
+        "ops": ours.parse(mine).num_ops,
         "equal": reference.canonical(mine) == reference.canonical(theirs),
         "cold": cold,
         **medians,
@@ -145,6 +146,44 @@ def gpt(layers: int) -> str:
 
     mesh = gpt_step.abstract_mesh(data=2, fsdp=4, tensor=4)
     return gpt_step.lower(gpt_step.Config(layers=layers), mesh, gpt_step.Plan())
+
+
+def families(wanted: list[str], scaling: bool) -> Iterator[tuple[str, str]]:
+    """Name and text of each program to run."""
+    for family in wanted:
+        name, _, size = family.partition("=")
+        if name.startswith("gpt-"):
+            yield name, gpt(int(name.removeprefix("gpt-")))
+            continue
+        largest = int(size) if size else DEFAULT_SIZES[name]
+        # A level more of calls doubles the program; ten times the program are some three levels.
+        smaller = [largest - 6, largest - 3] if name == "calls" else [largest // 100, largest // 10]
+        for count in [*(smaller if scaling else []), largest]:
+            yield f"{name}={count}", FAMILIES[name](count)
+
+
+def plot(results: list[dict[str, Any]], path: Path) -> None:
+    """Draw seconds of the pipeline against the size of the text, for both engines."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        lines.setdefault(result["program"].partition("=")[0], []).append(result)
+    figure, axes = plt.subplots(figsize=(9, 6))
+    for number, (family, points) in enumerate(lines.items()):
+        color = f"C{number % 10}"
+        sizes = [point["ops"] for point in points]
+        for engine, style in (("ours", "o-"), ("reference", "x--")):
+            seconds = [point[engine]["pipeline"] for point in points]
+            label = family if engine == "ours" else None
+            axes.plot(sizes, seconds, style, color=color, label=label)
+    axes.set(xscale="log", yscale="log", xlabel="ops after the pipeline", ylabel="seconds")
+    axes.set_title("sdy-propagation-pipeline: shardcore (solid) and Shardy in jaxlib (dashed)")
+    axes.legend()
+    figure.savefig(path)
 
 
 def rows(results: list[dict[str, Any]]) -> str:
@@ -179,24 +218,28 @@ def main() -> int:
         help="gpt-LAYERS, FAMILY or FAMILY=SIZE",
     )
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", type=Path, help="write all figures here")
+    parser.add_argument(
+        "--scaling", action="store_true", help="also a tenth and a hundredth of each size"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="folder for the table, all figures as JSON, and a plot"
+    )
     options = parser.parse_args()
     wanted = options.families or ["gpt-12", *FAMILIES]
     reference, ours = Reference(), Ours()
     results = []
-    for family in wanted:
-        name, _, size = family.partition("=")
-        if name.startswith("gpt-"):
-            text = gpt(int(name.removeprefix("gpt-")))
-        else:
-            text = FAMILIES[name](int(size) if size else DEFAULT_SIZES[name])
-        print(f"running {family} ({len(text) / 1e6:.1f} MB)", file=sys.stderr)
-        results.append(compare(family, text, options.repeats, reference, ours))
-    print(rows(results))
+    for name, text in families(wanted, options.scaling):
+        print(f"running {name} ({len(text) / 1e6:.1f} MB)", file=sys.stderr)
+        results.append(compare(name, text, options.repeats, reference, ours))
     machine, day = platform.machine(), time.strftime("%Y-%m-%d")
+    table = rows(results)
+    print(table)
     print(f"\nours / reference, medians of {options.repeats}; {machine}, {day}")
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "vs_shardy.json").write_text(json.dumps(results, indent=1))
+        (options.out / "vs_shardy.md").write_text(table + "\n")
+        plot(results, options.out / "vs_shardy.svg")
     return 0 if all(result["equal"] for result in results) else 1
 
 
