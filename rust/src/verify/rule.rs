@@ -16,10 +16,11 @@ impl Verifier<'_> {
             operands.map(|slot| shape(self.program.values[slot.value].ty)).collect();
         let results = self.program.op_results(op);
         let results: Vec<_> = results.map(|value| shape(self.program.values[value].ty)).collect();
-        // The reference's own rules for convolutions have other sizes than the dims, and a program
-        // may keep its rules.
-        let is_convolution = self.program.kind(op) == OpKind::Convolution;
-        let check = if is_convolution { verify_rule_ranks } else { verify_rule_shapes };
+        // The reference's own rules for these ops have other sizes than the dims, and a program may
+        // keep its rules.
+        let has_other_sizes =
+            matches!(self.program.kind(op), OpKind::Convolution | OpKind::Concatenate);
+        let check = if has_other_sizes { verify_rule_ranks } else { verify_rule_shapes };
         let found = check(rule, &operands, &results);
         if found.is_empty() {
             return;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from random import Random
 
 import shardcore
@@ -22,8 +23,11 @@ class Finding:
     detail: str
 
 
-def check(text: str, pipeline: str) -> Finding | None:
-    """How the engines differ on `text`, if they do."""
+def check(
+    text: str, pipeline: str, on_step: Callable[[str], None] = lambda step: None
+) -> Finding | None:
+    """How the engines differ on `text`, if they do; tells `on_step` whose turn it is."""
+    on_step("reference")
     try:
         theirs = reference.run(text, pipeline, verify=False)
     except reference.RejectedError as error:
@@ -35,6 +39,7 @@ def check(text: str, pipeline: str) -> Finding | None:
         except reference.RejectedError:
             # The reference makes a module that its own verifier refuses: nothing to compare with.
             return None
+    on_step("shardcore")
     try:
         module = shardcore.Module.parse(text)
         shardcore.PassManager.parse(pipeline).run(module)
@@ -45,6 +50,7 @@ def check(text: str, pipeline: str) -> Finding | None:
         return Finding("refused by us", text, pipeline, str(error))
     if refused:
         return Finding("accepted by us", text, pipeline, "\n".join(refused))
+    on_step("reference")
     try:
         mine = reference.canonical(printed)
     except reference.RejectedError as error:

@@ -134,7 +134,7 @@ def slice_(scope: Scope) -> None:
 
 def dynamic_slice(scope: Scope) -> None:
     value = scope.any(rank=1)
-    sizes = [scope.rng.choice([size, 1, (size + 1) // 2]) for size in value.shape]
+    sizes = [scope.rng.choice([size, min(size, 1), (size + 1) // 2]) for size in value.shape]
     starts = [scope.of((), "i32") for _ in sizes]
     attributes = f"slice_sizes = array<i64: {str(sizes)[1:-1]}>"
     _emit(scope, "dynamic_slice", [value, *starts], scope.define(sizes), attributes)

@@ -50,8 +50,8 @@ def propagation(rng: Random) -> str:
         for option, chance in (
             ("conservative-propagation", 0.3),
             ("keep-sharding-rules", 0.3),
-            ("debug-sharding-origins", 0.06),
-            ("debug-propagation-edge-sharding", 0.06),
+            ("debug-sharding-origins", 0.12),
+            ("debug-propagation-edge-sharding", 0.12),
         )
         if rng.random() < chance
     ]
@@ -65,11 +65,7 @@ def propagation(rng: Random) -> str:
 
 def export(rng: Random) -> str:
     """The export pipeline with random options."""
-    flags = (
-        "avoid-export-for-partitioning enable-insert-explicit-collectives keep-sharding-rules "
-        "remove-all-gather-reduce-scatter-for-cmv1 avoid-reshards-on-calls dump-sharding-origins "
-        "dump-propagation-edges update-non-divisible-input-output-shardings"
-    ).split()
+    flags = ["avoid-export-for-partitioning", "enable-insert-explicit-collectives", "keep-sharding-rules", "remove-all-gather-reduce-scatter-for-cmv1", "avoid-reshards-on-calls", "dump-sharding-origins", "dump-propagation-edges", "update-non-divisible-input-output-shardings"]
     options = [f"{flag}={_flag(rng)}" for flag in flags if rng.random() < 0.5]
     return "sdy-export-pipeline" + (f"{{{' '.join(options)}}}" if options else "")
 

@@ -50,7 +50,7 @@ def _style(rng: Random) -> Style:
         open_dims=rng.choice([0.1, 0.4, 0.9]),
         priorities=rng.choice([0.0, 0.0, 0.3, 0.7]),
         replicated=rng.choice([0.0, 0.15]),
-        unreduced=rng.choice([0.0] * 9 + [0.2]),
+        unreduced=rng.choice([0.0] * 30 + [0.2]),
         uneven=rng.choice([0.0, 0.2, 0.8]),
         density=rng.choice([0.2, 0.45, 0.8]),
     )
@@ -109,6 +109,7 @@ def _function(module: Module, name: str, budget: int) -> str:
         _argument(scope)
     fill(scope, budget)
     results = [_result(scope) for _ in range(rng.choice([1, 1, 2, 3]))]
+    scope.keep_alive(results)
     arguments = [f"{v.name}: {v.type}{_on_boundary(scope, v, 0.4)}" for v in scope.arguments]
     types = [f"{v.type}{_on_boundary(scope, v, 0.25)}" for v in results]
     used = ", ".join(v.name for v in results)

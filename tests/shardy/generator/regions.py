@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from tests.shardy.generator import shardings
@@ -63,6 +62,7 @@ def loop(scope: Scope, fill: Fill) -> None:
                     f"#stablehlo<comparison_direction LT>}}> : ({last.type}, {last.type}) -> {test.type}"
                 )
                 returned = [test]
+            inner.keep_alive(returned)
             _stablehlo_return(inner, returned)
             texts.append(f"{{\n^bb0({_typed(arguments)}):\n{inner.body()}\n}}")
     left, results = _results(scope, carried)
@@ -80,7 +80,9 @@ def branch(scope: Scope, fill: Fill) -> None:
     for _ in range(scope.rng.randint(1, 3) if is_case else 2):
         with scope.block() as inner:
             fill(inner, 3)
-            _stablehlo_return(inner, [inner.of(v.shape, v.dtype) for v in like])
+            returned = [inner.of(v.shape, v.dtype) for v in like]
+            inner.keep_alive(returned)
+            _stablehlo_return(inner, returned)
             texts.append(f"{{\n{inner.body()}\n}}")
     index = scope.of((), "i32" if is_case else "i1")
     left, results = _results(scope, like)
@@ -97,6 +99,7 @@ def named_computation(scope: Scope, fill: Fill) -> None:
         arguments = _arguments(inner, operands)
         fill(inner, 4)
         returned = [inner.any() for _ in range(scope.rng.randint(1, 2))]
+        inner.keep_alive(returned)
         inner.emit(f"sdy.return {_names(returned)} : {_types(returned)}")
     left, results = _results(scope, returned)
     sides = ""
@@ -127,6 +130,7 @@ def manual_computation(scope: Scope, fill: Fill) -> None:
         arguments = _arguments(inner, local)
         fill(inner, 5)
         returned = [inner.any() for _ in range(scope.rng.randint(1, 2))]
+        inner.keep_alive(returned)
         inner.emit(f"sdy.return {_names(returned)} : {_types(returned)}")
     outs, whole = [], []
     for value in returned:

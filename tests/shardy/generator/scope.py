@@ -100,6 +100,7 @@ class Scope:
         self.manual_scope = 0
         self.lines: list[str] = []
         self.pool: list[Value] = []
+        self.inherited = 0
         self.tokens: list[str] = []
         self.may_add_arguments = False
         self.arguments: list[Value] = []
@@ -196,7 +197,24 @@ class Scope:
         inner.manual_scope = self.manual_scope if taken is None else self.module.scope_number()
         if not isolated:
             inner.pool = list(self.pool)
+            inner.inherited = len(inner.pool)
         yield inner
+
+    def keep_alive(self, returned: Sequence[Value] = ()) -> None:
+        """Use what this block defines and does not use.
+
+        The reference erases dead ops, and dies of those with priorities when their turn comes.
+        """
+        if not self.module.style.priorities:
+            return
+        used = set(re.findall(r"[(, :]%(v\d+(?:_r)?(?:#\d+)?)\b", self.body()))
+        used |= {value.name[1:] for value in returned}
+        for value in self.pool[self.inherited :]:
+            if value.name[1:] not in used:
+                self.emit(
+                    f'"stablehlo.custom_call"({value.name}) <{{call_target_name = "keep", '
+                    f"has_side_effect = true}}> : ({value.type}) -> ()"
+                )
 
     def body(self) -> str:
         return "\n".join(self.lines)

@@ -68,6 +68,9 @@ pub enum Origin {
         /// Which out-sharding.
         index: u32,
     },
+    /// An annotation of another op, which the reference keeps no origin of: what comes from there
+    /// has an empty name in its print.
+    Unnamed,
 }
 
 impl std::fmt::Display for Origin {
@@ -76,6 +79,7 @@ impl std::fmt::Display for Origin {
             Self::Input(index) => write!(f, "input: {index}"),
             Self::Output(index) => write!(f, "output: {index}"),
             Self::Constraint(id) => write!(f, "constraint_{id}"),
+            Self::Unnamed => f.write_str(": 0"),
             Self::ManualInput { id, index } => write!(f, "mc_{id}_input: {index}"),
             Self::ManualOutput { id, index } => write!(f, "mc_{id}_output: {index}"),
         }

@@ -89,8 +89,8 @@ impl Recorder {
             }
             if self.settings.sharding_origins {
                 let value = |tensor: usize| visited.values.get(tensor).copied().flatten();
-                let origin = value(source).and_then(|source| self.origins.of_axis(source, axis));
-                if let (Some(target), Some(origin)) = (value(target), origin) {
+                if let (Some(target), Some(source)) = (value(target), value(source)) {
+                    let origin = self.origins.of_axis(source, axis).unwrap_or(Origin::Unnamed);
                     self.add_origin(target, axis, origin);
                 }
             }
