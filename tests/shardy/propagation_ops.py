@@ -20,6 +20,7 @@ MESHES = (
     (("a", 8), ("b", 3)),
 )
 DIMS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+MOST_ELEMENTS = 2**20
 FACTORS = "ijklmnopqrstuvwxyz"
 
 
@@ -137,6 +138,8 @@ class Ops:
         shapes: list[Shape] = []
         for _ in range(self.rng.choice((1, 1, 1, 2))):
             result = self.result_mapping(len(sizes))
+            while product(sizes[f] for dim in result for f in dim) > MOST_ELEMENTS:
+                result.pop()
             result = [
                 [f for f in dim if len(dim) == 1 or sizes[f] > 1] or dim[:1] for dim in result
             ]
