@@ -566,3 +566,89 @@ func.func @main(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: tensor<8xf32>, %d: ten
 }
 """,
 )
+
+cases(
+    "builtin.module(func.func(sdy-explicit-gather-scatter-batching))",
+    indices_of_every_origin="""
+func.func @main(%a: tensor<4x8x6xf32>, %i: tensor<4x1xi32>, %j: tensor<4x1xi32>, %p: tensor<4x1xi1>)
+    -> (tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>) {
+  %dead = stablehlo.constant dense<3> : tensor<4xi32>
+  %0 = stablehlo.iota dim = 0 : tensor<4x1xi32>
+  %1 = stablehlo.iota dim = 0 : tensor<4xi32>
+  %2 = stablehlo.reshape %1 : (tensor<4xi32>) -> tensor<4x1xi32>
+  %c = stablehlo.constant dense<4> : tensor<4x1xi32>
+  %3 = stablehlo.clamp %c, %2, %c : tensor<4x1xi32>
+  %4 = stablehlo.select %p, %i, %0 : tensor<4x1xi1>, tensor<4x1xi32>
+  %5 = stablehlo.select %p, %3, %i : tensor<4x1xi1>, tensor<4x1xi32>
+  %6 = stablehlo.concatenate %4, %i, dim = 1 : (tensor<4x1xi32>, tensor<4x1xi32>) -> tensor<4x2xi32>
+  %7 = stablehlo.concatenate %j, %5, dim = 1 : (tensor<4x1xi32>, tensor<4x1xi32>) -> tensor<4x2xi32>
+  %8 = stablehlo.iota dim = 0 : tensor<4x2xi32>
+  %9 = stablehlo.iota dim = 1 : tensor<4x2xi32>
+  %10 = "stablehlo.gather"(%a, %6) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+    collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 1>,
+    slice_sizes = array<i64: 1, 1, 6>}> {mine = 3 : i64, sdy.sharding =
+    #sdy.sharding_per_value<[<@mesh, [{"x"}, {?}]>]>}
+    : (tensor<4x8x6xf32>, tensor<4x2xi32>) -> tensor<4x6xf32>
+  %11 = "stablehlo.gather"(%a, %7) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+    collapsed_slice_dims = [0, 1], start_index_map = [1, 0], index_vector_dim = 1>,
+    indices_are_sorted = true, slice_sizes = array<i64: 1, 1, 6>}>
+    : (tensor<4x8x6xf32>, tensor<4x2xi32>) -> tensor<4x6xf32>
+  %12 = "stablehlo.gather"(%a, %8) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+    collapsed_slice_dims = [0, 1], start_index_map = [1, 0], index_vector_dim = 1>,
+    slice_sizes = array<i64: 1, 1, 6>}> : (tensor<4x8x6xf32>, tensor<4x2xi32>) -> tensor<4x6xf32>
+  %13 = "stablehlo.gather"(%a, %9) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+    collapsed_slice_dims = [0, 1], start_index_map = [1, 0], index_vector_dim = 1>,
+    slice_sizes = array<i64: 1, 1, 6>}> : (tensor<4x8x6xf32>, tensor<4x2xi32>) -> tensor<4x6xf32>
+  return %10, %11, %12, %13 : tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>
+}
+""",
+    indices_of_three_numbers="""
+func.func @main(%a: tensor<4x8x6xf32>, %i: tensor<4x2xi32>, %j: tensor<4x1xi32>)
+    -> (tensor<4x1xf32>, tensor<4x1xf32>, tensor<4x1xf32>, tensor<4x1xf32>) {
+  %0 = stablehlo.iota dim = 0 : tensor<4x1xi32>
+  %1 = stablehlo.concatenate %0, %i, dim = 1 : (tensor<4x1xi32>, tensor<4x2xi32>) -> tensor<4x3xi32>
+  %2 = stablehlo.concatenate %j, %0, %j, dim = 1
+    : (tensor<4x1xi32>, tensor<4x1xi32>, tensor<4x1xi32>) -> tensor<4x3xi32>
+  %3 = stablehlo.iota dim = 0 : tensor<4x3xi32>
+  %4 = stablehlo.iota dim = 0 : tensor<4x2xi32>
+  %5 = stablehlo.concatenate %j, %4, dim = 1 : (tensor<4x1xi32>, tensor<4x2xi32>) -> tensor<4x3xi32>
+  %6 = "stablehlo.gather"(%a, %1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+    collapsed_slice_dims = [0, 1], start_index_map = [0, 1, 2], index_vector_dim = 1>,
+    slice_sizes = array<i64: 1, 1, 1>}> : (tensor<4x8x6xf32>, tensor<4x3xi32>) -> tensor<4x1xf32>
+  %7 = "stablehlo.gather"(%a, %2) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+    collapsed_slice_dims = [0, 1], start_index_map = [2, 0, 1], index_vector_dim = 1>,
+    slice_sizes = array<i64: 1, 1, 1>}> : (tensor<4x8x6xf32>, tensor<4x3xi32>) -> tensor<4x1xf32>
+  %8 = "stablehlo.gather"(%a, %3) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+    collapsed_slice_dims = [0, 1], start_index_map = [2, 0, 1], index_vector_dim = 1>,
+    slice_sizes = array<i64: 1, 1, 1>}> : (tensor<4x8x6xf32>, tensor<4x3xi32>) -> tensor<4x1xf32>
+  %9 = "stablehlo.gather"(%a, %5) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+    collapsed_slice_dims = [0, 1], start_index_map = [2, 0, 1], index_vector_dim = 1>,
+    slice_sizes = array<i64: 1, 1, 1>}> : (tensor<4x8x6xf32>, tensor<4x3xi32>) -> tensor<4x1xf32>
+  return %6, %7, %8, %9 : tensor<4x1xf32>, tensor<4x1xf32>, tensor<4x1xf32>, tensor<4x1xf32>
+}
+""",
+    scatters="""
+func.func @main(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>, %j: tensor<4x1xi32>, %u: tensor<4xf32>)
+    -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+  %0 = stablehlo.iota dim = 0 : tensor<4x1xi32>
+  %1 = stablehlo.concatenate %0, %j, dim = 1 : (tensor<4x1xi32>, tensor<4x1xi32>) -> tensor<4x2xi32>
+  %2:2 = "stablehlo.scatter"(%a, %b, %1, %u, %u) <{
+    scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0, 1],
+    scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1>, unique_indices = true}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>, %z: tensor<f32>, %w: tensor<f32>):
+    %c = stablehlo.constant dense<1.0> : tensor<f32>
+    %4 = stablehlo.add %x, %c : tensor<f32>
+    stablehlo.return %4, %y : tensor<f32>, tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>, <@mesh, [{}, {?}]>]>}
+    : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x2xi32>, tensor<4xf32>, tensor<4xf32>)
+    -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  %3 = "stablehlo.scatter"(%a, %1, %u) <{
+    scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0, 1],
+    scatter_dims_to_operand_dims = [1, 0], index_vector_dim = 1>}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    stablehlo.return %y : tensor<f32>
+  }) : (tensor<4x8xf32>, tensor<4x2xi32>, tensor<4xf32>) -> tensor<4x8xf32>
+  return %2#0, %2#1, %3 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}
+""",
+)

@@ -35,7 +35,7 @@ def flag_lists(text: str) -> Iterator[list[str]]:
     """The pass flags of each RUN line."""
     for command in RUN.findall(text.replace("\\\n//  RUN:", "").replace("\\\n// RUN:", "")):
         words = [word for word in shlex.split(command) if word != "%s"]
-        ignored = ("-split-input-file", "-verify-diagnostics", "-allow-unregistered-dialect")
+        ignored = ("--", "-split-input-file", "-verify-diagnostics", "-allow-unregistered-dialect")
         yield [word for word in words if word.lstrip("-") not in {i.lstrip("-") for i in ignored}]
 
 

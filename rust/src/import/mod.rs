@@ -18,6 +18,7 @@
 //! | [`sharding_group_import`] | merges groups that share a member, and checks them |
 //! | [`pre_order_funcs`] | puts callers before callees |
 //! | [`inline_meshes`] | the opposite of lifting |
+//! | [`explicit_gather_scatter_batching`] | makes batch dims of gathers and scatters explicit; not in the pipeline |
 //!
 //! The order in which uses are added is observable in propagation, so each pass adds, replaces and
 //! clones in the order in which the reference does.
@@ -32,6 +33,7 @@ mod call_graph;
 mod clone_function;
 pub mod constant_or_scalar_splitter;
 mod edge_ops;
+pub mod explicit_gather_scatter_batching;
 pub mod flatten_call_graph;
 pub mod import_func_calls;
 pub mod inline_meshes;

@@ -253,7 +253,7 @@ impl Program {
         }
     }
     /// Takes `slot` out of the use list it is in.
-    fn unlink_use(&mut self, slot: UseId) {
+    pub(super) fn unlink_use(&mut self, slot: UseId) {
         let Operand { value, next_use, prev_use, .. } = self.operands[slot];
         if value.is_none() {
             return;

@@ -26,6 +26,7 @@ mod constant;
 mod data_flow;
 mod edge_spec;
 mod edit;
+mod erase;
 mod function;
 mod op;
 mod op_info;

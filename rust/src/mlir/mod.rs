@@ -37,6 +37,6 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
-pub use op_attributes::{attributes, signature_attributes};
+pub use op_attributes::{attributes, op_attribute, signature_attributes};
 pub use parser::parse;
 pub use print::print;

@@ -35,6 +35,15 @@ pub fn attributes(program: &Program, op: OpId, syntax: Span) -> Fields<'_> {
     fields
 }
 
+/// The attribute `name` of `op`, whichever way it is written.
+pub fn op_attribute<'a>(program: &'a Program, op: OpId, name: &str) -> Option<AttrValue<'a>> {
+    let own = attributes(program, op, Span::EMPTY);
+    let find = |fields: Fields<'a>| {
+        fields.into_iter().find(|(other, _)| *other == name).map(|(_, value)| value)
+    };
+    find(own).or_else(|| find(signature_attributes(program, program.ops[op].signature.get()?)))
+}
+
 fn is_after_quote(program: &Program, syntax: Span) -> bool {
     let before = Span::new(syntax.start.saturating_sub(1), syntax.start);
     syntax.start > 0 && program.text.get(before) == "\""

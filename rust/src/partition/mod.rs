@@ -10,3 +10,4 @@ mod insertion;
 pub mod remove_all_gather_reduce_scatter_for_cmv1;
 pub mod reshard_to_collectives;
 pub mod resolve_permutation_factors;
+pub(crate) mod stablehlo_ops;

@@ -101,10 +101,11 @@ const fn any(
     PassSpec { name, options, run: Run::Any(run) }
 }
 
+const LABELS: &[&str] = &["sdy-reshard", "sdy-collective"];
 const CANONICALIZE: &[OptionSpec] = &[
     flag("cse-between-iterations"),
-    list("disable-patterns", &[]),
-    list("enable-patterns", &["sdy-reshard", "sdy-collective"]),
+    list("disable-patterns", LABELS),
+    list("enable-patterns", LABELS),
     list("filter-dialects", &[]),
     number("max-iterations", "10"),
     number("max-num-rewrites", "-1"),
@@ -172,6 +173,9 @@ pub(super) static PASSES: &[PassSpec] = &[
     ),
     module("sdy-sharding-group-import", &[], |p, c, _| import::sharding_group_import::run(p, c)),
     module("sdy-pre-order-funcs", &[], |p, c, _| import::pre_order_funcs::run(p, c)),
+    function("sdy-explicit-gather-scatter-batching", &[], |p, c, op, _| {
+        import::explicit_gather_scatter_batching::run(p, c, op)
+    }),
     // propagation
     module("sdy-basic-propagate", PROPAGATE_BASIC, propagate::basic),
     module("sdy-aggressive-propagate", PROPAGATE_AGGRESSIVE, propagate::aggressive),
@@ -244,18 +248,40 @@ pub(super) static PASSES: &[PassSpec] = &[
     any("sdy-save-module", &[], |_, _, _| Ok(())),
 ];
 
-/// Runs `canonicalize`, which only knows the patterns of the `sdy` dialect.
+/// Runs `canonicalize`.
 fn run_canonicalize(program: &mut Program, context: &mut Context<'_>, o: &Options) -> Result<()> {
-    let mut labels = canonicalize::Labels::default();
-    for label in o.list("enable-patterns") {
-        labels.reshard |= label == "sdy-reshard";
-        labels.collective |= label == "sdy-collective";
-    }
-    if labels == canonicalize::Labels::default() {
-        let message = "canonicalize runs with patterns of the sdy dialect only";
+    if o.flag("cse-between-iterations") {
+        let message = "canonicalize merges no equal ops between iterations";
         return Err(Diagnostic::new(Code::InvalidPipeline, message)
-            .with_hint("write canonicalize{enable-patterns=sdy-reshard,sdy-collective}")
+            .with_hint("leave out cse-between-iterations")
             .into());
     }
-    canonicalize::run(program, context, labels, o.flag("top-down"))
+    let has = |list: &str, word: &str| o.list(list).any(|element| element == word);
+    let enables_all = o.list("enable-patterns").next().is_none();
+    let is_on =
+        |label| (enables_all || has("enable-patterns", label)) && !has("disable-patterns", label);
+    let loads_all = o.list("filter-dialects").next().is_none();
+    let loads = |dialect| loads_all || has("filter-dialects", dialect);
+    let enabled = canonicalize::Enabled {
+        reshard: loads("sdy") && is_on("sdy-reshard"),
+        collective: loads("sdy") && is_on("sdy-collective"),
+        unlabelled: loads("sdy") && enables_all,
+        stablehlo: loads("stablehlo") && enables_all,
+    };
+    // A negative number is no limit.
+    let limit = |name| o.number(name).and_then(|number| usize::try_from(number).ok());
+    let config = canonicalize::Config {
+        top_down: o.flag("top-down"),
+        max_iterations: limit("max-iterations"),
+        max_rewrites: limit("max-num-rewrites"),
+        erases_dead: o.text("region-simplify") != "disabled",
+    };
+    let has_converged = canonicalize::run(program, context, enabled, config)?;
+    if !has_converged && o.flag("test-convergence") {
+        let message = "canonicalize has not converged";
+        return Err(Diagnostic::new(Code::NoConvergence, message)
+            .with_hint("raise max-iterations")
+            .into());
+    }
+    Ok(())
 }

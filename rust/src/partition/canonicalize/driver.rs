@@ -1,8 +1,9 @@
-//! One iteration of the greedy driver.
+//! The greedy driver: what it does to every op whichever patterns it has.
 
 use super::constants::Constants;
 use super::dead::has_no_effect;
-use super::{patterns, Labels};
+use crate::context::Context;
+use crate::error::Result;
 use crate::index::{Id, OpId, UseId, ValueId};
 use crate::ir::{Place, Program, TraitCache};
 
@@ -18,13 +19,85 @@ const COMMUTATIVE: [&str; 8] = [
     "chlo.mulhi",
 ];
 
+/// Rewrites for the driver to try.
+pub trait Patterns {
+    /// Tries the patterns on `op`; true if one matched.
+    fn apply(&mut self, driver: &mut Driver<'_>, op: OpId) -> bool;
+}
+
+/// How the driver goes about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Whether ops are visited first to last, rather than last to first.
+    pub top_down: bool,
+    /// After how many iterations it gives up.
+    pub max_iterations: Option<usize>,
+    /// After how many matches it ends an iteration.
+    pub max_rewrites: Option<usize>,
+    /// Whether ops without effects and uses are looked for again after an iteration.
+    pub erases_dead: bool,
+}
+
+impl Config {
+    /// More iterations than this are never needed in practice; MLIR gives up after them.
+    pub const MAX_ITERATIONS: usize = 10;
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            top_down: false,
+            max_iterations: Some(Self::MAX_ITERATIONS),
+            max_rewrites: None,
+            erases_dead: true,
+        }
+    }
+}
+
+/// Applies `patterns` to what is inside `root` until nothing changes. False if it gave up before that.
+pub fn apply_greedily(
+    program: &mut Program,
+    context: &mut Context<'_>,
+    root: OpId,
+    patterns: &mut dyn Patterns,
+    config: Config,
+) -> Result<bool> {
+    for iteration in 0.. {
+        if config.max_iterations.is_some_and(|max| iteration >= max) {
+            return Ok(false);
+        }
+        context.progress("canonicalize", iteration, 0)?;
+        if !Driver::new(program, root).run_once(patterns, config) {
+            break;
+        }
+        if config.erases_dead {
+            erase_dead(program, root);
+        }
+    }
+    Ok(true)
+}
+
+/// Erases what is inside `root` and has no effect and no uses, users before what they use.
+fn erase_dead(program: &mut Program, root: OpId) {
+    let mut traits = TraitCache::default();
+    let mut ops: Vec<OpId> = program.pre_order(root).skip(1).collect();
+    while let Some(op) = ops.pop() {
+        let is_used = program.op_results(op).any(|value| program.values[value].first_use.is_some());
+        if !is_used && has_no_effect(program, &mut traits, op) {
+            program.erase_op(op);
+        }
+    }
+}
+
 /// Not in the worklist.
 const ABSENT: u32 = u32::MAX;
 
 /// The worklist, and the program it is about.
 pub struct Driver<'a> {
+    /// The program.
     pub program: &'a mut Program,
-    labels: Labels,
+    /// The op whose inside it is about.
+    root: OpId,
     traits: TraitCache,
     constants: Constants,
     worklist: Vec<OpId>,
@@ -37,11 +110,11 @@ pub struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    pub fn new(program: &'a mut Program, labels: Labels) -> Self {
+    fn new(program: &'a mut Program, root: OpId) -> Self {
         let num_ops = program.ops.len();
         Self {
             program,
-            labels,
+            root,
             traits: TraitCache::default(),
             constants: Constants::default(),
             worklist: Vec::with_capacity(num_ops),
@@ -51,9 +124,9 @@ impl<'a> Driver<'a> {
         }
     }
     /// Visits every op, and those that changes bring back; true if anything was changed.
-    pub fn run_once(mut self, top_down: bool) -> bool {
-        let root = self.program.module;
-        let ops: Vec<OpId> = if top_down {
+    fn run_once(mut self, patterns: &mut dyn Patterns, config: Config) -> bool {
+        let root = self.root;
+        let ops: Vec<OpId> = if config.top_down {
             self.program.pre_order(root).collect()
         } else {
             self.program.post_order(root).collect()
@@ -70,31 +143,36 @@ impl<'a> Driver<'a> {
                 self.push(op);
             }
         }
-        if top_down {
+        if config.top_down {
             self.worklist.reverse();
             for (at, op) in self.worklist.iter().enumerate() {
                 self.place[op.index()] = at as u32;
             }
         }
-        while let Some(op) = self.worklist.pop() {
+        let mut num_rewrites = 0;
+        while config.max_rewrites.is_none_or(|max| num_rewrites < max) {
+            let Some(op) = self.worklist.pop() else { break };
             if op.is_some() {
                 self.place[op.index()] = ABSENT;
-                self.visit(op);
+                num_rewrites += usize::from(self.visit(op, patterns));
             }
         }
         self.changed
     }
-    fn visit(&mut self, op: OpId) {
+    /// True if a pattern matched.
+    fn visit(&mut self, op: OpId, patterns: &mut dyn Patterns) -> bool {
         if self.is_unused(op) && has_no_effect(self.program, &mut self.traits, op) {
             self.erase(op);
             self.changed = true;
-            return;
+            return false;
         }
         if self.constants.rehoist(self.program, op) {
-            return;
+            return false;
         }
         self.changed |= self.move_constants_back(op);
-        self.changed |= patterns::apply(self, op, self.labels);
+        let has_matched = patterns.apply(self, op);
+        self.changed |= has_matched;
+        has_matched
     }
     fn is_unused(&self, op: OpId) -> bool {
         self.program.op_results(op).all(|result| self.program.values[result].first_use.is_none())
@@ -126,7 +204,7 @@ impl<'a> Driver<'a> {
     /// Puts `op` on the worklist unless it is there, and the ops around it.
     pub fn push(&mut self, op: OpId) {
         let mut next = Some(op);
-        while let Some(op) = next.filter(|&op| op != self.program.module) {
+        while let Some(op) = next.filter(|&op| op != self.root) {
             if self.place.len() <= op.index() {
                 self.place.resize(self.program.ops.len(), ABSENT);
             }
@@ -137,7 +215,8 @@ impl<'a> Driver<'a> {
             next = self.program.parent_op(op);
         }
     }
-    fn forget(&mut self, op: OpId) {
+    /// Takes `op` from the worklist, and from the constants that are owned.
+    pub(super) fn forget(&mut self, op: OpId) {
         if let Some(place) = self.place.get_mut(op.index()).filter(|place| **place != ABSENT) {
             self.worklist[*place as usize] = OpId::NONE;
             *place = ABSENT;
@@ -187,26 +266,45 @@ impl<'a> Driver<'a> {
         ops.reverse();
         ops
     }
-    /// Replaces the only result of `op` by `value` and erases `op`.
-    pub fn replace(&mut self, op: OpId, value: ValueId) {
-        let result = self.program.result(op, 0);
-        let users: Vec<OpId> =
-            self.program.uses(result).map(|slot| self.program.operands[slot].owner).collect();
-        self.program.replace_all_uses(result, value);
-        for user in users {
-            self.push(user);
+    /// Replaces the results of `op` by `values` and erases `op`.
+    pub fn replace(&mut self, op: OpId, values: &[ValueId]) {
+        for (result, &value) in self.program.op_results(op).zip(values) {
+            let users: Vec<OpId> =
+                self.program.uses(result).map(|slot| self.program.operands[slot].owner).collect();
+            self.program.replace_all_uses(result, value);
+            for user in users {
+                self.push(user);
+            }
         }
         self.erase(op);
     }
     /// Puts the new op `op` right before `root`, the op it is made for.
     pub fn insert(&mut self, op: OpId, root: OpId) {
-        self.program.insert_op(op, Place::Before(root));
+        self.insert_at(op, Place::Before(root), root);
+    }
+    /// Puts the new op `op`, which is made for `root`, at `place`.
+    pub fn insert_at(&mut self, op: OpId, place: Place, root: OpId) {
+        self.program.insert_op(op, place);
+        self.note_inserted(op, root);
+    }
+    /// Takes note of the new op `op`, which was made for `root`.
+    pub fn note_inserted(&mut self, op: OpId, root: OpId) {
         let at = self.order[root.index()];
         self.order.resize(self.program.ops.len(), at);
+        self.order[op.index()] = at;
         self.push(op);
     }
-    /// Whether `first` stands before `second` in the program.
+    /// Whether `first` stands before `second` in their block.
     pub fn is_before(&self, first: OpId, second: OpId) -> bool {
-        self.order[first.index()] < self.order[second.index()]
+        let (first_at, second_at) = (self.order[first.index()], self.order[second.index()]);
+        if first_at != second_at || first == second {
+            return first_at < second_at;
+        }
+        // Both were made for the same op.
+        let mut next = self.program.ops[first].next;
+        while let Some(op) = next.get().filter(|&op| op != second) {
+            next = self.program.ops[op].next;
+        }
+        next == second
     }
 }

@@ -1,4 +1,4 @@
-//! `canonicalize` with only the patterns of the `sdy` dialect enabled.
+//! `canonicalize` with the patterns of the `sdy` and `stablehlo` dialects.
 //!
 //! MLIR's canonicalizer does more than apply patterns, whichever are enabled, and all of it can be seen
 //! in the result:
@@ -13,42 +13,68 @@
 //!
 //! Ops are visited first to last, or last to first: pipelines choose the latter. Regions of more than one block are left as they are.
 //!
+//! `stablehlo` has one pattern, for the `case` of a constant, and no folders. Patterns and folders of
+//! other dialects (`arith`, `tensor`, `func.call_indirect`, `chlo.constant_like`) do not run.
+//!
+//! Other passes apply patterns of their own in the same way: see [`apply_greedily`].
+//!
 //! Source: MLIR's greedy pattern driver, operation folder and region utilities, as the canonicalizer
 //! pass configures them (at most ten iterations).
 
+mod case;
+mod collectives;
 mod constants;
 mod dead;
 mod driver;
-mod patterns;
+mod manual_computation;
+mod reshard;
+
+pub use driver::{apply_greedily, Config, Driver, Patterns};
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::ir::Program;
+use crate::index::OpId;
+use crate::ir::{OpKind, Program};
 
-/// Which patterns are enabled, by their labels.
+/// Which patterns are enabled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Labels {
-    /// `sdy-reshard`: a reshard of a reshard.
+#[allow(clippy::struct_excessive_bools)] // Options switch them one by one.
+pub struct Enabled {
+    /// Label `sdy-reshard`: a reshard of a reshard.
     pub reshard: bool,
-    /// `sdy-collective`: collectives that do nothing, or fuse with their neighbours.
+    /// Label `sdy-collective`: collectives that do nothing, or fuse with their neighbours.
     pub collective: bool,
+    /// Those of `sdy` without label: equal reshards, manual computations that need not be.
+    pub unlabelled: bool,
+    /// Those of `stablehlo`.
+    pub stablehlo: bool,
 }
 
-/// More iterations than this are never needed in practice; MLIR gives up after them.
-const MAX_ITERATIONS: usize = 10;
-
-/// Runs the pass on the module.
-pub fn run(
-    program: &mut Program,
-    context: &mut Context,
-    labels: Labels,
-    top_down: bool,
-) -> Result<()> {
-    for iteration in 0..MAX_ITERATIONS {
-        context.progress("canonicalize", iteration, 0)?;
-        if !driver::Driver::new(program, labels).run_once(top_down) {
-            break;
+impl Patterns for Enabled {
+    fn apply(&mut self, driver: &mut Driver<'_>, op: OpId) -> bool {
+        match driver.program.kind(op) {
+            OpKind::Reshard => {
+                (self.reshard && reshard::fuse(driver, op))
+                    || (self.unlabelled && reshard::reuse(driver, op))
+            }
+            OpKind::ManualComputation => {
+                self.unlabelled
+                    && (manual_computation::drop_unused_inputs(driver, op)
+                        || manual_computation::drop_redundant(driver, op))
+            }
+            OpKind::Case => self.stablehlo && case::inline_constant(driver, op),
+            _ => self.collective && collectives::apply(driver, op),
         }
     }
-    Ok(())
+}
+
+/// Runs the pass on the module. False if it gave up before there was nothing left to do.
+pub fn run(
+    program: &mut Program,
+    context: &mut Context<'_>,
+    mut enabled: Enabled,
+    config: Config,
+) -> Result<bool> {
+    let module = program.module;
+    apply_greedily(program, context, module, &mut enabled, config)
 }

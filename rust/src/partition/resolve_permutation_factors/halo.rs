@@ -5,112 +5,22 @@
 
 use super::reverse::{coordinates, linear_index, stride, Plan};
 use crate::axis::{total_size, AxisRef};
-use crate::index::{AxisId, OpId, ShardingId, StrId, TypeId, ValueId};
-use crate::ir::{Payload, Place, Program, Type};
+use crate::index::{AxisId, OpId, ShardingId, StrId, ValueId};
+use crate::ir::{Payload, Place, Program};
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 
-/// `array<i64: 1, 2>`
-pub fn int_array(numbers: &[i64]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
-    if numbers.is_empty() {
-        return "array<i64>".to_owned();
-    }
-    format!("array<i64: {}>", numbers.join(", "))
-}
-
-impl Program {
-    /// The tensor type of this shape with the element type of `like`.
-    pub fn tensor_type(&mut self, shape: &[i64], like: TypeId) -> TypeId {
-        let Type::RankedTensor { element, .. } = &self.types[like] else { return like };
-        let sizes: String = shape.iter().map(|size| size.to_string() + "x").collect();
-        let text = format!("tensor<{sizes}{}>", self.strings.get(element.text));
-        let shape = shape.iter().map(|&size| Some(size)).collect();
-        let ty = Type::RankedTensor { shape, element: element.clone(), encoding: None };
-        if let Some(known) = self.types.find(&ty) {
-            return known;
-        }
-        let span = self.text.add(&text);
-        self.types.intern(ty, span)
-    }
-    /// Makes an op with one result in `stablehlo`, from attributes in generic form.
-    fn create_stablehlo_op(
-        &mut self,
-        name: &str,
-        operands: &[ValueId],
-        (ty, sharding): (TypeId, ShardingId),
-        attrs: &[(&str, String)],
-        (place, like): (Place, OpId),
-    ) -> ValueId {
-        let op = self.create_op(name, operands, &[ty]);
-        self.ops[op].loc = self.ops[like].loc;
-        for (name, value) in attrs {
-            self.set_attr(op, name, value);
-        }
-        self.insert_op(op, place);
-        let result = self.result(op, 0);
-        self.set_sharding(result, sharding);
-        result
-    }
-    /// Makes a slice with strides of 1.
-    pub(super) fn create_slice(
-        &mut self,
-        input: ValueId,
-        starts: &[i64],
-        limits: &[i64],
-        sharding: ShardingId,
-        at: (Place, OpId),
-    ) -> ValueId {
-        let shape: Vec<i64> =
-            limits.iter().zip(starts).map(|(limit, start)| limit - start).collect();
-        let ty = self.tensor_type(&shape, self.values[input].ty);
-        let attrs = [
-            ("limit_indices", int_array(limits)),
-            ("start_indices", int_array(starts)),
-            ("strides", int_array(&vec![1; starts.len()])),
-        ];
-        self.create_stablehlo_op("stablehlo.slice", &[input], (ty, sharding), &attrs, at)
-    }
-    /// Pads `input` with zeros at the high ends, up to the padded shape of `plan`.
-    pub(super) fn pad_at_high_end(
-        &mut self,
-        op: OpId,
-        input: ValueId,
-        sharding: ShardingId,
-        plan: &Plan,
-    ) -> ValueId {
-        let at = (Place::Before(op), op);
-        let ty = self.values[input].ty;
-        let scalar = self.tensor_type(&[], ty);
-        let value =
-            format!("dense<{}> : {}", self.zero(ty), self.text.get(self.types.text(scalar)));
-        let zero = self.create_stablehlo_op(
-            "stablehlo.constant",
-            &[],
-            (scalar, ShardingId::NONE),
-            &[("value", value)],
-            at,
-        );
-        let high: Vec<i64> = plan.padded.iter().zip(&plan.shape).map(|(a, b)| a - b).collect();
-        let none = int_array(&vec![0; high.len()]);
-        let attrs = [
-            ("edge_padding_high", int_array(&high)),
-            ("edge_padding_low", none.clone()),
-            ("interior_padding", none),
-        ];
-        let padded = self.tensor_type(&plan.padded, ty);
-        self.create_stablehlo_op("stablehlo.pad", &[input, zero], (padded, sharding), &attrs, at)
-    }
-    /// How zero is written in a tensor of type `ty`.
-    fn zero(&self, ty: TypeId) -> &'static str {
-        let Type::RankedTensor { element, .. } = &self.types[ty] else { return "0" };
-        match self.strings.get(element.text) {
-            "i1" => "false",
-            text if text.starts_with("complex") => "(0.000000e+00,0.000000e+00)",
-            text if text.starts_with(['f', 'b']) => "0.000000e+00",
-            _ => "0",
-        }
-    }
+/// Pads `input` with zeros at the high ends, up to the padded shape of `plan`.
+pub fn pad_at_high_end(
+    program: &mut Program,
+    op: OpId,
+    input: ValueId,
+    sharding: ShardingId,
+    plan: &Plan,
+) -> ValueId {
+    let at = (Place::Before(op), op);
+    let zero = program.create_zero(program.values[input].ty, at);
+    program.create_pad(input, zero, &plan.padded, sharding, at)
 }
 
 /// Shifts the padding that `plan` added to `input` to the low ends; the result is padded there.

@@ -4,13 +4,14 @@
 //! dim does not divide evenly its padding has to be at the low end before it is reversed, so that it is at
 //! the high end afterwards: it is padded at the high end and shifted, see [`super::halo`].
 
-use super::halo::shift_padding_to_low;
+use super::halo::{pad_at_high_end, shift_padding_to_low};
 use super::NamedMeshes;
 use crate::axis::{total_size, AxisRef};
 use crate::index::{AxisId, FuncId, Id, MeshId, OpId, ShardingId};
 use crate::ir::{Payload, Place, Program, ProgramMesh, SymbolTable};
 use crate::mesh::Mesh;
 use crate::mlir::attr_value::AttrValue;
+use crate::partition::stablehlo_ops::int_array;
 use crate::sharding::TensorSharding;
 
 /// The most devices that a reversed mesh lists; more than any machine has, and still few to write down.
@@ -52,7 +53,7 @@ pub fn resolve(
     }
     let mut input = operand;
     if !plan.manual.is_empty() {
-        input = program.pad_at_high_end(op, input, sharding, &plan);
+        input = pad_at_high_end(program, op, input, sharding, &plan);
         input = shift_padding_to_low(program, op, input, sharding, &plan);
     }
     let reversed_mesh = reversed_mesh(program, mesh, &plan.reversed, symbols, meshes);
@@ -124,7 +125,7 @@ fn reverse_padded(
     program.ops[reverse].loc = program.ops[op].loc;
     let kept = program.op_attrs(op).to_vec();
     program.replace_attrs(reverse, &kept);
-    program.set_attr(reverse, "dimensions", &super::halo::int_array(&dims));
+    program.set_attr(reverse, "dimensions", &int_array(&dims));
     program.insert_op(reverse, Place::Before(op));
     let reversed = program.result(reverse, 0);
     program.set_sharding(reversed, sharding);

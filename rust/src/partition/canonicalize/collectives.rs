@@ -1,17 +1,14 @@
-//! The patterns of the `sdy` dialect, in the order in which MLIR tries them.
+//! Collectives: the patterns labelled `sdy-collective`, in the order in which MLIR tries them.
 
 use super::driver::Driver;
-use super::Labels;
 use crate::axis::{push_or_merge, AxisRef};
 use crate::index::{OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Program};
 use crate::sharding::{DimSharding, TensorSharding};
 
-/// Tries the enabled patterns on `op`; true if one matched.
-pub fn apply(driver: &mut Driver, op: OpId, labels: Labels) -> bool {
+/// Tries the patterns on `op`; true if one matched.
+pub fn apply(driver: &mut Driver, op: OpId) -> bool {
     match driver.program.kind(op) {
-        OpKind::Reshard => labels.reshard && fuse_reshards(driver, op),
-        _ if !labels.collective => false,
         OpKind::AllGather | OpKind::ReduceScatter => drop_without_axes(driver, op),
         OpKind::AllSlice => {
             drop_slice_of_gather(driver, op)
@@ -30,7 +27,7 @@ pub fn apply(driver: &mut Driver, op: OpId, labels: Labels) -> bool {
 }
 
 /// The op of kind `kind` that defines the operand of `op`.
-fn input_of_kind(program: &Program, op: OpId, kind: OpKind) -> Option<OpId> {
+pub(super) fn input_of_kind(program: &Program, op: OpId, kind: OpKind) -> Option<OpId> {
     let def = program.defining_op(program.operand(op, 0))?;
     (program.kind(def) == kind).then_some(def)
 }
@@ -50,12 +47,12 @@ fn axes(program: &Program, op: OpId) -> Vec<AxisRef> {
 }
 
 /// The sharding of the only result of `op`.
-fn out_sharding(program: &Program, op: OpId) -> ShardingId {
+pub(super) fn out_sharding(program: &Program, op: OpId) -> ShardingId {
     program.sharding(program.result(op, 0))
 }
 
 /// Makes an op called `name` on `input` right before `root`, in place of ops at `locs`.
-fn create(
+pub(super) fn create(
     driver: &mut Driver,
     root: OpId,
     name: &str,
@@ -72,19 +69,6 @@ fn create(
     new
 }
 
-/// A reshard of a reshard that nothing else uses is one reshard.
-fn fuse_reshards(driver: &mut Driver, op: OpId) -> bool {
-    let Some(inner) = input_of_kind(driver.program, op, OpKind::Reshard) else { return false };
-    if !driver.program.has_one_use(driver.program.result(inner, 0)) {
-        return false;
-    }
-    let input = driver.program.operand(inner, 0);
-    let sharding = out_sharding(driver.program, op);
-    let new = create(driver, op, "sdy.reshard", input, sharding, &[op, inner]);
-    driver.replace(op, driver.program.result(new, 0));
-    true
-}
-
 /// A collective over no axes does nothing.
 fn drop_without_axes(driver: &mut Driver, op: OpId) -> bool {
     let is_empty = match driver.program.payload(op) {
@@ -93,7 +77,7 @@ fn drop_without_axes(driver: &mut Driver, op: OpId) -> bool {
         _ => true,
     };
     if is_empty {
-        driver.replace(op, driver.program.operand(op, 0));
+        driver.replace(op, &[driver.program.operand(op, 0)]);
     }
     is_empty
 }
@@ -104,7 +88,7 @@ fn drop_slice_of_gather(driver: &mut Driver, op: OpId) -> bool {
     if axes_per_dim(driver.program, gather) != axes_per_dim(driver.program, op) {
         return false;
     }
-    driver.replace(op, driver.program.operand(gather, 0));
+    driver.replace(op, &[driver.program.operand(gather, 0)]);
     true
 }
 
@@ -115,7 +99,7 @@ fn drop_reduce_of_replicated(driver: &mut Driver, op: OpId) -> bool {
     if axes(driver.program, input) != axes(driver.program, op) {
         return false;
     }
-    driver.replace(op, driver.program.operand(input, 0));
+    driver.replace(op, &[driver.program.operand(input, 0)]);
     true
 }
 
@@ -136,7 +120,7 @@ fn gather_instead_of_reduce(driver: &mut Driver, op: OpId) -> bool {
     let sharding = out_sharding(driver.program, op);
     let gather = create(driver, op, "sdy.all_gather", tensor, sharding, &[op]);
     driver.program.set_payload(gather, Payload::AxesPerDim(per_dim));
-    driver.replace(op, driver.program.result(gather, 0));
+    driver.replace(op, &[driver.program.result(gather, 0)]);
     true
 }
 
@@ -160,7 +144,7 @@ fn fuse_all_to_alls(driver: &mut Driver, op: OpId) -> bool {
     let (input, sharding) = (program.operand(inner, 0), out_sharding(program, op));
     let new = create(driver, op, "sdy.all_to_all", input, sharding, &[op, inner]);
     driver.program.set_payload(new, Payload::AllToAll(all));
-    driver.replace(op, driver.program.result(new, 0));
+    driver.replace(op, &[driver.program.result(new, 0)]);
     true
 }
 
@@ -168,7 +152,7 @@ fn fuse_all_to_alls(driver: &mut Driver, op: OpId) -> bool {
 fn drop_unused(driver: &mut Driver, op: OpId) -> bool {
     let is_used = driver.program.values[driver.program.result(op, 0)].first_use.is_some();
     if !is_used {
-        driver.replace(op, driver.program.operand(op, 0));
+        driver.replace(op, &[driver.program.operand(op, 0)]);
     }
     !is_used
 }
@@ -180,7 +164,7 @@ fn drop_equivalent_permute(driver: &mut Driver, op: OpId) -> bool {
     let shardings = &driver.program.shardings;
     let is_same = shardings.get(from).is_some_and(|from| from.is_equivalent(shardings.get(to)));
     if is_same {
-        driver.replace(op, input);
+        driver.replace(op, &[input]);
     }
     is_same
 }
@@ -218,7 +202,7 @@ fn fuse_reduce_scatter(driver: &mut Driver, op: OpId) -> bool {
         result = driver.program.result(slice, 0);
     }
     for user in users {
-        driver.replace(user, result);
+        driver.replace(user, &[result]);
     }
     driver.erase(reduce);
     true

@@ -1,0 +1,312 @@
+//! `sdy-explicit-gather-scatter-batching`: says that a dim is a batch dim where it is used as one.
+//!
+//! A gather whose indices count 0, 1, 2, ... along their first dim for the first dim of its operand takes
+//! batch `i` of the result from batch `i` of the operand. Once the two dims are declared to be batch dims
+//! and the counting indices dropped, a sharding of the batch flows through the gather. Scatters likewise.
+//!
+//! The pass works by patterns in MLIR's greedy driver, so that it also cleans up: see
+//! [`canonicalize`](crate::partition::canonicalize).
+//!
+//! Source: Shardy's pass of this name.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::{OpId, ShardingId, TypeId, ValueId};
+use crate::ir::{Attr, OpKind, Place, Program, Type};
+use crate::mlir::attr_value::AttrValue;
+use crate::mlir::op_attribute;
+use crate::partition::canonicalize::{apply_greedily, Config, Driver, Patterns};
+use crate::partition::stablehlo_ops::{int_array, joined};
+
+/// Runs the pass on the function `func`.
+pub fn run(program: &mut Program, context: &mut Context<'_>, func: OpId) -> Result<()> {
+    apply_greedily(program, context, func, &mut Batching, Config::default())?;
+    Ok(())
+}
+
+/// How gather and scatter call the same things.
+struct Names {
+    attribute: &'static str,
+    mnemonic: &'static str,
+    /// Dims of the slices that run through the operand.
+    offset: &'static str,
+    /// Dims of the operand that slices do not have.
+    collapsed: &'static str,
+    batching: &'static str,
+    indices_batching: &'static str,
+    /// The dim of the operand that each number of an index is for.
+    index_map: &'static str,
+    flags: &'static [&'static str],
+}
+
+const GATHER: Names = Names {
+    attribute: "dimension_numbers",
+    mnemonic: "gather",
+    offset: "offset_dims",
+    collapsed: "collapsed_slice_dims",
+    batching: "operand_batching_dims",
+    indices_batching: "start_indices_batching_dims",
+    index_map: "start_index_map",
+    flags: &["indices_are_sorted"],
+};
+const SCATTER: Names = Names {
+    attribute: "scatter_dimension_numbers",
+    mnemonic: "scatter",
+    offset: "update_window_dims",
+    collapsed: "inserted_window_dims",
+    batching: "input_batching_dims",
+    indices_batching: "scatter_indices_batching_dims",
+    index_map: "scatter_dims_to_operand_dims",
+    flags: &["indices_are_sorted", "unique_indices"],
+};
+
+struct Batching;
+
+impl Patterns for Batching {
+    fn apply(&mut self, driver: &mut Driver<'_>, op: OpId) -> bool {
+        let names = match driver.program.kind(op) {
+            OpKind::Gather => &GATHER,
+            OpKind::Scatter => &SCATTER,
+            _ => return false,
+        };
+        let Some(batch) = Batch::find(driver.program, op, names) else { return false };
+        let indices = batch.other_indices(driver, op);
+        batch.make_explicit(driver, op, indices, names);
+        true
+    }
+}
+
+/// What there is to do to an op.
+struct Batch {
+    /// Which operand the indices are.
+    indices: usize,
+    /// The dim of the indices that one index runs along.
+    index_vector_dim: usize,
+    /// Where in an index the batch is.
+    place: usize,
+    /// The dims of the op as they are going to be.
+    dims: String,
+}
+
+impl Batch {
+    fn find(program: &Program, op: OpId, names: &Names) -> Option<Self> {
+        let numbers = op_attribute(program, op, names.attribute)?;
+        let list = |name| numbers.int_list_field(name);
+        if !list(names.batching)?.is_empty() {
+            return None;
+        }
+        let num_operands = program.ops[op].num_operands as usize;
+        let indices = if num_operands == 2 { 1 } else { num_operands.checked_sub(1)? / 2 };
+        let shape = |index| match program.value_type(program.operand(op, index)) {
+            Type::RankedTensor { shape, .. } if !shape.is_empty() => Some(shape),
+            _ => None,
+        };
+        let (operand_shape, indices_shape) = (shape(0)?, shape(indices)?);
+        let index_vector = numbers.field("index_vector_dim").map_or(Some(0), AttrValue::as_int)?;
+        let index_vector_dim = usize::try_from(index_vector).ok()?;
+        let is_concatenate =
+            concatenate_along(program, program.operand(op, indices), index_vector_dim).is_some();
+        if !is_concatenate && indices_shape.contains(&None) {
+            // What is left of the indices cannot be sliced out.
+            return None;
+        }
+        // A dynamic size is less than any other to MLIR.
+        if indices_shape.get(index_vector_dim)?.is_none_or(|size| size <= 1)
+            || operand_shape[0] != indices_shape[0]
+        {
+            return None;
+        }
+        let mut index_map = list(names.index_map)?;
+        let place = index_map.iter().position(|&dim| dim == 0)?;
+        if !counts_batches(program, program.operand(op, indices), index_vector_dim, place) {
+            return None;
+        }
+        index_map.remove(place);
+        let mut collapsed = list(names.collapsed)?;
+        collapsed.remove(collapsed.iter().position(|&dim| dim == 0)?);
+        let fields = [
+            (names.offset, list(names.offset)?),
+            (names.collapsed, collapsed),
+            (names.batching, vec![0]),
+            (names.indices_batching, vec![0]),
+            (names.index_map, index_map),
+        ];
+        let mut written: Vec<String> = fields
+            .iter()
+            .filter(|(_, dims)| !dims.is_empty())
+            .map(|(name, dims)| format!("{name} = [{}]", joined(dims)))
+            .collect();
+        written.push(format!("index_vector_dim = {index_vector}"));
+        let mnemonic = names.mnemonic;
+        let dims = format!("#stablehlo.{mnemonic}<{}>", written.join(", "));
+        Some(Self { indices, index_vector_dim, place, dims })
+    }
+
+    /// The indices without those of the batch.
+    fn other_indices(&self, driver: &mut Driver<'_>, op: OpId) -> ValueId {
+        let indices = driver.program.operand(op, self.indices);
+        let ty = driver.program.values[indices].ty;
+        let shape = match &driver.program.types[ty] {
+            Type::RankedTensor { shape, .. } => shape.clone(),
+            _ => return indices,
+        };
+        let total = shape[self.index_vector_dim].unwrap_or(0);
+        let concatenate = concatenate_along(driver.program, indices, self.index_vector_dim);
+        let parts = match concatenate {
+            Some(mut parts) if parts.len() as i64 == total => {
+                parts.remove(self.place);
+                parts
+            }
+            _ => {
+                let place = self.place as i64;
+                [(0, place), (place + 1, total)]
+                    .into_iter()
+                    .filter(|(start, end)| start < end)
+                    .map(|range| self.slice(driver, op, &shape, range))
+                    .collect()
+            }
+        };
+        if let [only] = parts[..] {
+            return only;
+        }
+        let mut shape = shape;
+        shape[self.index_vector_dim] = Some(total - 1);
+        let ty = driver.program.ranked_type(&shape, ty);
+        let dim = self.index_vector_dim;
+        create(
+            driver,
+            op,
+            "stablehlo.concatenate",
+            &parts,
+            ty,
+            &[("dimension", format!("{dim} : i64"))],
+        )
+    }
+
+    /// The numbers `start..end` of each index.
+    fn slice(
+        &self,
+        driver: &mut Driver<'_>,
+        op: OpId,
+        shape: &[Option<i64>],
+        (start, end): (i64, i64),
+    ) -> ValueId {
+        let indices = driver.program.operand(op, self.indices);
+        let mut starts = vec![0; shape.len()];
+        let mut limits: Vec<i64> = shape.iter().map(|size| size.unwrap_or(i64::MIN)).collect();
+        starts[self.index_vector_dim] = start;
+        limits[self.index_vector_dim] = end;
+        let mut shape = shape.to_vec();
+        shape[self.index_vector_dim] = Some(end - start);
+        let ty = driver.program.ranked_type(&shape, driver.program.values[indices].ty);
+        let attrs = [
+            ("limit_indices", int_array(&limits)),
+            ("start_indices", int_array(&starts)),
+            ("strides", int_array(&vec![1; starts.len()])),
+        ];
+        create(driver, op, "stablehlo.slice", &[indices], ty, &attrs)
+    }
+
+    /// Replaces `op` by one with explicit batch dims and these indices.
+    fn make_explicit(&self, driver: &mut Driver<'_>, op: OpId, indices: ValueId, names: &Names) {
+        let program = &mut *driver.program;
+        let mut operands: Vec<ValueId> =
+            program.op_operands(op).iter().map(|slot| slot.value).collect();
+        operands[self.indices] = indices;
+        let results: Vec<ValueId> = program.op_results(op).collect();
+        let types: Vec<_> = results.iter().map(|&result| program.values[result].ty).collect();
+        let name = program.op_name(op).to_owned();
+        let new = program.create_op(&name, &operands, &types);
+        program.ops[new].loc = program.ops[op].loc;
+        let attrs: Vec<Attr> = program.op_attrs(op).to_vec();
+        program.replace_attrs(new, &attrs);
+        program.set_attr(new, names.attribute, &self.dims);
+        for flag in names.flags {
+            if program.attr(op, flag).is_none() {
+                program.set_attr(new, flag, "false");
+            }
+        }
+        program.op_rules.set(new, program.op_rules.get(op));
+        let num_regions = program.ops[op].num_regions as usize;
+        program.add_regions(new, num_regions);
+        let new_results: Vec<ValueId> = program.op_results(new).collect();
+        for (&old, &new) in results.iter().zip(&new_results) {
+            program.set_sharding(new, program.sharding(old));
+        }
+        driver.insert(new, op);
+        for index in 0..num_regions {
+            let region = |op| driver.program.op_regions(op).nth(index);
+            if let (Some(from), Some(to)) = (region(op), region(new)) {
+                driver.program.take_blocks(from, to);
+            }
+        }
+        driver.replace(op, &new_results);
+    }
+}
+
+/// Makes an op of `stablehlo` for `root`, right before it.
+fn create(
+    driver: &mut Driver<'_>,
+    root: OpId,
+    name: &str,
+    operands: &[ValueId],
+    ty: TypeId,
+    attrs: &[(&str, String)],
+) -> ValueId {
+    let at = (Place::Before(root), root);
+    let result =
+        driver.program.create_stablehlo_op(name, operands, (ty, ShardingId::NONE), attrs, at);
+    if let Some(op) = driver.program.defining_op(result) {
+        driver.note_inserted(op, root);
+    }
+    result
+}
+
+/// The operands of the concatenation along `dim` that `value` is.
+fn concatenate_along(program: &Program, value: ValueId, dim: usize) -> Option<Vec<ValueId>> {
+    let op = program.defining_op(value)?;
+    if program.kind(op) != OpKind::Concatenate
+        || op_attribute(program, op, "dimension")?.as_int()? != dim as i64
+    {
+        return None;
+    }
+    Some(program.op_operands(op).iter().map(|slot| slot.value).collect())
+}
+
+/// Whether number `place` of each index counts along the first dim.
+fn counts_batches(program: &Program, indices: ValueId, dim: usize, place: usize) -> bool {
+    let is_concatenate =
+        program.defining_op(indices).is_some_and(|op| program.kind(op) == OpKind::Concatenate);
+    let part = if is_concatenate {
+        match concatenate_along(program, indices, dim).and_then(|parts| parts.get(place).copied()) {
+            Some(part) => part,
+            None => return false,
+        }
+    } else {
+        indices
+    };
+    let Some(op) = program.defining_op(unwrap_shape(program, part)) else { return false };
+    let dimension = || op_attribute(program, op, "iota_dimension")?.as_int();
+    program.kind(op) == OpKind::Iota && dimension() == Some(0)
+}
+
+/// What `value` is made of by ops that change the shape, or a few numbers only.
+fn unwrap_shape(program: &Program, mut value: ValueId) -> ValueId {
+    // Text may define values in a circle.
+    for _ in 0..program.ops.len() {
+        let Some(op) = program.defining_op(value) else { break };
+        let is_iota =
+            |value| program.defining_op(value).is_some_and(|op| program.kind(op) == OpKind::Iota);
+        let index = match program.kind(op) {
+            OpKind::Reshape | OpKind::BroadcastInDim => 0,
+            OpKind::Other => match (program.op_name(op), program.ops[op].num_operands) {
+                ("stablehlo.select", 3) if is_iota(program.operand(op, 2)) => 2,
+                ("stablehlo.clamp" | "stablehlo.select", 3) => 1,
+                _ => break,
+            },
+            _ => break,
+        };
+        value = program.operand(op, index);
+    }
+    value
+}

@@ -1,0 +1,44 @@
+//! A case of which the branch is known.
+
+use super::driver::Driver;
+use crate::index::{OpId, ValueId};
+use crate::ir::{ConstantValue, OpKind, OpTraits, TraitCache, ValueMap};
+use crate::mlir::attr_value::AttrValue;
+
+/// The case of a constant is what its branch does.
+pub fn inline_constant(driver: &mut Driver, op: OpId) -> bool {
+    let Some(branch) = constant_index(driver, op) else { return false };
+    let program = &*driver.program;
+    let Some(region) = program.op_regions(op).nth(branch) else { return false };
+    let Some(block) = program.regions[region].last_block.get() else { return false };
+    let mut ops: Vec<OpId> = program.block_ops(block).collect();
+    let Some(end) = ops.pop() else { return false };
+    let mut map = ValueMap::default();
+    for inner in ops {
+        let clone = driver.program.clone_op(inner, &mut map, false);
+        driver.insert(clone, op);
+        let nested: Vec<OpId> = driver.program.pre_order(clone).skip(1).collect();
+        for nested in nested {
+            driver.push(nested);
+        }
+    }
+    let values = driver.program.op_operands(end).iter().map(|slot| slot.value);
+    let values: Vec<ValueId> =
+        values.map(|value| map.get(&value).copied().unwrap_or(value)).collect();
+    driver.replace(op, &values);
+    true
+}
+
+/// The constant that chooses the branch of `op`.
+fn constant_index(driver: &Driver, op: OpId) -> Option<usize> {
+    let program = &*driver.program;
+    let index = program.op_operands(op).first()?.value;
+    let constant = program.defining_op(index)?;
+    let is_constant = program.kind(constant) != OpKind::SdyConstant
+        && TraitCache::default().has(program, constant, OpTraits::CONSTANT_LIKE);
+    let ConstantValue::Text(text) = program.constant_value(constant) else { return None };
+    let value = AttrValue::parse(text);
+    let AttrValue::Dense { elements, .. } = &value else { return None };
+    let index = elements.first()?.as_int().filter(|_| is_constant)?;
+    usize::try_from(index).ok()
+}

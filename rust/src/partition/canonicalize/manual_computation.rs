@@ -1,0 +1,119 @@
+//! Manual computations: inputs that nothing uses, and whole ones that are not needed.
+
+use super::driver::Driver;
+use crate::index::{BlockId, OpId, ShardingId, StrId, ValueId};
+use crate::ir::{OpKind, Payload, Place, Program};
+use rustc_hash::FxHashMap;
+
+fn body(program: &Program, op: OpId) -> Option<BlockId> {
+    program.region_entry(program.op_regions(op).next()?).get()
+}
+
+/// An input whose argument has no uses is not needed.
+pub fn drop_unused_inputs(driver: &mut Driver, op: OpId) -> bool {
+    let program = &mut *driver.program;
+    let Some(block) = body(program, op) else { return false };
+    let is_unused: Vec<bool> =
+        program.block_args(block).map(|arg| program.values[arg].first_use.is_none()).collect();
+    if !is_unused.contains(&true) || is_unused.len() != program.ops[op].num_operands as usize {
+        return false;
+    }
+    program.erase_operands(op, &is_unused);
+    program.erase_block_args(block, &is_unused);
+    true
+}
+
+/// A manual computation does nothing if it has no inputs, no outputs and no ops; it does what its body
+/// does if its manual axes have size 1.
+pub fn drop_redundant(driver: &mut Driver, op: OpId) -> bool {
+    let program = &mut *driver.program;
+    let Some(block) = body(program, op) else { return false };
+    let has_values = program.ops[op].num_operands + program.ops[op].num_results > 0;
+    let first = program.blocks[block].first_op;
+    let is_empty = first.get().is_some_and(|first| program.kind(first) == OpKind::SdyReturn);
+    if is_empty && !has_values {
+        driver.erase(op);
+        return true;
+    }
+    if (has_values && !has_one_device(program, op, block)) || !is_inlinable(program, op) {
+        return false;
+    }
+    // What is inlined counts as new from the next iteration on.
+    let inside: Vec<OpId> = program.pre_order(op).skip(1).collect();
+    for inner in inside {
+        driver.forget(inner);
+    }
+    inline(driver.program, op, block);
+    driver.erase(op);
+    true
+}
+
+/// Whether the product of the sizes of the manual axes is 1.
+fn has_one_device(program: &Program, op: OpId, block: BlockId) -> bool {
+    let Some(Payload::ManualComputation(manual)) = program.payload(op) else { return false };
+    let values = program.block_args(block).chain(program.op_results(op));
+    let shardings: Vec<ShardingId> = values.map(|value| program.sharding(value)).collect();
+    let meshes = shardings.into_iter().filter_map(|sharding| program.mesh_of(sharding).get());
+    let Some(mesh) = meshes.map(|mesh| program.mesh(mesh)).find(|mesh| !mesh.axes.is_empty())
+    else {
+        return manual.is_empty();
+    };
+    let size = |&name: &StrId| {
+        let name = program.strings.get(name);
+        mesh.axes.iter().find(|axis| &*axis.name == name).map_or(1, |axis| axis.size)
+    };
+    manual.iter().map(size).product::<i64>() == 1
+}
+
+/// Dialects whose ops MLIR can inline, and can inline into; `func` is none of them in jaxlib.
+const INLINABLE: [&str; 5] = ["sdy.", "stablehlo.", "chlo.", "arith.", "tensor."];
+
+/// Whether MLIR can inline all that is inside `op` where `op` is.
+fn is_inlinable(program: &Program, op: OpId) -> bool {
+    let is_known = |op| INLINABLE.iter().any(|dialect| program.op_name(op).starts_with(dialect));
+    program.parent_op(op).is_some_and(is_known) && program.pre_order(op).skip(1).all(is_known)
+}
+
+/// Puts the ops of `block`, the body of `op`, in front of it, and what it returns in place of its results.
+fn inline(program: &mut Program, op: OpId, block: BlockId) {
+    let args: FxHashMap<ValueId, ValueId> = program
+        .block_args(block)
+        .zip(program.op_operands(op))
+        .map(|(arg, slot)| (arg, slot.value))
+        .collect();
+    let all: Vec<OpId> = program.pre_order(op).skip(1).collect();
+    for inner in all {
+        // Uses are added as if the ops were copies.
+        for slot in program.op_uses(inner) {
+            let value = program.operands[slot].value;
+            program.set_operand(slot, args.get(&value).copied().unwrap_or(value));
+        }
+        forget_names(program, inner);
+    }
+    let ops: Vec<OpId> = program.block_ops(block).collect();
+    for inner in ops {
+        if program.kind(inner) != OpKind::SdyReturn {
+            program.move_op(inner, Place::Before(op));
+            continue;
+        }
+        let values: Vec<ValueId> =
+            program.op_operands(inner).iter().map(|slot| slot.value).collect();
+        for (result, value) in program.op_results(op).zip(values) {
+            program.replace_all_uses(result, value);
+        }
+        program.erase_op(inner);
+    }
+}
+
+/// Forgets the names of what `op` defines, which may be those of other values where it goes.
+fn forget_names(program: &mut Program, op: OpId) {
+    let mut values: Vec<ValueId> = program.op_results(op).collect();
+    for region in program.op_regions(op) {
+        for block in program.region_blocks(region) {
+            values.extend(program.block_args(block));
+        }
+    }
+    for value in values {
+        program.forget_name(value);
+    }
+}

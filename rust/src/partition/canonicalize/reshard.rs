@@ -1,0 +1,175 @@
+//! Reshards: two in a row, and equal ones.
+
+use super::collectives::{create, input_of_kind, out_sharding};
+use super::driver::Driver;
+use crate::axis::AxisRef;
+use crate::index::{BlockId, OpId, TypeId, ValueId};
+use crate::ir::{OpKind, Program, Type, ValueMap};
+use crate::mlir::op_attribute;
+use crate::sharding::TensorSharding;
+use rustc_hash::FxHashSet;
+
+/// A reshard of a reshard that nothing else uses is one reshard.
+pub fn fuse(driver: &mut Driver, op: OpId) -> bool {
+    let Some(inner) = input_of_kind(driver.program, op, OpKind::Reshard) else { return false };
+    if !driver.program.has_one_use(driver.program.result(inner, 0)) {
+        return false;
+    }
+    let input = driver.program.operand(inner, 0);
+    let sharding = out_sharding(driver.program, op);
+    let new = create(driver, op, "sdy.reshard", input, sharding, &[op, inner]);
+    driver.replace(op, &[driver.program.result(new, 0)]);
+    true
+}
+
+/// A reshard to where an earlier one in the block has brought the same data, perhaps in another shape,
+/// is that one's result, reshaped and transposed like this one's input.
+pub fn reuse(driver: &mut Driver, op: OpId) -> bool {
+    let input = driver.program.operand(op, 0);
+    let (root, path) = metadata_path(driver.program, input);
+    let Some(target) = target_sharding(driver.program, op, &path) else { return false };
+    let Some(mut value) = find_compatible(driver, root, &target, op) else { return false };
+    let ty = driver.program.values[root].ty;
+    if driver.program.values[value].ty != ty {
+        let place = driver.program.point_after_value(value);
+        let reshape = driver.program.create_op("stablehlo.reshape", &[value], &[ty]);
+        driver.program.ops[reshape].loc = driver.program.ops[op].loc;
+        driver.insert_at(reshape, place, op);
+        value = driver.program.result(reshape, 0);
+    }
+    for &step in path.iter().rev() {
+        let place = driver.program.point_after_value(value);
+        let clone = driver.program.clone_op(step, &mut ValueMap::default(), false);
+        driver.insert_at(clone, place, op);
+        if let Some(slot) = driver.program.op_uses(clone).next() {
+            driver.program.set_operand(slot, value);
+        }
+        value = driver.program.result(clone, 0);
+    }
+    driver.replace(op, &[value]);
+    true
+}
+
+/// Whether `op` only changes how data is indexed.
+fn is_metadata(program: &Program, op: OpId) -> bool {
+    matches!(program.kind(op), OpKind::Reshape | OpKind::Transpose)
+}
+
+/// The value that `value` is made of by reshapes and transposes, and these from the last to the first.
+fn metadata_path(program: &Program, mut value: ValueId) -> (ValueId, Vec<OpId>) {
+    let mut path = Vec::new();
+    while let Some(op) = program.defining_op(value).filter(|&op| is_metadata(program, op)) {
+        // Text may define values in a circle.
+        if path.len() > program.ops.len() {
+            break;
+        }
+        path.push(op);
+        value = program.operand(op, 0);
+    }
+    (value, path)
+}
+
+/// The sharding of `reshard` before the transposes on the `path` to its input, as far as shapes in
+/// between have the same rank.
+fn target_sharding(program: &Program, reshard: OpId, path: &[OpId]) -> Option<TensorSharding> {
+    let mut sharding = program.shardings.get(out_sharding(program, reshard))?.clone();
+    for &op in path {
+        if program.kind(op) == OpKind::Reshape {
+            let rank = |value| program.value_type(value).rank();
+            if rank(program.operand(op, 0)) != rank(program.result(op, 0)) {
+                break;
+            }
+            continue;
+        }
+        let permutation = op_attribute(program, op, "permutation")?.as_ints()?;
+        let mut dims = sharding.dims.clone();
+        if permutation.len() != dims.len() {
+            return None;
+        }
+        for (from, dim) in permutation.into_iter().zip(&sharding.dims) {
+            dims.get_mut(usize::try_from(from).ok()?)?.clone_from(dim);
+        }
+        sharding.dims = dims;
+    }
+    Some(sharding)
+}
+
+/// A reshard of `root`, or of a reshape of it, before `current`, whose result holds what `target` makes
+/// of the type of `current`.
+fn find_compatible(
+    driver: &Driver,
+    root: ValueId,
+    target: &TensorSharding,
+    current: OpId,
+) -> Option<ValueId> {
+    let program = &*driver.program;
+    let block: BlockId = program.ops[current].parent;
+    let target = (target, program.values[program.result(current, 0)].ty);
+    let mut worklist = vec![root];
+    let mut seen: FxHashSet<ValueId> = FxHashSet::default();
+    while let Some(value) = worklist.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        for slot in program.uses(value) {
+            let user = program.operands[slot].owner;
+            match program.kind(user) {
+                OpKind::Reshard if user != current && program.ops[user].parent == block => {
+                    let result = program.result(user, 0);
+                    let sharding = program.shardings.get(program.sharding(result));
+                    let other = (sharding?, program.values[result].ty);
+                    if is_equivalent(program, other, target) && driver.is_before(user, current) {
+                        return Some(result);
+                    }
+                }
+                OpKind::Reshape => worklist.push(program.result(user, 0)),
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+/// Whether each axis cuts the row-major elements of both tensors at the same distance.
+fn is_equivalent(
+    program: &Program,
+    (first, first_type): (&TensorSharding, TypeId),
+    (second, second_type): (&TensorSharding, TypeId),
+) -> bool {
+    if first == second && first_type == second_type {
+        return true;
+    }
+    first.mesh == second.mesh
+        && first.replicated == second.replicated
+        && match (strides(program, first, first_type), strides(program, second, second_type)) {
+            (Some(first), Some(second)) => first == second,
+            _ => false,
+        }
+}
+
+/// How many elements apart the slices are that each axis cuts, by that distance. `None` if elements are
+/// not in row-major order.
+fn strides(
+    program: &Program,
+    sharding: &TensorSharding,
+    ty: TypeId,
+) -> Option<Vec<(AxisRef, i64)>> {
+    let Type::RankedTensor { shape, encoding: None, .. } = &program.types[ty] else { return None };
+    let mesh = program.mesh(sharding.mesh);
+    let mut strides = Vec::new();
+    let mut inner: i64 = 1;
+    for (size, dim) in shape.iter().zip(&sharding.dims).rev() {
+        // As in MLIR a dynamic size is a number like any other here.
+        let size = size.unwrap_or(i64::MIN);
+        let shards: i64 = dim.axes.iter().map(|axis| axis.size(mesh)).product();
+        let shard = (size as u64).div_ceil(shards.max(1) as u64);
+        let mut stride = inner.wrapping_mul(shard as i64);
+        for &axis in dim.axes.iter().rev() {
+            strides.push((axis, stride));
+            stride = stride.wrapping_mul(axis.size(mesh));
+        }
+        inner = inner.wrapping_mul(size);
+    }
+    strides.sort_by_key(|&(_, stride)| stride);
+    Some(strides)
+}
