@@ -154,8 +154,8 @@ def pad(scope: Scope) -> None:
     low = [scope.rng.choice([0, 0, 1, 2]) for _ in value.shape]
     zeros = ", ".join("0" for _ in low)
     attributes = (
-        f"edge_padding_low = array<i64: {str(low)[1:-1]}>, edge_padding_high = array<i64: {zeros}>, "
-        f"interior_padding = array<i64: {zeros}>"
+        f"edge_padding_low = array<i64: {str(low)[1:-1]}>, "
+        f"edge_padding_high = array<i64: {zeros}>, interior_padding = array<i64: {zeros}>"
     )
     result = [size + more for size, more in zip(value.shape, low, strict=True)]
     _emit(scope, "pad", [value, scope.of(())], scope.define(result), attributes)

@@ -20,7 +20,7 @@ PARTITION = [
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A pipeline, and what the reference does to the module before both engines start from there."""
+    """A pipeline, and what the reference does to the module before both engines start."""
 
     before: str
     pipeline: str
@@ -50,7 +50,7 @@ def propagation(rng: Random) -> str:
         for option, chance in (
             ("conservative-propagation", 0.3),
             ("keep-sharding-rules", 0.3),
-            ("debug-sharding-origins", 0.12),
+            ("debug-sharding-origins", 0.06),
             ("debug-propagation-edge-sharding", 0.12),
         )
         if rng.random() < chance
@@ -65,7 +65,16 @@ def propagation(rng: Random) -> str:
 
 def export(rng: Random) -> str:
     """The export pipeline with random options."""
-    flags = ["avoid-export-for-partitioning", "enable-insert-explicit-collectives", "keep-sharding-rules", "remove-all-gather-reduce-scatter-for-cmv1", "avoid-reshards-on-calls", "dump-sharding-origins", "dump-propagation-edges", "update-non-divisible-input-output-shardings"]
+    flags = [
+        "avoid-export-for-partitioning",
+        "enable-insert-explicit-collectives",
+        "keep-sharding-rules",
+        "remove-all-gather-reduce-scatter-for-cmv1",
+        "avoid-reshards-on-calls",
+        "dump-sharding-origins",
+        "dump-propagation-edges",
+        "update-non-divisible-input-output-shardings",
+    ]
     options = [f"{flag}={_flag(rng)}" for flag in flags if rng.random() < 0.5]
     return "sdy-export-pipeline" + (f"{{{' '.join(options)}}}" if options else "")
 

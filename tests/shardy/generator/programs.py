@@ -40,7 +40,8 @@ def _features(rng: Random) -> Features:
         tokens=rng.random() < 0.1,
         inlined=rng.random() < 0.1,
         named=rng.random() < 0.15,
-        annotated=rng.choice([0.05, 0.2, 0.5]),
+        on_arguments=rng.choice([0.2, 0.5, 0.8]),
+        annotated=rng.choice([0.0, 0.05, 0.2, 0.5]),
     )
 
 
@@ -101,7 +102,7 @@ def call(scope: Scope) -> None:
 
 
 def _function(module: Module, name: str, budget: int) -> str:
-    rng = module.rng
+    rng, features = module.rng, module.features
     scope = Scope(module, 1)
     scope.manual_scope = module.scope_number()
     scope.may_add_arguments = True
@@ -110,7 +111,10 @@ def _function(module: Module, name: str, budget: int) -> str:
     fill(scope, budget)
     results = [_result(scope) for _ in range(rng.choice([1, 1, 2, 3]))]
     scope.keep_alive(results)
-    arguments = [f"{v.name}: {v.type}{_on_boundary(scope, v, 0.4)}" for v in scope.arguments]
+    arguments = [
+        f"{v.name}: {v.type}{_on_boundary(scope, v, features.on_arguments)}"
+        for v in scope.arguments
+    ]
     types = [f"{v.type}{_on_boundary(scope, v, 0.25)}" for v in results]
     used = ", ".join(v.name for v in results)
     visibility = "private " if name != "main" else rng.choice(["", "", "public "])

@@ -57,10 +57,10 @@ def loop(scope: Scope, fill: Fill) -> None:
                     fill(inner, 2)
                 last = arguments[-1]
                 test = inner.define((), "i1")
-                inner.emit(
-                    f'{test.name} = "stablehlo.compare"({last.name}, {last.name}) <{{comparison_direction = '
-                    f"#stablehlo<comparison_direction LT>}}> : ({last.type}, {last.type}) -> {test.type}"
-                )
+                less = "comparison_direction = #stablehlo<comparison_direction LT>"
+                head = f'{test.name} = "stablehlo.compare"({last.name}, {last.name})'
+                types = f"({last.type}, {last.type}) -> {test.type}"
+                inner.emit(f"{head} <{{{less}}}> : {types}")
                 returned = [test]
             inner.keep_alive(returned)
             _stablehlo_return(inner, returned)
@@ -88,9 +88,8 @@ def branch(scope: Scope, fill: Fill) -> None:
     left, results = _results(scope, like)
     sharding = scope.attribute(results)
     name = "case" if is_case else "if"
-    scope.emit(
-        f'{left}"stablehlo.{name}"({index.name}) ({", ".join(texts)}){sharding} : ({index.type}) -> ({_types(like)})'
-    )
+    head = f'{left}"stablehlo.{name}"({index.name}) ({", ".join(texts)})'
+    scope.emit(f"{head}{sharding} : ({index.type}) -> ({_types(like)})")
 
 
 def named_computation(scope: Scope, fill: Fill) -> None:
@@ -108,10 +107,9 @@ def named_computation(scope: Scope, fill: Fill) -> None:
             listed = ", ".join(f"<{scope.sharding(v.shape)}>" for v in values)
             sides += f" {side}_shardings=[{listed}]"
     name = scope.rng.choice(["inner", "outer", "inner", "body"])
-    scope.emit(
-        f'{left}sdy.named_computation<"{name}">({_names(operands)}){sides} ({_typed(arguments)}) {{\n'
-        f"{inner.body()}\n}} : ({_types(operands)}) -> ({_types(results)})"
-    )
+    head = f'{left}sdy.named_computation<"{name}">({_names(operands)}){sides}'
+    types = f"({_types(operands)}) -> ({_types(results)})"
+    scope.emit(f"{head} ({_typed(arguments)}) {{\n{inner.body()}\n}} : {types}")
 
 
 def manual_computation(scope: Scope, fill: Fill) -> None:

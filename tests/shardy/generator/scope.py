@@ -50,6 +50,7 @@ class Features:
     named: bool = False
     inlined: bool = False
     annotated: float = 0.2
+    on_arguments: float = 0.4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,13 +171,12 @@ class Scope:
             scalar = self.of((), dtype)
             attributes = "<{broadcast_dimensions = array<i64>}>"
             types = f"({scalar.type}) -> {value.type}"
-            self.emit(
-                f'{value.name} = "stablehlo.broadcast_in_dim"({scalar.name}) {attributes}{sharding} : {types}'
-            )
+            head = f'{value.name} = "stablehlo.broadcast_in_dim"({scalar.name})'
+            self.emit(f"{head} {attributes}{sharding} : {types}")
         else:
-            self.emit(
-                f'{value.name} = "stablehlo.constant"() <{{value = dense<{self._splat(dtype)}> : {value.type}}}>{sharding} : () -> {value.type}'
-            )
+            attributes = f"<{{value = dense<{self._splat(dtype)}> : {value.type}}}>"
+            head = f'{value.name} = "stablehlo.constant"()'
+            self.emit(f"{head} {attributes}{sharding} : () -> {value.type}")
         self.pool.append(value)
         return value
 

@@ -8,9 +8,8 @@ from tests.shardy.generator.scope import Scope
 def constraint(scope: Scope) -> None:
     value = scope.any()
     result = scope.define(value.shape)
-    scope.emit(
-        f"{result.name} = sdy.sharding_constraint {value.name} <{scope.sharding(value.shape)}> : {value.type}"
-    )
+    sharding = scope.sharding(value.shape)
+    scope.emit(f"{result.name} = sdy.sharding_constraint {value.name} <{sharding}> : {value.type}")
 
 
 def reshard(scope: Scope) -> None:
@@ -25,9 +24,8 @@ def propagation_barrier(scope: Scope) -> None:
     value = scope.any()
     result = scope.define(value.shape)
     direction = scope.rng.choice(["NONE", "FORWARD", "BACKWARD"])
-    scope.emit(
-        f"{result.name} = sdy.propagation_barrier {value.name} allowed_direction={direction} : {value.type}"
-    )
+    head = f"{result.name} = sdy.propagation_barrier {value.name}"
+    scope.emit(f"{head} allowed_direction={direction} : {value.type}")
 
 
 def group(scope: Scope) -> None:

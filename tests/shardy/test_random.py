@@ -1,0 +1,125 @@
+"""Ours and the reference agree on random modules, over all pipelines."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from tests.shardy import reference
+from tests.shardy.generator import compare, coverage, programs, shrink, workers
+from tests.shardy.generator.compare import Finding
+
+DEEP = "SHARDCORE_DEEP" in os.environ
+MODULES = 20_000 if DEEP else 200
+CHUNK = 50
+REGRESSIONS = Path(__file__).parent / "regressions"
+HEADING = "// PIPELINE: "
+
+
+def show(finding: Finding) -> str:
+    return f"{finding.kind} after {finding.pipeline}\n{finding.detail}\n{finding.text}"
+
+
+def keep(finding: Finding, seed: int) -> Path:
+    """Shrinks what differs and writes it where it is compared from now on."""
+
+    def is_interesting(text: str) -> bool:
+        again = compare.check(text, finding.pipeline)
+        return again is not None and again.kind == finding.kind
+
+    text = shrink.shrink(finding.text, is_interesting)
+    path = REGRESSIONS / f"seed-{seed}.mlir"
+    path.write_text(f"{HEADING}{finding.pipeline}\n{text}")
+    return path
+
+
+def of_chunk(start: int) -> list[workers.Outcome]:
+    return list(workers.run(range(start, start + CHUNK)))
+
+
+def test_modules() -> None:
+    starts = range(0, MODULES, CHUNK)
+    # Each chunk forks workers of its own, so these processes must not use the reference themselves.
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        outcomes = [outcome for chunk in pool.map(of_chunk, starts) for outcome in chunk]
+    assert not [o for o in outcomes if o.died.startswith("shardcore")]
+    died = sum(bool(outcome.died) for outcome in outcomes)
+    assert died < len(outcomes) / 4, f"the reference died of {died} modules"
+    # What a process says that has worked on others before may be its own trouble.
+    differences = []
+    for outcome in outcomes:
+        if not outcome.findings:
+            continue
+        (again,) = workers.run([outcome.seed])
+        differences += [(outcome.seed, finding) for finding in again.findings]
+    if DEEP:
+        for seed, finding in differences:
+            keep(finding, seed)
+    assert not differences, show(differences[0][1])
+
+
+@pytest.mark.parametrize("path", sorted(REGRESSIONS.glob("*.mlir")), ids=lambda path: path.stem)
+def test_regression(path: Path) -> None:
+    heading, _, text = path.read_text().partition("\n")
+    finding = compare.check(text, heading.removeprefix(HEADING))
+    assert finding is None, show(finding)
+
+
+def test_everything_is_hit() -> None:
+    hits: Counter[str] = Counter()
+    for seed in range(300):
+        hits.update(coverage.features(programs.make(seed)))
+    print(*(f"{count:6} {name}" for name, count in sorted(hits.items())), sep="\n")
+    assert not [name for name in coverage.FEATURES if not hits[name]]
+    for op in ("gather", "scatter", "convolution", "dot_general", "reshape", "sort", "fft"):
+        assert hits[f"op {op}"], op
+
+
+CONFLICTS = {
+    "factor agrees",
+    "factor unsharded",
+    "factor stuck at nothing",
+    "factor stuck at a prefix",
+    "factor conflict between axes",
+    "factor conflict about parts or order of an axis",
+}
+CHANGING = {
+    "sdy-lift-inlined-meshes",
+    "sdy-remove-size-one-axes",
+    "sdy-constant-or-scalar-splitter",
+    "sdy-add-data-flow-edges",
+    "sdy-apply-sharding-constraints",
+    "sdy-user-priority-propagate",
+    "sdy-close-shardings",
+    "sdy-remove-sub-axes-in-input-output-shardings",
+    "sdy-update-non-divisible-input-output-shardings",
+}
+
+
+def _outcomes(seeds: range) -> Counter[str]:
+    hits: Counter[str] = Counter()
+    for seed in seeds:
+        try:
+            hits += coverage.outcomes(programs.make(seed))
+        except reference.RejectedError:
+            continue
+    return hits
+
+
+def test_every_outcome_is_hit() -> None:
+    hits: Counter[str] = Counter()
+    # A process ends with the first module that the reference dies of.
+    for start in range(0, 80, 8):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            try:
+                hits += pool.submit(_outcomes, range(start, start + 8)).result()
+            except RuntimeError:
+                continue
+    print(*(f"{count:6} {name}" for name, count in sorted(hits.items())), sep="\n")
+    assert not CONFLICTS - set(hits)
+    assert not {f"pass {name}" for name in CHANGING} - set(hits)
