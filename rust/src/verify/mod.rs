@@ -14,16 +14,18 @@ mod collective;
 mod data_flow;
 mod manual;
 mod place;
+mod propagation_edges;
 mod rule;
 mod value;
 
 use crate::error::{Code, Diagnostic, Span};
 use crate::index::OpId;
 use crate::ir::{Direction, OpKind, Payload, Program};
+use propagation_edges::Names;
 
 /// Everything that is wrong with `program`.
 pub fn verify(program: &Program) -> Vec<Diagnostic> {
-    let mut verifier = Verifier { program, diagnostics: Vec::new() };
+    let mut verifier = Verifier { program, names: Names::new(program), diagnostics: Vec::new() };
     for op in program.pre_order(program.module) {
         verifier.op(op);
     }
@@ -33,6 +35,7 @@ pub fn verify(program: &Program) -> Vec<Diagnostic> {
 /// A verification under way.
 struct Verifier<'a> {
     program: &'a Program,
+    names: Names,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -40,6 +43,7 @@ impl Verifier<'_> {
     fn op(&mut self, op: OpId) {
         self.values(op);
         self.rule(op);
+        self.propagation_edges(op);
         match self.program.kind(op) {
             OpKind::ManualComputation => self.manual_computation(op),
             OpKind::NamedComputation => self.named_computation(op),

@@ -240,3 +240,58 @@ fn edges_and_barriers() {
         )],
     );
 }
+
+#[test]
+fn recorded_edges_fit_their_ops() {
+    let edges = |inside: &str| format!("#sdy.propagation_edges<[{inside}]>");
+    let step = |flow: &str| edges(&format!("{{step-1 = [{{{flow}}}]}}"));
+    let of = |attr: &str| {
+        format!(
+            r#"func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {{
+          %0 = stablehlo.add %x, %x {{sdy.sharding = #sdy.sharding_per_value<[<@m, [{{"a"}}]>]>, {attr}}} : tensor<8xf32>
+          return %0 : tensor<8xf32>
+        }}"#
+        )
+    };
+    let one = |text: String, message: &str| {
+        let message = format!("stablehlo.add: {message}");
+        check(&of(&format!("sdy.propagation_edges = {text}")), &[(&message, &text)]);
+    };
+    one(
+        step(r#""a" = operand-2 -> [result-0]"#),
+        "expected a value ref to have an operand index in range [0, 2), got: 2",
+    );
+    one(
+        step(r#""a":(1)2 = result-0 -> [result-1]"#),
+        "expected a value ref to have a result index in range [0, 1), got: 1",
+    );
+    one(
+        step(r#""z" = result-0 -> [operand-0]"#),
+        "expected axis ref to be in one of the meshes, got: \"z\"",
+    );
+    one(
+        step(r#""a" = operand-1 -> [operand-0]"#),
+        "expected propagation edges attr to reference a sharding.",
+    );
+    one(
+        "64".to_owned(),
+        "should have a propagation edges attribute of type PropagationEdgesAttr for attr named \
+         'sdy.propagation_edges'",
+    );
+    let same = step(r#""a" = operand-0 -> [operand-0]"#);
+    let message = "propagation edges have a source that is the same as a target";
+    check(&of(&format!("sdy.propagation_edges = {same}")), &[(message, &same)]);
+    let list = format!("[{same}]");
+    check(&of(&format!("sdy.result_propagation_edges = {list}")), &[(message, &list)]);
+    check(
+        &of("sdy.block_arg_propagation_edges = [64]"),
+        &[(
+            "stablehlo.add: should have a propagation edges attribute of type \
+             ArrayAttr<PropagationEdgesAttr> for attr named 'sdy.result_propagation_edges' or \
+             'sdy.block_arg_propagation_edges'",
+            "[64]",
+        )],
+    );
+    let sound = step(r#""a" = result-0 -> [operand-0, operand-1]"#);
+    check(&of(&format!("sdy.propagation_edges = {sound}")), &[]);
+}
