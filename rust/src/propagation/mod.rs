@@ -66,7 +66,6 @@ pub enum Strategy {
 
 /// What to propagate, and how.
 #[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools)] // They are the options of the passes, one by one.
 pub struct Options {
     /// The strategy.
     pub strategy: Strategy,
