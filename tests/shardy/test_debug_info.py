@@ -46,7 +46,8 @@ CASES = {
           return %1 : tensor<96xf32>
         }""",
     "sub-axes grow": """
-        func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"y":(1)2, ?}, {?}]>},
+        func.func @main(
+            %a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"y":(1)2, ?}, {?}]>},
             %b: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"y", ?}, {"x"}]>})
             -> (tensor<64xf32>, tensor<8x8xf32>) {
           %0 = stablehlo.add %a, %a : tensor<8x8xf32>
