@@ -292,7 +292,7 @@ def test_unsafe_programs_have_a_result(name: str, propagation: str) -> None:
 
 def small_programs() -> list[str]:
     """Programs that the reference takes a moment for."""
-    return [name for name in registry.names() if len(registry.text(name)) < 25_000]
+    return [name for name in registry.names() if len(registry.text(name)) < 15_000]
 
 
 @pytest.mark.parametrize("name", small_programs())

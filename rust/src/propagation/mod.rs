@@ -65,6 +65,7 @@ pub enum Strategy {
 }
 
 /// What to propagate, and how.
+#[allow(clippy::struct_excessive_bools)] // They are the options of the passes, one by one.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The strategy.
