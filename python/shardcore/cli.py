@@ -8,6 +8,7 @@ a mistake in the command line itself.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -18,19 +19,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import shardcore
-from shardcore.errors import ShardcoreError
+from shardcore.errors import PipelineError, ShardcoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+EXAMPLES = """\
+examples:
+  shardcore propagate model.mlir                     a table of all values
+  shardcore propagate model.mlir --json -o done.mlir JSON; the program to a file
+  shardcore opt model.mlir --sdy-propagation-pipeline
+  shardcore opt --help                               the passes
+
+A program is StableHLO text as jax.jit(f, in_shardings=...).lower(...).as_text() gives it.
+"""
 
 PROGRESS_AFTER_SECONDS = 1.0
 """Work shorter than this shows no progress bar."""
+REDRAW_SECONDS = 0.1
+"""The bar is drawn at most that often."""
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps line ends, and has room for names beside what they mean."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (the process's own by default) and return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     if arguments[:1] == ["opt"]:
         return _guarded(lambda: _opt(arguments[1:]))
     options = _parser().parse_args(arguments)
@@ -41,10 +63,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _guarded(command: Callable[[], int]) -> int:
     """Run ``command``; show a user mistake instead of a traceback."""
     try:
-        return command()
+        code = command()
+        sys.stdout.flush()
+        return code
     except ShardcoreError as error:
         print(error, file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, PipelineError) else 1
     except BrokenPipeError:
         # Whoever read the output has seen enough; keep the interpreter from saying so at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -61,14 +85,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="shardcore",
         description="Complete the sharding of every value of a tensor program, as Shardy does.",
+        epilog=EXAMPLES,
+        formatter_class=_HelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=shardcore.__version__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser.add_argument("--version", action="version", version=f"shardcore {shardcore.__version__}")
+    commands = parser.add_subparsers(required=True, title="commands", metavar="COMMAND")
 
     propagate = commands.add_parser(
         "propagate",
         help="complete the shardings of a program and show them",
-        description="Complete the shardings of a StableHLO program and show them as a table.",
+        description="Complete the shardings of a StableHLO program and show them as a table: each "
+        "value with its sharding, the shape and the bytes that a device holds, and the place in "
+        "the source; then how much is sharded, and over which axes.",
     )
     propagate.set_defaults(command=_propagate)
     propagate.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
@@ -92,7 +120,8 @@ def _parser() -> argparse.ArgumentParser:
     propagate.add_argument(
         "--keep-sub-axes-on-io",
         action="store_true",
-        help="keep on arguments and results the sub-axes that the export trims",
+        help="keep on arguments and results what the export trims: sub-axes, and axes that do not "
+        "divide",
     )
 
     # `opt` takes passes as flags, in order, so it reads its own arguments; this is for --help.
@@ -123,6 +152,8 @@ def _write(path: str, text: str) -> None:
 
 
 def _propagate(options: argparse.Namespace) -> int:
+    if options.json and options.output == "-":
+        _parser().error("--json and -o - both want standard output")
     text, name = _read(options.file)
     module = shardcore.Module.parse(text, filename=name)
     with _progress_bar() as progress:
@@ -150,9 +181,14 @@ def _propagate(options: argparse.Namespace) -> int:
 def _opt(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="shardcore opt",
-        description="Run passes on a program, in the order of their flags, as sdy_opt does.",
-        epilog="Passes and pipelines are flags: --sdy-propagation-pipeline, "
-        "--sdy-basic-propagate='conservative-propagation=true'.",
+        usage="%(prog)s [FILE] [--PASS[=OPTIONS] ... | --pass-pipeline PIPELINE] [-o FILE] "
+        "[--split-input-file]",
+        description="Run passes on a program, in the order of their flags, as sdy_opt does:\n"
+        "  shardcore opt a.mlir --sdy-propagation-pipeline\n"
+        "  shardcore opt a.mlir --sdy-basic-propagate='conservative-propagation=true'\n"
+        "Without passes the program is checked and printed.",
+        epilog="\n  ".join(["passes and pipelines:", *shardcore.PassManager.pass_names()]),
+        formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -175,6 +211,8 @@ def _opt(arguments: Sequence[str]) -> int:
         if options.file == "-" and len(unknown) == 1 and not unknown[0].startswith("-"):
             options.file = unknown[0]
         else:
+            # What looks like a pass says which pass it may have been meant to be.
+            shardcore.PassManager.from_flags([flag for flag in unknown if flag.startswith("-")])
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if options.pass_pipeline is not None and passes:
         parser.error("--pass-pipeline cannot be used together with pass flags")
@@ -225,26 +263,23 @@ def _split(text: str) -> list[str]:
 @contextmanager
 def _progress_bar() -> Iterator[Callable[[str, float], None]]:
     """A callback ``(what, fraction)`` that shows a bar once the work takes longer than a second."""
-    start = time.perf_counter()
-    bar = None
-    task = None
+    draw_from = time.perf_counter() + PROGRESS_AFTER_SECONDS
+    is_shown = False
 
     def progress(what: str, fraction: float) -> None:
-        nonlocal bar, task
-        if bar is None:
-            if time.perf_counter() - start < PROGRESS_AFTER_SECONDS or not sys.stderr.isatty():
-                return
-            from rich.console import Console
-            from rich.progress import Progress
-
-            bar = Progress(console=Console(stderr=True), transient=True)
-            bar.start()
-            task = bar.add_task(what, total=1.0)
-        assert task is not None
-        bar.update(task, description=what, completed=fraction)
+        nonlocal draw_from, is_shown
+        now = time.perf_counter()
+        if now < draw_from or not sys.stderr.isatty():
+            return
+        draw_from = now + REDRAW_SECONDS
+        is_shown = True
+        done = "#" * round(fraction * 25)
+        sys.stderr.write(f"\r{what[:44]:44} [{done:25}] {fraction:4.0%}")
+        sys.stderr.flush()
 
     try:
         yield progress
     finally:
-        if bar is not None:
-            bar.stop()
+        if is_shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()

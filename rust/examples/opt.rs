@@ -57,7 +57,7 @@ fn run<'a>(pipeline: &'a str, source: &'a str, is_timed: bool) -> Result<String,
         true
     };
     let mut rules = Registry::default();
-    let mut context = Context { rules: &mut rules, limits: Limits::default(), report: &mut report };
+    let mut context = Context::new(&mut rules, Limits::default(), &mut report);
     pipeline.run(&mut program, &mut context).map_err(|error| (error, source))?;
     if let Some((pass, start)) = running {
         time(&pass, start);

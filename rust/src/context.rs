@@ -34,15 +34,13 @@ impl Default for Limits {
     }
 }
 
-/// How far long work has come.
+/// How far a run has come.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
     /// The pass that is running.
     pub pass: &'a str,
-    /// What is done of `total`, in units that only their ratio has meaning for.
-    pub done: usize,
-    /// What there is to do; 0 if unknown.
-    pub total: usize,
+    /// What is done of the whole run, from 0 to 1; never goes back.
+    pub fraction: f64,
 }
 
 /// What a pass gets besides the program.
@@ -52,13 +50,34 @@ pub struct Context<'a> {
     /// Limits.
     pub limits: Limits,
     /// Called now and then; returns false to stop the work.
-    pub report: &'a mut dyn FnMut(Progress<'_>) -> bool,
+    report: &'a mut dyn FnMut(Progress<'_>) -> bool,
+    /// The pass at work, counted from 0, and how many there are.
+    step: (usize, usize),
+    /// The largest fraction reported.
+    reached: f64,
 }
 
-impl Context<'_> {
-    /// Reports progress; fails if the user wants to stop.
+impl<'a> Context<'a> {
+    /// A context that calls `report` now and then, which returns false to stop the work.
+    pub fn new(
+        rules: &'a mut dyn RuleSource,
+        limits: Limits,
+        report: &'a mut dyn FnMut(Progress<'_>) -> bool,
+    ) -> Self {
+        Self { rules, limits, report, step: (0, 1), reached: 0.0 }
+    }
+    /// Reports that `pass` begins, the `index`-th of `count`; fails if the user wants to stop.
+    pub fn begin(&mut self, pass: &str, index: usize, count: usize) -> Result<()> {
+        self.step = (index, count.max(1));
+        self.progress(pass, 0, 1)
+    }
+    /// Reports that the pass at work has done `done` of `total`, in units that only their ratio has
+    /// meaning for; fails if the user wants to stop.
     pub fn progress(&mut self, pass: &str, done: usize, total: usize) -> Result<()> {
-        if (self.report)(Progress { pass, done, total }) {
+        let (index, count) = self.step;
+        let within = done as f64 / total.max(done).max(1) as f64;
+        self.reached = ((index as f64 + within) / count as f64).clamp(self.reached, 1.0);
+        if (self.report)(Progress { pass, fraction: self.reached }) {
             return Ok(());
         }
         Err(Diagnostic::new(Code::Interrupted, "interrupted").into())

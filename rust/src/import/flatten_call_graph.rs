@@ -31,7 +31,7 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
             program.set_payload(call, Payload::Call(name));
             num_cloned += 1;
             if num_cloned % REPORT_EVERY == 0 {
-                context.progress("sdy-flatten-call-graph", 0, 0)?;
+                context.progress("sdy-flatten-call-graph", 0, 1)?;
             }
         }
     }

@@ -62,11 +62,7 @@ pub(crate) fn mistake(
     code: Code,
     message: impl Into<String>,
 ) -> Diagnostic {
-    let diagnostic = Diagnostic::new(code, message);
-    match program.op_span(op) {
-        Some(span) => diagnostic.at(span),
-        None => diagnostic,
-    }
+    Diagnostic::new(code, message).at_op(program, op)
 }
 
 /// The function that `call` calls.

@@ -12,7 +12,7 @@ fn run(program: &mut Program, passes: &str, max_ops: usize) -> Result<()> {
     let mut rules = Registry::default();
     let mut report = |_: crate::context::Progress<'_>| true;
     let limits = Limits { max_ops };
-    let mut context = Context { rules: &mut rules, limits, report: &mut report };
+    let mut context = Context::new(&mut rules, limits, &mut report);
     Pipeline::parse(&format!("builtin.module({passes})"))?.run(program, &mut context)
 }
 

@@ -1,6 +1,7 @@
 //! The text that spans point into.
 
 use super::{Program, Span};
+use crate::error::Diagnostic;
 use crate::index::OpId;
 use std::sync::Arc;
 
@@ -73,5 +74,14 @@ impl Program {
         let line = rest.find('\n').unwrap_or(rest.len());
         let start = span.end - rest.len() as u32;
         Some(Span::new(start, start + line as u32))
+    }
+}
+
+impl Diagnostic {
+    /// The same at `op`, if that has text of its own.
+    #[must_use]
+    pub fn at_op(mut self, program: &Program, op: OpId) -> Self {
+        self.span = program.op_span(op);
+        self
     }
 }

@@ -6,8 +6,6 @@ use super::options::{OptionSpec, Options};
 use super::table::{flag, flag_on, text, PASSES};
 use super::{Item, Pipeline, Step, FUNC};
 
-/// The pass that makes inputs and outputs lose sub-axes.
-pub(super) const TRIM_SUB_AXES: &str = "sdy-remove-sub-axes-in-input-output-shardings";
 const SAVE: &str = "sdy-save-module";
 
 /// One pipeline.
@@ -45,7 +43,7 @@ pub(super) static PIPELINES: &[PipelineSpec] = &[
     PipelineSpec {
         name: "sdy-propagation-pipeline",
         options: DEDUP,
-        expand: |o| propagation(o.flag("dedup-functions-fully")),
+        expand: |o| propagation(o.flag("dedup-functions-fully"), false),
     },
 ];
 
@@ -93,8 +91,9 @@ fn import(dedup_functions_fully: bool) -> Vec<Item> {
     items
 }
 
-/// `sdy-propagation-pipeline`.
-pub(super) fn propagation(dedup_functions_fully: bool) -> Vec<Item> {
+/// `sdy-propagation-pipeline`. With `keep_io` the export trims nothing on inputs and outputs, neither
+/// sub-axes nor axes that do not divide.
+pub(super) fn propagation(dedup_functions_fully: bool, keep_io: bool) -> Vec<Item> {
     let mut items = import(dedup_functions_fully);
     items.extend(if dedup_functions_fully {
         passes(&["sdy-add-func-data-flow-edges"])
@@ -120,8 +119,10 @@ pub(super) fn propagation(dedup_functions_fully: bool) -> Vec<Item> {
         "symbol-dce",
         "sdy-insert-func-call-reshards",
     ]));
-    let options = Options::defaults(EXPORT)
-        .with(&[("avoid-reshards-on-calls", as_text(dedup_functions_fully))]);
+    let options = Options::defaults(EXPORT).with(&[
+        ("avoid-reshards-on-calls", as_text(dedup_functions_fully)),
+        ("update-non-divisible-input-output-shardings", as_text(!keep_io)),
+    ]);
     items.extend(export(&options));
     items
 }
@@ -148,7 +149,10 @@ fn export(o: &Options) -> Vec<Item> {
         items.extend(passes(&["sdy-remove-sharding-groups", "sdy-sharding-constraint-to-reshard"]));
     }
     if o.flag("update-non-divisible-input-output-shardings") {
-        items.extend(passes(&["sdy-update-non-divisible-input-output-shardings", TRIM_SUB_AXES]));
+        items.extend(passes(&[
+            "sdy-update-non-divisible-input-output-shardings",
+            "sdy-remove-sub-axes-in-input-output-shardings",
+        ]));
     }
     items.extend(passes(&["sdy-close-shardings", SAVE]));
     if !o.flag("avoid-export-for-partitioning") {

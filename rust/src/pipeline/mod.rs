@@ -66,22 +66,19 @@ impl Pipeline {
     }
     /// The pipeline that completes the shardings of a module: `sdy-propagation-pipeline`.
     /// With `up_to_priority` only user priorities up to that one take part; with
-    /// `keep_sub_axes_on_io` inputs and outputs keep sub-axes, which are trimmed otherwise.
+    /// `keep_sub_axes_on_io` inputs and outputs keep sub-axes and axes that do not divide, which are
+    /// trimmed otherwise.
     pub fn propagation(
         dedup_functions_fully: bool,
         up_to_priority: Option<i64>,
         keep_sub_axes_on_io: bool,
     ) -> Self {
-        let mut items = expand::propagation(dedup_functions_fully);
+        let mut items = expand::propagation(dedup_functions_fully, keep_sub_axes_on_io);
         for item in &mut items {
             if let (Item::Step(step), Some(priority)) = (&mut *item, up_to_priority) {
                 step.options.set_number("up-to-priority", priority);
             }
         }
-        items.retain(|item| {
-            !(keep_sub_axes_on_io
-                && matches!(item, Item::Step(step) if step.spec.name == expand::TRIM_SUB_AXES))
-        });
         Self { anchor: MODULE, items }
     }
     /// The names of all passes and pipelines, sorted.
@@ -121,7 +118,7 @@ impl Pipeline {
         for item in &self.items {
             match item {
                 Item::Step(step) => {
-                    context.progress(step.spec.name, *done, total)?;
+                    context.begin(step.spec.name, *done, total)?;
                     step.run_on_module(program, context)?;
                     *done += 1;
                 }
@@ -145,7 +142,7 @@ impl Pipeline {
     ) -> Result<()> {
         for (index, item) in self.items.iter().enumerate() {
             if let Item::Step(step) = item {
-                context.progress(step.spec.name, done + index, total)?;
+                context.begin(step.spec.name, done + index, total)?;
                 step.run_on_functions(program, context)?;
             }
         }
@@ -239,7 +236,8 @@ mod tests {
         let whole = parse("builtin.module(sdy-propagation-pipeline)").to_string();
         assert_eq!(whole, Pipeline::propagation(false, None, false).to_string());
         let kept = Pipeline::propagation(false, Some(3), true).to_string();
-        assert!(kept.contains(" up-to-priority=3}") && !kept.contains(expand::TRIM_SUB_AXES));
+        assert!(kept.contains(" up-to-priority=3}"));
+        assert!(!kept.contains("input-output-shardings"));
     }
 
     #[test]

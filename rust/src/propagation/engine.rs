@@ -17,7 +17,7 @@ use crate::index::{Id, OpId, RuleId, ShardingId, ValueId};
 use crate::ir::Program;
 
 /// Visits between two reports of progress.
-const REPORT_EVERY: usize = 100_000;
+const REPORT_EVERY: usize = 1 << 12;
 
 /// Visits after which a greedy run is taken to go round in circles: so many, and so many for each op.
 /// Runs that end make a few visits an op; even when each axis reaches a value that all ops use one
@@ -87,7 +87,9 @@ impl<'p> Engine<'p> {
         while let Some(position) = self.queue.pop(1 << run) {
             self.stats.visits += 1;
             if self.stats.visits % REPORT_EVERY == 0 {
-                context.progress(pass, self.stats.visits, 0)?;
+                // How many there will be is not known; this comes near the end without reaching it.
+                let visits = self.stats.visits;
+                context.progress(pass, visits, visits + self.plan.order.len())?;
             }
             if self.stats.visits > last {
                 return Err(self.no_convergence(position));
@@ -105,11 +107,7 @@ impl<'p> Engine<'p> {
             format!("propagation goes round in circles, through this {name} among others");
         let hint = "where a manual computation leaves out manual axes in its in_shardings or \
                     out_shardings, run sdy-manual-axes-cleanup first";
-        let problem = Diagnostic::new(Code::NoConvergence, message).with_hint(hint);
-        match self.program.op_span(op) {
-            Some(span) => problem.at(span).into(),
-            None => problem.into(),
-        }
+        Diagnostic::new(Code::NoConvergence, message).at_op(self.program, op).with_hint(hint).into()
     }
 
     fn visit(&mut self, position: u32, run: usize) {

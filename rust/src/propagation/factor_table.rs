@@ -61,7 +61,8 @@ pub fn factor_table(
     if rule_id.is_none() {
         let message = format!("{} has no sharding rule", program.op_name(op));
         let hint = "register one with @shardcore.rule, or ask for another op";
-        return Err(Diagnostic::new(Code::InvalidRule, message).with_hint(hint).into());
+        let problem = Diagnostic::new(Code::InvalidRule, message).at_op(program, op);
+        return Err(problem.with_hint(hint).into());
     }
     let operands = program.op_operands(op).iter().map(|slot| slot.value);
     let tensors: Vec<ValueId> = operands.chain(program.op_results(op)).collect();

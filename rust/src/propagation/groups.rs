@@ -32,8 +32,7 @@ impl Groups {
             let value = program.operand(op, 0);
             if *ids.entry(value).or_insert(id) != id {
                 let message = "a value is in two sharding groups";
-                let mut diagnostic = Diagnostic::new(Code::InvalidGroup, message);
-                diagnostic.span = program.op_span(op);
+                let diagnostic = Diagnostic::new(Code::InvalidGroup, message).at_op(program, op);
                 let hint = "run sdy-sharding-group-import first, which merges them";
                 return Err(diagnostic.with_hint(hint).into());
             }

@@ -44,9 +44,5 @@ fn dynamic_tensor(program: &Program, op: OpId) -> Option<Diagnostic> {
     let value = operands.chain(program.op_results(op)).find(is_dynamic)?;
     let ty = program.text.get(program.types.text(program.values[value].ty));
     let message = format!("{name} has no sharding rule: {ty} has no static shape");
-    let problem = Diagnostic::new(Code::UnsupportedType, message);
-    Some(match program.op_span(op) {
-        Some(span) => problem.at(span),
-        None => problem,
-    })
+    Some(Diagnostic::new(Code::UnsupportedType, message).at_op(program, op))
 }

@@ -24,8 +24,8 @@ impl RuleSource for Attributes {
 fn propagated(text: &str, options: &Options) -> Result<Program> {
     let mut program = parse(text.into())?;
     let mut report = |_: Progress<'_>| true;
-    let mut context =
-        Context { rules: &mut Attributes, limits: Limits::default(), report: &mut report };
+    let mut rules = Attributes;
+    let mut context = Context::new(&mut rules, Limits::default(), &mut report);
     add_data_flow_edges::run(&mut program, &mut context)?;
     propagate(&mut program, &mut context, options)?;
     Ok(program)

@@ -104,7 +104,7 @@ impl PyModule {
         format!(
             "<shardcore.Module of {} ops: {}{}; meshes: {}>",
             self.program.num_ops(),
-            functions.join(", "),
+            if functions.is_empty() { "no function".into() } else { functions.join(", ") },
             if self.program.functions_in_order().len() > 4 { ", ..." } else { "" },
             if meshes.is_empty() { "none".into() } else { meshes.join(", ") },
         )
@@ -197,7 +197,10 @@ impl PyModule {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        let parse = py.import("shardcore")?.getattr("Module")?.getattr("parse")?;
+        let parse = py.get_type::<Self>().getattr("parse")?;
+        let named = PyDict::new(py);
+        named.set_item("filename", &*self.filename)?;
+        let parse = py.import("functools")?.getattr("partial")?.call((parse,), Some(&named))?;
         Ok((parse, (self.__str__(py),)))
     }
 }

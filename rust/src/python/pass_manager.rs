@@ -24,8 +24,7 @@ pub(super) fn run(
             let called = Python::attach(|py| {
                 py.check_signals()?;
                 if let Some(progress) = progress {
-                    let fraction = state.done as f64 / state.total.max(1) as f64;
-                    progress.call1(py, (state.pass, fraction))?;
+                    progress.call1(py, (state.pass, state.fraction))?;
                 }
                 Ok(())
             });
@@ -33,7 +32,7 @@ pub(super) fn run(
         };
         let mut rules = registry();
         rules.install_edges(program);
-        let mut context = Context { rules: &mut rules, limits, report: &mut report };
+        let mut context = Context::new(&mut rules, limits, &mut report);
         pipeline.run(program, &mut context)
     });
     if let Some(error) = raised {
@@ -71,15 +70,19 @@ impl PyPassManager {
     fn run(
         &self,
         py: Python<'_>,
-        module: &mut PyModule,
+        module: &Bound<'_, PyModule>,
         max_ops: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         let limits = limits(max_ops);
-        // A failed run leaves the module as it was: nothing the user had is lost.
-        let mut program = Program::clone(&module.program);
-        run(py, &self.pipeline, &mut program, &module.filename, limits, progress.as_ref())?;
-        module.program = Arc::new(program);
+        // A failed run leaves the module as it was: nothing the user had is lost. Meanwhile the
+        // callback and other threads may look at it.
+        let (mut program, filename) = {
+            let module = module.borrow();
+            (Program::clone(&module.program), module.filename.clone())
+        };
+        run(py, &self.pipeline, &mut program, &filename, limits, progress.as_ref())?;
+        module.borrow_mut().program = Arc::new(program);
         Ok(())
     }
     fn __str__(&self) -> String {

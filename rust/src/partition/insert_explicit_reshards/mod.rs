@@ -190,7 +190,7 @@ fn visit_partly(
     for &factor in &rule.reduction {
         reduced.extend(compatible_axes_of(&projection, factor).ok_or_else(|| {
             let message = "a result has unreduced axes while operands disagree on a reduced dim";
-            Diagnostic::new(Code::InvalidSharding, message).at(program.ops[op].span)
+            Diagnostic::new(Code::InvalidSharding, message).at_op(program, op)
         })?);
     }
     reduce_results(program, op, &reduced, mesh);

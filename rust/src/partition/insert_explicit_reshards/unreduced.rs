@@ -85,7 +85,7 @@ pub fn reduce_operands(program: &mut Program, op: OpId) -> Result<()> {
 
 fn mismatch(program: &Program, op: OpId, what: &str) -> crate::error::Error {
     let message = format!("'{}' {what}", program.op_name(op));
-    Diagnostic::new(Code::InvalidSharding, message).at(program.ops[op].span).into()
+    Diagnostic::new(Code::InvalidSharding, message).at_op(program, op).into()
 }
 
 /// Makes of a reshard that adds unreduced axes the ops that do so; true if it was one.

@@ -86,8 +86,7 @@ fn convert(program: &mut Program, op: OpId, replaced: &ValueMap) -> Result<Value
     let rank = program.shardings[source].dims.len();
     if rank != program.shardings[output].dims.len() {
         let message = "a reshard changes the number of sharded dims";
-        let span = program.ops[op].span;
-        return Err(Diagnostic::new(Code::InvalidSharding, message).at(span).into());
+        return Err(Diagnostic::new(Code::InvalidSharding, message).at_op(program, op).into());
     }
     if program.is_fully_replicated(output) {
         if program.is_fully_replicated(source) {

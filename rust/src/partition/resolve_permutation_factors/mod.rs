@@ -104,9 +104,8 @@ fn needs_communication(
     if input != output {
         let message = "the operand and the result of a slice have different shardings";
         let hint = "insert explicit reshards first";
-        let span = program.ops[op].span;
-        let diagnostic = Diagnostic::new(Code::InvalidSharding, message).at(span).with_hint(hint);
-        return Err(diagnostic.into());
+        let problem = Diagnostic::new(Code::InvalidSharding, message).at_op(program, op);
+        return Err(problem.with_hint(hint).into());
     }
     let dim = factor.index();
     let axes = program.shardings.get(*input).and_then(|sharding| sharding.dims.get(dim));

@@ -33,8 +33,8 @@ pub(super) fn check_shapes(program: &Program) -> Result<()> {
                 "refine the shapes of the program before propagation",
             )
         };
-        let span = program.ops[op].span;
-        diagnostics.push(Diagnostic::new(Code::UnsupportedType, message).at(span).with_hint(hint));
+        let problem = Diagnostic::new(Code::UnsupportedType, message).at_op(program, op);
+        diagnostics.push(problem.with_hint(hint));
     }
     Error::check(diagnostics)
 }

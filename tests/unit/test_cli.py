@@ -1,0 +1,228 @@
+"""The command line: what it prints, where, and its exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import shardcore
+from shardcore.cli import main
+
+MLP = """\
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main(
+    %x: tensor<64x512xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {?}]>},
+    %w: tensor<512x2048xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"model"}]>})
+    -> tensor<64x2048xbf16> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<64x512xbf16>, tensor<512x2048xbf16>) -> tensor<64x2048xbf16> loc("mlp.py":7:3)
+  return %0 : tensor<64x2048xbf16>
+}
+"""
+PIPELINE = "builtin.module(sdy-propagation-pipeline)"
+
+
+def completed(text: str = MLP, pipeline: str = PIPELINE) -> str:
+    module = shardcore.Module.parse(text)
+    shardcore.PassManager.parse(pipeline).run(module)
+    return str(module)
+
+
+@pytest.fixture
+def mlp(tmp_path: Path) -> str:
+    path = tmp_path / "mlp.mlir"
+    path.write_text(MLP)
+    return str(path)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]):
+    """Runs a command line and returns its exit code, standard output and standard error."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        try:
+            code = main(arguments)
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def stdin(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+
+def test_propagate_shows_every_value(run, mlp: str) -> None:
+    code, out, err = run("propagate", mlp)
+    assert (code, err) == (0, "")
+    header, *lines = out.splitlines()
+    assert header.split("  ")[0] == "value"
+    assert [line.split()[0] for line in lines[:3]] == ["%x", "%w", "%0"]
+    assert lines[2].endswith("mlp.py:7:3")
+    assert "3 of 3 values are sharded (annotated: 2)" in lines
+    assert "\x1b" not in out
+
+
+def test_propagate_limits_rows(run, mlp: str) -> None:
+    code, out, _ = run("propagate", mlp, "--limit", "2")
+    assert code == 0
+    assert "... 1 arguments and 0 results of ops more (--limit 0 shows all)" in out
+    assert "%w" not in out
+    assert "%w" in run("propagate", mlp, "--limit", "0")[1]
+
+
+def test_propagate_writes_json(run, mlp: str) -> None:
+    code, out, _ = run("propagate", mlp, "--json")
+    assert code == 0
+    record = json.loads(out)
+    assert set(record) == {"values", "summary"}
+    assert record["values"][2] == {
+        "name": "%0",
+        "function": "main",
+        "shape": [64, 2048],
+        "dtype": "bf16",
+        "sharding": '<@mesh, [{"data"}, {"model"}]>',
+        "local_shape": [32, 512],
+        "bytes_per_device": 32 * 512 * 2,
+        "location": "mlp.py:7:3",
+    }
+    assert record["summary"] == shardcore.Module.parse(MLP).propagate().summary()
+
+
+def test_propagate_writes_the_program(run, mlp: str, tmp_path: Path) -> None:
+    path = tmp_path / "done.mlir"
+    code, out, _ = run("propagate", mlp, "-o", str(path))
+    assert code == 0
+    assert "%0" in out
+    assert path.read_text() == completed()
+    assert run("propagate", mlp, "-o", "-") == (0, completed(), "")
+    code, out, _ = run("propagate", mlp, "--json", "-o", str(path))
+    assert json.loads(out)["values"]
+
+
+def test_propagate_reads_standard_input(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin(monkeypatch, MLP)
+    assert run("propagate", "-", "-o", "-") == (0, completed(), "")
+    stdin(monkeypatch, "func.func @f(")
+    code, _, err = run("propagate", "-")
+    assert code == 1
+    assert "--> <stdin>:1:" in err
+
+
+def test_propagate_takes_options(run, tmp_path: Path) -> None:
+    path = tmp_path / "sub.mlir"
+    path.write_text(MLP.replace('{"model"}', '{"model":(1)2, ?}').replace('{"data"}', '{"data"}p1'))
+    kept = run("propagate", str(path), "--keep-sub-axes-on-io")[1]
+    assert '[{}, {"model":(1)2}]' in kept
+    assert '[{}, {"model":(1)2}]' not in run("propagate", str(path))[1]
+    early = run("propagate", str(path), "--up-to-priority", "0")[1]
+    assert '[{"data"}, {' not in early
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["propagate", "missing.mlir"], 1, "error[io]: missing.mlir: No such file or directory"),
+        (["propagate", "."], 1, "error[io]: .: Is a directory"),
+        (["opt", "missing.mlir"], 1, "error[io]: missing.mlir: No such file or directory"),
+        (["propagate", "MLP", "-o", "no/such/dir"], 1, "error[io]: no/such/dir: No such file"),
+        ([], 2, "required: COMMAND"),
+        (["propagate"], 2, "required: FILE"),
+        (["propagte", "MLP"], 2, "invalid choice: 'propagte'"),
+        (["propagate", "MLP", "--limit", "-1"], 2, "expected a number >= 0, got '-1'"),
+        (["propagate", "MLP", "--json", "-o", "-"], 2, "both want standard output"),
+        (["opt", "MLP", "other.mlir"], 2, "unrecognized arguments: other.mlir"),
+        (["opt", "MLP", "--sdy-close-sharding"], 2, "did you mean sdy-close-shardings?"),
+        (["opt", "MLP", "--sdy-basic-propagate=x=1"], 2, "has no option x"),
+        (["opt", "MLP", "--pass-pipeline", "builtin.module(a)"], 2, "no pass or pipeline"),
+        (
+            ["opt", "MLP", "--sdy-close-shardings", f"--pass-pipeline={PIPELINE}"],
+            2,
+            "cannot be used together",
+        ),
+    ],
+)
+def test_mistakes(run, mlp: str, arguments: list[str], code: int, message: str) -> None:
+    found, out, err = run(*(mlp if argument == "MLP" else argument for argument in arguments))
+    assert (found, out) == (code, "")
+    assert message in err
+
+
+def test_mistakes_in_programs_are_shown_in_place(run, tmp_path: Path) -> None:
+    path = tmp_path / "typo.mlir"
+    path.write_text(MLP.replace('"model"}', '"modle"}'))
+    code, out, err = run("propagate", str(path))
+    assert (code, out) == (1, "")
+    assert f"--> {path}:4:" in err
+    assert 'did you mean "model"?' in err
+    path.write_bytes(b"\x80\x81")
+    assert "byte 0x80 is not UTF-8" in run("opt", str(path))[2]
+
+
+def test_help_and_version(run) -> None:
+    assert run("--version") == (0, f"shardcore {shardcore.__version__}\n", "")
+    assert "shardcore propagate model.mlir" in run("--help")[1]
+    assert "--limit" in run("propagate", "--help")[1]
+    passes = run("opt", "--help")[1]
+    assert all(f"  {name}\n" in passes for name in shardcore.PassManager.pass_names())
+
+
+def test_opt_runs_passes_in_order(run, mlp: str, tmp_path: Path) -> None:
+    assert run("opt", mlp) == (0, MLP, "")
+    assert run("opt", mlp, "--sdy-propagation-pipeline") == (0, completed(), "")
+    assert run("opt", "--sdy-propagation-pipeline", mlp) == (0, completed(), "")
+    assert run("opt", mlp, f"--pass-pipeline={PIPELINE}") == (0, completed(), "")
+    passes = "sdy-basic-propagate{keep-sharding-rules=true},sdy-close-shardings"
+    path = tmp_path / "out.mlir"
+    flags = ["--sdy-basic-propagate=keep-sharding-rules=true", "-sdy-close-shardings"]
+    assert run("opt", mlp, *flags, "-o", str(path)) == (0, "", "")
+    assert path.read_text() == completed(pipeline=f"builtin.module({passes})")
+
+
+def test_opt_reads_standard_input(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for arguments in (["opt"], ["opt", "-"], ["opt", "-o", "-"]):
+        stdin(monkeypatch, MLP)
+        assert run(*arguments) == (0, MLP, "")
+
+
+def test_opt_splits_files(run, tmp_path: Path) -> None:
+    path = tmp_path / "two.mlir"
+    path.write_text(f"{MLP}// -----\n{MLP}")
+    code, out, _ = run("opt", str(path), "--split-input-file", "--sdy-propagation-pipeline")
+    assert code == 0
+    assert [piece.strip() for piece in out.split("// -----")] == [completed().strip()] * 2
+    path.write_text(f"{MLP}// -----\n{MLP.replace('dot_general', 'dot_genral')}")
+    code, out, err = run("opt", str(path), "--split-input-file")
+    assert (code, out) == (1, "")
+    assert f"--> {path}:{MLP.count(chr(10)) + 7}:" in err
+
+
+def test_readers_may_leave_early(mlp: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "shardcore", "opt", mlp],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_any_terminal_can_be_written_to(mlp: str) -> None:
+    Path(mlp).write_text(MLP.replace("mlp.py", "größe.py"), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "shardcore", "propagate", mlp],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"gr\\xf6\\xdfe.py:7:3" in done.stdout

@@ -1,0 +1,394 @@
+"""Module, Value, PassManager and Result: what the user's verbs do and leave alone."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import shardcore
+from shardcore import Module, PassManager, ShardcoreError, TensorSharding
+
+PROPAGATE = "builtin.module(sdy-propagation-pipeline)"
+MLP = """\
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main(
+    %x: tensor<64x512xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {?}]>},
+    %w: tensor<512x2048xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"model"}]>})
+    -> tensor<64x2048xbf16> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<64x512xbf16>, tensor<512x2048xbf16>) -> tensor<64x2048xbf16> loc("mlp.py":7:3)
+  %1:2 = stablehlo.optimization_barrier %0, %0 : tensor<64x2048xbf16>, tensor<64x2048xbf16>
+  %2 = stablehlo.tanh %1#1 : tensor<64x2048xbf16>
+  return %2 : tensor<64x2048xbf16>
+}
+"""
+
+
+def mlp() -> Module:
+    return Module.parse(MLP)
+
+
+def sharding(module: Module, key: str | tuple[str, str]) -> str:
+    return str(module[key].sharding)
+
+
+def test_text_and_bytes_and_files_are_the_same_program(tmp_path: Path) -> None:
+    path = tmp_path / "mlp.mlir"
+    path.write_text(MLP)
+    assert str(mlp()) == str(Module.parse(MLP.encode())) == str(Module.from_file(path))
+    assert str(Module.from_file(str(path))) == str(Module.parse(str(mlp())))
+
+
+def test_bad_sources_of_text(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Module.from_file(tmp_path / "missing.mlir")
+    with pytest.raises(IsADirectoryError):
+        Module.from_file(tmp_path)
+    with pytest.raises(TypeError, match="str or bytes"):
+        Module.parse(3)  # type: ignore[arg-type]
+    with pytest.raises(ShardcoreError, match="byte 0xFF is not UTF-8"):
+        Module.parse(b"func.func \xff")
+
+
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "bad.mlir"
+    path.write_text(MLP.replace('{"data"}', '{"dta"}'))
+    with pytest.raises(ShardcoreError) as caught:
+        Module.from_file(path)
+    assert f"--> {path}:3:" in str(caught.value)
+    with pytest.raises(ShardcoreError, match=r"--> here:1:1"):
+        Module.parse("}", filename="here")
+
+
+def test_every_value_is_listed_in_program_order() -> None:
+    values = mlp().values()
+    assert [value.name for value in values] == ["%x", "%w", "%0", "%1#0", "%1#1", "%2"]
+    assert {value.function for value in values} == {"main"}
+    assert [value.op for value in values][:3] == [None, None, "stablehlo.dot_general"]
+
+
+def test_a_value_knows_what_it_is() -> None:
+    value = mlp()["%w"]
+    assert (value.shape, value.dtype, value.type) == ((512, 2048), "bf16", "tensor<512x2048xbf16>")
+    assert str(value.sharding) == '<@mesh, [{?}, {"model"}]>'
+    assert isinstance(value.sharding, TensorSharding)
+    assert value.local_shape == (512, 512)
+    assert (value.bytes, value.bytes_per_device) == (512 * 2048 * 2, 512 * 512 * 2)
+    assert value.location is None
+    assert mlp()["%0"].location == "mlp.py:7:3"
+    assert repr(value) == '<shardcore.Value %w: tensor<512x2048xbf16> <@mesh, [{?}, {"model"}]>>'
+
+
+def test_a_value_without_sharding_is_whole_on_each_device() -> None:
+    value = mlp()["%0"]
+    assert value.sharding is None
+    assert value.local_shape == value.shape
+    assert value.bytes_per_device == value.bytes
+
+
+def test_values_that_are_no_tensors() -> None:
+    text = "func.func @f(%t: !stablehlo.token, %d: tensor<?x2xi1>) {\n  return\n}"
+    token, dynamic = Module.parse(text).values()
+    assert (token.shape, token.dtype, token.bytes, token.local_shape) == (None, None, None, None)
+    assert token.type == "!stablehlo.token"
+    assert (dynamic.shape, dynamic.bytes) == ((None, 2), None)
+
+
+def test_values_by_name() -> None:
+    helper = "func.func private @helper(%a: tensor<2xf32>) -> tensor<2xf32> {\n"
+    module = Module.parse(helper + "  return %a : tensor<2xf32>\n}\n" + MLP)
+    assert module["%1#1"].name == module["1#1"].name == "%1#1"
+    assert module["@helper", "%a"].function == module["helper", "a"].function == "helper"
+    with pytest.raises(KeyError, match="no value %9 in @main"):
+        module["%9"]
+    with pytest.raises(KeyError, match="no function @other"):
+        module["@other", "%a"]
+    with pytest.raises(KeyError, match="no function"):
+        Module.parse("")["%0"]
+    with pytest.raises(TypeError):
+        module[3]  # type: ignore[index]
+
+
+def test_propagate_leaves_the_module_alone() -> None:
+    module = mlp()
+    result = module.propagate()
+    assert str(module) == str(mlp())
+    assert module["%0"].sharding is None
+    assert str(result["%0"].sharding) == '<@mesh, [{"data"}, {"model"}]>'
+    assert str(result.module["%0"].sharding) == str(result.values()[2].sharding)
+    assert str(Module.parse(str(result.module))) == str(result.module)
+
+
+def test_run_works_in_place_and_is_the_same() -> None:
+    module = mlp()
+    assert PassManager.parse(PROPAGATE).run(module) is None  # type: ignore[func-returns-value]
+    assert str(module) == str(mlp().propagate().module)
+
+
+def test_values_stay_as_they_were() -> None:
+    module = mlp()
+    before = module["%0"]
+    PassManager.parse(PROPAGATE).run(module)
+    assert before.sharding is None
+    assert sharding(module, "%0") == '<@mesh, [{"data"}, {"model"}]>'
+    assert before != module["%0"]
+    assert module["%0"] == module["%0"]
+    assert len({module["%0"], module["%0"], module["%1#0"]}) == 2
+    del module
+    gc.collect()
+    assert before.name == "%0"
+
+
+def test_a_failing_run_changes_nothing() -> None:
+    text = MLP.replace("  return", "  %3 = stablehlo.tanh %0 : tensor<64x2048xbf16>\n  return")
+    call = "func.func @loop() {\n  call @loop() : () -> ()\n  return\n}\n"
+    module = Module.parse(text + call)
+    pipeline = "builtin.module(symbol-dce,sdy-basic-propagate,sdy-flatten-call-graph)"
+    with pytest.raises(ShardcoreError, match="recursive-call"):
+        PassManager.parse(pipeline).run(module)
+    assert str(module) == text + call
+
+
+def test_copies_and_pickles() -> None:
+    module = mlp()
+    copies = [copy.copy(module), copy.deepcopy(module), pickle.loads(pickle.dumps(module))]
+    PassManager.parse(PROPAGATE).run(module)
+    for other in copies:
+        assert str(other) == MLP
+        assert other["%0"].sharding is None
+
+
+def test_pickles_go_by_the_same_name() -> None:
+    module = Module.parse(MLP, filename="mlp.mlir")
+    again = pickle.loads(pickle.dumps(module))
+    with pytest.raises(ShardcoreError, match=r"--> mlp\.mlir:"):
+        again.factor_table("%1#0")
+
+
+PRIORITIES = """\
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", ?}p0, {?}]>},
+    %y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"b", ?}p1]>})
+    -> tensor<8x8xf32> {
+  %0 = stablehlo.add %x, %y : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+"""
+
+
+def test_up_to_priority() -> None:
+    module = Module.parse(PRIORITIES)
+    assert sharding(module.propagate(up_to_priority=0).module, "%0") == '<@mesh, [{"a"}, {}]>'
+    both = '<@mesh, [{"a"}, {"b"}]>'
+    assert sharding(module.propagate(up_to_priority=1).module, "%0") == both
+    assert sharding(module.propagate().module, "%0") == both
+
+
+TRIMMED = """\
+sdy.mesh @mesh = <["a"=4, "b"=3]>
+func.func @main(
+    %x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a":(1)2, ?}, {"b", ?}]>})
+    -> tensor<8x8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+"""
+
+
+def test_everything_that_the_export_trims_can_be_kept() -> None:
+    module = Module.parse(TRIMMED)
+    trimmed = module.propagate().module
+    assert sharding(trimmed, "%x") == "<@mesh, [{}, {}]>"
+    kept = module.propagate(keep_sub_axes_on_io=True)
+    assert sharding(kept.module, "%x") == '<@mesh, [{"a":(1)2}, {"b"}]>'
+    # The result's attribute stands in the signature only.
+    assert str(kept.module).count('[{"a":(1)2}, {"b"}]') == 3
+    assert kept["%x"].local_shape == (4, 3)
+
+
+def test_max_ops() -> None:
+    assert mlp().num_ops == 7
+    mlp().propagate(max_ops=7)
+    with pytest.raises(shardcore.ProgramTooLargeError) as caught:
+        mlp().propagate(max_ops=6)
+    assert caught.value.code == "program-too-large"
+    with pytest.raises(shardcore.ProgramTooLargeError):
+        PassManager.parse(PROPAGATE).run(mlp(), max_ops=6)
+
+
+def test_summary_counts_before_and_after() -> None:
+    summary = mlp().propagate().summary()
+    assert set(summary) == {"ops", "before", "after"}
+    before, after = summary["before"], summary["after"]
+    assert (before["values"], before["sharded_values"]) == (6, 2)
+    assert (after["values"], after["sharded_values"]) == (6, 6)
+    x, w, out = 64 * 512 * 2, 512 * 2048 * 2, 64 * 2048 * 2
+    assert before["argument_bytes"] == after["argument_bytes"] == x + w
+    assert after["argument_bytes_per_device"] == x // 2 + w // 4
+    assert before["result_bytes_per_device"] == out
+    assert after["result_bytes_per_device"] == out // 8
+    assert before["axes"][0] == {
+        "mesh": "mesh",
+        "name": "data",
+        "size": 2,
+        "values": 1,
+        "arguments": 1,
+    }
+    assert [axis["values"] for axis in after["axes"]] == [5, 5]
+    assert mlp().totals() == before
+
+
+def test_results_describe_themselves() -> None:
+    assert repr(mlp()) == (
+        '<shardcore.Module of 7 ops: @main; meshes: @mesh <["data"=2, "model"=4]>>'
+    )
+    assert repr(Module.parse("")) == "<shardcore.Module of 1 ops: no function; meshes: none>"
+    assert repr(mlp().propagate()).startswith("<shardcore.Result: 6 of 6 values sharded, ")
+
+
+def test_factor_tables() -> None:
+    module = mlp()
+    table = module.factor_table("%0")
+    assert table.op == "stablehlo.dot_general"
+    assert table.factors == [
+        ("i", 64, "pass-through"),
+        ("j", 2048, "pass-through"),
+        ("k", 512, "reduction"),
+    ]
+    assert table.before["%w"] == {"j": '"model"', "k": "?"}
+    assert table.after["%0"] == {"i": '"data", ?', "j": '"model", ?'}
+    assert module["%0"].sharding is None
+    assert str(module.factor_table(module["%0"])) == str(table)
+
+
+def test_factor_tables_that_do_not_exist() -> None:
+    module = mlp()
+    with pytest.raises(KeyError, match="%x is an argument"):
+        module.factor_table("%x")
+    with pytest.raises(KeyError, match="no value %7"):
+        module.factor_table("%7")
+    with pytest.raises(TypeError, match="another module"):
+        module.factor_table(mlp()["%0"])
+    with pytest.raises(ShardcoreError, match=r"has no sharding rule\n  --> <string>:8:3\n"):
+        module.factor_table("%1#0")
+
+
+def test_progress_goes_forward() -> None:
+    seen: list[tuple[str, float]] = []
+    mlp().propagate(progress=lambda what, fraction: seen.append((what, fraction)))
+    fractions = [fraction for _, fraction in seen]
+    assert fractions == sorted(fractions)
+    assert fractions[0] == 0
+    assert 0.5 < fractions[-1] <= 1
+    assert "sdy-user-priority-propagate" in {what for what, _ in seen}
+
+
+def test_exceptions_of_the_callback_come_through() -> None:
+    class OwnError(Exception):
+        pass
+
+    def progress(what: str, fraction: float) -> None:
+        if what == "sdy-user-priority-propagate":
+            raise OwnError(what)
+
+    module = mlp()
+    with pytest.raises(OwnError, match="sdy-user-priority-propagate"):
+        module.propagate(progress=progress)
+    with pytest.raises(OwnError):
+        PassManager.parse(PROPAGATE).run(module, progress=progress)
+    assert str(module) == MLP
+    with pytest.raises(TypeError):
+        module.propagate(progress=lambda: None)  # type: ignore[arg-type,misc]
+
+
+def test_callbacks_may_use_the_module() -> None:
+    module = mlp()
+    PassManager.parse(PROPAGATE).run(module, progress=lambda *_: [*module.values(), str(module)])
+    assert sharding(module, "%0") == '<@mesh, [{"data"}, {"model"}]>'
+
+
+INTERRUPTED = """
+import signal, shardcore
+lines = [f"  %{i + 1} = stablehlo.add %{i}, %{i} : tensor<8xf32>" for i in range(300_000)]
+module = shardcore.Module.parse(
+    'sdy.mesh @m = <["x"=2]>\\nfunc.func @main('
+    '%0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}) -> tensor<8xf32> {\\n'
+    + "\\n".join(lines) + "\\n  return %300000 : tensor<8xf32>\\n}")
+passes = ",".join(["sdy-user-priority-propagate"] * 3)
+manager = shardcore.PassManager.parse(f"builtin.module({passes})")
+signal.signal(signal.SIGINT, signal.default_int_handler)
+seen = []
+def progress(what, fraction):
+    # As if Ctrl-C was pressed while Rust is at work: the handler runs when Rust lets it.
+    if what == "sdy-user-priority-propagate" and not seen:
+        seen.append(fraction)
+        signal.raise_signal(signal.SIGINT)
+try:
+    manager.run(module, progress=progress)
+except KeyboardInterrupt:
+    print("interrupted", module["%1"].sharding)
+"""
+
+
+def test_ctrl_c_stops_the_work() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+    assert done.stdout == "interrupted None\n", done.stderr
+
+
+def test_ctrl_c_stops_the_work_without_a_callback() -> None:
+    script = """
+import signal, shardcore
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+module = shardcore.Module.parse(open(0).read())
+manager = shardcore.PassManager.parse(f"builtin.module({','.join(['symbol-dce'] * 1_000_000)})")
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+try:
+    manager.run(module)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=MLP, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout == "interrupted\n", done.stderr
+
+
+def test_pipelines_print_what_they_are() -> None:
+    manager = PassManager.parse("builtin.module(sdy-close-shardings)")
+    assert str(manager) == "builtin.module(sdy-close-shardings)"
+    assert repr(manager) == 'PassManager.parse("builtin.module(sdy-close-shardings)")'
+    assert str(PassManager.from_flags(["--sdy-close-shardings"])) == str(manager)
+    names = PassManager.pass_names()
+    assert names == sorted(set(names))
+    assert {"sdy-propagation-pipeline", "sdy-basic-propagate", "symbol-dce"} <= set(names)
+
+
+def test_classes_cannot_be_made_by_hand() -> None:
+    classes: list[Any] = [
+        Module,
+        PassManager,
+        shardcore.Result,
+        shardcore.Value,
+        shardcore.FactorTable,
+    ]
+    for made in classes:
+        with pytest.raises(TypeError):
+            made()
+
+
+def test_results_are_the_same_in_threads() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    module = mlp()
+    with ThreadPoolExecutor(4) as pool:
+        texts = set(pool.map(lambda _: str(module.propagate().module), range(16)))
+    assert len(texts) == 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
