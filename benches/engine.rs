@@ -31,7 +31,7 @@ fn run(pipeline: &str, mut program: Program) -> Program {
     let mut rules = Registry::builtin();
     let mut report = |_: Progress<'_>| true;
     let limits = Limits::default();
-    let mut context = Context { rules: &mut rules, limits, report: &mut report };
+    let mut context = Context::new(&mut rules, limits, &mut report);
     let pipeline = Pipeline::parse(pipeline).expect("the pipeline exists");
     pipeline.run(&mut program, &mut context).expect("benchmarks propagate");
     program

@@ -1,7 +1,7 @@
 """The Rust core. Import its classes from :mod:`shardcore`.
 
 Shapes are sequences of sizes, one for each dim, in elements. Device ids are the logical ids that a
-mesh lists. All classes here are immutable, hashable, picklable, and print as `sdy` text.
+mesh lists. Meshes, shardings and rules are immutable, hashable, picklable, and print as `sdy` text.
 
 Source: Shardy's sharding representation (``docs/sharding_representation.md`` upstream).
 """
@@ -361,7 +361,8 @@ class TensorSharding:
     def bytes_per_device(self, shape: Sequence[int], dtype: str) -> int:
         """Return the bytes that a device holds, padding included.
 
-        ``dtype`` is an MLIR element type: ``"f32"``, ``"bf16"``, ``"i1"``, ``"complex<f32>"``.
+        ``dtype`` is an MLIR element type: ``"f32"``, ``"bf16"``, ``"complex<f32>"``; ``"i1"``
+        takes a byte, as in XLA, ``"i4"`` half of one.
 
         Raises:
             ValueError: the type has no known size.

@@ -4,7 +4,7 @@
 //! shape. Values without a known element size (tokens, quantized types) count no bytes.
 
 use crate::axis::total_size;
-use crate::index::{Id, MeshId, ShardingId, TypeId, ValueId};
+use crate::index::{Id, MeshId, ShardingId, TypeId};
 use crate::ir::{Program, Type, ValueDef};
 
 /// Bytes and counts over some set of values.
@@ -76,22 +76,6 @@ impl Program {
         named("main")
             .or_else(|| functions.iter().copied().find(|&id| !self.functions[id].is_private))
             .or_else(|| functions.first().copied())
-    }
-    /// Every value in `root`, in program order: the results of an op, then the arguments of
-    /// its blocks, then what is inside.
-    pub fn values_of(&self, root: crate::index::OpId) -> Vec<ValueId> {
-        let mut values = Vec::new();
-        for op in self.pre_order(root) {
-            values.extend(self.op_results(op));
-            for region in self.op_regions(op) {
-                values.extend(self.region_blocks(region).flat_map(|block| self.block_args(block)));
-            }
-        }
-        values
-    }
-    /// Number of ops in the module, itself included.
-    pub fn num_ops(&self) -> usize {
-        self.pre_order(self.module).count()
     }
     /// What the shardings amount to.
     pub fn totals(&self) -> ProgramTotals {

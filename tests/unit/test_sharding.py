@@ -183,7 +183,8 @@ def test_what_devices_hold() -> None:
     assert sharding.sharded_size(0) == sharding.sharded_size(-2) == 4
     assert sharding.bytes_per_device((10, 8), "bf16") == 24
     assert sharding.bytes_per_device((10, 8), "complex<f32>") == 96
-    assert sharding.bytes_per_device((10, 8), "i1") == 2
+    assert sharding.bytes_per_device((10, 8), "i1") == 12
+    assert sharding.bytes_per_device((10, 8), "i4") == 6
     assert TensorSharding(mesh, ["y", None]).replication_factor == 2
     assert TensorSharding(mesh, ["y"], unreduced="x").replication_factor == 1
     maximal = TensorSharding(Mesh.maximal(3), [])

@@ -9,18 +9,24 @@ use rustc_hash::FxHashMap;
 pub struct ElementType {
     /// Its text, `f32`, `complex<f32>`, `!quant.uniform<...>`.
     pub text: StrId,
-    /// Bits an element takes, where known (`i1` is 1, `i4` is 4, `complex<f32>` is 64).
+    /// Bits an element takes, where known (`i1` takes 8, `i4` 4, `complex<f32>` 64).
     pub bits: Option<u32>,
 }
 
-/// Bits that an element of type `text` takes: integers and floats by the number in their name (`i1` is
-/// 1), `complex<...>` twice its part. `None` for types without a fixed size, such as quantized ones.
+/// Bits that an element of type `text` takes on a device: integers and floats by the number in their
+/// name, but for `i1`, a byte in XLA; `complex<...>` twice its part. `None` for types without a fixed size, such as quantized ones.
 pub fn element_bits(text: &str) -> Option<u32> {
     if let Some(part) = text.strip_prefix("complex<").and_then(|rest| rest.strip_suffix('>')) {
-        return if part.starts_with("complex") { None } else { element_bits(part)?.checked_mul(2) };
+        return if part.starts_with("complex") {
+            None
+        } else {
+            element_bits(part.trim())?.checked_mul(2)
+        };
     }
-    if text == "index" {
-        return Some(64);
+    match text {
+        "i1" => return Some(8),
+        "index" => return Some(64),
+        _ => {}
     }
     let prefixes = ["bf", "tf", "f", "si", "ui", "i"];
     let rest = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix))?;

@@ -1,7 +1,7 @@
 //! Walks over an op and all ops inside it, linear, without recursion or allocation.
 
 use super::Program;
-use crate::index::{Id, OpId, RegionId};
+use crate::index::{Id, OpId, RegionId, ValueId};
 
 /// Iterates over an op and all ops inside it: an op before its regions, in program order.
 pub struct PreOrder<'a> {
@@ -26,6 +26,22 @@ impl PreOrder<'_> {
 }
 
 impl Program {
+    /// Every value in `root`, in program order: the results of an op, then the arguments of
+    /// its blocks, then what is inside.
+    pub fn values_of(&self, root: OpId) -> Vec<ValueId> {
+        let mut values = Vec::new();
+        for op in self.pre_order(root) {
+            values.extend(self.op_results(op));
+            for region in self.op_regions(op) {
+                values.extend(self.region_blocks(region).flat_map(|block| self.block_args(block)));
+            }
+        }
+        values
+    }
+    /// Number of ops in the module, itself included.
+    pub fn num_ops(&self) -> usize {
+        self.pre_order(self.module).count()
+    }
     /// `root` and all ops inside it, in pre-order.
     pub fn pre_order(&self, root: OpId) -> PreOrder<'_> {
         PreOrder { program: self, root, last: OpId::NONE, skip: false }

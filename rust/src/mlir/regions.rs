@@ -194,7 +194,7 @@ impl Parser<'_> {
             Type::RankedTensor { element, .. } => (element.clone(), element.text),
             Type::UnrankedTensor(name) => {
                 let text = self.program.strings.get(*name);
-                let bits = super::types::element_bits(text);
+                let bits = crate::ir::element_bits(text);
                 (crate::ir::ElementType { text: *name, bits }, *name)
             }
             _ => return ty,

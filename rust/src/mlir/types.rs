@@ -7,7 +7,7 @@ use super::cursor::{syntax, Cursor};
 use super::parser::Parser;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::TypeId;
-use crate::ir::{ElementType, Type};
+use crate::ir::{element_bits, ElementType, Type};
 use memchr::memchr2;
 
 /// How deep tuples may nest.
@@ -277,29 +277,4 @@ impl<'a> Cursor<'a> {
         }
         self.since(start)
     }
-}
-
-/// Bits of an element of the type that `text` is, where known.
-pub(super) fn element_bits(text: &str) -> Option<u32> {
-    if let Some(part) = inside(text, "complex<") {
-        return scalar_bits(part.trim())?.checked_mul(2);
-    }
-    scalar_bits(text)
-}
-
-fn scalar_bits(text: &str) -> Option<u32> {
-    match text {
-        "index" => return Some(64),
-        "bf16" => return Some(16),
-        "tf32" => return Some(19),
-        _ => {}
-    }
-    let digits = text.trim_start_matches(|c: char| c.is_ascii_lowercase());
-    let prefix = &text[..text.len() - digits.len()];
-    if !matches!(prefix, "i" | "si" | "ui" | "f") {
-        return None;
-    }
-    // `f8E4M3FN` and its like name their width first.
-    let width: String = digits.chars().take_while(char::is_ascii_digit).collect();
-    width.parse().ok()
 }

@@ -40,13 +40,23 @@ impl Calls {
     pub fn callers(&self, func: FuncId) -> &[OpId] {
         self.callers.get(&func).map_or(&[], Vec::as_slice)
     }
-    /// Fails if functions call each other in a circle.
-    pub fn check_acyclic(&self, program: &Program) -> Result<()> {
+    /// Fails if functions call each other in a circle, or one that has no body.
+    pub fn check(&self, program: &Program) -> Result<()> {
         if self.callees.is_empty() {
             return Ok(());
         }
-        // Functions leave the graph once nobody in it calls them any more.
         let functions = program.functions_in_order();
+        let bodyless = |&func: &FuncId| program.functions[func].body.is_none();
+        let mut called = functions.iter().copied().filter(bodyless).map(|func| self.callers(func));
+        if let Some(&call) = called.find_map(<[OpId]>::first) {
+            return Err(Diagnostic::new(
+                Code::UnknownSymbol,
+                "the function called here has no body",
+            )
+            .at_op(program, call)
+            .into());
+        }
+        // Functions leave the graph once nobody in it calls them any more.
         let mut waiting: FxHashMap<FuncId, usize> =
             functions.iter().map(|&func| (func, self.callers(func).len())).collect();
         let mut ready: Vec<FuncId> =

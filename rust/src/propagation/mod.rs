@@ -32,8 +32,8 @@ mod notify;
 pub mod origins;
 mod plan;
 pub mod populate_op_sharding_rules;
+mod preconditions;
 mod queue;
-mod shapes;
 #[cfg(test)]
 mod tests;
 mod user_priority;
@@ -155,12 +155,13 @@ pub fn propagate_with_origins(
     options: &Options,
 ) -> Result<(Stats, Origins)> {
     let recorder = Recorder::start(program, options.debug).map(Box::new);
-    shapes::check_shapes(program)?;
+    preconditions::check_shapes(program)?;
+    preconditions::check_meshes(program)?;
     let main = main_function(program)?;
     context.rules.prepare(program, options.conservative)?;
     let groups = synchronised_groups(program, context)?;
     let plan = Plan::new(program, &*context.rules);
-    plan.edges.calls.check_acyclic(program)?;
+    plan.edges.calls.check(program)?;
     let memo = Memo::new(options.runs());
     let mut results = FuncResults::new(program, main, memo.runs().len());
     let mut engine = Engine::new(program, plan, memo, groups, options);

@@ -1,7 +1,8 @@
-//! Propagation takes tensors of known shape only.
+//! What propagation asks of a program: tensors of known shape, and meshes by their symbols. The import
+//! passes see to the latter.
 
 use crate::error::{Code, Diagnostic, Error, Result};
-use crate::index::{Id, TypeId};
+use crate::index::{Id, ShardingId, TypeId};
 use crate::ir::{Program, Type};
 
 /// Fails if some op has a result of a tensor type with unknown dims, or a tuple.
@@ -37,4 +38,33 @@ pub(super) fn check_shapes(program: &Program) -> Result<()> {
         diagnostics.push(problem.with_hint(hint));
     }
     Error::check(diagnostics)
+}
+
+/// Fails if some value has a sharding whose mesh is inlined.
+pub(super) fn check_meshes(program: &Program) -> Result<()> {
+    let inlines = |id: ShardingId| {
+        let sharding = program.shardings.get(id);
+        sharding.is_some_and(|sharding| program.meshes[sharding.mesh].symbol.is_none())
+    };
+    if !program.shardings.ids().any(inlines) {
+        return Ok(());
+    }
+    let mistake = || {
+        let message =
+            "a sharding inlines its mesh, where propagation takes meshes by their symbols";
+        let hint = "run sdy-lift-inlined-meshes first";
+        Diagnostic::new(Code::InvalidSharding, message).with_hint(hint)
+    };
+    for func in program.functions_in_order() {
+        let function = &program.functions[func];
+        let values = program.values_of(function.op);
+        if let Some(value) = values.into_iter().find(|&value| inlines(program.sharding(value))) {
+            let op = program.defining_op(value).unwrap_or(function.op);
+            return Err(mistake().at_op(program, op).into());
+        }
+        if function.result_shardings.iter().any(|&id| inlines(id)) {
+            return Err(mistake().at(function.name_span).into());
+        }
+    }
+    Ok(())
 }
