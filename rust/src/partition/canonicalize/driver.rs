@@ -66,7 +66,7 @@ pub fn apply_greedily(
         if config.max_iterations.is_some_and(|max| iteration >= max) {
             return Ok(false);
         }
-        context.progress("canonicalize", iteration, 0)?;
+        context.progress("canonicalize", iteration, iteration + 1)?;
         if !Driver::new(program, root).run_once(patterns, config) {
             break;
         }
