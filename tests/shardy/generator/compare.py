@@ -70,10 +70,10 @@ def of_seed(seed: int) -> list[tuple[str, str]]:
             return [(text, "builtin.module(sdy-close-shardings)")]
     found = []
     for task in pipelines.tasks(rng):
-        start = text
+        start = task.change(text)
         if task.before:
             try:
-                start = reference.canonical(reference.run(text, task.before, verify=False))
+                start = reference.canonical(reference.run(start, task.before, verify=False))
             except reference.RejectedError:
                 continue
         found.append((start, task.pipeline))

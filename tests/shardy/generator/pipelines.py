@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from functools import cache
 from random import Random
 
 from tests.shardy import reference
+from tests.shardy.generator import mistakes
 
 PROPAGATE = ("basic", "aggressive", "op-priority", "user-priority")
 PARTITION = [
@@ -24,6 +26,7 @@ class Task:
 
     before: str
     pipeline: str
+    change: Callable[[str], str] = lambda text: text
 
 
 @cache
@@ -79,6 +82,14 @@ def export(rng: Random) -> str:
     return "sdy-export-pipeline" + (f"{{{' '.join(options)}}}" if options else "")
 
 
+def _all(rng: Random) -> str:
+    """Propagation and perhaps what comes after it."""
+    passes = ["sdy-propagation-pipeline"]
+    if rng.random() < 0.6:
+        passes += [text.replace("FLAG", "true") for text in PARTITION[: rng.randint(1, 4)]]
+    return reference.join_passes(passes)
+
+
 def _single(rng: Random) -> str:
     passes = expanded(rng.random() < 0.3)
     names = [
@@ -98,6 +109,12 @@ def tasks(rng: Random) -> Iterator[Task]:
         "", join([f"sdy-propagation-pipeline{{dedup-functions-fully={str(dedup).lower()}}}"])
     )
     yield Task("", join([*imports(dedup), propagation(rng)]))
+    # Reading alone, with a mistake in the text.
+    yield Task("", "builtin.module()", lambda text: mistakes.spoil(rng, text))
+    if rng.random() < 0.15:
+        # What one pipeline leaves is a program for another.
+        first = rng.choice([_all(rng), join([*imports(dedup), propagation(rng)])])
+        yield Task(first, rng.choice([_all(rng), join([*imports(dedup), propagation(rng)])]))
     roll = rng.random()
     if roll < 0.15:
         passes = expanded(dedup)
@@ -111,10 +128,17 @@ def tasks(rng: Random) -> Iterator[Task]:
     elif roll < 0.5:
         conservative = f"sdy-populate-op-sharding-rules{{conservative-propagation={_flag(rng)}}}"
         yield Task("", join([f"func.func({conservative})"]))
-    elif roll < 0.7:
+    elif roll < 0.6:
         yield Task(join([*imports(dedup), propagation(rng)]), join([export(rng)]))
-    else:
+    elif roll < 0.75:
         yield from _partition(rng, join(["sdy-propagation-pipeline"]))
+    else:
+        # Nothing has propagated: what users wrote differs far more than what propagation leaves.
+        before = ["sdy-lift-inlined-meshes", "sdy-close-shardings"]
+        constraints = ["func.func(sdy-sharding-constraint-to-reshard)"] * (rng.random() < 0.8)
+        for task in _partition(rng, join([*before, *constraints])):
+            # An open dim with a priority is no valid one when it is closed.
+            yield dataclasses.replace(task, change=lambda text: re.sub(r"\}p\d", "}", text))
 
 
 def _partition(rng: Random, before: str) -> Iterator[Task]:

@@ -41,7 +41,7 @@ def _features(rng: Random) -> Features:
         inlined=rng.random() < 0.1,
         named=rng.random() < 0.15,
         on_arguments=rng.choice([0.2, 0.5, 0.8]),
-        annotated=rng.choice([0.0, 0.05, 0.2, 0.5]),
+        annotated=rng.choice([0.0, 0.05, 0.2, 0.5, 0.9]),
     )
 
 

@@ -13,8 +13,8 @@ from multiprocessing.connection import Connection
 from tests.shardy.generator import compare
 from tests.shardy.generator.compare import Finding
 
-PATIENCE = 60
-"""Seconds for one module."""
+PATIENCE = 20
+"""Seconds for one step of a module. A process that dies of broken memory may hang instead."""
 
 
 @dataclasses.dataclass(frozen=True)
