@@ -17,6 +17,7 @@ from shardcore._core import (
     __version__,
 )
 from shardcore.errors import (
+    CalculusError,
     Diagnostic,
     ParseError,
     PipelineError,
@@ -30,6 +31,7 @@ from shardcore.rules import data_flow_edges, rule
 
 __all__ = [
     "AxisRef",
+    "CalculusError",
     "Diagnostic",
     "DimSharding",
     "FactorTable",

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 __all__ = [
+    "CalculusError",
     "Diagnostic",
     "ParseError",
     "PipelineError",
@@ -195,3 +196,7 @@ class PipelineError(ShardcoreError):
 
 class ProgramTooLargeError(ShardcoreError):
     """The program, or what it flattens to, is larger than the limit."""
+
+
+class CalculusError(ShardcoreError):
+    """A question about sharded arrays that has no answer: unknown hardware, a missing size, ..."""

@@ -1,0 +1,347 @@
+"""What a collective does to a sharding, which collective is its transpose, and what it may choose.
+
+=================  ==============================  =============================================
+``all_gather``     ``A[I_X, J] -> A[I, J]``        every device gets the blocks of all
+``reduce_scatter`` ``A[I, J] {U_X} -> A[I, J_X]``  sums, and leaves each device a block
+``all_reduce``     ``A[I, J] {U_X} -> A[I, J]``    both of them, one after the other
+``all_to_all``     ``A[I_X, J] -> A[I, J_X]``      moves an axis to another dim
+``permute``        ``A[I_X, J] -> A[I_X, J]``      passes blocks on to other devices
+``slice``          ``A[I, J] -> A[I_X, J]``        takes a block of a copy: no communication
+=================  ==============================  =============================================
+
+Source: "How to Scale Your Model", chapter 3, "Computation With Sharded Arrays".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shardcore._core import Mesh
+from shardcore.calculus.mistakes import choices, mistake
+from shardcore.calculus.notation import NamedArray, axis_size
+from shardcore.errors import CalculusError, VerificationError
+
+OPS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "slice")
+"""Every collective, by the name it has here and in ``jax.lax`` (but for the last two)."""
+
+_SPOKEN = {
+    "all_gather": "AllGather",
+    "reduce_scatter": "ReduceScatter",
+    "all_reduce": "AllReduce",
+    "all_to_all": "AllToAll",
+    "permute": "Permute",
+    "slice": "Slice",
+}
+
+
+def op_name(text: str) -> str:
+    """The collective that ``AllGather``, ``all-gather`` or ``all_gather`` is.
+
+    Raises:
+        CalculusError: there is no such collective (``invalid-collective``).
+    """
+    plain = text.replace("-", "").replace("_", "").lower()
+    plain = {
+        "psum": "allreduce",
+        "psumscatter": "reducescatter",
+        "collectivepermute": "permute",
+    }.get(plain, plain)
+    for op in OPS:
+        if op.replace("_", "") == plain:
+            return op
+    raise mistake(
+        CalculusError, "invalid-collective", f'unknown collective "{text}"', hint=choices(text, OPS)
+    )
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective on one array.
+
+    ``Collective.of("all_gather", NamedArray.parse("A[I_X, J]"), ["X"])`` has the ``result``
+    ``A[I, J]``.
+    """
+
+    op: str
+    array: NamedArray
+    axes: tuple[str, ...]
+    """The mesh axes along which devices talk."""
+    result: NamedArray
+    dim: int | None = None
+    """The dim that gets the axes, for ops that cut one."""
+    shift: int = 1
+    """How many devices further ``permute`` passes a block."""
+    notes: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(
+        op: str,
+        array: NamedArray,
+        axes: Sequence[str],
+        *,
+        dim: str | int | None = None,
+        mesh: Mesh | None = None,
+        shift: int = 1,
+    ) -> Collective:
+        """Apply ``op`` along ``axes`` to ``array``.
+
+        Args:
+            op: a name that :func:`op_name` knows.
+            array: what it is applied to.
+            axes: mesh axes, major to minor.
+            dim: the dim that ``reduce_scatter``, ``all_to_all`` and ``slice`` cut. Without it the
+                first that the devices divide evenly (which takes ``mesh`` and sizes), else the
+                first that can be cut.
+            mesh: the mesh, to check axes and to choose the dim.
+            shift: for ``permute``, how far.
+
+        Raises:
+            CalculusError: the op cannot be applied to this array (``invalid-collective``).
+            VerificationError: the mesh has no such axis (``unknown-axis``).
+        """
+        name = op_name(op)
+        wanted = tuple(axes)
+        if not wanted:
+            raise _mistake(f"{spoken(name)} needs a mesh axis", "give --axes X")
+        if len(set(wanted)) != len(wanted):
+            raise _mistake(f"an axis is named twice: {', '.join(wanted)}")
+        if mesh is not None:
+            for axis in wanted:
+                axis_size(mesh, axis)
+        build = {
+            "all_gather": _all_gather,
+            "reduce_scatter": _reduce_scatter,
+            "all_reduce": _all_reduce,
+            "all_to_all": _all_to_all,
+            "permute": _permute,
+            "slice": _slice,
+        }[name]
+        collective = build(array, wanted, dim, mesh)
+        if name == "permute":
+            return Collective(name, array, wanted, collective.result, None, shift, collective.notes)
+        return collective
+
+    @property
+    def transpose(self) -> str:
+        """The op that takes derivatives back through this one.
+
+        AllGather copies and ReduceScatter sums, and each is the other's transpose. An AllReduce is
+        both and its own; the transpose of taking a block of a copy is to gather the blocks.
+        """
+        return {
+            "all_gather": "reduce_scatter",
+            "reduce_scatter": "all_gather",
+            "slice": "all_gather",
+        }.get(self.op, self.op)
+
+    def transposed(self) -> Collective:
+        """Return the collective of the backward pass, on the derivative of the result.
+
+        What had copies along the axes before an AllGather has terms of a sum after its transpose,
+        and the other way round.
+        """
+        result = self.result
+        if self.op == "all_gather":
+            back = result.with_axes(
+                [dim.axes for dim in result.dims], (*result.unreduced, *self.axes)
+            )
+            moved = self.array.with_axes(
+                [dim.axes for dim in self.array.dims], self.array.unreduced
+            )
+            index = next(
+                (i for i, dim in enumerate(self.array.dims) if set(dim.axes) & set(self.axes)), None
+            )
+            return Collective("reduce_scatter", back, self.axes, moved, index)
+        if self.op == "all_reduce":
+            return Collective(self.op, self.array, self.axes, result)
+        if self.op in ("reduce_scatter", "slice"):
+            target = result.with_axes([dim.axes for dim in self.array.dims])
+            return Collective("all_gather", result, self.axes, target)
+        if self.op == "all_to_all":
+            index = next(
+                i for i, dim in enumerate(self.array.dims) if set(dim.axes) & set(self.axes)
+            )
+            return Collective(self.op, result, self.axes, self.array, index)
+        return Collective(self.op, result, self.axes, self.array, None, -self.shift)
+
+    def __str__(self) -> str:
+        axes = (
+            "".join(self.axes) if all(len(axis) == 1 for axis in self.axes) else ",".join(self.axes)
+        )
+        subscript = axes if len(axes) == 1 else f"{{{axes}}}"
+        if self.dim is not None:
+            dim = self.result.dims[self.dim]
+            subscript = f"{{{axes}, {dim.name or dim.size}}}"
+        return f"{spoken(self.op)}_{subscript} {self.array} -> {self.result}"
+
+
+def spoken(op: str) -> str:
+    """The name of a collective as the book writes it."""
+    return _SPOKEN[op]
+
+
+def scatter_choices(array: NamedArray, axes: Sequence[str], mesh: Mesh | None) -> list[int]:
+    """Return the dims that a ReduceScatter or a slice along ``axes`` may cut, the best first.
+
+    All dims may be cut; those that the devices divide without padding come first.
+    """
+    if mesh is None:
+        return list(range(len(array.dims)))
+    devices = 1
+    for axis in axes:
+        devices *= axis_size(mesh, axis)
+
+    def is_uneven(index: int) -> bool:
+        dim = array.dims[index]
+        pieces = devices
+        for axis in dim.axes:
+            pieces *= axis_size(mesh, axis)
+        return dim.size is not None and dim.size % pieces != 0
+
+    return sorted(range(len(array.dims)), key=is_uneven)
+
+
+def deferred(
+    array: NamedArray,
+    axes: Sequence[str],
+    *,
+    dim: str | int | None = None,
+    mesh: Mesh | None = None,
+) -> tuple[Collective, Collective]:
+    """Return an AllReduce as a ReduceScatter now and an AllGather that may come later, or never.
+
+    Raises:
+        CalculusError, VerificationError: as for :meth:`Collective.of`.
+    """
+    first = Collective.of("reduce_scatter", array, axes, dim=dim, mesh=mesh)
+    return first, Collective.of("all_gather", first.result, axes, mesh=mesh)
+
+
+def _without(array: NamedArray, axes: Iterable[str]) -> list[tuple[str, ...]]:
+    gone = set(axes)
+    return [tuple(axis for axis in dim.axes if axis not in gone) for dim in array.dims]
+
+
+def _all_gather(
+    array: NamedArray, axes: tuple[str, ...], dim: str | int | None, mesh: Mesh | None
+) -> Collective:
+    _check_cut("all_gather", array, axes)
+    notes = []
+    for cut in array.dims:
+        left = [axis for axis in cut.axes if axis not in axes]
+        if left and tuple(left) != cut.axes[: len(left)]:
+            first = next(axis for axis in cut.axes if axis in axes)
+            notes.append(
+                f"{first} is major to {left[-1]} in {cut}: each device ends with blocks that "
+                f"are not next to each other; blocks in order take a permute first"
+            )
+    result = array.with_axes(_without(array, axes), array.unreduced)
+    return Collective("all_gather", array, axes, result, notes=tuple(notes))
+
+
+def _summed(
+    op: str, array: NamedArray, axes: tuple[str, ...]
+) -> tuple[NamedArray, tuple[str, ...]]:
+    """``array`` with ``axes`` among those to be summed over, and a note if they were not."""
+    for axis in axes:
+        if axis in array.axes:
+            raise _mistake(
+                f"{spoken(op)} along {axis} needs terms of a sum along {axis}, but {array} is cut "
+                "along it",
+                f"gather it with all_gather, or write {{U_{axis}}} and do not cut along {axis}",
+            )
+    missing = [axis for axis in axes if axis not in array.unreduced]
+    if not missing:
+        return array, ()
+    full = array.with_axes([dim.axes for dim in array.dims], (*array.unreduced, *missing))
+    return full, (f"taken as {full}: without terms of a sum there is nothing to reduce",)
+
+
+def _reduce_scatter(
+    array: NamedArray, axes: tuple[str, ...], dim: str | int | None, mesh: Mesh | None
+) -> Collective:
+    source, notes = _summed("reduce_scatter", array, axes)
+    index = _target("reduce_scatter", source, axes, dim, mesh, avoid=())
+    cuts = [each.axes for each in source.dims]
+    cuts[index] = (*cuts[index], *axes)
+    unreduced = [axis for axis in source.unreduced if axis not in axes]
+    return Collective(
+        "reduce_scatter", source, axes, source.with_axes(cuts, unreduced), index, notes=notes
+    )
+
+
+def _all_reduce(
+    array: NamedArray, axes: tuple[str, ...], dim: str | int | None, mesh: Mesh | None
+) -> Collective:
+    source, notes = _summed("all_reduce", array, axes)
+    unreduced = [axis for axis in source.unreduced if axis not in axes]
+    result = source.with_axes([each.axes for each in source.dims], unreduced)
+    return Collective("all_reduce", source, axes, result, notes=notes)
+
+
+def _all_to_all(
+    array: NamedArray, axes: tuple[str, ...], dim: str | int | None, mesh: Mesh | None
+) -> Collective:
+    _check_cut("all_to_all", array, axes)
+    sources = [index for index, each in enumerate(array.dims) if set(each.axes) & set(axes)]
+    if len(array.dims) < 2:
+        raise _mistake(f"AllToAll moves an axis to another dim, and {array} has one dim only")
+    index = _target("all_to_all", array, axes, dim, mesh, avoid=sources)
+    cuts = _without(array, axes)
+    cuts[index] = (*cuts[index], *axes)
+    return Collective("all_to_all", array, axes, array.with_axes(cuts, array.unreduced), index)
+
+
+def _permute(
+    array: NamedArray, axes: tuple[str, ...], dim: str | int | None, mesh: Mesh | None
+) -> Collective:
+    _check_cut("permute", array, axes)
+    return Collective("permute", array, axes, array)
+
+
+def _slice(
+    array: NamedArray, axes: tuple[str, ...], dim: str | int | None, mesh: Mesh | None
+) -> Collective:
+    for axis in axes:
+        if axis in array.axes or axis in array.unreduced:
+            raise _mistake(f"there are no copies of {array} along {axis} to take a block of")
+    index = _target("slice", array, axes, dim, mesh, avoid=())
+    cuts = [each.axes for each in array.dims]
+    cuts[index] = (*cuts[index], *axes)
+    return Collective("slice", array, axes, array.with_axes(cuts, array.unreduced), index)
+
+
+def _check_cut(op: str, array: NamedArray, axes: tuple[str, ...]) -> None:
+    for axis in axes:
+        if axis not in array.axes:
+            raise mistake(
+                VerificationError,
+                "invalid-collective",
+                f"{spoken(op)} along {axis}: {array} is not cut along {axis}",
+                hint=choices(axis, array.axes),
+            )
+
+
+def _target(
+    op: str,
+    array: NamedArray,
+    axes: tuple[str, ...],
+    dim: str | int | None,
+    mesh: Mesh | None,
+    avoid: Sequence[int],
+) -> int:
+    """The dim to cut: ``dim``, or the first that is cut evenly."""
+    if dim is not None:
+        index = array.dim_index(dim)
+        if index in avoid:
+            raise _mistake(f"{spoken(op)} moves {', '.join(axes)} to another dim than it cuts now")
+        return index
+    free = [index for index in scatter_choices(array, axes, mesh) if index not in avoid]
+    if not free:
+        raise _mistake(f"{array} has no dim that {spoken(op)} could cut")
+    return free[0]
+
+
+def _mistake(message: str, hint: str | None = None) -> CalculusError:
+    return mistake(CalculusError, "invalid-collective", message, hint=hint)

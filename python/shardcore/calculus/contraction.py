@@ -1,0 +1,267 @@
+"""Products of sharded arrays, ``A[I, J_X] * B[J, K] -> C[I, K]``, and which case they are.
+
+A dim is *contracting* if the output does not have it, *batch* if both operands and the output have
+it, and *free* otherwise. The four cases:
+
+1. no contracting dim is cut: every device multiplies what it has;
+2. one operand is cut along a contracting dim and the other is not, or otherwise: one is gathered,
+   or a block is taken of the other, and the products summed;
+3. both are cut along it by the same axes: devices multiply, and the terms are summed;
+4. both are cut by the same axis along free dims: one of them has to be gathered.
+
+Source: "How to Scale Your Model", chapter 3, "Computation With Sharded Arrays".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shardcore._core import Mesh
+from shardcore.calculus.mistakes import mistake
+from shardcore.calculus.notation import NamedArray, NamedDim
+from shardcore.calculus.notation_parser import Parser
+from shardcore.errors import CalculusError
+
+_OPERATOR = re.compile(r"(?:\*|·|•|⋅|@|\.|\\cdot)(?:_\{?[A-Za-z][A-Za-z0-9]*\}?|_LOCAL)?")
+_ARROW = re.compile(r"->|→|\\rightarrow|\\to")
+
+CASES = {
+    1: "no contracting dim is cut: no communication",
+    2: "a contracting dim is cut in one operand, or otherwise than in the other",
+    3: "both operands are cut alike along a contracting dim: terms have to be summed",
+    4: "both operands are cut by the same axis along different dims: one has to be gathered",
+}
+"""What the cases are."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A product of two arrays, summed over the dims that the output lacks."""
+
+    operands: tuple[NamedArray, NamedArray]
+    output: NamedArray
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Every dim, in the order in which they appear."""
+        return tuple(dict.fromkeys(name for array in self.operands for name in names(array)))
+
+    @property
+    def contracting(self) -> tuple[str, ...]:
+        """The dims that are summed over."""
+        kept = names(self.output)
+        return tuple(dim for dim in self.dims if dim not in kept)
+
+    @property
+    def case(self) -> int:
+        """1 to 4; see :data:`CASES`."""
+        left, right = self.operands
+        if clashes(left, right):
+            return 4
+        cut_left, cut_right = cuts(left), cuts(right)
+        pairs = [(cut_left.get(dim, ()), cut_right.get(dim, ())) for dim in self.contracting]
+        if any(one != other for one, other in pairs):
+            return 2
+        return 3 if any(one for one, _ in pairs) else 1
+
+    def __str__(self) -> str:
+        left, right = self.operands
+        return f"{left} * {right} -> {self.output}"
+
+
+def names(array: NamedArray) -> tuple[str, ...]:
+    """The names of the dims of ``array``."""
+    return tuple(dim.name or "" for dim in array.dims)
+
+
+def cuts(array: NamedArray) -> dict[str, tuple[str, ...]]:
+    """The axes that cut each dim of ``array``."""
+    return {dim.name or "": dim.axes for dim in array.dims}
+
+
+def clashes(left: NamedArray, right: NamedArray) -> bool:
+    """Whether one axis cuts dims of both that are not the same dim, and neither is contracted."""
+    theirs = cuts(right)
+    return any(
+        set(axes) & set(other)
+        for dim, axes in cuts(left).items()
+        for name, other in theirs.items()
+        if name != dim and dim not in theirs and name not in cuts(left)
+    )
+
+
+def parse_product(
+    text: str,
+    mesh: Mesh | None = None,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    dtype: str | None = None,
+) -> tuple[list[NamedArray], NamedArray]:
+    """Parse ``A[I, J_X] * B[J, K] -> C[I, K]``: the operands, two or more, and the output.
+
+    ``·``, ``@`` and ``*_J`` multiply too. Without ``->`` the output has the dims that only one
+    operand has, cut as there where that is possible.
+
+    Raises:
+        ParseError: it is no product (``notation``).
+        CalculusError: dims have no names, are repeated, or have several sizes; the output has dims
+            of its own, or terms that are not summed (``contraction``, ``size-mismatch``).
+        VerificationError: as for :meth:`NamedArray.parse`.
+    """
+    parser = Parser(text, mesh, "<product>")
+    arrays = [parser.array()]
+    spans = [(0, parser.position)]
+    output = None
+    while True:
+        parser.skip_space()
+        start = parser.position
+        if parser.match(_ARROW):
+            parser.skip_space()
+            start = parser.position
+            output = parser.array()
+            _check_dims(output, text, (start, parser.position))
+            parser.end()
+            break
+        if not parser.match(_OPERATOR):
+            if len(arrays) > 1 and start == len(text):
+                break
+            raise parser.unexpected(
+                '"*" or "->"', "a product is written A[I, J] * B[J, K] -> C[I, K]"
+            )
+        parser.skip_space()
+        start = parser.position
+        arrays.append(parser.array())
+        spans.append((start, parser.position))
+    if len(arrays) < 2:
+        raise parser.mistake("a product has two operands", (0, len(text)), "A[I, J] * B[J, K]")
+    for array, span in zip(arrays, spans, strict=True):
+        _check_dims(array, text, span)
+        if array.unreduced:
+            raise _mistake(f"{array} has still to be summed: reduce it first", text, span)
+    known = _sizes([*arrays, *([output] if output else [])], sizes or {})
+    filled = _named([array.with_sizes(known, dtype) for array in arrays])
+    result = _output(filled, output, text, (start, len(text)))
+    return filled, result.with_sizes(known, dtype or filled[0].dtype)
+
+
+def pairwise(operands: list[NamedArray], output: NamedArray) -> list[Contraction]:
+    """Cut a product into products of two, from the left; those in between have names ``A·B``.
+
+    A dim is summed over as soon as no later operand, nor the output, has it, and where it is the
+    last of the left operand and the first of the right: in ``In[B, D] * W_in[D, F] * W_out[F, D]``
+    the ``D`` of the output is another one than the ``D`` that is summed over first.
+    """
+    found = []
+    left = operands[0]
+    for index, right in enumerate(operands[1:], start=1):
+        if index == len(operands) - 1:
+            found.append(Contraction((left, right), output))
+            break
+        later = {name for array in (*operands[index + 1 :], output) for name in names(array)}
+        if left.dims and right.dims and left.dims[-1].name == right.dims[0].name:
+            later.discard(right.dims[0].name or "")
+        dims = {dim.name: dim for dim in (*left.dims, *right.dims) if dim.name in later}
+        between = NamedArray(
+            tuple(NamedDim(dim.name, dim.size) for dim in dims.values()),
+            f"{left.name}·{right.name}",
+            left.dtype,
+        )
+        found.append(Contraction((left, right), between))
+        left = between
+    return found
+
+
+def _check_dims(array: NamedArray, text: str, span: tuple[int, int]) -> None:
+    found = names(array)
+    if "" in found:
+        raise _mistake(
+            f"every dim of a product needs a name, in {array} one has none",
+            text,
+            span,
+            "write I=1024 for 1024",
+        )
+    if len(set(found)) != len(found):
+        raise _mistake(f"{array} has a dim twice", text, span)
+    if any(":(" in axis for axis in array.axes) or any(dim.is_open for dim in array.dims):
+        raise _mistake(f"{array}: products take whole axes and closed dims", text, span)
+
+
+def _sizes(arrays: list[NamedArray], sizes: Mapping[str, int]) -> dict[str, int]:
+    known = dict(sizes)
+    for array in arrays:
+        for dim in array.dims:
+            if (
+                dim.name
+                and dim.size is not None
+                and known.setdefault(dim.name, dim.size) != dim.size
+            ):
+                raise mistake(
+                    CalculusError,
+                    "size-mismatch",
+                    f"{dim.name} is both {known[dim.name]} and {dim.size}",
+                )
+    return known
+
+
+def _named(arrays: list[NamedArray]) -> list[NamedArray]:
+    """The same with names ``A``, ``B``, ... where there is none, or where one repeats."""
+    taken: set[str] = set()
+    found = []
+    for array in arrays:
+        name = array.name
+        if name is None or name in taken:
+            others = list("ABDEFGH") if name is None else []
+            others += [f"{name or 'A'}{number}" for number in range(2, 99)]
+            name = next(other for other in others if other not in taken)
+        taken.add(name)
+        found.append(NamedArray(array.dims, name, array.dtype, array.unreduced))
+    return found
+
+
+def _output(
+    operands: list[NamedArray], output: NamedArray | None, text: str, span: tuple[int, int]
+) -> NamedArray:
+    cut: dict[str, tuple[str, ...]] = {}
+    count: dict[str, int] = {}
+    for array in operands:
+        for dim, axes in cuts(array).items():
+            count[dim] = count.get(dim, 0) + 1
+            cut.setdefault(dim, axes)
+    if output is None:
+        used: set[str] = set()
+        dims = []
+        for dim in (dim for dim in cut if count[dim] == 1):
+            axes = tuple(axis for axis in cut[dim] if axis not in used)
+            used |= set(axes)
+            dims.append(NamedDim(dim, None, axes))
+        return NamedArray(tuple(dims), "C" if "C" not in {a.name for a in operands} else "Out")
+    for dim in names(output):
+        if dim not in cut:
+            raise _mistake(f"no operand has the dim {dim} of {output}", text, span)
+    if output.unreduced:
+        raise _mistake(
+            f"the output {output} leaves terms unsummed",
+            text,
+            span,
+            "drop {U_...}: sums are formed",
+        )
+    name = output.name
+    if name is None or name in {array.name for array in operands}:
+        name = "C" if "C" not in {array.name for array in operands} else "Out"
+    return NamedArray(output.dims, name, output.dtype)
+
+
+def _mistake(
+    message: str, text: str, span: tuple[int, int], hint: str | None = None
+) -> CalculusError:
+    return mistake(
+        CalculusError,
+        "contraction",
+        message,
+        hint=hint,
+        text=text,
+        span=span,
+        filename="<product>",
+    )

@@ -1,0 +1,209 @@
+"""Figures of accelerators: FLOP/s, memory, links. The data is ``hardware.toml``, with sources.
+
+Users override figures and add chips by a TOML file of the same form: a table whose name is known
+changes the figures that it mentions, another table is a new chip, and ``base = "h100"`` in it
+starts from a known one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from shardcore.calculus.dtypes import canonical_dtype
+from shardcore.calculus.mistakes import choices, mistake
+from shardcore.errors import CalculusError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_FIGURES = {
+    "hbm_bytes",
+    "hbm_bytes_per_second",
+    "link_bytes_per_second",
+    "hop_seconds",
+    "node_bytes_per_second",
+}
+_REQUIRED = {
+    "torus": ("flops", "link_bytes_per_second"),
+    "switched": ("flops", "link_bytes_per_second", "node_size", "node_bytes_per_second"),
+}
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """One kind of chip, and what it is wired to."""
+
+    name: str
+    kind: str
+    """``"torus"``: links to neighbours. ``"switched"``: nodes of chips on a switch."""
+    flops: Mapping[str, float]
+    """FLOP/s by element type; a multiply-add counts twice."""
+    link_bytes_per_second: float
+    """One way: over one link of a torus, or from a chip into the switch of its node."""
+    hbm_bytes: float = float("inf")
+    hbm_bytes_per_second: float = float("inf")
+    hop_seconds: float = 0.0
+    """What a hop takes however short the message is."""
+    physical_axes: int | None = None
+    """Number of axes of the torus."""
+    pod: tuple[int, ...] = ()
+    """Sizes of the axes of the largest torus."""
+    wraparound_multiple_of: int | None = None
+    wraparound_sizes: tuple[int, ...] = ()
+    node_size: int = 1
+    """Chips on one switch."""
+    node_bytes_per_second: float = 0.0
+    """One way, out of a node."""
+    source: Mapping[str, str] = field(default_factory=dict)
+    """Where each figure is from; ``"default"`` holds for the rest."""
+
+    @property
+    def is_torus(self) -> bool:
+        """Whether chips have links to neighbours, and not a switch."""
+        return self.kind == "torus"
+
+    def wraps_around(self, size: int) -> bool:
+        """Whether a physical axis of ``size`` chips closes to a ring."""
+        if self.wraparound_multiple_of and size % self.wraparound_multiple_of == 0:
+            return True
+        return size in self.wraparound_sizes
+
+    def flops_per_second(self, dtype: str) -> float:
+        """Return FLOP/s for elements of type ``dtype``; those of bf16 where it has no own figure.
+
+        Raises:
+            CalculusError: there is no such type (``unknown-dtype``).
+        """
+        found = self.flops.get(canonical_dtype(dtype))
+        return self.flops["bf16"] if found is None else found
+
+    def has_figure_for(self, dtype: str) -> bool:
+        """Whether ``dtype`` has a figure of its own."""
+        return canonical_dtype(dtype) in self.flops
+
+
+def hardware_names(extra: str | Path | None = None) -> list[str]:
+    """Return the names of all chips, those in the file ``extra`` included.
+
+    Raises:
+        CalculusError: as for :func:`hardware`.
+    """
+    return list(_tables(extra))
+
+
+def hardware(name: str, extra: str | Path | None = None) -> Hardware:
+    """Return the chip ``name``, with the figures of the TOML file ``extra`` where it has some.
+
+    Raises:
+        CalculusError: there is no such chip (``unknown-hardware``), or the file is no TOML or does
+            not have the figures it should (``hardware-file``).
+        OSError: the file cannot be read.
+    """
+    tables = _tables(extra)
+    if name not in tables:
+        raise mistake(
+            CalculusError,
+            "unknown-hardware",
+            f'unknown hardware "{name}"',
+            hint=choices(name, tables) + "; a TOML file can add others",
+            text=name,
+            span=(0, len(name)),
+            filename="<hardware>",
+        )
+    return _build(name, tables[name])
+
+
+def _tables(extra: str | Path | None) -> dict[str, dict[str, Any]]:
+    tables = dict(_shipped())
+    if extra is None:
+        return tables
+    for name, table in _load(Path(extra)).items():
+        if not isinstance(table, dict):
+            raise _file_mistake(f'"{name}" is not in a table', "write [name-of-the-chip] above it")
+        base = table.pop("base", name)
+        if base not in tables and base != name:
+            raise _file_mistake(
+                f'the base of {name}, "{base}", is not known', choices(base, tables)
+            )
+        tables[name] = _merged(tables.get(base, {}), table, str(extra))
+    return tables
+
+
+def _merged(base: dict[str, Any], table: dict[str, Any], filename: str) -> dict[str, Any]:
+    """``base`` with the figures of ``table``, whose source is the file unless it says otherwise."""
+    source = {**base.get("source", {}), **{key: filename for key in table if key != "source"}}
+    source.update(table.get("source", {}))
+    merged = {**base, **table, "source": source}
+    if "flops" in base and isinstance(table.get("flops"), dict):
+        merged["flops"] = {**base["flops"], **table["flops"]}
+    if {"wraparound_sizes", "wraparound_multiple_of"} & table.keys():
+        for key in {"wraparound_sizes", "wraparound_multiple_of"} - table.keys():
+            merged.pop(key, None)
+    return merged
+
+
+@cache
+def _shipped() -> Mapping[str, dict[str, Any]]:
+    path = Path(__file__).with_name("hardware.toml")
+    return MappingProxyType(tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _file_mistake(f"{path} is no TOML: {error}") from None
+    return tables
+
+
+def _build(name: str, table: dict[str, Any]) -> Hardware:
+    known = set(Hardware.__dataclass_fields__) - {"name"}
+    for key in table.keys() - known:
+        raise _file_mistake(f'{name} has an unknown figure "{key}"', choices(key, known))
+    kind = table.get("kind")
+    if kind not in _REQUIRED:
+        raise _file_mistake(f"the kind of {name} is {kind!r}", 'write kind = "torus" or "switched"')
+    for key in _REQUIRED[kind]:
+        if key not in table:
+            raise _file_mistake(f"{name} has no {key}")
+    values = dict(table)
+    for key in _FIGURES & values.keys():
+        values[key] = _number(name, key, values[key], allow_zero=key == "hop_seconds")
+    flops = values["flops"]
+    if not isinstance(flops, dict) or "bf16" not in flops:
+        raise _file_mistake(f"{name} has no FLOP/s for bf16", "write flops = { bf16 = 1e14 }")
+    values["flops"] = MappingProxyType(
+        {canonical_dtype(key): _number(name, "flops", value) for key, value in flops.items()}
+    )
+    for key in {"pod", "wraparound_sizes"} & values.keys():
+        sizes = values[key]
+        if not isinstance(sizes, list) or not all(_is_count(size) for size in sizes):
+            raise _file_mistake(f"{key} of {name} is {sizes!r}, no list of sizes")
+        values[key] = tuple(sizes)
+    for key in {"physical_axes", "wraparound_multiple_of", "node_size"} & values.keys():
+        if not _is_count(values[key]):
+            raise _file_mistake(f"{key} of {name} is {values[key]!r}, no number above 0")
+    return Hardware(name=name, **values)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _number(name: str, key: str, value: object, *, allow_zero: bool = False) -> float:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not (value >= 0 if allow_zero else value > 0):  # type: ignore[operator]
+        raise _file_mistake(f"{key} of {name} is {value!r}, no number above 0")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _file_mistake(message: str, hint: str | None = None) -> CalculusError:
+    return mistake(CalculusError, "hardware-file", message, hint=hint)

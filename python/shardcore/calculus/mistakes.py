@@ -1,0 +1,75 @@
+"""Users' mistakes with their place in the text, for all of the calculus."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import TypeVar
+
+from shardcore.errors import Diagnostic, Place, ShardcoreError
+
+CODES = (
+    "axis-overlap",
+    "contraction",
+    "hardware-file",
+    "invalid-collective",
+    "invalid-option",
+    "invalid-topology",
+    "missing-size",
+    "notation",
+    "size-mismatch",
+    "unknown-axis",
+    "unknown-dim",
+    "unknown-dtype",
+    "unknown-hardware",
+)
+"""Every code that a mistake in the calculus may have."""
+
+Span = tuple[int, int]
+"""Where something starts and ends in a text, in characters from 0."""
+
+_Error = TypeVar("_Error", bound=ShardcoreError)
+
+
+def place(text: str, span: Span) -> Place:
+    """``span`` of ``text`` as line and columns; what reaches over a line's end is cut there."""
+    start, end = span
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", start)
+    last = len(text) if last < 0 else last
+    column = start - first + 1
+    end_column = max(min(end, last) - first + 1, column + 1)
+    return Place(text.count("\n", 0, start) + 1, column, end_column, text[first:last])
+
+
+def mistake(
+    kind: type[_Error],
+    code: str,
+    message: str,
+    *,
+    hint: str | None = None,
+    text: str | None = None,
+    span: Span | None = None,
+    filename: str = "<notation>",
+    related: tuple[Span, str] | None = None,
+) -> _Error:
+    """Return an error of class ``kind``; with ``text`` and ``span`` it shows the place."""
+    assert code in CODES, code
+    where = place(text, span) if text is not None and span is not None else None
+    other = (place(text, related[0]), related[1]) if text is not None and related else None
+    return kind(
+        Diagnostic(
+            code, message, hint, filename if where else None, where, other if where else None
+        )
+    )
+
+
+def choices(wanted: str, known: Iterable[str]) -> str:
+    """A hint that names what is meant by ``wanted``, or what there is."""
+    names = list(known)
+    close = difflib.get_close_matches(wanted, names, 1)
+    if not close:
+        close = [name for name in names if name.lower() == wanted.lower()]
+    if close:
+        return f'did you mean "{close[0]}"?'
+    return "there is " + ", ".join(f'"{name}"' for name in names) if names else "there is none"

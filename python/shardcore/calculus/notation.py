@@ -1,0 +1,352 @@
+"""Named-axis notation: ``A[I_X, J_Y]``, ``bf16[B=1024_X, D=4096_Y]``, ``C[I, K] {U_X}``.
+
+``I_X`` says that the dim ``I`` is cut along the mesh axis ``X``; ``I_{XY}`` along ``X`` and, inside
+of each piece, along ``Y``; ``I_{data,model}`` names axes of several letters; ``{U_X}`` that the
+devices along ``X`` hold terms that have still to be summed. Axes that are not mentioned hold
+copies. Beyond the book, ``I_{X:(1)2}`` is a sub-axis as `sdy` has it, and ``?`` an open dim.
+
+For ``A: bf16[I=1024_X, J=4096_Y]`` on ``X=4, Y=8``: every device holds ``bf16[256, 512]``, 256 KiB.
+
+Source: "How to Scale Your Model", chapter 3, "Partitioning Notation and Collective Operations".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
+from shardcore.calculus.dtypes import element_bytes
+from shardcore.calculus.mistakes import choices, mistake
+from shardcore.errors import CalculusError, VerificationError
+
+
+@dataclass(frozen=True)
+class NamedDim:
+    """One dim: a name, a size, or both, and the axes that cut it, major to minor."""
+
+    name: str | None = None
+    size: int | None = None
+    """Number of elements over all devices; ``None`` if it is not known."""
+    axes: tuple[str, ...] = ()
+    """Names of mesh axes, or sub-axes such as ``X:(1)2``."""
+    is_open: bool = False
+    """Whether propagation may add axes."""
+
+    def __str__(self) -> str:
+        label = "=".join(str(part) for part in (self.name, self.size) if part is not None)
+        return label + _subscript(self.axes, self.is_open)
+
+
+@dataclass(frozen=True)
+class NamedArray:
+    """An array with named dims and how it is cut over a mesh.
+
+    Raises:
+        VerificationError: an axis is used twice (``axis-overlap``).
+    """
+
+    dims: tuple[NamedDim, ...]
+    name: str | None = None
+    dtype: str | None = None
+    unreduced: tuple[str, ...] = ()
+    """Axes over which the array has still to be summed."""
+
+    def __post_init__(self) -> None:
+        for repeated in _overlaps(
+            [*(axis for dim in self.dims for axis in dim.axes), *self.unreduced]
+        ):
+            raise mistake(
+                VerificationError,
+                "axis-overlap",
+                f'axis "{repeated}" is used twice in {self}',
+                hint=ways_out(self, repeated),
+            )
+
+    @staticmethod
+    def parse(text: str, mesh: Mesh | None = None, *, filename: str = "<notation>") -> NamedArray:
+        """Parse the notation. With ``mesh`` every axis has to be one of its axes.
+
+        Without it ``_XY`` is the axes ``X`` and ``Y``, and a word like ``_data`` is one axis.
+
+        Raises:
+            ParseError: it is not the notation (``notation``).
+            VerificationError: an axis that is used twice (``axis-overlap``) or that the mesh does
+                not have (``unknown-axis``).
+        """
+        from shardcore.calculus.notation_parser import parse_array
+
+        return parse_array(text, mesh, filename=filename)
+
+    def __str__(self) -> str:
+        dims = ", ".join(map(str, self.dims))
+        label = {
+            (True, True): f"{self.name}: {self.dtype}",
+            (True, False): self.name or "",
+            (False, True): self.dtype or "",
+            (False, False): "",
+        }[self.name is not None, self.dtype is not None]
+        unreduced = f" {{U{_subscript(self.unreduced, False)}}}" if self.unreduced else ""
+        return f"{label}[{dims}]{unreduced}"
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes that cut dims, in the order of the dims."""
+        return tuple(axis for dim in self.dims for axis in dim.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of elements along each dim, over all devices.
+
+        Raises:
+            CalculusError: a size is not known (``missing-size``).
+        """
+        missing = [dim.name or "?" for dim in self.dims if dim.size is None]
+        if missing:
+            raise mistake(
+                CalculusError,
+                "missing-size",
+                f"the size of {' and '.join(missing)} in {self} is not known",
+                hint="give " + ", ".join(f"{name}=..." for name in missing),
+            )
+        return tuple(dim.size for dim in self.dims if dim.size is not None)
+
+    def dim_index(self, dim: str | int) -> int:
+        """Return the index of ``dim``, given by name or by index.
+
+        Raises:
+            CalculusError: there is no such dim (``unknown-dim``).
+        """
+        names = [each.name or str(each.size) for each in self.dims]
+        if isinstance(dim, int) or (dim not in names and dim.isdigit()):
+            if 0 <= int(dim) < len(names):
+                return int(dim)
+        elif names.count(dim) == 1:
+            return names.index(dim)
+        raise mistake(
+            CalculusError,
+            "unknown-dim",
+            f'{self} has no dim "{dim}"',
+            hint=choices(str(dim), names),
+        )
+
+    def with_sizes(self, sizes: Mapping[str, int], dtype: str | None = None) -> NamedArray:
+        """Return the same with sizes of named dims, and an element type where it has none.
+
+        Raises:
+            CalculusError: a dim has another size already (``size-mismatch``).
+        """
+        dims = []
+        for dim in self.dims:
+            size = sizes.get(dim.name, dim.size) if dim.name else dim.size
+            if dim.size is not None and size != dim.size:
+                raise mistake(
+                    CalculusError,
+                    "size-mismatch",
+                    f"{dim.name} is {dim.size} in {self}, and {size} in the sizes given",
+                )
+            dims.append(replace(dim, size=size))
+        return replace(self, dims=tuple(dims), dtype=self.dtype or dtype)
+
+    def with_axes(self, axes: Sequence[Sequence[str]], unreduced: Sequence[str] = ()) -> NamedArray:
+        """Return the same array cut along ``axes``, for each dim, major to minor."""
+        dims = tuple(
+            replace(dim, axes=tuple(cut)) for dim, cut in zip(self.dims, axes, strict=True)
+        )
+        return replace(self, dims=dims, unreduced=tuple(unreduced))
+
+    def local_shape(self, mesh: Mesh) -> tuple[int, ...]:
+        """Return the shape that a device holds: ``ceil(size / devices)`` along each dim.
+
+        Raises:
+            CalculusError: a size is not known (``missing-size``).
+            VerificationError: the mesh has no such axis (``unknown-axis``).
+        """
+        return self.to_sharding(mesh).local_shape(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of one copy of the array.
+
+        Raises:
+            CalculusError: a size or the element type is not known (``missing-size``).
+        """
+        return self._bytes(self.shape)
+
+    def bytes_per_device(self, mesh: Mesh) -> int:
+        """Return the bytes that one device holds, padding included.
+
+        Raises:
+            CalculusError, VerificationError: as for :meth:`local_shape` and :attr:`bytes`.
+        """
+        return self._bytes(self.local_shape(mesh))
+
+    def total_bytes(self, mesh: Mesh) -> int:
+        """Return the bytes that all devices of ``mesh`` hold together, copies counted."""
+        return self.bytes_per_device(mesh) * mesh.num_devices
+
+    def replication_factor(self, mesh: Mesh) -> int:
+        """Return how many devices hold the same block; terms of a sum count as copies."""
+        return mesh.num_devices // math.prod(axis_size(mesh, axis) for axis in self.axes)
+
+    def to_sharding(self, mesh: Mesh, mesh_name: str | None = None) -> TensorSharding:
+        """Return it as `sdy` has it; ``str()`` of that is `sdy` text.
+
+        Raises:
+            VerificationError: the mesh has no such axis (``unknown-axis``).
+        """
+        dims = [
+            DimSharding([axis_ref(axis) for axis in dim.axes], is_closed=not dim.is_open)
+            for dim in self.dims
+        ]
+        order = mesh.axis_names
+        unreduced = sorted(
+            map(axis_ref, self.unreduced),
+            key=lambda ref: (
+                order.index(ref.name) if ref.name in order else len(order),
+                ref.pre_size or 0,
+            ),
+        )
+        return TensorSharding(mesh, dims, unreduced=unreduced, mesh_name=mesh_name)
+
+    @staticmethod
+    def from_sharding(
+        sharding: TensorSharding,
+        names: Iterable[str] | None = None,
+        *,
+        shape: Sequence[int] | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> NamedArray:
+        """Return a sharding in the notation, with dims called ``names``, ``I, J, K, ...`` without.
+
+        Priorities and explicitly replicated axes steer propagation and say nothing about what a
+        device holds; they are left out.
+        """
+        labels = list(names) if names is not None else default_names(sharding.rank)
+        sizes: Sequence[int | None] = shape if shape is not None else [None] * sharding.rank
+        dims = tuple(
+            NamedDim(label, size, tuple(map(axis_text, dim.axes)), dim.is_open)
+            for label, size, dim in zip(labels, sizes, sharding.dims, strict=True)
+        )
+        return NamedArray(dims, name, dtype, tuple(map(axis_text, sharding.unreduced)))
+
+    @staticmethod
+    def from_sdy(text: str, mesh: Mesh, **options: str | None) -> NamedArray:
+        """Return `sdy` text, ``<@mesh, [{"X"}, {?}]>``, in the notation.
+
+        Raises:
+            ParseError, VerificationError: as for :meth:`TensorSharding.parse`.
+        """
+        return NamedArray.from_sharding(
+            TensorSharding.parse(text, mesh=mesh),
+            name=options.get("name"),
+            dtype=options.get("dtype"),
+        )
+
+    def _bytes(self, shape: Sequence[int]) -> int:
+        if self.dtype is None:
+            raise mistake(
+                CalculusError,
+                "missing-size",
+                f"the element type of {self} is not known",
+                hint="write it in front, bf16[...], or give --dtype",
+            )
+        return math.ceil(math.prod(shape) * element_bytes(self.dtype))
+
+
+def default_names(rank: int) -> list[str]:
+    """Names for ``rank`` dims: ``I``, ``J``, ... ``P``, then ``I8``, ``J8``, ..."""
+    letters = "IJKLMNOP"
+    return [
+        letters[index % len(letters)] + (str(index) if index >= len(letters) else "")
+        for index in range(rank)
+    ]
+
+
+def axis_ref(axis: str) -> AxisRef:
+    """The axis or sub-axis that ``X`` or ``X:(1)2`` names."""
+    name, separator, part = axis.rpartition(":(")
+    if not separator:
+        return AxisRef(axis)
+    pre_size, size = part.split(")")
+    return AxisRef(name, pre_size=int(pre_size), size=int(size))
+
+
+def axis_text(ref: AxisRef) -> str:
+    """The other way round of :func:`axis_ref`."""
+    return ref.name if ref.is_full else f"{ref.name}:({ref.pre_size}){ref.size}"
+
+
+def axis_size(mesh: Mesh, axis: str) -> int:
+    """Number of devices of ``mesh`` along ``axis``.
+
+    Raises:
+        VerificationError: the mesh has no such axis (``unknown-axis``).
+    """
+    ref = axis_ref(axis)
+    if ref.name not in mesh:
+        raise mistake(
+            VerificationError,
+            "unknown-axis",
+            f'the mesh has no axis "{ref.name}"',
+            hint=choices(ref.name, mesh.axis_names),
+        )
+    return ref.size_in(mesh)
+
+
+def ways_out(array: NamedArray, axis: str) -> str:
+    """What to do about an axis that is used twice: the array with one of the uses left, each."""
+    places = [index for index, dim in enumerate(array.dims) if axis in dim.axes]
+
+    def keeping(kept: int) -> str:
+        label = array.name or array.dtype or ""
+        cut = (
+            replace(dim, axes=tuple(a for a in dim.axes if a != axis or index == kept))
+            for index, dim in enumerate(array.dims)
+        )
+        return f"{label}[{', '.join(map(str, cut))}]"
+
+    if len(places) == 2:
+        return (
+            f"an axis that cuts one dim is used up: gather one of the two, "
+            f"{keeping(places[0])} or {keeping(places[1])}"
+        )
+    return "an axis cuts one dim only, or is summed over: use it once"
+
+
+def _overlaps(axes: Iterable[str]) -> Iterable[str]:
+    """The axes that share devices with one before them."""
+    seen: list[str] = []
+    for axis in axes:
+        for other in seen:
+            if axis == other or (":(" in axis + other and axis_ref(axis).overlaps(axis_ref(other))):
+                yield axis
+                break
+        seen.append(axis)
+
+
+def _subscript(axes: Sequence[str], is_open: bool) -> str:
+    """``_X``, ``_{XY}``, ``_data``, ``_{data,model}``, as short as the parser can read back."""
+    parts = [*map(_quoted, axes), *(["?"] if is_open else [])]
+    if not parts:
+        return ""
+    if all(len(axis) == 1 and axis.isalpha() and axis.isupper() for axis in axes) and axes:
+        text = "".join(parts)
+        return f"_{text}" if len(parts) == 1 else f"_{{{text}}}"
+    if len(parts) == 1:
+        axis = parts[0]
+        splits = axis.isalnum() and axis.isupper()
+        if axis.isalnum() and not splits:
+            return f"_{axis}"
+        return f"_{{{axis},}}" if splits else f"_{{{axis}}}"
+    return f"_{{{','.join(parts)}}}"
+
+
+def _quoted(axis: str) -> str:
+    name, separator, part = axis.rpartition(":(")
+    if not separator:
+        name = axis
+    plain = name.isascii() and name.replace("_", "a").isalnum() and not name[:1].isdigit()
+    return (name if plain else f'"{name}"') + (separator + part if separator else "")

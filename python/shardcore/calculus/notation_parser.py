@@ -1,0 +1,310 @@
+"""The parser of named-axis notation; :mod:`shardcore.calculus.notation` says what it means.
+
+::
+
+    array    ::= [name [":" dtype] | dtype] "[" [dim {"," dim}] "]" ["{" unreduced "}"]
+    dim      ::= name ["=" size] [subscript] | size [subscript]
+    subscript::= "_" word | "_" "{" axis {"," axis} "}"
+    unreduced::= "U" subscript {"," "U" subscript}
+    axis     ::= word | '"' anything '"', then ":(" number ")" number for a sub-axis; or "?"
+
+A word is cut into axes if it is no axis itself: ``XY`` into ``X`` and ``Y``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from shardcore._core import Mesh
+from shardcore.calculus.dtypes import is_dtype
+from shardcore.calculus.mistakes import Span, choices, mistake
+from shardcore.calculus.notation import NamedArray, NamedDim, axis_ref, ways_out
+from shardcore.errors import ParseError, VerificationError
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*'*")
+_DIM_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*'*")
+_NUMBER = re.compile(r"[0-9]+")
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_AXIS = re.compile(r'(?:"(?P<quoted>[^"]*)"|(?P<word>[A-Za-z_][A-Za-z0-9_]*))(?P<sub>:\(\d+\)\d+)?')
+_LETTERS = re.compile(r"(?:[A-Z][0-9]*)+")
+
+
+def parse_array(text: str, mesh: Mesh | None, *, filename: str = "<notation>") -> NamedArray:
+    """Parse one array that is all of ``text``; see :meth:`NamedArray.parse`."""
+    parser = Parser(text, mesh, filename)
+    array = parser.array()
+    parser.end()
+    return array
+
+
+@dataclass
+class Parser:
+    """Reads ``text`` from ``position`` on."""
+
+    text: str
+    mesh: Mesh | None
+    filename: str = "<notation>"
+    position: int = 0
+    uses: list[tuple[str, Span]] = field(default_factory=list)
+    """The axes of the array being read, and where they stand."""
+
+    def skip_space(self) -> None:
+        """Move on to what is not white space."""
+        while self.position < len(self.text) and self.text[self.position].isspace():
+            self.position += 1
+
+    def take(self, token: str) -> bool:
+        """Move over ``token`` if it comes next."""
+        self.skip_space()
+        if not self.text.startswith(token, self.position):
+            return False
+        self.position += len(token)
+        return True
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Move over ``pattern`` if it comes next."""
+        self.skip_space()
+        found = pattern.match(self.text, self.position)
+        if found:
+            self.position = found.end()
+        return found
+
+    def expect(self, token: str, hint: str | None = None) -> None:
+        """Move over ``token``, which has to come next."""
+        if not self.take(token):
+            raise self.unexpected(f'"{token}"', hint)
+
+    def end(self) -> None:
+        """Check that nothing follows."""
+        self.skip_space()
+        if self.position < len(self.text):
+            raise self.unexpected("the end")
+
+    def unexpected(self, wanted: str, hint: str | None = None) -> ParseError:
+        """The error that something else than ``wanted`` comes next."""
+        self.skip_space()
+        rest = self.text[self.position : self.position + 1]
+        found = f'"{rest}"' if rest else "the end"
+        span = (self.position, self.position + 1)
+        return self.mistake(f"expected {wanted}, found {found}", span, hint)
+
+    def mistake(self, message: str, span: Span, hint: str | None = None) -> ParseError:
+        """An error at ``span``."""
+        return mistake(
+            ParseError,
+            "notation",
+            message,
+            hint=hint,
+            text=self.text,
+            span=span,
+            filename=self.filename,
+        )
+
+    def array(self) -> NamedArray:
+        """Read an array."""
+        self.uses = []
+        name, dtype = self._label()
+        self.expect("[", "an array is written A[I_X, J]")
+        dims: list[NamedDim] = []
+        if not self.take("]"):
+            while True:
+                dims.append(self._dim())
+                if self.take("]"):
+                    break
+                self.expect(",", 'dims are separated by ","; several axes go in braces, I_{X,Y}')
+        unreduced = self._unreduced()
+        self._check_uses(dims, name, dtype)
+        return NamedArray(tuple(dims), name, dtype, unreduced)
+
+    def _label(self) -> tuple[str | None, str | None]:
+        found = self.match(_NAME)
+        if not found:
+            return None, None
+        if not self.take(":"):
+            return (None, found[0]) if is_dtype(found[0]) else (found[0], None)
+        dtype = self.match(_NAME)
+        if not dtype:
+            raise self.unexpected("an element type")
+        if not is_dtype(dtype[0]):
+            raise self.mistake(f'unknown element type "{dtype[0]}"', dtype.span())
+        return found[0], dtype[0]
+
+    def _dim(self) -> NamedDim:
+        name = self.match(_DIM_NAME)
+        size = None
+        if not name or self.take("="):
+            size = self.match(_NUMBER)
+            if not size:
+                raise self.unexpected(
+                    "a size" if name else "a dim", "a dim is written I, I_X, 1024_X or I=1024_X"
+                )
+            if len(size[0]) > 18:
+                raise self.mistake("a size has 18 digits at most", size.span())
+        axes, is_open = self._subscript()
+        return NamedDim(
+            name[0] if name else None, int(size[0]) if size else None, tuple(axes), is_open
+        )
+
+    def _subscript(self) -> tuple[list[str], bool]:
+        if not self.text.startswith("_", self.position):
+            return [], False
+        self.position += 1
+        if self.text[self.position : self.position + 1] == "?":
+            self.position += 1
+            return [], True
+        if not self.text.startswith("{", self.position):
+            word = _WORD.match(self.text, self.position)
+            if not word:
+                raise self.unexpected("an axis", "a subscript is written I_X or I_{X,Y}")
+            self.position = word.end()
+            return self._axes(word[0], word.span(), is_listed=False), False
+        self.position += 1
+        return self._braces()
+
+    def _braces(self) -> tuple[list[str], bool]:
+        axes: list[str] = []
+        is_open = False
+        items: list[re.Match[str]] = []
+        has_comma = False
+        while not self.take("}"):
+            if self.take("?"):
+                is_open = True
+            else:
+                item = self.match(_AXIS)
+                if not item:
+                    raise self.unexpected('an axis or "}"')
+                items.append(item)
+            has_comma = self.take(",") or has_comma
+        for item in items:
+            if item["quoted"] is not None or item["sub"]:
+                found = item["quoted"] if item["quoted"] is not None else item["word"]
+                axes.append(self._use(found + (item["sub"] or ""), item.span()))
+            else:
+                axes += self._axes(item["word"], item.span(), is_listed=has_comma)
+        return axes, is_open
+
+    def _unreduced(self) -> tuple[str, ...]:
+        axes: list[str] = []
+        if self.take("{"):
+            while True:
+                self.expect("U", "what has still to be summed is written {U_X}")
+                found, is_open = self._subscript()
+                if is_open or not found:
+                    raise self.unexpected("_ and an axis", "write {U_X}")
+                axes += found
+                if self.take("}"):
+                    break
+                self.expect(",")
+        return tuple(axes)
+
+    def _axes(self, word: str, span: Span, *, is_listed: bool) -> list[str]:
+        """The axes that ``word`` names: itself, or the axes it is made of."""
+        names = [word]
+        if self.mesh is not None:
+            names = split_axes(word, self.mesh) or [word]
+        elif not is_listed and _LETTERS.fullmatch(word):
+            names = re.findall(r"[A-Z][0-9]*", word)
+        start = span[0]
+        spans = []
+        for name in names:
+            spans.append((start, start + len(name)))
+            start += len(name)
+        return [self._use(name, where) for name, where in zip(names, spans, strict=True)]
+
+    def _use(self, axis: str, span: Span) -> str:
+        name = axis_ref(axis).name
+        if self.mesh is not None and name not in self.mesh:
+            raise mistake(
+                VerificationError,
+                "unknown-axis",
+                f'the mesh has no axis "{name}"',
+                hint=choices(name, self.mesh.axis_names),
+                text=self.text,
+                span=span,
+                filename=self.filename,
+            )
+        self.uses.append((axis, span))
+        return axis
+
+    def _check_uses(self, dims: list[NamedDim], name: str | None, dtype: str | None) -> None:
+        for index, (axis, span) in enumerate(self.uses):
+            for other, before in self.uses[:index]:
+                if axis != other and not axis_ref(axis).overlaps(axis_ref(other)):
+                    continue
+                # Building the array itself would raise without a place.
+                array = object.__new__(NamedArray)
+                for key, value in (("dims", tuple(dims)), ("name", name), ("dtype", dtype)):
+                    object.__setattr__(array, key, value)
+                raise mistake(
+                    VerificationError,
+                    "axis-overlap",
+                    f'axis "{axis}" is used twice in one array',
+                    hint=ways_out(array, axis),
+                    text=self.text,
+                    span=span,
+                    filename=self.filename,
+                    related=(before, "first used here"),
+                )
+
+
+def split_axes(word: str, mesh: Mesh) -> list[str] | None:
+    """The axes of ``mesh`` that ``word`` is made of, longest first; ``None`` if it is not."""
+    if word in mesh:
+        return [word]
+    for length in range(len(word) - 1, 0, -1):
+        if word[:length] in mesh:
+            rest = split_axes(word[length:], mesh)
+            if rest is not None:
+                return [word[:length], *rest]
+    return None
+
+
+def parse_mesh(text: str) -> Mesh:
+    """Parse ``X=8,Y=4``, or a mesh as `sdy` writes it.
+
+    Raises:
+        ParseError: it is neither (``notation``).
+        VerificationError: the sizes are no mesh (``invalid-mesh``).
+    """
+    if text.lstrip().startswith(("<", "#")):
+        return Mesh.parse(text)
+    parser = Parser(text, None, "<mesh>")
+    axes: list[tuple[str, int]] = []
+    while True:
+        name = parser.match(_NAME)
+        if not name:
+            raise parser.unexpected("the name of an axis", "a mesh is written X=8,Y=4")
+        parser.expect("=", "a mesh is written X=8,Y=4")
+        size = parser.match(_NUMBER)
+        if not size or len(size[0]) > 18:
+            raise parser.unexpected("a number of devices", "a mesh is written X=8,Y=4")
+        axes.append((name[0], int(size[0])))
+        if not parser.take(","):
+            break
+    parser.end()
+    return Mesh(axes)
+
+
+def parse_sizes(text: str) -> dict[str, int]:
+    """Parse ``I=128,J=8192``.
+
+    Raises:
+        ParseError: it is something else, or a size is 0 (``notation``).
+    """
+    parser = Parser(text, None, "<sizes>")
+    sizes: dict[str, int] = {}
+    while True:
+        name = parser.match(_DIM_NAME)
+        if not name:
+            raise parser.unexpected("the name of a dim", "sizes are written I=128,J=8192")
+        parser.expect("=", "sizes are written I=128,J=8192")
+        size = parser.match(_NUMBER)
+        if not size or len(size[0]) > 18 or int(size[0]) == 0:
+            raise parser.unexpected("a size", "sizes are written I=128,J=8192")
+        if sizes.setdefault(name[0], int(size[0])) != int(size[0]):
+            raise parser.mistake(f"{name[0]} has two sizes", size.span())
+        if not parser.take(","):
+            break
+    parser.end()
+    return sizes

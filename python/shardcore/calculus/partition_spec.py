@@ -1,0 +1,152 @@
+"""Shardings as JAX's ``PartitionSpec`` writes them: ``P("X", None)``, ``P(("X", "Y"))``.
+
+JAX is not needed: a spec is anything that lists, for each dim, ``None``, an axis, a tuple of axes
+or ``PartitionSpec.UNCONSTRAINED``, and may have a set of axes called ``unreduced``. Dims that it
+does not reach have no axes. Only :func:`to_jax` imports JAX.
+
+Source: the documentation of ``jax.sharding.PartitionSpec``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from shardcore.calculus.mistakes import mistake
+from shardcore.calculus.notation import NamedArray, NamedDim, default_names
+from shardcore.errors import CalculusError
+
+
+class Unconstrained:
+    """A dim that propagation may cut; equal to what JAX calls ``UNCONSTRAINED``."""
+
+    def __eq__(self, other: object) -> bool:
+        return is_unconstrained(other)
+
+    def __hash__(self) -> int:
+        return hash("UNCONSTRAINED")
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+
+UNCONSTRAINED = Unconstrained()
+
+
+class Spec(NamedTuple):
+    """A ``PartitionSpec`` without JAX."""
+
+    dims: tuple[str | tuple[str, ...] | Unconstrained | None, ...]
+    unreduced: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        parts = [*map(repr, self.dims)]
+        if self.unreduced:
+            parts.append(f"unreduced={{{', '.join(map(repr, sorted(self.unreduced)))}}}")
+        return f"P({', '.join(parts)})"
+
+
+def is_unconstrained(entry: object) -> bool:
+    """Whether ``entry`` of a spec is JAX's ``UNCONSTRAINED``, or ours."""
+    return type(entry).__name__ in ("Unconstrained", "UnconstrainedSingleton")
+
+
+def from_spec(
+    spec: Iterable[Any],
+    rank: int | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    shape: Sequence[int] | None = None,
+    name: str | None = None,
+    dtype: str | None = None,
+) -> NamedArray:
+    """Return ``spec`` in named-axis notation.
+
+    The number of dims is ``rank``, or that of ``names`` or ``shape``, or as many as the spec has.
+
+    Raises:
+        CalculusError: the spec has more dims, or entries of another kind (``notation``).
+        VerificationError: an axis is used twice (``axis-overlap``).
+    """
+    entries = list(spec.dims if isinstance(spec, Spec) else spec)
+    if rank is None:
+        rank = next((len(known) for known in (names, shape) if known is not None), len(entries))
+    if len(entries) > rank:
+        raise mistake(
+            CalculusError,
+            "notation",
+            f"the spec has {len(entries)} entries for an array of {rank} dims",
+        )
+    labels = names or default_names(rank)
+    sizes: Sequence[int | None] = shape if shape is not None else [None] * rank
+    padded = [*entries, *[None] * (rank - len(entries))]
+    dims = tuple(
+        NamedDim(label, size, *_entry(entry))
+        for label, size, entry in zip(labels, sizes, padded, strict=True)
+    )
+    unreduced = sorted(getattr(spec, "unreduced", ()) or ())
+    return NamedArray(dims, name, dtype, tuple(unreduced))
+
+
+def _entry(entry: Any) -> tuple[tuple[str, ...], bool]:
+    if entry is None:
+        return (), False
+    if is_unconstrained(entry):
+        return (), True
+    if isinstance(entry, str):
+        return (entry,), False
+    if isinstance(entry, (tuple, list)) and all(isinstance(axis, str) for axis in entry):
+        return tuple(entry), False
+    raise mistake(
+        CalculusError,
+        "notation",
+        f"{entry!r} is no entry of a PartitionSpec",
+        hint="an entry is None, an axis, a tuple of axes or UNCONSTRAINED",
+    )
+
+
+def to_spec(array: NamedArray) -> Spec:
+    """Return how ``array`` is cut, as a spec.
+
+    Raises:
+        CalculusError: a spec cannot say it: sub-axes, or a dim with axes that is open
+            (``notation``).
+    """
+    entries: list[str | tuple[str, ...] | Unconstrained | None] = []
+    for dim in array.dims:
+        if dim.is_open and dim.axes:
+            raise mistake(
+                CalculusError, "notation", f"a PartitionSpec cannot say that {dim} is open"
+            )
+        if dim.is_open:
+            entries.append(UNCONSTRAINED)
+        else:
+            entries.append(dim.axes[0] if len(dim.axes) == 1 else dim.axes or None)
+    for axis in (*array.axes, *array.unreduced):
+        if ":(" in axis:
+            raise mistake(
+                CalculusError,
+                "notation",
+                f"a PartitionSpec cannot say sub-axis {axis}",
+                hint="split the axis of the mesh in two",
+            )
+    return Spec(tuple(entries), frozenset(array.unreduced))
+
+
+def to_jax(array: NamedArray) -> Any:
+    """Return how ``array`` is cut, as a ``jax.sharding.PartitionSpec``.
+
+    Raises:
+        CalculusError: as for :func:`to_spec`.
+        ImportError: JAX is not installed.
+    """
+    from jax.sharding import PartitionSpec
+
+    build: Any = PartitionSpec
+    spec = to_spec(array)
+    entries = [
+        PartitionSpec.UNCONSTRAINED if is_unconstrained(entry) else entry for entry in spec.dims
+    ]
+    if spec.unreduced:
+        return build(*entries, unreduced=set(spec.unreduced))
+    return build(*entries)

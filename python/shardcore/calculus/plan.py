@@ -1,0 +1,167 @@
+"""Strategies without numbers, and what they cost once sizes are known.
+
+A strategy says how the dims of each product are cut while devices multiply; that decides what has
+to happen to the operands before and to the result after. The structure does not depend on sizes,
+so that one plan is priced for many of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from shardcore.calculus.collective_time import Rates, TimeOptions, rates_of
+from shardcore.calculus.contraction import Contraction, names
+from shardcore.calculus.dtypes import element_bytes
+from shardcore.calculus.notation import NamedArray
+from shardcore.calculus.reshard import Layout, Step
+from shardcore.calculus.topology import Topology
+
+Cut = Mapping[str, tuple[str, ...]]
+"""The axes that cut each dim of a product while devices multiply."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One product of two arrays: steps before, how it is cut, steps after."""
+
+    contraction: Contraction
+    before: tuple[Step, ...]
+    cut: Cut
+    after: tuple[Step, ...]
+    stored: tuple[Layout, Layout]
+    """How the operands lie before any step."""
+    result: Layout
+    """How the output lies after all steps."""
+
+    @property
+    def unreduced(self) -> tuple[str, ...]:
+        """Axes over which the products have still to be summed."""
+        return summed_axes(self.contraction, self.cut)
+
+
+@dataclass
+class Pricing:
+    """Turns steps into seconds, on one mesh and one kind of chip."""
+
+    topology: Topology
+    options: TimeOptions
+    dtypes: Mapping[str, str]
+    """The element type of each tensor."""
+    _rates: dict[tuple[str, tuple[str, ...]], Rates] = field(default_factory=dict)
+    _sizes: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+    def devices(self, axes: tuple[str, ...]) -> int:
+        """Number of devices along ``axes``."""
+        if axes not in self._sizes:
+            self._sizes[axes] = math.prod(map(self.topology.mesh.axis_size, axes))
+        return self._sizes[axes]
+
+    def rates(self, op: str, axes: tuple[str, ...]) -> Rates:
+        """What the time of ``op`` along ``axes`` depends on."""
+        key = (op, axes)
+        if key not in self._rates:
+            shift = max(self.devices(axes) // 2, 1) if op == "permute" else 1
+            self._rates[key] = rates_of(op, axes, self.topology, self.options, shift=shift)
+        return self._rates[key]
+
+    def local_bytes(self, array: NamedArray, layout: Layout, sizes: Mapping[str, float]) -> float:
+        """The bytes of ``array`` on one device."""
+        count = element_bytes(self.dtypes[array.name or ""])
+        for name, axes in zip(names(array), layout, strict=True):
+            count *= extent(sizes[name], self.devices(axes))
+        return count
+
+    def step_bytes(self, step: Step, array: NamedArray, sizes: Mapping[str, float]) -> float:
+        """V of a step: the bytes of the array after gathering, in one group."""
+        return self.local_bytes(array, step.volume, sizes)
+
+    def step_seconds(self, step: Step, array: NamedArray, sizes: Mapping[str, float]) -> float:
+        """The time of a step."""
+        if step.op == "slice":
+            return 0.0
+        return self.rates(step.op, step.axes).seconds(self.step_bytes(step, array, sizes))
+
+    def communication(self, stage: Stage, sizes: Mapping[str, float]) -> float:
+        """Seconds of all collectives of a stage, one after the other."""
+        arrays = arrays_of(stage.contraction)
+        return sum(
+            self.step_seconds(step, arrays[step.tensor], sizes)
+            for step in (*stage.before, *stage.after)
+        )
+
+    def flops(self, stage: Stage, sizes: Mapping[str, float]) -> float:
+        """FLOPs on one device; a multiply-add counts twice."""
+        return 2.0 * math.prod(
+            extent(sizes[dim], self.devices(stage.cut.get(dim, ())))
+            for dim in stage.contraction.dims
+        )
+
+    def compute(self, stage: Stage, sizes: Mapping[str, float]) -> float:
+        """Seconds of the multiplication on one device."""
+        dtype = self.dtypes[stage.contraction.operands[0].name or ""]
+        return self.flops(stage, sizes) / self.topology.hardware.flops_per_second(dtype)
+
+    def peak_bytes(self, stage: Stage, sizes: Mapping[str, float]) -> float:
+        """The most that a device holds of the stage's own tensors at once.
+
+        While it multiplies, that is what it stores of the operands, what it gathered of them, and
+        the result; after it, what it stores and the result before and after a step.
+        """
+        arrays = arrays_of(stage.contraction)
+        left, right = stage.contraction.operands
+        stored = sum(
+            self.local_bytes(array, layout, sizes)
+            for array, layout in zip((left, right), stage.stored, strict=True)
+        )
+        ready = 0.0
+        for array in (left, right):
+            if any(step.tensor == array.name for step in stage.before):
+                ready += self.local_bytes(array, layout_in(array, stage.cut), sizes)
+        output = stage.contraction.output
+        product = self.local_bytes(output, layout_in(output, stage.cut), sizes)
+        most = stored + ready + product
+        for step in stage.after:
+            array = arrays[step.tensor]
+            both = self.local_bytes(array, step.before, sizes)
+            if step.before != step.after:
+                both += self.local_bytes(array, step.after, sizes)
+            most = max(most, stored + both)
+        return most
+
+
+def arrays_of(contraction: Contraction) -> dict[str, NamedArray]:
+    """The arrays of a product by name."""
+    return {array.name or "": array for array in (*contraction.operands, contraction.output)}
+
+
+def layout_of(array: NamedArray) -> Layout:
+    """The axes that cut each dim of ``array``."""
+    return tuple(dim.axes for dim in array.dims)
+
+
+def layout_in(array: NamedArray, cut: Cut) -> Layout:
+    """The axes that cut each dim of ``array`` while a product is cut like ``cut``."""
+    return tuple(tuple(cut.get(name, ())) for name in names(array))
+
+
+def summed_axes(contraction: Contraction, cut: Cut) -> tuple[str, ...]:
+    """Axes over which the local products have to be summed."""
+    return tuple(axis for dim in contraction.contracting for axis in cut.get(dim, ()))
+
+
+def extent(size: float, devices: int) -> float:
+    """Elements on one device: rounded up for whole sizes, as it is for others."""
+    return -(-size // devices) if isinstance(size, int) else size / devices
+
+
+def layout_text(array: NamedArray, layout: Layout, unreduced: Sequence[str] = ()) -> str:
+    """``array`` with another layout, without sizes and element type."""
+    cut = array.with_axes(layout, unreduced)
+    bare = NamedArray(cut.dims, cut.name, None, cut.unreduced)
+    text = str(bare)
+    for dim in cut.dims:
+        if dim.size is not None:
+            text = text.replace(f"{dim.name}={dim.size}", f"{dim.name}", 1)
+    return text

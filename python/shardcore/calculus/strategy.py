@@ -1,0 +1,148 @@
+"""What a strategy for a product is: its steps, and all of its figures."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from shardcore.calculus.collectives import spoken
+from shardcore.calculus.plan import Stage, layout_in, layout_text
+from shardcore.calculus.reshard import Step
+
+
+@dataclass(frozen=True)
+class TimedStep:
+    """One collective of a strategy with its cost."""
+
+    step: Step
+    when: str
+    """``"before"`` or ``"after"`` the multiplication."""
+    text: str
+    """What it does, ``A[I, J_X] -> A[I, J]``."""
+    dim: str | None
+    seconds: float
+    bytes: float
+    """V: of the array after gathering, in one group of devices."""
+    bound: str
+    """``"bandwidth"``, ``"latency"``, or ``"free"``."""
+    stage: int = 0
+    """The product that it belongs to, from 0."""
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "op": self.step.op,
+            "tensor": self.step.tensor,
+            "axes": list(self.step.axes),
+            "dim": self.dim,
+            "when": self.when,
+            "stage": self.stage,
+            "text": self.text,
+            "seconds": self.seconds,
+            "bytes": self.bytes,
+            "bound": self.bound,
+        }
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One way to do a product, or several one after the other."""
+
+    stages: tuple[Stage, ...]
+    steps: tuple[TimedStep, ...]
+    comm_seconds: float
+    compute_seconds: float
+    total_seconds: float
+    """Communication and computation of each product overlap entirely."""
+    serial_seconds: float
+    """They do not overlap."""
+    chunked_seconds: float
+    """They overlap but for the first chunk."""
+    flops_per_device: float
+    bytes_per_device: float
+    """The most that a device holds at once: what is stored, gathered and produced."""
+    stored_bytes_per_device: float
+    """The operands and the output as they are given."""
+    hbm_seconds: float
+    """Reading what is multiplied from memory and writing the products; not part of the others."""
+    fits: bool = True
+    """Whether it stays below the memory limit."""
+
+    @property
+    def bound(self) -> str:
+        """``"communication"`` or ``"compute"``, what takes longer."""
+        return "communication" if self.comm_seconds > self.compute_seconds else "compute"
+
+    @property
+    def name(self) -> str:
+        """The steps in short: ``AllGather_X(A)``."""
+        return "; ".join(_short(timed) for timed in self.steps) or "multiply locally"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The inputs as they are cut before anything happens."""
+        found = []
+        for index, stage in enumerate(self.stages):
+            for place, array in enumerate(stage.contraction.operands):
+                if index == 0 or place == 1:
+                    found.append(layout_text(array, stage.stored[place]))
+        return tuple(found)
+
+    @property
+    def output(self) -> str:
+        """The output as it is cut in the end."""
+        last = self.stages[-1]
+        return layout_text(last.contraction.output, last.result)
+
+    @property
+    def multiplications(self) -> tuple[str, ...]:
+        """What devices multiply, ``A[I, J_X] * B[J_X, K] -> C[I, K] {U_X}``."""
+        return tuple(_multiplication(stage) for stage in self.stages)
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """What strategies are sorted by. Rounded, so that equal times are equal."""
+        numbers = (self.total_seconds, self.serial_seconds, self.bytes_per_device)
+        return (float(not self.fits), *map(rounded, numbers), len(self.steps))
+
+    def record(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "name": self.name,
+            "inputs": list(self.inputs),
+            "output": self.output,
+            "steps": [timed.record() for timed in self.steps],
+            "multiplications": list(self.multiplications),
+            "comm_seconds": self.comm_seconds,
+            "compute_seconds": self.compute_seconds,
+            "total_seconds": self.total_seconds,
+            "serial_seconds": self.serial_seconds,
+            "chunked_seconds": self.chunked_seconds,
+            "hbm_seconds": self.hbm_seconds,
+            "bound": self.bound,
+            "flops_per_device": self.flops_per_device,
+            "bytes_per_device": self.bytes_per_device,
+            "stored_bytes_per_device": self.stored_bytes_per_device,
+            "fits": self.fits,
+        }
+
+
+def _multiplication(stage: Stage) -> str:
+    left, right = stage.contraction.operands
+    output = stage.contraction.output
+    parts = [layout_text(array, layout_in(array, stage.cut)) for array in (left, right)]
+    result = layout_text(output, layout_in(output, stage.cut), stage.unreduced)
+    return f"{parts[0]} * {parts[1]} -> {result}"
+
+
+def _short(timed: TimedStep) -> str:
+    step = timed.step
+    axes = "".join(step.axes) if all(len(axis) == 1 for axis in step.axes) else ",".join(step.axes)
+    where = axes if timed.dim is None else f"{axes},{timed.dim}"
+    return f"{spoken(step.op)}_{where if len(where) == 1 else f'{{{where}}}'}({step.tensor})"
+
+
+def rounded(value: float) -> float:
+    """``value`` to ten digits, so that equal times are equal."""
+    return value if value == 0 or math.isinf(value) else float(f"{value:.9e}")

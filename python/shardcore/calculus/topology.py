@@ -1,0 +1,235 @@
+"""How mesh axes lie on the physical axes of a torus, and which of those close to rings.
+
+Without a topology every mesh axis is one physical axis. With ``4x4x4`` and ``X=0,1`` the mesh axis
+``X`` of 16 devices runs over two physical axes of four chips: twice the bandwidth, shorter paths.
+
+Source: "How to Scale Your Model", chapter 3, the note below the second quiz on AllGather.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from shardcore._core import Mesh
+from shardcore.calculus.hardware import Hardware
+from shardcore.calculus.mistakes import choices, mistake
+from shardcore.errors import CalculusError, VerificationError
+
+
+@dataclass(frozen=True)
+class PhysicalAxis:
+    """One axis of a torus."""
+
+    size: int
+    """Number of chips."""
+    wraps_around: bool
+    """Whether the last chip is linked to the first."""
+
+    @property
+    def hops(self) -> int:
+        """The longest way between two chips."""
+        return self.size // 2 if self.wraps_around else self.size - 1
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The physical axes that each mesh axis runs over."""
+
+    mesh: Mesh
+    hardware: Hardware
+    axes: Mapping[str, tuple[PhysicalAxis, ...]]
+    notes: tuple[str, ...] = ()
+    """What is odd about it."""
+
+    @staticmethod
+    def of(
+        mesh: Mesh,
+        hardware: Hardware,
+        shape: Sequence[int] | str | None = None,
+        mapping: Mapping[str, Sequence[int]] | None = None,
+    ) -> Topology:
+        """Lay ``mesh`` on a torus of ``shape``, mesh axes on physical axes as ``mapping`` says.
+
+        Without ``mapping`` the mesh axes take physical axes one after the other.
+
+        Raises:
+            CalculusError: sizes do not match, a physical axis is used twice or does not exist
+                (``invalid-topology``).
+            VerificationError: ``mapping`` names an axis that the mesh lacks (``unknown-axis``).
+        """
+        if shape is None:
+            if mapping:
+                raise _mistake("a mapping needs a topology", "give --topology, e.g. 4x4x4")
+            sizes = {axis.name: (axis.size,) for axis in mesh.axes}
+            return Topology(mesh, hardware, *_physical(hardware, sizes))
+        parts = parse_shape(shape) if isinstance(shape, str) else tuple(shape)
+        if math.prod(parts) != mesh.num_devices:
+            raise _mistake(
+                f"a topology of {_show(parts)} has {math.prod(parts)} chips, the mesh "
+                f"{mesh.num_devices} devices"
+            )
+        places = _mapped(mesh, parts, mapping) if mapping else _in_order(mesh, parts)
+        return Topology(
+            mesh,
+            hardware,
+            *_physical(
+                hardware,
+                {name: tuple(parts[index] for index in used) for name, used in places.items()},
+            ),
+        )
+
+    def along(self, axes: Iterable[str]) -> list[PhysicalAxis]:
+        """Return the physical axes below mesh axes ``axes``, those of one chip left out."""
+        return [part for axis in axes for part in self.axes[axis] if part.size > 1]
+
+    def nodes_of(self, axes: Iterable[str]) -> tuple[int, int]:
+        """Return how many nodes a group along ``axes`` reaches, and its most devices in one.
+
+        Nodes take devices in the order of their ids.
+        """
+        varying = list(axes)
+        sizes = [self.mesh.axis_size(axis) for axis in varying]
+        start = dict.fromkeys(self.mesh.axis_names, 0)
+        nodes: dict[int, int] = {}
+        for number in range(math.prod(sizes)):
+            place = dict(start)
+            for axis, size in zip(reversed(varying), reversed(sizes), strict=True):
+                place[axis], number = number % size, number // size
+            node = self.mesh.device_at(place) // self.hardware.node_size
+            nodes[node] = nodes.get(node, 0) + 1
+        return len(nodes), max(nodes.values(), default=1)
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """Parse ``4x4x4``.
+
+    Raises:
+        CalculusError: it is something else (``invalid-topology``).
+    """
+    if not re.fullmatch(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8})*", text):
+        raise mistake(
+            CalculusError,
+            "invalid-topology",
+            f'"{text}" is no topology',
+            hint="write the sizes of the physical axes, 4x4x4",
+            text=text,
+            span=(0, max(len(text), 1)),
+            filename="<topology>",
+        )
+    return tuple(map(int, text.split("x")))
+
+
+def parse_mapping(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Parse ``X=0,1``, or several as ``X=0,1 Y=2`` or ``X=0,1;Y=2``.
+
+    Raises:
+        CalculusError: it is something else (``invalid-topology``).
+    """
+    mapping: dict[str, tuple[int, ...]] = {}
+    for text in texts:
+        for item in re.split(r"[;\s]+", text.strip()):
+            found = re.fullmatch(r"(\w+)=(\d{1,3}(?:,\d{1,3})*)", item)
+            if not found or found[1] in mapping:
+                start = text.find(item)
+                raise mistake(
+                    CalculusError,
+                    "invalid-topology",
+                    f'"{item}" says twice where an axis lies'
+                    if found
+                    else f'"{item}" does not say where an axis lies',
+                    hint="write X=0,1 for a mesh axis over the first two physical axes",
+                    text=text,
+                    span=(start, start + max(len(item), 1)),
+                    filename="<mapping>",
+                )
+            mapping[found[1]] = tuple(map(int, found[2].split(",")))
+    return mapping
+
+
+def _mapped(
+    mesh: Mesh, parts: tuple[int, ...], mapping: Mapping[str, Sequence[int]]
+) -> dict[str, tuple[int, ...]]:
+    used: dict[int, str] = {}
+    for name, places in mapping.items():
+        if name not in mesh:
+            raise mistake(
+                VerificationError,
+                "unknown-axis",
+                f'the mesh has no axis "{name}"',
+                hint=choices(name, mesh.axis_names),
+            )
+        for place in places:
+            if not 0 <= place < len(parts):
+                raise _mistake(
+                    f"{name} lies on physical axis {place}, but {_show(parts)} has 0 to "
+                    f"{len(parts) - 1}"
+                )
+            if place in used:
+                raise _mistake(f"physical axis {place} carries both {used[place]} and {name}")
+            used[place] = name
+        chips = math.prod(parts[place] for place in places)
+        if chips != mesh.axis_size(name):
+            raise _mistake(
+                f"{name} has {mesh.axis_size(name)} devices, its physical axes {chips} chips"
+            )
+    found = {name: tuple(places) for name, places in mapping.items()}
+    for axis in mesh.axes:
+        if axis.name not in found and axis.size > 1:
+            raise _mistake(f"the mapping does not say where {axis.name} lies")
+        found.setdefault(axis.name, ())
+    return found
+
+
+def _in_order(mesh: Mesh, parts: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Give each mesh axis the next physical axes that make up its size."""
+    found: dict[str, tuple[int, ...]] = {}
+    place = 0
+    for axis in mesh.axes:
+        taken: list[int] = []
+        chips = 1
+        while (
+            place < len(parts)
+            and chips * parts[place] <= axis.size
+            and (chips < axis.size or parts[place] == 1)
+        ):
+            chips *= parts[place]
+            taken.append(place)
+            place += 1
+        if chips != axis.size:
+            raise _mistake(
+                f"{axis.name} of {axis.size} devices does not lie on whole axes of {_show(parts)}",
+                f"give a mapping, e.g. {axis.name}=0",
+            )
+        found[axis.name] = tuple(taken)
+    return found
+
+
+def _physical(
+    hardware: Hardware, sizes: Mapping[str, tuple[int, ...]]
+) -> tuple[dict[str, tuple[PhysicalAxis, ...]], tuple[str, ...]]:
+    axes = {
+        name: tuple(PhysicalAxis(size, hardware.wraps_around(size)) for size in parts)
+        for name, parts in sizes.items()
+    }
+    used = sorted((size for parts in sizes.values() for size in parts if size > 1), reverse=True)
+    notes = []
+    if hardware.is_torus and hardware.physical_axes is not None:
+        limits = sorted(hardware.pod, reverse=True)
+        if len(used) > hardware.physical_axes:
+            notes.append(
+                f"{hardware.name} has {hardware.physical_axes} physical axes, not {len(used)}"
+            )
+        elif any(size > limit for size, limit in zip(used, limits, strict=False)):
+            notes.append(f"{_show(used)} is more than a pod of {hardware.name}, {_show(limits)}")
+    return axes, tuple(notes)
+
+
+def _show(sizes: Iterable[int]) -> str:
+    return "x".join(map(str, sizes))
+
+
+def _mistake(message: str, hint: str | None = None) -> CalculusError:
+    return mistake(CalculusError, "invalid-topology", message, hint=hint)

@@ -1,0 +1,120 @@
+"""``shardcore collective``: what a collective does to an array, and how long it takes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from shardcore.cli.where import (
+    add_hardware,
+    add_mesh,
+    bytes_text,
+    mesh_of,
+    print_json,
+    seconds_text,
+    sizes_of,
+    time_options,
+    topology_of,
+)
+
+if TYPE_CHECKING:
+    from shardcore.calculus.collective_time import Estimate
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's ``commands``."""
+    parser = commands.add_parser(
+        "collective",
+        help="say how long a collective takes, and why",
+        description="Say what all_gather, reduce_scatter, all_reduce, all_to_all, permute or slice "
+        "does to a sharded array, how long it takes, and what bounds it.",
+    )
+    parser.set_defaults(command=run)
+    parser.add_argument("op", metavar="OP", help="the collective, e.g. all_gather")
+    parser.add_argument(
+        "--array", required=True, metavar="ARRAY", help="the array, e.g. 'bf16[2048_Y, 8192]'"
+    )
+    parser.add_argument(
+        "--axes", required=True, metavar="AXES", help="the mesh axes along which devices talk, X,Y"
+    )
+    parser.add_argument(
+        "--dim", metavar="DIM", help="the dim that gets the axes, by name or by index from 0"
+    )
+    parser.add_argument(
+        "--shift", type=int, default=1, metavar="K", help="how far permute passes a block [1]"
+    )
+    add_mesh(parser)
+    add_hardware(parser)
+    parser.add_argument(
+        "--snippet", action="store_true", help="print a JAX program that runs and times it instead"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    from shardcore.calculus.collective_time import estimate
+    from shardcore.calculus.collectives import Collective, deferred, op_name, scatter_choices
+    from shardcore.calculus.notation import NamedArray
+    from shardcore.calculus.notation_parser import split_axes
+
+    mesh = mesh_of(options)
+    op = op_name(options.op)
+    array = NamedArray.parse(options.array, mesh, filename="<array>")
+    array = array.with_sizes(sizes_of(options), options.dtype)
+    axes = [
+        axis
+        for word in options.axes.replace(",", " ").split()
+        for axis in split_axes(word, mesh) or [word]
+    ]
+    topology, how = topology_of(options, mesh), time_options(options)
+    collective = Collective.of(op, array, axes, dim=options.dim, mesh=mesh, shift=options.shift)
+    if options.snippet:
+        from shardcore.calculus.snippets import snippet
+
+        print(snippet(collective, mesh), end="")
+        return 0
+    found = estimate(collective, topology, how)
+    record = {**found.record(mesh), "mesh": dict(mesh.shape), "hardware": topology.hardware.name}
+    if op in ("reduce_scatter", "slice", "all_to_all") and options.dim is None:
+        results = (
+            Collective.of(op, array, axes, dim=index, mesh=mesh).result
+            for index in scatter_choices(array, axes, mesh)
+            if op != "all_to_all" or not set(array.dims[index].axes) & set(axes)
+        )
+        record["choices"] = [str(result) for result in results]
+    if op == "all_reduce":
+        parts = deferred(collective.array, axes, dim=options.dim, mesh=mesh)
+        record["deferred"] = [
+            {"op": part.op, "result": str(part.result), "seconds": each.seconds}
+            for part, each in ((part, estimate(part, topology, how)) for part in parts)
+        ]
+    if options.json:
+        print_json(record)
+    else:
+        _show(found, record)
+    return 0
+
+
+def _show(found: Estimate, record: dict[str, Any]) -> None:
+    rates = found.rates
+    print(found.collective)
+    print(f"time       {seconds_text(found.seconds)}, bound by {found.bound}")
+    print(f"           {found.formula}")
+    print(
+        f"bandwidth  {seconds_text(found.bandwidth_seconds)} for {bytes_text(found.bytes)}; a "
+        f"device sends {bytes_text(found.wire_bytes)}"
+    )
+    shape = "with wrap-around" if rates.wraparound else "without wrap-around"
+    print(
+        f"latency    {seconds_text(found.latency_seconds)} for {rates.hops} hops among "
+        f"{rates.devices} devices, {shape}"
+    )
+    if found.latency_seconds:
+        print(f"           longer than the bandwidth allows below {found.threshold_bytes:.4g} B")
+    print(f"transpose  {found.collective.transpose}")
+    for choice in record.get("choices", ())[1:]:
+        print(f"or         {choice}")
+    for part in record.get("deferred", ()):
+        print(f"deferred   {part['op']}: {seconds_text(part['seconds'])}, {part['result']}")
+    for note in record["notes"]:
+        print(f"note       {note}")

@@ -1,0 +1,157 @@
+"""``shardcore matmul``: every way to do a sharded product, and the best one."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from shardcore.cli.options import count
+from shardcore.cli.where import (
+    add_hardware,
+    add_mesh,
+    bytes_text,
+    mesh_of,
+    print_json,
+    seconds_text,
+    sizes_of,
+    time_options,
+    topology_of,
+)
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's ``commands``."""
+    parser = commands.add_parser(
+        "matmul",
+        help="list the ways to do a sharded product, the best first",
+        description="List every sequence of collectives for 'A[I, J_X] * B[J, K] -> C[I, K]', or "
+        "for several products one after the other, with times and memory, the best first.",
+    )
+    parser.set_defaults(command=run)
+    parser.add_argument("product", metavar="PRODUCT", help="A[I, J_X] * B[J, K] -> C[I, K]")
+    add_mesh(parser)
+    add_hardware(parser)
+    parser.add_argument(
+        "--search", action="store_true", help="also choose how inputs without axes are cut"
+    )
+    parser.add_argument(
+        "--memory", type=_bytes, metavar="BYTES", help="what a device has, e.g. 300MB [its memory]"
+    )
+    parser.add_argument(
+        "--limit",
+        type=count,
+        default=10,
+        metavar="N",
+        help="rows to show at most; 0 shows all [10]",
+    )
+
+
+def _bytes(text: str) -> float:
+    """A number of bytes with a unit or without."""
+    units = {
+        "KIB": 2.0**10,
+        "MIB": 2.0**20,
+        "GIB": 2.0**30,
+        "KB": 1e3,
+        "MB": 1e6,
+        "GB": 1e9,
+        "B": 1.0,
+    }
+    upper = text.strip().upper()
+    unit = next((unit for unit in units if upper.endswith(unit)), "")
+    try:
+        value = float(upper[: len(upper) - len(unit)]) * units.get(unit, 1.0)
+    except ValueError:
+        value = -1.0
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"expected bytes such as 300MB, got {text!r}")
+    return value
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    from shardcore.calculus.chain import chain_strategies
+    from shardcore.calculus.contraction import CASES, pairwise, parse_product
+    from shardcore.calculus.crossover import bound_changes, crossovers
+    from shardcore.calculus.matmul import matmul_strategies
+
+    mesh = mesh_of(options)
+    operands, output = parse_product(
+        options.product, mesh, sizes=sizes_of(options), dtype=options.dtype
+    )
+    products = pairwise(operands, output)
+    topology, how = topology_of(options, mesh), time_options(options)
+    choice = {"memory_limit": options.memory, "search": options.search}
+    if len(products) == 1:
+        strategies = matmul_strategies(products[0], topology, how, **choice)
+        changes = crossovers(products[0], topology, how, **choice)
+    else:
+        shown = options.limit or 1000
+        strategies = chain_strategies(products, topology, how, limit=shown, **choice)
+        changes = []
+    notes = list(topology.notes)
+    dtypes = {array.dtype or "" for array in operands}
+    for dtype in sorted(dtypes):
+        if not topology.hardware.has_figure_for(dtype):
+            notes.append(f"{topology.hardware.name} has no figure for {dtype}; taken as bf16")
+    bounds = bound_changes(strategies[0], topology, how)
+    if options.json:
+        print_json(
+            {
+                "product": options.product,
+                "case": products[0].case,
+                "cases": [product.case for product in products],
+                "case_text": CASES[products[0].case],
+                "mesh": dict(mesh.shape),
+                "hardware": topology.hardware.name,
+                "best": strategies[0].name,
+                "strategies": [strategy.record() for strategy in strategies],
+                "best_changes": [change.record() for change in changes],
+                "bound_changes": [change.record() for change in bounds],
+                "notes": notes,
+            }
+        )
+        return 0
+    for product in products:
+        print(f"{product}\ncase {product.case}: {CASES[product.case]}\n")
+    _table(strategies[: options.limit or None], searched=options.search)
+    if options.limit and len(strategies) > options.limit:
+        print(f"... {len(strategies) - options.limit} more (--limit 0 shows all)")
+    print()
+    for change in changes:
+        print(
+            f"at {change.dim} = {change.size:.5g} the best changes: {change.below} | {change.above}"
+        )
+    for change in bounds:
+        print(f"at {change.dim} = {change.size:.5g} {change.below} stops to bound the best")
+    for note in notes:
+        print(f"note: {note}")
+    return 0
+
+
+def _table(strategies: list[Any], *, searched: bool) -> None:
+    titles = ["total", "serial", "communication", "compute", "per device"]
+    numbers = len(titles)
+    rows = [[*titles, *(["inputs"] if searched else []), "strategy"]]
+    for strategy in strategies:
+        size = bytes_text(strategy.bytes_per_device) + ("" if strategy.fits else " !")
+        rows.append(
+            [
+                seconds_text(strategy.total_seconds),
+                seconds_text(strategy.serial_seconds),
+                seconds_text(strategy.comm_seconds),
+                seconds_text(strategy.compute_seconds),
+                size,
+                *([", ".join(strategy.inputs)] if searched else []),
+                strategy.name,
+            ]
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if column < numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
+    if not all(strategy.fits for strategy in strategies):
+        print("!  needs more memory than a device has")

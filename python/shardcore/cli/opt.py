@@ -1,0 +1,92 @@
+"""``shardcore opt``: run passes on a program, as ``sdy_opt`` does."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+
+import shardcore
+from shardcore.cli.options import HelpFormatter, progress_bar, read_text, write
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command on its own arguments and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="shardcore opt",
+        usage="%(prog)s [FILE] [--PASS[=OPTIONS] ... | --pass-pipeline PIPELINE] [-o FILE] "
+        "[--split-input-file]",
+        description="Run passes on a program, in the order of their flags, as sdy_opt does:\n"
+        "  shardcore opt a.mlir --sdy-propagation-pipeline\n"
+        "  shardcore opt a.mlir --sdy-basic-propagate='conservative-propagation=true'\n"
+        "Without passes the program is checked and printed.",
+        epilog="\n  ".join(["passes and pipelines:", *shardcore.PassManager.pass_names()]),
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", default="-", help="MLIR text; - is standard input [-]"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", default="-", help="where the result goes [-]"
+    )
+    parser.add_argument(
+        "--pass-pipeline", metavar="PIPELINE", help="a textual pipeline, builtin.module(...)"
+    )
+    parser.add_argument(
+        "--split-input-file",
+        action="store_true",
+        help="treat pieces between lines of // ----- as programs of their own",
+    )
+    options, flags = parser.parse_known_args(arguments)
+    passes, unknown = _pass_flags(flags)
+    if unknown:
+        if options.file == "-" and len(unknown) == 1 and not unknown[0].startswith("-"):
+            options.file = unknown[0]
+        else:
+            # What looks like a pass says which pass it may have been meant to be.
+            shardcore.PassManager.from_flags([flag for flag in unknown if flag.startswith("-")])
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if options.pass_pipeline is not None and passes:
+        parser.error("--pass-pipeline cannot be used together with pass flags")
+    if options.pass_pipeline is not None:
+        manager = shardcore.PassManager.parse(options.pass_pipeline)
+    else:
+        manager = shardcore.PassManager.from_flags(passes)
+    text, name = read_text(options.file)
+    source = text.decode("utf-8", errors="surrogateescape") if isinstance(text, bytes) else text
+    pieces = _split(source) if options.split_input_file else [source]
+    outputs = []
+    with progress_bar() as progress:
+        for piece in pieces:
+            module = shardcore.Module.parse(
+                piece.encode("utf-8", errors="surrogateescape"), filename=name
+            )
+            manager.run(module, progress=progress)
+            outputs.append(str(module))
+    write(options.output, "\n// -----\n".join(outputs))
+    return 0
+
+
+def _pass_flags(flags: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Split flags that name passes from what is not known."""
+    passes: list[str] = []
+    unknown: list[str] = []
+    for flag in flags:
+        name = flag.lstrip("-").partition("=")[0]
+        known = flag.startswith("-") and name in shardcore.PassManager.pass_names()
+        (passes if known else unknown).append(flag)
+    return passes, unknown
+
+
+def _split(text: str) -> list[str]:
+    """Split at separator lines; a piece starts with blank lines that keep its line numbers."""
+    pieces: list[str] = []
+    current: list[str] = []
+    for number, line in enumerate(text.split("\n")):
+        if line.startswith("// -----"):
+            pieces.append("\n".join(current))
+            current = [""] * (number + 1)
+        else:
+            current.append(line)
+    pieces.append("\n".join(current))
+    return pieces

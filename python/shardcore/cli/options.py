@@ -1,0 +1,73 @@
+"""What several commands share: numbers, files, the layout of help, the progress bar."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROGRESS_AFTER_SECONDS = 1.0
+"""Work shorter than this shows no progress bar."""
+REDRAW_SECONDS = 0.1
+"""The bar is drawn at most that often."""
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps line ends, and has room for names beside what they mean."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28)
+
+
+def count(text: str) -> int:
+    """A number that is not negative."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a number >= 0, got {text!r}")
+    return int(text)
+
+
+def read_text(path: str) -> tuple[str | bytes, str]:
+    """The text of ``path`` and the name it goes by in errors."""
+    if path == "-":
+        return sys.stdin.buffer.read(), "<stdin>"
+    return Path(path).read_bytes(), path
+
+
+def write(path: str, text: str) -> None:
+    """Write ``text`` to ``path``, or to standard output for ``-``."""
+    if path == "-":
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    else:
+        Path(path).write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[str, float], None]]:
+    """A callback ``(what, fraction)`` that shows a bar once the work takes longer than a second."""
+    draw_from = time.perf_counter() + PROGRESS_AFTER_SECONDS
+    is_shown = False
+
+    def progress(what: str, fraction: float) -> None:
+        nonlocal draw_from, is_shown
+        now = time.perf_counter()
+        if now < draw_from or not sys.stderr.isatty():
+            return
+        draw_from = now + REDRAW_SECONDS
+        is_shown = True
+        done = "#" * round(fraction * 25)
+        sys.stderr.write(f"\r{what[:44]:44} [{done:25}] {fraction:4.0%}")
+        sys.stderr.flush()
+
+    try:
+        yield progress
+    finally:
+        if is_shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()

@@ -1,0 +1,76 @@
+"""``shardcore propagate``: complete the shardings of a program and show them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from typing import Any
+
+import shardcore
+from shardcore.cli.options import count, progress_bar, read_text, write
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's ``commands``."""
+    propagate = commands.add_parser(
+        "propagate",
+        help="complete the shardings of a program and show them",
+        description="Complete the shardings of a StableHLO program and show them as a table: each "
+        "value with its sharding, the shape and the bytes that a device holds, and the place in "
+        "the source; then how much is sharded, and over which axes.",
+    )
+    propagate.set_defaults(command=run, parser=propagate)
+    propagate.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    propagate.add_argument(
+        "-o", "--output", metavar="FILE", help="write the program here (- is standard output)"
+    )
+    propagate.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    propagate.add_argument(
+        "--limit",
+        type=count,
+        default=60,
+        metavar="N",
+        help="rows to show at most; 0 shows all [60]",
+    )
+    propagate.add_argument(
+        "--up-to-priority",
+        type=count,
+        metavar="P",
+        help="stop after user priority P",
+    )
+    propagate.add_argument(
+        "--keep-sub-axes-on-io",
+        action="store_true",
+        help="keep on arguments and results what the export trims: sub-axes, and axes that do not "
+        "divide",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    if options.json and options.output == "-":
+        options.parser.error("--json and -o - both want standard output")
+    text, name = read_text(options.file)
+    module = shardcore.Module.parse(text, filename=name)
+    with progress_bar() as progress:
+        start = time.perf_counter()
+        result = module.propagate(
+            up_to_priority=options.up_to_priority,
+            keep_sub_axes_on_io=options.keep_sub_axes_on_io,
+            progress=progress,
+        )
+        seconds = time.perf_counter() - start
+    if options.output:
+        write(options.output, str(result.module))
+    if options.json:
+        from shardcore.report.records import record
+
+        json.dump(record(result), sys.stdout, indent=1)
+        sys.stdout.write("\n")
+    elif options.output != "-":
+        from shardcore.report.table import print_result
+
+        print_result(result, limit=options.limit, seconds=seconds)
+    return 0

@@ -1,0 +1,108 @@
+"""Flags that say on what mesh and hardware something runs, shared by commands of the calculus."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shardcore._core import Mesh
+    from shardcore.calculus.collective_time import TimeOptions
+    from shardcore.calculus.topology import Topology
+
+
+def add_mesh(parser: argparse.ArgumentParser) -> None:
+    """Add ``--mesh``, ``--sizes``, ``--dtype`` and ``--json``."""
+    parser.add_argument(
+        "--mesh", required=True, metavar="X=8,Y=4", help="the axes of the mesh, major to minor"
+    )
+    parser.add_argument("--sizes", metavar="I=128,J=8192", help="sizes of named dims")
+    parser.add_argument("--dtype", metavar="TYPE", help="the element type, e.g. bf16")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def add_hardware(parser: argparse.ArgumentParser) -> None:
+    """Add ``--hardware``, ``--topology`` and how time is counted."""
+    parser.add_argument(
+        "--hardware", required=True, metavar="NAME", help="the chip, e.g. tpu-v5e or h100"
+    )
+    parser.add_argument(
+        "--hardware-file",
+        metavar="FILE",
+        help="TOML with other chips, or other figures of known ones",
+    )
+    parser.add_argument(
+        "--topology", metavar="4x4x4", help="the torus; without it, each mesh axis is an axis of it"
+    )
+    parser.add_argument(
+        "--map",
+        metavar="X=0,1",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="the physical axes that a mesh axis runs over; without it, the next ones",
+    )
+    parser.add_argument("--exact", action="store_true", help="count (N-1)/N on rings")
+    parser.add_argument(
+        "--efficiency",
+        type=float,
+        default=1.0,
+        metavar="E",
+        help="the part of the bandwidth that is reached [1]",
+    )
+    parser.add_argument(
+        "--one-way", action="store_true", help="rings pass on in one direction only"
+    )
+
+
+def mesh_of(options: argparse.Namespace) -> Mesh:
+    """The mesh of ``--mesh``."""
+    from shardcore.calculus.notation_parser import parse_mesh
+
+    return parse_mesh(options.mesh)
+
+
+def sizes_of(options: argparse.Namespace) -> dict[str, int]:
+    """The sizes of ``--sizes``."""
+    from shardcore.calculus.notation_parser import parse_sizes
+
+    return parse_sizes(options.sizes) if options.sizes is not None else {}
+
+
+def topology_of(options: argparse.Namespace, mesh: Mesh) -> Topology:
+    """The topology that the flags describe."""
+    from shardcore.calculus.hardware import hardware
+    from shardcore.calculus.topology import Topology, parse_mapping
+
+    chip = hardware(options.hardware, options.hardware_file)
+    return Topology.of(mesh, chip, options.topology, parse_mapping(options.map))
+
+
+def time_options(options: argparse.Namespace) -> TimeOptions:
+    """How time is counted."""
+    from shardcore.calculus.collective_time import TimeOptions
+
+    return TimeOptions(options.exact, options.efficiency, options.one_way)
+
+
+def print_json(record: dict[str, Any]) -> None:
+    """Print ``record`` to standard output."""
+    json.dump(record, sys.stdout, indent=1, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def seconds_text(seconds: float) -> str:
+    """Seconds with a unit that suits: ``372.8 us``."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.4g} {unit}"
+    return f"{seconds * 1e9:.4g} ns" if seconds else "0"
+
+
+def bytes_text(count: float) -> str:
+    """Bytes with a binary unit."""
+    from shardcore.report.table import format_bytes
+
+    return format_bytes(count)
