@@ -1,0 +1,149 @@
+//! Throws mutated programs at the parser, the printer and the propagation pipeline.
+//!
+//! Whatever the bytes are, the outcome is a program or an error: never a panic, never a hang. What
+//! parses has to print as text that parses to the same text again. `cargo test --test fuzz` tries a
+//! fixed number of inputs; `SHARDCORE_FUZZ_SECONDS=600 cargo test --release --test fuzz` goes on for as
+//! long, from a seed of its own. An input that fails is written to the temporary folder and named.
+
+use shardcore::context::{Context, Limits, Progress};
+use shardcore::pipeline::Pipeline;
+use shardcore::rules::Registry;
+use shardcore::{mlir, Program};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Inputs of a run without a time limit.
+const INPUTS: u64 = 200;
+/// What one input may take; far more than any of this size needs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A small generator of random numbers (xorshift*), so that a seed says everything.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+}
+
+fn corpus() -> Vec<String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/corpus");
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.into_iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
+
+/// Splits at the borders of words, so that mutations keep most of the text well formed.
+fn tokens(text: &str) -> Vec<&str> {
+    let mut tokens = Vec::new();
+    let is_word = |char: char| char.is_alphanumeric() || "%@#!._\"$".contains(char);
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let len = match is_word(first) {
+            true => rest.find(|char| !is_word(char)).unwrap_or(rest.len()),
+            false => first.len_utf8(),
+        };
+        let (token, tail) = rest.split_at(len);
+        tokens.push(token);
+        rest = tail;
+    }
+    tokens
+}
+
+/// One to eight edits: drop, repeat, swap, replace, cut, or damage a character.
+fn mutate(random: &mut Random, corpus: &[String]) -> String {
+    let base = &corpus[random.below(corpus.len())];
+    let other = tokens(&corpus[random.below(corpus.len())]);
+    let mut list: Vec<String> = tokens(base).into_iter().map(str::to_owned).collect();
+    for _ in 0..=random.below(8) {
+        let at = random.below(list.len());
+        let to = random.below(list.len());
+        match random.below(9) {
+            0 => drop(list.drain(at..(at + 1 + random.below(4)).min(list.len()))),
+            1 => list.insert(at, list[to].clone()),
+            2 => list.swap(at, to),
+            3 => list[at] = other[random.below(other.len())].to_owned(),
+            4 => list.truncate(at + 1),
+            5 => {
+                list[at] = ["", "0", "-1", "9223372036854775807", "\"", "{", ">", "é"]
+                    [random.below(8)]
+                .to_owned()
+            }
+            6 => list[at] = list[at].chars().rev().collect(),
+            7 => {
+                let piece: Vec<String> =
+                    list[at.min(to)..at.max(to)].iter().take(40).cloned().collect();
+                let place = random.below(list.len());
+                list.splice(place..place, piece);
+            }
+            _ => list[at].push(char::from(random.below(128) as u8)),
+        }
+        if list.is_empty() {
+            break;
+        }
+    }
+    list.concat()
+}
+
+fn propagate(program: &Program, pipeline: &str) {
+    let mut program = program.clone();
+    let mut rules = Registry::builtin();
+    let mut report = |_: Progress<'_>| true;
+    let limits = Limits { max_ops: 100_000 };
+    let mut context = Context { rules: &mut rules, limits, report: &mut report };
+    let pipeline = Pipeline::parse(pipeline).unwrap();
+    if pipeline.run(&mut program, &mut context).is_ok() {
+        assert!(!mlir::print(&program).is_empty());
+    }
+}
+
+fn check(text: &str) -> bool {
+    let Ok(program) = mlir::parse(text.into()) else { return false };
+    let printed = mlir::print(&program);
+    let again = mlir::parse(printed.as_str().into()).expect("what was printed parses");
+    assert_eq!(mlir::print(&again), printed, "printing is a fixed point");
+    propagate(&program, "builtin.module(sdy-propagation-pipeline)");
+    propagate(&program, "builtin.module(sdy-propagation-pipeline{dedup-functions-fully=true})");
+    propagate(&program, "builtin.module(sdy-basic-propagate)");
+    true
+}
+
+#[test]
+fn mutated_programs_give_a_program_or_an_error() {
+    let seconds = std::env::var("SHARDCORE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let seed = match seconds {
+        None => 1,
+        Some(_) => SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1,
+    };
+    let limit = Duration::from_secs(seconds.unwrap_or(0));
+    let (corpus, start) = (corpus(), Instant::now());
+    let (mut random, mut tried, mut parsed) = (Random(seed), 0u64, 0u64);
+    while if seconds.is_some() { start.elapsed() < limit } else { tried < INPUTS } {
+        let text = mutate(&mut random, &corpus);
+        let begin = Instant::now();
+        let outcome = catch_unwind(AssertUnwindSafe(|| check(&text)));
+        if outcome.is_err() || begin.elapsed() > PATIENCE {
+            let path = std::env::temp_dir().join(format!("shardcore-fuzz-{seed}-{tried}.mlir"));
+            std::fs::write(&path, &text).unwrap();
+            panic!("seed {seed}, input {tried}: see {}", path.display());
+        }
+        tried += 1;
+        parsed += u64::from(outcome.unwrap_or(false));
+    }
+    println!("{tried} inputs, {parsed} of them programs");
+    assert!(parsed * 20 > tried, "too few mutations leave a program: {parsed} of {tried}");
+}
+
+#[test]
+fn corpus_is_valid() {
+    for text in corpus() {
+        mlir::parse(text.as_str().into()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    }
+}
