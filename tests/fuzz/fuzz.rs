@@ -3,7 +3,7 @@
 //! Whatever the bytes are, the outcome is a program or an error: never a panic, never a hang. What
 //! parses has to print as text that parses to the same text again. `cargo test --test fuzz` tries a
 //! fixed number of inputs; `SHARDCORE_FUZZ_SECONDS=600 cargo test --release --test fuzz` goes on for as
-//! long, from a seed of its own. An input that fails is written to the temporary folder and named.
+//! long, from a seed of its own. An input that fails is left in the temporary folder.
 
 use shardcore::context::{Context, Limits, Progress};
 use shardcore::pipeline::Pipeline;
@@ -97,7 +97,7 @@ fn propagate(program: &Program, pipeline: &str) {
     let mut rules = Registry::builtin();
     let mut report = |_: Progress<'_>| true;
     let limits = Limits { max_ops: 100_000 };
-    let mut context = Context { rules: &mut rules, limits, report: &mut report };
+    let mut context = Context::new(&mut rules, limits, &mut report);
     let pipeline = Pipeline::parse(pipeline).unwrap();
     if pipeline.run(&mut program, &mut context).is_ok() {
         assert!(!mlir::print(&program).is_empty());
@@ -123,20 +123,23 @@ fn mutated_programs_give_a_program_or_an_error() {
         Some(_) => SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1,
     };
     let limit = Duration::from_secs(seconds.unwrap_or(0));
+    // A hang or a kill leaves no trace but this file.
+    let name = format!("shardcore-fuzz-{}.mlir", std::process::id());
+    let path = std::env::temp_dir().join(name);
     let (corpus, start) = (corpus(), Instant::now());
     let (mut random, mut tried, mut parsed) = (Random(seed), 0u64, 0u64);
     while if seconds.is_some() { start.elapsed() < limit } else { tried < INPUTS } {
         let text = mutate(&mut random, &corpus);
         let begin = Instant::now();
+        std::fs::write(&path, &text).unwrap();
         let outcome = catch_unwind(AssertUnwindSafe(|| check(&text)));
         if outcome.is_err() || begin.elapsed() > PATIENCE {
-            let path = std::env::temp_dir().join(format!("shardcore-fuzz-{seed}-{tried}.mlir"));
-            std::fs::write(&path, &text).unwrap();
             panic!("seed {seed}, input {tried}: see {}", path.display());
         }
         tried += 1;
         parsed += u64::from(outcome.unwrap_or(false));
     }
+    std::fs::remove_file(&path).unwrap();
     println!("{tried} inputs, {parsed} of them programs");
     assert!(parsed * 20 > tried, "too few mutations leave a program: {parsed} of {tried}");
 }
