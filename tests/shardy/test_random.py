@@ -25,17 +25,21 @@ def show(finding: Finding) -> str:
     return f"{finding.kind} after {finding.pipeline}\n{finding.detail}\n{finding.text}"
 
 
-def keep(finding: Finding, seed: int) -> Path:
-    """Shrinks what differs and writes it where it is compared from now on."""
+def keep(finding: Finding, path: Path) -> None:
+    """Shrinks what differs and writes it where it is compared from now on.
+
+    The reference may die of a smaller module, so the smallest one so far is always written.
+    """
 
     def is_interesting(text: str) -> bool:
         again = compare.check(text, finding.pipeline)
-        return again is not None and again.kind == finding.kind
+        if again is None or again.kind != finding.kind:
+            return False
+        path.write_text(f"{HEADING}{finding.pipeline}\n{text}")
+        return True
 
-    text = shrink.shrink(finding.text, is_interesting)
-    path = REGRESSIONS / f"seed-{seed}.mlir"
-    path.write_text(f"{HEADING}{finding.pipeline}\n{text}")
-    return path
+    path.write_text(f"{HEADING}{finding.pipeline}\n{finding.text}")
+    shrink.shrink(finding.text, is_interesting)
 
 
 def of_chunk(start: int) -> list[workers.Outcome]:
@@ -57,9 +61,9 @@ def test_modules() -> None:
             continue
         (again,) = workers.run([outcome.seed])
         differences += [(outcome.seed, finding) for finding in again.findings]
-    if DEEP:
-        for seed, finding in differences:
-            keep(finding, seed)
+    for seed, finding in differences if DEEP else []:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            pool.submit(keep, finding, REGRESSIONS / f"seed-{seed}.mlir").exception()
     assert not differences, show(differences[0][1])
 
 

@@ -382,6 +382,8 @@ impl Program {
         let id = self.strings.intern(name);
         let row = &mut self.ops[op];
         (row.name, row.kind) = (id, OpKind::from_name(name));
+        // The signature was that of the old name. None of the new names has a rule.
+        row.signature = SignatureId::NONE;
         row.flags.set(OpFlags::RENAMED);
     }
     /// Has the printer write the attributes of `op` anew.

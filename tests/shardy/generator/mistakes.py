@@ -57,7 +57,11 @@ def _trailer(rng: Random, text: str) -> str | None:
     names = re.findall(r'"(\w+)"=\d', text) or ["x"]
     axes = ", ".join(f'"{rng.choice(names)}"' for _ in range(rng.randint(1, 2)))
     key = rng.choice(["replicated", "unreduced"])
-    return _replace(rng, text, re.compile(r"(?<=[\]}])>(?=[},\]: ])"), f", {key}={{{axes}}}>")
+    found = list(SHARDING.finditer(text))
+    if not found:
+        return None
+    end = rng.choice(found).end() - 1
+    return f"{text[:end]}, {key}={{{axes}}}{text[end:]}"
 
 
 def _drop_sharding(rng: Random, text: str) -> str | None:

@@ -39,9 +39,10 @@ def _apply(text: str, edit: Edit) -> str | None:
 def _edits(text: str) -> Iterator[Edit]:
     """Edits by the position of an op from the end, so that those to come keep their meaning."""
     with reference.context():
-        ops = list(_walk(ir.Module.parse(text).operation))
+        module = ir.Module.parse(text)
+        ops = list(_walk(module.operation))
         counts = [len(op.results) for op in ops]
-        names = [[entry.name for entry in op.attributes] for op in ops]
+        names = [list(op.attributes) for op in ops]
     total = len(ops)
     for at in reversed(range(total)):
         for result in range(counts[at]):
@@ -85,7 +86,7 @@ def _bypass(module: ir.Module, at: int, result: int) -> bool:
 
 def _erase(module: ir.Module, at: int) -> bool:
     op = _op(module, at)
-    if any(list(result.uses) for result in op.results) or op.name.endswith("return"):
+    if any(list(result.uses) for result in op.results) or op.name.endswith(("return", "func")):
         return False
     op.erase()
     return True
