@@ -10,6 +10,7 @@ use super::plan::Plan;
 use super::queue::Queue;
 use crate::index::{OpId, UseId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
+use rustc_hash::FxHashSet;
 
 /// Marks and queues ops.
 pub(super) struct Notifier<'a> {
@@ -90,10 +91,13 @@ impl<'a> Notifier<'a> {
     /// The users of `value` are to be visited again.
     ///
     /// Calls and returns lead to the users of the argument or the result on the other side; that is
-    /// done without recursion, on a stack of uses to go on from.
+    /// done without recursion, on a stack of uses to go on from. A value may come back to where it
+    /// crossed before, by a function that hands its argument on to the next call of itself: crossing
+    /// there again would notify the same ops again, which changes nothing, without end.
     fn users(&mut self, value: ValueId) {
         let mut next = self.program.values[value].first_use;
         let mut outer: Vec<Continuation> = Vec::new();
+        let mut crossed = FxHashSet::default();
         loop {
             let Some(slot) = next.get() else {
                 match outer
@@ -110,8 +114,10 @@ impl<'a> Notifier<'a> {
             };
             next = self.program.operands[slot].next_use;
             if let Some(inner) = self.one_use(slot, next) {
-                outer.push(inner);
-                next = UseId::NONE;
+                if crossed.insert((inner.func, inner.index, inner.is_return)) {
+                    outer.push(inner);
+                    next = UseId::NONE;
+                }
             }
         }
     }
