@@ -17,6 +17,8 @@
 //! | [`remove_sub_axes_in_input_output_shardings`] | trims them to whole axes where they are open |
 //! | [`close_shardings`] | closes every dim, drops replicated axes |
 //!
+//! [`pad_for_divisibility`] is in no pipeline.
+//!
 //! What the partitioner adds from then on is in [`crate::partition`].
 //!
 //! Source: Shardy's export passes.
@@ -27,6 +29,7 @@ pub mod drop_sharding_and_mesh;
 pub mod drop_sharding_rules;
 pub mod export_named_computations;
 pub mod insert_func_call_reshards;
+pub mod pad_for_divisibility;
 pub mod propagate_to_func_results;
 pub mod remove_propagation_debug_info;
 pub mod remove_sharding_groups;

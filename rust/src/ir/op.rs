@@ -43,6 +43,8 @@ impl OpFlags {
     pub const RENAMED: Self = Self(32);
     /// Its location is not the one in the text.
     pub const LOC_CHANGED: Self = Self(64);
+    /// The types of its operands or results are not the ones in the text.
+    pub const TYPES_CHANGED: Self = Self(128);
 
     /// Whether all of `flag` is set.
     #[inline]

@@ -62,6 +62,23 @@ impl SignatureRules {
 }
 
 impl Program {
+    /// Gives `op`, the types of whose values have changed, the signature that it has with them.
+    pub fn resign_op(&mut self, op: OpId) {
+        let Some(old) = self.ops[op].signature.get() else { return };
+        let type_of = |value| self.values[value].ty;
+        let operand_types: Box<[TypeId]> =
+            self.op_operands(op).iter().map(|slot| type_of(slot.value)).collect();
+        let result_types: Box<[TypeId]> = self.op_results(op).map(type_of).collect();
+        // Neither the name of an op nor what starts the keys of `sign_op`.
+        let mut key = (u32::MAX - 1).to_le_bytes().to_vec();
+        key.extend_from_slice(&(old.index() as u32).to_le_bytes());
+        for &ty in operand_types.iter().chain(&result_types) {
+            key.extend_from_slice(&(ty.index() as u32).to_le_bytes());
+        }
+        let Signature { name, example, syntax, .. } = self.signatures[old];
+        let make = || Signature { name, example, syntax, operand_types, result_types };
+        self.ops[op].signature = self.signatures.intern(&key, make);
+    }
     /// Gives `op`, which a pass has made, a signature.
     pub fn sign_op(&mut self, op: OpId) {
         // What the parser's keys start with, the name of an op, is never the absent id.

@@ -1,7 +1,7 @@
 //! Making ops of `stablehlo`, in generic form, and the types that they need.
 
 use crate::index::{OpId, ShardingId, TypeId, ValueId};
-use crate::ir::{Place, Program, Type};
+use crate::ir::{element_bits, ElementType, Place, Program, Type};
 
 /// `array<i64: 1, 2>`
 pub fn int_array(numbers: &[i64]) -> String {
@@ -26,14 +26,22 @@ impl Program {
     /// The same where dims may be dynamic.
     pub fn ranked_type(&mut self, shape: &[Option<i64>], like: TypeId) -> TypeId {
         let Type::RankedTensor { element, .. } = &self.types[like] else { return like };
-        let ty =
-            Type::RankedTensor { shape: shape.to_vec(), element: element.clone(), encoding: None };
-        if let Some(known) = self.types.find(&ty) {
-            return known;
-        }
+        let element = element.clone();
+        self.ranked_type_of(shape, element)
+    }
+    /// The tensor type of this shape whose elements are called `element`.
+    pub fn tensor_type_of(&mut self, shape: &[i64], element: &str) -> TypeId {
+        let shape: Vec<Option<i64>> = shape.iter().copied().map(Some).collect();
+        let element =
+            ElementType { text: self.strings.intern(element), bits: element_bits(element) };
+        self.ranked_type_of(&shape, element)
+    }
+    fn ranked_type_of(&mut self, shape: &[Option<i64>], element: ElementType) -> TypeId {
+        let text = self.strings.get(element.text);
         let size = |size: &Option<i64>| size.map_or("?x".to_owned(), |size| format!("{size}x"));
         let sizes: String = shape.iter().map(size).collect();
-        let text = format!("tensor<{sizes}{}>", self.strings.get(element.text));
+        let text = format!("tensor<{sizes}{text}>");
+        let ty = Type::RankedTensor { shape: shape.to_vec(), element, encoding: None };
         self.intern_type(ty, &text)
     }
     /// Makes an op with one result in `stablehlo`, from attributes in generic form. Where: the place, and

@@ -212,6 +212,9 @@ pub(super) static PASSES: &[PassSpec] = &[
     function("sdy-constant-or-scalar-merger", &[], |p, c, op, _| {
         export::constant_or_scalar_merger::run(p, c, op)
     }),
+    function("sdy-pad-for-divisibility", &[], |p, c, op, _| {
+        export::pad_for_divisibility::run(p, c, op)
+    }),
     function("sdy-drop-sharding-rules", &[], |p, c, op, _| {
         export::drop_sharding_rules::run(p, c, op)
     }),

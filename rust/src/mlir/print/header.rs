@@ -3,7 +3,7 @@
 use super::{Edit, Printer};
 use crate::error::Span;
 use crate::index::{BlockId, OpId, ValueId};
-use crate::ir::{OpFlags, OpKind, Program};
+use crate::ir::{OpFlags, OpInfo, OpKind, Program, Syntax};
 use crate::mlir::cursor::Cursor;
 use crate::mlir::names::{group_number, ssa_name_at};
 use std::fmt::Write as _;
@@ -70,6 +70,9 @@ impl Printer<'_> {
             };
             edits.push(Edit::Text(Span::new(start, cursor.pos as u32), text));
         }
+        if flags.has(OpFlags::TYPES_CHANGED) {
+            edits.push(self.types_edit(op)?);
+        }
         if flags.has(OpFlags::LOC_CHANGED) {
             self.loc_edit(op, &mut edits);
         }
@@ -84,6 +87,42 @@ impl Printer<'_> {
         let new = format!("loc({})", self.program.text.get(row.loc));
         let new = if old.is_some() { new } else { format!(" {new}") };
         edits.push(Edit::Text(Span::new(start, row.span.end), new));
+    }
+    /// The types of operands and results, behind the colon that follows everything else.
+    fn types_edit(&self, op: OpId) -> Option<Edit> {
+        let row = &self.program.ops[op];
+        let end = row.span.end as usize;
+        let mut cursor = Cursor::new(self.program.text.source(), self.name_start(op) as usize);
+        loop {
+            if cursor.pos >= end {
+                return None;
+            }
+            match cursor.next_byte() {
+                b':' => break,
+                b'"' => {
+                    cursor.string().ok()?;
+                }
+                b'(' | b'[' | b'{' | b'<' => cursor.skip_balanced().ok()?,
+                _ => cursor.pos += 1,
+            }
+        }
+        let start = cursor.pos + 1;
+        let text = &self.program.text.source()[start..end];
+        let loc = text.rfind("loc(").filter(|&at| text.ends_with(')') && is_loc(&text[at..]));
+        // The body of a reduction follows its types.
+        let body = text.find("reducer").filter(|_| row.kind == OpKind::Reduce);
+        let len = text[..body.or(loc).unwrap_or(text.len())].trim_end().len();
+        let syntax = OpInfo::by_name(self.program.op_name(op))?.syntax;
+        let is_generic = self.is_generic(op);
+        let types = if !is_generic && matches!(syntax, Syntax::Results | Syntax::Barrier) {
+            let results = self.program.op_results(op);
+            let types = results.map(|value| self.type_text(self.program.values[value].ty));
+            types.collect::<Vec<_>>().join(", ")
+        } else {
+            self.function_type(op)
+        };
+        let span = Span::new(start as u32, (start + len) as u32);
+        Some(Edit::Text(span, format!(" {types}")))
     }
     /// The names of operands that are not those in the text.
     fn operand_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {

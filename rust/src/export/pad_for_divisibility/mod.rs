@@ -1,0 +1,386 @@
+//! `sdy-pad-for-divisibility`: pads tensors so that each dim is a multiple of its number of shards.
+//!
+//! A tensor of 7 elements over 2 shards becomes one of 8 where it is sliced into shards; from there on ops
+//! work on 8, and where the shards are gathered again the last element is sliced off. Contents of the
+//! padding do not matter, except to dots that contract it: there it is made zero unless it is known to be.
+//!
+//! | op | what happens |
+//! | --- | --- |
+//! | `sdy.all_slice` | its input is padded with zeros |
+//! | `sdy.all_gather` | gathered dims are sliced to their size |
+//! | `stablehlo.slice` | its limits grow |
+//! | `stablehlo.dot_general` | contracted padding is masked |
+//! | others of `stablehlo` | types grow as their shapes follow from operands and shardings |
+//!
+//! Ops that are not converted see the old types: an `unrealized_conversion_cast` stands in between, as
+//! MLIR's dialect conversion leaves it. An op that cannot be padded is an error.
+//!
+//! Source: Shardy's pass of this name. Deviation: ops of `stablehlo` that are not in [`shapes`] are refused.
+
+mod mask;
+mod shapes;
+
+use crate::context::Context;
+use crate::error::{Code, Result};
+use crate::import::mistake;
+use crate::index::{Id, OpId, ShardingId, TypeId, ValueId};
+use crate::ir::{OpFlags, OpKind, Place, Program, Type};
+use crate::mlir::op_attribute;
+use crate::partition::stablehlo_ops::int_array;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Runs the pass on the function `func`.
+pub fn run(program: &mut Program, _context: &mut Context<'_>, func: OpId) -> Result<()> {
+    check_function(program, func)?;
+    let ops: Vec<OpId> = program.pre_order(func).skip(1).collect();
+    let mut conversion = Conversion { num_old_ops: program.ops.len(), ..Conversion::default() };
+    for op in ops {
+        conversion.convert(program, op)?;
+    }
+    conversion.finish(program);
+    Ok(())
+}
+
+/// Refuses a function whose inputs or outputs would have to be padded.
+fn check_function(program: &mut Program, op: OpId) -> Result<()> {
+    let func = program.function_of(op);
+    let args = program.functions[func].body.get().map(|body| program.block_args(body));
+    let mut values: Vec<(String, TypeId, ShardingId)> = Vec::new();
+    for (index, arg) in args.into_iter().flatten().enumerate() {
+        values.push((format!("argument #{index}"), program.values[arg].ty, program.sharding(arg)));
+    }
+    let function = &program.functions[func];
+    let results = function.result_types.iter().zip(&function.result_shardings);
+    for (index, (&ty, &sharding)) in results.enumerate() {
+        values.push((format!("result #{index}"), ty, sharding));
+    }
+    for (what, ty, sharding) in values {
+        if padded_type(program, ty, sharding) != ty {
+            let message = format!("{what} has a non-divisible sharding");
+            return Err(mistake(program, op, Code::InvalidSharding, message)
+                .with_hint("inputs and outputs of functions are not padded")
+                .into());
+        }
+    }
+    Ok(())
+}
+
+/// `ty` with each dim rounded up to a multiple of its number of shards.
+fn padded_type(program: &mut Program, ty: TypeId, sharding: ShardingId) -> TypeId {
+    let Type::RankedTensor { shape, .. } = &program.types[ty] else { return ty };
+    let Some(sharding) = program.shardings.get(sharding) else { return ty };
+    let mesh = program.mesh(sharding.mesh);
+    let mut padded = shape.clone();
+    for (size, dim) in padded.iter_mut().zip(&sharding.dims) {
+        let shards = crate::axis::total_size(&dim.axes, mesh).max(1);
+        *size = size.map(|size| size.div_euclid(shards) * shards + padding_unit(size, shards));
+    }
+    if &padded == shape {
+        return ty;
+    }
+    program.ranked_type(&padded, ty)
+}
+
+/// What rounding up adds to the largest multiple of `shards` in `size`.
+const fn padding_unit(size: i64, shards: i64) -> i64 {
+    if size % shards == 0 {
+        0
+    } else {
+        shards
+    }
+}
+
+/// The conversion of one function.
+#[derive(Default)]
+struct Conversion {
+    /// Ops from this one on are new.
+    num_old_ops: usize,
+    /// What the types of values were before they were padded.
+    original: FxHashMap<ValueId, TypeId>,
+    /// What stands for values that were replaced.
+    replaced: FxHashMap<ValueId, ValueId>,
+    /// Casts, by what they cast to what.
+    casts: FxHashMap<(ValueId, TypeId), ValueId>,
+    /// Values whose padding is zero.
+    is_zero_padded: FxHashSet<ValueId>,
+    converted: FxHashSet<OpId>,
+}
+
+impl Conversion {
+    fn original_type(&self, program: &Program, value: ValueId) -> TypeId {
+        self.original.get(&value).copied().unwrap_or(program.values[value].ty)
+    }
+    /// Whether `value` was evenly sharded from the start.
+    fn is_even(&self, program: &mut Program, value: ValueId) -> bool {
+        let (ty, sharding) = (self.original_type(program, value), program.sharding_of(value));
+        padded_type(program, ty, sharding) == ty
+    }
+    fn convert(&mut self, program: &mut Program, op: OpId) -> Result<()> {
+        let operands: Vec<ValueId> =
+            program.op_operands(op).iter().map(|slot| slot.value).collect();
+        let kind = program.kind(op);
+        if kind == OpKind::AllSlice {
+            let ty = self.original_type(program, operands[0]);
+            let sharding = program.sharding(program.result(op, 0));
+            if padded_type(program, ty, sharding) != ty {
+                self.pad_all_slice(program, op, sharding)?;
+            }
+            return Ok(());
+        }
+        if kind != OpKind::AllGather && !program.op_name(op).starts_with("stablehlo.") {
+            return Ok(());
+        }
+        let mut values = operands;
+        if kind != OpKind::AllGather {
+            values.extend(program.op_results(op));
+        }
+        if values.into_iter().all(|value| self.is_even(program, value)) {
+            return Ok(());
+        }
+        match kind {
+            OpKind::AllGather => self.pad_all_gather(program, op),
+            OpKind::Slice => self.pad_slice(program, op),
+            OpKind::DotGeneral => self.pad_dot(program, op),
+            _ => {
+                let operands = self.adapted_operands(program, op);
+                self.pad_op(program, op, &operands)
+            }
+        }
+    }
+    /// The operands of `op` with the types that their shardings ask for.
+    fn adapted_operands(&mut self, program: &mut Program, op: OpId) -> Vec<ValueId> {
+        let operands: Vec<ValueId> =
+            program.op_operands(op).iter().map(|slot| slot.value).collect();
+        operands.into_iter().map(|value| self.adapted(program, value)).collect()
+    }
+    fn adapted(&mut self, program: &mut Program, value: ValueId) -> ValueId {
+        let (ty, sharding) = (self.original_type(program, value), program.sharding_of(value));
+        let wanted = padded_type(program, ty, sharding);
+        self.of_type(program, value, wanted)
+    }
+    /// `value`, or what stands for it, as a value of type `ty`.
+    fn of_type(&mut self, program: &mut Program, value: ValueId, ty: TypeId) -> ValueId {
+        let latest = self.replaced.get(&value).copied().unwrap_or(value);
+        if program.values[latest].ty == ty {
+            return latest;
+        }
+        // The value of an op that was replaced itself is gone.
+        if program.values[value].ty == ty && self.original.contains_key(&value) {
+            return value;
+        }
+        if let Some(&cast) = self.casts.get(&(latest, ty)) {
+            return cast;
+        }
+        let cast = program.create_op("builtin.unrealized_conversion_cast", &[latest], &[ty]);
+        program.ops[cast].loc = program.value_loc(value);
+        program.insert_op(cast, program.point_after_value(latest));
+        let result = program.result(cast, 0);
+        self.casts.insert((latest, ty), result);
+        result
+    }
+    /// Gives `op` these operands, and result types that follow from them and from its shardings.
+    fn pad_op(&mut self, program: &mut Program, op: OpId, operands: &[ValueId]) -> Result<()> {
+        let inferred = shapes::infer(program, op, operands)?;
+        for (slot, &value) in program.op_uses(op).zip(operands) {
+            if program.operands[slot].value != value {
+                program.set_operand(slot, value);
+            }
+        }
+        let results: Vec<ValueId> = program.op_results(op).collect();
+        for (index, result) in results.into_iter().enumerate() {
+            let sharding = program.sharding_of(result);
+            let mut ty = padded_type(program, program.values[result].ty, sharding);
+            if let Some(shape) = inferred.as_ref().and_then(|shapes| shapes.get(index)) {
+                ty = program.ranked_type(shape, ty);
+                let even = padded_type(program, ty, sharding);
+                if even != ty {
+                    return Err(shapes::refusal(program, op, "is padded more than its operands"));
+                }
+            }
+            self.retype(program, result, ty);
+        }
+        shapes::check(program, op)?;
+        program.resign_op(op);
+        program.ops[op].flags.set(OpFlags::TYPES_CHANGED);
+        self.converted.insert(op);
+        Ok(())
+    }
+    fn retype(&mut self, program: &mut Program, value: ValueId, ty: TypeId) {
+        let old = std::mem::replace(&mut program.values[value].ty, ty);
+        if old != ty {
+            self.original.entry(value).or_insert(old);
+        }
+    }
+    fn pad_all_slice(
+        &mut self,
+        program: &mut Program,
+        op: OpId,
+        sharding: ShardingId,
+    ) -> Result<()> {
+        let input = self.adapted(program, program.operand(op, 0));
+        let ty = program.values[input].ty;
+        let padded = padded_type(program, ty, sharding);
+        if padded == ty {
+            return self.pad_op(program, op, &[input]);
+        }
+        let at = (Place::Before(op), op);
+        let loc = program.value_loc(input);
+        let zero = program.create_zero(ty, at);
+        let shape = program.types[padded].static_shape().unwrap_or_default();
+        let input_sharding = program.sharding_of(input);
+        let pad = program.create_pad(input, zero, &shape, input_sharding, at);
+        for value in [zero, pad] {
+            if let Some(op) = program.defining_op(value) {
+                program.ops[op].loc = loc;
+            }
+        }
+        if let Some(slot) = program.op_uses(op).next() {
+            program.set_operand(slot, pad);
+        }
+        let result = program.result(op, 0);
+        let ty = padded_type(program, program.values[result].ty, sharding);
+        self.retype(program, result, ty);
+        self.is_zero_padded.extend([pad, result]);
+        self.converted.insert(op);
+        Ok(())
+    }
+    fn pad_all_gather(&mut self, program: &mut Program, op: OpId) -> Result<()> {
+        let input = self.adapted(program, program.operand(op, 0));
+        self.pad_op(program, op, &[input])?;
+        let result = program.result(op, 0);
+        let is_zero_padded = self.is_zero_padded.contains(&input);
+        if is_zero_padded {
+            self.is_zero_padded.insert(result);
+        }
+        let Some(mut limits) = program.value_type(result).static_shape() else { return Ok(()) };
+        let old = program.types[self.original_type(program, result)].static_shape();
+        let Some(crate::ir::Payload::AxesPerDim(axes)) = program.payload(op) else { return Ok(()) };
+        let padded = limits.clone();
+        for ((limit, old), axes) in limits.iter_mut().zip(old.unwrap_or_default()).zip(axes) {
+            if !axes.is_empty() && *limit > old {
+                *limit = old;
+            }
+        }
+        if limits == padded {
+            return Ok(());
+        }
+        // The slice is in turn rounded up to what its sharding asks for.
+        let sharding = program.sharding(result);
+        let cut = program.tensor_type(&limits, program.values[result].ty);
+        let even = padded_type(program, cut, sharding);
+        let is_even = even == cut;
+        let limits = program.types[even].static_shape().unwrap_or(limits);
+        let starts = vec![0; limits.len()];
+        let at = (Place::After(op), op);
+        let slice = program.create_slice(result, &starts, &limits, sharding, at);
+        if is_zero_padded && is_even {
+            self.is_zero_padded.insert(slice);
+        }
+        self.replaced.insert(result, slice);
+        Ok(())
+    }
+    fn pad_slice(&mut self, program: &mut Program, op: OpId) -> Result<()> {
+        let result = program.result(op, 0);
+        let sharding = program.sharding(result);
+        let ty = program.values[result].ty;
+        let padded = padded_type(program, ty, sharding);
+        let input = self.adapted(program, program.operand(op, 0));
+        if padded == ty {
+            return self.pad_op(program, op, &[input]);
+        }
+        let list = |name| op_attribute(program, op, name).and_then(|value| value.as_ints());
+        let lists = (list("start_indices"), list("limit_indices"), list("strides"));
+        let (Some(starts), Some(limits), Some(strides)) = lists else {
+            return Err(shapes::refusal(program, op, "has no static bounds"));
+        };
+        let shape = program.types[padded].static_shape().unwrap_or_default();
+        let new_limits: Vec<i64> = starts.iter().zip(&shape).map(|(a, b)| a + b).collect();
+        for dim in 0..shape.len().min(limits.len()) {
+            if new_limits[dim] != limits[dim] && !is_local_slice(program, op, input, dim) {
+                return Err(shapes::refusal(program, op, "moves elements between shards"));
+            }
+        }
+        let attrs = [
+            ("limit_indices", int_array(&new_limits)),
+            ("start_indices", int_array(&starts)),
+            ("strides", int_array(&strides)),
+        ];
+        let at = (Place::Before(op), op);
+        let new = program.create_stablehlo_op(
+            "stablehlo.slice",
+            &[input],
+            (padded, sharding),
+            &attrs,
+            at,
+        );
+        self.replaced.insert(result, new);
+        self.converted.insert(op);
+        Ok(())
+    }
+    fn pad_dot(&mut self, program: &mut Program, op: OpId) -> Result<()> {
+        let numbers = op_attribute(program, op, "dot_dimension_numbers");
+        let list = |name| numbers.as_ref().and_then(|numbers| numbers.int_list_field(name));
+        let dims = [list("lhs_contracting_dimensions"), list("rhs_contracting_dimensions")];
+        let mut operands = self.adapted_operands(program, op);
+        for (index, dims) in dims.into_iter().enumerate() {
+            let old = self.original_type(program, program.operand(op, index));
+            let dims = dims.unwrap_or_default();
+            if !self.is_zero_padded.contains(&operands[index]) {
+                operands[index] = mask::with_zeros(program, op, operands[index], old, &dims);
+            }
+        }
+        self.pad_op(program, op, &operands)
+    }
+    /// Has ops that were not converted see the types that they saw before.
+    fn finish(mut self, program: &mut Program) {
+        let mut values: Vec<ValueId> =
+            self.original.keys().chain(self.replaced.keys()).copied().collect();
+        values.sort_unstable();
+        values.dedup();
+        for value in values {
+            let ty = self.original_type(program, value);
+            let slots: Vec<_> = program
+                .uses(value)
+                .filter(|&slot| {
+                    let owner = program.operands[slot].owner;
+                    owner.index() < self.num_old_ops && !self.converted.contains(&owner)
+                })
+                .collect();
+            for slot in slots {
+                let seen = self.of_type(program, value, ty);
+                program.set_operand(slot, seen);
+            }
+        }
+        let gone: Vec<ValueId> = self.replaced.keys().copied().collect();
+        for value in gone {
+            let op = program.defining_op(value).filter(|&op| program.kind(op) == OpKind::Slice);
+            if let Some(op) = op {
+                program.erase_op(op);
+            }
+        }
+    }
+}
+
+/// Whether dim `dim` of the slice `op` of `input` takes the same number of elements from each shard.
+fn is_local_slice(program: &mut Program, op: OpId, input: ValueId, dim: usize) -> bool {
+    let sharding = program.sharding_of(input);
+    let Some(sharding) = program.shardings.get(sharding) else { return false };
+    let shards = sharding
+        .dims
+        .get(dim)
+        .map_or(1, |dim| crate::axis::total_size(&dim.axes, program.mesh(sharding.mesh)));
+    if shards <= 1 {
+        return true;
+    }
+    let at =
+        |name| op_attribute(program, op, name).and_then(|value| value.as_ints()?.get(dim).copied());
+    let size = |value| match program.value_type(value) {
+        Type::RankedTensor { shape, .. } => shape.get(dim).copied().flatten(),
+        _ => None,
+    };
+    let (Some(from), Some(to)) = (size(program.operand(op, 0)), size(program.result(op, 0))) else {
+        return false;
+    };
+    let shard = |size: i64| (size + shards - 1) / shards;
+    at("start_indices") == Some(0) && at("strides") == Some(1) && shard(from) == shard(to)
+}

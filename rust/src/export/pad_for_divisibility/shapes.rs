@@ -1,0 +1,170 @@
+//! Result shapes that follow from operands, for the ops that are padded.
+
+use crate::error::{Code, Error, Result};
+use crate::import::mistake;
+use crate::index::{OpId, ValueId};
+use crate::ir::{OpInfo, OpKind, OpTraits, Program, Type};
+use crate::mlir::op_attribute;
+
+type Shape = Vec<Option<i64>>;
+
+/// That `op` cannot be padded.
+pub fn refusal(program: &Program, op: OpId, why: &str) -> Error {
+    let message = format!("{} {why}, so it cannot be padded", program.op_name(op));
+    mistake(program, op, Code::InvalidOp, message).into()
+}
+
+fn shape(program: &Program, value: ValueId) -> Option<&Shape> {
+    match &program.types[program.values[value].ty] {
+        Type::RankedTensor { shape, .. } => Some(shape),
+        _ => None,
+    }
+}
+
+fn ints(program: &Program, op: OpId, name: &str) -> Option<Vec<i64>> {
+    op_attribute(program, op, name)?.as_ints()
+}
+
+/// The result shapes of `op` with these operands; `None` if they do not follow from the operands.
+pub fn infer(program: &Program, op: OpId, operands: &[ValueId]) -> Result<Option<Vec<Shape>>> {
+    let name = program.op_name(op);
+    let shapes: Option<Vec<&Shape>> =
+        operands.iter().map(|&operand| shape(program, operand)).collect();
+    let Some(shapes) = shapes else {
+        return Err(refusal(program, op, "has operands that are no tensors"));
+    };
+    let unknown = || refusal(program, op, "has shapes that are not known here");
+    let inferred = match program.kind(op) {
+        OpKind::Constant => return Err(refusal(program, op, "holds its elements")),
+        OpKind::Iota | OpKind::BroadcastInDim | OpKind::CustomCall | OpKind::Reshape => {
+            return Ok(None);
+        }
+        OpKind::AllGather | OpKind::AllSlice | OpKind::OptimizationBarrier => {
+            Some(shapes.into_iter().cloned().collect())
+        }
+        OpKind::Transpose => transpose(program, op, &shapes),
+        OpKind::Concatenate => concatenate(program, op, &shapes),
+        OpKind::Pad => pad(program, op, &shapes),
+        OpKind::Slice => slice(program, op),
+        OpKind::DotGeneral => dot(program, op, &shapes),
+        OpKind::Reduce => reduce(program, op, &shapes),
+        _ if name == "stablehlo.convert" => return Ok(None),
+        _ if name == "stablehlo.reverse" => Some(vec![shapes[0].clone()]),
+        _ if is_elementwise(name) => elementwise(&shapes),
+        _ => None,
+    };
+    inferred.map(Some).ok_or_else(unknown)
+}
+
+fn is_elementwise(name: &str) -> bool {
+    OpInfo::by_name(name).is_some_and(|info| info.traits.has(OpTraits::ELEMENTWISE))
+}
+
+/// The shape that all operands have; a few ops take scalars in places.
+fn elementwise(shapes: &[&Shape]) -> Option<Vec<Shape>> {
+    let first = shapes.iter().find(|shape| !shape.is_empty()).or(shapes.first())?;
+    let fits = shapes.iter().all(|shape| shape.is_empty() || shape == first);
+    fits.then(|| vec![(*first).clone()])
+}
+
+fn transpose(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
+    let dims = ints(program, op, "permutation")?;
+    let size = |&dim: &i64| shapes[0].get(usize::try_from(dim).ok()?).copied();
+    Some(vec![dims.iter().map(size).collect::<Option<_>>()?])
+}
+
+fn concatenate(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
+    let dim = usize::try_from(op_attribute(program, op, "dimension")?.as_int()?).ok()?;
+    let mut result = (*shapes.first()?).clone();
+    let total: Option<i64> = shapes.iter().map(|shape| shape.get(dim).copied().flatten()).sum();
+    *result.get_mut(dim)? = Some(total?);
+    let fits = |shape: &&Shape| {
+        shape.len() == result.len()
+            && shape.iter().zip(&result).enumerate().all(|(at, (a, b))| at == dim || a == b)
+    };
+    shapes.iter().all(fits).then_some(vec![result])
+}
+
+fn pad(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
+    let list = |name| ints(program, op, name);
+    let (low, high) = (list("edge_padding_low")?, list("edge_padding_high")?);
+    let interior = list("interior_padding")?;
+    let size = |(dim, size): (usize, &Option<i64>)| {
+        let size = (*size)?;
+        Some(Some(size + low.get(dim)? + high.get(dim)? + (size - 1).max(0) * interior.get(dim)?))
+    };
+    Some(vec![shapes[0].iter().enumerate().map(size).collect::<Option<_>>()?])
+}
+
+fn slice(program: &Program, op: OpId) -> Option<Vec<Shape>> {
+    let list = |name| ints(program, op, name);
+    let (starts, limits) = (list("start_indices")?, list("limit_indices")?);
+    let strides = list("strides")?;
+    let size = |((start, limit), stride): ((i64, i64), i64)| {
+        (stride > 0).then(|| Some((limit - start + stride - 1) / stride))
+    };
+    Some(vec![starts.into_iter().zip(limits).zip(strides).map(size).collect::<Option<_>>()?])
+}
+
+fn dot(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
+    let numbers = op_attribute(program, op, "dot_dimension_numbers")?;
+    let dims = |name| -> Option<Vec<usize>> {
+        numbers.int_list_field(name)?.into_iter().map(|dim| usize::try_from(dim).ok()).collect()
+    };
+    let [lhs, rhs] = shapes else { return None };
+    let (lhs_batch, rhs_batch) =
+        (dims("lhs_batching_dimensions")?, dims("rhs_batching_dimensions")?);
+    let lhs_contracted = dims("lhs_contracting_dimensions")?;
+    let rhs_contracted = dims("rhs_contracting_dimensions")?;
+    let pairs = lhs_batch.iter().zip(&rhs_batch).chain(lhs_contracted.iter().zip(&rhs_contracted));
+    let mut pairs = pairs.map(|(&l, &r)| Some(lhs.get(l)? == rhs.get(r)?));
+    if !pairs.all(|is_same| is_same == Some(true)) {
+        return None;
+    }
+    let free = |shape: &Shape, batch: &[usize], contracted: &[usize]| -> Shape {
+        let is_free = |dim: &usize| !batch.contains(dim) && !contracted.contains(dim);
+        (0..shape.len()).filter(is_free).map(|dim| shape[dim]).collect()
+    };
+    let mut result: Shape = lhs_batch.iter().map(|&dim| lhs[dim]).collect();
+    result.extend(free(lhs, &lhs_batch, &lhs_contracted));
+    result.extend(free(rhs, &rhs_batch, &rhs_contracted));
+    Some(vec![result])
+}
+
+fn reduce(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
+    let dims = ints(program, op, "dimensions")?;
+    let inputs = &shapes[..shapes.len() / 2];
+    let first = inputs.first()?;
+    let kept: Shape = (0..first.len())
+        .filter(|&dim| !dims.contains(&(dim as i64)))
+        .map(|dim| first[dim])
+        .collect();
+    inputs.iter().all(|shape| shape == first).then(|| vec![kept; inputs.len()])
+}
+
+/// Refuses `op` if its types do not go together, where [`infer`] has not seen to it.
+pub fn check(program: &Program, op: OpId) -> Result<()> {
+    let result = program.op_results(op).next().and_then(|result| shape(program, result));
+    let operand = program.op_operands(op).first().and_then(|slot| shape(program, slot.value));
+    let (Some(result), Some(operand)) = (result, operand) else { return Ok(()) };
+    let fits = match program.kind(op) {
+        OpKind::BroadcastInDim => {
+            let dims = ints(program, op, "broadcast_dimensions").unwrap_or_default();
+            dims.iter().zip(operand).all(|(&dim, size)| {
+                let target = usize::try_from(dim).ok().and_then(|dim| result.get(dim));
+                *size == Some(1) || target == Some(size)
+            })
+        }
+        OpKind::Reshape => {
+            let count = |shape: &Shape| shape.iter().copied().product::<Option<i64>>();
+            count(operand) == count(result)
+        }
+        _ if program.op_name(op) == "stablehlo.convert" => operand == result,
+        _ => true,
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(refusal(program, op, "has an operand and a result that are not padded alike"))
+    }
+}
