@@ -65,3 +65,19 @@ def test_merging_equal_ops_is_refused() -> None:
     )
     with pytest.raises(shardcore.ShardcoreError, match="merges no equal ops"):
         manager.run(shardcore.Module.parse(TEXTS["case"]))
+
+
+def test_unknown_labels_are_refused() -> None:
+    with pytest.raises(shardcore.ShardcoreError, match="sdy-reshards"):
+        shardcore.PassManager.parse("builtin.module(canonicalize{enable-patterns=sdy-reshards})")
+
+
+def test_patterns_of_other_dialects_do_not_run() -> None:
+    text = """
+func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = "chlo.constant_like"(%a) <{value = 1.0 : f32}> : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}"""
+    pipeline = "builtin.module(canonicalize)"
+    assert "chlo.constant_like" in ours(text, pipeline)
+    assert "chlo.constant_like" not in reference.run(text, pipeline)

@@ -146,6 +146,16 @@ def test_refusals(name: str) -> None:
         ours(text, PIPELINE)
 
 
+def test_slices_that_move_elements_are_refused() -> None:
+    body = f"%r = stablehlo.slice %0 [2:5] {BY_Y} : ({T7}) -> tensor<3xf32>"
+    signature = f"func.func @main(%a: {T7}) -> tensor<3xf32>"
+    text = f"{MESH}{signature} {{\n{SLICED}{body}\nreturn %r : tensor<3xf32>\n}}"
+    with pytest.raises(reference.DiedError):
+        reference.run_isolated(text, PIPELINE)
+    with pytest.raises(shardcore.ShardcoreError, match="moves elements between shards"):
+        ours(text, PIPELINE)
+
+
 @pytest.mark.parametrize(
     ("signature", "what"),
     [
