@@ -161,6 +161,25 @@ def pad(scope: Scope) -> None:
     _emit(scope, "pad", [value, scope.of(())], scope.define(result), attributes)
 
 
+def convert(scope: Scope) -> None:
+    dtype = scope.rng.choice(["bf16", "f16", "i8", "i32", "ui64", "f64", "i1", "f32"])
+    value = scope.any(scope.rng.choice(["f32", "i32", "i1", "bf16"]))
+    _emit(scope, "convert", [value], scope.define(value.shape, dtype))
+
+
+def silent(scope: Scope) -> None:
+    """An op without results, on a device of its own or with a plain side effect."""
+    value = scope.any()
+    mesh = next((mesh for mesh in scope.module.meshes if mesh.is_maximal), None)
+    sharding = ""
+    if mesh and not scope.taken:
+        sharding = f" {{sdy.sharding = #sdy.sharding_per_value<[<{mesh.reference}, []>]>}}"
+    scope.emit(
+        f'"stablehlo.custom_call"({value.name}) <{{call_target_name = "log", '
+        f"has_side_effect = true}}>{sharding} : ({value.type}) -> ()"
+    )
+
+
 def barrier(scope: Scope) -> None:
     operands = [scope.any() for _ in range(scope.rng.randint(1, 3))]
     _many(scope, '"stablehlo.optimization_barrier"', operands, [v.shape for v in operands])
@@ -281,4 +300,5 @@ def tokens(scope: Scope) -> None:
 MAKERS: list[Maker] = [
     unary, binary, binary, select, compare, transpose, broadcast, reshape, reshape, dot, dot,
     reduce, slice_, dynamic_slice, concatenate, pad, barrier, custom_call, custom_call,
+    convert, silent,
 ]  # fmt: skip

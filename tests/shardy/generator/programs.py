@@ -117,7 +117,8 @@ def _function(module: Module, name: str, budget: int) -> str:
     ]
     types = [f"{v.type}{_on_boundary(scope, v, 0.25)}" for v in results]
     used = ", ".join(v.name for v in results)
-    visibility = "private " if name != "main" else rng.choice(["", "", "public "])
+    visibilities = ["private "] * 4 + ["", "nested "] if name != "main" else ["", "public "]
+    visibility = rng.choice(visibilities)
     if name != "main":
         module.callees.append(Callee(name, list(scope.arguments), results))
     return (

@@ -1,0 +1,80 @@
+"""What shardcore deliberately does otherwise, as `docs/deviations.md` lists it."""
+
+from __future__ import annotations
+
+import pytest
+import shardcore
+
+from tests.shardy import reference
+from tests.shardy.diff import ours
+
+MESHES = """
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+sdy.mesh @other = <["x"=2, "z"=4]>
+"""
+RESHARDS = "builtin.module(func.func(sdy-insert-explicit-reshards))"
+
+
+def test_unreduced_operand_of_op_without_results() -> None:
+    text = f"""{MESHES}
+func.func @main(
+    %a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}], unreduced={{"x"}}>}}) {{
+  stablehlo.custom_call @keep(%a) {{has_side_effect = true}} : (tensor<8xf32>) -> ()
+  return
+}}"""
+    with pytest.raises(reference.DiedError):
+        reference.run_isolated(text, RESHARDS)
+    with pytest.raises(shardcore.ShardcoreError, match="unreduced axes, and no results"):
+        ours(text, RESHARDS)
+
+
+def test_unreduced_axes_over_another_mesh() -> None:
+    text = f"""{MESHES}
+func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"y"}}]>}})
+    -> tensor<8xf32> {{
+  %0 = sdy.reshard %a <@other, [{{}}], unreduced={{"x"}}> : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}}"""
+    with pytest.raises(reference.DiedError):
+        reference.run_isolated(text, RESHARDS)
+    with pytest.raises(shardcore.ShardcoreError, match="over another mesh"):
+        ours(text, RESHARDS)
+
+
+def test_dead_op_with_a_priority() -> None:
+    text = f"""{MESHES}
+func.func @main(%a: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}p1, {{?}}]>}})
+    -> tensor<8x8xf32> {{
+  %0 = stablehlo.negate %a {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{?}}, {{"y"}}p2]>]>}}
+    : tensor<8x8xf32>
+  return %a : tensor<8x8xf32>
+}}"""
+    assert '(tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})' in ours(text)
+
+
+def test_sizes_of_a_written_rule() -> None:
+    text = """
+func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.custom_call @foo(%a)
+    {sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=4}, custom>}
+    : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}"""
+    assert "i=4" in reference.canonical(text)
+    with pytest.raises(shardcore.ShardcoreError, match="dim 0 of operand 0 has size 8"):
+        shardcore.Module.parse(text)
+
+
+def test_result_that_is_invalid() -> None:
+    text = f"""{MESHES}
+func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{?}}p1]>}})
+    -> tensor<8xf32> {{
+  return %a : tensor<8xf32>
+}}"""
+    pipeline = "builtin.module(sdy-close-shardings)"
+    with pytest.raises(reference.RejectedError, match="empty and closed but has a priority"):
+        reference.run(text, pipeline)
+    module = shardcore.Module.parse(text)
+    shardcore.PassManager.parse(pipeline).run(module)
+    assert "[{}p1]" in reference.run(text, pipeline, verify=False)
+    assert "[{}p1]" in str(module)
