@@ -19,11 +19,14 @@
 //! | 2 | [`mesh`], [`diagnostics`] |
 //! | 3 | [`axis`] |
 //! | 4 | [`sharding`], [`rule`] |
-//! | 5 | [`ir`], [`layout`] |
-//! | 6 | [`attribute`], [`projection`], [`verify`] |
-//! | 7 | [`mlir`], [`propagation`] |
-//! | 8 | [`import`] |
-//! | 9 | [`pipeline`] |
+//! | 5 | [`ir`], [`layout`], [`projection`] |
+//! | 6 | [`attribute`], [`context`], [`totals`] |
+//! | 7 | [`mlir`], [`verify`] |
+//! | 8 | [`rules`], [`export`], [`partition`] |
+//! | 9 | [`propagation`] |
+//! | 10 | [`import`] |
+//! | 11 | [`pipeline`] |
+//! | 12 | `python` |
 
 pub mod attribute;
 pub mod axis;

@@ -22,6 +22,8 @@
 //! A value's uses are a doubly linked list through the operand slots, most recently added first, as
 //! in MLIR: the order in which users are notified is part of propagation's result.
 
+mod annotate;
+mod clone;
 mod constant;
 mod data_flow;
 mod edge_spec;
@@ -37,12 +39,14 @@ mod strings;
 mod symbols;
 mod text;
 mod types;
+mod uses;
 mod walk;
 
 pub use crate::error::Span;
+pub use clone::ValueMap;
 pub use constant::ConstantValue;
 pub use edge_spec::{Edge, EdgeGroup, EdgeOwners, EdgeSpec, Regions};
-pub use edit::{Place, ValueMap};
+pub use edit::Place;
 pub use function::Function;
 pub use op::{Attr, AttrRange, Block, Op, OpFlags, Operand, Region, Value, ValueDef};
 pub use op_info::{OpInfo, OpKind, OpTraits, Syntax, TraitCache};

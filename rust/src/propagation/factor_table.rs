@@ -145,7 +145,7 @@ fn cells(
     let Some(mesh) = common_mesh(&tables, shardings) else {
         let Some(mapping) = rule.tensors().nth(index) else { return Vec::new() };
         let factors = (0..rule.num_factors()).map(FactorId::from_index);
-        return factors.map(|factor| mapping.contains(factor).then(String::new)).collect();
+        return factors.map(|factor| mapping.contains(factor).then(|| "?".to_owned())).collect();
     };
     let rows = shardings.iter().map(|&id| program.shardings.get(id));
     let projection = Projection::build(rule, rows, program.mesh(mesh), false);

@@ -1,0 +1,164 @@
+//! Edits of what ops and values carry: shardings, attributes, locations, names.
+
+use super::op::AttrRange;
+use super::{Attr, OpFlags, OpKind, Payload, Program, Span, Type, ValueDef};
+use crate::index::{OpId, RuleId, ShardingId, SignatureId, TypeId, ValueId};
+
+impl Program {
+    /// Sets the sharding of `value`; true if that changed it.
+    #[inline]
+    pub fn set_sharding(&mut self, value: ValueId, sharding: ShardingId) -> bool {
+        let row = &mut self.values[value];
+        if row.sharding == sharding {
+            return false;
+        }
+        row.sharding = sharding;
+        let owner = match row.def {
+            ValueDef::Result(op) => op,
+            ValueDef::Arg(block) => self.block_parent_op(block),
+        };
+        self.ops[owner].flags.set(OpFlags::ATTRS_CHANGED);
+        true
+    }
+    /// Makes `op` an op called `name` that has the same operands, results and syntax.
+    pub fn rename_op(&mut self, op: OpId, name: &str) {
+        let id = self.strings.intern(name);
+        let row = &mut self.ops[op];
+        (row.name, row.kind) = (id, OpKind::from_name(name));
+        // The signature was that of the old name. None of the new names has a rule.
+        row.signature = SignatureId::NONE;
+        row.flags.set(OpFlags::RENAMED);
+    }
+    /// Has the printer write the attributes of `op` anew.
+    pub fn mark_attrs_changed(&mut self, op: OpId) {
+        self.ops[op].flags.set(OpFlags::ATTRS_CHANGED);
+    }
+    /// Makes the location of `op` unknown; an op without a location stays without.
+    pub fn forget_loc(&mut self, op: OpId) {
+        if !self.ops[op].loc.is_empty() {
+            self.ops[op].loc = self.text.add("unknown");
+            self.ops[op].flags.set(OpFlags::LOC_CHANGED);
+        }
+    }
+    /// The location of an op made from `ops`, of which there is at least one: their only location, or
+    /// all of them fused.
+    pub fn fused_loc(&mut self, ops: &[OpId]) -> Span {
+        let mut locs: Vec<Span> = Vec::new();
+        for &op in ops {
+            let loc = self.ops[op].loc;
+            let text = self.text.get(loc);
+            let is_new = locs.iter().all(|&seen| self.text.get(seen) != text);
+            if !text.is_empty() && text != "unknown" && is_new {
+                locs.push(loc);
+            }
+        }
+        if let [] | [_] = locs[..] {
+            return locs.first().copied().unwrap_or(Span::EMPTY);
+        }
+        let locs: Vec<String> =
+            locs.into_iter().map(|loc| self.without_aliases(self.text.get(loc), 0)).collect();
+        self.text.add(&format!("fused[{}]", locs.join(", ")))
+    }
+    /// The location `text` with what its aliases stand for: where locations are nested, MLIR does not
+    /// know aliases that are defined further down. Aliases nested deeper than any compiler writes them
+    /// stay.
+    fn without_aliases(&self, text: &str, depth: usize) -> String {
+        const MAX_DEPTH: usize = 32;
+        const MAX_LEN: usize = 1 << 16;
+        let mut out = String::new();
+        let mut rest = text;
+        let mut in_string = false;
+        while let Some(at) = rest.find(['"', '#']) {
+            let (before, from) = rest.split_at(at);
+            out.push_str(before);
+            if from.starts_with('"') || in_string {
+                let is_escaped = before.ends_with('\\');
+                in_string ^= from.starts_with('"') && !(in_string && is_escaped);
+                out.push_str(&from[..1]);
+                rest = &from[1..];
+                continue;
+            }
+            let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | '-');
+            let end = from[1..].find(|c| !is_part(c)).map_or(from.len(), |end| end + 1);
+            let alias = self.strings.find(&from[..end]).and_then(|name| self.aliases.get(&name));
+            match alias.map(|&span| self.text.get(span).trim()) {
+                Some(value) if depth < MAX_DEPTH && out.len() < MAX_LEN => {
+                    let inner = value.strip_prefix("loc(").and_then(|v| v.strip_suffix(')'));
+                    out.push_str(&self.without_aliases(inner.unwrap_or(value), depth + 1));
+                }
+                _ => out.push_str(&from[..end]),
+            }
+            rest = &from[end..];
+        }
+        out.push_str(rest);
+        out
+    }
+    /// The location of `value`: that of its op, or its own if it is a block argument.
+    pub fn value_loc(&self, value: ValueId) -> Span {
+        match self.values[value].def {
+            ValueDef::Result(op) => self.ops[op].loc,
+            ValueDef::Arg(_) => self.arg_location_text(value).unwrap_or(Span::EMPTY),
+        }
+    }
+    /// Removes the rule that `op` carries, unless a user wrote it.
+    pub fn drop_rule(&mut self, op: OpId) {
+        if let Some(rule) = self.op_rules.get(op).get() {
+            if !self.rules[rule].is_custom {
+                self.op_rules.set(op, RuleId::NONE);
+                self.mark_attrs_changed(op);
+            }
+        }
+    }
+    /// Sets the structured attributes of `op`.
+    pub fn set_payload(&mut self, op: OpId, payload: Payload) {
+        match self.ops[op].payload.get() {
+            Some(id) => self.payloads[id] = payload,
+            None => self.ops[op].payload = self.payloads.push(payload),
+        }
+        self.ops[op].flags.set(OpFlags::ATTRS_CHANGED);
+    }
+    /// Sets attribute `name` of `op` to `value`, a text as MLIR prints it (empty for a unit).
+    pub fn set_attr(&mut self, op: OpId, name: &str, value: &str) {
+        let name = self.strings.intern(name);
+        let attr = Attr { name, value: self.text.add(value) };
+        let mut list: Vec<Attr> = self.op_attrs(op).to_vec();
+        match list.iter_mut().find(|old| old.name == name) {
+            Some(old) => *old = attr,
+            None => list.push(attr),
+        }
+        self.replace_attrs(op, &list);
+    }
+    /// Removes attribute `name` of `op`; true if it was there.
+    pub fn remove_attr(&mut self, op: OpId, name: &str) -> bool {
+        let Some(name) = self.strings.find(name) else { return false };
+        let mut list: Vec<Attr> = self.op_attrs(op).to_vec();
+        let before = list.len();
+        list.retain(|attr| attr.name != name);
+        if list.len() == before {
+            return false;
+        }
+        self.replace_attrs(op, &list);
+        true
+    }
+    /// Replaces the whole dictionary of `op`.
+    pub fn replace_attrs(&mut self, op: OpId, list: &[Attr]) {
+        let range = self.add_attrs(list);
+        let row = &mut self.ops[op];
+        row.attrs = range;
+        row.flags.set(OpFlags::ATTRS_CHANGED);
+    }
+    /// The id of `ty`; `text` is how it is written, should it be new.
+    pub fn intern_type(&mut self, ty: Type, text: &str) -> TypeId {
+        if let Some(id) = self.types.find(&ty) {
+            return id;
+        }
+        let span = self.text.add(text);
+        self.types.intern(ty, span)
+    }
+    /// Adds a dictionary to the attribute table.
+    pub fn add_attrs(&mut self, list: &[Attr]) -> AttrRange {
+        let start = self.attrs.len() as u32;
+        self.attrs.extend_from_slice(list);
+        AttrRange { start, len: list.len() as u32 }
+    }
+}

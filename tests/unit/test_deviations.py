@@ -1,0 +1,57 @@
+"""What docs/deviations.md lists and no other test shows."""
+
+from __future__ import annotations
+
+import pytest
+from shardcore import Module, PassManager, PipelineError
+
+
+def test_stablehlo_types_are_not_checked() -> None:
+    text = (
+        "func.func @main(%a: tensor<8xf32>, %b: tensor<4xf32>) -> tensor<2xf32> {\n"
+        '  %0 = "stablehlo.add"(%a, %b) : (tensor<8xf32>, tensor<4xf32>) -> tensor<2xf32>\n'
+        "  return %0 : tensor<2xf32>\n}\n"
+    )
+    assert Module.parse(text).propagate()["%0"].shape == (2,)
+
+
+def test_unknown_ops_are_accepted() -> None:
+    text = 'func.func @main() {\n  "stablehlo.frob"() {a = #my.attr<b>} : () -> ()\n  return\n}\n'
+    assert str(Module.parse(text)) == text
+
+
+def test_text_is_kept() -> None:
+    text = (
+        "// A comment.\n"
+        "func.func @main(%left:tensor<8xf32>) -> tensor<8xf32> {\n"
+        "  %sum   = stablehlo.add %left, %left   : tensor<8xf32>\n"
+        "  return %sum : tensor<8xf32>\n}\n"
+    )
+    assert str(Module.parse(text)) == text
+    assert "%sum   = stablehlo.add %left, %left   : tensor" in str(
+        Module.parse(text).propagate().module
+    )
+
+
+@pytest.mark.parametrize("name", ["cse", "inline", "stablehlo-refine-shapes"])
+def test_passes_of_other_dialects_are_not_here(name: str) -> None:
+    with pytest.raises(PipelineError, match=f"no pass or pipeline is called {name}"):
+        PassManager.parse(f"builtin.module(func.func({name}))")
+
+
+def test_pipelines_print_as_text_that_parses() -> None:
+    manager = PassManager.parse("builtin.module(sdy-propagation-pipeline)")
+    assert "sdy-save-module" in str(manager)
+    assert str(PassManager.parse(str(manager))) == str(manager)
+
+
+def test_priorities_beyond_the_last_are_all_of_them() -> None:
+    text = (
+        'sdy.mesh @mesh = <["x"=2]>\n'
+        "func.func @main(%a: tensor<8xf32>"
+        ' {sdy.sharding = #sdy.sharding<@mesh, [{"x"}p3]>}) -> tensor<8xf32> {\n'
+        "  %0 = stablehlo.tanh %a : tensor<8xf32>\n  return %0 : tensor<8xf32>\n}\n"
+    )
+    module = Module.parse(text)
+    assert str(module.propagate(up_to_priority=2)["%0"].sharding) != '<@mesh, [{"x"}]>'
+    assert str(module.propagate(up_to_priority=9)["%0"].sharding) == '<@mesh, [{"x"}]>'
