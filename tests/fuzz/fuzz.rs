@@ -46,9 +46,10 @@ fn tokens(text: &str) -> Vec<&str> {
     let is_word = |char: char| char.is_alphanumeric() || "%@#!._\"$".contains(char);
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let len = match is_word(first) {
-            true => rest.find(|char| !is_word(char)).unwrap_or(rest.len()),
-            false => first.len_utf8(),
+        let len = if is_word(first) {
+            rest.find(|char| !is_word(char)).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
         };
         let (token, tail) = rest.split_at(len);
         tokens.push(token);
@@ -69,12 +70,11 @@ fn mutate(random: &mut Random, corpus: &[String]) -> String {
             0 => drop(list.drain(at..(at + 1 + random.below(4)).min(list.len()))),
             1 => list.insert(at, list[to].clone()),
             2 => list.swap(at, to),
-            3 => list[at] = other[random.below(other.len())].to_owned(),
+            3 => other[random.below(other.len())].clone_into(&mut list[at]),
             4 => list.truncate(at + 1),
             5 => {
-                list[at] = ["", "0", "-1", "9223372036854775807", "\"", "{", ">", "é"]
-                    [random.below(8)]
-                .to_owned()
+                let odd = ["", "0", "-1", "9223372036854775807", "\"", "{", ">", "é"];
+                odd[random.below(odd.len())].clone_into(&mut list[at]);
             }
             6 => list[at] = list[at].chars().rev().collect(),
             7 => {
@@ -133,9 +133,8 @@ fn mutated_programs_give_a_program_or_an_error() {
         let begin = Instant::now();
         std::fs::write(&path, &text).unwrap();
         let outcome = catch_unwind(AssertUnwindSafe(|| check(&text)));
-        if outcome.is_err() || begin.elapsed() > PATIENCE {
-            panic!("seed {seed}, input {tried}: see {}", path.display());
-        }
+        let is_fine = outcome.is_ok() && begin.elapsed() <= PATIENCE;
+        assert!(is_fine, "seed {seed}, input {tried}: see {}", path.display());
         tried += 1;
         parsed += u64::from(outcome.unwrap_or(false));
     }

@@ -87,9 +87,9 @@ impl<'p> Engine<'p> {
         while let Some(position) = self.queue.pop(1 << run) {
             self.stats.visits += 1;
             if self.stats.visits % REPORT_EVERY == 0 {
-                // How many there will be is not known; this comes near the end without reaching it.
-                let visits = self.stats.visits;
-                context.progress(pass, visits, visits + self.plan.order.len())?;
+                // How many there will be is not known; this comes near the end only.
+                let expected = self.stats.visits + self.plan.order.len();
+                context.progress(pass, self.stats.visits, expected)?;
             }
             if self.stats.visits > last {
                 return Err(self.no_convergence(position));
@@ -102,9 +102,7 @@ impl<'p> Engine<'p> {
     #[cold]
     fn no_convergence(&self, position: u32) -> Error {
         let op = self.plan.order[position as usize];
-        let name = self.program.op_name(op);
-        let message =
-            format!("propagation goes round in circles, through this {name} among others");
+        let message = "propagation goes round in circles, through this op among others";
         let hint = "where a manual computation leaves out manual axes in its in_shardings or \
                     out_shardings, run sdy-manual-axes-cleanup first";
         Diagnostic::new(Code::NoConvergence, message).at_op(self.program, op).with_hint(hint).into()
