@@ -63,7 +63,8 @@ fn mutate(random: &mut Random, corpus: &[String]) -> String {
     let base = &corpus[random.below(corpus.len())];
     let other = tokens(&corpus[random.below(corpus.len())]);
     let mut list: Vec<String> = tokens(base).into_iter().map(str::to_owned).collect();
-    for _ in 0..=random.below(random.below(6) + 1) {
+    let most = random.below(6) + 1;
+    for _ in 0..=random.below(most) {
         let at = random.below(list.len());
         let to = random.below(list.len());
         match random.below(9) {
