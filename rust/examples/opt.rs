@@ -1,19 +1,22 @@
 //! Runs a pipeline on a file without Python: `cargo run --release --example opt -- 'builtin.module(...)'
-//! FILE` prints the program, `--time` the time of each pass.
+//! FILE` prints the program, `--time` the time of each pass, `--time=20` the shortest of 20 runs.
 
 use shardcore::context::{Context, Limits, Progress};
 use shardcore::pipeline::Pipeline;
 use shardcore::rules::Registry;
 use shardcore::{mlir, Error};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 fn main() -> ExitCode {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
-    let is_timed = args.iter().any(|arg| arg == "--time");
-    args.retain(|arg| arg != "--time");
+    let runs = args.iter().find_map(|arg| match arg.strip_prefix("--time")? {
+        "" => Some(1),
+        runs => runs.strip_prefix('=')?.parse().ok(),
+    });
+    args.retain(|arg| !arg.starts_with("--time"));
     let [pipeline, path] = &args[..] else {
-        eprintln!("usage: opt [--time] PIPELINE FILE");
+        eprintln!("usage: opt [--time[=RUNS]] PIPELINE FILE");
         return ExitCode::FAILURE;
     };
     let source = match std::fs::read_to_string(path) {
@@ -23,7 +26,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match run(pipeline, &source, is_timed) {
+    match run(pipeline, &source, runs) {
         Ok(text) => {
             print!("{text}");
             ExitCode::SUCCESS
@@ -36,35 +39,60 @@ fn main() -> ExitCode {
 }
 
 /// The text of the program after the pipeline, or an error and the text it is about.
-fn run<'a>(pipeline: &'a str, source: &'a str, is_timed: bool) -> Result<String, (Error, &'a str)> {
+fn run<'a>(
+    pipeline: &'a str,
+    source: &'a str,
+    runs: Option<usize>,
+) -> Result<String, (Error, &'a str)> {
     let pipeline = Pipeline::parse(pipeline).map_err(|error| (error, pipeline))?;
-    let time = |what: &str, start: Instant| {
-        if is_timed {
-            eprintln!("{:>12.3?}  {what}", start.elapsed());
+    let mut shortest: Vec<(String, Duration)> = Vec::new();
+    let mut text = String::new();
+    for run in 0..runs.unwrap_or(1) {
+        let mut times = Vec::new();
+        text = run_once(&pipeline, source, &mut times).map_err(|error| (error, source))?;
+        if run == 0 {
+            shortest = times;
+        } else {
+            for ((_, shortest), (_, time)) in shortest.iter_mut().zip(times) {
+                *shortest = time.min(*shortest);
+            }
         }
-    };
+    }
+    if runs.is_some() {
+        for (what, time) in &shortest {
+            eprintln!("{time:>12.3?}  {what}");
+        }
+        let passes = &shortest[1..shortest.len() - 1];
+        let total: Duration = passes.iter().map(|(_, time)| *time).sum();
+        eprintln!("{total:>12.3?}  all passes");
+    }
+    Ok(text)
+}
+
+/// The same, once, with the times of parsing, of each pass, and of printing.
+fn run_once(
+    pipeline: &Pipeline,
+    source: &str,
+    times: &mut Vec<(String, Duration)>,
+) -> Result<String, Error> {
     let start = Instant::now();
-    let mut program = mlir::parse(source.into()).map_err(|error| (error, source))?;
-    time("parse", start);
+    let mut program = mlir::parse(source.into())?;
+    times.push(("parse".to_owned(), start.elapsed()));
     let mut running: Option<(String, Instant)> = None;
     let mut report = |state: Progress<'_>| {
         if running.as_ref().is_none_or(|(pass, _)| pass != state.pass) {
-            if let Some((pass, start)) = running.take() {
-                time(&pass, start);
-            }
+            times.extend(running.take().map(|(pass, start)| (pass, start.elapsed())));
             running = Some((state.pass.to_owned(), Instant::now()));
         }
         true
     };
     let mut rules = Registry::default();
     let mut context = Context::new(&mut rules, Limits::default(), &mut report);
-    pipeline.run(&mut program, &mut context).map_err(|error| (error, source))?;
-    if let Some((pass, start)) = running {
-        time(&pass, start);
-    }
+    pipeline.run(&mut program, &mut context)?;
+    times.extend(running.map(|(pass, start)| (pass, start.elapsed())));
     let start = Instant::now();
     let text = mlir::print(&program);
-    time("print", start);
+    times.push(("print".to_owned(), start.elapsed()));
     Ok(text)
 }
 

@@ -23,8 +23,14 @@ impl Program {
         let ids: Vec<ShardingId> = self.shardings.ids().collect();
         let images: Vec<ShardingId> = ids.into_iter().map(|id| transform(self, id)).collect();
         let image = |id: ShardingId| id.get().map_or(id, |id| images[id.index()]);
+        if images.iter().enumerate().all(|(at, image)| image.index() == at) {
+            return;
+        }
         for value in self.values.ids() {
-            self.set_sharding(value, image(self.sharding(value)));
+            let old = self.sharding(value);
+            if image(old) != old {
+                self.set_sharding(value, image(old));
+            }
         }
         for func in self.functions.ids() {
             let op = self.functions[func].op;

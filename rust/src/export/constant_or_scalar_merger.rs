@@ -7,123 +7,130 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{OpId, RegionId, RuleId, ShardingId, SignatureId, TypeId, ValueId};
-use crate::ir::{Attr, OpKind, OpTraits, Program, TraitCache};
+use crate::index::{OpId, RegionId, RuleId, ShardingId, SignatureId, StrId, TypeId, ValueId};
+use crate::ir::{Attr, ConstantValue, OpKind, OpTraits, Program};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::hash_map::Entry;
 use std::hash::{Hash, Hasher};
 
-/// What two ops must have in common to be merged, beside attributes and the value of constants.
-#[derive(PartialEq, Eq, Hash)]
+/// What two ops must have in common to be merged, beside attributes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     ty: TypeId,
     region: RegionId,
     /// Of a broadcast: the scalar and how it is broadcast.
     scalar: (ValueId, SignatureId),
+    /// Of a constant: its value, by number.
+    value: Option<u32>,
     sharding: ShardingId,
     rule: RuleId,
 }
 
-/// Runs the pass on `func`.
-pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<()> {
-    let mut traits = TraitCache::default();
-    let mut kept: FxHashMap<u64, OpId> = FxHashMap::default();
-    let ops: Vec<OpId> = program.pre_order(func).collect();
-    for op in ops {
-        if !is_candidate(program, &mut traits, op) {
-            continue;
-        }
-        let mut hash = hash(program, op);
+/// Runs the pass on all functions.
+pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
+    let candidates = candidates(program);
+    let value_name = program.strings.find("value").unwrap_or_default();
+    // One map serves all functions: no two share a region.
+    let mut kept: FxHashMap<u64, (OpId, Key)> = FxHashMap::default();
+    for (op, value) in candidates {
+        let key = key(program, op, value);
+        let mut hash = hash(program, op, &key, value_name);
         loop {
             match kept.entry(hash) {
                 Entry::Vacant(entry) => {
-                    entry.insert(op);
+                    entry.insert((op, key));
                     break;
                 }
-                Entry::Occupied(entry) if are_equal(program, *entry.get(), op) => {
-                    let (old, new) = (program.result(op, 0), program.result(*entry.get(), 0));
-                    program.replace_all_uses(old, new);
-                    program.erase_op(op);
-                    break;
+                Entry::Occupied(entry) => {
+                    let &(first, first_key) = entry.get();
+                    if first_key == key && have_equal_attrs(program, first, op, value_name) {
+                        let (old, new) = (program.result(op, 0), program.result(first, 0));
+                        program.replace_all_uses(old, new);
+                        program.erase_op(op);
+                        break;
+                    }
+                    // Different ops with the same hash: try the next.
+                    hash = hash.wrapping_add(1);
                 }
-                // Different ops with the same hash: try the next.
-                Entry::Occupied(_) => hash = hash.wrapping_add(1),
             }
         }
     }
     Ok(())
 }
 
-/// Whether `op` is a constant or a broadcast of a scalar.
-fn is_candidate(program: &Program, traits: &mut TraitCache, op: OpId) -> bool {
-    let row = &program.ops[op];
-    match row.kind {
-        _ if row.num_results != 1 => false,
-        OpKind::BroadcastInDim => {
-            let scalar = program.op_operands(op).first();
-            scalar.is_some_and(|slot| program.value_type(slot.value).is_scalar())
-                && row.signature.is_some()
+/// The ops that may be merged in pre-order, constants with the number of their value.
+fn candidates(program: &Program) -> Vec<(OpId, Option<u32>)> {
+    let mut by_text: FxHashMap<&str, u32> = FxHashMap::default();
+    let mut by_value: FxHashMap<ConstantValue<'_>, u32> = FxHashMap::default();
+    let mut number = |op: OpId| {
+        let next = by_value.len() as u32;
+        let text = program.constant_text(op);
+        *by_text
+            .entry(text)
+            .or_insert_with(|| *by_value.entry(ConstantValue::parse(text)).or_insert(next))
+    };
+    let candidate = |op: OpId| {
+        let row = &program.ops[op];
+        if row.kind == OpKind::BroadcastInDim {
+            let scalar = program.op_operands(op).first()?;
+            let is_scalar = program.types.is_scalar(program.values[scalar.value].ty);
+            return (is_scalar && row.signature.is_some() && row.num_results == 1)
+                .then_some((op, None));
         }
-        OpKind::SdyConstant => true,
-        _ => traits.has(program, op, OpTraits::CONSTANT_LIKE),
-    }
+        (row.traits.has(OpTraits::CONSTANT_LIKE) && row.num_results == 1)
+            .then(|| (op, Some(number(op))))
+    };
+    program.pre_order(program.module).filter_map(candidate).collect()
 }
 
-fn is_constant(program: &Program, op: OpId) -> bool {
-    program.kind(op) != OpKind::BroadcastInDim
-}
-
-fn key(program: &Program, op: OpId) -> Key {
+fn key(program: &Program, op: OpId, value: Option<u32>) -> Key {
     let row = &program.ops[op];
     let result = program.result(op, 0);
+    let is_constant = value.is_some();
     Key {
         ty: program.values[result].ty,
         region: program.blocks[row.parent].region,
-        scalar: if is_constant(program, op) {
+        scalar: if is_constant {
             (ValueId::NONE, SignatureId::NONE)
         } else {
             (program.operand(op, 0), row.signature)
         },
+        value,
         sharding: program.sharding(result),
         rule: program.op_rules.get(op),
     }
 }
 
-/// The attributes of `op`, but for the value of a constant, by name.
-fn attrs(program: &Program, op: OpId) -> Vec<Attr> {
-    let is_value = |attr: &Attr| program.strings.get(attr.name) == "value";
-    let all = program.op_attrs(op).iter().copied();
-    let mut attrs: Vec<Attr> =
-        all.filter(|attr| !(is_constant(program, op) && is_value(attr))).collect();
-    attrs.sort_unstable_by_key(|attr| attr.name);
-    attrs
+/// The attributes of `op` that count: all but the value of a constant.
+fn attrs(program: &Program, op: OpId, value_name: StrId) -> impl Iterator<Item = &Attr> {
+    let is_constant = program.kind(op) != OpKind::BroadcastInDim;
+    program.op_attrs(op).iter().filter(move |attr| !(is_constant && attr.name == value_name))
 }
 
-fn hash(program: &Program, op: OpId) -> u64 {
-    let mut hasher = FxHasher::default();
-    key(program, op).hash(&mut hasher);
-    if is_constant(program, op) {
-        program.constant_value(op).hash(&mut hasher);
-    }
-    for attr in attrs(program, op) {
-        (attr.name, program.text.get(attr.value)).hash(&mut hasher);
-    }
-    hasher.finish()
-}
-
-fn are_equal(program: &Program, first: OpId, second: OpId) -> bool {
-    let are_attrs_equal = || {
-        if program.ops[first].attrs == program.ops[second].attrs {
-            return true;
-        }
-        let (first, second) = (attrs(program, first), attrs(program, second));
-        let is_same = |(a, b): (&Attr, &Attr)| {
-            a.name == b.name && program.text.get(a.value) == program.text.get(b.value)
-        };
-        first.len() == second.len() && first.iter().zip(&second).all(is_same)
+fn hash(program: &Program, op: OpId, key: &Key, value_name: StrId) -> u64 {
+    let hash = |item: &dyn Fn(&mut FxHasher)| {
+        let mut hasher = FxHasher::default();
+        item(&mut hasher);
+        hasher.finish()
     };
-    key(program, first) == key(program, second)
-        && are_attrs_equal()
-        && (!is_constant(program, first)
-            || program.constant_value(first) == program.constant_value(second))
+    // In whichever order they stand.
+    attrs(program, op, value_name)
+        .map(|attr| hash(&|hasher| (attr.name, program.text.get(attr.value)).hash(hasher)))
+        .fold(hash(&|hasher| key.hash(hasher)), u64::wrapping_add)
+}
+
+fn have_equal_attrs(program: &Program, first: OpId, second: OpId, value_name: StrId) -> bool {
+    if program.ops[first].attrs == program.ops[second].attrs {
+        return true;
+    }
+    let sorted = |op| {
+        let mut attrs: Vec<Attr> = attrs(program, op, value_name).copied().collect();
+        attrs.sort_unstable_by_key(|attr| attr.name);
+        attrs
+    };
+    let (first, second) = (sorted(first), sorted(second));
+    let is_same = |(a, b): (&Attr, &Attr)| {
+        a.name == b.name && program.text.get(a.value) == program.text.get(b.value)
+    };
+    first.len() == second.len() && first.iter().zip(&second).all(is_same)
 }

@@ -2,17 +2,16 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::OpId;
+use crate::index::{Id, RuleId};
 use crate::ir::Program;
 
-/// Runs the pass on `func`.
-pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<()> {
-    if program.op_rules.is_empty() {
-        return Ok(());
-    }
-    let ops: Vec<OpId> = program.pre_order(func).collect();
-    for op in ops {
-        program.drop_rule(op);
+/// Runs the pass on all functions.
+pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
+    let is_custom: Vec<bool> = (0..program.rules.len())
+        .map(|rule| program.rules[RuleId::from_index(rule)].is_custom)
+        .collect();
+    for op in program.op_rules.remove_if(|rule| !is_custom[rule.index()]) {
+        program.mark_attrs_changed(op);
     }
     Ok(())
 }

@@ -10,17 +10,20 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, FuncId, OpId, ShardingId, StrId, TypeId, ValueId};
 use crate::ir::{Attr, AttrRange, Function, OpKind, Payload, Place, Program, Span, SymbolTable};
+use rustc_hash::FxHashMap;
 
 const ORIGINAL_NAME: &str = "sdy.original_func_name";
 const EXECUTION_THREAD: &str = "execution_thread";
 
 /// Runs the pass on the module.
 pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
+    let computations = program.ops_in_post_order(&[OpKind::NamedComputation]);
+    if computations.is_empty() {
+        return Ok(());
+    }
     let mut symbols = SymbolTable::new(program);
-    let is_computation = |op: &OpId| program.kind(*op) == OpKind::NamedComputation;
-    let computations: Vec<OpId> =
-        program.post_order(program.module).filter(is_computation).collect();
     let mut calls = Vec::with_capacity(computations.len());
+    let mut attrs = AttrsByName::default();
     for op in computations {
         let body = program.op_regions(op).next().map(|region| program.region_entry(region));
         let Some(body) = body.and_then(BlockId::get) else { continue };
@@ -30,7 +33,7 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
             let shardings = edge_shardings(program, owners);
             set_owner_shardings(program, op, owners, &shardings);
         }
-        let func = create_function(program, op, body);
+        let func = create_function(program, op, body, &mut attrs);
         remove_edges(program, &args);
         let callee = symbols.insert(program, func);
         calls.push(replace_by_call(program, op, callee));
@@ -52,8 +55,16 @@ fn remove_edges(program: &mut Program, values: &[ValueId]) {
     }
 }
 
+/// The attributes of functions that were computations of the same name.
+type AttrsByName = FxHashMap<StrId, AttrRange>;
+
 /// Makes a function of the body of `op`, which loses it, at the end of the module.
-fn create_function(program: &mut Program, op: OpId, body: BlockId) -> FuncId {
+fn create_function(
+    program: &mut Program,
+    op: OpId,
+    body: BlockId,
+    attrs: &mut AttrsByName,
+) -> FuncId {
     let name = computation_name(program, op);
     let func_op = program.create_op("func.func", &[], &[]);
     program.ops[func_op].loc = program.ops[op].loc;
@@ -82,8 +93,11 @@ fn create_function(program: &mut Program, op: OpId, body: BlockId) -> FuncId {
         name_span: Span::EMPTY,
     });
     program.set_payload(func_op, Payload::Function(func));
-    let quoted = format!("\"{}\"", program.strings.get(name));
-    program.set_attr(func_op, ORIGINAL_NAME, &quoted);
+    program.ops[func_op].attrs = *attrs.entry(name).or_insert_with(|| {
+        let value = program.text.add(&format!("\"{}\"", program.strings.get(name)));
+        let name = program.strings.intern(ORIGINAL_NAME);
+        program.add_attrs(&[Attr { name, value }])
+    });
     if let Some(thread) = program.attr(op, EXECUTION_THREAD).map(str::to_owned) {
         program.set_attr(func_op, EXECUTION_THREAD, &thread);
     }

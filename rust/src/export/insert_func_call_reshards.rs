@@ -9,8 +9,10 @@ use crate::sharding::TensorSharding;
 
 /// Runs the pass on the module.
 pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
-    let is_call = |op: &OpId| program.kind(*op) == OpKind::Call;
-    let calls: Vec<OpId> = program.pre_order(program.module).filter(is_call).collect();
+    let calls = program.ops_in_pre_order(&[OpKind::Call]);
+    if calls.is_empty() {
+        return Ok(());
+    }
     let symbols = SymbolTable::new(program);
     for call in calls {
         let func = match program.payload(call) {

@@ -25,6 +25,9 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
 /// `sharding` without the first sub-axis of each open dim and the axes after it.
 fn with_whole_axes(program: &mut Program, sharding: ShardingId) -> ShardingId {
     let Some(old) = program.shardings.get(sharding) else { return sharding };
+    if old.dims.iter().all(|dim| dim.axes.iter().all(|axis| axis.sub.is_none())) {
+        return sharding;
+    }
     let mut new = old.clone();
     for dim in new.dims.iter_mut().filter(|dim| !dim.is_closed) {
         if let Some(end) = dim.axes.iter().position(|axis| axis.sub.is_some()) {

@@ -12,6 +12,9 @@ use rustc_hash::FxHashSet;
 
 /// Runs the pass on `func`.
 pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<()> {
+    if !program.has_any(&[OpKind::ShardingConstraint]) {
+        return Ok(());
+    }
     let is_constraint = |op: &OpId| program.kind(*op) == OpKind::ShardingConstraint;
     let constraints: Vec<OpId> = program.pre_order(func).filter(is_constraint).collect();
     for &op in &constraints {

@@ -25,7 +25,15 @@ pub fn run(
     func: OpId,
     debug_info: DebugInfo,
 ) -> Result<()> {
-    let ops: Vec<OpId> = program.pre_order(func).collect();
+    let has_edges =
+        |op: &OpId| program.kind(*op) == OpKind::DataFlowEdge || program.edge_spec(*op).is_some();
+    let may_have_edges = !program.edge_specs.is_empty()
+        || program.has_any(&EdgeSpec::KINDS)
+        || program.has_any(&[OpKind::DataFlowEdge]);
+    if !may_have_edges {
+        return Ok(());
+    }
+    let ops: Vec<OpId> = program.pre_order(func).filter(has_edges).collect();
     for op in ops {
         if program.kind(op) == OpKind::DataFlowEdge {
             program.replace_all_uses(program.result(op, 0), program.operand(op, 0));

@@ -9,6 +9,9 @@ use crate::sharding::TensorSharding;
 
 /// Runs the pass on `func`.
 pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<()> {
+    if !program.has_any(&[OpKind::FuncDataFlowEdge]) {
+        return Ok(());
+    }
     let is_edge = |op: &OpId| program.kind(*op) == OpKind::FuncDataFlowEdge;
     let edges: Vec<OpId> = program.pre_order(func).filter(is_edge).collect();
     for edge in edges {

@@ -15,7 +15,7 @@ const ORIGINAL_NAME: &str = "sdy.original_func_name";
 const MANUAL_AXES: &str = "sdy.func_manual_axes";
 
 /// What functions must have in common to be shared: name, manual axes, shardings.
-type Key = (StrId, String, Vec<ShardingId>, Vec<ShardingId>);
+type Key = (StrId, StrId, Vec<ShardingId>, Vec<ShardingId>);
 
 /// Runs the pass on the module.
 pub fn run(
@@ -55,13 +55,14 @@ pub fn run(
 }
 
 /// Every call with the function it calls, in program order.
-fn calls(program: &Program, symbols: &SymbolTable) -> Vec<(OpId, FuncId)> {
-    let ops = program.pre_order(program.module);
+fn calls(program: &mut Program, symbols: &SymbolTable) -> Vec<(OpId, FuncId)> {
+    let calls = program.ops_in_pre_order(&[OpKind::Call]);
+    let program = &*program;
     let callee = |op: OpId| match program.payload(op) {
         Some(Payload::Call(name)) => Some((op, symbols.function(*name)?)),
         _ => None,
     };
-    ops.filter(|&op| program.kind(op) == OpKind::Call).filter_map(callee).collect()
+    calls.into_iter().filter_map(callee).collect()
 }
 
 /// For each class by name, the function to keep: the first that has most calls, counted in program
@@ -135,9 +136,10 @@ fn remember(known: &mut IdVec<FuncId, Option<usize>>, func: FuncId, number: usiz
 }
 
 /// The name of the function that `func` came from, and the text of the manual axes around it.
-fn origin(program: &mut Program, func: FuncId) -> (StrId, String) {
+fn origin(program: &mut Program, func: FuncId) -> (StrId, StrId) {
     let op = program.functions[func].op;
     let axes = program.attr(op, MANUAL_AXES).unwrap_or_default().to_owned();
+    let axes = program.strings.intern(&axes);
     let name = program.attr(op, ORIGINAL_NAME).map(|name| name.trim_matches('"').to_owned());
     let name = match name {
         Some(name) => program.strings.intern(&name),

@@ -8,7 +8,7 @@
 use crate::axis::{total_size, AxisRef};
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{OpId, ShardingId, TypeId, ValueId};
+use crate::index::{ShardingId, TypeId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use crate::mesh::Mesh;
 use crate::sharding::DimSharding;
@@ -33,12 +33,9 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
             program.set_func_result_sharding(func, index, new);
         }
     }
-    let ops: Vec<OpId> = program.pre_order(program.module).collect();
-    for op in ops {
-        if matches!(program.kind(op), OpKind::Call | OpKind::ManualComputation) {
-            for result in program.op_results(op) {
-                trim_value(program, &mut trimmed, result);
-            }
+    for op in program.ops_of(&[OpKind::Call, OpKind::ManualComputation]) {
+        for result in program.op_results(op) {
+            trim_value(program, &mut trimmed, result);
         }
         if program.kind(op) == OpKind::ManualComputation {
             let region = program.op_regions(op).next();

@@ -10,11 +10,7 @@ use crate::ir::{EdgeOwners, Program};
 
 /// Runs the pass: inner ops first; block arguments before results.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
-    let with_edges: Vec<OpId> = program
-        .post_order(program.module)
-        .filter(|&op| context.rules.edges(program, op).is_some())
-        .collect();
-    for op in with_edges {
+    for op in program.ops_with_edges_in_post_order() {
         let Some(spec) = context.rules.edges(program, op) else { continue };
         let groups: Vec<Vec<ValueId>> =
             spec.groups.iter().map(|group| owners(program, op, group.owners)).collect();

@@ -25,9 +25,7 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
             }
         }
     }
-    let calls: Vec<OpId> =
-        program.post_order(program.module).filter(|&op| program.kind(op) == OpKind::Call).collect();
-    for call in calls {
+    for call in program.ops_in_post_order(&[OpKind::Call]) {
         let (mut last, loc) = (call, program.ops[call].loc);
         for result in program.op_results(call) {
             if has_static_shape(program, result) {

@@ -8,7 +8,6 @@
 //! At the head of a chain of constraints, uses of the input that come after the end of the chain
 //! become uses of that end.
 
-use super::block_order::BlockOrder;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, OpId, ShardingId, ValueId};
@@ -22,19 +21,9 @@ use rustc_hash::FxHashMap;
 /// Runs the pass.
 pub fn run(program: &mut Program, context: &mut Context<'_>, debug: Settings) -> Result<()> {
     let recorder = Recorder::start(program, debug);
-    let constraints: Vec<OpId> = program
-        .post_order(program.module)
-        .filter(|&op| {
-            matches!(program.kind(op), OpKind::ShardingConstraint | OpKind::ManualComputation)
-        })
-        .collect();
-    let mut pass = Pass {
-        program,
-        context,
-        users: FxHashMap::default(),
-        order: BlockOrder::default(),
-        recorder,
-    };
+    let constraints =
+        program.ops_in_post_order(&[OpKind::ShardingConstraint, OpKind::ManualComputation]);
+    let mut pass = Pass { program, context, users: FxHashMap::default(), recorder };
     for op in constraints {
         if pass.program.kind(op) == OpKind::ShardingConstraint {
             pass.apply_chain(op);
@@ -66,7 +55,6 @@ struct Pass<'a, 'c> {
     context: &'a mut Context<'c>,
     /// Constraints on values that were asked for; kept right when uses move.
     users: FxHashMap<ValueId, Constraints>,
-    order: BlockOrder,
     recorder: Option<Recorder>,
 }
 
@@ -106,13 +94,13 @@ impl Pass<'_, '_> {
         let Some(tail) = self.end_of_chain(head, input) else { return };
         let tail_result = self.program.result(tail, 0);
         let tail_block = self.program.ops[tail].parent;
-        let order = &mut self.order;
+        self.program.number_block(tail_block);
         self.program.replace_uses_if(input, tail_result, |program, slot| {
             let user = program.operands[slot].owner;
             user != head
                 && program.kind(user) != OpKind::FuncReturn
                 && program.ops[user].parent == tail_block
-                && order.is_before(program, tail, user)
+                && program.is_before(tail, user)
         });
     }
 
@@ -208,7 +196,6 @@ impl Pass<'_, '_> {
             program.set_sharding(result, id);
             created
         };
-        self.order.moved(program, constraint);
         let result = program.result(constraint, 0);
         program.replace_all_uses_except(input, result, constraint);
         self.users.remove(&input);

@@ -17,16 +17,18 @@ pub struct CallGraph {
     pub post_order: Vec<FuncId>,
     /// All calls, those of one function after the other.
     calls: Vec<OpId>,
-    /// For each function, where its calls are in `calls`.
-    ranges: FxHashMap<FuncId, (usize, usize)>,
+    /// For each function with a body, where its calls are in `calls`.
+    ranges: Vec<Option<(u32, u32)>>,
     /// Calls that close a circle.
     circular: Vec<OpId>,
 }
 
 impl CallGraph {
-    /// Looks at every op of `program` once.
-    pub fn new(program: &Program) -> Self {
-        let mut graph = Self::default();
+    /// The call graph of `program`.
+    pub fn new(program: &mut Program) -> Self {
+        let mut graph = Self { ranges: vec![None; program.functions.len()], ..Self::default() };
+        let calls = program.ops_in_pre_order(&[OpKind::Call]);
+        let mut calls = calls.into_iter().map(|call| (program.top_level_op(call), call)).peekable();
         let mut by_name = FxHashMap::default();
         let functions = program.functions_in_order();
         for &func in &functions {
@@ -36,9 +38,12 @@ impl CallGraph {
             }
             by_name.entry(row.name).or_insert(func);
             let start = graph.calls.len();
-            let calls = program.pre_order(row.op).filter(|&op| program.kind(op) == OpKind::Call);
-            graph.calls.extend(calls);
-            graph.ranges.insert(func, (start, graph.calls.len()));
+            // Calls in anything but functions are nobody's.
+            while calls.next_if(|&(op, _)| program.kind(op) != OpKind::Func).is_some() {}
+            while let Some((_, call)) = calls.next_if(|&(op, _)| op == row.op) {
+                graph.calls.push(call);
+            }
+            graph.ranges[func.index()] = Some((start as u32, graph.calls.len() as u32));
         }
         let callees: Vec<FuncId> = graph
             .calls
@@ -61,9 +66,9 @@ impl CallGraph {
             Done,
         }
         let mut states = vec![State::New; bound];
-        let mut stack: Vec<(FuncId, usize, usize)> = Vec::new();
+        let mut stack: Vec<(FuncId, u32, u32)> = Vec::new();
         for &root in functions {
-            let Some(&(start, end)) = self.ranges.get(&root) else { continue };
+            let Some((start, end)) = self.ranges[root.index()] else { continue };
             if states[root.index()] != State::New {
                 continue;
             }
@@ -76,18 +81,19 @@ impl CallGraph {
                     stack.pop();
                     continue;
                 }
-                let callee = callees[*next];
+                let callee = callees[*next as usize];
                 *next += 1;
                 if callee.is_none() {
                     continue;
                 }
                 match states[callee.index()] {
                     State::New => {
-                        states[callee.index()] = State::Open;
-                        let (start, end) = self.ranges[&callee];
-                        stack.push((callee, start, end));
+                        if let Some((start, end)) = self.ranges[callee.index()] {
+                            states[callee.index()] = State::Open;
+                            stack.push((callee, start, end));
+                        }
                     }
-                    State::Open => self.circular.push(self.calls[*next - 1]),
+                    State::Open => self.circular.push(self.calls[*next as usize - 1]),
                     State::Done => {}
                 }
             }
@@ -96,7 +102,8 @@ impl CallGraph {
 
     /// The calls in `func` in program order.
     pub fn calls(&self, func: FuncId) -> &[OpId] {
-        self.ranges.get(&func).map_or(&[], |&(start, end)| &self.calls[start..end])
+        let range = self.ranges.get(func.index()).copied().flatten();
+        range.map_or(&[], |(start, end)| &self.calls[start as usize..end as usize])
     }
 
     /// Whether no function calls itself, directly or through others.

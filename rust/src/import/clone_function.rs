@@ -3,7 +3,8 @@
 use super::callee;
 use crate::error::Result;
 use crate::index::{FuncId, OpId, StrId};
-use crate::ir::{OpKind, Payload, Place, Program, SymbolTable};
+use crate::ir::{AttrRange, OpKind, Payload, Place, Program, SymbolTable};
+use rustc_hash::FxHashMap;
 
 /// The attribute in which a clone keeps the name of what it was cloned from.
 pub const ORIGINAL_NAME: &str = "sdy.original_func_name";
@@ -24,13 +25,22 @@ struct Frame {
     next: usize,
 }
 
+type ClonedAttrs = FxHashMap<FuncId, AttrRange>;
+
 impl Frame {
-    fn new(program: &mut Program, func: FuncId) -> Self {
-        let name = original_name(program, func);
+    /// Clones `func`; clones of one function share their attributes, which are kept in `attrs`.
+    fn new(program: &mut Program, attrs: &mut ClonedAttrs, func: FuncId) -> Self {
         let clone = program.clone_function(func);
         let op = program.functions[clone].op;
-        let quoted = format!("\"{}\"", program.strings.get(name));
-        program.set_attr(op, ORIGINAL_NAME, &quoted);
+        if let Some(&range) = attrs.get(&func) {
+            program.ops[op].attrs = range;
+            program.mark_attrs_changed(op);
+        } else {
+            let name = original_name(program, func);
+            let quoted = format!("\"{}\"", program.strings.get(name));
+            program.set_attr(op, ORIGINAL_NAME, &quoted);
+            attrs.insert(func, program.ops[op].attrs);
+        }
         let calls = program.pre_order(op).filter(|&op| program.kind(op) == OpKind::Call).collect();
         Self { clone, calls, next: 0 }
     }
@@ -43,13 +53,14 @@ pub fn clone_recursively(
     symbols: &mut SymbolTable,
     func: FuncId,
 ) -> Result<StrId> {
-    let mut stack = vec![Frame::new(program, func)];
+    let mut attrs = ClonedAttrs::default();
+    let mut stack = vec![Frame::new(program, &mut attrs, func)];
     loop {
         let Some(frame) = stack.last_mut() else { unreachable!("the outermost frame returns") };
         if let Some(&call) = frame.calls.get(frame.next) {
             frame.next += 1;
             let inner = callee(program, symbols, call)?;
-            stack.push(Frame::new(program, inner));
+            stack.push(Frame::new(program, &mut attrs, inner));
             continue;
         }
         let clone = frame.clone;

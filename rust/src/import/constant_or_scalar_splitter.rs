@@ -10,11 +10,10 @@
 use super::{callee, clone_recursively, original_name, CallGraph};
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{FuncId, Id, OpId, StrId, UseId, ValueId};
-use crate::ir::{
-    OpKind, OpTraits, Payload, Place, Program, SymbolTable, TraitCache, ValueDef, ValueMap,
-};
+use crate::index::{FuncId, Id, OpId, StrId, ValueId};
+use crate::ir::{OpKind, OpTraits, Payload, Place, Program, SymbolTable, ValueDef, ValueMap};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::mem::take;
 
 /// Runs the pass.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
@@ -23,13 +22,14 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     let graph = CallGraph::new(program);
     let group_users = group_users(program);
     let mut splitter = Splitter {
-        roles: vec![Role::Plain; program.ops.len()],
+        roles: vec![Role::Plain; program.values.len()],
         room: context.limits.max_ops.saturating_sub(program.ops.len()),
         program,
         symbols,
         group_users,
         is_acyclic: graph.is_acyclic(),
-        traits: TraitCache::default(),
+        map: ValueMap::default(),
+        stack: Vec::new(),
         varying_functions: FxHashSet::default(),
         varying_computations: FxHashSet::default(),
     };
@@ -43,13 +43,10 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
 /// Turns every `stablehlo.constant` into an `sdy.constant`. The reference replaces the op, which
 /// leaves the uses in reverse order.
 fn rename_constants(program: &mut Program) {
-    let ops: Vec<OpId> = program.pre_order(program.module).collect();
-    for op in ops {
-        if program.kind(op) == OpKind::Constant {
-            program.rename_op(op, "sdy.constant");
-            for result in program.op_results(op) {
-                program.reverse_uses(result);
-            }
+    for op in program.ops_of(&[OpKind::Constant]) {
+        program.rename_op(op, "sdy.constant");
+        for result in program.op_results(op) {
+            program.reverse_uses(result);
         }
     }
 }
@@ -57,10 +54,7 @@ fn rename_constants(program: &mut Program) {
 /// For each value in a sharding group the ops that put it there, in the order of its uses.
 fn group_users(program: &Program) -> FxHashMap<ValueId, Vec<OpId>> {
     let mut users: FxHashMap<ValueId, Vec<OpId>> = FxHashMap::default();
-    for op in program.pre_order(program.module) {
-        if program.kind(op) != OpKind::ShardingGroup {
-            continue;
-        }
+    for op in program.ops_of(&[OpKind::ShardingGroup]) {
         let value = program.operand(op, 0);
         users.entry(value).or_insert_with(|| {
             let owners = program.uses(value).map(|slot| program.operands[slot].owner);
@@ -81,14 +75,16 @@ enum Role {
 struct Splitter<'a> {
     program: &'a mut Program,
     symbols: SymbolTable,
-    /// For each op that was there at the start.
+    /// For each value that was there at the start, what the op is that it is a result of.
     roles: Vec<Role>,
     /// How many ops may still be added.
     room: usize,
     group_users: FxHashMap<ValueId, Vec<OpId>>,
     /// Whether functions can be cloned with what they call.
     is_acyclic: bool,
-    traits: TraitCache,
+    /// Used while one value is copied.
+    map: ValueMap,
+    stack: Vec<(ValueId, OpId, usize)>,
     /// Names of functions and named computations that are not constant when their inputs are.
     varying_functions: FxHashSet<StrId>,
     varying_computations: FxHashSet<StrId>,
@@ -98,11 +94,12 @@ impl Splitter<'_> {
     /// Splits in `func`, in its named computations first.
     fn split_function(&mut self, func: FuncId) -> Result<()> {
         let root = self.program.functions[func].op;
-        let named: Vec<OpId> = self
-            .program
-            .post_order(root)
-            .filter(|&op| self.program.kind(op) == OpKind::NamedComputation)
-            .collect();
+        let named: Vec<OpId> = if self.program.has_any(&[OpKind::NamedComputation]) {
+            let ops = self.program.post_order(root);
+            ops.filter(|&op| self.program.kind(op) == OpKind::NamedComputation).collect()
+        } else {
+            Vec::new()
+        };
         let name = original_name(self.program, func);
         for op in named {
             self.split_region_of(op, name)?;
@@ -115,11 +112,23 @@ impl Splitter<'_> {
         let computation = self.computation_name(root);
         let mut constants = Vec::new();
         let mut expansions = Vec::new();
+        let mut is_varying = false;
         for op in self.ops_inside(root) {
-            if let Some(role) = self.visit(op, function, computation)? {
-                self.roles[op.index()] = role;
-                let list = if role == Role::Constant { &mut constants } else { &mut expansions };
-                list.push(op);
+            if !is_varying && self.varies(op)? {
+                is_varying = true;
+                self.varying_computations.extend(computation);
+                self.varying_functions.insert(function);
+            }
+            match self.role(op)? {
+                Role::Plain => self.copy_operands(op)?,
+                role => {
+                    for result in self.program.op_results(op) {
+                        self.roles[result.index()] = role;
+                    }
+                    let list =
+                        if role == Role::Constant { &mut constants } else { &mut expansions };
+                    list.push(op);
+                }
             }
         }
         for op in expansions.into_iter().chain(constants.into_iter().rev()) {
@@ -148,50 +157,54 @@ impl Splitter<'_> {
         }
     }
 
-    /// Looks at `op`, and replaces its constant operands by copies unless it is constant itself.
-    fn visit(
-        &mut self,
-        op: OpId,
-        function: StrId,
-        computation: Option<StrId>,
-    ) -> Result<Option<Role>> {
+    /// Whether what `op` computes is not constant, whatever its operands are.
+    fn varies(&mut self, op: OpId) -> Result<bool> {
+        let is_let_pass = matches!(
+            self.program.kind(op),
+            OpKind::Func | OpKind::ShardingGroup | OpKind::SdyConstant | OpKind::Iota
+        );
+        Ok(!is_let_pass
+            && !self.program.has_traits(op, OpTraits::TERMINATOR)
+            && !self.preserves_constants(op)?)
+    }
+
+    /// What `op` is; its operands are known.
+    fn role(&mut self, op: OpId) -> Result<Role> {
         let kind = self.program.kind(op);
-        if matches!(kind, OpKind::Func | OpKind::ShardingGroup) {
-            return Ok(None);
-        }
         if matches!(kind, OpKind::SdyConstant | OpKind::Iota) {
-            return Ok(Some(Role::Constant));
+            return Ok(Role::Constant);
         }
-        let preserves = self.preserves_constants(op)?;
-        if preserves && self.program.op_operands(op).iter().all(|slot| self.is_constant(slot.value))
+        let operands = self.program.op_operands(op);
+        let is_constant = operands.iter().all(|slot| self.role_of(slot.value) == Role::Constant);
+        if is_constant
+            && !matches!(kind, OpKind::Func | OpKind::ShardingGroup)
+            && self.preserves_constants(op)?
         {
-            return Ok(Some(Role::Constant));
+            return Ok(Role::Constant);
         }
-        if !preserves && !self.traits.has(self.program, op, OpTraits::TERMINATOR) {
-            self.varying_computations.extend(computation);
-            self.varying_functions.insert(function);
+        let is_expansion =
+            kind == OpKind::BroadcastInDim && is_scalar(self.program, self.program.operand(op, 0));
+        Ok(if is_expansion { Role::ScalarExpansion } else { Role::Plain })
+    }
+
+    /// Replaces the operands of `op` that are constants or scalar expansions by copies.
+    fn copy_operands(&mut self, op: OpId) -> Result<()> {
+        if matches!(self.program.kind(op), OpKind::Func | OpKind::ShardingGroup) {
+            return Ok(());
         }
-        if kind == OpKind::BroadcastInDim && is_scalar(self.program, self.program.operand(op, 0)) {
-            return Ok(Some(Role::ScalarExpansion));
-        }
-        let slots: Vec<UseId> = self.program.op_uses(op).collect();
-        for slot in slots {
+        for slot in self.program.op_uses(op) {
             let value = self.program.operands[slot].value;
             if self.role_of(value) != Role::Plain {
                 let copy = self.copy(value)?;
                 self.program.set_operand(slot, copy);
             }
         }
-        Ok(None)
+        Ok(())
     }
 
+    #[inline]
     fn role_of(&self, value: ValueId) -> Role {
-        let op = self.program.defining_op(value);
-        op.and_then(|op| self.roles.get(op.index()).copied()).unwrap_or(Role::Plain)
-    }
-
-    fn is_constant(&self, value: ValueId) -> bool {
-        self.role_of(value) == Role::Constant
+        self.roles.get(value.index()).copied().unwrap_or(Role::Plain)
     }
 
     /// Whether the results of `op` are constant when its operands are.
@@ -219,16 +232,15 @@ impl Splitter<'_> {
             }
             _ => {
                 let elementwise_and_pure = OpTraits::ELEMENTWISE.or(OpTraits::PURE);
-                self.traits.has(program, op, elementwise_and_pure)
-                    && has_static_operands(program, op)
+                program.has_traits(op, elementwise_and_pure) && has_static_operands(program, op)
             }
         })
     }
 
     /// Copies what computes `root`, a constant or a scalar expansion; returns what takes its place.
     fn copy(&mut self, root: ValueId) -> Result<ValueId> {
-        let mut map = ValueMap::default();
-        let mut stack: Vec<(ValueId, OpId, usize)> = Vec::new();
+        let (mut map, mut stack) = (take(&mut self.map), take(&mut self.stack));
+        map.clear();
         self.enter(root, &map, &mut stack);
         while let Some((value, op, next)) = stack.last_mut() {
             if *next < self.program.ops[*op].num_operands as usize {
@@ -239,17 +251,19 @@ impl Splitter<'_> {
             }
             let (value, op) = (*value, *op);
             stack.pop();
-            if !map.contains_key(&value) {
+            if map.get(value).is_none() {
                 self.copy_op(value, op, &mut map)?;
             }
         }
-        Ok(map.get(&root).copied().unwrap_or(root))
+        let copy = map.get(root).unwrap_or(root);
+        (self.map, self.stack) = (map, stack);
+        Ok(copy)
     }
 
     /// Puts the op of `value` on the stack if it has to be copied.
     fn enter(&self, value: ValueId, map: &ValueMap, stack: &mut Vec<(ValueId, OpId, usize)>) {
         if let ValueDef::Result(op) = self.program.values[value].def {
-            if !is_scalar(self.program, value) && !map.contains_key(&value) {
+            if !is_scalar(self.program, value) && map.get(value).is_none() {
                 stack.push((value, op, 0));
             }
         }
@@ -268,7 +282,8 @@ impl Splitter<'_> {
             let name = clone_recursively(self.program, &mut self.symbols, func)?;
             self.program.set_payload(copy, Payload::Call(name));
         }
-        for &group in self.group_users.get(&value).map_or(&[][..], Vec::as_slice) {
+        let groups = if self.group_users.is_empty() { None } else { self.group_users.get(&value) };
+        for &group in groups.map_or(&[][..], Vec::as_slice) {
             let group = self.program.clone_op(group, map, false);
             self.program.insert_op(group, Place::Before(op));
         }
@@ -301,10 +316,11 @@ impl Splitter<'_> {
 }
 
 fn is_scalar(program: &Program, value: ValueId) -> bool {
-    program.value_type(value).is_scalar()
+    program.types.is_scalar(program.values[value].ty)
 }
 
 /// Whether nothing about the shapes of the operands can go wrong at run time.
 fn has_static_operands(program: &Program, op: OpId) -> bool {
-    program.op_operands(op).iter().all(|slot| program.value_type(slot.value).is_static_tensor())
+    let is_static = |value: ValueId| program.types.is_static_tensor(program.values[value].ty);
+    program.op_operands(op).iter().all(|slot| is_static(slot.value))
 }

@@ -7,24 +7,26 @@
 use super::{callee, clone_recursively, mistake, CallGraph};
 use crate::context::Context;
 use crate::error::{Code, Result};
-use crate::index::{FuncId, OpId};
-use crate::ir::{Payload, Program, SymbolTable};
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::index::{FuncId, Id, OpId};
+use crate::ir::{OpKind, Payload, Program, SymbolTable};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     /// Progress is reported, and interrupts are noticed, once in so many clones.
     const REPORT_EVERY: usize = 1024;
+    if !program.has_any(&[OpKind::Call]) {
+        return Ok(());
+    }
     let graph = CallGraph::new(program);
     graph.check_acyclic(program)?;
     let mut symbols = SymbolTable::new(program);
     check_size(program, &graph, &symbols, context.limits.max_ops)?;
-    let mut called: FxHashSet<FuncId> = FxHashSet::default();
+    let mut is_called = vec![false; program.functions.len()];
     let mut num_cloned = 0;
     for &func in &graph.post_order {
         for &call in graph.calls(func) {
             let target = callee(program, &symbols, call)?;
-            if called.insert(target) {
+            if !std::mem::replace(&mut is_called[target.index()], true) {
                 continue;
             }
             let name = clone_recursively(program, &mut symbols, target)?;
@@ -45,32 +47,60 @@ fn check_size(
     symbols: &SymbolTable,
     max_ops: usize,
 ) -> Result<()> {
-    let mut sizes: FxHashMap<FuncId, u64> = FxHashMap::default();
-    let mut called: FxHashSet<FuncId> = FxHashSet::default();
+    let (added, largest) = clones_size(program, graph, symbols)?;
+    let bound = added.saturating_add(program.ops.len() as u64);
+    if bound <= max_ops as u64 {
+        return Ok(());
+    }
+    let own = graph.post_order.iter().map(|&func| num_ops_inside(program, func)).sum();
+    let total = added.saturating_add(own);
+    if total <= max_ops as u64 {
+        return Ok(());
+    }
+    let amount = if total == u64::MAX { "more than 10^19".to_owned() } else { total.to_string() };
+    let message = format!("the call graph flattens to {amount} ops, the limit is {max_ops}");
+    let diagnostic = mistake(program, largest, Code::ProgramTooLarge, message);
+    Err(diagnostic.with_hint("raise the limit `max_ops`, or call this function fewer times").into())
+}
+
+/// How many ops clones have in total, and the call whose clone has most.
+fn clones_size(program: &Program, graph: &CallGraph, symbols: &SymbolTable) -> Result<(u64, OpId)> {
+    let mut targets: Vec<FuncId> = Vec::new();
+    let mut is_called = vec![false; program.functions.len()];
+    for &func in &graph.post_order {
+        for &call in graph.calls(func) {
+            let target = callee(program, symbols, call)?;
+            is_called[target.index()] = true;
+            targets.push(target);
+        }
+    }
+    let mut targets = targets.into_iter();
+    // Of functions that nobody calls there are no clones; nothing is known of declarations but their op.
+    let mut sizes: Vec<u64> = vec![1; program.functions.len()];
+    let mut is_seen = vec![false; program.functions.len()];
     let mut total: u64 = 0;
     let mut largest: (u64, OpId) = (0, OpId::NONE);
     for &func in &graph.post_order {
-        let own = program.pre_order(program.functions[func].op).count() as u64;
-        total = total.saturating_add(own);
-        let mut size = own;
-        for &call in graph.calls(func) {
-            let target = callee(program, symbols, call)?;
-            let added = sizes.get(&target).copied().unwrap_or(1);
-            size = size.saturating_add(added);
-            if !called.insert(target) {
+        let mut size = 0;
+        for (&call, target) in graph.calls(func).iter().zip(&mut targets) {
+            let added = sizes[target.index()];
+            size = added.saturating_add(size);
+            if std::mem::replace(&mut is_seen[target.index()], true) {
                 total = total.saturating_add(added);
                 if added > largest.0 {
                     largest = (added, call);
                 }
             }
         }
-        sizes.insert(func, size);
+        if is_called[func.index()] {
+            size = size.saturating_add(num_ops_inside(program, func));
+        }
+        sizes[func.index()] = size;
     }
-    if total <= max_ops as u64 {
-        return Ok(());
-    }
-    let amount = if total == u64::MAX { "more than 10^19".to_owned() } else { total.to_string() };
-    let message = format!("the call graph flattens to {amount} ops, the limit is {max_ops}");
-    let diagnostic = mistake(program, largest.1, Code::ProgramTooLarge, message);
-    Err(diagnostic.with_hint("raise the limit `max_ops`, or call this function fewer times").into())
+    Ok((total, largest.1))
+}
+
+/// How many ops `func` has, its own included.
+fn num_ops_inside(program: &Program, func: FuncId) -> u64 {
+    program.pre_order(program.functions[func].op).count() as u64
 }

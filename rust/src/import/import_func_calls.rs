@@ -19,6 +19,9 @@ const EXECUTION_THREAD: &str = "execution_thread";
 
 /// Runs the pass; with `add_edges` all named computations get data-flow edges.
 pub fn run(program: &mut Program, _: &mut Context<'_>, add_edges: bool) -> Result<()> {
+    if !program.has_any(&[OpKind::Call, OpKind::NamedComputation]) {
+        return Ok(());
+    }
     let graph = CallGraph::new(program);
     graph.check_acyclic(program)?;
     let symbols = SymbolTable::new(program);
@@ -146,11 +149,7 @@ fn return_by_sdy(program: &mut Program, region: RegionId) {
 }
 
 fn add_edges_on_named_computations(program: &mut Program) {
-    let named: Vec<OpId> = program
-        .post_order(program.module)
-        .filter(|&op| program.kind(op) == OpKind::NamedComputation)
-        .collect();
-    for op in named {
+    for op in program.ops_in_post_order(&[OpKind::NamedComputation]) {
         let block = program.region_entry(program.ops[op].first_region);
         if block.is_some() {
             add_data_flow_edges(program, program.block_args(block));

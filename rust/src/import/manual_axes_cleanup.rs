@@ -12,12 +12,8 @@ use crate::sharding::TensorSharding;
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
-    let computations: Vec<OpId> = program
-        .post_order(program.module)
-        .filter(|&op| program.kind(op) == OpKind::ManualComputation)
-        .collect();
     let mut diagnostics = Vec::new();
-    for op in computations {
+    for op in program.ops_in_post_order(&[OpKind::ManualComputation]) {
         let values = boundary(program, op);
         if values.is_empty() {
             if has_manual_axes(program, op) && !is_body_empty(program, op) {

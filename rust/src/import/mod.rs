@@ -28,7 +28,6 @@
 pub mod add_data_flow_edges;
 pub mod add_func_data_flow_edges;
 pub mod apply_sharding_constraints;
-mod block_order;
 mod call_graph;
 mod clone_function;
 pub mod constant_or_scalar_splitter;

@@ -9,8 +9,10 @@ use crate::ir::{OpKind, Program, SymbolTable};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
-    let calls: Vec<OpId> =
-        program.post_order(program.module).filter(|&op| program.kind(op) == OpKind::Call).collect();
+    let calls = program.ops_of(&[OpKind::Call]);
+    if calls.is_empty() {
+        return Ok(());
+    }
     let symbols = SymbolTable::new(program);
     for call in calls {
         let func = callee(program, &symbols, call)?;

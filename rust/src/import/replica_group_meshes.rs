@@ -6,7 +6,7 @@
 
 use super::lift_inlined_meshes::Lifting;
 use crate::attribute::parse_mesh;
-use crate::index::OpId;
+use crate::index::{OpId, StrId};
 use crate::ir::Program;
 use crate::mesh::{Mesh, MeshAxis};
 
@@ -23,14 +23,20 @@ const BY_AXES: &str = "#stablehlo.replica_group_mesh_axes<";
 
 /// Has the replica groups of all collectives refer to meshes by name.
 pub(super) fn lift(program: &mut Program, lifting: &mut Lifting) {
-    for name in COLLECTIVES {
-        let Some(name) = program.strings.find(name) else { continue };
-        let is_collective = |op: &OpId| program.ops[*op].name == name;
-        let ops: Vec<OpId> = program.post_order(program.module).filter(is_collective).collect();
-        for op in ops {
-            if let Some(text) = with_named_mesh(program, lifting, op) {
-                program.set_attr(op, ATTR, &text);
-            }
+    let names: Vec<StrId> =
+        COLLECTIVES.iter().filter_map(|name| program.strings.find(name)).collect();
+    if names.is_empty() {
+        return;
+    }
+    let place = |op: OpId| names.iter().position(|&name| program.ops[op].name == name);
+    let mut ops: Vec<(usize, OpId)> = program
+        .post_order(program.module)
+        .filter_map(|op| place(op).map(|place| (place, op)))
+        .collect();
+    ops.sort_by_key(|&(place, _)| place);
+    for (_, op) in ops {
+        if let Some(text) = with_named_mesh(program, lifting, op) {
+            program.set_attr(op, ATTR, &text);
         }
     }
 }

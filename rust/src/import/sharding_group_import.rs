@@ -39,12 +39,10 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
 }
 
 /// All memberships in program order.
-fn members(program: &Program) -> Vec<Member> {
+fn members(program: &mut Program) -> Vec<Member> {
     let mut members = Vec::new();
-    for op in program.post_order(program.module) {
-        if let (OpKind::ShardingGroup, Some(&Payload::ShardingGroup(group))) =
-            (program.kind(op), program.payload(op))
-        {
+    for op in program.ops_in_post_order(&[OpKind::ShardingGroup]) {
+        if let Some(&Payload::ShardingGroup(group)) = program.payload(op) {
             members.push(Member { op, value: program.operand(op, 0), group });
         }
     }

@@ -16,6 +16,7 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
         return Ok(());
     }
     let symbols = SymbolTable::new(program);
+    let calls = if program.has_symbol_attrs() { None } else { Some(calls_by_caller(program)) };
     let mut is_live = vec![false; program.functions.len()];
     let mut worklist: Vec<OpId> = Vec::new();
     let top_level: Vec<OpId> = program.block_ops(program.module_block()).collect();
@@ -34,8 +35,15 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
                 worklist.push(program.functions[func].op);
             }
         };
-        for op in program.pre_order(root) {
-            references(program, &symbols, op, &mut mark);
+        if let Some(calls) = &calls {
+            let start = calls.partition_point(|&(caller, _)| caller < root);
+            for &(_, call) in calls[start..].iter().take_while(|&&(caller, _)| caller == root) {
+                callee(program, &symbols, call).into_iter().for_each(&mut mark);
+            }
+        } else {
+            for op in program.pre_order(root) {
+                references(program, &symbols, op, &mut mark);
+            }
         }
     }
     for op in top_level {
@@ -47,6 +55,23 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
+/// All calls, each after the op of the module that it is in, sorted.
+fn calls_by_caller(program: &Program) -> Vec<(OpId, OpId)> {
+    let calls = program.ops_of(&[OpKind::Call]).into_iter();
+    let mut calls: Vec<(OpId, OpId)> =
+        calls.map(|call| (program.top_level_op(call), call)).collect();
+    calls.sort_unstable();
+    calls
+}
+
+/// The function that `op`, a call, calls.
+fn callee(program: &Program, symbols: &SymbolTable, op: OpId) -> Option<FuncId> {
+    match program.payload(op) {
+        Some(&Payload::Call(name)) => symbols.function(name),
+        _ => None,
+    }
+}
+
 /// Whether `func` may go when nothing refers to it.
 fn is_discardable(program: &Program, func: FuncId) -> bool {
     let row = &program.functions[func];
@@ -56,11 +81,7 @@ fn is_discardable(program: &Program, func: FuncId) -> bool {
 
 /// Calls `mark` on each function that an attribute of `op` names.
 fn references(program: &Program, symbols: &SymbolTable, op: OpId, mark: &mut impl FnMut(FuncId)) {
-    if let Some(&Payload::Call(name)) = program.payload(op) {
-        if let Some(func) = symbols.function(name) {
-            mark(func);
-        }
-    }
+    callee(program, symbols, op).into_iter().for_each(&mut *mark);
     if matches!(program.kind(op), OpKind::Mesh | OpKind::Constant | OpKind::SdyConstant) {
         return;
     }

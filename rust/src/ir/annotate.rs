@@ -23,8 +23,12 @@ impl Program {
     /// Makes `op` an op called `name` that has the same operands, results and syntax.
     pub fn rename_op(&mut self, op: OpId, name: &str) {
         let id = self.strings.intern(name);
+        let kind = OpKind::from_name(name);
+        let traits = self.kinds.traits_of(id, name, kind);
         let row = &mut self.ops[op];
-        (row.name, row.kind) = (id, OpKind::from_name(name));
+        self.kinds.removed(row.kind);
+        self.kinds.added(op, kind);
+        (row.name, row.kind, row.traits) = (id, kind, traits);
         // The signature was that of the old name. None of the new names has a rule.
         row.signature = SignatureId::NONE;
         row.flags.set(OpFlags::RENAMED);
@@ -131,12 +135,11 @@ impl Program {
     /// Removes attribute `name` of `op`; true if it was there.
     pub fn remove_attr(&mut self, op: OpId, name: &str) -> bool {
         let Some(name) = self.strings.find(name) else { return false };
-        let mut list: Vec<Attr> = self.op_attrs(op).to_vec();
-        let before = list.len();
-        list.retain(|attr| attr.name != name);
-        if list.len() == before {
+        if self.op_attrs(op).iter().all(|attr| attr.name != name) {
             return false;
         }
+        let mut list: Vec<Attr> = self.op_attrs(op).to_vec();
+        list.retain(|attr| attr.name != name);
         self.replace_attrs(op, &list);
         true
     }

@@ -1,10 +1,7 @@
 //! Clones of ops with everything inside them, as MLIR makes them.
 
-use super::{Function, Op, OpFlags, Operand, Payload, Place, Program, Value, ValueDef};
+use super::{Function, Op, OpFlags, Operand, Payload, Place, Program, Value, ValueDef, ValueMap};
 use crate::index::{BlockId, FuncId, Id, OpId, RegionId, UseId, ValueId};
-
-/// How the values of a cloned op map to those of the original.
-pub type ValueMap = rustc_hash::FxHashMap<ValueId, ValueId>;
 
 impl Program {
     /// Clones `op` with everything inside it, in no block yet, as MLIR's `Operation::clone` does:
@@ -12,6 +9,7 @@ impl Program {
     /// Results keep their names if `keep_names` (right when the clone goes to another scope).
     pub fn clone_op(&mut self, op: OpId, map: &mut ValueMap, keep_names: bool) -> OpId {
         let original = self.ops[op].clone();
+        self.kinds.added(self.ops.next_id(), original.kind);
         let clone = self.ops.push(Op {
             parent: BlockId::NONE,
             prev: OpId::NONE,
@@ -25,8 +23,10 @@ impl Program {
             self.ops[clone].payload = self.payloads.push(payload);
         }
         self.op_rules.set(clone, self.op_rules.get(op));
-        if let Some(shardings) = self.no_result_shardings.get(&op).cloned() {
-            self.no_result_shardings.insert(clone, shardings);
+        if !self.no_result_shardings.is_empty() {
+            if let Some(shardings) = self.no_result_shardings.get(&op).cloned() {
+                self.no_result_shardings.insert(clone, shardings);
+            }
         }
         self.clone_operands(op, clone, map);
         self.clone_results(op, clone, map);
@@ -46,7 +46,7 @@ impl Program {
         let first = self.operands.next_id();
         for slot in self.op_uses(op) {
             let Operand { value, text, .. } = self.operands[slot];
-            let mapped = map.get(&value).copied().unwrap_or(value);
+            let mapped = map.get(value).unwrap_or(value);
             self.push_operand(clone, mapped, text);
             if mapped != value {
                 self.ops[clone].flags.set(OpFlags::OPERANDS_CHANGED);

@@ -14,13 +14,23 @@ pub enum ConstantValue<'a> {
     Text(&'a str),
 }
 
+impl<'a> ConstantValue<'a> {
+    /// The value that is written as `text`.
+    pub fn parse(text: &'a str) -> Self {
+        let value = text.rsplit_once(':').map_or(text, |(value, _)| value).trim();
+        splat(value).map_or(Self::Text(value), Self::Splat)
+    }
+}
+
 impl Program {
     /// The value of `op`, a constant.
     pub fn constant_value(&self, op: OpId) -> ConstantValue<'_> {
+        ConstantValue::parse(self.constant_text(op))
+    }
+    /// The value of `op`, a constant, as it is written, maybe with a type.
+    pub fn constant_text(&self, op: OpId) -> &str {
         let attr = self.op_attrs(op).iter().find(|attr| self.strings.get(attr.name) == "value");
-        let text = attr.map_or_else(|| self.written_value(op), |attr| self.text.get(attr.value));
-        let value = text.rsplit_once(':').map_or(text, |(value, _)| value).trim();
-        splat(value).map_or(ConstantValue::Text(value), ConstantValue::Splat)
+        attr.map_or_else(|| self.written_value(op), |attr| self.text.get(attr.value))
     }
     /// What the text of `op` has between its dictionary and its location.
     fn written_value(&self, op: OpId) -> &str {

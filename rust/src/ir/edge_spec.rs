@@ -117,6 +117,14 @@ static BODY: EdgeSpec = EdgeSpec {
 };
 
 impl EdgeSpec {
+    /// The kinds of ops that have edges.
+    pub const KINDS: [OpKind; 5] = [
+        OpKind::While,
+        OpKind::Case,
+        OpKind::OptimizationBarrier,
+        OpKind::ManualComputation,
+        OpKind::NamedComputation,
+    ];
     /// The edges of ops of this kind, `None` if it has none.
     pub fn of_kind(kind: OpKind) -> Option<&'static Self> {
         match kind {

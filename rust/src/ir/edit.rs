@@ -22,9 +22,12 @@ pub enum Place {
 impl Program {
     /// Adds a row for an op of which only the name is known, in no block yet.
     pub fn new_op_row(&mut self, name: StrId, kind: OpKind) -> OpId {
+        let traits = self.kinds.traits_of(name, self.strings.get(name), kind);
+        self.kinds.added(self.ops.next_id(), kind);
         self.ops.push(Op {
             name,
             kind,
+            traits,
             flags: OpFlags::default(),
             first_operand: UseId::NONE,
             num_operands: 0,
@@ -35,6 +38,7 @@ impl Program {
             parent: BlockId::NONE,
             prev: OpId::NONE,
             next: OpId::NONE,
+            order: 0,
             span: Span::EMPTY,
             dict: Span::EMPTY,
             loc: Span::EMPTY,
@@ -165,6 +169,7 @@ impl Program {
     }
 
     /// Puts `op`, which is in no block, at `place`.
+    #[inline]
     pub fn insert_op(&mut self, op: OpId, place: Place) {
         let (block, prev, next) = match place {
             Place::Before(at) => (self.ops[at].parent, self.ops[at].prev, at),
@@ -182,8 +187,10 @@ impl Program {
             Some(next) => self.ops[next].prev = op,
             None => self.blocks[block].last_op = op,
         }
+        self.number_op(op);
     }
     /// Takes `op` out of its block; it keeps its operands and uses.
+    #[inline]
     pub fn unlink_op(&mut self, op: OpId) {
         let Op { parent, prev, next, .. } = self.ops[op];
         match prev.get() {
@@ -203,12 +210,13 @@ impl Program {
         self.insert_op(op, place);
     }
     /// Erases `op` and all ops inside it; its results must have no uses left (outside it).
+    #[inline]
     pub fn erase_op(&mut self, op: OpId) {
         if self.ops[op].num_regions == 0 {
             for slot in self.op_uses(op) {
                 self.unlink_use(slot);
             }
-            self.ops[op].flags.set(OpFlags::ERASED);
+            self.mark_erased(op);
             return self.unlink_op(op);
         }
         let inside: Vec<OpId> = self.pre_order(op).collect();
@@ -216,9 +224,16 @@ impl Program {
             for slot in self.op_uses(inner) {
                 self.unlink_use(slot);
             }
-            self.ops[inner].flags.set(OpFlags::ERASED);
+            self.mark_erased(inner);
         }
         self.unlink_op(op);
+    }
+    fn mark_erased(&mut self, op: OpId) {
+        let row = &mut self.ops[op];
+        if !row.flags.has(OpFlags::ERASED) {
+            row.flags.set(OpFlags::ERASED);
+            self.kinds.removed(row.kind);
+        }
     }
     /// Moves all blocks of `from` to the end of `to`.
     pub fn take_blocks(&mut self, from: RegionId, to: RegionId) {

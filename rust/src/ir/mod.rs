@@ -30,6 +30,7 @@ mod edge_spec;
 mod edit;
 mod erase;
 mod function;
+mod kinds;
 mod op;
 mod op_info;
 mod op_rules;
@@ -40,23 +41,25 @@ mod symbols;
 mod text;
 mod types;
 mod uses;
+mod value_map;
 mod walk;
 
 pub use crate::error::Span;
-pub use clone::ValueMap;
 pub use constant::ConstantValue;
 pub use edge_spec::{Edge, EdgeGroup, EdgeOwners, EdgeSpec, Regions};
 pub use edit::Place;
 pub use function::Function;
+pub use kinds::KindTable;
 pub use op::{Attr, AttrRange, Block, Op, OpFlags, Operand, Region, Value, ValueDef};
-pub use op_info::{OpInfo, OpKind, OpTraits, Syntax, TraitCache};
+pub use op_info::{OpInfo, OpKind, OpTraits, Syntax, OPS};
 pub use op_rules::OpRules;
 pub use payload::{Direction, Payload};
 pub use signature::{Signature, SignatureRules, SignatureTable};
 pub use strings::Interner;
-pub use symbols::SymbolTable;
+pub use symbols::{SymbolAttrs, SymbolTable};
 pub use text::TextPool;
 pub use types::{element_bits, ElementType, Type, TypeTable};
+pub use value_map::ValueMap;
 pub use walk::{PostOrder, PreOrder};
 
 use crate::index::{
@@ -98,6 +101,8 @@ pub struct Program {
     pub signature_rules: SignatureRules,
     /// Ops; erased ones stay as rows that nothing refers to.
     pub ops: IdVec<OpId, Op>,
+    /// Ops by kind.
+    pub kinds: KindTable,
     /// Op results and block arguments.
     pub values: IdVec<ValueId, Value>,
     /// Operand slots.
@@ -110,6 +115,8 @@ pub struct Program {
     pub functions: IdVec<FuncId, Function>,
     /// Attribute dictionaries, one after the other.
     pub attrs: Vec<Attr>,
+    /// What is known of symbols in attributes.
+    pub symbol_attrs: SymbolAttrs,
     /// Structured attributes of ops that have some.
     pub payloads: IdVec<PayloadId, Payload>,
     /// `sdy.sharding_rule` attributes, and rules a pass has put on ops.
@@ -138,18 +145,22 @@ impl Program {
         self.meshes.ids().find(|&id| self.meshes[id].symbol == Some(symbol))
     }
     /// The mesh that a sharding is over; `NONE` for the absent sharding.
+    #[inline]
     pub fn mesh_of(&self, sharding: ShardingId) -> MeshId {
         self.shardings.get(sharding).map_or(MeshId::NONE, |sharding| sharding.mesh)
     }
     /// The block of the module op.
+    #[inline]
     pub fn module_block(&self) -> BlockId {
         self.region_entry(self.ops[self.module].first_region)
     }
     /// The first block of `region`, or `NONE` for an empty region.
+    #[inline]
     pub fn region_entry(&self, region: RegionId) -> BlockId {
         self.regions[region].first_block
     }
     /// The regions of `op`.
+    #[inline]
     pub fn op_regions(&self, op: OpId) -> impl DoubleEndedIterator<Item = RegionId> + use<> {
         let row = &self.ops[op];
         let start = if row.num_regions == 0 { 0 } else { row.first_region.index() };
@@ -166,6 +177,7 @@ impl Program {
         self.operands.slice(start..start + row.num_operands as usize)
     }
     /// The ids of `op`'s operand slots.
+    #[inline]
     pub fn op_uses(
         &self,
         op: OpId,
@@ -175,6 +187,7 @@ impl Program {
         (start..start + row.num_operands as usize).map(UseId::from_index)
     }
     /// The `index`-th operand of `op`.
+    #[inline]
     pub fn operand(&self, op: OpId, index: usize) -> ValueId {
         self.op_operands(op)[index].value
     }
@@ -189,11 +202,13 @@ impl Program {
         (start..start + row.num_results as usize).map(ValueId::from_index)
     }
     /// The `index`-th result of `op`.
+    #[inline]
     pub fn result(&self, op: OpId, index: usize) -> ValueId {
         debug_assert!(index < self.ops[op].num_results as usize);
         ValueId::from_index(self.ops[op].first_result.index() + index)
     }
     /// The arguments of `block`.
+    #[inline]
     pub fn block_args(
         &self,
         block: BlockId,
@@ -203,15 +218,18 @@ impl Program {
         (start..start + row.num_args as usize).map(ValueId::from_index)
     }
     /// The ops of `block` in order.
+    #[inline]
     pub fn block_ops(&self, block: BlockId) -> impl Iterator<Item = OpId> + '_ {
         std::iter::successors(self.blocks[block].first_op.get(), |&op| self.ops[op].next.get())
     }
     /// The blocks of `region` in order.
+    #[inline]
     pub fn region_blocks(&self, region: RegionId) -> impl Iterator<Item = BlockId> + '_ {
         let first = self.regions[region].first_block.get();
         std::iter::successors(first, |&block| self.blocks[block].next.get())
     }
     /// The last op of the entry block of `op`'s `index`-th region.
+    #[inline]
     pub fn region_terminator(&self, op: OpId, index: usize) -> Option<OpId> {
         let region = self.op_regions(op).nth(index)?;
         let block = self.region_entry(region).get()?;
@@ -231,10 +249,12 @@ impl Program {
         first.is_some() && self.operands[first].next_use.is_none()
     }
     /// Which operand of its op `slot` is.
+    #[inline]
     pub fn operand_index(&self, slot: UseId) -> usize {
         slot.index() - self.ops[self.operands[slot].owner].first_operand.index()
     }
     /// Which result of its op, or argument of its block, `value` is.
+    #[inline]
     pub fn value_index(&self, value: ValueId) -> usize {
         match self.values[value].def {
             ValueDef::Result(op) => value.index() - self.ops[op].first_result.index(),
@@ -250,10 +270,12 @@ impl Program {
         }
     }
     /// The op whose region holds `op`; `None` for the module.
+    #[inline]
     pub fn parent_op(&self, op: OpId) -> Option<OpId> {
         Some(self.block_parent_op(self.ops[op].parent.get()?))
     }
     /// The op whose region holds `block`.
+    #[inline]
     pub fn block_parent_op(&self, block: BlockId) -> OpId {
         self.regions[self.blocks[block].region].op
     }
@@ -277,14 +299,17 @@ impl Program {
         self.values[value].sharding
     }
     /// The structured attributes of `op`.
+    #[inline]
     pub fn payload(&self, op: OpId) -> Option<&Payload> {
         self.ops[op].payload.get().map(|id| &self.payloads[id])
     }
     /// The attribute dictionary of `op`.
+    #[inline]
     pub fn op_attrs(&self, op: OpId) -> &[Attr] {
         self.attr_list(self.ops[op].attrs)
     }
     /// The attributes in `range` of the attribute table.
+    #[inline]
     pub fn attr_list(&self, range: AttrRange) -> &[Attr] {
         &self.attrs[range.start as usize..(range.start + range.len) as usize]
     }
@@ -294,6 +319,7 @@ impl Program {
         Some(self.text.get(attr.value))
     }
     /// The function that `op`, a `func.func`, is.
+    #[inline]
     pub fn function_of(&self, op: OpId) -> FuncId {
         match self.payload(op) {
             Some(Payload::Function(id)) => *id,

@@ -1,6 +1,6 @@
 //! The rows of the program's tables.
 
-use super::{OpKind, Span};
+use super::{OpKind, OpTraits, Span};
 use crate::index::{
     BlockId, OpId, PayloadId, RegionId, ShardingId, SignatureId, StrId, TypeId, UseId, ValueId,
 };
@@ -70,6 +70,8 @@ pub struct Op {
     pub name: StrId,
     /// What the engine knows about that name.
     pub kind: OpKind,
+    /// What the engine knows about all ops of that name.
+    pub traits: OpTraits,
     /// What happened to it since it was parsed.
     pub flags: OpFlags,
     /// Its first operand slot.
@@ -90,6 +92,8 @@ pub struct Op {
     pub prev: OpId,
     /// The op after it in its block.
     pub next: OpId,
+    /// Grows along its block; see [`Program::number_block`](super::Program::number_block).
+    pub order: u32,
     /// Its text: from the end of the op before it (so leading white space and comments travel with
     /// it) to its own end, location included.
     pub span: Span,

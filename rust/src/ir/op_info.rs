@@ -7,8 +7,6 @@
 //!
 //! Source: the operation definitions of `StableHLO`, CHLO, `func` and Shardy.
 
-use super::Program;
-use crate::index::{OpId, StrId};
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
@@ -31,11 +29,17 @@ impl OpTraits {
     pub const CONSTANT_LIKE: Self = Self(16);
     /// Its regions see no values from outside.
     pub const ISOLATED: Self = Self(32);
+    /// The engine knows the op's name.
+    pub const KNOWN: Self = Self(64);
 
     /// Whether all of `traits` hold.
     #[inline]
     pub const fn has(self, traits: Self) -> bool {
         self.0 & traits.0 == traits.0
+    }
+    /// Those of the op called `name`, with [`OpTraits::KNOWN`]; none if no op is called that.
+    pub fn of_name(name: &str) -> Self {
+        OpInfo::by_name(name).map_or(Self::NONE, |info| info.traits)
     }
     /// All of both.
     #[must_use]
@@ -121,8 +125,8 @@ macro_rules! ops {
 
         /// The table.
         pub static OPS: &[OpInfo] = &[
-            $(OpInfo { name: $kname, kind: OpKind::$kind, traits: $ktraits, syntax: Syntax::$ksyntax },)*
-            $(OpInfo { name: $oname, kind: OpKind::Other, traits: $otraits, syntax: Syntax::$osyntax },)*
+            $(OpInfo { name: $kname, kind: OpKind::$kind, traits: $ktraits.or(OpTraits::KNOWN), syntax: Syntax::$ksyntax },)*
+            $(OpInfo { name: $oname, kind: OpKind::Other, traits: $otraits.or(OpTraits::KNOWN), syntax: Syntax::$osyntax },)*
         ];
 
         impl OpInfo {
@@ -278,27 +282,5 @@ impl OpKind {
     /// The kind of the op called `name`.
     pub fn from_name(name: &str) -> Self {
         OpInfo::by_name(name).map_or(Self::Other, |info| info.kind)
-    }
-}
-
-/// The traits of ops, looked up once for each name.
-#[derive(Clone, Debug, Default)]
-pub struct TraitCache {
-    others: FxHashMap<StrId, Option<OpTraits>>,
-}
-
-impl TraitCache {
-    /// The traits of `op`; `None` if the engine does not know its name.
-    pub fn traits(&mut self, program: &Program, op: OpId) -> Option<OpTraits> {
-        let row = &program.ops[op];
-        if row.kind != OpKind::Other {
-            return Some(OPS[row.kind as usize].traits);
-        }
-        let look_up = || OpInfo::by_name(program.strings.get(row.name)).map(|info| info.traits);
-        *self.others.entry(row.name).or_insert_with(look_up)
-    }
-    /// Whether `op` is known to have all of `traits`.
-    pub fn has(&mut self, program: &Program, op: OpId, traits: OpTraits) -> bool {
-        self.traits(program, op).is_some_and(|known| known.has(traits))
     }
 }

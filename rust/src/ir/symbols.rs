@@ -7,6 +7,25 @@ use super::{OpFlags, Program};
 use crate::index::{FuncId, OpId, StrId};
 use rustc_hash::FxHashMap;
 
+/// Whether some attribute may name a symbol; looks at each attribute once.
+#[derive(Clone, Debug, Default)]
+pub struct SymbolAttrs {
+    seen: usize,
+    is_found: bool,
+}
+
+impl Program {
+    /// Whether the text of any attribute has an `@`.
+    pub fn has_symbol_attrs(&mut self) -> bool {
+        let state = &mut self.symbol_attrs;
+        let new = self.attrs.get(state.seen..).unwrap_or_default();
+        state.seen = self.attrs.len();
+        state.is_found = state.is_found
+            || new.iter().any(|attr| self.text.get(attr.value).as_bytes().contains(&b'@'));
+        state.is_found
+    }
+}
+
 /// The symbols of a module. It sees functions that are there when it is made, or inserted since.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolTable {

@@ -88,6 +88,8 @@ pub struct TypeTable {
     ids: FxHashMap<Type, TypeId>,
     /// Text of a type as first seen: what the printer writes.
     texts: Vec<Span>,
+    /// Whether it is a tensor whose dims are all known, and whether it is one without dims.
+    shapes: Vec<(bool, bool)>,
 }
 
 impl TypeTable {
@@ -98,6 +100,7 @@ impl TypeTable {
         }
         let id = self.types.push(ty.clone());
         self.texts.push(text);
+        self.shapes.push((ty.is_static_tensor(), ty.is_scalar()));
         self.ids.insert(ty, id);
         id
     }
@@ -108,6 +111,16 @@ impl TypeTable {
     /// How `id` is written.
     pub fn text(&self, id: TypeId) -> Span {
         self.texts[id.index()]
+    }
+    /// Whether `id` is a ranked tensor with all dims known.
+    #[inline]
+    pub fn is_static_tensor(&self, id: TypeId) -> bool {
+        self.shapes[id.index()].0
+    }
+    /// Whether `id` is a ranked tensor without dims.
+    #[inline]
+    pub fn is_scalar(&self, id: TypeId) -> bool {
+        self.shapes[id.index()].1
     }
     /// How many different types there are.
     pub fn len(&self) -> usize {

@@ -5,6 +5,7 @@ use crate::index::{OpId, UseId, ValueId};
 
 impl Program {
     /// Puts `slot` at the head of `value`'s use list.
+    #[inline]
     pub(super) fn link_use(&mut self, slot: UseId, value: ValueId) {
         let head = std::mem::replace(&mut self.values[value].first_use, slot);
         let row = &mut self.operands[slot];
@@ -14,6 +15,7 @@ impl Program {
         }
     }
     /// Takes `slot` out of the use list it is in.
+    #[inline]
     pub(super) fn unlink_use(&mut self, slot: UseId) {
         let Operand { value, next_use, prev_use, .. } = self.operands[slot];
         if value.is_none() {
@@ -30,6 +32,7 @@ impl Program {
         (row.value, row.next_use, row.prev_use) = (ValueId::NONE, UseId::NONE, UseId::NONE);
     }
     /// Makes `value` the operand of `slot`; as in MLIR it becomes the newest use of `value`.
+    #[inline]
     pub fn set_operand(&mut self, slot: UseId, value: ValueId) {
         self.unlink_use(slot);
         self.link_use(slot, value);
@@ -42,6 +45,7 @@ impl Program {
         self.replace_uses_if(old, new, |_, _| true);
     }
     /// The same for the uses that `pick` accepts, asked newest first.
+    #[inline]
     pub fn replace_uses_if(
         &mut self,
         old: ValueId,

@@ -108,12 +108,18 @@ impl Program {
 impl Iterator for PreOrder<'_> {
     type Item = OpId;
 
+    #[inline]
     fn next(&mut self) -> Option<OpId> {
         let skip = std::mem::take(&mut self.skip);
         let Some(last) = self.last.get() else {
             self.last = self.root;
             return self.root.get();
         };
+        let row = &self.program.ops[last];
+        if (row.num_regions == 0 || skip) && row.next.is_some() && last != self.root {
+            self.last = row.next;
+            return row.next.get();
+        }
         let inside = if skip { None } else { self.program.first_op_from_region(last, 0) };
         let next = inside.or_else(|| self.program.next_after(last, self.root))?;
         self.last = next;
@@ -124,11 +130,20 @@ impl Iterator for PreOrder<'_> {
 impl Iterator for PostOrder<'_> {
     type Item = OpId;
 
+    #[inline]
     fn next(&mut self) -> Option<OpId> {
         let program = self.program;
         let next = match self.last.get() {
             None => program.innermost_first(self.root.get()?),
             Some(last) if last == self.root => return None,
+            Some(last) if program.ops[last].next.is_some() => {
+                let next = program.ops[last].next;
+                if program.ops[next].num_regions == 0 {
+                    next
+                } else {
+                    program.innermost_first(next)
+                }
+            }
             Some(last) => match program.next_sibling(last) {
                 Some(sibling) => program.innermost_first(sibling),
                 None => program.block_parent_op(program.ops[last].parent),

@@ -209,15 +209,13 @@ pub(super) static PASSES: &[PassSpec] = &[
     module("sdy-unflatten-call-graph", &[flag("dedup-functions-fully")], |p, c, o| {
         export::unflatten_call_graph::run(p, c, o.flag("dedup-functions-fully"))
     }),
-    function("sdy-constant-or-scalar-merger", &[], |p, c, op, _| {
-        export::constant_or_scalar_merger::run(p, c, op)
+    functions("sdy-constant-or-scalar-merger", &[], |p, c, _, _| {
+        export::constant_or_scalar_merger::run(p, c)
     }),
     function("sdy-pad-for-divisibility", &[], |p, c, op, _| {
         export::pad_for_divisibility::run(p, c, op)
     }),
-    function("sdy-drop-sharding-rules", &[], |p, c, op, _| {
-        export::drop_sharding_rules::run(p, c, op)
-    }),
+    functions("sdy-drop-sharding-rules", &[], |p, c, _, _| export::drop_sharding_rules::run(p, c)),
     function("sdy-sharding-constraint-to-reshard", &[], |p, c, op, _| {
         export::sharding_constraint_to_reshard::run(p, c, op)
     }),

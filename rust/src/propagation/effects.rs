@@ -6,42 +6,34 @@
 //! Source: `isOpTriviallyDead` of MLIR's side effect interfaces.
 
 use crate::index::OpId;
-use crate::ir::{OpKind, OpTraits, Program, TraitCache};
+use crate::ir::{OpKind, OpTraits, Program};
 
-/// Answers whether ops have effects.
-#[derive(Default)]
-pub(super) struct Effects {
-    traits: TraitCache,
+/// Whether `op` is trivially dead.
+pub fn is_trivially_dead(program: &Program, op: OpId) -> bool {
+    if program.op_results(op).any(|result| program.values[result].first_use.is_some()) {
+        return false;
+    }
+    if matches!(program.kind(op), OpKind::Func | OpKind::Module | OpKind::Mesh) {
+        return false;
+    }
+    !program.has_traits(op, OpTraits::TERMINATOR) && has_no_effects(program, op)
 }
 
-impl Effects {
-    /// Whether `op` is trivially dead.
-    pub fn is_trivially_dead(&mut self, program: &Program, op: OpId) -> bool {
-        if program.op_results(op).any(|result| program.values[result].first_use.is_some()) {
+fn has_no_effects(program: &Program, root: OpId) -> bool {
+    let mut walk = program.pre_order(root);
+    while let Some(op) = walk.next() {
+        let Some(traits) = program.traits(op) else { return false };
+        let is_pure = traits.has(OpTraits::PURE)
+            || (program.kind(op) == OpKind::CustomCall && !has_side_effect(program, op));
+        if traits.has(OpTraits::RECURSIVE_EFFECTS) {
+            continue;
+        }
+        if !is_pure {
             return false;
         }
-        if matches!(program.kind(op), OpKind::Func | OpKind::Module | OpKind::Mesh) {
-            return false;
-        }
-        !self.traits.has(program, op, OpTraits::TERMINATOR) && self.has_no_effects(program, op)
+        walk.skip_inside();
     }
-
-    fn has_no_effects(&mut self, program: &Program, root: OpId) -> bool {
-        let mut walk = program.pre_order(root);
-        while let Some(op) = walk.next() {
-            let Some(traits) = self.traits.traits(program, op) else { return false };
-            let is_pure = traits.has(OpTraits::PURE)
-                || (program.kind(op) == OpKind::CustomCall && !has_side_effect(program, op));
-            if traits.has(OpTraits::RECURSIVE_EFFECTS) {
-                continue;
-            }
-            if !is_pure {
-                return false;
-            }
-            walk.skip_inside();
-        }
-        true
-    }
+    true
 }
 
 /// Whether `op`, a custom call, says that it has side effects.

@@ -1,7 +1,7 @@
 //! The greedy run: visits ops until none is left that could do something.
 
 use super::edges::{Edges, Place};
-use super::effects::Effects;
+use super::effects::is_trivially_dead;
 use super::groups::Groups;
 use super::memo::{Memo, Outcome};
 use super::notify::Notifier;
@@ -34,7 +34,6 @@ pub(super) struct Engine<'p> {
     pub queue: Queue,
     pub memo: Memo,
     pub groups: Groups,
-    pub effects: Effects,
     pub wide: Wide,
     /// By sharding: whether some dim has axes.
     has_axes: Vec<bool>,
@@ -69,7 +68,6 @@ impl<'p> Engine<'p> {
             plan,
             memo,
             groups,
-            effects: Effects::default(),
             wide: Wide::default(),
             has_axes: Vec::new(),
             shardings: Vec::new(),
@@ -315,7 +313,7 @@ impl<'p> Engine<'p> {
 
     /// Erases the op in hand if nothing needs it; true if so.
     fn erase_if_dead(&mut self, op: OpId) -> bool {
-        if !self.effects.is_trivially_dead(self.program, op) {
+        if !is_trivially_dead(self.program, op) {
             return false;
         }
         let inside: Vec<OpId> = self.program.pre_order(op).collect();

@@ -3,10 +3,10 @@
 
 use super::direction::OpClass;
 use super::edges::Edges;
-use super::effects::Effects;
+use super::effects::is_trivially_dead;
 use crate::context::RuleSource;
 use crate::index::{IdVec, OpId, RuleId, TypeId};
-use crate::ir::{Direction, OpKind, OpTraits, Payload, Program, TraitCache, Type};
+use crate::ir::{Direction, OpKind, OpTraits, Payload, Program, Type};
 use crate::rule::OpShardingRule;
 use rustc_hash::FxHashMap;
 
@@ -114,16 +114,14 @@ impl Plan {
             positions,
             edges,
         };
-        let mut builder =
-            Builder { source, traits: TraitCache::default(), identities: FxHashMap::default() };
-        let mut effects = Effects::default();
+        let mut builder = Builder { source, identities: FxHashMap::default() };
         for position in 0..plan.order.len() {
             let op = plan.order[position];
             let (rule, visit) = builder.visit(program, &plan.edges, op);
             plan.rules[position] = rule;
             plan.visits[position] = visit;
             plan.has_visited_parent |= visit.is_some() && program.ops[op].num_regions > 0;
-            if effects.is_trivially_dead(program, op) {
+            if is_trivially_dead(program, op) {
                 plan.unused.push(position as u32);
             }
         }
@@ -138,7 +136,6 @@ impl Plan {
 
 struct Builder<'a> {
     source: &'a dyn RuleSource,
-    traits: TraitCache,
     identities: FxHashMap<(TypeId, usize), Option<RuleId>>,
 }
 
@@ -198,7 +195,7 @@ impl Builder<'_> {
                 let operand = program.op_operands(op).first().map(|slot| slot.value);
                 operand.and_then(shape) == program.op_results(op).next().and_then(shape)
             }
-            _ => self.traits.has(program, op, OpTraits::ELEMENTWISE),
+            _ => program.has_traits(op, OpTraits::ELEMENTWISE),
         }
     }
 }

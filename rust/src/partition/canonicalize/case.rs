@@ -2,7 +2,7 @@
 
 use super::driver::Driver;
 use crate::index::{OpId, ValueId};
-use crate::ir::{ConstantValue, OpKind, OpTraits, TraitCache, ValueMap};
+use crate::ir::{ConstantValue, OpKind, OpTraits, ValueMap};
 use crate::mlir::attr_value::AttrValue;
 
 /// The case of a constant is what its branch does.
@@ -23,8 +23,7 @@ pub fn inline_constant(driver: &mut Driver, op: OpId) -> bool {
         }
     }
     let values = driver.program.op_operands(end).iter().map(|slot| slot.value);
-    let values: Vec<ValueId> =
-        values.map(|value| map.get(&value).copied().unwrap_or(value)).collect();
+    let values: Vec<ValueId> = values.map(|value| map.get(value).unwrap_or(value)).collect();
     driver.replace(op, &values);
     true
 }
@@ -35,7 +34,7 @@ fn constant_index(driver: &Driver, op: OpId) -> Option<usize> {
     let index = program.op_operands(op).first()?.value;
     let constant = program.defining_op(index)?;
     let is_constant = program.kind(constant) != OpKind::SdyConstant
-        && TraitCache::default().has(program, constant, OpTraits::CONSTANT_LIKE);
+        && program.has_traits(constant, OpTraits::CONSTANT_LIKE);
     let ConstantValue::Text(text) = program.constant_value(constant) else { return None };
     let value = AttrValue::parse(text);
     let AttrValue::Dense { elements, .. } = &value else { return None };

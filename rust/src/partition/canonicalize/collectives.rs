@@ -6,6 +6,16 @@ use crate::index::{OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Program};
 use crate::sharding::{DimSharding, TensorSharding};
 
+/// The kinds of ops that the patterns match.
+pub const KINDS: [OpKind; 6] = [
+    OpKind::AllGather,
+    OpKind::ReduceScatter,
+    OpKind::AllSlice,
+    OpKind::AllReduce,
+    OpKind::AllToAll,
+    OpKind::CollectivePermute,
+];
+
 /// Tries the patterns on `op`; true if one matched.
 pub fn apply(driver: &mut Driver, op: OpId) -> bool {
     match driver.program.kind(op) {

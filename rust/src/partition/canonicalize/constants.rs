@@ -1,7 +1,7 @@
 //! Constants: one of each value, at the start of its scope.
 
 use crate::index::{BlockId, Id, OpId, RegionId, StrId, TypeId};
-use crate::ir::{OpKind, OpTraits, Place, Program, TraitCache};
+use crate::ir::{OpKind, OpTraits, Place, Program};
 use rustc_hash::FxHashMap;
 
 /// Where a constant is, its op's name, its type, and the hash of its value.
@@ -16,17 +16,17 @@ pub struct Constants {
 
 impl Constants {
     /// Whether `op` is a constant that can be folded.
-    pub fn is_constant(program: &Program, traits: &mut TraitCache, op: OpId) -> bool {
-        program.kind(op) != OpKind::SdyConstant && traits.has(program, op, OpTraits::CONSTANT_LIKE)
+    pub fn is_constant(program: &Program, op: OpId) -> bool {
+        program.kind(op) != OpKind::SdyConstant && program.has_traits(op, OpTraits::CONSTANT_LIKE)
     }
     fn owns(&self, op: OpId) -> bool {
         op.is_some() && self.is_owned.get(op.index()).copied().unwrap_or(false)
     }
     /// Forgets `op`, which is going to be erased.
-    pub fn forget(&mut self, program: &Program, traits: &mut TraitCache, op: OpId) {
+    pub fn forget(&mut self, program: &Program, op: OpId) {
         if self.owns(op) {
             self.is_owned[op.index()] = false;
-            let region = scope(program, traits, program.ops[op].parent);
+            let region = scope(program, program.ops[op].parent);
             if let Some(kept) = self.kept.get_mut(&key(program, region, op)) {
                 kept.retain(|&other| other != op);
             }
@@ -49,9 +49,9 @@ impl Constants {
     }
     /// Takes `op`, a constant, over: merges it into an equal one of its scope, or hoists it. False if
     /// it was merged and is gone.
-    pub fn insert(&mut self, program: &mut Program, traits: &mut TraitCache, op: OpId) -> bool {
+    pub fn insert(&mut self, program: &mut Program, op: OpId) -> bool {
         let block = program.ops[op].parent;
-        let region = scope(program, traits, block);
+        let region = scope(program, block);
         let kept = self.kept.entry(key(program, region, op)).or_default();
         let is_equal = |kept: &&OpId| program.constant_value(**kept) == program.constant_value(op);
         if let Some(&kept) = kept.iter().find(is_equal) {
@@ -80,12 +80,11 @@ fn key(program: &Program, region: RegionId, op: OpId) -> Key {
 }
 
 /// The innermost region around `block` whose op sees no values from outside, or might not.
-fn scope(program: &Program, traits: &mut TraitCache, block: BlockId) -> RegionId {
+fn scope(program: &Program, block: BlockId) -> RegionId {
     let mut region = program.blocks[block].region;
     loop {
         let op = program.regions[region].op;
-        let is_isolated =
-            traits.traits(program, op).is_none_or(|known| known.has(OpTraits::ISOLATED));
+        let is_isolated = program.traits(op).is_none_or(|known| known.has(OpTraits::ISOLATED));
         match program.ops[op].parent.get() {
             Some(outer) if !is_isolated => region = program.blocks[outer].region,
             _ => return region,

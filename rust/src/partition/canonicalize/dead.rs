@@ -1,12 +1,12 @@
 //! Which ops may be erased when nothing uses them.
 
 use crate::index::OpId;
-use crate::ir::{OpKind, OpTraits, Program, TraitCache};
+use crate::ir::{OpKind, OpTraits, Program};
 
 /// Whether `op` has no effect and is no terminator, so that it is dead once its results have no uses.
 /// Linear in what is inside it.
-pub fn has_no_effect(program: &Program, traits: &mut TraitCache, op: OpId) -> bool {
-    let Some(known) = traits.traits(program, op) else { return false };
+pub fn has_no_effect(program: &Program, op: OpId) -> bool {
+    let Some(known) = program.traits(op) else { return false };
     if known.has(OpTraits::TERMINATOR) {
         return false;
     }
@@ -18,7 +18,7 @@ pub fn has_no_effect(program: &Program, traits: &mut TraitCache, op: OpId) -> bo
     }
     let mut inside = program.pre_order(op);
     while let Some(inner) = inside.next() {
-        let Some(known) = traits.traits(program, inner) else { return false };
+        let Some(known) = program.traits(inner) else { return false };
         if known.has(OpTraits::RECURSIVE_EFFECTS) {
             continue;
         }

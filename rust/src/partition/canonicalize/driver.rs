@@ -5,7 +5,7 @@ use super::dead::has_no_effect;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{Id, OpId, UseId, ValueId};
-use crate::ir::{Place, Program, TraitCache};
+use crate::ir::{OpFlags, OpKind, Place, Program};
 
 /// Ops of `chlo` that MLIR knows as commutative.
 const COMMUTATIVE: [&str; 8] = [
@@ -19,8 +19,15 @@ const COMMUTATIVE: [&str; 8] = [
     "chlo.mulhi",
 ];
 
+/// Constants that are folded, beside the one that has a kind.
+const CONSTANTS: [&str; 3] = ["chlo.constant", "func.constant", "arith.constant"];
+
 /// Rewrites for the driver to try.
 pub trait Patterns {
+    /// The kinds of ops that they match, if these are all that they match.
+    fn kinds(&self) -> Option<Vec<OpKind>> {
+        None
+    }
     /// Tries the patterns on `op`; true if one matched.
     fn apply(&mut self, driver: &mut Driver<'_>, op: OpId) -> bool;
 }
@@ -62,6 +69,15 @@ pub fn apply_greedily(
     patterns: &mut dyn Patterns,
     config: Config,
 ) -> Result<bool> {
+    let only_erases = root == program.module
+        && config.max_rewrites.is_none()
+        && config.max_iterations != Some(0)
+        && patterns.kinds().is_some_and(|kinds| !may_change(program, &kinds));
+    if only_erases {
+        context.progress("canonicalize", 0, 1)?;
+        Driver::new(program, root).erase_dead_ops();
+        return Ok(true);
+    }
     for iteration in 0.. {
         if config.max_iterations.is_some_and(|max| iteration >= max) {
             return Ok(false);
@@ -77,13 +93,21 @@ pub fn apply_greedily(
     Ok(true)
 }
 
+/// Whether some op may match a pattern for `kinds`, be hoisted, or have its operands moved. If not,
+/// all that happens is that unused ops go, in whichever order.
+fn may_change(program: &Program, kinds: &[OpKind]) -> bool {
+    let mut names = CONSTANTS.iter().chain(&COMMUTATIVE);
+    program.has_any(kinds)
+        || program.has_any(&[OpKind::Constant])
+        || names.any(|name| program.strings.find(name).is_some())
+}
+
 /// Erases what is inside `root` and has no effect and no uses, users before what they use.
 fn erase_dead(program: &mut Program, root: OpId) {
-    let mut traits = TraitCache::default();
     let mut ops: Vec<OpId> = program.pre_order(root).skip(1).collect();
     while let Some(op) = ops.pop() {
         let is_used = program.op_results(op).any(|value| program.values[value].first_use.is_some());
-        if !is_used && has_no_effect(program, &mut traits, op) {
+        if !is_used && has_no_effect(program, op) {
             program.erase_op(op);
         }
     }
@@ -98,7 +122,6 @@ pub struct Driver<'a> {
     pub program: &'a mut Program,
     /// The op whose inside it is about.
     root: OpId,
-    traits: TraitCache,
     constants: Constants,
     worklist: Vec<OpId>,
     /// Where each op stands in the worklist.
@@ -111,21 +134,40 @@ pub struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     fn new(program: &'a mut Program, root: OpId) -> Self {
-        let num_ops = program.ops.len();
         Self {
             program,
             root,
-            traits: TraitCache::default(),
             constants: Constants::default(),
-            worklist: Vec::with_capacity(num_ops),
-            place: vec![ABSENT; num_ops],
-            order: vec![0; num_ops],
+            worklist: Vec::new(),
+            place: Vec::new(),
+            order: Vec::new(),
             changed: false,
+        }
+    }
+    /// Erases every op without effects that nothing uses.
+    fn erase_dead_ops(mut self) {
+        let program = &*self.program;
+        let is_there = |op: &OpId| {
+            let row = &program.ops[*op];
+            row.parent.is_some() && !row.flags.has(OpFlags::ERASED)
+        };
+        let is_dead = |op: &OpId| self.is_unused(*op) && has_no_effect(program, *op);
+        let dead: Vec<OpId> = program.ops.ids().filter(|op| is_there(op) && is_dead(op)).collect();
+        dead.into_iter().for_each(|op| self.push(op));
+        while let Some(op) = self.worklist.pop() {
+            if op.is_some() {
+                self.place[op.index()] = ABSENT;
+                if self.is_unused(op) && has_no_effect(self.program, op) {
+                    self.erase(op);
+                }
+            }
         }
     }
     /// Visits every op, and those that changes bring back; true if anything was changed.
     fn run_once(mut self, patterns: &mut dyn Patterns, config: Config) -> bool {
         let root = self.root;
+        self.place.resize(self.program.ops.len(), ABSENT);
+        self.order.resize(self.program.ops.len(), 0);
         let ops: Vec<OpId> = if config.top_down {
             self.program.pre_order(root).collect()
         } else {
@@ -138,8 +180,8 @@ impl<'a> Driver<'a> {
             if op == root {
                 continue;
             }
-            let is_constant = Constants::is_constant(self.program, &mut self.traits, op);
-            if !is_constant || self.constants.insert(self.program, &mut self.traits, op) {
+            let is_constant = Constants::is_constant(self.program, op);
+            if !is_constant || self.constants.insert(self.program, op) {
                 self.push(op);
             }
         }
@@ -161,7 +203,7 @@ impl<'a> Driver<'a> {
     }
     /// True if a pattern matched.
     fn visit(&mut self, op: OpId, patterns: &mut dyn Patterns) -> bool {
-        if self.is_unused(op) && has_no_effect(self.program, &mut self.traits, op) {
+        if self.is_unused(op) && has_no_effect(self.program, op) {
             self.erase(op);
             self.changed = true;
             return false;
@@ -185,7 +227,7 @@ impl<'a> Driver<'a> {
         }
         let is_constant = |driver: &mut Self, value: ValueId| {
             let def = driver.program.defining_op(value);
-            def.is_some_and(|def| Constants::is_constant(driver.program, &mut driver.traits, def))
+            def.is_some_and(|def| Constants::is_constant(driver.program, def))
         };
         let slots: Vec<UseId> = self.program.op_uses(op).collect();
         let old: Vec<ValueId> =
@@ -221,7 +263,7 @@ impl<'a> Driver<'a> {
             self.worklist[*place as usize] = OpId::NONE;
             *place = ABSENT;
         }
-        self.constants.forget(self.program, &mut self.traits, op);
+        self.constants.forget(self.program, op);
     }
     /// Puts the ops that define operands of `op` on the worklist where at most one other op uses the
     /// operand: once `op` is gone they may be dead, or ready for a pattern.

@@ -51,6 +51,22 @@ pub struct Enabled {
 }
 
 impl Patterns for Enabled {
+    fn kinds(&self) -> Option<Vec<OpKind>> {
+        let mut kinds = Vec::new();
+        if self.reshard || self.unlabelled {
+            kinds.push(OpKind::Reshard);
+        }
+        if self.unlabelled {
+            kinds.push(OpKind::ManualComputation);
+        }
+        if self.stablehlo {
+            kinds.push(OpKind::Case);
+        }
+        if self.collective {
+            kinds.extend(collectives::KINDS);
+        }
+        Some(kinds)
+    }
     fn apply(&mut self, driver: &mut Driver<'_>, op: OpId) -> bool {
         match driver.program.kind(op) {
             OpKind::Reshard => {

@@ -20,13 +20,14 @@ use crate::axis::{sort_and_merge, AxisRef};
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{Id, MeshId, OpId, RuleId, ShardingId, SignatureId, ValueId};
-use crate::ir::{OpKind, OpTraits, Place, Program, SymbolTable, TraitCache};
+use crate::ir::{OpKind, OpTraits, Place, Program, SymbolTable};
 use crate::projection::{Projection, TensorFactorShardings};
 use crate::rule::OpShardingRule;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 use tensors::{op_mesh, tensor_shardings, tensor_sizes};
 
+const RAGGED_DOT: &str = "mhlo.ragged_dot";
 /// How often a long pass reports.
 const REPORT_EVERY: usize = 1 << 14;
 
@@ -44,8 +45,11 @@ pub fn run(
         has_unreduced: program.shardings.ids().any(is_unreduced),
         symbols: SymbolTable::new(program),
         plans: Plans::default(),
-        traits: TraitCache::default(),
+        settled: FxHashSet::default(),
     };
+    if !pass.is_full && !pass.has_unreduced {
+        return pass.run_on_few(program, context);
+    }
     for (done, &func) in functions.iter().enumerate() {
         if done % REPORT_EVERY == 0 {
             context.progress("sdy-insert-explicit-reshards", done, functions.len())?;
@@ -63,17 +67,62 @@ struct Pass {
     has_unreduced: bool,
     symbols: SymbolTable,
     plans: Plans,
-    traits: TraitCache,
+    settled: FxHashSet<(SignatureId, RuleId, [ShardingId; 3])>,
 }
 
 impl Pass {
+    /// Where the full version is off and nothing is unreduced, only a few ops need a look.
+    fn run_on_few(&mut self, program: &mut Program, context: &mut Context) -> Result<()> {
+        let kinds = [OpKind::Call, OpKind::Concatenate, OpKind::DotGeneral, OpKind::Dot];
+        let ops = match program.strings.find(RAGGED_DOT) {
+            None => program.ops_in_post_order(&kinds),
+            Some(name) => {
+                let ops = program.post_order(program.module);
+                let is_one =
+                    |op: &OpId| program.ops[*op].name == name || kinds.contains(&program.kind(*op));
+                ops.filter(is_one).collect()
+            }
+        };
+        for (done, &op) in ops.iter().enumerate() {
+            if done % REPORT_EVERY == REPORT_EVERY - 1 {
+                context.progress("sdy-insert-explicit-reshards", done, ops.len())?;
+            }
+            if is_dot(program, op) {
+                self.visit_dot(program, context, op)?;
+            } else if is_always_full(program, op) {
+                visit(program, context, (&self.symbols, &mut self.plans), op, true)?;
+            }
+        }
+        Ok(())
+    }
+    /// Treats a dot, unless one that is like it in every respect was left alone.
+    fn visit_dot(&mut self, program: &mut Program, context: &Context, op: OpId) -> Result<()> {
+        let rule: RuleId = context.rules.rule(program, op);
+        if rule.is_none() || program.rules[rule].is_custom {
+            return Ok(());
+        }
+        let shardings = tensor_shardings(program, op);
+        let key = <[ShardingId; 3]>::try_from(shardings.as_slice());
+        let key = key.ok().map(|tensors| (program.ops[op].signature, rule, tensors));
+        let key = key.filter(|(signature, ..)| signature.is_some());
+        if key.is_some_and(|key| self.settled.contains(&key)) {
+            return Ok(());
+        }
+        let num_ops = program.ops.len();
+        let owned = program.rules[rule].clone();
+        visit_partly(program, op, &shardings, &owned)?;
+        if program.ops.len() == num_ops {
+            self.settled.extend(key);
+        }
+        Ok(())
+    }
     fn run(&mut self, program: &mut Program, context: &mut Context, func: OpId) -> Result<()> {
         let ops: Vec<OpId> = program.post_order(func).collect();
         for (done, &op) in ops.iter().enumerate() {
             if done % REPORT_EVERY == REPORT_EVERY - 1 {
                 context.progress("sdy-insert-explicit-reshards", done, ops.len())?;
             }
-            if self.traits.has(program, op, OpTraits::TERMINATOR) {
+            if program.has_traits(op, OpTraits::TERMINATOR) {
                 continue;
             }
             let is_full = self.is_full || is_always_full(program, op);
@@ -101,7 +150,7 @@ fn is_always_full(program: &mut Program, op: OpId) -> bool {
             (0..program.ops[op].num_operands as usize)
                 .any(|index| program.sharding_of(program.operand(op, index)) != result)
         }
-        OpKind::Other => program.op_name(op) == "mhlo.ragged_dot",
+        OpKind::Other => program.op_name(op) == RAGGED_DOT,
         _ => false,
     }
 }

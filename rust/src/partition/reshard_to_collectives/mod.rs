@@ -26,6 +26,9 @@ pub fn run(
     func: OpId,
     keep_redundant_reshards: bool,
 ) -> Result<()> {
+    if !program.has_any(&[OpKind::Reshard]) {
+        return Ok(());
+    }
     let is_reshard = |op: &OpId| program.kind(*op) == OpKind::Reshard;
     let reshards: Vec<OpId> = program.pre_order(func).filter(is_reshard).collect();
     // As in MLIR's conversions, uses are replaced once everything is converted; what asks for the input
@@ -42,7 +45,9 @@ pub fn run(
     }
     for &op in &converted {
         let result = program.result(op, 0);
-        program.replace_all_uses(result, replaced[&result]);
+        if let Some(new) = replaced.get(result) {
+            program.replace_all_uses(result, new);
+        }
     }
     for op in converted {
         program.erase_op(op);
@@ -75,7 +80,7 @@ fn is_kept(program: &mut Program, op: OpId, keep_redundant: bool) -> bool {
 /// Makes the collectives for `op`; returns the value that replaces its result.
 fn convert(program: &mut Program, op: OpId, replaced: &ValueMap) -> Result<ValueId> {
     let operand = program.operand(op, 0);
-    let operand = replaced.get(&operand).copied().unwrap_or(operand);
+    let operand = replaced.get(operand).unwrap_or(operand);
     let input = behind_barriers(program, operand);
     let mut output = program.sharding(program.result(op, 0));
     let ty = program.values[input].ty;

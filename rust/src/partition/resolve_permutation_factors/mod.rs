@@ -13,7 +13,7 @@ use super::insert_explicit_reshards::{apply, Plan};
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FactorId, Id, MeshId, OpId, ShardingId};
-use crate::ir::{OpKind, OpTraits, Payload, Program, SymbolTable, TraitCache};
+use crate::ir::{OpKind, OpTraits, Payload, Program, SymbolTable};
 use crate::mesh::Mesh;
 use crate::mlir::attr_value::AttrValue;
 use crate::projection::Projection;
@@ -34,11 +34,10 @@ pub fn run(program: &mut Program, context: &mut Context, enable_halo_exchange: b
             meshes.insert(program.mesh(mesh).clone(), mesh);
         }
     }
-    let mut traits = TraitCache::default();
     let ops: Vec<OpId> = program.post_order(program.module).collect();
     for op in ops {
         let is_candidate = program.op_name(op).starts_with("stablehlo.")
-            && !traits.has(program, op, OpTraits::TERMINATOR);
+            && !program.has_traits(op, OpTraits::TERMINATOR);
         if !is_candidate {
             continue;
         }

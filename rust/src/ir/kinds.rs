@@ -1,0 +1,280 @@
+//! Which ops of a kind there are, without a walk over all of them; and which op comes first.
+//!
+//! Most passes are about a few kinds of ops, and most programs have none or few of those. Ops of each
+//! kind are listed as they are made; rows that were erased or renamed since are passed over, so a
+//! list costs nothing to keep.
+//!
+//! Each op has a number that grows along its block, with gaps. An op that is put where there is no gap
+//! left makes its block a crowded one, which is numbered anew when somebody asks.
+
+use super::{EdgeSpec, OpFlags, OpKind, OpTraits, Program, OPS};
+use crate::index::{BlockId, Id, OpId, StrId};
+use rustc_hash::FxHashSet;
+
+/// The ops of each kind but [`OpKind::Other`], and what is known of names without a kind.
+#[derive(Clone, Debug, Default)]
+pub struct KindTable {
+    /// Those that were ever made, in that order.
+    lists: Vec<Vec<OpId>>,
+    /// How many of them are not erased, at most.
+    counts: Vec<usize>,
+    /// The traits of ops of kind `Other` by their name, where they were asked for.
+    traits: Vec<Option<OpTraits>>,
+    crowded: FxHashSet<BlockId>,
+}
+
+/// The distance of neighbours in a block that ops were appended to.
+const GAP: u32 = 1 << 10;
+/// In a larger part of the program than one op in so many, looking at all ops is quicker than sorting.
+const RARE: usize = 8;
+
+impl KindTable {
+    pub(super) fn added(&mut self, op: OpId, kind: OpKind) {
+        if kind == OpKind::Other {
+            return;
+        }
+        if self.lists.is_empty() {
+            self.lists = vec![Vec::new(); OpKind::Other as usize];
+            self.counts = vec![0; OpKind::Other as usize];
+        }
+        self.lists[kind as usize].push(op);
+        self.counts[kind as usize] += 1;
+    }
+    pub(super) fn removed(&mut self, kind: OpKind) {
+        if let Some(count) = self.counts.get_mut(kind as usize) {
+            *count = count.saturating_sub(1);
+        }
+    }
+    /// The traits of ops called `id`, which is `name`.
+    pub(super) fn traits_of(&mut self, id: StrId, name: &str, kind: OpKind) -> OpTraits {
+        if kind != OpKind::Other {
+            return OPS[kind as usize].traits;
+        }
+        if self.traits.len() <= id.index() {
+            self.traits.resize(id.index() + 1, None);
+        }
+        *self.traits[id.index()].get_or_insert_with(|| OpTraits::of_name(name))
+    }
+}
+
+impl Program {
+    /// Whether there may be an op of one of `kinds`; false if there is none.
+    pub fn has_any(&self, kinds: &[OpKind]) -> bool {
+        kinds.iter().any(|&kind| self.kinds.counts.get(kind as usize).is_some_and(|&n| n > 0))
+    }
+    /// The ops of `kinds`, which are not `Other`, in no particular order.
+    pub fn ops_of(&self, kinds: &[OpKind]) -> Vec<OpId> {
+        let mut ops = Vec::new();
+        for &kind in kinds {
+            let list = self.kinds.lists.get(kind as usize).filter(|_| self.has_any(&[kind]));
+            let is_there = |&op: &OpId| {
+                let row = &self.ops[op];
+                row.kind == kind && row.parent.is_some() && !row.flags.has(OpFlags::ERASED)
+            };
+            let found = list.into_iter().flatten().copied().filter(is_there);
+            if ops.is_empty() {
+                ops = distinct(found.collect());
+            } else {
+                ops.extend(distinct(found.collect()));
+            }
+        }
+        ops
+    }
+    /// The ops that have data-flow edges, in pre-order.
+    pub fn ops_with_edges_in_pre_order(&mut self) -> Vec<OpId> {
+        if self.edge_specs.is_empty() {
+            return self.ops_in_pre_order(&EdgeSpec::KINDS);
+        }
+        self.pre_order(self.module).filter(|&op| self.edge_spec(op).is_some()).collect()
+    }
+    /// The ops that have data-flow edges, in post-order.
+    pub fn ops_with_edges_in_post_order(&mut self) -> Vec<OpId> {
+        if self.edge_specs.is_empty() {
+            return self.ops_in_post_order(&EdgeSpec::KINDS);
+        }
+        self.post_order(self.module).filter(|&op| self.edge_spec(op).is_some()).collect()
+    }
+    /// The op of the module that `op` is, or is inside.
+    pub fn top_level_op(&self, mut op: OpId) -> OpId {
+        while let Some(parent) = self.parent_op(op).filter(|&parent| parent != self.module) {
+            op = parent;
+        }
+        op
+    }
+    /// The ops of `kinds` in pre-order.
+    pub fn ops_in_pre_order(&mut self, kinds: &[OpKind]) -> Vec<OpId> {
+        self.ops_in_order(kinds, false)
+    }
+    /// The ops of `kinds` in post-order.
+    pub fn ops_in_post_order(&mut self, kinds: &[OpKind]) -> Vec<OpId> {
+        self.ops_in_order(kinds, true)
+    }
+    fn ops_in_order(&mut self, kinds: &[OpKind], is_post: bool) -> Vec<OpId> {
+        let ops = self.ops_of(kinds);
+        if ops.len() < 2 {
+            return ops;
+        }
+        if ops.len() > self.ops.len() / RARE {
+            let is_one = |op: &OpId| kinds.contains(&self.kind(*op));
+            return if is_post {
+                self.post_order(self.module).filter(is_one).collect()
+            } else {
+                self.pre_order(self.module).filter(is_one).collect()
+            };
+        }
+        let mut paths: Vec<u32> = Vec::with_capacity(4 * ops.len());
+        let mut keys: Vec<(u32, u32, OpId)> = Vec::with_capacity(ops.len());
+        for op in ops {
+            let start = paths.len();
+            self.push_path(op, &mut paths);
+            if is_post {
+                // After everything that is inside.
+                paths.push(u32::MAX);
+            }
+            keys.push((start as u32, paths.len() as u32, op));
+        }
+        let path = |&(start, end, _): &(u32, u32, OpId)| &paths[start as usize..end as usize];
+        keys.sort_unstable_by(|a, b| path(a).cmp(path(b)));
+        keys.into_iter().map(|(_, _, op)| op).collect()
+    }
+    /// Appends where `op` stands, from the outside in: by region and block, and within the block.
+    fn push_path(&mut self, mut op: OpId, path: &mut Vec<u32>) {
+        let start = path.len();
+        while let Some(block) = self.ops[op].parent.get() {
+            self.number_block(block);
+            path.push(self.ops[op].order);
+            let region = self.blocks[block].region;
+            op = self.regions[region].op;
+            let blocks = self.region_blocks(region);
+            path.push(blocks.take_while(|&other| other != block).count() as u32);
+            path.push(region.index() as u32 - self.ops[op].first_region.index() as u32);
+        }
+        path[start..].reverse();
+    }
+    /// Makes sure that the numbers of the ops in `block` tell their order.
+    pub fn number_block(&mut self, block: BlockId) {
+        if self.kinds.crowded.is_empty() || !self.kinds.crowded.remove(&block) {
+            return;
+        }
+        let count = self.block_ops(block).count() as u64;
+        let gap = (u64::from(u32::MAX - 1) / (count + 1)).min(u64::from(GAP)) as u32;
+        let mut next = self.blocks[block].first_op;
+        let mut number = 0;
+        while let Some(op) = next.get() {
+            number += gap;
+            self.ops[op].order = number;
+            next = self.ops[op].next;
+        }
+    }
+    /// Numbers `op`, which was just put into its block.
+    #[inline]
+    pub(super) fn number_op(&mut self, op: OpId) {
+        let row = &self.ops[op];
+        let (block, next) = (row.parent, row.next);
+        let low = row.prev.get().map_or(0, |prev| self.ops[prev].order);
+        let high = next.get().map_or(low.saturating_add(2 * GAP), |next| self.ops[next].order);
+        if high <= low.saturating_add(1) {
+            self.kinds.crowded.insert(block);
+        }
+        self.ops[op].order = low + high.saturating_sub(low) / 2;
+    }
+    /// Whether `a` comes before `b` in the block of both, which is numbered.
+    #[inline]
+    pub fn is_before(&self, a: OpId, b: OpId) -> bool {
+        debug_assert!(!self.kinds.crowded.contains(&self.ops[a].parent));
+        self.ops[a].order < self.ops[b].order
+    }
+    /// What is known of ops called like `op`; `None` if the engine does not know the name.
+    #[inline]
+    pub fn traits(&self, op: OpId) -> Option<OpTraits> {
+        let traits = self.ops[op].traits;
+        traits.has(OpTraits::KNOWN).then_some(traits)
+    }
+    /// Whether `op` is known to have all of `traits`.
+    #[inline]
+    pub fn has_traits(&self, op: OpId, traits: OpTraits) -> bool {
+        self.ops[op].traits.has(traits)
+    }
+}
+
+/// `ops` once each: one that was renamed there and back is listed twice.
+fn distinct(mut ops: Vec<OpId>) -> Vec<OpId> {
+    if !ops.is_sorted_by(|a, b| a < b) {
+        ops.sort_unstable();
+        ops.dedup();
+    }
+    ops
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::Place;
+
+    #[test]
+    fn kinds_are_found_in_order_however_ops_move() {
+        let text = "func.func @f(%a: tensor<f32>) -> tensor<f32> {\n\
+                    %0 = stablehlo.negate %a : tensor<f32>\nreturn %0 : tensor<f32>\n}";
+        let mut program = crate::mlir::parse(text.into()).unwrap();
+        let func = program.functions_in_order()[0];
+        let (body, ty) = (program.functions[func].body, program.functions[func].arg_types[0]);
+        let arg = program.block_args(body).next().unwrap();
+        let first = program.blocks[body].first_op;
+        let place_of =
+            |i: usize| [Place::Before(first), Place::Start(body), Place::After(first)][i % 3];
+        for i in 0..200 {
+            let op = program.create_op("sdy.reshard", &[arg], &[ty]);
+            program.insert_op(op, place_of(i));
+            let other = program.create_op("stablehlo.negate", &[arg], &[ty]);
+            program.insert_op(other, place_of(i + 1));
+            if i % 7 == 0 {
+                program.rename_op(op, "sdy.sharding_constraint");
+                program.rename_op(op, "sdy.reshard");
+            }
+            if i % 5 == 0 {
+                program.erase_op(op);
+            }
+        }
+        for _ in 0..2000 {
+            let op = program.create_op("stablehlo.negate", &[arg], &[ty]);
+            program.insert_op(op, Place::Start(body));
+        }
+        let walked: Vec<OpId> = program
+            .pre_order(program.module)
+            .filter(|&op| program.kind(op) == OpKind::Reshard)
+            .collect();
+        assert_eq!(walked.len(), 160);
+        assert!(walked.len() < program.ops.len() / RARE);
+        assert_eq!(program.ops_in_pre_order(&[OpKind::Reshard]), walked);
+        assert_eq!(program.ops_in_post_order(&[OpKind::Reshard]), walked);
+        assert!(!program.has_any(&[OpKind::ShardingConstraint, OpKind::While]));
+    }
+
+    #[test]
+    fn what_is_inside_comes_before_or_after() {
+        let region = "({\n%i = stablehlo.constant dense<1> : tensor<i32>\n\
+                      %r = \"stablehlo.case\"(%i) ({ %c = stablehlo.constant dense<2> : tensor<i32>\n\
+                      stablehlo.return %c : tensor<i32> }) : (tensor<i32>) -> tensor<i32>\n\
+                      stablehlo.return %r : tensor<i32> }, { %d = stablehlo.constant dense<3> : \
+                      tensor<i32>\nstablehlo.return %d : tensor<i32> })";
+        let mut text = String::from("func.func @f(%a: tensor<i32>) -> tensor<i32> {\n");
+        for i in 0..3 {
+            text +=
+                &format!("%{i} = \"stablehlo.case\"(%a) {region} : (tensor<i32>) -> tensor<i32>\n");
+        }
+        for i in 3..200 {
+            text += &format!("%{i} = stablehlo.negate %{} : tensor<i32>\n", i - 1);
+        }
+        text += "return %9 : tensor<i32>\n}";
+        let mut program = crate::mlir::parse(text.as_str().into()).unwrap();
+        let kinds = [OpKind::Case, OpKind::Constant];
+        let is_one = |program: &Program, op: &OpId| kinds.contains(&program.kind(*op));
+        let pre: Vec<OpId> =
+            program.pre_order(program.module).filter(|op| is_one(&program, op)).collect();
+        let post: Vec<OpId> =
+            program.post_order(program.module).filter(|op| is_one(&program, op)).collect();
+        assert!(pre.len() == 15 && pre != post && pre.len() < program.ops.len() / RARE);
+        assert_eq!(program.ops_in_pre_order(&kinds), pre);
+        assert_eq!(program.ops_in_post_order(&kinds), post);
+    }
+}
