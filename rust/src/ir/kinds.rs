@@ -210,6 +210,7 @@ fn distinct(mut ops: Vec<OpId>) -> Vec<OpId> {
 mod tests {
     use super::*;
     use crate::ir::Place;
+    use std::fmt::Write;
 
     #[test]
     fn kinds_are_found_in_order_however_ops_move() {
@@ -259,11 +260,11 @@ mod tests {
                       tensor<i32>\nstablehlo.return %d : tensor<i32> })";
         let mut text = String::from("func.func @f(%a: tensor<i32>) -> tensor<i32> {\n");
         for i in 0..3 {
-            text +=
-                &format!("%{i} = \"stablehlo.case\"(%a) {region} : (tensor<i32>) -> tensor<i32>\n");
+            writeln!(text, "%{i} = \"stablehlo.case\"(%a) {region} : (tensor<i32>) -> tensor<i32>")
+                .unwrap();
         }
         for i in 3..200 {
-            text += &format!("%{i} = stablehlo.negate %{} : tensor<i32>\n", i - 1);
+            writeln!(text, "%{i} = stablehlo.negate %{} : tensor<i32>", i - 1).unwrap();
         }
         text += "return %9 : tensor<i32>\n}";
         let mut program = crate::mlir::parse(text.as_str().into()).unwrap();

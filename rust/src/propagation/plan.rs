@@ -168,7 +168,7 @@ impl Builder<'_> {
                 if rule.is_none() {
                     return never;
                 }
-                let is_elementwise = self.is_elementwise(program, op);
+                let is_elementwise = Self::is_elementwise(program, op);
                 let class = class(program, op, is_elementwise);
                 let flags = if is_elementwise { Visit::ELEMENTWISE } else { 0 };
                 (rule, Visit::new(class, flags))
@@ -184,7 +184,7 @@ impl Builder<'_> {
             .or_insert_with(|| Plan::identity_rule(program, ty, operands))
     }
 
-    fn is_elementwise(&mut self, program: &Program, op: OpId) -> bool {
+    fn is_elementwise(program: &Program, op: OpId) -> bool {
         match program.kind(op) {
             OpKind::ShardingConstraint | OpKind::Reshard => true,
             OpKind::BitcastConvert => {

@@ -153,7 +153,9 @@ impl<'a> Driver<'a> {
         };
         let is_dead = |op: &OpId| self.is_unused(*op) && has_no_effect(program, *op);
         let dead: Vec<OpId> = program.ops.ids().filter(|op| is_there(op) && is_dead(op)).collect();
-        dead.into_iter().for_each(|op| self.push(op));
+        for op in dead {
+            self.push(op);
+        }
         while let Some(op) = self.worklist.pop() {
             if op.is_some() {
                 self.place[op.index()] = ABSENT;
