@@ -94,6 +94,7 @@ def _single(rng: Random) -> str:
     passes = expanded(rng.random() < 0.3)
     names = [
         *passes,
+        "func.func(sdy-explicit-gather-scatter-batching)",
         "sdy-inline-meshes",
         "sdy-drop-sharding-and-mesh",
         "sdy-resolve-permutation-factors",
@@ -149,3 +150,4 @@ def _partition(rng: Random, before: str) -> Iterator[Task]:
         yield Task(done, reference.join_passes([passes[at - 1]]))
     if rng.random() < 0.3:
         yield Task(before, reference.join_passes(["sdy-insert-func-call-reshards"]))
+        yield Task(before, reference.join_passes(["func.func(sdy-pad-for-divisibility)"]))

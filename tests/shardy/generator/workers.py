@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import multiprocessing
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
+from typing import Any
 
 from tests.shardy.generator import compare
 from tests.shardy.generator.compare import Finding
@@ -22,28 +23,33 @@ class Outcome:
     """What came of one seed. Only `ours` says whether it was this engine that died."""
 
     seed: int
-    findings: list[Finding]
+    findings: list[Any]
     died: str = ""
 
 
-def _work(seeds: list[int], pipe: Connection) -> None:
+Job = Callable[[int, Callable[[str], None]], list[Any]]
+"""What is done with a seed; it says whose turn it is."""
+
+
+def compare_both(seed: int, on_step: Callable[[str], None]) -> list[Finding]:
+    """All differences in the tasks of a seed."""
+    found = (compare.check(*task, on_step=on_step) for task in compare.of_seed(seed))
+    return [finding for finding in found if finding is not None]
+
+
+def _work(seeds: list[int], pipe: Connection, job: Job) -> None:
     for seed in seeds:
         pipe.send(("seed", seed))
-        findings = []
-        for text, pipeline in compare.of_seed(seed):
-            finding = compare.check(text, pipeline, on_step=lambda step: pipe.send(("step", step)))
-            if finding is not None:
-                findings.append(finding)
-        pipe.send(("done", findings))
+        pipe.send(("done", job(seed, lambda step: pipe.send(("step", step)))))
 
 
-def run(seeds: Iterable[int]) -> Iterator[Outcome]:
+def run(seeds: Iterable[int], job: Job = compare_both) -> Iterator[Outcome]:
     """What comes of each seed, one after the other."""
     left = list(seeds)
     processes = multiprocessing.get_context("fork")
     while left:
         receiver, sender = processes.Pipe(duplex=False)
-        worker = processes.Process(target=_work, args=(left, sender), daemon=True)
+        worker = processes.Process(target=_work, args=(left, sender, job), daemon=True)
         worker.start()
         sender.close()
         step = "reference"
