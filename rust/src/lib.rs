@@ -22,8 +22,8 @@
 //! | 5 | [`ir`], [`layout`], [`projection`] |
 //! | 6 | [`attribute`], [`context`], [`totals`] |
 //! | 7 | [`mlir`], [`verify`] |
-//! | 8 | [`rules`], [`export`], [`partition`] |
-//! | 9 | [`propagation`] |
+//! | 8 | [`rules`], [`partition`] |
+//! | 9 | [`propagation`], [`export`] |
 //! | 10 | [`import`] |
 //! | 11 | [`pipeline`] |
 //! | 12 | `python` |

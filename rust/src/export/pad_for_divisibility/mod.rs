@@ -21,8 +21,7 @@ mod mask;
 mod shapes;
 
 use crate::context::Context;
-use crate::error::{Code, Result};
-use crate::import::mistake;
+use crate::error::{Code, Diagnostic, Result};
 use crate::index::{Id, OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{OpFlags, OpKind, Place, Program, Type};
 use crate::mlir::op_attribute;
@@ -57,7 +56,8 @@ fn check_function(program: &mut Program, op: OpId) -> Result<()> {
     for (what, ty, sharding) in values {
         if padded_type(program, ty, sharding) != ty {
             let message = format!("{what} has a non-divisible sharding");
-            return Err(mistake(program, op, Code::InvalidSharding, message)
+            return Err(Diagnostic::new(Code::InvalidSharding, message)
+                .at_op(program, op)
                 .with_hint("inputs and outputs of functions are not padded")
                 .into());
         }

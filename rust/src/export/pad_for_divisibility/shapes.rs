@@ -1,7 +1,6 @@
 //! Result shapes that follow from operands, for the ops that are padded.
 
-use crate::error::{Code, Error, Result};
-use crate::import::mistake;
+use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpInfo, OpKind, OpTraits, Program, Type};
 use crate::mlir::op_attribute;
@@ -11,7 +10,7 @@ type Shape = Vec<Option<i64>>;
 /// That `op` cannot be padded.
 pub fn refusal(program: &Program, op: OpId, why: &str) -> Error {
     let message = format!("{} {why}, so it cannot be padded", program.op_name(op));
-    mistake(program, op, Code::InvalidOp, message).into()
+    Diagnostic::new(Code::InvalidOp, message).at_op(program, op).into()
 }
 
 fn shape(program: &Program, value: ValueId) -> Option<&Shape> {
