@@ -81,12 +81,17 @@ impl Program {
     }
     /// Adds a value that stands for one whose definition comes later; `op` is in no block.
     pub(crate) fn new_placeholder(&mut self, op: OpId, ty: TypeId) -> ValueId {
+        self.push_result(op, ty, u32::MAX)
+    }
+    /// Adds a result; the caller tells `op` of it.
+    #[inline]
+    pub(crate) fn push_result(&mut self, op: OpId, ty: TypeId, name: u32) -> ValueId {
         self.values.push(Value {
             ty,
             def: ValueDef::Result(op),
             first_use: UseId::NONE,
             sharding: ShardingId::NONE,
-            name: u32::MAX,
+            name,
         })
     }
     /// Makes the uses of `placeholder` uses of `value`, as in [`Program::replace_all_uses`] but
@@ -102,13 +107,7 @@ impl Program {
         let first = self.values.next_id();
         let mut count = 0;
         for (ty, name) in results {
-            self.values.push(Value {
-                ty,
-                def: ValueDef::Result(op),
-                first_use: UseId::NONE,
-                sharding: ShardingId::NONE,
-                name,
-            });
+            self.push_result(op, ty, name);
             count += 1;
         }
         self.ops[op].num_results = count;

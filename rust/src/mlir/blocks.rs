@@ -42,7 +42,7 @@ impl Parser<'_> {
         let values = self.program.block_args(block);
         for (arg, value) in args.iter().zip(values) {
             if !arg.name.is_empty() {
-                self.define(arg.name, value, 1, arg.offset)?;
+                self.define(arg.name, value, 1)?;
             }
         }
         self.args = args;

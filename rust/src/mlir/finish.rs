@@ -29,16 +29,21 @@ impl Parser<'_> {
         self.program.ops[op].attrs = self.flush_attrs(building.attrs);
         self.types.truncate(building.types);
         self.last_end = self.cursor.pos as u32;
-        let Some(frame) = self.frames.last_mut() else { return Ok(()) };
-        if frame.block.is_none() {
-            let block = self.new_block(BlockId::NONE);
-            if let Some(frame) = self.frames.last_mut() {
-                (frame.block, frame.first_block) = (block, block);
-            }
-        }
-        let block = self.frames.last().map_or(BlockId::NONE, |frame| frame.block);
+        let block = self.current_block();
         self.program.insert_op(op, Place::End(block));
         Ok(())
+    }
+    /// The block that ops go to, which is made if the region has none yet.
+    pub(super) fn current_block(&mut self) -> BlockId {
+        let Some(block) = self.frames.last().map(|frame| frame.block) else { return BlockId::NONE };
+        if block.is_some() {
+            return block;
+        }
+        let block = self.new_block(BlockId::NONE);
+        if let Some(frame) = self.frames.last_mut() {
+            (frame.block, frame.first_block) = (block, block);
+        }
+        block
     }
     pub(super) fn finish_operands(&mut self, building: &Building) -> Result<()> {
         let count = self.operands.len() - building.operands;
@@ -95,8 +100,8 @@ impl Parser<'_> {
         self.program.add_results(op, rows);
         let mut value = first.index();
         for index in names {
-            let PendingResult { name, count, offset } = self.results[index];
-            self.define(name, Id::from_index(value), count, offset)?;
+            let PendingResult { name, count, .. } = self.results[index];
+            self.define(name, Id::from_index(value), count)?;
             value += count as usize;
         }
         self.results.truncate(building.results);

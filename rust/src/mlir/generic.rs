@@ -4,6 +4,7 @@
 use super::parser::{After, Building, Parser};
 use super::resolve::Target;
 use crate::error::{Code, Diagnostic, Result, Span};
+use crate::index::TypeId;
 use crate::ir::{Attr, OpKind};
 
 impl<'a> Parser<'a> {
@@ -48,13 +49,21 @@ impl<'a> Parser<'a> {
     }
     /// Reads `(types) -> types` onto the stack of types.
     pub(super) fn parse_signature_types(&mut self, building: &mut Building) -> Result<()> {
+        self.cursor.expect(b'(')?;
         let mut types = std::mem::take(&mut self.types);
-        let mut results = Vec::new();
-        let parsed = self.parse_function_type(&mut types, &mut results);
-        building.num_inputs = types.len() - building.types;
-        types.append(&mut results);
+        let parsed = self.parse_signature_types_to(building, &mut types);
         self.types = types;
         parsed
+    }
+    fn parse_signature_types_to(
+        &mut self,
+        building: &mut Building,
+        types: &mut Vec<TypeId>,
+    ) -> Result<()> {
+        self.parse_type_list_to(b')', types)?;
+        building.num_inputs = types.len() - building.types;
+        self.cursor.expect_arrow()?;
+        self.parse_results(types)
     }
 
     /// Takes attribute `name` of the op off the stack of attributes.

@@ -26,6 +26,7 @@ mod operands;
 mod parser;
 mod print;
 mod regions;
+mod repeated;
 mod resolve;
 mod scopes;
 mod sdy;

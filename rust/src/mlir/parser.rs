@@ -7,6 +7,7 @@
 //! depends on it.
 
 use super::cursor::{syntax, Cursor};
+use super::repeated::Repeated;
 use super::resolve::{Call, Target};
 use super::scopes::Scopes;
 use crate::error::{Code, Diagnostic, Result, Span};
@@ -109,6 +110,7 @@ pub(super) struct Parser<'a> {
     pub type_ids: FxHashMap<&'a str, TypeId>,
     pub op_names: FxHashMap<&'a str, OpName>,
     pub scopes: Scopes<'a>,
+    pub repeated: Repeated,
     pub frames: Vec<Frame>,
     /// The end of the last op, block label or opening brace.
     pub last_end: u32,
@@ -166,6 +168,7 @@ impl<'a> Parser<'a> {
             type_ids: FxHashMap::default(),
             op_names: FxHashMap::default(),
             scopes: Scopes::default(),
+            repeated: Repeated::default(),
             frames: Vec::new(),
             last_end: 0,
             operands: Vec::new(),
@@ -200,7 +203,7 @@ impl<'a> Parser<'a> {
         self.program.ops.reserve(ops);
         self.program.values.reserve(ops + ops / 8);
         self.program.operands.reserve(ops + ops / 2);
-        self.scopes.reserve(ops);
+        self.scopes.prepare(text.len());
     }
     /// Parses everything: ops, and aliases and resources between them.
     fn parse_top_level(&mut self) -> Result<()> {
@@ -306,6 +309,16 @@ impl<'a> Parser<'a> {
     }
     /// Parses an op up to its end or its first region.
     fn parse_op(&mut self) -> Result<()> {
+        if self.parse_repeated()? {
+            return Ok(());
+        }
+        let mark = self.mark();
+        self.parse_new_op()?;
+        self.note_example(&mark);
+        Ok(())
+    }
+    /// Parses an op piece by piece.
+    fn parse_new_op(&mut self) -> Result<()> {
         let start = self.last_end;
         let results = self.results.len();
         if self.cursor.peek() == b'%' {

@@ -4,6 +4,8 @@
 //! lives. The scopes that have ended are told from those that have not by an id, so that leaving a
 //! region costs nothing however many names it has.
 //!
+//! Names that are numbers, as most are in printed programs, are places in a vector; others are hashed.
+//!
 //! A name that is used before it is defined stands for a placeholder value; its definition moves the
 //! uses over, as in MLIR: newest first, which leaves them in reverse order.
 
@@ -14,15 +16,15 @@ use rustc_hash::FxHashMap;
 /// What a name stands for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Definition {
-    /// The first of its values; the others follow.
+    /// The first of its values; the others follow, and all of them know where the name stands.
     pub first: ValueId,
-    /// How many values it names.
-    pub count: u32,
-    /// Where it was defined.
-    pub offset: u32,
-    depth: u32,
     scope: u32,
 }
+
+/// No definition.
+const UNDEFINED: Definition = Definition { first: ValueId::NONE, scope: u32::MAX };
+/// The depth of a scope that has ended.
+const ENDED: u32 = u32::MAX;
 
 /// A use of a name that has no definition yet.
 #[derive(Clone, Copy, Debug)]
@@ -51,31 +53,38 @@ pub(super) enum Lookup {
 #[derive(Default)]
 pub(super) struct Scopes<'a> {
     names: FxHashMap<&'a str, Definition>,
+    /// Definitions of names that are numbers below `num_numbered`.
+    numbered: Vec<Definition>,
+    num_numbered: usize,
     /// Ids of the scopes that are open.
     open: Vec<u32>,
+    /// The depth of each scope, `ENDED` of those that have ended.
+    depths: Vec<u32>,
     /// Depths at which isolated regions start.
     isolated: Vec<u32>,
-    next: u32,
     forward: FxHashMap<&'a str, Vec<Forward>>,
     num_forward: usize,
 }
 
 impl<'a> Scopes<'a> {
-    /// Makes room for `count` names.
-    pub fn reserve(&mut self, count: usize) {
-        self.names.reserve(count);
+    /// Prepares for a text of this length: a number as name has a place for every so many bytes.
+    pub fn prepare(&mut self, text_len: usize) {
+        self.num_numbered = text_len / 16 + 64;
     }
     /// Enters a region.
     pub fn enter(&mut self, is_isolated: bool) {
+        let depth = self.open.len() as u32;
         if is_isolated {
-            self.isolated.push(self.open.len() as u32);
+            self.isolated.push(depth);
         }
-        self.open.push(self.next);
-        self.next += 1;
+        self.open.push(self.depths.len() as u32);
+        self.depths.push(depth);
     }
     /// Leaves a region.
     pub fn leave(&mut self) {
-        self.open.pop();
+        if let Some(scope) = self.open.pop() {
+            self.depths[scope as usize] = ENDED;
+        }
         if self.isolated.last() == Some(&(self.open.len() as u32)) {
             self.isolated.pop();
         }
@@ -88,36 +97,59 @@ impl<'a> Scopes<'a> {
     pub fn current(&self) -> u32 {
         self.open.last().copied().unwrap_or(0)
     }
+    /// The depth of the scope of `found`, `ENDED` if it has ended.
+    #[inline]
+    fn depth(&self, found: Definition) -> u32 {
+        self.depths.get(found.scope as usize).copied().unwrap_or(ENDED)
+    }
     /// What `name` stands for here.
     #[inline]
     pub fn look_up(&self, name: &str) -> Lookup {
-        match self.names.get(name) {
-            Some(&found) if self.open.get(found.depth as usize) == Some(&found.scope) => {
-                if found.depth >= self.isolated.last().copied().unwrap_or(0) {
-                    Lookup::Defined(found)
-                } else {
-                    Lookup::Hidden(found)
-                }
-            }
-            _ => Lookup::Undefined,
+        let found = match self.number(name) {
+            Some(number) => self.numbered.get(number),
+            None => self.names.get(name),
+        };
+        let found = found.copied().unwrap_or(UNDEFINED);
+        match self.depth(found) {
+            ENDED => Lookup::Undefined,
+            depth if depth >= self.isolated.last().copied().unwrap_or(0) => Lookup::Defined(found),
+            _ => Lookup::Hidden(found),
         }
     }
-    /// Makes `name` stand for `count` values from `first` on; the older definition if it has one.
+    /// Makes `name` stand for `first` and the values after it; the older definition if it has one.
     #[inline]
-    pub fn define(
-        &mut self,
-        name: &'a str,
-        first: ValueId,
-        count: u32,
-        offset: u32,
-    ) -> Result<(), Definition> {
-        let depth = self.open.len() as u32 - 1;
-        let scope = self.open[depth as usize];
-        let old = self.names.insert(name, Definition { first, count, offset, depth, scope });
-        match old {
-            Some(old) if self.open.get(old.depth as usize) == Some(&old.scope) => Err(old),
-            _ => Ok(()),
+    pub fn define(&mut self, name: &'a str, first: ValueId) -> Result<(), Definition> {
+        let new = Definition { first, scope: self.current() };
+        let old = if let Some(number) = self.number(name) {
+            if number >= self.numbered.len() {
+                self.numbered.resize(number + 1, UNDEFINED);
+            }
+            std::mem::replace(&mut self.numbered[number], new)
+        } else {
+            self.names.insert(name, new).unwrap_or(UNDEFINED)
+        };
+        if self.depth(old) == ENDED {
+            Ok(())
+        } else {
+            Err(old)
         }
+    }
+    /// The number that `name` is, if it has a place among those.
+    #[inline]
+    fn number(&self, name: &str) -> Option<usize> {
+        let bytes = name.as_bytes();
+        if bytes.len() > 9 || bytes.is_empty() || (bytes[0] == b'0' && bytes.len() > 1) {
+            return None;
+        }
+        let mut number = 0;
+        for &byte in bytes {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
+            }
+            number = number * 10 + usize::from(digit);
+        }
+        (number < self.num_numbered).then_some(number)
     }
     /// The placeholder of a use that came before the definition.
     pub fn find_forward(&self, name: &str, number: u32) -> Option<Forward> {
@@ -149,15 +181,13 @@ impl<'a> Scopes<'a> {
         all.sort_by_key(|(_, forward)| forward.span.start);
         all
     }
-    /// The names that can be seen, in the order of their definitions.
-    pub fn visible(&self) -> Vec<&'a str> {
-        let mut all: Vec<(u32, &'a str)> = self
-            .names
-            .iter()
-            .filter(|(_, found)| self.open.get(found.depth as usize) == Some(&found.scope))
-            .map(|(&name, found)| (found.offset, name))
-            .collect();
-        all.sort_unstable();
-        all.into_iter().map(|(_, name)| name).collect()
+    /// The first values of the names that can be seen.
+    pub fn visible(&self) -> Vec<ValueId> {
+        #[allow(clippy::iter_over_hash_type)] // sorted below
+        let all = self.names.values().chain(&self.numbered);
+        let seen = all.filter(|&&found| self.depth(found) != ENDED);
+        let mut values: Vec<ValueId> = seen.map(|found| found.first).collect();
+        values.sort_unstable();
+        values
     }
 }

@@ -3,26 +3,20 @@
 use super::parser::{Parser, PendingOperand};
 use super::scopes::{Forward, Lookup};
 use crate::error::{Code, Diagnostic, Error, Result, Span};
-use crate::index::{OpId, TypeId, ValueId};
-use crate::ir::{OpFlags, OpKind, OpTraits};
+use crate::index::{Id, OpId, TypeId, ValueId};
+use crate::ir::{OpFlags, OpKind, OpTraits, Value};
 use crate::suggest;
 
 impl<'a> Parser<'a> {
-    /// Makes `name` stand for `count` values from `first` on, also where it was used before.
+    /// Makes `name` stand for `count` values from `first` on, which have been made, also where it was
+    /// used before.
     #[inline]
-    pub(super) fn define(
-        &mut self,
-        name: &'a str,
-        first: ValueId,
-        count: u32,
-        offset: u32,
-    ) -> Result<()> {
-        if let Err(old) = self.scopes.define(name, first, count, offset) {
-            let span = name_span(name, offset);
+    pub(super) fn define(&mut self, name: &'a str, first: ValueId, count: u32) -> Result<()> {
+        if let Err(old) = self.scopes.define(name, first) {
             let message = format!("%{name} is defined twice");
             return Err(Diagnostic::new(Code::RedefinedValue, message)
-                .at(span)
-                .with_related(name_span(name, old.offset), "first defined here")
+                .at(self.definition_span(name, first))
+                .with_related(self.definition_span(name, old.first), "first defined here")
                 .into());
         }
         if self.scopes.has_forward() {
@@ -43,8 +37,7 @@ impl<'a> Parser<'a> {
         if forward.number >= count {
             return Err(too_few(name, count, forward.number, forward.span));
         }
-        let index = crate::index::Id::index(first) + forward.number as usize;
-        let value: ValueId = crate::index::Id::from_index(index);
+        let value: ValueId = Id::from_index(first.index() + forward.number as usize);
         let (is, used) =
             (self.program.values[value].ty, self.program.values[forward.placeholder].ty);
         if is != used {
@@ -64,11 +57,14 @@ impl<'a> Parser<'a> {
         let PendingOperand { name, number, span } = operand;
         match self.scopes.look_up(name) {
             Lookup::Defined(found) => {
-                if number >= found.count {
-                    return Err(too_few(name, found.count, number, span));
+                let mut value = found.first;
+                if number > 0 {
+                    let count = self.num_named(value);
+                    if number >= count {
+                        return Err(too_few(name, count, number, span));
+                    }
+                    value = Id::from_index(value.index() + number as usize);
                 }
-                let index = crate::index::Id::index(found.first) + number as usize;
-                let value: ValueId = crate::index::Id::from_index(index);
                 let is = self.program.values[value].ty;
                 if is != ty {
                     return Err(self.type_mismatch(name, span, is, ty));
@@ -81,11 +77,22 @@ impl<'a> Parser<'a> {
                 );
                 Err(Diagnostic::new(Code::UndefinedValue, message)
                     .at(span)
-                    .with_related(name_span(name, found.offset), "defined here")
+                    .with_related(self.definition_span(name, found.first), "defined here")
                     .into())
             }
             Lookup::Undefined => self.resolve_forward(operand, ty),
         }
+    }
+    /// How many values have their name together with `first`.
+    fn num_named(&self, first: ValueId) -> u32 {
+        let values = &self.program.values.as_slice()[first.index()..];
+        let same = |value: &&Value| (value.name, value.def) == (values[0].name, values[0].def);
+        values.iter().take_while(same).count() as u32
+    }
+    /// Where `name` stands in the definition of `value`.
+    fn definition_span(&self, name: &str, value: ValueId) -> Span {
+        let offset = self.program.values[value].name;
+        Span::new(offset, offset + 1 + name.len() as u32)
     }
     fn resolve_forward(&mut self, operand: PendingOperand<'a>, ty: TypeId) -> Result<ValueId> {
         let PendingOperand { name, number, span } = operand;
@@ -111,7 +118,8 @@ impl<'a> Parser<'a> {
         let message = format!("%{name} is a {}, but it is used as a {}", text(is), text(used));
         let mut diagnostic = Diagnostic::new(Code::TypeMismatch, message).at(span);
         if let Lookup::Defined(found) = self.scopes.look_up(name) {
-            diagnostic = diagnostic.with_related(name_span(name, found.offset), "defined here");
+            let place = self.definition_span(name, found.first);
+            diagnostic = diagnostic.with_related(place, "defined here");
         }
         diagnostic.into()
     }
@@ -123,13 +131,16 @@ impl<'a> Parser<'a> {
         let pending = self.scopes.pending();
         let undefined: Vec<_> =
             pending.into_iter().filter(|(_, use_)| use_.isolation >= isolation).collect();
-        let names = if undefined.is_empty() { Vec::new() } else { self.scopes.visible() };
+        let values = if undefined.is_empty() { Vec::new() } else { self.scopes.visible() };
         let mut diagnostics = Vec::new();
         for (name, forward) in undefined.into_iter().take(100) {
             let message = format!("%{name} is not defined");
             let mut diagnostic = Diagnostic::new(Code::UndefinedValue, message).at(forward.span);
             if diagnostics.len() < 10 {
-                let visible = names.iter().take(10_000).copied();
+                let visible = values.iter().take(10_000).map(|&value| {
+                    let offset = self.program.values[value].name;
+                    super::names::ssa_name_at(self.cursor.text(), offset).trim_start_matches('%')
+                });
                 diagnostic.hint = suggest::hint(name, visible, |name| format!("%{name}"));
             }
             diagnostics.push(diagnostic);
@@ -169,7 +180,7 @@ impl<'a> Parser<'a> {
         }
         Ok(())
     }
-    fn op_traits(&self, op: OpId) -> OpTraits {
+    pub(super) fn op_traits(&self, op: OpId) -> OpTraits {
         crate::ir::OpInfo::by_name(self.program.op_name(op))
             .map_or(OpTraits::NONE, |info| info.traits)
     }
@@ -183,8 +194,4 @@ impl<'a> Parser<'a> {
 fn too_few(name: &str, count: u32, number: u32, span: Span) -> Error {
     let message = format!("%{name} names {count} values, so there is no %{name}#{number}");
     Diagnostic::new(Code::UndefinedValue, message).at(span).into()
-}
-
-fn name_span(name: &str, offset: u32) -> Span {
-    Span::new(offset, offset + 1 + name.len() as u32)
 }
