@@ -196,7 +196,7 @@ impl Program {
     pub fn op_results(
         &self,
         op: OpId,
-    ) -> impl DoubleEndedIterator<Item = ValueId> + ExactSizeIterator + use<> {
+    ) -> impl DoubleEndedIterator<Item = ValueId> + ExactSizeIterator + Clone + use<> {
         let row = &self.ops[op];
         let start = if row.num_results == 0 { 0 } else { row.first_result.index() };
         (start..start + row.num_results as usize).map(ValueId::from_index)

@@ -32,6 +32,71 @@ impl Printer<'_> {
         out.push('}');
         out
     }
+    /// Appends the dictionary of `op` with its shardings and its rule; false if it is empty.
+    pub(super) fn write_op_dict(&mut self, op: OpId, out: &mut String) -> bool {
+        let program = self.program;
+        let attrs = program.op_attrs(op);
+        let stored = program.no_result_shardings.get(&op);
+        let results = program.op_results(op);
+        let has_sharding = stored.is_some()
+            || results.clone().any(|value| program.sharding(value).is_some());
+        let rule = program.op_rules.get(op).get();
+        if attrs.is_empty() && !has_sharding && rule.is_none() {
+            return false;
+        }
+        let mut separator = "{";
+        for attr in attrs {
+            out.push_str(std::mem::replace(&mut separator, ", "));
+            append_name(program.strings.get(attr.name), out);
+            if !attr.value.is_empty() {
+                out.push_str(" = ");
+                out.push_str(program.text.get(attr.value));
+            }
+        }
+        if has_sharding {
+            out.push_str(std::mem::replace(&mut separator, ", "));
+            out.push_str("sdy.sharding = #sdy.sharding_per_value<");
+            match stored {
+                Some(ids) => self.write_sharding_list(ids.iter().map(|&id| (id, 0)), out),
+                None => {
+                    let rank = |value| program.value_type(value).rank().unwrap_or(0);
+                    let ids = results.map(|value| (program.sharding(value), rank(value)));
+                    self.write_sharding_list(ids, out);
+                }
+            }
+            out.push('>');
+        }
+        if let Some(rule) = rule {
+            out.push_str(separator);
+            out.push_str("sdy.sharding_rule = ");
+            attribute::write_rule(out, &program.rules[rule]);
+        }
+        out.push('}');
+        true
+    }
+    /// Appends `[<@mesh, [...]>, ...]` for shardings of values of these ranks; where some have none
+    /// they are open.
+    fn write_sharding_list(
+        &mut self,
+        ids: impl Iterator<Item = (ShardingId, usize)> + Clone,
+        out: &mut String,
+    ) {
+        let program = self.program;
+        let mesh = ids.clone().find_map(|(id, _)| program.shardings.get(id)).map(|s| s.mesh);
+        out.push('[');
+        for (index, (id, rank)) in ids.enumerate() {
+            // Without any sharding there is no mesh, and the list is empty.
+            let Some(mesh) = mesh else { break };
+            out.push_str(if index == 0 { "" } else { ", " });
+            if id.is_some() {
+                out.push_str(self.sharding_texts.get(program, id));
+            } else {
+                let open = TensorSharding::fully_replicated(mesh, rank, false);
+                attribute::write_sharding(out, &open, program);
+            }
+        }
+        out.push(']');
+    }
     /// `sdy.sharding` and `sdy.sharding_rule` of `op`, as far as it has them in its dictionary.
     pub(super) fn sharding_attrs(&self, op: OpId) -> Vec<(&'static str, String)> {
         let mut attrs = Vec::new();
@@ -88,9 +153,15 @@ impl Printer<'_> {
         if row.kind == OpKind::Func {
             return;
         }
+        let is_generic = self.is_generic(op);
+        let is_special = row.kind == OpKind::While || program.op_name(op) == "chlo.scan";
+        if !is_generic && !is_special {
+            edits.push(Edit::Dict(row.dict));
+            return;
+        }
         let mut attrs: Vec<Attr> = program.op_attrs(op).to_vec();
         let mut more = self.sharding_attrs(op);
-        if self.is_generic(op) {
+        if is_generic {
             if let Some(properties) = self.properties(op) {
                 let inside = |attr: &Attr| {
                     attr.value.start >= properties.start && attr.value.end <= properties.end
@@ -103,8 +174,8 @@ impl Printer<'_> {
                 }
             }
         }
-        if matches!(row.kind, OpKind::While) || program.op_name(op) == "chlo.scan" {
-            let needs_word = row.dict.is_empty() && !self.is_generic(op);
+        if is_special {
+            let needs_word = row.dict.is_empty() && !is_generic;
             let text = self.dict(&attrs, &more);
             let word = if needs_word && !text.is_empty() { " attributes " } else { "" };
             let text = if text.is_empty() && !row.dict.is_empty() { "{}".into() } else { text };

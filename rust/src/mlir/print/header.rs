@@ -26,11 +26,10 @@ impl Printer<'_> {
         }
         cursor.pos as u32
     }
-    /// The changes to the text of `op`, `None` if its text cannot be changed to what it is now.
-    pub(super) fn edits(&self, op: OpId) -> Option<Vec<Edit>> {
+    /// Appends the changes to the text of `op`; `None` if it cannot be changed to what the op is now.
+    pub(super) fn collect_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
         let program = self.program;
         let row = &program.ops[op];
-        let mut edits = Vec::new();
         for region in program.op_regions(op) {
             let span = program.regions[region].span;
             if !span.is_empty() {
@@ -38,24 +37,24 @@ impl Printer<'_> {
             }
         }
         if row.kind == OpKind::Func {
-            self.function_edits(op, &mut edits)?;
+            self.function_edits(op, edits)?;
         }
         let is_affected = self.names.is_affected(program, op);
         if row.flags.is_clean() && !is_affected {
-            return Some(edits);
+            return Some(());
         }
         let flags = row.flags;
         if is_affected || flags.has(OpFlags::OPERANDS_CHANGED) {
-            self.operand_edits(op, &mut edits)?;
+            self.operand_edits(op, edits)?;
         }
         if flags.has(OpFlags::RESULTS_RENAMED) || is_affected {
-            self.result_edit(op, &mut edits);
+            self.result_edit(op, edits);
         }
         if is_affected || flags.has(OpFlags::ATTRS_CHANGED) {
-            self.arg_edits(op, &mut edits)?;
+            self.arg_edits(op, edits)?;
         }
         if flags.has(OpFlags::ATTRS_CHANGED) && row.kind != OpKind::Module {
-            self.dict_edit(op, &mut edits);
+            self.dict_edit(op, edits);
         }
         if flags.has(OpFlags::RENAMED) {
             let start = self.name_start(op);
@@ -74,9 +73,9 @@ impl Printer<'_> {
             edits.push(self.types_edit(op)?);
         }
         if flags.has(OpFlags::LOC_CHANGED) {
-            self.loc_edit(op, &mut edits);
+            self.loc_edit(op, edits);
         }
-        Some(edits)
+        Some(())
     }
     /// Puts the location of `op` at the end of its text, in place of the one there.
     fn loc_edit(&self, op: OpId, edits: &mut Vec<Edit>) {
@@ -124,25 +123,22 @@ impl Printer<'_> {
         let span = Span::new(start as u32, (start + len) as u32);
         Some(Edit::Text(span, format!(" {types}")))
     }
-    /// The names of operands that are not those in the text.
+    /// The names of operands.
     fn operand_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
         let operands = self.program.op_operands(op);
-        let mut places: Vec<u32> = operands.iter().map(|slot| slot.text).collect();
-        if places.contains(&u32::MAX) {
-            places = self.operand_places(op);
-            if places.len() != operands.len() {
-                return None;
-            }
-        }
-        for (slot, place) in operands.iter().zip(places) {
+        let mut add = |place: u32, value| {
             let old = operand_text(self.program, place);
-            let mut new = String::with_capacity(old.len());
-            self.names.append(self.program, slot.value, &mut new);
-            if old != new {
-                let span = Span::new(place, place + old.len() as u32);
-                edits.push(Edit::Text(span, new));
-            }
+            edits.push(Edit::Operand(Span::new(place, place + old.len() as u32), value));
+        };
+        if operands.iter().all(|slot| slot.text != u32::MAX) {
+            operands.iter().for_each(|slot| add(slot.text, slot.value));
+            return Some(());
         }
+        let places = self.operand_places(op);
+        if places.len() != operands.len() {
+            return None;
+        }
+        operands.iter().zip(places).for_each(|(slot, place)| add(place, slot.value));
         Some(())
     }
     /// Where operands stand in the text of `op`, in the order of its operands.
@@ -194,7 +190,7 @@ impl Printer<'_> {
         cursor.skip_space();
         let start = cursor.pos as u32;
         let span = Span::new(start, self.name_start(op));
-        edits.push(Edit::Text(span, self.result_list(op)));
+        edits.push(Edit::Results(span));
     }
     /// `%a, %b:2 = `
     pub(super) fn result_list(&self, op: OpId) -> String {
@@ -320,7 +316,7 @@ impl Printer<'_> {
             }
         }
         self.before_op(header);
-        self.splice(header, edits);
+        self.splice(OpId::NONE, header, &mut edits);
     }
     fn is_entry(&self, block: BlockId) -> bool {
         self.program.region_entry(self.program.blocks[block].region) == block

@@ -15,7 +15,7 @@ pub(super) use names::append_fresh;
 mod sdy;
 
 use crate::error::Span;
-use crate::index::{BlockId, OpId, RegionId};
+use crate::index::{BlockId, OpId, RegionId, ShardingId, ValueId};
 use crate::ir::{OpFlags, OpKind, Program};
 use names::Names;
 
@@ -26,19 +26,30 @@ pub fn print(program: &Program) -> String {
     printer.out
 }
 
-/// A change to the text of an op.
+/// A change to the text of an op: where, and what stands there instead. It becomes text when it is
+/// printed.
 #[derive(Clone, Debug)]
 enum Edit {
-    /// Other text stands there.
+    /// Other text.
     Text(Span, String),
-    /// A region is there.
+    /// A region.
     Region(Span, RegionId),
+    /// The name of an operand.
+    Operand(Span, ValueId),
+    /// The names of the results.
+    Results(Span),
+    /// The attribute dictionary of an op.
+    Dict(Span),
 }
 
 impl Edit {
     const fn span(&self) -> Span {
         match self {
-            Self::Text(span, _) | Self::Region(span, _) => *span,
+            Self::Text(span, _)
+            | Self::Region(span, _)
+            | Self::Operand(span, _)
+            | Self::Results(span)
+            | Self::Dict(span) => *span,
         }
     }
 }
@@ -82,17 +93,45 @@ struct Printer<'p> {
     /// How many regions are open.
     depth: usize,
     tasks: Vec<Task>,
+    /// Changes to the op that is printed.
+    edits: Vec<Edit>,
+    sharding_texts: ShardingTexts,
+}
+
+/// The texts of shardings, each made once.
+#[derive(Default)]
+struct ShardingTexts {
+    texts: Vec<Option<Box<str>>>,
+}
+
+impl ShardingTexts {
+    /// The text of `id`; empty for the absent sharding.
+    fn get(&mut self, program: &Program, id: ShardingId) -> &str {
+        let Some(sharding) = program.shardings.get(id) else { return "" };
+        let index = crate::index::Id::index(id);
+        if index >= self.texts.len() {
+            self.texts.resize(index + 1, None);
+        }
+        self.texts[index].get_or_insert_with(|| {
+            let mut text = String::new();
+            crate::attribute::write_sharding(&mut text, sharding, program);
+            text.into()
+        })
+    }
 }
 
 impl<'p> Printer<'p> {
     fn new(program: &'p Program) -> Self {
         Self {
             program,
-            out: String::with_capacity(program.text.source().len() * 5 / 4),
+            // What is not used of it is never touched.
+            out: String::with_capacity(program.text.source().len() * 2),
             copied: NOTHING,
             names: Names::new(program),
             depth: 0,
             tasks: Vec::new(),
+            edits: Vec::new(),
+            sharding_texts: ShardingTexts::default(),
         }
     }
     /// Appends text of the program.
@@ -262,14 +301,17 @@ impl<'p> Printer<'p> {
             self.print_fields(op);
             return;
         }
-        match self.edits(op) {
-            Some(edits) => {
+        let mut edits = std::mem::take(&mut self.edits);
+        match self.collect_edits(op, &mut edits) {
+            Some(()) => {
                 self.before_op(row.span);
-                self.splice(row.span, edits);
+                self.splice(op, row.span, &mut edits);
             }
             None if row.kind == OpKind::Func => self.print_fields(op),
             None => self.print_generic(op),
         }
+        edits.clear();
+        self.edits = edits;
     }
     /// Keeps ops apart whose texts were not neighbours.
     fn before_op(&mut self, span: Span) {
@@ -312,15 +354,33 @@ impl<'p> Printer<'p> {
     fn is_generic(&self, op: OpId) -> bool {
         self.text_at(self.name_start(op)).starts_with('"')
     }
-    /// Prints the text at `span` with `edits`, sorted by place.
-    fn splice(&mut self, span: Span, mut edits: Vec<Edit>) {
-        if edits.is_empty() {
-            return self.copy(span);
+    /// Prints the text at `span`, which belongs to `op`, with `edits`, which may come in any order.
+    fn splice(&mut self, op: OpId, span: Span, edits: &mut Vec<Edit>) {
+        if edits.len() > 1 {
+            edits.sort_by_key(|edit| (edit.span().start, edit.span().end));
+            // The same name may stand for values of two regions.
+            edits.dedup_by(|a, b| a.span() == b.span() && !a.span().is_empty());
         }
-        edits.sort_by_key(|edit| (edit.span().start, edit.span().end));
-        // The same name may stand for values of two regions.
-        edits.dedup_by(|a, b| a.span() == b.span() && !a.span().is_empty());
-        let has_region = edits.iter().any(|edit| matches!(edit, Edit::Region(..)));
+        if edits.iter().any(|edit| matches!(edit, Edit::Region(..))) {
+            return self.splice_regions(op, span, edits);
+        }
+        let mut at = span.start;
+        for edit in edits.iter() {
+            let place = edit.span();
+            if place.start < at {
+                continue;
+            }
+            self.copy(Span::new(at, place.start));
+            self.flush();
+            let mut out = std::mem::take(&mut self.out);
+            self.write_edit(op, edit, &mut out);
+            self.out = out;
+            at = place.end;
+        }
+        self.copy(Span::new(at, span.end));
+    }
+    /// The same where some edits are regions: leaves tasks.
+    fn splice_regions(&mut self, op: OpId, span: Span, edits: &[Edit]) {
         let mut tasks = Vec::new();
         let mut at = span.start;
         for edit in edits {
@@ -329,23 +389,34 @@ impl<'p> Printer<'p> {
                 continue;
             }
             tasks.push(Task::Copy(Span::new(at, place.start)));
-            tasks.push(match edit {
-                Edit::Text(_, text) => Task::Text(text),
-                Edit::Region(_, region) => Task::Region(region, Label::AsInText),
+            tasks.push(if let Edit::Region(_, region) = edit {
+                Task::Region(*region, Label::AsInText)
+            } else {
+                let mut text = String::new();
+                self.write_edit(op, edit, &mut text);
+                Task::Text(text)
             });
             at = place.end;
         }
         tasks.push(Task::Copy(Span::new(at, span.end)));
-        if has_region {
-            self.tasks.extend(tasks.into_iter().rev());
-            return;
-        }
-        for task in tasks {
-            match task {
-                Task::Copy(span) => self.copy(span),
-                Task::Text(text) => self.write(&text),
-                _ => {}
+        self.tasks.extend(tasks.into_iter().rev());
+    }
+    /// Appends what `edit` puts into the text of `op`.
+    fn write_edit(&mut self, op: OpId, edit: &Edit, out: &mut String) {
+        match edit {
+            Edit::Text(_, text) => out.push_str(text),
+            Edit::Operand(_, value) => self.names.append(self.program, *value, out),
+            Edit::Results(_) => out.push_str(&self.result_list(op)),
+            Edit::Dict(span) => {
+                let start = out.len();
+                if span.is_empty() {
+                    out.push(' ');
+                }
+                if !self.write_op_dict(op, out) {
+                    out.truncate(start);
+                }
             }
+            Edit::Region(..) => {}
         }
     }
 }
