@@ -96,8 +96,7 @@ impl Repeated {
         }
         let start = other.pos;
         self.shifts.push((start as u32, (at as u32).wrapping_sub(start as u32)));
-        let is_same =
-            bytes[at..self.text.end as usize] == bytes[start..example.text.end as usize];
+        let is_same = bytes[at..self.text.end as usize] == bytes[start..example.text.end as usize];
         is_same.then(|| example.clone())
     }
     /// Where `span` of the example is in the text that was split.
@@ -150,7 +149,8 @@ impl<'a> Parser<'a> {
             end = self.cursor.pos;
         }
         let next = self.cursor.next_byte();
-        (next.is_ascii_alphabetic() || matches!(next, b'%' | b'"' | b'}' | b'^')).then_some((loc, end))
+        (next.is_ascii_alphabetic() || matches!(next, b'%' | b'"' | b'}' | b'^'))
+            .then_some((loc, end))
     }
     /// Adds an op like `example` with the names of the text that was split.
     fn repeat(&mut self, example: &Example) -> Result<OpId> {
@@ -216,7 +216,11 @@ impl<'a> Parser<'a> {
             let value = self.repeated.shifted(value);
             self.program.attrs.push(Attr { name, value });
         }
-        if range.len == 0 { range } else { AttrRange { start, len: range.len } }
+        if range.len == 0 {
+            range
+        } else {
+            AttrRange { start, len: range.len }
+        }
     }
 }
 
@@ -287,7 +291,9 @@ impl Parser<'_> {
         let mut values = self.program.op_results(mark.op);
         let is_named = match results {
             0 => values.all(|value| self.program.values[value].name == u32::MAX),
-            1 => row.num_results > 0 && values.all(|value| self.program.values[value].name == offset),
+            1 => {
+                row.num_results > 0 && values.all(|value| self.program.values[value].name == offset)
+            }
             _ => false,
         };
         (in_order && is_named).then_some(results == 1)

@@ -38,8 +38,8 @@ impl Printer<'_> {
         let attrs = program.op_attrs(op);
         let stored = program.no_result_shardings.get(&op);
         let results = program.op_results(op);
-        let has_sharding = stored.is_some()
-            || results.clone().any(|value| program.sharding(value).is_some());
+        let has_sharding =
+            stored.is_some() || results.clone().any(|value| program.sharding(value).is_some());
         let rule = program.op_rules.get(op).get();
         if attrs.is_empty() && !has_sharding && rule.is_none() {
             return false;
