@@ -13,19 +13,19 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from shardcore._core import Mesh
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.contraction import Contraction, names
 from shardcore.calculus.matmul import (
     dtypes_of,
-    elsewhere,
     known_sizes,
     possible_cuts,
     price,
-    stored_bytes,
 )
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray
@@ -46,7 +46,7 @@ from shardcore.errors import CalculusError
 ChainStrategy = Strategy
 """A strategy of several stages."""
 
-MAX_COMBINATIONS = 2_000_000
+MAX_COMBINATIONS = 300_000
 """More combinations of cuts than this are refused."""
 
 
@@ -78,8 +78,21 @@ def chain_strategies(
     best = heapq.nsmallest(
         limit, planner.plans(), key=lambda stages: planner.quick_rank(stages, bound)
     )
-    priced = [price(stages, planner.pricing, planner.sizes, bound) for stages in best]
+    priced = [
+        price([each.stage for each in stages], planner.pricing, planner.sizes, bound)
+        for stages in best
+    ]
     return sorted(priced, key=lambda strategy: strategy.rank)
+
+
+class _Priced(NamedTuple):
+    stage: Stage
+    total: float
+    serial: float
+    peak_bytes: float
+    kept_bytes: float
+    """What a device stores of the right operand."""
+    steps: int
 
 
 @dataclass
@@ -90,17 +103,16 @@ class _Planner:
     search: bool
     sizes: dict[str, int]
     _ways: dict[tuple[object, ...], tuple[Step, ...]] = field(default_factory=dict)
+    _stages: dict[tuple[object, ...], _Priced] = field(default_factory=dict)
 
-    def plans(self) -> Iterator[list[Stage]]:
+    def plans(self) -> Iterator[list[_Priced]]:
         """Every combination of cuts of the products, and of the first operand where it is free."""
         cuts = [
-            list(possible_cuts(contraction, self.topology.mesh))
+            list(enumerate(possible_cuts(contraction, self.topology.mesh)))
             for contraction in self.contractions
         ]
         ends = list(self.ends())
-        combinations = len(ends)
-        for each in cuts:
-            combinations *= len(each)
+        combinations = len(ends) * math.prod(map(len, cuts))
         if combinations > MAX_COMBINATIONS:
             raise mistake(
                 CalculusError,
@@ -124,27 +136,54 @@ class _Planner:
                 by_name = dict(zip(names(first), layout, strict=True))
                 yield layout, tuple(by_name[name] for name in names(output))
 
-    def stages(self, chosen: Sequence[Cut], first: Layout | None, last: Layout) -> list[Stage]:
+    def stages(
+        self, chosen: Sequence[tuple[int, Cut]], first: Layout | None, last: Layout
+    ) -> list[_Priced]:
         """The stages for one combination."""
-        found: list[Stage] = []
-        for index, (contraction, cut) in enumerate(zip(self.contractions, chosen, strict=True)):
-            left, right = contraction.operands
-            before: tuple[Step, ...] = ()
-            ready = layout_in(left, cut)
-            source = ready if index or first is None else first
-            if index == 0:
-                before = self.best_way(contraction, left, source, ready)
-            needed = layout_in(right, cut)
-            kept = needed if self.search and not right.axes else layout_of(right)
-            before += self.best_way(contraction, right, kept, needed)
-            output = contraction.output
-            target = last
-            if index + 1 < len(chosen):
-                target = layout_in(output, chosen[index + 1])
-            summed = summed_axes(contraction, cut)
-            after = self.best_way(contraction, output, layout_in(output, cut), target, summed)
-            found.append(Stage(contraction, before, cut, after, (source, kept), target))
+        found = []
+        for index, (number, cut) in enumerate(chosen):
+            following = chosen[index + 1] if index + 1 < len(chosen) else None
+            key = (index, number, following[0] if following else last, index or first)
+            if key not in self._stages:
+                output = self.contractions[index].output
+                target = layout_in(output, following[1]) if following else last
+                self._stages[key] = self.priced(self.stage(index, cut, first, target))
+            found.append(self._stages[key])
         return found
+
+    def stage(self, index: int, cut: Cut, first: Layout | None, target: Layout) -> Stage:
+        """Stage ``index`` if it is cut like ``cut``, and its output like ``target`` after it."""
+        contraction = self.contractions[index]
+        left, right = contraction.operands
+        ready = layout_in(left, cut)
+        source = ready if index or first is None else first
+        needed = layout_in(right, cut)
+        kept = needed if self.search and not right.axes else layout_of(right)
+        output = contraction.output
+        summed = summed_axes(contraction, cut)
+        return Stage(
+            contraction,
+            self.best_way(contraction, left, source, ready)
+            + self.best_way(contraction, right, kept, needed),
+            cut,
+            self.best_way(contraction, output, layout_in(output, cut), target, summed),
+            (source, kept),
+            target,
+        )
+
+    def priced(self, stage: Stage) -> _Priced:
+        """``stage`` with the figures that strategies are compared by."""
+        right = stage.contraction.operands[1]
+        comm = self.pricing.communication(stage, self.sizes)
+        work = self.pricing.compute(stage, self.sizes)
+        return _Priced(
+            stage,
+            max(comm, work),
+            comm + work,
+            self.pricing.peak_bytes(stage, self.sizes),
+            self.pricing.local_bytes(right, stage.stored[1], self.sizes),
+            len(stage.before) + len(stage.after),
+        )
 
     def best_way(
         self,
@@ -168,20 +207,17 @@ class _Planner:
             )
         return self._ways[key]
 
-    def quick_rank(self, stages: Sequence[Stage], limit: float) -> tuple[float, ...]:
-        """What :attr:`Strategy.rank` will be, without building the strategy."""
-        sizes = self.sizes
-        total = serial = peak = 0.0
-        for index, stage in enumerate(stages):
-            comm = self.pricing.communication(stage, sizes)
-            work = self.pricing.compute(stage, sizes)
-            total, serial = total + max(comm, work), serial + comm + work
-            own = self.pricing.peak_bytes(stage, sizes)
-            peak = max(peak, own + elsewhere(stages, index, self.pricing, sizes))
-        peak = max(peak, stored_bytes(stages, self.pricing, sizes))
-        numbers = [rounded(value) for value in (total, serial, peak)]
-        count = sum(len(stage.before) + len(stage.after) for stage in stages)
-        return (float(peak > limit), *numbers, count)
+    def quick_rank(self, stages: Sequence[_Priced], limit: float) -> tuple[float, ...]:
+        """What :attr:`Strategy.rank` will be, but for the bytes that are stored at the ends."""
+        kept = sum(stage.kept_bytes for stage in stages)
+        peak = max(stage.peak_bytes + kept - stage.kept_bytes for stage in stages)
+        return (
+            float(peak > limit),
+            rounded(sum(stage.total for stage in stages)),
+            rounded(sum(stage.serial for stage in stages)),
+            rounded(peak),
+            sum(stage.steps for stage in stages),
+        )
 
 
 def layouts(array: NamedArray, mesh: Mesh) -> Iterator[Layout]:

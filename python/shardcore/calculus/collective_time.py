@@ -381,7 +381,7 @@ def _across(
 
 
 def _si(seconds: float) -> str:
-    """Seconds with a unit that suits: ``372.8 us``."""
+    """Seconds with a unit that suits: ``12.5 us``."""
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
         if seconds * factor >= 1:
             return f"{seconds * factor:.4g} {unit}"

@@ -68,7 +68,8 @@ def from_spec(
         CalculusError: the spec has more dims, or entries of another kind (``notation``).
         VerificationError: an axis is used twice (``axis-overlap``).
     """
-    entries = list(spec.dims if isinstance(spec, Spec) else spec)
+    # JAX does not let a spec with unreduced axes be iterated over.
+    entries = list(spec.dims if isinstance(spec, Spec) else getattr(spec, "partitions", spec))
     if rank is None:
         rank = next((len(known) for known in (names, shape) if known is not None), len(entries))
     if len(entries) > rank:

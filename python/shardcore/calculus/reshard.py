@@ -14,7 +14,10 @@ has to be summed     cuts a dim           ``reduce_scatter``
 
 Slices come first, since they make smaller what follows; then sums, moves and gathers. Where an
 AllReduce is followed by gathers there is a second way: ReduceScatter, and gather all axes together
-over the links of all of them. A dim whose axes end up in another order takes a ``permute``.
+over the links of all of them. Blocks of an axis that others are inside of are not next to each
+other:
+such an axis is moved inside by a ``permute`` before it leaves its dim. So is one that ends up in
+another place among the axes of its dim.
 """
 
 from __future__ import annotations
@@ -63,25 +66,40 @@ class _Way:
         """Add a step along ``axes``, if there are any."""
         if not axes:
             return
-        before = self.frozen()
-        before_unreduced = tuple(self.unreduced)
+        before, before_unreduced = self.frozen(), tuple(self.unreduced)
         gone = set(axes)
-        if op != "permute":
-            self.layout = [[axis for axis in cut if axis not in gone] for cut in self.layout]
-            self.unreduced = [axis for axis in self.unreduced if axis not in gone]
-            if dim is not None:
-                self.layout[dim] += axes
+        self.layout = [[axis for axis in cut if axis not in gone] for cut in self.layout]
+        self.unreduced = [axis for axis in self.unreduced if axis not in gone]
+        if dim is not None:
+            self.layout[dim] += axes
+        self._add(op, axes, dim, before, before_unreduced)
+
+    def reorder(self, dim: int, order: Sequence[str]) -> None:
+        """Bring the axes of ``dim`` into ``order``, by a permute if they are in another."""
+        if self.layout[dim] == list(order):
+            return
+        before = self.frozen()
+        self.layout[dim] = list(order)
+        self._add("permute", order, None, before, tuple(self.unreduced))
+
+    def free(self, axes: Sequence[str]) -> None:
+        """Bring ``axes`` inside of all others of their dims, so that they can leave."""
+        for dim, cut in enumerate(self.layout):
+            kept = [axis for axis in cut if axis not in axes]
+            if cut[: len(kept)] != kept:
+                self.reorder(dim, [*kept, *(axis for axis in cut if axis in axes)])
+
+    def _add(
+        self,
+        op: str,
+        axes: Sequence[str],
+        dim: int | None,
+        before: Layout,
+        before_unreduced: tuple[str, ...],
+    ) -> None:
+        after, summed = self.frozen(), tuple(self.unreduced)
         self.steps.append(
-            Step(
-                op,
-                self.tensor,
-                tuple(axes),
-                dim,
-                before,
-                before_unreduced,
-                self.frozen(),
-                tuple(self.unreduced),
-            )
+            Step(op, self.tensor, tuple(axes), dim, before, before_unreduced, after, summed)
         )
 
     def frozen(self) -> Layout:
@@ -135,25 +153,14 @@ def _way(
     for dim, cut in enumerate(target):
         for origin in range(len(source)):
             moved = [axis for axis in cut if start.get(axis, dim) == origin != dim]
+            way.free(moved)
             way.apply("all_to_all", moved, dim)
-    way.apply("all_gather", gathered if scatter is None else [*gathered, *reduced])
+    leaving = gathered if scatter is None else [*gathered, *reduced]
+    way.free(leaving)
+    way.apply("all_gather", leaving)
     for dim, axes in enumerate(new):
         if dim in busy:
             way.apply("slice", axes, dim)
     for dim, cut in enumerate(target):
-        if way.layout[dim] != list(cut):
-            way.apply("permute", cut)
-            way.layout[dim] = list(cut)
-    if way.steps and way.steps[-1].op == "permute":
-        last = way.steps[-1]
-        way.steps[-1] = Step(
-            last.op,
-            last.tensor,
-            last.axes,
-            None,
-            last.before,
-            last.before_unreduced,
-            way.frozen(),
-            last.after_unreduced,
-        )
+        way.reorder(dim, cut)
     return way.steps
