@@ -18,8 +18,9 @@ $(STAMPS)/python: pyproject.toml
 	$(BIN)/python -m pip install --quiet 'maturin>=1.9.4,<2' --group test --group lint
 	@mkdir -p $(STAMPS) && touch $@
 
+# An environment that happens to be active in the shell is not the one to install into.
 $(STAMPS)/build: $(STAMPS)/python $(RUST_SOURCES) $(PY_SOURCES)
-	$(BIN)/maturin develop --release --quiet
+	env -u CONDA_PREFIX VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
 	@touch $@
 
 build: $(STAMPS)/build  ## build the extension and install the package into .venv
