@@ -11,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from shardcore import Module, PassManager, ShardcoreError, TensorSharding
-from shardcore.report.table import print_result, values_table
+from shardcore.report.table import UNBOUNDED, print_result, values_table
 
 HERE = Path(__file__).parent
 PROGRAM = """\
@@ -33,12 +34,16 @@ func.func @main(
 
 def table() -> str:
     printed = io.StringIO()
-    print_result(Module.parse(PROGRAM).propagate(), limit=60, file=printed)
+    console = Console(file=printed, width=UNBOUNDED)
+    print_result(Module.parse(PROGRAM).propagate(), limit=60, console=console)
     return printed.getvalue()
 
 
 def narrow_table() -> str:
-    return values_table(Module.parse(PROGRAM).propagate().values(), width=72) + "\n"
+    printed = io.StringIO()
+    values = Module.parse(PROGRAM).propagate().values()
+    Console(file=printed, width=72).print(values_table(values))
+    return printed.getvalue()
 
 
 def factor_table() -> str:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rich.progress import Progress
+
 PROGRESS_AFTER_SECONDS = 1.0
 """Work shorter than this shows no progress bar."""
-REDRAW_SECONDS = 0.1
-"""The bar is drawn at most that often."""
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -52,22 +52,24 @@ def write(path: str, text: str) -> None:
 def progress_bar() -> Iterator[Callable[[str, float], None]]:
     """A callback ``(what, fraction)`` that shows a bar once the work takes longer than a second."""
     draw_from = time.perf_counter() + PROGRESS_AFTER_SECONDS
-    is_shown = False
+    bar: Progress | None = None
 
     def progress(what: str, fraction: float) -> None:
-        nonlocal draw_from, is_shown
-        now = time.perf_counter()
-        if now < draw_from or not sys.stderr.isatty():
-            return
-        draw_from = now + REDRAW_SECONDS
-        is_shown = True
-        done = "#" * round(fraction * 25)
-        sys.stderr.write(f"\r{what[:44]:44} [{done:25}] {fraction:4.0%}")
-        sys.stderr.flush()
+        nonlocal bar
+        if bar is None:
+            if time.perf_counter() < draw_from or not sys.stderr.isatty():
+                return
+            # Only long work pays for the import.
+            from rich.console import Console
+            from rich.progress import Progress
+
+            bar = Progress(console=Console(stderr=True), transient=True)
+            bar.add_task("", total=1.0)
+            bar.start()
+        bar.update(bar.task_ids[0], description=what, completed=fraction)
 
     try:
         yield progress
     finally:
-        if is_shown:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+        if bar is not None:
+            bar.stop()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from shardcore._core import Result, Value
 
 COLUMNS = ("value", "shape", "sharding", "local shape", "per device", "source")
-SHARDING, BYTES, SOURCE = 2, 4, 5
-"""Columns that are not just text on the left."""
-MIN_SHARDING, MIN_SOURCE = 14, 16
-"""How narrow a narrow terminal makes the columns that can be shortened."""
-ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+UNBOUNDED = 1000
+"""Characters in a line of what is no terminal: enough for any row."""
 
 
 def format_bytes(count: float) -> str:
@@ -52,61 +50,50 @@ def _cells(value: Value) -> list[str]:
     return [value.name, format_shape(value), sharding, local, size, value.location or ""]
 
 
-def values_table(values: Sequence[Value], width: int | None = None) -> str:
-    """A table with a row for each of ``values``, the first line its header.
+def values_table(values: Sequence[Value]) -> Table:
+    """A table with a row for each of ``values``.
 
-    Lines fit into ``width`` characters if that is possible: sources lose their beginnings, then
-    shardings are wrapped; all else is shown whole. The column of sources is left out if no value
-    has one.
+    Where it is too wide for its console, sources are shortened first and shardings wrapped next.
+    The column of sources is left out if no value has one.
     """
-    rows = [list(COLUMNS), *map(_cells, values)]
-    if not any(row[SOURCE] for row in rows[1:]):
-        rows = [row[:SOURCE] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    excess = 0 if width is None else sum(widths) + 2 * (len(widths) - 1) - width
-    gap = "  "
-    if excess > 0:
-        gap = " "
-        excess -= len(widths) - 1
-    for column, least in ((SOURCE, MIN_SOURCE), (SHARDING, MIN_SHARDING)):
-        if column < len(widths) and excess > 0:
-            cut = min(excess, max(widths[column] - least, 0))
-            widths[column] -= cut
-            excess -= cut
-    return "\n".join(line for row in rows for line in _lines(row, widths, gap))
+    rows = [_cells(value) for value in values]
+    has_sources = any(row[-1] for row in rows)
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for name in COLUMNS if has_sources else COLUMNS[:-1]:
+        table.add_column(
+            name,
+            justify="right" if name == "per device" else "left",
+            no_wrap=name != "sharding",
+            overflow="ellipsis" if name == "source" else "fold",
+            min_width=_min_width(name, rows),
+        )
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in (row if has_sources else row[:-1])))
+    return table
 
 
-def _lines(row: list[str], widths: list[int], gap: str) -> list[str]:
-    """One row: a line, and more if its sharding does not fit."""
-    sharding, *more = textwrap.wrap(row[SHARDING], widths[SHARDING], break_on_hyphens=False) or [""]
-    lines = []
-    for cells in (
-        [*row[:SHARDING], sharding, *row[SHARDING + 1 :]],
-        *(["", "", rest] for rest in more),
-    ):
-        padded = [
-            cell.rjust(size) if column == BYTES else _end(cell, size).ljust(size)
-            for column, (cell, size) in enumerate(zip(cells, widths, strict=False))
-        ]
-        lines.append(gap.join(padded).rstrip())
-    return lines
-
-
-def _end(text: str, width: int) -> str:
-    """The last ``width`` characters of ``text``, which tell sources apart."""
-    return text if len(text) <= width else ELLIPSIS + text[len(text) - width + 1 :]
+def _min_width(name: str, rows: Sequence[Sequence[str]]) -> int:
+    """Characters that the column called ``name`` has at the least: a wrapped one its longest word."""
+    cells = [row[COLUMNS.index(name)] for row in rows]
+    if name == "source":
+        cells = []
+    elif name == "sharding":
+        cells = [word for cell in cells for word in cell.split()]
+    return max(map(len, [name, *cells]))
 
 
 def print_result(
-    result: Result, *, limit: int, seconds: float | None = None, file: TextIO | None = None
+    result: Result, *, limit: int, seconds: float | None = None, console: Console | None = None
 ) -> None:
     """Print the values of ``result`` as a table, then what it amounts to.
 
     Of a program with more than ``limit`` tensors, half of the rows show the first arguments and
     half the first results of ops (0 shows all). On a terminal lines fit its width.
     """
-    file = file or sys.stdout
-    width = _terminal_width(file)
+    if console is None:
+        console = Console(highlight=False, soft_wrap=False)
+        if not console.is_terminal:
+            console = Console(highlight=False, width=UNBOUNDED)
     values = [value for value in result.values() if value.shape is not None]
     more = ""
     if 0 < limit < len(values):
@@ -115,20 +102,11 @@ def print_result(
         first = max(limit - len(results), min(len(arguments), limit // 2))
         values = arguments[:first] + results[: limit - first]
         more = (
-            f"\n... {len(arguments[first:])} arguments and {len(results[limit - first :])} results "
-            "of ops more (--limit 0 shows all)"
+            f"... {len(arguments[first:])} arguments and {len(results[limit - first :])} results "
+            "of ops more (--limit 0 shows all)\n"
         )
-    header, _, rows = values_table(values, width).partition("\n")
-    if width is not None and "NO_COLOR" not in os.environ:
-        header = f"\033[1m{header}\033[0m"
-    file.write(f"{header}\n{rows}{more}\n\n{summary_text(result.summary(), seconds)}\n")
-
-
-def _terminal_width(file: TextIO) -> int | None:
-    """Characters in a line of the terminal that ``file`` is; ``None`` if it is none."""
-    if not file.isatty():
-        return None
-    return os.get_terminal_size(file.fileno()).columns or 80
+    console.print(values_table(values))
+    console.print(Text(f"{more}\n{summary_text(result.summary(), seconds)}"))
 
 
 def summary_text(summary: dict[str, Any], seconds: float | None = None) -> str:
