@@ -57,7 +57,7 @@ pub use payload::{Direction, Payload};
 pub use signature::{Signature, SignatureRules, SignatureTable};
 pub use strings::Interner;
 pub use symbols::{SymbolAttrs, SymbolTable};
-pub use text::TextPool;
+pub use text::{Source, TextPool};
 pub use types::{element_bits, ElementType, Type, TypeTable};
 pub use value_map::ValueMap;
 pub use walk::{PostOrder, PreOrder};

@@ -5,51 +5,64 @@ use crate::error::Diagnostic;
 use crate::index::OpId;
 use std::sync::Arc;
 
+/// A text that is kept somewhere: it need not be copied to be parsed.
+pub type Source = Arc<dyn AsRef<str> + Send + Sync>;
+
 /// The source, followed by what passes have added. Offsets run on from one to the other.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct TextPool {
-    source: Arc<str>,
+    source: Source,
     added: String,
 }
 
 impl Default for TextPool {
     fn default() -> Self {
-        Self::new("".into())
+        Self::new(Arc::new(""))
+    }
+}
+
+impl std::fmt::Debug for TextPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("TextPool").field(&self.source()).field(&self.added).finish()
     }
 }
 
 impl TextPool {
     /// A pool over `source`, which must be shorter than 2 GiB.
-    pub fn new(source: Arc<str>) -> Self {
-        debug_assert!(source.len() < i32::MAX as usize);
+    pub fn new(source: Source) -> Self {
+        debug_assert!((*source).as_ref().len() < i32::MAX as usize);
         Self { source, added: String::new() }
     }
     /// The source as it was given.
-    pub fn source(&self) -> &Arc<str> {
-        &self.source
+    #[inline]
+    pub fn source(&self) -> &str {
+        (*self.source).as_ref()
     }
     /// The text at `span`, which must not straddle the end of the source.
     #[inline]
     pub fn get(&self, span: Span) -> &str {
-        let (start, end, base) = (span.start as usize, span.end as usize, self.source.len());
+        let (start, end) = (span.start as usize, span.end as usize);
+        let source = self.source();
+        let base = source.len();
         if end <= base {
-            &self.source[start..end]
+            &source[start..end]
         } else {
             &self.added[start - base..end - base]
         }
     }
     /// The text from `start` to the end of the source, or of the additions.
     pub fn tail(&self, start: u32) -> &str {
-        let (start, base) = (start as usize, self.source.len());
+        let (start, source) = (start as usize, self.source());
+        let base = source.len();
         if start < base {
-            &self.source[start..]
+            &source[start..]
         } else {
             &self.added[start - base..]
         }
     }
     /// Adds `text` and returns where it stands.
     pub fn add(&mut self, text: &str) -> Span {
-        let start = (self.source.len() + self.added.len()) as u32;
+        let start = (self.source().len() + self.added.len()) as u32;
         self.added.push_str(text);
         Span::new(start, start + text.len() as u32)
     }

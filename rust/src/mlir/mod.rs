@@ -39,5 +39,5 @@ mod verify;
 mod tests;
 
 pub use op_attributes::{attributes, op_attribute, signature_attributes};
-pub use parser::parse;
+pub use parser::{parse, parse_shared};
 pub use print::print;

@@ -12,7 +12,7 @@ use super::resolve::{Call, Target};
 use super::scopes::Scopes;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{BlockId, FuncId, OpId, StrId, TypeId};
-use crate::ir::{Attr, OpInfo, OpKind, OpTraits, Program, Syntax, TextPool};
+use crate::ir::{Attr, OpInfo, OpKind, OpTraits, Program, Source, Syntax, TextPool};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -141,14 +141,20 @@ pub(super) struct Parser<'a> {
 
 /// Parses a module.
 pub fn parse(source: Arc<str>) -> Result<Program> {
-    if source.len() >= i32::MAX as usize {
+    parse_shared(Arc::new(source))
+}
+
+/// Parses a module whose text stays where it is.
+pub fn parse_shared(source: Source) -> Result<Program> {
+    let shared = source.clone();
+    let text: &str = (*shared).as_ref();
+    if text.len() >= i32::MAX as usize {
         let message = "the text is 2 GiB or longer";
         return Err(Diagnostic::new(Code::ProgramTooLarge, message).into());
     }
-    let text = source.clone();
-    let mut parser = Parser::new(&text);
+    let mut parser = Parser::new(text);
     parser.program.text = TextPool::new(source);
-    parser.program.fresh_prefix = super::names::fresh_prefix(&text);
+    parser.program.fresh_prefix = super::names::fresh_prefix(text);
     parser.reserve();
     parser.parse_top_level()?;
     parser.resolve()?;

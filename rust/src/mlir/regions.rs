@@ -3,7 +3,7 @@
 use super::cursor::syntax;
 use super::parser::{After, Building, Parser, PendingArg};
 use crate::error::{Result, Span};
-use crate::index::{BlockId, OpId, TypeId, ValueId};
+use crate::index::{BlockId, OpId, StrId, TypeId, ValueId};
 use crate::ir::{Block, OpKind, Place, Type};
 
 impl Parser<'_> {
@@ -164,6 +164,11 @@ impl Parser<'_> {
             return Err(syntax(span, "'applies' needs an operand").into());
         };
         let scalar = self.scalar_of(first);
+        self.add_reducer((inner.id, inner.kind), scalar);
+        Ok(())
+    }
+    /// Pushes a region with op `inner` on two values of type `scalar`, and a return.
+    pub(super) fn add_reducer(&mut self, inner: (StrId, OpKind), scalar: TypeId) {
         let block = self.program.blocks.push(Block {
             region: crate::index::RegionId::NONE,
             next: BlockId::NONE,
@@ -174,9 +179,8 @@ impl Parser<'_> {
             header: Span::EMPTY,
         });
         self.program.add_block_args(block, [(scalar, u32::MAX); 2]);
-        let operands: Vec<(ValueId, u32)> =
-            self.program.block_args(block).map(|value| (value, u32::MAX)).collect();
-        let op = self.program.new_op_row(inner.id, inner.kind);
+        let operands = self.program.block_args(block).map(|value| (value, u32::MAX));
+        let op = self.program.new_op_row(inner.0, inner.1);
         self.program.add_operands(op, operands);
         self.program.add_results(op, [(scalar, u32::MAX)]);
         self.program.insert_op(op, Place::End(block));
@@ -186,7 +190,6 @@ impl Parser<'_> {
         self.program.add_operands(end, [(result, u32::MAX)]);
         self.program.insert_op(end, Place::End(block));
         self.push_implied_region(block);
-        Ok(())
     }
     /// The type of one element of a tensor, as a tensor.
     fn scalar_of(&mut self, ty: TypeId) -> TypeId {

@@ -6,7 +6,7 @@
 //! nothing has to be read but the names. A parser reads token by token, so equal pieces mean equal
 //! parses; what may follow an op on the next line is looked at anew.
 //!
-//! Left to the parser are ops with regions, successors or structured attributes, terminators, and ops
+//! Left to the parser are ops with regions in their text, successors or structured attributes, terminators, and ops
 //! whose operands are in another order than in the text.
 
 use super::cursor::Cursor;
@@ -156,6 +156,9 @@ impl<'a> Parser<'a> {
     fn repeat(&mut self, example: &Example) -> Result<OpId> {
         let from = self.program.ops[example.op].clone();
         let op = self.program.new_op_row(from.name, from.kind);
+        if from.num_regions > 0 {
+            self.repeat_reducer(example.op, op);
+        }
         let is_named = usize::from(example.is_named);
         let first = self.program.operands.next_id();
         for index in 0..from.num_operands as usize {
@@ -196,6 +199,16 @@ impl<'a> Parser<'a> {
             self.targets.push((target, self.repeated.shifted(span)));
         }
         Ok(op)
+    }
+    /// Gives `op` the region that the syntax of `example` implies.
+    fn repeat_reducer(&mut self, example: OpId, op: OpId) {
+        let Some(region) = self.program.op_regions(example).next() else { return };
+        let block = &self.program.blocks[self.program.region_entry(region)];
+        let inner = &self.program.ops[block.first_op];
+        let scalar = self.program.values[block.first_arg].ty;
+        let regions = self.regions.len();
+        self.add_reducer((inner.name, inner.kind), scalar);
+        self.add_regions(op, regions);
     }
     /// The operand whose name is at `span`.
     fn operand_at(&self, span: Span) -> PendingOperand<'a> {
@@ -272,10 +285,11 @@ impl Parser<'_> {
         let own = |target: &(Target, Span)| {
             matches!(target.0, Target::Results(_) | Target::Result(_) | Target::Rule(_))
         };
-        if row.num_regions > 0
+        let is_implied = |region| self.program.regions[region].span.is_empty();
+        if !self.program.op_regions(mark.op).all(is_implied)
             || row.payload.is_some()
             || matches!(row.kind, OpKind::Module | OpKind::Func | OpKind::Mesh | OpKind::Call)
-            || matches!(row.kind, OpKind::Case | OpKind::If | OpKind::Reduce | OpKind::While)
+            || matches!(row.kind, OpKind::Case | OpKind::If | OpKind::While)
             || self.op_traits(mark.op).has(crate::ir::OpTraits::TERMINATOR)
             || !self.targets[mark.targets..].iter().all(own)
         {

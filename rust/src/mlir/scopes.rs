@@ -11,7 +11,9 @@
 
 use crate::error::Span;
 use crate::index::ValueId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug)]
@@ -49,10 +51,39 @@ pub(super) enum Lookup {
     Undefined,
 }
 
+/// A name that is no number.
+#[derive(PartialEq, Eq)]
+struct Name<'a>(&'a str);
+
+impl Hash for Name<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.0.as_bytes());
+    }
+}
+
+/// Puts names that differ in their last character only, which tend to be used together, next to each
+/// other: the table of a large program is far larger than the caches.
+#[derive(Default)]
+struct NameHasher(u64);
+
+impl Hasher for NameHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let Some((&last, stem)) = bytes.split_last() else { return };
+        let mut hasher = FxHasher::default();
+        hasher.write(stem);
+        // The table goes by the lowest bits, and by the highest seven to tell neighbours apart.
+        let last = u64::from(last);
+        self.0 = (hasher.finish() & !0xF ^ last & 0xF) ^ last << 57;
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// The names that can be seen.
 #[derive(Default)]
 pub(super) struct Scopes<'a> {
-    names: FxHashMap<&'a str, Definition>,
+    names: HashMap<Name<'a>, Definition, BuildHasherDefault<NameHasher>>,
     /// Definitions of names that are numbers below `num_numbered`.
     numbered: Vec<Definition>,
     num_numbered: usize,
@@ -107,7 +138,7 @@ impl<'a> Scopes<'a> {
     pub fn look_up(&self, name: &str) -> Lookup {
         let found = match self.number(name) {
             Some(number) => self.numbered.get(number),
-            None => self.names.get(name),
+            None => self.names.get(&Name(name)),
         };
         let found = found.copied().unwrap_or(UNDEFINED);
         match self.depth(found) {
@@ -126,7 +157,7 @@ impl<'a> Scopes<'a> {
             }
             std::mem::replace(&mut self.numbered[number], new)
         } else {
-            self.names.insert(name, new).unwrap_or(UNDEFINED)
+            self.names.insert(Name(name), new).unwrap_or(UNDEFINED)
         };
         if self.depth(old) == ENDED {
             Ok(())

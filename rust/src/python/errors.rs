@@ -6,7 +6,6 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use std::sync::Arc;
 
 /// The class of `shardcore.errors` that a mistake of this kind raises.
 fn class_name(code: Code) -> &'static str {
@@ -78,12 +77,13 @@ fn exception(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyR
 }
 
 /// The text of `bytes`, which has to be UTF-8.
-pub fn decode(py: Python<'_>, bytes: &[u8], filename: &str) -> PyResult<Arc<str>> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(text.into()),
+pub fn decode(py: Python<'_>, bytes: Vec<u8>, filename: &str) -> PyResult<String> {
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text),
         Err(error) => {
             // Show the text up to the byte that is wrong; what follows may be anything.
-            let valid = error.valid_up_to();
+            let valid = error.utf8_error().valid_up_to();
+            let bytes = error.as_bytes();
             let good = String::from_utf8_lossy(&bytes[..valid]);
             let at = u32::try_from(valid).unwrap_or(0);
             let message = format!("byte 0x{:02X} is not UTF-8", bytes[valid]);

@@ -8,7 +8,7 @@ use super::rules::registry;
 use super::value::PyValue;
 use crate::error::Error;
 use crate::index::{FuncId, ValueId};
-use crate::ir::Program;
+use crate::ir::{Program, Source};
 use crate::mlir;
 use crate::pipeline::Pipeline;
 use crate::propagation::factor_table::factor_table;
@@ -16,6 +16,7 @@ use crate::totals::{ProgramTotals, Totals};
 use crate::verify::verify;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +34,17 @@ impl PyModule {
     /// A module of `program`, whose text goes by `filename`.
     pub(super) fn new(program: Program, filename: Arc<str>) -> Self {
         Self { program: Arc::new(program), filename }
+    }
+    /// Parses `source` and checks it.
+    fn load(py: Python<'_>, source: &Source, filename: &str) -> PyResult<Self> {
+        let parsed = py.detach(|| {
+            let program = mlir::parse_shared(source.clone())?;
+            Error::check(verify(&program))?;
+            Ok(program)
+        });
+        let text = (**source).as_ref();
+        let program = parsed.map_err(|error: Error| raise(py, &error, text, filename))?;
+        Ok(Self::new(program, filename.into()))
     }
     /// The function that `key` names, or the entry function.
     fn function(&self, key: Option<&str>) -> PyResult<FuncId> {
@@ -54,30 +66,22 @@ impl PyModule {
     #[staticmethod]
     #[pyo3(signature = (text, *, filename = "<string>"))]
     fn parse(py: Python<'_>, text: &Bound<'_, PyAny>, filename: &str) -> PyResult<Self> {
-        let source: Arc<str> = if let Ok(text) = text.cast::<PyString>() {
-            text.to_str()?.into()
+        let source: Source = if let Ok(text) = text.cast::<PyString>() {
+            Arc::new(PyBackedStr::try_from(text.clone())?)
         } else if let Ok(bytes) = text.cast::<PyBytes>() {
-            decode(py, bytes.as_bytes(), filename)?
+            Arc::new(decode(py, bytes.as_bytes().to_vec(), filename)?)
         } else {
             return Err(PyTypeError::new_err("Module.parse takes str or bytes"));
         };
-        let parsed = {
-            let source = source.clone();
-            py.detach(move || {
-                let program = mlir::parse(source)?;
-                Error::check(verify(&program))?;
-                Ok(program)
-            })
-        };
-        let program = parsed.map_err(|error: Error| raise(py, &error, &source, filename))?;
-        Ok(Self::new(program, filename.into()))
+        Self::load(py, &source, filename)
     }
 
     #[staticmethod]
     fn from_file(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let bytes = py.detach(|| std::fs::read(&path))?;
         let name = path.display().to_string();
-        Self::parse(py, PyBytes::new(py, &bytes).as_any(), &name)
+        let source: Source = Arc::new(decode(py, bytes, &name)?);
+        Self::load(py, &source, &name)
     }
 
     fn __str__(&self, py: Python<'_>) -> String {
