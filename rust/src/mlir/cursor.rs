@@ -61,10 +61,12 @@ pub fn syntax(span: Span, message: impl Into<String>) -> Diagnostic {
 
 impl<'a> Cursor<'a> {
     /// The position `pos` in `text`.
+    #[inline]
     pub const fn new(text: &'a str, pos: usize) -> Self {
         Self { text, pos }
     }
     /// The whole text.
+    #[inline]
     pub const fn text(&self) -> &'a str {
         self.text
     }
@@ -89,6 +91,7 @@ impl<'a> Cursor<'a> {
         Span::new(start as u32, self.pos as u32)
     }
     /// Whether everything was read.
+    #[inline]
     pub fn at_end(&self) -> bool {
         self.pos >= self.text.len()
     }
@@ -188,6 +191,7 @@ impl<'a> Cursor<'a> {
         Err(self.expected(&format!("'{keyword}'")))
     }
     /// Reads decimal digits right here; `None` if there are none or too many.
+    #[inline]
     pub fn digits(&mut self) -> Option<u64> {
         let start = self.pos;
         while self.peek().is_ascii_digit() {

@@ -50,7 +50,7 @@ pub(super) struct Repeated {
 }
 
 impl Repeated {
-    /// Takes the line at `start` apart; false if it is too long.
+    /// Takes the line at `start` apart; false if it is too long or has a `%` without a name.
     fn split(&mut self, text: &str, start: usize) -> bool {
         let bytes = text.as_bytes();
         let limit = text.len().min(start + MAX_LEN);
@@ -70,7 +70,9 @@ impl Repeated {
             }
             hasher.write(&piece[..found]);
             let mut cursor = Cursor::new(text, at + found + 1);
-            cursor.ssa_name();
+            if cursor.ssa_name().is_empty() {
+                return false;
+            }
             self.names.push(cursor.span_since(at + found));
             at = cursor.pos;
         }

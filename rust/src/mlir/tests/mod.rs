@@ -3,6 +3,7 @@
 mod errors;
 mod meaning;
 mod printing;
+mod repeated;
 
 use super::{parse, print};
 use crate::index::{Id, OpId, ValueId};
