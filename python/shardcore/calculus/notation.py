@@ -109,6 +109,8 @@ class NamedArray:
                 "missing-size",
                 f"the size of {' and '.join(missing)} in {self} is not known",
                 hint="give " + ", ".join(f"{name}=..." for name in missing),
+                text=str(self),
+                span=self._span(next(dim for dim in self.dims if dim.size is None)),
             )
         return tuple(dim.size for dim in self.dims if dim.size is not None)
 
@@ -245,6 +247,12 @@ class NamedArray:
             dtype=options.get("dtype"),
         )
 
+    def _span(self, dim: NamedDim) -> tuple[int, int]:
+        """Where ``dim`` stands in the text of the array."""
+        before = ", ".join(map(str, self.dims[: self.dims.index(dim)]))
+        start = str(self).index("[") + 1 + (len(before) + 2 if before else 0)
+        return start, start + max(len(str(dim)), 1)
+
     def _bytes(self, shape: Sequence[int]) -> int:
         if self.dtype is None:
             raise mistake(
@@ -252,6 +260,8 @@ class NamedArray:
                 "missing-size",
                 f"the element type of {self} is not known",
                 hint="write it in front, bf16[...], or give --dtype",
+                text=str(self),
+                span=(0, max(str(self).index("["), 1)),
             )
         return math.ceil(math.prod(shape) * element_bytes(self.dtype))
 

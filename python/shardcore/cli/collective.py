@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import TYPE_CHECKING, Any
 
 from shardcore.cli.where import (
@@ -16,8 +17,10 @@ from shardcore.cli.where import (
     time_options,
     topology_of,
 )
+from shardcore.errors import VerificationError
 
 if TYPE_CHECKING:
+    from shardcore._core import Mesh
     from shardcore.calculus.collective_time import Estimate
 
 
@@ -55,17 +58,12 @@ def run(options: argparse.Namespace) -> int:
     from shardcore.calculus.collective_time import estimate
     from shardcore.calculus.collectives import Collective, deferred, op_name, scatter_choices
     from shardcore.calculus.notation import NamedArray
-    from shardcore.calculus.notation_parser import split_axes
 
     mesh = mesh_of(options)
     op = op_name(options.op)
     array = NamedArray.parse(options.array, mesh, filename="<array>")
     array = array.with_sizes(sizes_of(options), options.dtype)
-    axes = [
-        axis
-        for word in options.axes.replace(",", " ").split()
-        for axis in split_axes(word, mesh) or [word]
-    ]
+    axes = _axes(options.axes, mesh)
     topology, how = topology_of(options, mesh), time_options(options)
     collective = Collective.of(op, array, axes, dim=options.dim, mesh=mesh, shift=options.shift)
     if options.snippet:
@@ -93,6 +91,28 @@ def run(options: argparse.Namespace) -> int:
     else:
         _show(found, record)
     return 0
+
+
+def _axes(text: str, mesh: Mesh) -> list[str]:
+    """The mesh axes that ``X,Y`` or ``XY`` names."""
+    from shardcore.calculus.mistakes import choices, mistake
+    from shardcore.calculus.notation_parser import split_axes
+
+    found: list[str] = []
+    for word in re.finditer(r"[^,\s]+", text):
+        axes = split_axes(word[0], mesh)
+        if axes is None:
+            raise mistake(
+                VerificationError,
+                "unknown-axis",
+                f'the mesh has no axis "{word[0]}"',
+                hint=choices(word[0], mesh.axis_names),
+                text=text,
+                span=word.span(),
+                filename="<axes>",
+            )
+        found += axes
+    return found
 
 
 def _show(found: Estimate, record: dict[str, Any]) -> None:
