@@ -27,6 +27,7 @@ from shardcore.errors import (
     ShardcoreError,
     VerificationError,
 )
+from shardcore.gspmd import HloSharding
 from shardcore.rules import data_flow_edges, rule
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Diagnostic",
     "DimSharding",
     "FactorTable",
+    "HloSharding",
     "Mesh",
     "MeshAxis",
     "Module",

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, TypeAlias, final
 
+from shardcore.gspmd import HloSharding
+
 __all__ = [
     "AxisRef",
     "DimSharding",
@@ -318,6 +320,12 @@ class TensorSharding:
         Raises:
             VerificationError: as for the constructor.
         """
+    def to_hlo(self, manual: Iterable[str] = ()) -> HloSharding:
+        """Return it in GSPMD's notation; see :meth:`shardcore.HloSharding.from_sharding`.
+
+        >>> print(TensorSharding(Mesh({"x": 2, "y": 4}), ["x", None]).to_hlo())
+        {devices=[2,1,4]<=[8] last_tile_dim_replicate}
+        """
     def closed(self) -> TensorSharding:
         """Return the same with every dim closed."""
     def sharded_size(self, dim: int) -> int:
@@ -547,7 +555,8 @@ class Module:
     ) -> Result:
         """Complete the shardings of all values, as Shardy's ``sdy-propagation-pipeline`` does.
 
-        The module and its annotations stay as they were.
+        The module and its annotations stay as they were. If they are ``mhlo.sharding`` strings and
+        there is no mesh, they are first imported; see :func:`shardcore.import_hlo_shardings`.
 
         Args:
             up_to_priority: stop after this user priority; all take part if not given.

@@ -46,6 +46,19 @@ impl PyModule {
         let program = parsed.map_err(|error: Error| raise(py, &error, text, filename))?;
         Ok(Self::new(program, filename.into()))
     }
+    /// The module with its `mhlo.sharding` attributes as `sdy` shardings; `None` if it has none, or
+    /// has `sdy` meshes already.
+    fn with_hlo_shardings(&self, py: Python<'_>) -> PyResult<Option<Py<Self>>> {
+        let source = self.program.text.source();
+        let has_meshes = self.program.meshes.iter().any(|mesh| mesh.symbol.is_some());
+        if has_meshes || !py.detach(|| source.contains("mhlo.sharding")) {
+            return Ok(None);
+        }
+        let module = Py::new(py, self.__copy__())?;
+        let gspmd = py.import("shardcore.gspmd")?;
+        let imported = gspmd.call_method1("import_located", (module, &**source, &*self.filename))?;
+        Ok(Some(imported.extract()?))
+    }
     /// The function that `key` names, or the entry function.
     fn function(&self, key: Option<&str>) -> PyResult<FuncId> {
         let Some(key) = key else {
@@ -161,6 +174,16 @@ impl PyModule {
         max_ops: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyPropagationResult> {
+        if let Some(imported) = self.with_hlo_shardings(py)? {
+            return imported.borrow(py).propagate(
+                py,
+                up_to_priority,
+                keep_sub_axes_on_io,
+                dedup_functions_fully,
+                max_ops,
+                progress,
+            );
+        }
         let pipeline =
             Pipeline::propagation(dedup_functions_fully, up_to_priority, keep_sub_axes_on_io);
         let mut program = Program::clone(&self.program);

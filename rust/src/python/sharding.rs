@@ -236,6 +236,12 @@ impl PyTensorSharding {
         let mesh = MeshArgument { mesh: Some(mesh.mesh.clone()), symbol: self.symbol.clone() };
         Self::build(py, mesh, &dims, &replicated, &unreduced)
     }
+    /// In GSPMD's notation, which Python has.
+    #[pyo3(signature = (manual = Vec::new()))]
+    fn to_hlo<'py>(slf: &Bound<'py, Self>, manual: Vec<String>) -> PyResult<Bound<'py, PyAny>> {
+        let class = slf.py().import("shardcore.gspmd")?.getattr("HloSharding")?;
+        class.call_method1("from_sharding", (slf, manual))
+    }
     fn closed(&self) -> Self {
         let mut closed = self.clone();
         for dim in &mut closed.sharding.dims {

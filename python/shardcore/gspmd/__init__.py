@@ -1,0 +1,10 @@
+"""GSPMD's notation of shardings: reading, writing, and its equivalents over named axes.
+
+Source: "GSPMD: General and Scalable Parallelization for ML Computation Graphs" (arXiv:2105.04663),
+and the sharding attribute of XLA's HLO text.
+"""
+
+from shardcore.gspmd.hlo_sharding import HloSharding
+from shardcore.gspmd.tiles import TileAssignment
+
+__all__ = ["HloSharding", "TileAssignment"]

@@ -1,0 +1,145 @@
+"""Reading a text from left to right, with errors that point at the place.
+
+Blanks and ``/* comments */`` may stand between any two tokens.
+"""
+
+from __future__ import annotations
+
+import re
+
+from shardcore.errors import Diagnostic, ParseError, Place, ShardcoreError, VerificationError
+
+__all__ = ["Cursor", "invalid", "located"]
+
+_BLANK = re.compile(r"(?:\s|/\*.*?\*/)*", re.DOTALL)
+_WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+_NUMBER = re.compile(r"-?[0-9]+")
+_STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_MAX_DIGITS = 18
+
+
+def _place(text: str, start: int, end: int) -> Place:
+    line = text.count("\n", 0, start) + 1
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", start)
+    last = len(text) if last < 0 else last
+    column = start - first + 1
+    end_column = max(min(end, last) - first + 1, column + 1)
+    # A long list of devices is shown around the place only.
+    shown = max(first, start - 80) if last - first > 200 else first
+    until = min(last, start + 120) if last - first > 200 else last
+    return Place(line, column, end_column, text[shown:until], shown - first + 1)
+
+
+def located(
+    kind: type[ShardcoreError],
+    code: str,
+    message: str,
+    text: str,
+    span: tuple[int, int],
+    hint: str | None = None,
+) -> ShardcoreError:
+    """Return the error of a mistake at ``span`` in ``text``."""
+    return kind(Diagnostic(code, message, hint, "<string>", _place(text, *span)))
+
+
+def invalid(message: str, hint: str | None = None, *, text: str | None = None) -> ShardcoreError:
+    """Return the error of a sharding that cannot be what was asked for; ``text`` is all of it."""
+    if text is None:
+        return VerificationError(Diagnostic("invalid-sharding", message, hint))
+    return located(VerificationError, "invalid-sharding", message, text, (0, len(text)), hint)
+
+
+class Cursor:
+    """A place in a text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.skip()
+
+    def skip(self) -> None:
+        """Go to the next token."""
+        match = _BLANK.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+
+    def error(
+        self, message: str, hint: str | None = None, span: tuple[int, int] | None = None
+    ) -> ShardcoreError:
+        """Return a syntax error here, or at ``span``."""
+        here = span or (self.at, self.at + 1)
+        return located(ParseError, "syntax", message, self.text, here, hint)
+
+    def bad(self, message: str, since: int, hint: str | None = None) -> ShardcoreError:
+        """Return the error of text from ``since`` to here that is well formed and wrong."""
+        end = len(self.text[: self.at].rstrip())
+        span = (since, max(end, since + 1))
+        return located(VerificationError, "invalid-sharding", message, self.text, span, hint)
+
+    def sees(self, token: str) -> bool:
+        """Whether ``token`` comes next."""
+        return self.text.startswith(token, self.at)
+
+    def accept(self, token: str) -> bool:
+        """Step over ``token`` if it comes next."""
+        if not self.sees(token):
+            return False
+        self.at += len(token)
+        self.skip()
+        return True
+
+    def expect(self, token: str, where: str) -> None:
+        """Step over ``token``, which has to come next."""
+        if not self.accept(token):
+            found = repr(self.text[self.at]) if self.at < len(self.text) else "the end"
+            raise self.error(f"expected {token!r} {where}, found {found}")
+
+    def _match(self, pattern: re.Pattern[str]) -> str | None:
+        match = pattern.match(self.text, self.at)
+        if match is None:
+            return None
+        self.at = match.end()
+        self.skip()
+        return match.group()
+
+    def word(self) -> str | None:
+        """Step over a word if one comes next."""
+        return self._match(_WORD)
+
+    def string(self, what: str) -> str:
+        """Step over a quoted string and return what is in the quotes."""
+        found = self._match(_STRING)
+        if found is None:
+            raise self.error(f"expected {what} in quotes", "names stand in quotes: 'x'")
+        return found[1:-1]
+
+    def number(self, what: str) -> int:
+        """Step over a number."""
+        start = self.at
+        found = self._match(_NUMBER)
+        if found is None:
+            raise self.error(f"expected {what}, a number")
+        if len(found) > _MAX_DIGITS:
+            raise self.error(f"{what} is too large", span=(start, start + len(found)))
+        return int(found)
+
+    def numbers(self, what: str) -> list[int]:
+        """Step over numbers with commas between them."""
+        found = [self.number(what)]
+        while self.accept(","):
+            found.append(self.number(what))
+        return found
+
+    def balanced(self, where: str) -> None:
+        """Step over ``{...}``, whatever it holds."""
+        start = self.at
+        depth = 0
+        while self.at < len(self.text):
+            if self._match(_STRING) is not None:
+                continue
+            depth += self.sees("{") - self.sees("}")
+            self.at += 1
+            self.skip()
+            if depth == 0:
+                return
+        raise self.error(f"the '{{' {where} is never closed", span=(start, start + 1))

@@ -1,0 +1,157 @@
+"""A sharding as GSPMD writes it.
+
+The classes hold the canonical form only: what has no tiles is replicated (or manual, or unreduced),
+subgroups of one kind are one dim and stand in the order manual, unreduced, replicated, and the
+devices that share a tile are listed in ascending order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING
+
+from shardcore.gspmd.tiles import TileAssignment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shardcore._core import Mesh, TensorSharding
+    from shardcore.gspmd.named import NamedForm
+
+__all__ = ["SUBGROUPS", "HloSharding"]
+
+SUBGROUPS = ("manual", "unreduced", "replicated")
+"""What the devices of a subgroup may do with their common tile, in canonical order."""
+_INDEX_EVERY = 5
+
+
+@dataclass(frozen=True)
+class HloSharding:
+    """A sharding in GSPMD's notation, canonical as XLA prints it.
+
+    >>> from shardcore import HloSharding
+    >>> str(HloSharding.parse('{devices=[1,2,4]<=[1,8] T(0, 1) last_tile_dims={replicated}}'))
+    '{devices=[1,2,4]<=[8] last_tile_dim_replicate}'
+    """
+
+    kind: str
+    """``replicated``, ``maximal``, ``manual``, ``unknown``, ``unreduced``, ``tiled``, ``tuple``
+    or ``named``."""
+    device: int | None = None
+    """The device of ``maximal``."""
+    tiles: TileAssignment | None = None
+    """The devices of ``tiled``."""
+    subgroups: tuple[str, ...] = ()
+    """What the last dims of ``tiles`` are, of :data:`SUBGROUPS`."""
+    shard_group: tuple[str, int] | None = None
+    """``("shard_as", id)`` or ``("shard_like", id)``."""
+    elements: tuple[HloSharding, ...] = ()
+    """The shardings in ``tuple``."""
+    named: NamedForm | None = None
+    """The mesh, axes and manual axes of ``named``."""
+
+    @staticmethod
+    def parse(text: str) -> HloSharding:
+        """Read a sharding.
+
+        Raises:
+            ParseError: it is not GSPMD's notation.
+            VerificationError: it is, and makes no sense: devices used twice, or too few.
+        """
+        from shardcore.gspmd.parse import parse
+
+        return parse(text)
+
+    @staticmethod
+    def tiled(tiles: TileAssignment, subgroups: Iterable[str] = ()) -> HloSharding:
+        """Return the canonical form of a tiling whose last dims are ``subgroups``."""
+        kinds = list(subgroups)
+        if not kinds:
+            return HloSharding("tiled", tiles=tiles)
+        rank = len(tiles.dims) - len(kinds)
+        sizes = dict.fromkeys(SUBGROUPS, 1)
+        for kind, size in zip(kinds, tiles.dims[rank:], strict=True):
+            sizes[kind] *= size
+        present = tuple(kind for kind in SUBGROUPS if sizes[kind] > 1)
+        if prod(tiles.dims[:rank]) == 1:
+            if len(set(kinds)) == 1:
+                return HloSharding(kinds[0])
+            # Not if it is unreduced: XLA keeps that tiling.
+            if present in (("replicated",), ("manual",)):
+                return HloSharding(present[0])
+        order = sorted(range(len(kinds)), key=lambda at: SUBGROUPS.index(kinds[at]))
+        tiles = tiles.transposed([*range(rank), *(rank + at for at in order)])
+        tiles = tiles.reshaped((*tiles.dims[:rank], *(sizes[kind] for kind in present)))
+        if present[-1:] == ("replicated",):
+            tiles = tiles.with_sorted_groups()
+        return HloSharding("tiled", tiles=tiles, subgroups=present)
+
+    @staticmethod
+    def from_sharding(sharding: TensorSharding, manual: Iterable[str] = ()) -> HloSharding:
+        """Say ``sharding`` in GSPMD's notation; ``manual`` are its mesh's manual axes.
+
+        What GSPMD has no words for is lost: open dims, priorities, and the names of axes.
+
+        Raises:
+            VerificationError: the mesh is not known, or a manual axis is not one of its axes.
+        """
+        from shardcore.gspmd.convert import from_sharding
+
+        return from_sharding(sharding, tuple(manual))
+
+    def to_sharding(self, mesh: Mesh | None = None, *, rank: int | None = None) -> TensorSharding:
+        """Say it over the axes of ``mesh``, with sub-axes where needed.
+
+        Without ``mesh`` the axes are those that the tiling needs, ``x``, ``y``, ``z`` if there are
+        three at most and ``axis_0``, ... if there are more; devices in an order that axes cannot
+        say become the mesh's ``device_ids``.
+
+        Args:
+            mesh: the mesh.
+            rank: number of dims of the tensor, which ``{replicated}`` does not say [0].
+
+        Raises:
+            VerificationError: the axes cannot say it, or it is no tensor's layout (``manual``,
+                tuples), or has another number of dims than ``rank``.
+        """
+        from shardcore.gspmd.convert import to_sharding
+
+        return to_sharding(self, mesh, rank)
+
+    @property
+    def tile_dims(self) -> tuple[int, ...]:
+        """Into how many tiles each dim of the tensor is cut."""
+        if self.tiles is None:
+            return ()
+        return self.tiles.dims[: len(self.tiles.dims) - len(self.subgroups)]
+
+    @property
+    def num_devices(self) -> int | None:
+        """Number of devices of a tiling; ``None`` where the text does not say."""
+        return self.tiles.num_devices if self.tiles else None
+
+    def in_group(self, group: tuple[str, int] | None) -> HloSharding:
+        """Return the same as a member of a shard group."""
+        return replace(self, shard_group=group)
+
+    def __str__(self) -> str:
+        if self.named is not None:
+            return str(self.named)
+        if self.kind == "tuple":
+            return "{" + ", ".join(map(_with_index, enumerate(self.elements))) + "}"
+        words = [str(self.tiles) if self.tiles else self.kind]
+        if self.device is not None:
+            words.append(f"device={self.device}")
+        if self.subgroups == ("replicated",):
+            words.append("last_tile_dim_replicate")
+        elif self.subgroups:
+            words.append(f"last_tile_dims={{{', '.join(self.subgroups)}}}")
+        if self.shard_group is not None:
+            words.append(f"{self.shard_group[0]} {self.shard_group[1]}")
+        return "{" + " ".join(words) + "}"
+
+
+def _with_index(numbered: tuple[int, HloSharding]) -> str:
+    at, element = numbered
+    return f"/*index={at}*/{element}" if at and at % _INDEX_EVERY == 0 else str(element)

@@ -1,0 +1,222 @@
+"""The form of a sharding that names its axes: ``{mesh['x'=2,'y'=4], [{'x'}, {'y', ?}]}``.
+
+Source: XLA's HloSharding V3. It says what a :class:`TensorSharding` says, and which axes are
+manual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, TypeVar
+
+from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
+from shardcore.errors import VerificationError
+from shardcore.gspmd.cursor import invalid
+from shardcore.gspmd.tiles import TileAssignment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shardcore.gspmd.cursor import Cursor
+
+__all__ = ["NamedForm", "parse_named"]
+
+_Made = TypeVar("_Made")
+_WORDS = ("replicated", "unreduced", "manual")
+
+
+@dataclass(frozen=True)
+class NamedForm:
+    """A sharding over a mesh that is written with it."""
+
+    sharding: TensorSharding
+    manual: tuple[AxisRef, ...] = ()
+    """Manual axes of the mesh."""
+    order: TileAssignment | None = None
+    """How the order of the devices is written, if it is not 0, 1, 2, ..."""
+    word: str | None = None
+    """``replicated``, ``unreduced`` or ``manual`` where that stands for dims."""
+
+    def __str__(self) -> str:
+        mesh = self.sharding.mesh
+        if mesh is None or mesh.is_maximal:
+            ids = mesh.device_ids if mesh else None
+            return f"{{maximal_mesh[device_id={ids[0] if ids else 0}]}}"
+        parts = ["mesh[" + ",".join(f"'{a.name}'={a.size}" for a in mesh.axes) + "]"]
+        if self.order is not None:
+            text = str(self.order).partition("]")[2].removeprefix("<=")
+            parts.append(f"device_ids=({text})")
+        if self.word is not None:
+            return "{" + ", ".join([*parts, self.word]) + "}"
+        parts.append("[" + ", ".join(map(_dim, self.sharding.dims)) + "]")
+        for name, axes in (
+            ("replicated", self.sharding.replicated),
+            ("unreduced", self.sharding.unreduced),
+            ("manual", self.manual),
+        ):
+            if axes:
+                parts.append(f"{name}={{{', '.join(map(_axis, axes))}}}")
+        return "{" + ", ".join(parts) + "}"
+
+
+def _axis(axis: AxisRef) -> str:
+    return f"'{axis.name}'" + ("" if axis.is_full else f":({axis.pre_size}){axis.size}")
+
+
+def _dim(dim: DimSharding) -> str:
+    return "{" + ", ".join([*map(_axis, dim.axes), *(["?"] if dim.is_open else [])]) + "}"
+
+
+def parse_named(cursor: Cursor) -> NamedForm:
+    """Read what follows the ``{``, and the ``}``."""
+    if cursor.accept("maximal_mesh"):
+        cursor.expect("[", "to start the mesh")
+        cursor.expect("device_id", "to name the device")
+        cursor.expect("=", "after device_id")
+        mesh = _checked(cursor, lambda: Mesh.maximal(cursor.number("a device")))
+        cursor.expect("]", "to end the mesh")
+        cursor.expect("}", "to end the sharding")
+        return NamedForm(TensorSharding(mesh, []))
+    cursor.expect("mesh", "to start the mesh")
+    axes = _mesh_axes(cursor)
+    order = _device_order(cursor, tuple(size for _, size in axes))
+    mesh = _checked(cursor, lambda: Mesh(axes, order.listed() if order else None))
+    order = order if mesh.device_ids is not None else None
+    dims: list[DimSharding] = []
+    special: dict[str, list[AxisRef]] = {}
+    word = next((word for word in _WORDS if cursor.accept(word)), None)
+    if word is None:
+        dims = _dims(cursor)
+    while cursor.accept(","):
+        _attribute(cursor, special)
+    cursor.expect("}", "to end the sharding")
+    every = [AxisRef(axis.name) for axis in mesh.axes]
+    if word == "unreduced":
+        special["unreduced"] = every
+    manual = tuple(every if word == "manual" else special.get("manual", []))
+    sharding = _checked(
+        cursor,
+        lambda: TensorSharding(
+            mesh,
+            dims,
+            replicated=special.get("replicated"),
+            unreduced=special.get("unreduced"),
+        ),
+    )
+    _check_manual(cursor, sharding, manual)
+    if not dims and word is None:
+        word = _word_of(sharding, manual, every)
+    return NamedForm(sharding, manual, order, word)
+
+
+def _word_of(
+    sharding: TensorSharding, manual: tuple[AxisRef, ...], every: list[AxisRef]
+) -> str | None:
+    """Return the word for a sharding without dims, if there is one."""
+    if not (sharding.unreduced or manual or sharding.replicated):
+        return "replicated"
+    if every and list(sharding.unreduced) == every:
+        return "unreduced"
+    return "manual" if every and list(manual) == every else None
+
+
+def _checked(cursor: Cursor, make: Callable[[], _Made]) -> _Made:
+    """Return what ``make`` makes; its errors point into the text."""
+    try:
+        return make()
+    except VerificationError as error:
+        raise invalid(error.message, error.hint, text=cursor.text) from None
+
+
+def _check_manual(cursor: Cursor, sharding: TensorSharding, manual: tuple[AxisRef, ...]) -> None:
+    used = [axis for dim in sharding.dims for axis in dim.axes]
+    for axis in manual:
+        if sharding.mesh is not None and axis.name not in sharding.mesh:
+            raise invalid(f"the mesh has no axis {axis.name!r}", text=cursor.text)
+        for other in (*used, *sharding.replicated, *sharding.unreduced):
+            if axis.overlaps(other):
+                message = f"{axis.name!r} is manual and used otherwise"
+                raise invalid(message, "drop one of both", text=cursor.text)
+
+
+def _mesh_axes(cursor: Cursor) -> list[tuple[str, int]]:
+    cursor.expect("[", "to start the axes")
+    axes: list[tuple[str, int]] = []
+    while not cursor.accept("]"):
+        if axes:
+            cursor.expect(",", "between the axes")
+        name = cursor.string("the name of an axis")
+        cursor.expect("=", "and the size of the axis")
+        axes.append((name, cursor.number("the size of an axis")))
+    cursor.accept(",")
+    return axes
+
+
+def _device_order(cursor: Cursor, sizes: tuple[int, ...]) -> TileAssignment | None:
+    if not cursor.accept("device_ids"):
+        return None
+    start = cursor.at
+    cursor.expect("=", "after device_ids")
+    cursor.expect("(", "to start the devices")
+    if cursor.accept("["):
+        from shardcore.gspmd.parse import iota_order
+
+        reshape = tuple(cursor.numbers("a size"))
+        cursor.expect("]", "to end the dims of the devices")
+        order = TileAssignment.iota(sizes, reshape, iota_order(cursor, reshape))
+        count = prod(reshape)
+    else:
+        order = TileAssignment(sizes, devices=tuple(cursor.numbers("a device")))
+        count = len(order.listed())
+    cursor.expect(")", "to end the devices")
+    if count != prod(sizes):
+        raise cursor.bad(f"{count} devices on a mesh of {prod(sizes)}", start)
+    cursor.accept(",")
+    return order
+
+
+def _dims(cursor: Cursor) -> list[DimSharding]:
+    cursor.expect("[", "to start the dims")
+    dims: list[DimSharding] = []
+    while not cursor.accept("]"):
+        if dims:
+            cursor.expect(",", "between the dims")
+        axes, is_open = _axes(cursor, may_be_open=True)
+        dims.append(_checked(cursor, partial(DimSharding, axes, not is_open)))
+    return dims
+
+
+def _axes(cursor: Cursor, *, may_be_open: bool) -> tuple[list[AxisRef], bool]:
+    cursor.expect("{", "to start the axes")
+    axes: list[AxisRef] = []
+    while not cursor.accept("}"):
+        if axes:
+            cursor.expect(",", "between the axes")
+        if may_be_open and cursor.accept("?"):
+            cursor.expect("}", "after '?'")
+            return axes, True
+        name = cursor.string("the name of an axis")
+        if not cursor.accept(":"):
+            axes.append(AxisRef(name))
+            continue
+        cursor.expect("(", "to start the pre-size")
+        pre = cursor.number("the pre-size")
+        cursor.expect(")", "to end the pre-size")
+        size = cursor.number("the size")
+        axes.append(_checked(cursor, partial(AxisRef, name, pre, size)))
+    return axes, False
+
+
+def _attribute(cursor: Cursor, special: dict[str, list[AxisRef]]) -> None:
+    start = cursor.at
+    name = cursor.word() or ""
+    cursor.expect("=", "after the name of an attribute")
+    if name == "metadata":
+        cursor.balanced("of the metadata")
+    elif name in _WORDS and name not in special:
+        special[name] = _axes(cursor, may_be_open=False)[0]
+    else:
+        what = "given twice" if name in special else "no attribute of a sharding"
+        raise cursor.error(f"{name} is {what}", span=(start, start + max(len(name), 1)))

@@ -1,0 +1,185 @@
+"""Reading GSPMD's notation.
+
+Words inside the braces stand in any order. ``metadata`` is read over: it says where a sharding
+comes from and nothing about it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from shardcore.gspmd.cursor import Cursor
+from shardcore.gspmd.hlo_sharding import SUBGROUPS, HloSharding
+from shardcore.gspmd.named import parse_named
+from shardcore.gspmd.tiles import MAX_LISTED, TileAssignment
+
+__all__ = ["parse"]
+
+_KINDS = ("replicated", "manual", "unknown", "unreduced", "maximal")
+_FORMS = "forms are {replicated}, {maximal device=3}, {devices=[2,4]<=[8]}, ..."
+
+
+def parse(text: str) -> HloSharding:
+    """Read all of ``text``; see :meth:`HloSharding.parse`."""
+    cursor = Cursor(text)
+    if not cursor.sees("{"):
+        raise cursor.error("a sharding starts with '{'", _FORMS)
+    sharding = _sharding(cursor)
+    if cursor.at < len(text):
+        raise cursor.error("text after the end of the sharding", span=(cursor.at, len(text)))
+    return sharding
+
+
+def _sharding(cursor: Cursor) -> HloSharding:
+    ahead = Cursor(cursor.text)
+    ahead.at = cursor.at
+    ahead.expect("{", "to start a sharding")
+    if not (ahead.sees("{") or ahead.sees("}")):
+        return _single(cursor)
+    cursor.at = ahead.at
+    elements: list[HloSharding] = []
+    while not cursor.accept("}"):
+        if elements:
+            cursor.expect(",", "between the shardings of a tuple")
+        elements.append(_single(cursor))
+    return HloSharding("tuple", elements=tuple(elements))
+
+
+class _Words:
+    """What stood in the braces so far."""
+
+    def __init__(self) -> None:
+        self.kind: str | None = None
+        self.device: int | None = None
+        self.tiles: TileAssignment | None = None
+        self.subgroups: list[str] | None = None
+        self.group: tuple[str, int] | None = None
+
+
+def _single(cursor: Cursor) -> HloSharding:
+    start = cursor.at
+    cursor.expect("{", "to start a sharding")
+    if cursor.sees("mesh") or cursor.sees("maximal_mesh"):
+        return HloSharding("named", named=parse_named(cursor))
+    words = _Words()
+    while not cursor.accept("}"):
+        _word(cursor, words)
+    return _finish(cursor, words, start)
+
+
+def _word(cursor: Cursor, words: _Words) -> None:
+    start = cursor.at
+    word = cursor.word()
+    span = (start, max(start + len(word or ""), start + 1))
+    if word in _KINDS:
+        if words.kind not in (None, word):
+            raise cursor.error(f"{word} after {words.kind}", "a sharding is one of them", span)
+        words.kind = word
+    elif word == "device":
+        cursor.expect("=", "after device")
+        words.device = cursor.number("a device")
+    elif word == "devices":
+        if words.tiles is not None:
+            raise cursor.error("devices are given twice", span=span)
+        cursor.expect("=", "after devices")
+        words.tiles = _tiles(cursor)
+    elif word in ("last_tile_dim_replicate", "last_tile_dims"):
+        if words.subgroups is not None:
+            raise cursor.error("the last tile dims are given twice", span=span)
+        words.subgroups = ["replicated"] if word.endswith("replicate") else _subgroups(cursor)
+    elif word in ("shard_as", "shard_like"):
+        words.group = (word, cursor.number("a shard group"))
+    elif word == "metadata":
+        cursor.expect("=", "after metadata")
+        if not cursor.sees("{"):
+            raise cursor.error("expected '{' to start the metadata")
+        cursor.balanced("of the metadata")
+    else:
+        if cursor.at >= len(cursor.text):
+            raise cursor.error("the sharding is never closed", "add '}'")
+        raise cursor.error("this is no part of a sharding", _FORMS, span)
+
+
+def _subgroups(cursor: Cursor) -> list[str]:
+    cursor.expect("=", "after last_tile_dims")
+    cursor.expect("{", "to start the last tile dims")
+    kinds: list[str] = []
+    while not cursor.accept("}"):
+        if kinds:
+            cursor.expect(",", "between the last tile dims")
+        start = cursor.at
+        kind = cursor.word() or ""
+        if kind not in SUBGROUPS:
+            hint = f"it is one of {', '.join(SUBGROUPS)}"
+            span = (start, start + max(len(kind), 1))
+            raise cursor.error("this is no kind of tile dim", hint, span)
+        kinds.append(kind)
+    return kinds
+
+
+def _sizes(cursor: Cursor, what: str) -> tuple[int, ...]:
+    cursor.expect("[", f"to start the {what}")
+    start = cursor.at
+    sizes = cursor.numbers("a size")
+    if min(sizes) < 1:
+        raise cursor.bad("sizes start at 1", start)
+    cursor.expect("]", f"to end the {what}")
+    return tuple(sizes)
+
+
+def iota_order(cursor: Cursor, reshape: tuple[int, ...]) -> tuple[int, ...]:
+    """Read ``T(1,0)``; the order as it is if there is none and nothing to transpose."""
+    if not (cursor.sees("T(") or len(reshape) > 1):
+        return (0,)
+    cursor.expect("T", "and the order of the dims")
+    cursor.expect("(", "to start the order of the dims")
+    start = cursor.at
+    perm = tuple(cursor.numbers("a dim"))
+    if sorted(perm) != list(range(len(reshape))):
+        dims = ", ".join(map(str, range(len(reshape))))
+        raise cursor.bad(f"the order is no permutation of the dims {dims}", start)
+    cursor.expect(")", "to end the order of the dims")
+    return perm
+
+
+def _tiles(cursor: Cursor) -> TileAssignment:
+    start = cursor.at
+    dims = _sizes(cursor, "tile dims")
+    if cursor.accept("<="):
+        reshape = _sizes(cursor, "dims of the devices")
+        perm = iota_order(cursor, reshape)
+        if prod(reshape) != prod(dims):
+            message = f"{prod(dims)} tiles and {prod(reshape)} devices"
+            raise cursor.bad(message, start, "both products have to be the same")
+        return TileAssignment.iota(dims, reshape, perm)
+    listed = cursor.at
+    devices = cursor.numbers("a device")
+    if len(devices) > MAX_LISTED:
+        raise cursor.bad(f"more than {MAX_LISTED} devices", listed)
+    if len(devices) != prod(dims):
+        message = f"{prod(dims)} tiles and {len(devices)} devices"
+        raise cursor.bad(message, start, "list one device for each tile")
+    if len(set(devices)) != len(devices) or min(devices) < 0:
+        raise cursor.bad("a device is listed twice, or negative", listed)
+    if len(devices) == 1:
+        raise cursor.bad("one device is no tiling", start, f"say {{maximal device={devices[0]}}}")
+    return TileAssignment(dims, devices=tuple(devices))
+
+
+def _finish(cursor: Cursor, words: _Words, start: int) -> HloSharding:
+    if words.kind is None:
+        if words.tiles is None:
+            raise cursor.bad("the devices are missing", start, _FORMS)
+        kinds = words.subgroups or []
+        if words.device is not None:
+            raise cursor.bad("a device and a list of devices", start)
+        if len(kinds) > len(words.tiles.dims):
+            raise cursor.bad(f"{len(kinds)} last tile dims of {len(words.tiles.dims)}", start)
+        return HloSharding.tiled(words.tiles, kinds).in_group(words.group)
+    if words.tiles is not None or words.subgroups is not None:
+        raise cursor.bad(f"{words.kind} shardings have no tiles", start)
+    if (words.kind == "maximal") != (words.device is not None):
+        if words.kind == "maximal":
+            raise cursor.bad("the device is missing", start, "say {maximal device=0}")
+        raise cursor.bad(f"{words.kind} shardings have no device", start)
+    return HloSharding(words.kind, words.device, shard_group=words.group)
