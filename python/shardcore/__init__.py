@@ -27,7 +27,7 @@ from shardcore.errors import (
     ShardcoreError,
     VerificationError,
 )
-from shardcore.gspmd import HloSharding
+from shardcore.gspmd import HloSharding, import_hlo_shardings
 from shardcore.rules import data_flow_edges, rule
 
 __all__ = [
@@ -54,5 +54,6 @@ __all__ = [
     "VerificationError",
     "__version__",
     "data_flow_edges",
+    "import_hlo_shardings",
     "rule",
 ]

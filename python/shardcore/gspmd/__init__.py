@@ -5,6 +5,7 @@ and the sharding attribute of XLA's HLO text.
 """
 
 from shardcore.gspmd.hlo_sharding import HloSharding
+from shardcore.gspmd.modules import import_hlo_shardings, import_located
 from shardcore.gspmd.tiles import TileAssignment
 
-__all__ = ["HloSharding", "TileAssignment"]
+__all__ = ["HloSharding", "TileAssignment", "import_hlo_shardings", "import_located"]

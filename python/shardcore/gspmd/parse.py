@@ -182,4 +182,6 @@ def _finish(cursor: Cursor, words: _Words, start: int) -> HloSharding:
         if words.kind == "maximal":
             raise cursor.bad("the device is missing", start, "say {maximal device=0}")
         raise cursor.bad(f"{words.kind} shardings have no device", start)
+    if words.device is not None and words.device < 0:
+        raise cursor.bad("devices start at 0", start)
     return HloSharding(words.kind, words.device, shard_group=words.group)
