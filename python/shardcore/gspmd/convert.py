@@ -164,6 +164,9 @@ def from_sharding(sharding: TensorSharding, manual: tuple[str, ...]) -> HloShard
         raise VerificationError(Diagnostic("unknown-mesh", message, hint))
     for name in manual:
         mesh.axis_size(name)
+        refs = [ref for dim in sharding.dims for ref in dim.axes]
+        if any(ref.name == name for ref in (*refs, *sharding.unreduced)):
+            raise invalid(f'the manual axis "{name}" is used by the sharding')
     if mesh.is_maximal and mesh.device_ids:
         return HloSharding("maximal", mesh.device_ids[0])
     dims = [[_digit(ref, mesh) for ref in dim.axes] for dim in sharding.dims]

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
+from shardcore.gspmd.cursor import invalid
+
 __all__ = ["MAX_LISTED", "Digit", "TileAssignment", "digits_of_list", "split_digits"]
 
 MAX_LISTED = 1 << 24
@@ -121,6 +123,8 @@ class TileAssignment:
         """Return the devices in row-major order of the tiles."""
         if self.devices is not None:
             return list(self.devices)
+        if self.num_devices > MAX_LISTED:
+            raise invalid(f"{self.num_devices} devices are too many to list")
         places = [0]
         for stride, size in self.digits():
             places = [place + step * stride for place in places for step in range(size)]
