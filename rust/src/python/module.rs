@@ -56,8 +56,7 @@ impl PyModule {
         }
         let module = Py::new(py, self.__copy__())?;
         let gspmd = py.import("shardcore.gspmd")?;
-        let imported =
-            gspmd.call_method1("import_located", (module, &**source, &*self.filename))?;
+        let imported = gspmd.call_method1("import_located", (module, source, &*self.filename))?;
         Ok(Some(imported.extract()?))
     }
     /// The function that `key` names, or the entry function.
