@@ -14,7 +14,7 @@ use crate::ir::{OpKind, Payload, Program, SymbolTable};
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     /// Progress is reported, and interrupts are noticed, once in so many clones.
     const REPORT_EVERY: usize = 1024;
-    if !program.has_any(&[OpKind::Call]) {
+    if !program.has_any(&[OpKind::Call]) && program.ops.len() <= context.limits.max_ops {
         return Ok(());
     }
     let graph = CallGraph::new(program);

@@ -56,13 +56,12 @@ impl Printer<'_> {
         if has_sharding {
             out.push_str(std::mem::replace(&mut separator, ", "));
             out.push_str("sdy.sharding = #sdy.sharding_per_value<");
-            match stored {
-                Some(ids) => self.write_sharding_list(ids.iter().map(|&id| (id, 0)), out),
-                None => {
-                    let rank = |value| program.value_type(value).rank().unwrap_or(0);
-                    let ids = results.map(|value| (program.sharding(value), rank(value)));
-                    self.write_sharding_list(ids, out);
-                }
+            if let Some(ids) = stored {
+                self.write_sharding_list(ids.iter().map(|&id| (id, 0)), out);
+            } else {
+                let rank = |value| program.value_type(value).rank().unwrap_or(0);
+                let ids = results.map(|value| (program.sharding(value), rank(value)));
+                self.write_sharding_list(ids, out);
             }
             out.push('>');
         }

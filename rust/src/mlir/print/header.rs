@@ -131,7 +131,9 @@ impl Printer<'_> {
             edits.push(Edit::Operand(Span::new(place, place + old.len() as u32), value));
         };
         if operands.iter().all(|slot| slot.text != u32::MAX) {
-            operands.iter().for_each(|slot| add(slot.text, slot.value));
+            for slot in operands {
+                add(slot.text, slot.value);
+            }
             return Some(());
         }
         let places = self.operand_places(op);

@@ -10,48 +10,22 @@ mod fields;
 mod function;
 mod header;
 mod names;
+mod sdy;
+mod splice;
 
 pub(super) use names::append_fresh;
-mod sdy;
 
 use crate::error::Span;
-use crate::index::{BlockId, OpId, RegionId, ShardingId, ValueId};
+use crate::index::{BlockId, OpId, RegionId, ShardingId};
 use crate::ir::{OpFlags, OpKind, Program};
 use names::Names;
+use splice::Edit;
 
 /// Prints `program` as MLIR text.
 pub fn print(program: &Program) -> String {
     let mut printer = Printer::new(program);
     printer.print_module();
     printer.out
-}
-
-/// A change to the text of an op: where, and what stands there instead. It becomes text when it is
-/// printed.
-#[derive(Clone, Debug)]
-enum Edit {
-    /// Other text.
-    Text(Span, String),
-    /// A region.
-    Region(Span, RegionId),
-    /// The name of an operand.
-    Operand(Span, ValueId),
-    /// The names of the results.
-    Results(Span),
-    /// The attribute dictionary of an op.
-    Dict(Span),
-}
-
-impl Edit {
-    const fn span(&self) -> Span {
-        match self {
-            Self::Text(span, _)
-            | Self::Region(span, _)
-            | Self::Operand(span, _)
-            | Self::Results(span)
-            | Self::Dict(span) => *span,
-        }
-    }
 }
 
 /// Whether the first block of a region has a label.
@@ -353,70 +327,5 @@ impl<'p> Printer<'p> {
     /// Whether `op`'s text is in generic form.
     fn is_generic(&self, op: OpId) -> bool {
         self.text_at(self.name_start(op)).starts_with('"')
-    }
-    /// Prints the text at `span`, which belongs to `op`, with `edits`, which may come in any order.
-    fn splice(&mut self, op: OpId, span: Span, edits: &mut Vec<Edit>) {
-        if edits.len() > 1 {
-            edits.sort_by_key(|edit| (edit.span().start, edit.span().end));
-            // The same name may stand for values of two regions.
-            edits.dedup_by(|a, b| a.span() == b.span() && !a.span().is_empty());
-        }
-        if edits.iter().any(|edit| matches!(edit, Edit::Region(..))) {
-            return self.splice_regions(op, span, edits);
-        }
-        let mut at = span.start;
-        for edit in edits.iter() {
-            let place = edit.span();
-            if place.start < at {
-                continue;
-            }
-            self.copy(Span::new(at, place.start));
-            self.flush();
-            let mut out = std::mem::take(&mut self.out);
-            self.write_edit(op, edit, &mut out);
-            self.out = out;
-            at = place.end;
-        }
-        self.copy(Span::new(at, span.end));
-    }
-    /// The same where some edits are regions: leaves tasks.
-    fn splice_regions(&mut self, op: OpId, span: Span, edits: &[Edit]) {
-        let mut tasks = Vec::new();
-        let mut at = span.start;
-        for edit in edits {
-            let place = edit.span();
-            if place.start < at {
-                continue;
-            }
-            tasks.push(Task::Copy(Span::new(at, place.start)));
-            tasks.push(if let Edit::Region(_, region) = edit {
-                Task::Region(*region, Label::AsInText)
-            } else {
-                let mut text = String::new();
-                self.write_edit(op, edit, &mut text);
-                Task::Text(text)
-            });
-            at = place.end;
-        }
-        tasks.push(Task::Copy(Span::new(at, span.end)));
-        self.tasks.extend(tasks.into_iter().rev());
-    }
-    /// Appends what `edit` puts into the text of `op`.
-    fn write_edit(&mut self, op: OpId, edit: &Edit, out: &mut String) {
-        match edit {
-            Edit::Text(_, text) => out.push_str(text),
-            Edit::Operand(_, value) => self.names.append(self.program, *value, out),
-            Edit::Results(_) => out.push_str(&self.result_list(op)),
-            Edit::Dict(span) => {
-                let start = out.len();
-                if span.is_empty() {
-                    out.push(' ');
-                }
-                if !self.write_op_dict(op, out) {
-                    out.truncate(start);
-                }
-            }
-            Edit::Region(..) => {}
-        }
     }
 }

@@ -1,0 +1,101 @@
+//! Splicing changes into the text of an op.
+
+use super::{Label, Printer, Task};
+use crate::error::Span;
+use crate::index::{OpId, RegionId, ValueId};
+
+/// A change to the text of an op: where, and what stands there instead. It becomes text when it is
+/// printed.
+#[derive(Clone, Debug)]
+pub(super) enum Edit {
+    /// Other text.
+    Text(Span, String),
+    /// A region.
+    Region(Span, RegionId),
+    /// The name of an operand.
+    Operand(Span, ValueId),
+    /// The names of the results.
+    Results(Span),
+    /// The attribute dictionary of an op.
+    Dict(Span),
+}
+
+impl Edit {
+    pub(super) const fn span(&self) -> Span {
+        match self {
+            Self::Text(span, _)
+            | Self::Region(span, _)
+            | Self::Operand(span, _)
+            | Self::Results(span)
+            | Self::Dict(span) => *span,
+        }
+    }
+}
+
+impl Printer<'_> {
+    /// Prints the text at `span`, which belongs to `op`, with `edits`, which may come in any order.
+    pub(super) fn splice(&mut self, op: OpId, span: Span, edits: &mut Vec<Edit>) {
+        if edits.len() > 1 {
+            edits.sort_by_key(|edit| (edit.span().start, edit.span().end));
+            // The same name may stand for values of two regions.
+            edits.dedup_by(|a, b| a.span() == b.span() && !a.span().is_empty());
+        }
+        if edits.iter().any(|edit| matches!(edit, Edit::Region(..))) {
+            return self.splice_regions(op, span, edits);
+        }
+        let mut at = span.start;
+        for edit in edits.iter() {
+            let place = edit.span();
+            if place.start < at {
+                continue;
+            }
+            self.copy(Span::new(at, place.start));
+            self.flush();
+            let mut out = std::mem::take(&mut self.out);
+            self.write_edit(op, edit, &mut out);
+            self.out = out;
+            at = place.end;
+        }
+        self.copy(Span::new(at, span.end));
+    }
+    /// The same where some edits are regions: leaves tasks.
+    fn splice_regions(&mut self, op: OpId, span: Span, edits: &[Edit]) {
+        let mut tasks = Vec::new();
+        let mut at = span.start;
+        for edit in edits {
+            let place = edit.span();
+            if place.start < at {
+                continue;
+            }
+            tasks.push(Task::Copy(Span::new(at, place.start)));
+            tasks.push(if let Edit::Region(_, region) = edit {
+                Task::Region(*region, Label::AsInText)
+            } else {
+                let mut text = String::new();
+                self.write_edit(op, edit, &mut text);
+                Task::Text(text)
+            });
+            at = place.end;
+        }
+        tasks.push(Task::Copy(Span::new(at, span.end)));
+        self.tasks.extend(tasks.into_iter().rev());
+    }
+    /// Appends what `edit` puts into the text of `op`.
+    fn write_edit(&mut self, op: OpId, edit: &Edit, out: &mut String) {
+        match edit {
+            Edit::Text(_, text) => out.push_str(text),
+            Edit::Operand(_, value) => self.names.append(self.program, *value, out),
+            Edit::Results(_) => out.push_str(&self.result_list(op)),
+            Edit::Dict(span) => {
+                let start = out.len();
+                if span.is_empty() {
+                    out.push(' ');
+                }
+                if !self.write_op_dict(op, out) {
+                    out.truncate(start);
+                }
+            }
+            Edit::Region(..) => {}
+        }
+    }
+}
