@@ -10,6 +10,8 @@ use rustc_hash::FxHashMap;
 pub(super) struct Calls {
     callees: FxHashMap<OpId, FuncId>,
     callers: FxHashMap<FuncId, Vec<OpId>>,
+    /// The calls inside each function that has some.
+    inside: FxHashMap<FuncId, Vec<OpId>>,
 }
 
 impl Calls {
@@ -19,11 +21,12 @@ impl Calls {
         if !order.iter().any(|&op| program.kind(op) == OpKind::Call) {
             return calls;
         }
+        calls.inside = calls_by_function(program, order);
         let functions = program.functions_in_order();
         let by_name: FxHashMap<_, _> =
             functions.iter().map(|&func| (program.functions[func].name, func)).collect();
         for &func in &functions {
-            for call in calls_inside(program, program.functions[func].op) {
+            for &call in calls.inside.get(&func).into_iter().flatten() {
                 let Some(Payload::Call(name)) = program.payload(call) else { continue };
                 let Some(&callee) = by_name.get(name) else { continue };
                 calls.callees.insert(call, callee);
@@ -63,7 +66,7 @@ impl Calls {
             functions.iter().copied().filter(|func| waiting[func] == 0).collect();
         while let Some(func) = ready.pop() {
             waiting.remove(&func);
-            for call in calls_inside(program, program.functions[func].op) {
+            for &call in self.inside.get(&func).into_iter().flatten() {
                 let Some(callee) = self.callee(call) else { continue };
                 if let Some(count) = waiting.get_mut(&callee) {
                     *count -= 1;
@@ -82,6 +85,29 @@ impl Calls {
         let diagnostic = Diagnostic::new(Code::RecursiveCall, message).at(function.name_span);
         Err(diagnostic.with_hint("propagation needs a call graph without circles").into())
     }
+}
+
+/// The calls among `order` by the function they are in, in the order of [`calls_inside`]: where all of
+/// them stand in the function's own body, that is the order of the program.
+fn calls_by_function(program: &Program, order: &[OpId]) -> FxHashMap<FuncId, Vec<OpId>> {
+    let mut inside: FxHashMap<FuncId, Vec<OpId>> = FxHashMap::default();
+    let mut nested = Vec::new();
+    for &call in order.iter().filter(|&&op| program.kind(op) == OpKind::Call) {
+        let parents = std::iter::successors(Some(call), |&op| program.parent_op(op));
+        let Some(top) = parents.take_while(|&op| op != program.module).last() else { continue };
+        let func = program.function_of(top);
+        if func.is_none() {
+            continue;
+        }
+        inside.entry(func).or_default().push(call);
+        if program.parent_op(call) != Some(top) && nested.last() != Some(&func) {
+            nested.push(func);
+        }
+    }
+    for func in nested {
+        inside.insert(func, calls_inside(program, program.functions[func].op));
+    }
+    inside
 }
 
 /// The calls inside `root` in the order in which MLIR collects symbol uses: regions are put on a

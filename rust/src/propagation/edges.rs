@@ -55,6 +55,8 @@ pub(super) struct Edges {
     rows: FxHashMap<OpId, Edge>,
     values: Vec<ValueId>,
     sources: FxHashMap<UseId, SourceEdge>,
+    /// Whether `is_elsewhere` may have members.
+    has_elsewhere: bool,
     is_elsewhere: BitSet<ValueId>,
     places: FxHashMap<ValueId, Place>,
     /// For a value that has the sharding of others, without an edge op: those others.
@@ -70,6 +72,7 @@ impl Edges {
             rows: FxHashMap::default(),
             values: Vec::new(),
             sources: FxHashMap::default(),
+            has_elsewhere: false,
             is_elsewhere: BitSet::new(program.values.len()),
             places: FxHashMap::default(),
             followers: FxHashMap::default(),
@@ -109,9 +112,13 @@ impl Edges {
     /// Where the sharding of `value` is kept.
     #[inline]
     pub fn place(&self, value: ValueId) -> Place {
-        if !self.is_elsewhere.contains(value) {
+        if !self.has_elsewhere || !self.is_elsewhere.contains(value) {
             return Place::Value(value);
         }
+        self.place_elsewhere(value)
+    }
+    #[inline(never)]
+    fn place_elsewhere(&self, value: ValueId) -> Place {
         self.places.get(&value).copied().unwrap_or(Place::Nowhere)
     }
     /// The values that share the sharding of `value` although no edge op says so.
@@ -131,6 +138,7 @@ impl Edges {
         start..self.values.len() as u32
     }
     fn set_place(&mut self, value: ValueId, place: Place) {
+        self.has_elsewhere = true;
         self.is_elsewhere.insert(value);
         self.places.insert(value, place);
     }
@@ -144,6 +152,7 @@ impl Edges {
         for region in program.op_regions(op) {
             for block in program.region_blocks(region) {
                 for (index, arg) in program.block_args(block).enumerate() {
+                    self.has_elsewhere = true;
                     self.is_elsewhere.insert(arg);
                     if let Some(slot) = program.op_operands(op).get(index).filter(|_| is_async) {
                         self.set_place(arg, Place::Value(slot.value));

@@ -54,15 +54,10 @@ impl<'p> Engine<'p> {
         options: &Options,
     ) -> Self {
         let mut queue = Queue::new(plan.order.len(), memo.runs().len());
-        for (position, visit) in plan.visits.iter().enumerate() {
-            if !visit.is_some() {
-                queue.settle(position as u32, RunMask::MAX);
-            }
-        }
         for &position in &plan.unused {
             queue.touch(position);
         }
-        Self {
+        let mut engine = Self {
             queue,
             program,
             plan,
@@ -74,6 +69,29 @@ impl<'p> Engine<'p> {
             is_conservative: options.conservative,
             stats: Stats::default(),
             recorder: None,
+        };
+        engine.touch_sharded();
+        engine
+    }
+
+    /// Marks who reads a sharding that has axes: no other visit can do anything at first.
+    fn touch_sharded(&mut self) {
+        self.look_for_axes();
+        for value in self.program.values.ids() {
+            let sharding = self.program.sharding(value);
+            if sharding.is_some() && self.has_axes[sharding.index()] {
+                self.notify(value, OpId::NONE, false);
+            }
+        }
+    }
+
+    /// Looks at the shardings that are new.
+    #[inline]
+    fn look_for_axes(&mut self) {
+        let table = &self.program.shardings;
+        for index in self.has_axes.len()..table.len() {
+            let dims = &table[ShardingId::from_index(index)].dims;
+            self.has_axes.push(dims.iter().any(|dim| !dim.axes.is_empty()));
         }
     }
 
@@ -142,7 +160,26 @@ impl<'p> Engine<'p> {
                     let (index, sharding) = self.memo.update(update);
                     self.apply(op, index as usize, sharding);
                 }
+                self.confirm(position, op, run);
             }
+        }
+    }
+
+    /// After a visit of `op` that changed something: mostly the next one would do nothing, and it is
+    /// cheaper to find that out while everything is at hand.
+    fn confirm(&mut self, position: u32, op: OpId, run: usize) {
+        if !self.gather(self.plan.visits[position as usize], op) {
+            return;
+        }
+        let kind = self.kind(position, op);
+        let mut tables = Tables {
+            rules: &self.program.rules,
+            meshes: &self.program.meshes,
+            shardings: &mut self.program.shardings,
+        };
+        let outcome = self.memo.outcome(&mut tables, kind, Subset::ALL, &self.shardings, run);
+        if let Outcome::Nothing(runs) = outcome {
+            self.queue.settle(position, runs);
         }
     }
 
@@ -204,11 +241,7 @@ impl<'p> Engine<'p> {
                 self.shardings.push(sharding(self.program, edges, result));
             }
         }
-        let table = &self.program.shardings;
-        for index in self.has_axes.len()..table.len() {
-            let dims = &table[ShardingId::from_index(index)].dims;
-            self.has_axes.push(dims.iter().any(|dim| !dim.axes.is_empty()));
-        }
+        self.look_for_axes();
         self.shardings.iter().any(|&id| id.is_some() && self.has_axes[id.index()])
     }
 

@@ -9,8 +9,9 @@ use super::origins::Subject;
 use super::plan::Plan;
 use super::visit::{Subset, Tables, VisitKind};
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{FuncId, OpId, RuleId, ShardingId};
+use crate::index::{FuncId, OpId, RuleId, ShardingId, TypeId};
 use crate::ir::{Direction, OpKind, Program};
+use rustc_hash::FxHashMap;
 
 /// The results of the main function.
 #[derive(Default)]
@@ -49,13 +50,15 @@ impl FuncResults {
     /// Those of `func`.
     pub fn new(program: &mut Program, func: FuncId, num_runs: usize) -> Self {
         let mut results = Vec::new();
+        let mut rules: FxHashMap<TypeId, Option<RuleId>> = FxHashMap::default();
         if let Some(last) = return_of(program, func) {
             let types: Vec<_> =
                 program.op_operands(last).iter().map(|s| program.values[s.value].ty).collect();
             let num_results = program.functions[func].result_shardings.len();
             for (index, ty) in types.into_iter().enumerate().take(num_results) {
                 // Tokens and the like are left out.
-                if let Some(rule) = Plan::identity_rule(program, ty, 1) {
+                let rule = rules.entry(ty).or_insert_with(|| Plan::identity_rule(program, ty, 1));
+                if let Some(rule) = *rule {
                     results.push(FuncResult { index, rule, settled: Default::default() });
                 }
             }

@@ -6,6 +6,7 @@
 
 use super::direction::OpClass;
 use super::queue::RunMask;
+use super::structure::Structures;
 use super::visit::{directions, visit, Subset, Tables, Update, VisitKind};
 use super::Strategy;
 use crate::index::{Id, ShardingId};
@@ -56,6 +57,7 @@ pub(super) struct Memo {
     entries: Vec<Entry>,
     keys: Vec<u32>,
     updates: Vec<Update>,
+    structures: Structures,
     /// Number of look-ups that found their entry.
     pub hits: usize,
 }
@@ -69,6 +71,7 @@ impl Memo {
             entries: Vec::new(),
             keys: Vec::new(),
             updates: Vec::new(),
+            structures: Structures::default(),
             hits: 0,
         }
     }
@@ -96,6 +99,8 @@ impl Memo {
         shardings: &[ShardingId],
         run: usize,
     ) -> Outcome {
+        let rule = self.structures.first(tables.rules, kind.rule);
+        let kind = VisitKind { rule, ..kind };
         let header = header(kind);
         let hash = hash(header, subset, shardings);
         let index = match self.find(hash, header, subset, shardings) {
@@ -229,6 +234,7 @@ impl Memo {
     }
 }
 
+#[inline]
 fn raw(sharding: ShardingId) -> u32 {
     if sharding.is_none() {
         u32::MAX

@@ -34,6 +34,7 @@ mod plan;
 pub mod populate_op_sharding_rules;
 mod preconditions;
 mod queue;
+mod structure;
 #[cfg(test)]
 mod tests;
 mod user_priority;

@@ -30,12 +30,12 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// A queue over `len` positions and `num_runs` kinds of runs; everything is dirty.
+    /// A queue over `len` positions and `num_runs` kinds of runs; nothing is dirty.
     pub fn new(len: usize, num_runs: usize) -> Self {
         let all_runs = ((1u32 << num_runs) - 1) as RunMask;
         Self {
-            dirty: vec![all_runs; len],
-            blocks: vec![all_runs; len.div_ceil(BLOCK)],
+            dirty: vec![0; len],
+            blocks: vec![0; len.div_ceil(BLOCK)],
             cursor: len,
             stack: Vec::new(),
             on_stack: vec![0; len.div_ceil(64)],
@@ -111,6 +111,9 @@ mod tests {
     #[test]
     fn queued_ops_keep_their_place() {
         let mut queue = Queue::new(130, 2);
+        for position in 0..130 {
+            queue.touch(position);
+        }
         queue.restart();
         assert_eq!(queue.pop(1), Some(0));
         queue.settle(0, 3);

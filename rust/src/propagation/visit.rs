@@ -49,6 +49,7 @@ impl<'a> Subset<'a> {
     pub const ALL: Self = Self(None);
 
     /// What distinguishes it from other subsets of the same length.
+    #[inline]
     pub fn key(self) -> impl ExactSizeIterator<Item = u32> + 'a {
         self.0.unwrap_or_default().iter().copied()
     }

@@ -1,0 +1,124 @@
+//! Rules that visits cannot tell apart.
+//!
+//! The sizes of factors matter to a visit in two ways: where a dim has more than one factor they say
+//! how axes are split among them, and otherwise they only say which tensor is larger. So rules whose
+//! dims have at most one factor, and whose tensors compare alike, have the same visits: those of an
+//! addition of any two shapes, say. A visit is made with the first rule of such a class, and a program
+//! in which no shape comes twice finds its visits in the table just as any other.
+
+use crate::index::{FactorId, Id, RuleId};
+use crate::rule::{OpShardingRule, RuleTable};
+use rustc_hash::FxHashMap;
+
+/// Tensors of a rule above which it is not worth looking.
+const MAX_TENSORS: usize = 64;
+
+/// The classes.
+#[derive(Default)]
+pub(super) struct Structures {
+    /// By rule: the first rule that visits alike, `NONE` if not known yet.
+    firsts: Vec<RuleId>,
+    by_key: FxHashMap<Box<[u32]>, RuleId>,
+    key: Vec<u32>,
+    sizes: Vec<i64>,
+}
+
+impl Structures {
+    /// The first rule whose visits are those of `rule`.
+    #[inline]
+    pub fn first(&mut self, rules: &RuleTable, rule: RuleId) -> RuleId {
+        match self.firsts.get(rule.index()).copied().and_then(RuleId::get) {
+            Some(first) => first,
+            None => self.find(rules, rule),
+        }
+    }
+
+    #[cold]
+    fn find(&mut self, rules: &RuleTable, rule: RuleId) -> RuleId {
+        if self.firsts.len() <= rule.index() {
+            self.firsts.resize(rules.len().max(rule.index() + 1), RuleId::NONE);
+        }
+        let first = if self.describe(&rules[rule]).is_none() {
+            rule
+        } else if let Some(&first) = self.by_key.get(&self.key[..]) {
+            first
+        } else {
+            self.by_key.insert(self.key[..].into(), rule);
+            rule
+        };
+        self.firsts[rule.index()] = first;
+        first
+    }
+
+    /// Makes the key of the class of `rule`; `None` if it has its visits to itself.
+    fn describe(&mut self, rule: &OpShardingRule) -> Option<()> {
+        self.key.clear();
+        self.sizes.clear();
+        if rule.operands.len() + rule.results.len() > MAX_TENSORS {
+            return None;
+        }
+        self.key.extend([rule.num_factors(), rule.operands.len()].map(|count| count as u32));
+        for list in [&rule.reduction, &rule.need_replication, &rule.permutation, &rule.blocked] {
+            self.key.push(list.len() as u32);
+            self.key.extend(list.iter().map(|factor| factor.index() as u32));
+        }
+        for tensor in rule.tensors() {
+            self.key.push(tensor.dims.len() as u32);
+            let mut size = 1i64;
+            for dim in &tensor.dims {
+                match dim.as_slice() {
+                    [] => self.key.push(u32::MAX),
+                    &[factor] => {
+                        self.key.push(factor.index() as u32);
+                        size = size.checked_mul(rule.factor_size(factor))?;
+                    }
+                    _ => return None,
+                }
+            }
+            if size < 0 || !has_distinct(&tensor.dims) {
+                return None;
+            }
+            self.sizes.push(size);
+        }
+        // Ranks stand for sizes.
+        for size in &self.sizes {
+            self.key.push(self.sizes.iter().filter(|&other| other < size).count() as u32);
+        }
+        Some(())
+    }
+}
+
+/// Whether no factor comes twice in `dims`, each of which has one at most.
+fn has_distinct(dims: &[Vec<FactorId>]) -> bool {
+    let is_new = |(index, dim): (usize, &Vec<FactorId>)| {
+        dim.is_empty() || dims[..index].iter().all(|other| other != dim)
+    };
+    dims.iter().enumerate().all(is_new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_count_only_where_they_compare() {
+        let mut rules = RuleTable::default();
+        let mut structures = Structures::default();
+        let mut dot = |m, n, k| {
+            let factors = |list: &[u32]| list.iter().map(|&f| vec![FactorId::new(f)]).collect();
+            let tensor = |list: &[u32]| crate::rule::TensorMapping { dims: factors(list) };
+            let id = rules.intern(OpShardingRule {
+                factor_sizes: vec![m, n, k],
+                operands: vec![tensor(&[0, 2]), tensor(&[2, 1])],
+                results: vec![tensor(&[0, 1])],
+                reduction: vec![FactorId::new(2)],
+                ..OpShardingRule::default()
+            });
+            structures.first(&rules, id)
+        };
+        let first = dot(2, 4, 8);
+        assert_eq!(dot(3, 5, 7), first);
+        assert_ne!(dot(4, 2, 8), first);
+        assert_ne!(dot(4, 4, 8), first);
+    }
+}
