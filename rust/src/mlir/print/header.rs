@@ -140,7 +140,9 @@ impl Printer<'_> {
         if places.len() != operands.len() {
             return None;
         }
-        operands.iter().zip(places).for_each(|(slot, place)| add(place, slot.value));
+        for (slot, place) in operands.iter().zip(places) {
+            add(place, slot.value);
+        }
         Some(())
     }
     /// Where operands stand in the text of `op`, in the order of its operands.
