@@ -73,7 +73,7 @@ def values_table(values: Sequence[Value]) -> Table:
 
 
 def _min_width(name: str, rows: Sequence[Sequence[str]]) -> int:
-    """Characters that the column called ``name`` has at the least: a wrapped one its longest word."""
+    """Characters that the column called ``name`` needs: a wrapped one those of its longest word."""
     cells = [row[COLUMNS.index(name)] for row in rows]
     if name == "source":
         cells = []
