@@ -320,7 +320,7 @@ class TensorSharding:
         Raises:
             VerificationError: as for the constructor.
         """
-    def to_hlo(self, manual: Iterable[str] = ()) -> HloSharding:
+    def to_hlo(self, manual: Iterable[str] = ...) -> HloSharding:
         """Return it in GSPMD's notation; see :meth:`shardcore.HloSharding.from_sharding`.
 
         >>> print(TensorSharding(Mesh({"x": 2, "y": 4}), ["x", None]).to_hlo())
