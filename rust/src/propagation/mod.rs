@@ -20,6 +20,7 @@ mod aggressive;
 mod basic;
 mod calls;
 mod compatible;
+mod dead_ops;
 mod direction;
 mod edges;
 mod effects;
