@@ -550,6 +550,7 @@ class Module:
         up_to_priority: int | None = None,
         keep_sub_axes_on_io: bool = False,
         dedup_functions_fully: bool = False,
+        legalize_chlo: bool = False,
         max_ops: int | None = None,
         progress: Callable[[str, float], object] | None = None,
     ) -> Result:
@@ -564,6 +565,9 @@ class Module:
                 results of the entry function, which the export trims otherwise.
             dedup_functions_fully: propagate through function calls as a whole instead of a
                 call site at a time.
+            legalize_chlo: give ops of CHLO, as ``chlo.square`` and ``chlo.erf``, the rules of what
+                XLA legalizes them to before it propagates; ``sdy-propagation-pipeline`` by itself
+                has none for them.
             max_ops: the most ops the program may have, also after its call graph is
                 flattened [16 million].
             progress: called now and then with what is being done and the fraction that is done.

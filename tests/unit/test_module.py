@@ -214,6 +214,26 @@ def test_everything_that_the_export_trims_can_be_kept() -> None:
     assert kept["%x"].local_shape == (4, 3)
 
 
+def test_chlo_is_legalized_where_asked_for() -> None:
+    program = """\
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(
+    %a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x4xf32> {
+  %0 = chlo.square %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+"""
+    module = Module.parse(program)
+    assert module.propagate()["%0"].sharding is None
+    legalized = module.propagate(legalize_chlo=True)
+    assert str(legalized["%0"].sharding) == '<@mesh, [{"x"}, {}]>'
+    by_hand = program.replace("chlo.square %a :", "stablehlo.multiply %a, %a :")
+    by_hand = by_hand.replace("-> tensor<8x4xf32>\n  return", "\n  return")
+    expected = Module.parse(by_hand).propagate()
+    for name in ("%a", "%0"):
+        assert legalized[name].sharding == expected[name].sharding
+
+
 def test_max_ops() -> None:
     assert mlp().num_ops == 7
     mlp().propagate(max_ops=20)

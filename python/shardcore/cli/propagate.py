@@ -46,6 +46,11 @@ def add(commands: Any) -> None:
         help="keep on arguments and results what the export trims: sub-axes, and axes that do not "
         "divide",
     )
+    propagate.add_argument(
+        "--legalize-chlo",
+        action="store_true",
+        help="propagate through ops of CHLO, as XLA does, which legalizes them first",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -59,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
         result = module.propagate(
             up_to_priority=options.up_to_priority,
             keep_sub_axes_on_io=options.keep_sub_axes_on_io,
+            legalize_chlo=options.legalize_chlo,
             progress=progress,
         )
         seconds = time.perf_counter() - start

@@ -164,13 +164,15 @@ impl PyModule {
     }
 
     #[pyo3(signature = (*, up_to_priority = None, keep_sub_axes_on_io = false, dedup_functions_fully = false,
-                        max_ops = None, progress = None))]
+                        legalize_chlo = false, max_ops = None, progress = None))]
+    #[allow(clippy::too_many_arguments)] // They are keywords in Python.
     fn propagate(
         &self,
         py: Python<'_>,
         up_to_priority: Option<i64>,
         keep_sub_axes_on_io: bool,
         dedup_functions_fully: bool,
+        legalize_chlo: bool,
         max_ops: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyPropagationResult> {
@@ -180,14 +182,20 @@ impl PyModule {
                 up_to_priority,
                 keep_sub_axes_on_io,
                 dedup_functions_fully,
+                legalize_chlo,
                 max_ops,
                 progress,
             );
         }
         let pipeline =
             Pipeline::propagation(dedup_functions_fully, up_to_priority, keep_sub_axes_on_io);
+        let mut rules = registry();
+        if legalize_chlo {
+            rules = rules.legalizing_chlo();
+        }
         let mut program = Program::clone(&self.program);
-        run(py, &pipeline, &mut program, &self.filename, limits(max_ops), progress.as_ref())?;
+        let limits = limits(max_ops);
+        run(py, &pipeline, rules, &mut program, &self.filename, limits, progress.as_ref())?;
         let module = PyModule::new(program, self.filename.clone());
         Ok(PyPropagationResult::new(self.program.clone(), Py::new(py, module)?))
     }

@@ -6,13 +6,15 @@ use super::rules::registry;
 use crate::context::{Context, Limits, Progress};
 use crate::ir::Program;
 use crate::pipeline::Pipeline;
+use crate::rules::Registry;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// Runs `pipeline` on `program` without the GIL; `progress` is called with `(what, fraction)`.
+/// Runs `pipeline` on `program` with `rules` and without the GIL; `progress` is called with `(what, fraction)`.
 pub(super) fn run(
     py: Python<'_>,
     pipeline: &Pipeline,
+    mut rules: Registry,
     program: &mut Program,
     filename: &str,
     limits: Limits,
@@ -30,7 +32,6 @@ pub(super) fn run(
             });
             called.map_err(|error| raised = Some(error)).is_ok()
         };
-        let mut rules = registry();
         rules.install_edges(program);
         let mut context = Context::new(&mut rules, limits, &mut report);
         pipeline.run(program, &mut context)
@@ -81,7 +82,7 @@ impl PyPassManager {
             let module = module.borrow();
             (Program::clone(&module.program), module.filename.clone())
         };
-        run(py, &self.pipeline, &mut program, &filename, limits, progress.as_ref())?;
+        run(py, &self.pipeline, registry(), &mut program, &filename, limits, progress.as_ref())?;
         module.borrow_mut().program = Arc::new(program);
         Ok(())
     }

@@ -38,7 +38,7 @@ pub fn custom_call(view: &SignatureView<'_>) -> Option<OpShardingRule> {
 }
 
 /// The dim that is cut to the k largest needs replication, and is blocked.
-fn top_k(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+pub(super) fn top_k(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     RuleBuilder::new(view)
         .pointwise_or(shape, result_shape, FactorKind::NeedReplication, true)

@@ -14,6 +14,7 @@
 
 pub mod builder;
 mod cache;
+mod chlo;
 mod collectives;
 mod contract;
 mod conv;

@@ -6,6 +6,7 @@
 //! calling them is slow.
 
 use super::cache::{write_key, RuleCache, RulePair, MAX_ENTRIES};
+use super::chlo;
 use super::notation::Notation;
 use super::table::Family;
 use super::view::{Shapes, SignatureView};
@@ -72,10 +73,13 @@ pub struct Registry {
     /// Different for registries that may answer differently.
     generation: u64,
     is_conservative: bool,
+    legalizes_chlo: bool,
 }
 
 /// The generation of registries without users' rules.
 const BUILTIN: u64 = 1;
+/// The generation of those that know CHLO besides.
+const LEGALIZING_CHLO: u64 = 2;
 
 impl Default for Registry {
     fn default() -> Self {
@@ -93,7 +97,23 @@ impl Registry {
             cache: Arc::default(),
             generation: BUILTIN,
             is_conservative: false,
+            legalizes_chlo: false,
         }
+    }
+
+    /// The same with rules for ops of CHLO, as XLA has them, which legalizes CHLO to ops that have
+    /// rules before it propagates; Shardy by itself knows none.
+    #[must_use]
+    pub fn legalizing_chlo(mut self) -> Self {
+        self.legalizes_chlo = true;
+        self.changed();
+        self
+    }
+
+    /// The family of the op called `name`.
+    fn family(&self, name: &str) -> Option<&'static Family> {
+        let chlo = || if self.legalizes_chlo { chlo::family_of(name) } else { None };
+        Family::of(name).or_else(chlo)
     }
 
     /// Gives the op called `name` a rule, instead of the one it may have; `None` takes the user's rule
@@ -141,10 +161,13 @@ impl Registry {
     }
 
     fn changed(&mut self) {
-        static NEXT: AtomicU64 = AtomicU64::new(BUILTIN + 1);
+        static NEXT: AtomicU64 = AtomicU64::new(LEGALIZING_CHLO + 1);
         self.answers = Arc::default();
-        self.generation =
-            if self.rules.is_empty() { BUILTIN } else { NEXT.fetch_add(1, Ordering::Relaxed) };
+        self.generation = match (self.rules.is_empty(), self.legalizes_chlo) {
+            (true, false) => BUILTIN,
+            (true, true) => LEGALIZING_CHLO,
+            (false, _) => NEXT.fetch_add(1, Ordering::Relaxed),
+        };
     }
 
     /// Gives signatures to ops that passes have made and that could have a rule.
@@ -157,7 +180,7 @@ impl Registry {
                 continue;
             }
             let name = program.op_name(op);
-            if Family::of(name).is_some() || self.rules.contains_key(name) {
+            if self.family(name).is_some() || self.rules.contains_key(name) {
                 program.sign_op(op);
             }
         }
@@ -183,7 +206,7 @@ impl Registry {
             let rule = rule.map_or(RuleId::NONE, |rule| program.rules.intern(rule));
             return Ok([rule; 2]);
         }
-        let Some(family) = Family::of(name) else { return Ok([RuleId::NONE; 2]) };
+        let Some(family) = self.family(name) else { return Ok([RuleId::NONE; 2]) };
         // A program with more signatures than the cache has room for would only fill it.
         let has_key = program.signatures.len() <= MAX_ENTRIES
             && write_key(program, id, self.is_conservative, &mut scratch.key);

@@ -110,3 +110,20 @@ fn ops_that_passes_make_have_rules_too() {
     let found = rules(&mut registry, &mut program, "stablehlo.tanh");
     assert_eq!(found, ["<([i, j])->([i, j]) {i=4, j=8}>"]);
 }
+
+#[test]
+fn chlo_is_known_only_where_it_counts_as_legalized() {
+    let text = "%0 = chlo.erf %a : tensor<4x8xf32> -> tensor<4x8xf32>
+                %1:2 = chlo.top_k(%a, k = 2) : tensor<4x8xf32> -> (tensor<4x2xf32>, tensor<4x2xi32>)";
+    let mut program = parse(text);
+    let mut both = |registry: &mut Registry| {
+        ["chlo.erf", "chlo.top_k"].map(|op| rules(registry, &mut program, op).remove(0))
+    };
+    let legalized = [
+        "<([i, j])->([i, j]) {i=4, j=8}>",
+        "<([i, j])->([i, j], [i, j]) {i=4, j=8} need_replication={j} blocked_propagation={j}>",
+    ];
+    assert_eq!(both(&mut Registry::builtin()), ["none", "none"]);
+    assert_eq!(both(&mut Registry::builtin().legalizing_chlo()), legalized);
+    assert_eq!(both(&mut Registry::builtin()), ["none", "none"]);
+}

@@ -33,7 +33,12 @@ pub struct Family {
     pub surroundings: Option<fn(&Program, OpId) -> bool>,
 }
 
-const fn family(name: &'static str, build: BuildRule, ops: &'static [&'static str]) -> Family {
+/// A row: ops whose rules depend on nothing around them.
+pub(super) const fn family(
+    name: &'static str,
+    build: BuildRule,
+    ops: &'static [&'static str],
+) -> Family {
     Family { name, ops, build, surroundings: None }
 }
 

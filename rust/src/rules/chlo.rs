@@ -1,0 +1,50 @@
+//! Ops of CHLO, by what XLA makes of them.
+//!
+//! JAX writes some functions as single ops of CHLO. XLA legalizes these before Shardy sees the program;
+//! Shardy by itself, on the text that JAX prints, has no rules for them. Whoever wants to know what
+//! XLA does asks here.
+
+use super::custom_call::top_k;
+use super::pointwise::pointwise;
+use super::table::{family, Family};
+
+/// What is not here is legalized to nothing that has a rule, or to ops that are not all alike.
+static FAMILIES: &[Family] = &[
+    family(
+        "chlo_pointwise",
+        pointwise,
+        &[
+            "chlo._asin_acos_kernel",
+            "chlo.acos",
+            "chlo.acosh",
+            "chlo.asin",
+            "chlo.asinh",
+            "chlo.atan",
+            "chlo.atanh",
+            "chlo.bessel_i1e",
+            "chlo.conj",
+            "chlo.cosh",
+            "chlo.digamma",
+            "chlo.erf",
+            "chlo.erf_inv",
+            "chlo.erfc",
+            "chlo.is_inf",
+            "chlo.is_neg_inf",
+            "chlo.is_pos_inf",
+            "chlo.lgamma",
+            "chlo.mulhi",
+            "chlo.next_after",
+            "chlo.polygamma",
+            "chlo.sinh",
+            "chlo.square",
+            "chlo.tan",
+            "chlo.zeta",
+        ],
+    ),
+    family("chlo_top_k", top_k, &["chlo.top_k"]),
+];
+
+/// The family of what the op called `name` is legalized to.
+pub fn family_of(name: &str) -> Option<&'static Family> {
+    FAMILIES.iter().find(|family| family.ops.contains(&name))
+}
