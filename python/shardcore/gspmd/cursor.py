@@ -12,9 +12,10 @@ from shardcore.errors import Diagnostic, ParseError, Place, ShardcoreError, Veri
 __all__ = ["Cursor", "invalid", "located"]
 
 _BLANK = re.compile(r"(?:\s|/\*.*?\*/)*", re.DOTALL)
-_WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9.-]*")
 _NUMBER = re.compile(r"-?[0-9]+")
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _MAX_DIGITS = 18
 
 
@@ -106,12 +107,27 @@ class Cursor:
         """Step over a word if one comes next."""
         return self._match(_WORD)
 
+    def attribute(self) -> str:
+        """Step over ``name=`` and return the name; no blank stands between the two."""
+        start = self.at
+        name = self.word() or ""
+        if not name:
+            found = repr(self.text[start]) if start < len(self.text) else "the end"
+            raise self.error(f"expected the name of an attribute, found {found}")
+        self.equals(start + len(name), name)
+        return name
+
+    def equals(self, at: int, name: str) -> None:
+        """Step over the ``=`` behind ``name``, which ends at ``at``."""
+        if self.at != at or not self.accept("="):
+            raise self.error(f"expected '=' right behind {name}", f"write {name}=", (at, at + 1))
+
     def string(self, what: str) -> str:
-        """Step over a quoted string and return what is in the quotes."""
+        """Step over a quoted string and return what it stands for."""
         found = self._match(_STRING)
         if found is None:
             raise self.error(f"expected {what} in quotes", "names stand in quotes: 'x'")
-        return found[1:-1]
+        return _ESCAPE.sub(r"\1", found[1:-1])
 
     def number(self, what: str) -> int:
         """Step over a number."""
@@ -129,17 +145,3 @@ class Cursor:
         while self.accept(","):
             found.append(self.number(what))
         return found
-
-    def balanced(self, where: str) -> None:
-        """Step over ``{...}``, whatever it holds."""
-        start = self.at
-        depth = 0
-        while self.at < len(self.text):
-            if self._match(_STRING) is not None:
-                continue
-            depth += self.sees("{") - self.sees("}")
-            self.at += 1
-            self.skip()
-            if depth == 0:
-                return
-        raise self.error(f"the '{{' {where} is never closed", span=(start, start + 1))

@@ -6,6 +6,7 @@ manual.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.errors import VerificationError
 from shardcore.gspmd.cursor import invalid
+from shardcore.gspmd.metadata import read_metadata
 from shardcore.gspmd.tiles import TileAssignment
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ __all__ = ["NamedForm", "parse_named"]
 
 _Made = TypeVar("_Made")
 _WORDS = ("replicated", "unreduced", "manual")
+_INDEX = re.compile(r"\s*\+?[0-9]{1,9}\s*")
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,9 @@ def parse_named(cursor: Cursor) -> NamedForm:
     """Read what follows the ``{``, and the ``}``."""
     if cursor.accept("maximal_mesh"):
         cursor.expect("[", "to start the mesh")
+        at = cursor.at
         cursor.expect("device_id", "to name the device")
-        cursor.expect("=", "after device_id")
+        cursor.equals(at + len("device_id"), "device_id")
         mesh = _checked(cursor, lambda: Mesh.maximal(cursor.number("a device")))
         cursor.expect("]", "to end the mesh")
         cursor.expect("}", "to end the sharding")
@@ -88,11 +92,14 @@ def parse_named(cursor: Cursor) -> NamedForm:
     special: dict[str, list[AxisRef]] = {}
     word = next((word for word in _WORDS if cursor.accept(word)), None)
     if word is None:
-        dims = _dims(cursor)
+        dims = _dims(cursor, mesh)
+    names = _WORDS if word is None else ()
     while cursor.accept(","):
-        _attribute(cursor, special)
+        _attribute(cursor, special, names, mesh)
     cursor.expect("}", "to end the sharding")
     every = [AxisRef(axis.name) for axis in mesh.axes]
+    if word in ("unreduced", "manual") and not every:
+        raise invalid(f"a mesh without axes has none that are {word}", text=cursor.text)
     if word == "unreduced":
         special["unreduced"] = every
     manual = tuple(every if word == "manual" else special.get("manual", []))
@@ -107,19 +114,18 @@ def parse_named(cursor: Cursor) -> NamedForm:
     )
     _check_manual(cursor, sharding, manual)
     if not dims and word is None:
-        word = _word_of(sharding, manual, every)
+        word = _word_of(sharding, manual, mesh)
     return NamedForm(sharding, manual, order, word)
 
 
-def _word_of(
-    sharding: TensorSharding, manual: tuple[AxisRef, ...], every: list[AxisRef]
-) -> str | None:
-    """Return the word for a sharding without dims, if there is one."""
+def _word_of(sharding: TensorSharding, manual: tuple[AxisRef, ...], mesh: Mesh) -> str | None:
+    """Return the word for a sharding without dims, if there is one: axes of size 1 do not count."""
     if not (sharding.unreduced or manual or sharding.replicated):
         return "replicated"
-    if every and list(sharding.unreduced) == every:
-        return "unreduced"
-    return "manual" if every and list(manual) == every else None
+    for word, axes in (("unreduced", sharding.unreduced), ("manual", manual)):
+        if axes and prod(axis.size_in(mesh) for axis in axes) == mesh.num_devices:
+            return word
+    return None
 
 
 def _checked(cursor: Cursor, make: Callable[[], _Made]) -> _Made:
@@ -131,10 +137,17 @@ def _checked(cursor: Cursor, make: Callable[[], _Made]) -> _Made:
 
 
 def _check_manual(cursor: Cursor, sharding: TensorSharding, manual: tuple[AxisRef, ...]) -> None:
+    mesh = sharding.mesh
+    if mesh is None:
+        return
+    try:
+        # They stand in the same order, and are as little split, as unreduced axes.
+        TensorSharding(mesh, [], unreduced=manual)
+    except VerificationError as error:
+        message = error.message.replace("unreduced axes", "manual axes")
+        raise invalid(message, error.hint, text=cursor.text) from None
     used = [axis for dim in sharding.dims for axis in dim.axes]
     for axis in manual:
-        if sharding.mesh is not None and axis.name not in sharding.mesh:
-            raise invalid(f"the mesh has no axis {axis.name!r}", text=cursor.text)
         for other in (*used, *sharding.replicated, *sharding.unreduced):
             if axis.overlaps(other):
                 message = f"{axis.name!r} is manual and used otherwise"
@@ -155,10 +168,10 @@ def _mesh_axes(cursor: Cursor) -> list[tuple[str, int]]:
 
 
 def _device_order(cursor: Cursor, sizes: tuple[int, ...]) -> TileAssignment | None:
+    start = cursor.at
     if not cursor.accept("device_ids"):
         return None
-    start = cursor.at
-    cursor.expect("=", "after device_ids")
+    cursor.equals(start + len("device_ids"), "device_ids")
     cursor.expect("(", "to start the devices")
     if cursor.accept("["):
         from shardcore.gspmd.parse import iota_order
@@ -173,22 +186,24 @@ def _device_order(cursor: Cursor, sizes: tuple[int, ...]) -> TileAssignment | No
     cursor.expect(")", "to end the devices")
     if count != prod(sizes):
         raise cursor.bad(f"{count} devices on a mesh of {prod(sizes)}", start)
+    if order.devices is not None and order.devices == tuple(range(count)):
+        raise cursor.bad("the devices are in order", start, "leave device_ids out")
     cursor.accept(",")
     return order
 
 
-def _dims(cursor: Cursor) -> list[DimSharding]:
+def _dims(cursor: Cursor, mesh: Mesh) -> list[DimSharding]:
     cursor.expect("[", "to start the dims")
     dims: list[DimSharding] = []
     while not cursor.accept("]"):
         if dims:
             cursor.expect(",", "between the dims")
-        axes, is_open = _axes(cursor, may_be_open=True)
+        axes, is_open = _axes(cursor, mesh, may_be_open=True)
         dims.append(_checked(cursor, partial(DimSharding, axes, not is_open)))
     return dims
 
 
-def _axes(cursor: Cursor, *, may_be_open: bool) -> tuple[list[AxisRef], bool]:
+def _axes(cursor: Cursor, mesh: Mesh, *, may_be_open: bool) -> tuple[list[AxisRef], bool]:
     cursor.expect("{", "to start the axes")
     axes: list[AxisRef] = []
     while not cursor.accept("}"):
@@ -197,7 +212,7 @@ def _axes(cursor: Cursor, *, may_be_open: bool) -> tuple[list[AxisRef], bool]:
         if may_be_open and cursor.accept("?"):
             cursor.expect("}", "after '?'")
             return axes, True
-        name = cursor.string("the name of an axis")
+        name = _axis_name(cursor.string("the name of an axis"), mesh)
         if not cursor.accept(":"):
             axes.append(AxisRef(name))
             continue
@@ -209,14 +224,23 @@ def _axes(cursor: Cursor, *, may_be_open: bool) -> tuple[list[AxisRef], bool]:
     return axes, False
 
 
-def _attribute(cursor: Cursor, special: dict[str, list[AxisRef]]) -> None:
+def _axis_name(written: str, mesh: Mesh) -> str:
+    """Return the axis that is meant: XLA takes an index in place of a name."""
+    index = int(written) if _INDEX.fullmatch(written) else len(mesh.axes)
+    if written in mesh or index >= len(mesh.axes):
+        return written
+    return mesh.axis_names[index]
+
+
+def _attribute(
+    cursor: Cursor, special: dict[str, list[AxisRef]], names: tuple[str, ...], mesh: Mesh
+) -> None:
     start = cursor.at
-    name = cursor.word() or ""
-    cursor.expect("=", "after the name of an attribute")
+    name = cursor.attribute()
     if name == "metadata":
-        cursor.balanced("of the metadata")
-    elif name in _WORDS and name not in special:
-        special[name] = _axes(cursor, may_be_open=False)[0]
+        read_metadata(cursor)
+    elif name in names and name not in special:
+        special[name] = _axes(cursor, mesh, may_be_open=False)[0]
     else:
-        what = "given twice" if name in special else "no attribute of a sharding"
+        what = "given twice" if name in special else "no attribute here"
         raise cursor.error(f"{name} is {what}", span=(start, start + max(len(name), 1)))

@@ -10,6 +10,7 @@ from math import prod
 
 from shardcore.gspmd.cursor import Cursor
 from shardcore.gspmd.hlo_sharding import SUBGROUPS, HloSharding
+from shardcore.gspmd.metadata import read_metadata
 from shardcore.gspmd.named import parse_named
 from shardcore.gspmd.tiles import MAX_LISTED, TileAssignment
 
@@ -76,24 +77,28 @@ def _word(cursor: Cursor, words: _Words) -> None:
             raise cursor.error(f"{word} after {words.kind}", "a sharding is one of them", span)
         words.kind = word
     elif word == "device":
-        cursor.expect("=", "after device")
+        cursor.equals(span[1], word)
         words.device = cursor.number("a device")
     elif word == "devices":
         if words.tiles is not None:
             raise cursor.error("devices are given twice", span=span)
-        cursor.expect("=", "after devices")
+        cursor.equals(span[1], word)
         words.tiles = _tiles(cursor)
     elif word in ("last_tile_dim_replicate", "last_tile_dims"):
         if words.subgroups is not None:
             raise cursor.error("the last tile dims are given twice", span=span)
-        words.subgroups = ["replicated"] if word.endswith("replicate") else _subgroups(cursor)
+        if word == "last_tile_dims":
+            cursor.equals(span[1], word)
+            words.subgroups = _subgroups(cursor)
+        else:
+            words.subgroups = ["replicated"]
     elif word in ("shard_as", "shard_like"):
+        if words.group is not None:
+            raise cursor.error("a second shard group", "a sharding is in one group", span)
         words.group = (word, cursor.number("a shard group"))
     elif word == "metadata":
-        cursor.expect("=", "after metadata")
-        if not cursor.sees("{"):
-            raise cursor.error("expected '{' to start the metadata")
-        cursor.balanced("of the metadata")
+        cursor.equals(span[1], word)
+        read_metadata(cursor)
     else:
         if cursor.at >= len(cursor.text):
             raise cursor.error("the sharding is never closed", "add '}'")
@@ -101,7 +106,6 @@ def _word(cursor: Cursor, words: _Words) -> None:
 
 
 def _subgroups(cursor: Cursor) -> list[str]:
-    cursor.expect("=", "after last_tile_dims")
     cursor.expect("{", "to start the last tile dims")
     kinds: list[str] = []
     while not cursor.accept("}"):

@@ -20,7 +20,7 @@ from shardcore.gspmd.cursor import invalid
 
 __all__ = ["MAX_LISTED", "Digit", "TileAssignment", "digits_of_list", "split_digits"]
 
-MAX_LISTED = 1 << 24
+MAX_LISTED = 1 << 20
 """More devices than this are not listed one by one."""
 
 
