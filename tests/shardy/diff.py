@@ -46,6 +46,11 @@ def explain(theirs: str, mine: str, lines: int = 30) -> str:
     return "\n".join(shown)
 
 
+def assert_same(theirs: str, mine: str) -> None:
+    difference = explain(theirs, mine)
+    assert not difference, f"\n{difference}"
+
+
 def our_stages(text: str, passes: list[str], locations: bool = False) -> Iterator[str]:
     """The canonical print of one module after each of `passes` in turn."""
     module = shardcore.Module.parse(text)

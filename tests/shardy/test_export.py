@@ -8,7 +8,7 @@ import pytest
 import shardcore
 
 from tests.shardy import reference
-from tests.shardy.diff import explain, ours
+from tests.shardy.diff import assert_same, ours
 from tests.shardy.export_cases import CASES, MESHES
 from tests.shardy.programs import registry
 
@@ -31,11 +31,6 @@ PROGRAMS = [
     "resnet-spatial",
     "every-collective",
 ]
-
-
-def assert_same(theirs: str, mine: str) -> None:
-    difference = explain(theirs, mine)
-    assert not difference, f"\n{difference}"
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -6,7 +6,7 @@ import pytest
 import shardcore
 
 from tests.shardy import reference
-from tests.shardy.diff import explain, ours
+from tests.shardy.diff import assert_same, ours
 from tests.shardy.import_cases import CASES, MESHES
 from tests.shardy.programs import registry
 
@@ -25,11 +25,6 @@ PROGRAMS = [
     "every-collective",
     "composites",
 ]
-
-
-def assert_same(theirs: str, mine: str) -> None:
-    difference = explain(theirs, mine)
-    assert not difference, f"\n{difference}"
 
 
 def prefix(pipeline: str) -> list[str]:
