@@ -78,3 +78,35 @@ func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{?}}p1
     shardcore.PassManager.parse(pipeline).run(module)
     assert "[{}p1]" in reference.run(text, pipeline, verify=False)
     assert "[{}p1]" in str(module)
+
+
+def test_named_computations_in_the_input() -> None:
+    text = f"""{MESHES}
+func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}})
+    -> tensor<8xf32> {{
+  %0 = sdy.named_computation<"part">(%a) (%b: tensor<8xf32>) {{
+    %1 = stablehlo.tanh %b : tensor<8xf32>
+    sdy.return %1 : tensor<8xf32>
+  }} : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}}"""
+    with pytest.raises(reference.RejectedError, match="input of sdy.data_flow_edge"):
+        reference.run_isolated(text)
+    with pytest.raises(reference.DiedError):
+        reference.run_isolated(text, verify=False)
+    sharding = '-> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})'
+    assert sharding in ours(text)
+    dedup = "builtin.module(sdy-propagation-pipeline{dedup-functions-fully=true})"
+    assert sharding in reference.run(text, dedup)
+    assert ours(text, dedup) == reference.run(text, dedup)
+
+
+def test_origins_of_annotated_ops() -> None:
+    text = f"""{MESHES}
+func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {{
+  %0 = stablehlo.tanh %a {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{"x"}}]>]>}}
+    : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}}"""
+    pipeline = "builtin.module(sdy-basic-propagate{debug-sharding-origins=true})"
+    assert ours(text, pipeline).count('sdy.sharding_origins = {x = ": 0"}') == 2

@@ -7,7 +7,7 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{MeshId, OpId, ShardingId, ValueId};
-use crate::ir::{EdgeOwners, EdgeSpec, OpKind, Payload, Program, ValueDef};
+use crate::ir::{EdgeOwners, EdgeSpec, OpKind, Program, ValueDef};
 
 /// What propagation recorded on edges that moves to their ops too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,21 +119,5 @@ pub fn set_owner_shardings(
             sharding
         };
         program.set_sharding(owner, sharding);
-    }
-    let Some(Payload::NamedComputation { name, has_in_shardings, has_out_shardings }) =
-        program.payload(op).cloned()
-    else {
-        return;
-    };
-    let is_in =
-        owners.first().is_some_and(|&owner| matches!(program.values[owner].def, ValueDef::Arg(_)));
-    let is_set = !shardings.is_empty();
-    let payload = Payload::NamedComputation {
-        name,
-        has_in_shardings: has_in_shardings || (is_in && is_set),
-        has_out_shardings: has_out_shardings || (!is_in && is_set),
-    };
-    if program.payload(op) != Some(&payload) {
-        program.set_payload(op, payload);
     }
 }

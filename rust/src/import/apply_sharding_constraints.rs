@@ -11,7 +11,7 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, OpId, ShardingId, ValueId};
-use crate::ir::{EdgeSpec, OpFlags, OpKind, Payload, Place, Program, ValueDef};
+use crate::ir::{EdgeSpec, OpFlags, OpKind, Place, Program, ValueDef};
 use crate::projection::Projection;
 use crate::propagation::origins::{Recorder, Settings, Subject, Visited};
 use crate::rule::OpShardingRule;
@@ -241,17 +241,7 @@ fn is_edge_target(program: &Program, context: &Context<'_>, value: ValueId) -> b
 fn set_sharding(program: &mut Program, value: ValueId, id: ShardingId) {
     let Some(value) = program.shardable_value(value) else { return };
     match program.values[value].def {
-        ValueDef::Result(op) => {
-            program.set_result_sharding(value, id);
-            if let Some(&Payload::NamedComputation { name, has_in_shardings, .. }) =
-                program.payload(op)
-            {
-                let has_out_shardings = true;
-                let payload =
-                    Payload::NamedComputation { name, has_in_shardings, has_out_shardings };
-                program.set_payload(op, payload);
-            }
-        }
+        ValueDef::Result(_) => program.set_result_sharding(value, id),
         ValueDef::Arg(block) => set_arg_sharding(program, value, block, id),
     }
 }
@@ -261,10 +251,9 @@ fn set_sharding(program: &mut Program, value: ValueId, id: ShardingId) {
 fn set_arg_sharding(program: &mut Program, value: ValueId, block: BlockId, id: ShardingId) {
     program.set_sharding(value, id);
     let op = program.block_parent_op(block);
-    let Some(&Payload::NamedComputation { name, has_out_shardings, .. }) = program.payload(op)
-    else {
+    if program.kind(op) != OpKind::NamedComputation {
         return;
-    };
+    }
     let mesh = program.mesh_of(id);
     for arg in program.block_args(block) {
         if program.sharding(arg).is_none() {
@@ -272,8 +261,6 @@ fn set_arg_sharding(program: &mut Program, value: ValueId, block: BlockId, id: S
             program.set_sharding(arg, open);
         }
     }
-    let payload = Payload::NamedComputation { name, has_in_shardings: true, has_out_shardings };
-    program.set_payload(op, payload);
 }
 
 /// The factor table of the constraint `op`, if it has a rule.

@@ -71,7 +71,7 @@ fn import_call(
         program.take_blocks(from, to);
         return_by_sdy(program, to);
     }
-    set_in_shardings(program, named, to);
+    set_in_shardings(program, to);
     for (old, new) in program.op_results(call).zip(program.op_results(named)) {
         program.replace_all_uses(old, new);
     }
@@ -114,23 +114,15 @@ fn create_named_computation(program: &mut Program, call: OpId, func: FuncId) -> 
 
 /// Has the body of `named` either in-shardings for all arguments or none at all, as functions may
 /// have some.
-fn set_in_shardings(program: &mut Program, named: OpId, region: RegionId) {
+fn set_in_shardings(program: &mut Program, region: RegionId) {
     let block = program.region_entry(region);
     let args: Vec<ValueId> = program.block_args(block).collect();
     let shardings = args.iter().map(|&arg| program.sharding(arg)).collect();
     let types: Vec<TypeId> = args.iter().map(|&arg| program.values[arg].ty).collect();
     let mut shardings = program.with_open_shardings(shardings, &types);
-    let is_there = !shardings.is_empty();
     shardings.resize(args.len(), ShardingId::NONE);
     for (arg, sharding) in args.into_iter().zip(shardings) {
         program.set_sharding(arg, sharding);
-    }
-    if let Some(&Payload::NamedComputation { name, has_out_shardings, .. }) = program.payload(named)
-    {
-        program.set_payload(
-            named,
-            Payload::NamedComputation { name, has_in_shardings: is_there, has_out_shardings },
-        );
     }
 }
 

@@ -27,13 +27,14 @@ pub enum Payload {
     Mesh(MeshId),
     /// `sdy.manual_computation`: the manual axes in order.
     ManualComputation(Vec<StrId>),
-    /// `sdy.named_computation`: its name; whether it has in-shardings and out-shardings.
+    /// `sdy.named_computation`: its name; whether in-shardings and out-shardings were written, be it
+    /// for no value at all. It has them as well if its arguments or results have come to some.
     NamedComputation {
         /// The name.
         name: StrId,
-        /// Whether `in_shardings` is there.
+        /// Whether `in_shardings` was written.
         has_in_shardings: bool,
-        /// Whether `out_shardings` is there.
+        /// Whether `out_shardings` was written.
         has_out_shardings: bool,
     },
     /// `sdy.sharding_group`: the group id.

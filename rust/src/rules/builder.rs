@@ -61,7 +61,8 @@ impl RuleBuilder {
     }
 
     /// A factor of these operand dims and result dims, one entry a tensor, `None` where a tensor does
-    /// not have it. A factor of size 1 is left out of a dim that has another factor already.
+    /// not have it. A factor of size 1 is left out of a dim that has another factor already. An op may
+    /// have fewer tensors than entries, as a custom call may that leaves a result out.
     pub fn factor(
         &mut self,
         operand_dims: &[Option<usize>],
@@ -72,7 +73,7 @@ impl RuleBuilder {
         let factor = self.reserve(size, kind);
         let rule = &mut self.rule;
         self.is_invalid |=
-            rule.operands.len() != operand_dims.len() || rule.results.len() != result_dims.len();
+            rule.operands.len() > operand_dims.len() || rule.results.len() > result_dims.len();
         let tensors = rule.operands.iter_mut().zip(operand_dims);
         for (tensor, dim) in tensors.chain(rule.results.iter_mut().zip(result_dims)) {
             let Some(dim) = *dim else { continue };

@@ -56,8 +56,21 @@ def check(
         mine = reference.canonical(printed)
     except reference.RejectedError as error:
         return Finding("unreadable", text, pipeline, "\n".join(error.diagnostics))
-    difference = explain(_sort_flows(theirs), _sort_flows(mine))
+    difference = explain(*_without_chance(theirs, mine))
     return Finding("different", text, pipeline, difference) if difference else None
+
+
+ORIGINS = re.compile(r"sdy\.(?:\w+_)?sharding_origins = (?:\{[^{}]*\}|\[(?:\{[^{}]*\}(?:, )?)*\])")
+
+
+def _without_chance(theirs: str, mine: str) -> tuple[str, str]:
+    """Both texts without what may come out otherwise when the reference is asked again.
+
+    It has no origin for an axis that an op was annotated with, and shows what it finds in memory.
+    """
+    if '": 0"' in mine:
+        theirs, mine = ORIGINS.sub("origins", theirs), ORIGINS.sub("origins", mine)
+    return _sort_flows(theirs), _sort_flows(mine)
 
 
 def _sort_flows(text: str) -> str:
@@ -82,7 +95,7 @@ def of_seed(seed: int) -> list[tuple[str, str]]:
         except reference.RejectedError:
             return [(text, "builtin.module(sdy-close-shardings)")]
     found = []
-    for task in pipelines.tasks(rng):
+    for task in pipelines.tasks(rng, text):
         start = task.change(text)
         if task.before:
             try:

@@ -29,10 +29,14 @@ class Task:
     change: Callable[[str], str] = lambda text: text
 
 
+def whole(dedup: bool) -> str:
+    """The pipeline that does everything."""
+    return f"sdy-propagation-pipeline{{dedup-functions-fully={str(dedup).lower()}}}"
+
+
 @cache
 def expanded(dedup: bool) -> list[str]:
-    option = "{dedup-functions-fully=true}" if dedup else ""
-    return reference.expand(f"builtin.module(sdy-propagation-pipeline{option})")
+    return reference.expand(reference.join_passes([whole(dedup)]))
 
 
 @cache
@@ -82,9 +86,9 @@ def export(rng: Random) -> str:
     return "sdy-export-pipeline" + (f"{{{' '.join(options)}}}" if options else "")
 
 
-def _all(rng: Random) -> str:
+def _all(rng: Random, dedup: bool) -> str:
     """Propagation and perhaps what comes after it."""
-    passes = ["sdy-propagation-pipeline"]
+    passes = [whole(dedup)]
     if rng.random() < 0.6:
         passes += [text.replace("FLAG", "true") for text in PARTITION[: rng.randint(1, 4)]]
     return reference.join_passes(passes)
@@ -102,20 +106,21 @@ def _single(rng: Random) -> str:
     return rng.choice([name for name in names if "propagate{" not in name])
 
 
-def tasks(rng: Random) -> Iterator[Task]:
-    """The tasks of one module, those that matter most always, others now and then."""
+def tasks(rng: Random, text: str) -> Iterator[Task]:
+    """The tasks of the module `text`, those that matter most always, others now and then."""
     join = reference.join_passes
-    dedup = rng.random() < 0.25
-    yield Task(
-        "", join([f"sdy-propagation-pipeline{{dedup-functions-fully={str(dedup).lower()}}}"])
-    )
+    # The reference gives named computations that it has not made itself their edges twice and dies
+    # of that, unless functions are to stay as they are.
+    dedup = rng.random() < (0.9 if "sdy.named_computation" in text else 0.25)
+    yield Task("", join([whole(dedup)]))
     yield Task("", join([*imports(dedup), propagation(rng)]))
     # Reading alone, with a mistake in the text.
     yield Task("", "builtin.module()", lambda text: mistakes.spoil(rng, text))
     if rng.random() < 0.15:
         # What one pipeline leaves is a program for another.
-        first = rng.choice([_all(rng), join([*imports(dedup), propagation(rng)])])
-        yield Task(first, rng.choice([_all(rng), join([*imports(dedup), propagation(rng)])]))
+        first = rng.choice([_all(rng, dedup), join([*imports(dedup), propagation(rng)])])
+        then = rng.choice([_all(rng, dedup), join([*imports(dedup), propagation(rng)])])
+        yield Task(first, then)
     roll = rng.random()
     if roll < 0.15:
         passes = expanded(dedup)
@@ -132,7 +137,7 @@ def tasks(rng: Random) -> Iterator[Task]:
     elif roll < 0.6:
         yield Task(join([*imports(dedup), propagation(rng)]), join([export(rng)]))
     elif roll < 0.75:
-        yield from _partition(rng, join(["sdy-propagation-pipeline"]))
+        yield from _partition(rng, join([whole(dedup)]))
     else:
         # Nothing has propagated: what users wrote differs far more than what propagation leaves.
         before = ["sdy-lift-inlined-meshes", "sdy-close-shardings"]

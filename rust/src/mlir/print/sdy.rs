@@ -102,11 +102,12 @@ impl Printer<'_> {
         match payload {
             Payload::NamedComputation { name, has_in_shardings, has_out_shardings } => {
                 let _ = write!(text, "<\"{}\">({operands})", program.strings.get(*name));
-                if *has_in_shardings {
-                    let _ = write!(text, " in_shardings={}", list(&args));
-                }
-                if *has_out_shardings {
-                    let _ = write!(text, " out_shardings={}", list(&results));
+                for (side, values, is_written) in
+                    [("in", &args, *has_in_shardings), ("out", &results, *has_out_shardings)]
+                {
+                    if is_written || values.iter().any(|&v| program.sharding(v).is_some()) {
+                        let _ = write!(text, " {side}_shardings={}", list(values));
+                    }
                 }
             }
             Payload::ManualComputation(names) => {
