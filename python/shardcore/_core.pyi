@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any, TypeAlias, final
 
 from shardcore.gspmd import HloSharding
+from shardcore.report.picture import Picture
 
 __all__ = [
     "AxisRef",
@@ -21,6 +22,7 @@ __all__ = [
     "Module",
     "OpShardingRule",
     "PassManager",
+    "Port",
     "Result",
     "TensorSharding",
     "Value",
@@ -383,6 +385,15 @@ class TensorSharding:
         for meshes in the default order of devices, however many there are, and linear time for
         others.
         """
+    def visualize(self, shape: Sequence[int] | None = None) -> Picture:
+        """Draw which device holds what: text in a terminal, a picture in a notebook.
+
+        With ``shape`` blocks are labelled by their elements, else by their number.
+
+        Raises:
+            VerificationError: the mesh is not known (``unknown-mesh``), or ``shape`` has another
+                number of dims (``invalid-sharding``).
+        """
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -531,8 +542,30 @@ class Module:
     def num_ops(self) -> int:
         """Number of ops, nested ones and the module itself included."""
 
+    @property
+    def meshes(self) -> dict[str, Mesh]:
+        """The meshes by symbol, without ``@``, in program order; not those inlined in shardings."""
+
+    def arguments(self) -> list[Port]:
+        """The arguments of the entry function, in order; empty if it has no body."""
+
+    def results(self) -> list[Port]:
+        """The results of the entry function, in order."""
+
     def values(self) -> list[Value]:
         """Every op result and block argument, function by function in program order."""
+
+    def at(self, place: str) -> list[Value]:
+        """The values that a line of the user's program made: ``module.at("model.py:42")``.
+
+        A file matches by its last components. A line counts wherever it stands in the call stack,
+        so that of a call has all values made inside. Of an expression over several lines any line
+        will do, as long as no other starts there.
+
+        Raises:
+            LocationError: no value comes from there; names the lines nearest to it
+                (``unknown-location``).
+        """
 
     def __getitem__(self, key: str | tuple[str, str], /) -> Value:
         """The value called ``key``, like ``"%12"`` or ``"%3#1"``, in the entry function.
@@ -641,6 +674,65 @@ class Value:
     def location(self) -> str | None:
         """Where the program's source has it, ``file:line:column``."""
 
+    @property
+    def traceback(self) -> tuple[str, ...]:
+        """The call stack that made it, as ``file:line:column``, innermost first."""
+
+    def visualize(self) -> Picture:
+        """Draw which device holds what of it; see :meth:`TensorSharding.visualize`.
+
+        Raises:
+            VerificationError: it has no sharding, or its mesh is not known.
+        """
+
+@final
+class Port:
+    """An argument or a result of a module's entry function."""
+
+    @property
+    def index(self) -> int:
+        """Its number, from 0."""
+
+    @property
+    def name(self) -> str:
+        """What the program calls it: ``%arg0``, or ``result 0``."""
+
+    @property
+    def label(self) -> str | None:
+        """What the user's program calls it, like ``params['w']`` or ``result['loss']``."""
+
+    @property
+    def type(self) -> str:
+        """Its type as the program writes it."""
+
+    @property
+    def shape(self) -> tuple[int | None, ...] | None:
+        """Its global shape, dynamic sizes as ``None``; ``None`` unless it is a ranked tensor."""
+
+    @property
+    def dtype(self) -> str | None:
+        """Its element type, like ``"bf16"``; ``None`` unless it is a ranked tensor."""
+
+    @property
+    def sharding(self) -> TensorSharding | None:
+        """Its sharding, if it has one."""
+
+    @property
+    def local_shape(self) -> tuple[int, ...] | None:
+        """The shape that one device holds, padded where a dim does not divide."""
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes of the whole tensor; ``None`` where the element size is not known."""
+
+    @property
+    def bytes_per_device(self) -> int | None:
+        """Bytes that one device holds."""
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """Its other attributes as text, like ``{"tf.aliasing_output": "0 : i32"}``."""
+
 @final
 class PassManager:
     """A pipeline of passes in MLIR's textual form.
@@ -694,6 +786,15 @@ class Result:
 
     def __getitem__(self, key: str | tuple[str, str], /) -> Value:
         """A value of :attr:`module` by name; see :meth:`Module.__getitem__`."""
+
+    def at(self, place: str) -> list[Value]:
+        """The values that a line of the user's program made; see :meth:`Module.at`."""
+
+    def arguments(self) -> list[Port]:
+        """The arguments of the program."""
+
+    def results(self) -> list[Port]:
+        """The results of the program."""
 
     def summary(self) -> dict[str, Any]:
         """``{"ops": n, "before": totals, "after": totals}``; see :meth:`Module.totals`."""

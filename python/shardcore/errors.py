@@ -19,6 +19,9 @@ from typing import NamedTuple
 __all__ = [
     "CalculusError",
     "Diagnostic",
+    "ExpectationError",
+    "LocationError",
+    "LoweringError",
     "ParseError",
     "PipelineError",
     "Place",
@@ -200,3 +203,15 @@ class ProgramTooLargeError(ShardcoreError):
 
 class CalculusError(ShardcoreError):
     """A question about sharded arrays that has no answer: unknown hardware, a missing size, ..."""
+
+
+class LocationError(ShardcoreError):
+    """A place in the user's program that no value comes from."""
+
+
+class LoweringError(ShardcoreError):
+    """A function that cannot be lowered with the mesh and shardings it was given."""
+
+
+class ExpectationError(ShardcoreError):
+    """Expectations of a result that make no sense: unknown keys, values, kinds of collectives."""

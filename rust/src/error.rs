@@ -67,6 +67,8 @@ codes! {
     NoConvergence = "no-convergence",
     /// A pass or pipeline that does not exist, or a malformed pipeline text.
     InvalidPipeline = "invalid-pipeline",
+    /// A place in the user's program that no value comes from.
+    UnknownLocation = "unknown-location",
     /// A file cannot be read or written.
     Io = "io",
     /// The user interrupted the work.

@@ -6,6 +6,7 @@ import itertools
 
 import shardcore
 from hypothesis import given
+from shardcore.report.placement import Placement
 
 from tests.oracle import axis, slices
 from tests.oracle.axis import AxisRef
@@ -145,3 +146,23 @@ def test_equivalence_with_maximal_meshes(c: Choices) -> None:
     assert to_ours(sharding, mesh).is_equivalent(to_ours(alone, maximal), shape) == expected
     expected = slices.is_equivalent(sharding, mesh, alone, maximal)
     assert to_ours(sharding, mesh).is_equivalent(to_ours(alone, maximal)) == expected
+
+
+@given(anything)
+def test_blocks_are_on_the_devices_that_have_their_slices(c: Choices) -> None:
+    mesh, rank = make_mesh(c, device_orders=True), c.integer(0, 3)
+    sharding = make_sharding(c, mesh, rank, unreduced=True)
+    if mesh.is_maximal:
+        return
+    mine = to_ours(sharding, mesh)
+    assert mine.mesh is not None
+    placement = Placement(mine, mine.mesh)
+    # With a block an element, a slice starts at the number of its block.
+    held: dict[tuple[int, ...], list[int]] = {}
+    for device, part in mine.device_slices(placement.counts).items():
+        held.setdefault(tuple(dim.start for dim in part), []).append(device)
+    blocks = itertools.product(*map(range, placement.counts))
+    found = {block: list(placement.devices(block)) for block in blocks}
+    assert {block: devices for block, devices in found.items() if devices} == held
+    if placement.copies is not None:
+        assert {len(devices) for devices in held.values()} == {placement.copies}

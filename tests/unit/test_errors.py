@@ -148,6 +148,7 @@ func.func @main(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8x8xf32>) {
 RAISING: dict[str, Callable[[], object]] = {
     "syntax": lambda: Mesh.parse("<"),
     "invalid-mesh": lambda: Mesh({"x": 0}),
+    "unknown-location": lambda: Module.parse("").at("model.py:3"),
     "unknown-mesh": lambda: TensorSharding("@mesh", []).replication_factor,
     "unknown-axis": lambda: TensorSharding(MESH, ["z"]),
     "axis-overlap": lambda: TensorSharding(MESH, ["x", "x"]),

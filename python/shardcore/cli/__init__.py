@@ -1,4 +1,4 @@
-"""The command line: ``shardcore propagate``, ``opt``, ``array``, ``collective`` and ``matmul``.
+"""The command line: ``shardcore propagate``, ``shardcore opt`` and the rest, a file each.
 
 A user mistake is printed to standard error with its place in the text; the exit code is then 1, and
 2 for a mistake in the command line itself.
@@ -22,6 +22,7 @@ examples:
   shardcore propagate model.mlir --json -o done.mlir JSON; the program to a file
   shardcore opt model.mlir --sdy-propagation-pipeline
   shardcore opt --help                               the passes
+  shardcore show '[{"x"}, {"y"}]' --mesh x=2,y=4
   shardcore array 'bf16[B=1024_X, D=4096_Y]' --mesh X=4,Y=8 --blocks
   shardcore collective all_gather --array 'bf16[2048_Y, 8192]' --axes Y --mesh X=8,Y=4 \\
       --hardware tpu-v5e
@@ -69,7 +70,7 @@ def _guarded(command: Callable[[], int]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from shardcore.cli import array, collective, matmul, propagate
+    from shardcore.cli import array, collective, matmul, propagate, show
 
     parser = argparse.ArgumentParser(
         prog="shardcore",
@@ -86,4 +87,5 @@ def _parser() -> argparse.ArgumentParser:
     array.add(commands)
     collective.add(commands)
     matmul.add(commands)
+    show.add(commands)
     return parser

@@ -33,6 +33,14 @@ def count(text: str) -> int:
     return int(text)
 
 
+def shape(text: str) -> tuple[int, ...]:
+    """Sizes, as ``8x16`` or ``8,16``; nothing is a scalar."""
+    sizes = tuple(count(size) for size in text.replace("x", ",").split(",")) if text else ()
+    if any(size >= 1 << 63 for size in sizes):
+        raise argparse.ArgumentTypeError(f"{text} is larger than any tensor")
+    return sizes
+
+
 def read_text(path: str) -> tuple[str | bytes, str]:
     """The text of ``path`` and the name it goes by in errors."""
     if path == "-":

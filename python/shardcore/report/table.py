@@ -43,7 +43,8 @@ def format_sharding(value: Value) -> str:
     return text[text.index(", [{") + 2 : -1] if ", [{" in text else text
 
 
-def _cells(value: Value) -> list[str]:
+def cells(value: Value) -> list[str]:
+    """The cells of the row of ``value``, one for each of ``COLUMNS``."""
     local = "" if value.local_shape is None else "x".join(map(str, value.local_shape))
     size = "" if value.bytes_per_device is None else format_bytes(value.bytes_per_device)
     sharding = format_sharding(value)
@@ -56,7 +57,7 @@ def values_table(values: Sequence[Value]) -> Table:
     Where it is too wide for its console, sources are shortened first and shardings wrapped next.
     The column of sources is left out if no value has one.
     """
-    rows = [_cells(value) for value in values]
+    rows = [cells(value) for value in values]
     has_sources = any(row[-1] for row in rows)
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
     for name in COLUMNS if has_sources else COLUMNS[:-1]:
@@ -74,12 +75,12 @@ def values_table(values: Sequence[Value]) -> Table:
 
 def _min_width(name: str, rows: Sequence[Sequence[str]]) -> int:
     """Characters that the column called ``name`` needs: a wrapped one those of its longest word."""
-    cells = [row[COLUMNS.index(name)] for row in rows]
+    column = [row[COLUMNS.index(name)] for row in rows]
     if name == "source":
-        cells = []
+        column = []
     elif name == "sharding":
-        cells = [word for cell in cells for word in cell.split()]
-    return max(map(len, [name, *cells]))
+        column = [word for cell in column for word in cell.split()]
+    return max(map(len, [name, *column]))
 
 
 def print_result(
@@ -94,19 +95,27 @@ def print_result(
         console = Console(highlight=False, soft_wrap=False)
         if not console.is_terminal:
             console = Console(highlight=False, width=UNBOUNDED)
-    values = [value for value in result.values() if value.shape is not None]
-    more = ""
-    if 0 < limit < len(values):
-        arguments = [value for value in values if value.op is None]
-        results = [value for value in values if value.op is not None]
-        first = max(limit - len(results), min(len(arguments), limit // 2))
-        values = arguments[:first] + results[: limit - first]
-        more = (
-            f"... {len(arguments[first:])} arguments and {len(results[limit - first :])} results "
-            "of ops more (--limit 0 shows all)\n"
-        )
+    values, more = selection(result, limit)
     console.print(values_table(values))
+    if more:
+        more += " (--limit 0 shows all)\n"
     console.print(Text(f"{more}\n{summary_text(result.summary(), seconds)}"))
+
+
+def selection(result: Result, limit: int) -> tuple[list[Value], str]:
+    """The tensors of ``result`` to show, ``limit`` at most unless that is 0, and what is left out.
+
+    If there are more, half are the first arguments and half the first results of ops.
+    """
+    values = [value for value in result.values() if value.shape is not None]
+    if not 0 < limit < len(values):
+        return values, ""
+    arguments = [value for value in values if value.op is None]
+    results = [value for value in values if value.op is not None]
+    first = max(limit - len(results), min(len(arguments), limit // 2))
+    rest = (len(arguments[first:]), len(results[limit - first :]))
+    more = f"... {rest[0]} arguments and {rest[1]} results of ops more"
+    return arguments[:first] + results[: limit - first], more
 
 
 def summary_text(summary: dict[str, Any], seconds: float | None = None) -> str:

@@ -24,6 +24,7 @@ mod names;
 mod op_attributes;
 mod operands;
 mod parser;
+mod places;
 mod print;
 mod regions;
 mod repeated;
@@ -40,4 +41,5 @@ mod tests;
 
 pub use op_attributes::{attributes, op_attribute, signature_attributes};
 pub use parser::{parse, parse_shared};
+pub use places::Frame;
 pub use print::print;

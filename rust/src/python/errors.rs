@@ -28,6 +28,7 @@ fn class_name(code: Code) -> &'static str {
         | Code::InvalidGroup => "VerificationError",
         Code::RecursiveCall | Code::NoConvergence | Code::UnsupportedType => "PropagationError",
         Code::InvalidPipeline => "PipelineError",
+        Code::UnknownLocation => "LocationError",
         Code::ProgramTooLarge => "ProgramTooLargeError",
         Code::Io | Code::Interrupted => "ShardcoreError",
     }

@@ -10,6 +10,7 @@
 //! | [`rules`] | functions behind `shardcore/rules` |
 //! | [`module`] | `Module` |
 //! | [`value`] | `Value` |
+//! | [`port`] | `Port` |
 //! | [`pass_manager`] | `PassManager` |
 //! | [`result`] | `Result` |
 //! | [`factor_table`] | `FactorTable` |
@@ -28,6 +29,7 @@ mod mesh;
 mod mesh_argument;
 mod module;
 mod pass_manager;
+mod port;
 mod result;
 mod rule;
 mod rules;
@@ -53,6 +55,8 @@ mod _core {
     use super::module::PyModule;
     #[pymodule_export]
     use super::pass_manager::PyPassManager;
+    #[pymodule_export]
+    use super::port::PyPort;
     #[pymodule_export]
     use super::result::PyPropagationResult;
     #[pymodule_export]

@@ -1,8 +1,10 @@
 //! `shardcore.Module`.
 
-use super::errors::{decode, raise};
+use super::errors::{decode, raise, raise_unlocated};
 use super::factor_table::PyFactorTable;
+use super::mesh::{shared, PyMesh};
 use super::pass_manager::{limits, run};
+use super::port::PyPort;
 use super::result::PyPropagationResult;
 use super::rules::registry;
 use super::value::PyValue;
@@ -18,6 +20,7 @@ use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use rustc_hash::FxHashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -82,7 +85,7 @@ impl PyModule {
         let source: Source = if let Ok(text) = text.cast::<PyString>() {
             Arc::new(PyBackedStr::try_from(text.clone())?)
         } else if let Ok(bytes) = text.cast::<PyBytes>() {
-            Arc::new(decode(py, bytes.as_bytes().to_vec(), filename)?)
+            Arc::new(text_of(py, bytes.as_bytes().to_vec(), filename)?)
         } else {
             return Err(PyTypeError::new_err("Module.parse takes str or bytes"));
         };
@@ -93,7 +96,7 @@ impl PyModule {
     fn from_file(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let bytes = py.detach(|| std::fs::read(&path))?;
         let name = path.display().to_string();
-        let source: Source = Arc::new(decode(py, bytes, &name)?);
+        let source: Source = Arc::new(text_of(py, bytes, &name)?);
         Self::load(py, &source, &name)
     }
 
@@ -161,6 +164,39 @@ impl PyModule {
                 let symbol = self.program.strings.get(self.program.functions[function].name);
                 PyKeyError::new_err(format!("no value {wanted} in @{symbol}"))
             })
+    }
+
+    /// The arguments of the entry function.
+    fn arguments(&self) -> Vec<PyPort> {
+        PyPort::arguments(&self.program)
+    }
+    /// The results of the entry function.
+    fn results(&self) -> Vec<PyPort> {
+        PyPort::results(&self.program)
+    }
+    /// The named meshes, in program order.
+    #[getter]
+    fn meshes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for row in self.program.meshes.iter() {
+            if let Some(symbol) = row.symbol {
+                let mesh = PyMesh::from_verified(shared(&row.mesh));
+                dict.set_item(self.program.strings.get(symbol), mesh)?;
+            }
+        }
+        Ok(dict)
+    }
+    /// The values that a line of the user's program made.
+    fn at(&self, py: Python<'_>, place: &str) -> PyResult<Vec<PyValue>> {
+        let found = py.detach(|| self.program.values_at_place(place));
+        let values = found.map_err(|problem| raise_unlocated(py, vec![problem]))?;
+        let of_function = owners(&self.program);
+        let wanted: FxHashSet<ValueId> = values.into_iter().collect();
+        Ok(of_function
+            .into_iter()
+            .filter(|(value, _)| wanted.contains(value))
+            .map(|(value, function)| PyValue::new(self.program.clone(), value, function))
+            .collect())
     }
 
     #[pyo3(signature = (*, up_to_priority = None, keep_sub_axes_on_io = false, dedup_functions_fully = false,
@@ -238,6 +274,17 @@ impl PyModule {
         let parse = py.import("functools")?.getattr("partial")?.call((parse,), Some(&named))?;
         Ok((parse, (self.__str__(py),)))
     }
+}
+
+/// The program that `bytes` are: text, or bytecode, which Python reads.
+fn text_of(py: Python<'_>, bytes: Vec<u8>, filename: &str) -> PyResult<String> {
+    /// What MLIR bytecode starts with.
+    const MAGIC: &[u8] = b"ML\xefR";
+    if !bytes.starts_with(MAGIC) {
+        return decode(py, bytes, filename);
+    }
+    let reader = py.import("shardcore.bytecode")?;
+    reader.call_method1("to_text", (PyBytes::new(py, &bytes), filename))?.extract()
 }
 
 /// Every value with the function it is in.

@@ -32,6 +32,18 @@ impl PyPropagationResult {
     fn __getitem__(&self, py: Python<'_>, key: Py<PyAny>) -> PyResult<Py<PyAny>> {
         self.module.call_method1(py, "__getitem__", (key,))
     }
+    fn at(&self, py: Python<'_>, place: &str) -> PyResult<Py<PyAny>> {
+        self.module.call_method1(py, "at", (place,))
+    }
+    fn arguments(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.module.call_method0(py, "arguments")
+    }
+    fn results(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.module.call_method0(py, "results")
+    }
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("shardcore.report.html")?.call_method1("result_html", (slf,))
+    }
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let after = self.module.borrow(py).program.clone();
         let (totals_before, totals_after) = py.detach(|| (self.before.totals(), after.totals()));

@@ -119,6 +119,15 @@ impl PyTensorSharding {
     }
 }
 
+/// The picture of `sharding` on a tensor of shape `shape`, which Python draws.
+pub(super) fn picture<'py>(
+    py: Python<'py>,
+    sharding: Option<PyTensorSharding>,
+    shape: Option<Bound<'py, PyTuple>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    py.import("shardcore.report.picture")?.call_method1("picture", (sharding, shape))
+}
+
 /// The slices of one device as Python has them.
 fn slices<'py>(
     py: Python<'py>,
@@ -319,6 +328,19 @@ impl PyTensorSharding {
         Ok(py.detach(|| mine.is_equivalent(&theirs, shape.as_deref())))
     }
 
+    /// A picture of which device holds what.
+    #[pyo3(signature = (shape = None))]
+    fn visualize<'py>(
+        &self,
+        py: Python<'py>,
+        shape: Option<Vec<i64>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let shape = shape.map(|shape| PyTuple::new(py, shape)).transpose()?;
+        picture(py, Some(self.clone()), shape)
+    }
+    fn _repr_html_<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.visualize(py, None)?.call_method0("_repr_html_")
+    }
     fn __str__(&self) -> String {
         self.write_text()
     }

@@ -1,8 +1,9 @@
 //! `shardcore.Value`: a value of a module as it was when it was asked for.
 
-use super::sharding::PyTensorSharding;
+use super::sharding::{picture, PyTensorSharding};
 use crate::index::{FuncId, Id, ShardingId, TypeId, ValueId};
 use crate::ir::{Program, Type, ValueDef};
+use crate::mlir::Frame;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
@@ -90,6 +91,24 @@ impl PyValue {
     #[getter]
     fn location(&self) -> Option<String> {
         self.program.value_location(self.value)
+    }
+    /// The call stack that made it, innermost first.
+    #[getter]
+    fn traceback<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let frames = self.program.traceback(self.value);
+        let frames = frames.iter().map(|frame| {
+            let Frame { file, line, column, .. } = frame;
+            format!("{file}:{line}:{column}")
+        });
+        PyTuple::new(py, frames.collect::<Vec<_>>())
+    }
+    /// A picture of which device holds what of it.
+    fn visualize<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let shape = self.shape(py)?;
+        picture(py, self.sharding(), shape)
+    }
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("shardcore.report.html")?.call_method1("value_html", (slf,))
     }
     fn __repr__(&self) -> String {
         let sharding = self.sharding_id().get().map_or_else(

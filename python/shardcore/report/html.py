@@ -1,0 +1,68 @@
+"""A result in a notebook: tables of its values and of the memory, and what shards what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from shardcore.report.table import COLUMNS, cells, format_bytes, selection
+
+if TYPE_CHECKING:
+    from shardcore._core import Result, Value
+
+MAX_ROWS = 40
+"""More values than these are not listed."""
+_STYLE = 'style="font-family: ui-monospace, monospace; font-size: 12px; text-align: left"'
+
+
+def result_html(result: Result) -> str:
+    """Return ``result`` as an element of HTML: values, memory, axes."""
+    summary = result.summary()
+    before, after = summary["before"], summary["after"]
+    values, more = selection(result, MAX_ROWS)
+    kinds = (
+        ("arguments", "argument_bytes_per_device"),
+        ("results", "result_bytes_per_device"),
+        ("all values", "bytes_per_device"),
+    )
+    memory = [[name, format_bytes(before[key]), format_bytes(after[key])] for name, key in kinds]
+    axes = [
+        [
+            f"{axis['name']}={axis['size']}",
+            f"@{axis['mesh']}" if axis["mesh"] else "",
+            str(axis["values"]),
+            str(axis["arguments"]),
+        ]
+        for axis in after["axes"]
+    ]
+    return (
+        f"<div {_STYLE}><div>{after['sharded_values']} of {after['values']} values are sharded "
+        f"(annotated: {before['sharded_values']})</div>"
+        f"{_table(('bytes per device', 'before', 'after'), memory)}"
+        f"{_table(('axis', 'mesh', 'shards values', 'arguments'), axes)}"
+        f"{_table(COLUMNS, map(cells, values))}<div>{escape(more)}</div></div>"
+    )
+
+
+def value_html(value: Value) -> str:
+    """Return ``value`` as an element of HTML, with a picture of its sharding if it has one."""
+    head = escape(f"{value.name}: {value.type}")
+    where = f" <i>{escape(value.location)}</i>" if value.location else ""
+    known = value.sharding is not None and value.sharding.mesh is not None
+    drawing = value.visualize()._repr_html_() if known else "<div>no sharding</div>"
+    return f"<div {_STYLE}><div><b>{head}</b>{where}</div>{drawing}</div>"
+
+
+def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of plain text."""
+
+    def line(tag: str, cells: Iterable[str]) -> str:
+        style = 'style="text-align: left; padding: 1px 8px"'
+        inner = (f"<{tag} {style}>{escape(cell)}</{tag}>" for cell in cells)
+        return f"<tr>{''.join(inner)}</tr>"
+
+    body = "".join(line("td", row) for row in rows)
+    if not body:
+        return ""
+    return f"<table><thead>{line('th', names)}</thead><tbody>{body}</tbody></table>"

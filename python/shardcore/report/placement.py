@@ -1,0 +1,120 @@
+"""Which devices hold a block: arithmetic on the mesh, whatever its size, and no list of devices.
+
+The number of a block along a dim is made of digits of its devices' places along mesh axes, one for
+each axis or sub-axis that shards the dim. A block fixes these digits; the parts of an axis between
+its sub-axes run over all that hold it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+from shardcore._core import Mesh, TensorSharding
+
+
+class _Axis:
+    """A mesh axis, split into the parts that shard dims and the gaps between."""
+
+    def __init__(self, size: int, parts: Sequence[tuple[int, int]]) -> None:
+        self.size = size
+        self.strides = [size // (pre_size * part_size) for pre_size, part_size in parts]
+        """How far apart along the axis neighbours along each part are."""
+        self._sizes = [part_size for _, part_size in parts]
+        ends = [1]
+        for pre_size, part_size in sorted(parts):
+            ends += [pre_size, pre_size * part_size]
+        ends.append(size)
+        self.is_regular = all(end % start == 0 for start, end in itertools.pairwise(ends))
+        """Whether each part starts where a multiple of the last one ends, as it should."""
+        self._gaps = [
+            (end // start, size // end)
+            for start, end in zip(ends[::2], ends[1::2], strict=True)
+            if end > start
+        ]
+
+    @property
+    def num_places(self) -> int:
+        """How many places share all digits of the parts, of a regular axis."""
+        return math.prod(size for size, _ in self._gaps)
+
+    def places(self, digits: Sequence[int]) -> Iterator[int]:
+        """The places along the axis whose parts have these digits, in order."""
+        known = list(zip(digits, self.strides, self._sizes, strict=True))
+        if not self.is_regular:
+            for place in range(self.size):
+                if all(place // stride % size == digit for digit, stride, size in known):
+                    yield place
+            return
+        base = sum(digit * stride for digit, stride, _ in known)
+        for free in itertools.product(*(range(size) for size, _ in self._gaps)):
+            yield base + sum(n * gap[1] for n, gap in zip(free, self._gaps, strict=True))
+
+
+class Placement:
+    """Where the blocks of ``sharding`` are, which is over ``mesh``."""
+
+    def __init__(self, sharding: TensorSharding, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self.counts = tuple(sharding.sharded_size(dim) for dim in range(sharding.rank))
+        """The number of blocks along each dim."""
+        self._device_ids = mesh.device_ids
+        parts: dict[str, list[tuple[int, int]]] = {axis.name: [] for axis in mesh.axes}
+        self._digits: list[list[tuple[str, int]]] = []
+        """For each dim the axis and the size of each digit of its blocks' numbers."""
+        for dim in sharding.dims:
+            for axis in dim.axes:
+                parts[axis.name].append((axis.pre_size or 1, axis.size_in(mesh)))
+            self._digits.append([(axis.name, axis.size_in(mesh)) for axis in dim.axes])
+        self._axes = {axis.name: _Axis(axis.size, parts[axis.name]) for axis in mesh.axes}
+        regular = all(axis.is_regular for axis in self._axes.values())
+        self.copies = (
+            math.prod(axis.num_places for axis in self._axes.values()) if regular else None
+        )
+        """How many devices hold each block; ``None`` if that differs from block to block."""
+
+    def devices(self, block: Sequence[int]) -> Iterator[int]:
+        """The ids of the devices that hold the block with these numbers, in mesh order."""
+        digits: dict[str, list[int]] = {name: [] for name in self._axes}
+        for number, known in zip(block, self._digits, strict=True):
+            below = math.prod(size for _, size in known)
+            for name, size in known:
+                below //= size
+                digits[name].append(number // below % size)
+        for position in self._positions(list(self._axes.items()), digits):
+            yield position if self._device_ids is None else self._device_ids[position]
+
+    def _positions(
+        self, axes: Sequence[tuple[str, _Axis]], digits: dict[str, list[int]]
+    ) -> Iterator[int]:
+        """Positions in the mesh of ``axes``, major to minor, where the parts have ``digits``."""
+        if not axes:
+            yield 0
+            return
+        (name, axis), minor = axes[0], axes[1:]
+        stride = math.prod(other.size for _, other in minor)
+        for place in axis.places(digits[name]):
+            for position in self._positions(minor, digits):
+                yield place * stride + position
+
+
+def device_text(placement: Placement, block: Sequence[int], limit: int = 6) -> str:
+    """The devices that hold ``block``: runs of ids as ``0-3``, the number where they are many."""
+    shown = list(itertools.islice(placement.devices(block), 4 * limit + 1))
+    runs: list[list[int]] = []
+    for device in shown:
+        if runs and device == runs[-1][-1] + 1:
+            runs[-1].append(device)
+        else:
+            runs.append([device])
+    parts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    if len(shown) <= 4 * limit and len(parts) <= limit:
+        return ",".join(parts)
+    number = "more" if placement.copies is None else f"{placement.copies} devices"
+    return f"{','.join(map(str, shown[:2]))},… ({number})"
+
+
+def num_blocks(placement: Placement) -> int:
+    """The number of different blocks."""
+    return math.prod(placement.counts)

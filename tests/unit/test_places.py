@@ -1,0 +1,102 @@
+"""Places in the user's program, in modules that were parsed."""
+
+from __future__ import annotations
+
+import pytest
+from shardcore import LocationError, Module
+
+PROGRAM = """
+#add = loc("src/model.py":3:14 to :20)
+#call = loc("src/train.py":9:1 to 12:5)
+#stack = loc("step"(callsite("name"(#add) at #call)))
+#again = loc("again"(#again))
+func.func @main(%x: tensor<4xf32> loc("weights"), %y: tensor<4xf32> loc("src/train.py":7:2))
+    -> (tensor<4xf32>, tensor<4xf32> {jax.result_info = "result['y']"}) {
+  %0 = stablehlo.add %x, %y : tensor<4xf32> loc(#stack)
+  %1 = stablehlo.negate %0 : tensor<4xf32> loc("src/other/model.py":3:1)
+  %2 = stablehlo.negate %1 : tensor<4xf32> loc(fused<"why">["scope", #call, #add])
+  %3 = stablehlo.negate %2 : tensor<4xf32> loc(#again)
+  return %2, %3 : tensor<4xf32>, tensor<4xf32>
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def module() -> Module:
+    return Module.parse(PROGRAM)
+
+
+@pytest.mark.parametrize(
+    ("place", "names"),
+    [
+        ("model.py:3", ["%0", "%1", "%2"]),
+        ("src/model.py:3", ["%0", "%2"]),
+        ("./src/model.py:3:14", ["%0", "%2"]),
+        ("train.py:9", ["%0", "%2"]),
+        ("train.py:11", ["%0", "%2"]),
+        ("train.py:7", ["%y"]),
+    ],
+)
+def test_values_of_a_line(module: Module, place: str, names: list[str]) -> None:
+    assert [value.name for value in module.at(place)] == names
+    assert [value.name for value in module.propagate().at(place)] == names
+
+
+@pytest.mark.parametrize(
+    ("place", "hint"),
+    [
+        ("model.py:4", "3"),
+        ("train.py:13", "7, 9"),
+        ("odel.py:3", 'did you mean "model.py"?'),
+        ("nothing/at/all.py:3", '"model.py", "train.py"'),
+        ("model.py", "write the file and the line"),
+        (":3", "write the file and the line"),
+        ("model.py:-3", "write the file and the line"),
+    ],
+)
+def test_what_is_not_there(module: Module, place: str, hint: str) -> None:
+    with pytest.raises(LocationError) as caught:
+        module.at(place)
+    assert caught.value.code == "unknown-location"
+    assert hint in str(caught.value.hint)
+
+
+def test_a_program_without_locations_says_how_to_get_them() -> None:
+    with pytest.raises(LocationError, match="debug_info=True"):
+        Module.parse("func.func @f() { return }").at("model.py:3")
+
+
+def test_tracebacks_are_innermost_first(module: Module) -> None:
+    assert module["%0"].traceback == ("src/model.py:3:14", "src/train.py:9:1")
+    assert module["%2"].traceback == ("src/train.py:9:1", "src/model.py:3:14")
+    assert module["%3"].traceback == ()
+    assert module["%x"].traceback == ()
+
+
+def test_ports_are_what_goes_in_and_out(module: Module) -> None:
+    x, y = module.arguments()
+    assert (x.index, x.name, x.label, x.shape, x.dtype) == (0, "%x", "weights", (4,), "f32")
+    assert (y.index, y.name, y.type, y.bytes) == (1, "%y", "tensor<4xf32>", 16)
+    first, second = module.results()
+    assert (first.name, first.label, first.attributes) == ("result 0", None, {})
+    assert second.label == "result['y']"
+    assert second.attributes == {"jax.result_info": "\"result['y']\""}
+    assert second.sharding is None
+    assert second.local_shape == (4,)
+    assert second.bytes_per_device == 16
+    assert repr(second) == "<shardcore.Port result 1 result['y']: tensor<4xf32> no sharding>"
+
+
+def test_ports_of_a_program_without_a_body() -> None:
+    module = Module.parse("func.func private @f(tensor<4xf32>) -> tensor<4xf32>")
+    assert module.arguments() == []
+    assert [port.shape for port in module.results()] == [(4,)]
+    assert Module.parse("").results() == []
+
+
+def test_meshes_by_symbol() -> None:
+    module = Module.parse('sdy.mesh @a = <["x"=2]>\nsdy.mesh @b = <["y"=4, "z"=2]>')
+    assert {name: mesh.shape for name, mesh in module.meshes.items()} == {
+        "a": {"x": 2},
+        "b": {"y": 4, "z": 2},
+    }
