@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
+
 from shardcore._core import (
     AxisRef,
     DimSharding,
@@ -11,6 +14,7 @@ from shardcore._core import (
     Module,
     OpShardingRule,
     PassManager,
+    Port,
     Result,
     TensorSharding,
     Value,
@@ -19,6 +23,9 @@ from shardcore._core import (
 from shardcore.errors import (
     CalculusError,
     Diagnostic,
+    ExpectationError,
+    LocationError,
+    LoweringError,
     ParseError,
     PipelineError,
     Place,
@@ -35,8 +42,11 @@ __all__ = [
     "CalculusError",
     "Diagnostic",
     "DimSharding",
+    "ExpectationError",
     "FactorTable",
     "HloSharding",
+    "LocationError",
+    "LoweringError",
     "Mesh",
     "MeshAxis",
     "Module",
@@ -45,6 +55,7 @@ __all__ = [
     "PassManager",
     "PipelineError",
     "Place",
+    "Port",
     "ProgramTooLargeError",
     "PropagationError",
     "Result",
@@ -57,3 +68,10 @@ __all__ = [
     "import_hlo_shardings",
     "rule",
 ]
+
+
+def __getattr__(name: str) -> _ModuleType:
+    # `shardcore.jax` loads JAX, so it is imported by whoever asks for it.
+    if name == "jax":
+        return _import_module("shardcore.jax")
+    raise AttributeError(f"module 'shardcore' has no attribute {name!r}")

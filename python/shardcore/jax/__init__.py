@@ -1,0 +1,34 @@
+"""The front door for JAX: from a function and its shardings to all shardings, without devices.
+
+    >>> lowered = shardcore.jax.lower(step, state, batch, mesh={"data": 8}, in_shardings=...)
+    >>> result = lowered.propagate()
+    >>> result.out_specs, result.at("model.py:42")
+
+Needs jax; ``import shardcore`` does not load it.
+"""
+
+from __future__ import annotations
+
+try:
+    import jax as _jax  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "jax":
+        raise
+    raise ModuleNotFoundError(
+        "shardcore.jax needs jax, which is not installed: pip install 'shardcore[jax]'", name="jax"
+    ) from None
+
+from os import sep as _sep
+from pathlib import Path as _Path
+
+from jax.extend import source_info_util as _source_info
+
+from shardcore.jax.lower import lower
+from shardcore.jax.lowered import Lowered
+from shardcore.jax.result import JaxResult
+from shardcore.jax.specs import partition_spec
+
+# The lines of a program are the user's, not those that lowered it.
+_source_info.register_exclusion(f"{_Path(__file__).parent}{_sep}")
+
+__all__ = ["JaxResult", "Lowered", "lower", "partition_spec"]

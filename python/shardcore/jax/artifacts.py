@@ -1,0 +1,48 @@
+"""Exported functions and serialized programs as ours."""
+
+from __future__ import annotations
+
+import jax.export
+
+from shardcore._core import Module
+from shardcore.bytecode import MAGIC
+from shardcore.jax.lowered import Lowered
+from shardcore.jax.mistakes import mistake
+from shardcore.jax.result import JaxMesh
+from shardcore.jax.trees import Trees
+
+
+def from_exported(exported: jax.export.Exported, mesh: JaxMesh | None) -> Lowered:
+    """Return an exported function as ours."""
+    module = Module.parse(str(exported.mlir_module()), filename=f"<{exported.fun_name}>")
+    trees = Trees(exported.in_tree, exported.out_tree, tuple(exported.module_kept_var_idx))
+    return Lowered(module, trees, mesh)
+
+
+def from_bytes(data: bytes, mesh: JaxMesh | None) -> Lowered:
+    """Return a serialized program as ours: of ``jax.export``, or MLIR bytecode.
+
+    Bytecode has no trees, so the arguments and results of its result are tuples.
+
+    Raises:
+        LoweringError: it is neither (``artifact``).
+        ParseError: it is bytecode that cannot be read (``bytecode``).
+    """
+    if data.startswith(MAGIC):
+        return Lowered(Module.parse(data, filename="<bytecode>"), None, mesh)
+    return from_exported(_deserialized(data), mesh)
+
+
+def _deserialized(data: bytes) -> jax.export.Exported:
+    hint = "give what jax.export.export(...)(...).serialize() returns, or StableHLO bytecode"
+    if not data:
+        raise mistake("artifact", "there are no bytes to read", hint)
+    try:
+        return jax.export.deserialize(bytearray(data))
+    except ImportError as error:
+        raise mistake("artifact", str(error), "pip install flatbuffers") from None
+    # flatbuffers reads whatever the offsets say, and fails in many ways when they are none.
+    except Exception as error:
+        raise mistake(
+            "artifact", f"the bytes are no exported function: {type(error).__name__}", hint
+        ) from None

@@ -1,0 +1,197 @@
+"""``shardcore.jax.lower``: one function for everything that JAX calls a program."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.export
+import numpy as np
+
+from shardcore.errors import ShardcoreError
+from shardcore.jax.artifacts import from_bytes, from_exported
+from shardcore.jax.lowered import Lowered, from_jax_lowered
+from shardcore.jax.mesh import MeshLike, jax_mesh
+from shardcore.jax.mistakes import mistake
+from shardcore.jax.result import JaxMesh
+from shardcore.jax.shardings import UNSPECIFIED, on_mesh
+
+_Shape: Any = jax.ShapeDtypeStruct
+
+
+def lower(
+    fn: Any,
+    *args: Any,
+    mesh: MeshLike = None,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    platform: str = "tpu",
+    **kwargs: Any,
+) -> Lowered:
+    """Lower ``fn`` to a program, without devices and without compiling it.
+
+    Args:
+        fn: a function, jitted or not; a ``jax.stages.Traced`` or ``Lowered``; a
+            ``jax.export.Exported`` or what it serializes to; or MLIR bytecode, such as a StableHLO
+            portable artifact.
+        *args: its arguments: arrays, or ``jax.ShapeDtypeStruct``, which may have shardings. Only a
+            function takes any; what follows but ``mesh`` and ``platform`` is for functions too.
+        mesh: the mesh: sizes by name, a ``shardcore.Mesh``, or one of ``jax.sharding``; without
+            it that of the context. Axes are automatic unless its ``axis_types`` say otherwise.
+        in_shardings: as ``jax.jit`` takes them, a tree or a prefix of one; a ``PartitionSpec`` is
+            over ``mesh``.
+        out_shardings: likewise.
+        static_argnums: as ``jax.jit`` takes them; so do the three that follow. Those of a function
+            that is jitted already stay as they are.
+        static_argnames: likewise.
+        donate_argnums: likewise.
+        donate_argnames: likewise.
+        platform: what to lower for.
+        **kwargs: keyword arguments of ``fn``.
+
+    Raises:
+        LoweringError: ``fn`` is none of these, a mesh is missing or malformed, or JAX refuses the
+            shardings. What ``fn`` itself raises when it is traced passes through.
+        ParseError: bytecode that cannot be read.
+    """
+    found = jax_mesh(mesh)
+    options = {
+        "in_shardings": None if in_shardings is UNSPECIFIED else on_mesh(in_shardings, found),
+        "out_shardings": None if out_shardings is UNSPECIFIED else on_mesh(out_shardings, found),
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums,
+        "donate_argnames": donate_argnames,
+    }
+    options = {name: value for name, value in options.items() if value is not None}
+    if isinstance(fn, (bytes, bytearray, memoryview)) or _is_staged(fn):
+        _refuse(fn, [*(["arguments"] if args or kwargs else []), *options])
+        return _lower_staged(fn, found, platform)
+    if not callable(fn):
+        raise mistake(
+            "not-a-function",
+            f"a {type(fn).__name__} is nothing that JAX lowers",
+            "parse text by shardcore.Module.parse, a file by Module.from_file"
+            if isinstance(fn, str)
+            else "give a function, a Traced, a Lowered, an Exported, or bytes",
+        )
+    context = contextlib.nullcontext() if found is None else _context(found)
+    with context, _refusals(fn):
+        jitted = _jitted(fn, options)
+        args, kwargs = jax.tree.map(_shape_of, (args, kwargs))
+        lowered = jitted.trace(*args, **kwargs).lower(lowering_platforms=(platform,))
+    return from_jax_lowered(lowered, found)
+
+
+def _is_staged(fn: Any) -> bool:
+    return isinstance(fn, (jax.stages.Traced, jax.stages.Lowered, jax.export.Exported))
+
+
+def _refuse(fn: Any, given: Sequence[str]) -> None:
+    """Raise if something was given that only a function takes."""
+    if given:
+        raise mistake(
+            "unexpected-argument",
+            f"a {type(fn).__name__} is traced already and takes no {' or '.join(given)}",
+            "give them to the function that it was made from",
+        )
+
+
+def _lower_staged(fn: Any, mesh: JaxMesh | None, platform: str) -> Lowered:
+    if isinstance(fn, (bytes, bytearray, memoryview)):
+        return from_bytes(bytes(fn), mesh)
+    if isinstance(fn, jax.export.Exported):
+        return from_exported(fn, mesh)
+    if isinstance(fn, jax.stages.Traced):
+        with _refusals(None):
+            fn = fn.lower(lowering_platforms=(platform,))
+    return from_jax_lowered(fn, mesh)
+
+
+def _context(mesh: JaxMesh) -> Any:
+    """``mesh`` as the mesh of the context, so that the function can say ``P`` by itself."""
+    abstract = mesh.abstract_mesh if isinstance(mesh, jax.sharding.Mesh) else mesh
+    return jax.sharding.use_abstract_mesh(abstract)
+
+
+def _jitted(fn: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """``fn`` as a jitted function, with ``options`` over those it has."""
+    if not isinstance(fn, jax.stages.Wrapped):
+        return jax.jit(fn, **options)
+    if not options:
+        return fn
+    info = getattr(fn, "_jit_info", None)
+    inner = getattr(fn, "__wrapped__", None)
+    if info is None or inner is None:
+        return jax.jit(fn, **options)
+    own = {
+        name: getattr(info, name)
+        for name in ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames")
+    }
+    for name in ("in_shardings", "out_shardings"):
+        leaves = getattr(info, f"{name}_leaves")
+        if not all(type(leaf).__name__ == "UnspecifiedValue" for leaf in leaves):
+            own[name] = jax.tree.unflatten(getattr(info, f"{name}_treedef"), leaves)
+    own = {name: value for name, value in own.items() if value != ()}
+    twice = [name for name in options if name in own]
+    if twice:
+        raise mistake(
+            "unexpected-argument",
+            f"the function is jitted with {' and '.join(twice)} of its own",
+            "give them in one place",
+        )
+    return jax.jit(inner, **own, **options)
+
+
+def _shape_of(leaf: Any) -> Any:
+    """The shape of an array: its values do not matter, and its devices must not."""
+    if isinstance(leaf, np.ndarray):
+        return _Shape(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
+    if not isinstance(leaf, jax.Array):
+        return leaf
+    sharding = leaf.sharding
+    if isinstance(sharding, jax.sharding.NamedSharding):
+        mesh = sharding.mesh.abstract_mesh
+        sharding = jax.sharding.NamedSharding(mesh, sharding.spec)
+        return _Shape(leaf.shape, leaf.dtype, sharding=sharding)
+    is_weak = bool(getattr(leaf, "weak_type", False))
+    return _Shape(leaf.shape, leaf.dtype, weak_type=is_weak)
+
+
+@contextlib.contextmanager
+def _refusals(fn: Any) -> Iterator[None]:
+    """Turn what JAX refuses into our error; what ``fn`` raises when it is traced is its own."""
+    try:
+        yield
+    # JAX's own exceptions have no base in common.
+    except Exception as error:
+        codes = set()
+        frame = error.__traceback__
+        while frame is not None:
+            codes.add(frame.tb_frame.f_code)
+            frame = frame.tb_next
+        if isinstance(error, (ShardcoreError, Warning)) or (fn is not None and _code(fn) in codes):
+            raise
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise mistake(
+            "lowering",
+            f"JAX refuses: {' '.join(lines)[:600]}",
+            "give shardings and arguments as jax.jit takes them",
+        ) from error
+
+
+def _code(fn: Any) -> Any:
+    """The code that runs when ``fn`` is called."""
+    fn = inspect.unwrap(fn)
+    while isinstance(fn, functools.partial):
+        fn = inspect.unwrap(fn.func)
+    fn = getattr(fn, "__func__", fn)
+    return getattr(fn, "__code__", None) or getattr(type(fn).__call__, "__code__", None)

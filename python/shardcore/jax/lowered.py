@@ -1,0 +1,54 @@
+"""A JAX function as a program that shardcore can propagate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shardcore._core import Module
+from shardcore.jax.mistakes import mistake
+from shardcore.jax.result import JaxMesh, JaxResult
+from shardcore.jax.trees import Trees
+
+
+class Lowered:
+    """What :func:`shardcore.jax.lower` returns: a module, and the trees of the function."""
+
+    def __init__(self, module: Module, trees: Trees | None, mesh: JaxMesh | None) -> None:
+        self.module = module
+        """The program, with the shardings that were given and nothing more."""
+        self._trees = Trees.flat(module) if trees is None else trees.check(module)
+        self._mesh = mesh
+
+    def propagate(self, **options: Any) -> JaxResult:
+        """Complete the shardings; options and errors are those of :meth:`Module.propagate`."""
+        return JaxResult(self.module.propagate(**options), self._trees, self._mesh)
+
+    def __repr__(self) -> str:
+        return f"<shardcore.jax.Lowered of {self.module!r}>"
+
+
+def from_jax_lowered(lowered: Any, mesh: JaxMesh | None) -> Lowered:
+    """Return a ``jax.stages.Lowered`` as ours.
+
+    Raises:
+        LoweringError: JAX does not say which arguments it dropped (``lowering``).
+    """
+    import jax
+
+    module = Module.parse(lowered.as_text(debug_info=True), filename=f"<{_name(lowered)}>")
+    inputs: Any = jax.tree.structure(lowered.args_info)
+    return Lowered(module, Trees(inputs, lowered.out_tree, _kept(lowered, inputs.num_leaves)), mesh)
+
+
+def _name(lowered: Any) -> str:
+    return getattr(getattr(lowered, "_lowering", None), "_name", None) or "lowered"
+
+
+def _kept(lowered: Any, num_leaves: int) -> tuple[int, ...]:
+    """The leaves that JAX kept. It has no public way to ask."""
+    try:
+        return tuple(sorted(lowered._lowering.compile_args["kept_var_idx"]))
+    except (AttributeError, KeyError):
+        if getattr(lowered, "_lowering", None) is None:
+            raise mistake("not-a-function", f"{lowered!r} is not lowered by jax.jit") from None
+        return tuple(range(num_leaves))

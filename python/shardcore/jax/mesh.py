@@ -1,0 +1,69 @@
+"""Meshes between shardcore and JAX. None of JAX's needs devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import jax
+from jax.sharding import AbstractMesh, AxisType
+
+import shardcore
+from shardcore.errors import ShardcoreError
+from shardcore.jax.mistakes import mistake
+
+MeshLike: TypeAlias = "shardcore.Mesh | AbstractMesh | jax.sharding.Mesh | Mapping[str, int] | None"
+"""A mesh of either library, or sizes by name."""
+
+
+def jax_mesh(mesh: MeshLike) -> AbstractMesh | jax.sharding.Mesh | None:
+    """Return ``mesh`` as JAX has it; one without axis types has automatic axes.
+
+    Without a mesh it is the one of the context, ``jax.set_mesh(mesh)``, if there is one.
+
+    Raises:
+        LoweringError: it is no mesh, or not one that JAX can have (``invalid-mesh``).
+    """
+    if mesh is None:
+        context = jax.sharding.get_abstract_mesh()
+        return None if context.empty else context
+    if isinstance(mesh, (AbstractMesh, jax.sharding.Mesh)):
+        return mesh
+    if isinstance(mesh, Mapping):
+        try:
+            mesh = shardcore.Mesh(mesh)
+        except (ShardcoreError, TypeError) as error:
+            first = error.message if isinstance(error, ShardcoreError) else str(error)
+            raise mistake("invalid-mesh", first, 'write {"data": 8, "model": 4}') from None
+    if not isinstance(mesh, shardcore.Mesh):
+        raise mistake(
+            "invalid-mesh",
+            f"a {type(mesh).__name__} is no mesh",
+            "give sizes by name, a shardcore.Mesh, or a Mesh or AbstractMesh of jax.sharding",
+        )
+    if mesh.is_maximal or not mesh.axes:
+        raise mistake("invalid-mesh", f"JAX has no mesh like {mesh}", "give it axes")
+    if mesh.device_ids is not None:
+        raise mistake(
+            "invalid-mesh",
+            "a mesh without devices cannot have them in an order of its own",
+            "leave device_ids out, or give a jax.sharding.Mesh with devices",
+        )
+    return abstract_mesh(mesh)
+
+
+def abstract_mesh(
+    mesh: shardcore.Mesh, like: AbstractMesh | jax.sharding.Mesh | None = None
+) -> AbstractMesh:
+    """Return ``mesh`` without devices; its axes have the types they have in ``like``, else auto."""
+    types = dict(zip(like.axis_names, like.axis_types, strict=True)) if like is not None else {}
+    return AbstractMesh(
+        tuple(mesh.shape.values()),
+        mesh.axis_names,
+        axis_types=tuple(types.get(name, AxisType.Auto) for name in mesh.axis_names),
+    )
+
+
+def is_same_mesh(mesh: shardcore.Mesh, other: AbstractMesh | jax.sharding.Mesh) -> bool:
+    """Whether both have the same axes, in the same order."""
+    return list(mesh.shape.items()) == list(other.shape.items())

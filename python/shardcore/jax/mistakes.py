@@ -1,0 +1,28 @@
+"""What goes wrong on the way from JAX, as :class:`shardcore.LoweringError`."""
+
+from __future__ import annotations
+
+from shardcore.errors import Diagnostic, LoweringError
+
+CODES = (
+    "artifact",
+    "invalid-mesh",
+    "lowering",
+    "missing-mesh",
+    "not-a-function",
+    "unexpected-argument",
+    "unknown-axis",
+    "unsayable-sharding",
+)
+"""Every code that a mistake in the front door may have."""
+
+
+def mistake(code: str, message: str, hint: str | None = None) -> LoweringError:
+    """Return the error for one mistake."""
+    return mistakes(Diagnostic(code, message, hint))
+
+
+def mistakes(*diagnostics: Diagnostic) -> LoweringError:
+    """Return the error for several."""
+    assert all(diagnostic.code in CODES for diagnostic in diagnostics)
+    return LoweringError(diagnostics)

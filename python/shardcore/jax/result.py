@@ -1,0 +1,138 @@
+"""What propagation says of a JAX function, in the function's own trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+
+from shardcore._core import Module, Port, Result, Value
+from shardcore.jax.mesh import abstract_mesh, is_same_mesh
+from shardcore.jax.mistakes import mistakes
+from shardcore.jax.specs import trimmed_spec, unsayable
+from shardcore.jax.trees import Trees, input_leaves, output_leaves
+
+JaxMesh = AbstractMesh | jax.sharding.Mesh
+
+
+class JaxResult:
+    """A :class:`shardcore.Result`, with shardings as JAX has them.
+
+    Arguments that JAX dropped because nothing uses them have ``None`` for their sharding. Specs
+    are as short as JAX writes them: ``P("data")``, not ``P("data", None)``.
+    """
+
+    def __init__(self, result: Result, trees: Trees, mesh: JaxMesh | None) -> None:
+        self.result = result
+        """The result for the program itself."""
+        self._trees = trees
+        self._mesh = mesh
+
+    @property
+    def module(self) -> Module:
+        """The exported program: every value with its sharding, closed."""
+        return self.result.module
+
+    @property
+    def in_specs(self) -> tuple[Any, ...]:
+        """A ``PartitionSpec`` for each leaf of the positional arguments.
+
+        Raises:
+            LoweringError: a spec cannot say some of them (``unsayable-sharding``); names all. So
+                do all that follow.
+        """
+        return self._inputs(trimmed)[0]  # type: ignore[no-any-return]
+
+    @property
+    def kwarg_specs(self) -> dict[str, Any]:
+        """A ``PartitionSpec`` for each leaf of the keyword arguments."""
+        return self._inputs(trimmed)[1]
+
+    @property
+    def out_specs(self) -> Any:
+        """A ``PartitionSpec`` for each leaf of what the function returns."""
+        return self._outputs(trimmed)
+
+    @property
+    def in_shardings(self) -> tuple[Any, ...]:
+        """A ``NamedSharding`` for each leaf of the positional arguments."""
+        return self._inputs(self._named)[0]  # type: ignore[no-any-return]
+
+    @property
+    def kwarg_shardings(self) -> dict[str, Any]:
+        """A ``NamedSharding`` for each leaf of the keyword arguments."""
+        return self._inputs(self._named)[1]
+
+    @property
+    def out_shardings(self) -> Any:
+        """A ``NamedSharding`` for each leaf of what the function returns."""
+        return self._outputs(self._named)
+
+    def values(self) -> list[Value]:
+        """The values of :attr:`module`."""
+        return self.result.values()
+
+    def at(self, place: str) -> list[Value]:
+        """The values that a source line made; see :meth:`shardcore.Module.at`."""
+        return self.result.at(place)
+
+    def by_line(self) -> dict[str, list[Value]]:
+        """The values that each source line made, ``{"model.py:42": [...]}``, in program order.
+
+        A value counts for the innermost place it comes from, named with its whole path.
+        """
+        lines: dict[str, list[Value]] = {}
+        for value in self.values():
+            frames = value.traceback
+            if frames:
+                lines.setdefault(frames[0].rpartition(":")[0], []).append(value)
+        return lines
+
+    def summary(self) -> dict[str, Any]:
+        """What the shardings amount to; see :meth:`shardcore.Result.summary`."""
+        return self.result.summary()
+
+    def __getitem__(self, key: str | tuple[str, str]) -> Value:
+        return self.result[key]
+
+    def __repr__(self) -> str:
+        return f"<shardcore.jax.JaxResult of {self.result!r}>"
+
+    def _repr_html_(self) -> str:
+        from shardcore.report.html import result_html
+
+        return result_html(self.result)
+
+    def _inputs(self, leaf: Callable[[Port], Any]) -> tuple[Any, dict[str, Any]]:
+        ports = _sayable(input_leaves(self.module))
+        return self._trees.map_inputs([leaf(port) for port in ports])
+
+    def _outputs(self, leaf: Callable[[Port], Any]) -> Any:
+        return self._trees.map_outputs(map(leaf, _sayable(output_leaves(self.module))))
+
+    def _named(self, port: Port) -> NamedSharding | None:
+        """The sharding of ``port`` over the mesh it is over; ``None`` if there is no mesh."""
+        mesh = self._mesh
+        known = None if port.sharding is None else port.sharding.mesh
+        if known is None and mesh is None:
+            known = next(iter(self.module.meshes.values()), None)
+        if known is not None and (mesh is None or not is_same_mesh(known, mesh)):
+            mesh = abstract_mesh(known, like=mesh)
+        return None if mesh is None else NamedSharding(mesh, trimmed(port))
+
+
+def trimmed(port: Port) -> PartitionSpec:
+    """The spec of ``port``."""
+    return trimmed_spec(port.sharding)  # type: ignore[no-any-return]
+
+
+def _sayable(ports: list[Port]) -> list[Port]:
+    """Return ``ports``, all of which a ``PartitionSpec`` can say."""
+    problems = [
+        problem for port in ports for problem in unsayable(port.sharding, port.label or port.name)
+    ]
+    if problems:
+        raise mistakes(*problems)
+    return ports

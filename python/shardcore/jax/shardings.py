@@ -1,0 +1,62 @@
+"""Shardings as users give them to JAX: specs, shardings, and trees and prefixes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec, Sharding
+
+from shardcore.calculus.mistakes import choices
+from shardcore.jax.mistakes import mistake
+from shardcore.jax.result import JaxMesh
+
+
+class _Unspecified:
+    """What shardings are that nobody gave."""
+
+    def __repr__(self) -> str:
+        return "UNSPECIFIED"
+
+
+UNSPECIFIED = _Unspecified()
+
+
+def on_mesh(tree: Any, mesh: JaxMesh | None) -> Any:
+    """Return ``tree`` with every ``PartitionSpec`` as a sharding over ``mesh``.
+
+    Raises:
+        LoweringError: there is no mesh (``missing-mesh``), it does not have an axis that a spec
+            names (``unknown-axis``), or the spec makes no sense (``lowering``).
+    """
+    return jax.tree.map(lambda leaf: _leaf_on_mesh(leaf, mesh), tree, is_leaf=_is_leaf)
+
+
+def _is_leaf(node: Any) -> bool:
+    return node is None or isinstance(node, (PartitionSpec, Sharding))
+
+
+def _leaf_on_mesh(leaf: Any, mesh: JaxMesh | None) -> Any:
+    if not isinstance(leaf, PartitionSpec):
+        return leaf
+    if mesh is None:
+        raise mistake(
+            "missing-mesh",
+            f"{leaf} is over no mesh",
+            'give one, mesh={"data": 8}, or write NamedSharding(mesh, spec)',
+        )
+    for entry in (*leaf, *leaf.unreduced):
+        for axis in entry if isinstance(entry, tuple) else (entry,):
+            if isinstance(axis, str) and axis not in mesh.axis_names:
+                raise mistake(
+                    "unknown-axis",
+                    f'{leaf} names axis "{axis}", which the mesh does not have',
+                    choices(axis, mesh.axis_names),
+                )
+    try:
+        return NamedSharding(mesh, leaf)
+    # JAX's own exceptions have no base in common.
+    except Exception as error:
+        raise mistake(
+            "lowering", f"JAX refuses {leaf}: {error}", "write it as jax.sharding takes it"
+        ) from None

@@ -1,0 +1,87 @@
+"""Which argument and result of a program is which leaf of the function's trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import jax
+
+from shardcore._core import Module, Port
+from shardcore.jax.mistakes import mistake
+
+_HIDDEN = ("jax.const", "jax.global_constant", "jax.token")
+"""Attributes of arguments that are no leaf: hoisted constants, dimension variables, tokens."""
+
+_Leaf = TypeVar("_Leaf")
+
+
+@dataclass(frozen=True)
+class Trees:
+    """The trees of a function, and which leaves the program has."""
+
+    inputs: Any
+    """The structure of ``(args, kwargs)``."""
+    outputs: Any
+    """The structure of what it returns."""
+    kept: tuple[int, ...]
+    """The leaves of the inputs that are arguments of the program; JAX drops what is not used."""
+
+    @staticmethod
+    def flat(module: Module) -> Trees:
+        """The trees of a program that came without any: tuples."""
+        num_inputs, num_outputs = len(_leaves(module.arguments())), len(_leaves(module.results()))
+        inputs = jax.tree.structure(((0,) * num_inputs, {}))
+        outputs = jax.tree.structure((0,) * num_outputs)
+        return Trees(inputs, outputs, tuple(range(num_inputs)))
+
+    def check(self, module: Module) -> Trees:
+        """Return the same, having compared it with ``module``.
+
+        Raises:
+            LoweringError: the program has other arguments or results (``lowering``).
+        """
+        counts = (
+            ("arguments", len(_leaves(module.arguments())), len(self.kept)),
+            ("results", len(_leaves(module.results())), self.outputs.num_leaves),
+        )
+        for what, found, wanted in counts:
+            if found != wanted:
+                raise mistake(
+                    "lowering",
+                    f"the program has {found} {what}, the function {wanted}",
+                    "lower it to text and propagate that: shardcore.Module.parse",
+                )
+        return self
+
+    def map_inputs(self, leaves: Sequence[_Leaf]) -> tuple[Any, dict[str, Any]]:
+        """Return ``leaves``, those that are kept, as ``(args, kwargs)``; the rest is ``None``."""
+        every: list[_Leaf | None] = [None] * self.inputs.num_leaves
+        for place, leaf in zip(self.kept, leaves, strict=True):
+            every[place] = leaf
+        args, kwargs = jax.tree.unflatten(self.inputs, every)
+        return args, kwargs
+
+    def map_outputs(self, leaves: Iterable[_Leaf]) -> Any:
+        """Return ``leaves`` in the structure that the function returns."""
+        return jax.tree.unflatten(self.outputs, leaves)
+
+
+def _leaves(ports: Iterable[Port]) -> list[Port]:
+    """Those of ``ports`` that are leaves."""
+    return [port for port in ports if port.shape is not None and not _is_hidden(port.attributes)]
+
+
+def _is_hidden(attributes: Mapping[str, str]) -> bool:
+    return any(name in attributes for name in _HIDDEN)
+
+
+def input_leaves(module: Module) -> list[Port]:
+    """The arguments of ``module`` that are leaves of the function's arguments."""
+    return _leaves(module.arguments())
+
+
+def output_leaves(module: Module) -> list[Port]:
+    """The results of ``module`` that are leaves of what the function returns."""
+    return _leaves(module.results())

@@ -1,0 +1,221 @@
+"""What ``shardcore.jax.lower`` takes, and what it refuses."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import shardcore
+import shardcore.jax
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+from shardcore import LoweringError, Mesh, ParseError, ShardcoreError
+from shardcore.jax import lower, partition_spec
+from shardcore.jax.mistakes import CODES
+
+SIZES = {"data": 2, "model": 4}
+AUTO = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+X = jax.ShapeDtypeStruct((64, 512), jnp.float32)
+W = jax.ShapeDtypeStruct((512, 128), jnp.float32)
+SPECS = (P("data"), P(None, "model"))
+
+
+def product(x: Any, w: Any) -> Any:
+    return {"y": x @ w}
+
+
+def out(lowered: shardcore.jax.Lowered) -> Any:
+    return lowered.propagate().out_specs
+
+
+def jitted(**options: Any) -> Any:
+    shardings = tuple(NamedSharding(AUTO, spec) for spec in SPECS)
+    return jax.jit(product, in_shardings=shardings, **options)
+
+
+@pytest.mark.parametrize(
+    "mesh",
+    [SIZES, Mesh(SIZES), AUTO, AUTO.update_axis_types({"data": AxisType.Explicit})],
+    ids=["sizes", "ours", "abstract", "explicit"],
+)
+def test_meshes(mesh: Any) -> None:
+    result = lower(product, X, W, mesh=mesh, in_shardings=SPECS).propagate()
+    assert result.out_specs == {"y": P("data", "model")}
+    mesh_of_result = result.out_shardings["y"].mesh
+    assert dict(mesh_of_result.shape) == SIZES
+    if isinstance(mesh, AbstractMesh):
+        assert mesh_of_result == mesh
+
+
+def test_a_mesh_of_one_device_that_exists() -> None:
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]).reshape(1, 1), ("data", "model"))
+    result = lower(product, X, W, mesh=mesh, in_shardings=SPECS).propagate()
+    assert result.out_shardings["y"].mesh == mesh
+
+
+def test_the_mesh_of_the_context() -> None:
+    with jax.sharding.use_abstract_mesh(AUTO):
+        assert out(lower(product, X, W, in_shardings=SPECS)) == {"y": P("data", "model")}
+
+
+def test_without_a_mesh_nothing_is_sharded() -> None:
+    result = lower(product, X, W).propagate()
+    assert result.out_specs == {"y": P()}
+    assert result.out_shardings == {"y": None}
+
+
+def test_everything_that_is_lowered() -> None:
+    traced = jitted().trace(X, W)
+    exported = jax.export.export(jitted(), platforms=("tpu",))(X, W)
+    for fn in (traced, traced.lower(lowering_platforms=("tpu",)), exported, exported.serialize()):
+        assert out(lower(fn)) == {"y": P("data", "model")}, type(fn)
+    assert out(lower(jitted(), X, W)) == {"y": P("data", "model")}
+    assert out(lower(exported.mlir_module_serialized)) == (P("data", "model"),)
+
+
+def test_bytecode_is_a_program_like_any_other(tmp_path: Path) -> None:
+    exported = jax.export.export(jitted(), platforms=("tpu",))(X, W)
+    file = tmp_path / "program.mlirbc"
+    file.write_bytes(exported.mlir_module_serialized)
+    for module in (
+        shardcore.Module.from_file(file),
+        shardcore.Module.parse(exported.mlir_module_serialized),
+    ):
+        [result] = module.propagate().results()
+        assert str(result.sharding) == '<@mesh, [{"data"}, {"model"}]>'
+    with pytest.raises(ParseError, match="cannot read") as caught:
+        shardcore.Module.parse(exported.mlir_module_serialized[:60])
+    assert caught.value.code == "bytecode"
+
+
+def test_options_of_a_jitted_function_hold() -> None:
+    def scaled(x: Any, w: Any, n: int, *, bias: Any = None) -> Any:
+        return (x @ w) * n + (0 if bias is None else bias)
+
+    fn = jax.jit(scaled, static_argnums=2, donate_argnums=0)
+    bias = jax.ShapeDtypeStruct((512,), jnp.float32)
+    square = jax.ShapeDtypeStruct((512, 512), jnp.float32)
+    given = {"in_shardings": (P("data"), None), "out_shardings": P("data")}
+    result = lower(fn, X, square, 3, mesh=SIZES, **given).propagate()
+    assert result.out_specs == P("data")
+    donated = {"jax.buffer_donor", "tf.aliasing_output"}
+    assert donated & set(result.module.arguments()[0].attributes)
+    with_bias = lower(fn, X, square, 3, bias=bias, mesh=SIZES, out_shardings=P())
+    assert with_bias.propagate().kwarg_specs == {"bias": P()}
+    with pytest.raises(LoweringError, match="jitted with donate_argnums"):
+        lower(fn, X, square, 3, mesh=SIZES, donate_argnums=1)
+    inner = jax.jit(product, in_shardings=(None, NamedSharding(AUTO, P(None, "model"))))
+    assert out(lower(inner, X, W, mesh=SIZES, out_shardings=P("data"))) == {"y": P("data")}
+    with pytest.raises(LoweringError, match="jitted with in_shardings"):
+        lower(inner, X, W, mesh=SIZES, in_shardings=SPECS)
+
+
+def test_keyword_arguments_have_a_tree_of_their_own() -> None:
+    def fn(x: Any, *, w: Any) -> Any:
+        return jax.lax.with_sharding_constraint(x @ w, P("data", "model"))
+
+    result = lower(fn, X, w=W, mesh=SIZES).propagate()
+    assert result.in_specs == (P("data"),)
+    assert result.kwarg_specs == {"w": P(None, "model")}
+    assert set(result.kwarg_shardings) == {"w"}
+
+
+def test_arrays_are_taken_for_their_shapes() -> None:
+    class Model:
+        @functools.partial(jax.jit, static_argnums=0)
+        def __call__(self, x: Any, w: Any) -> Any:
+            return x @ w
+
+    x, w = np.zeros((64, 512), np.float32), jnp.zeros((512, 128))
+    assert out(lower(product, x, w, mesh=SIZES, in_shardings=SPECS)) == {"y": P("data", "model")}
+    assert out(lower(lambda x, w: Model()(x, w), x, w, mesh=SIZES, in_shardings=SPECS)) == P(
+        "data", "model"
+    )
+    key = jax.random.key(0)
+    drawn = lower(lambda key: jax.random.normal(key, (8, 4)), key, mesh=SIZES)
+    assert drawn.propagate().result.results()[0].shape == (8, 4)
+
+
+def test_specs_are_as_short_as_those_of_jax() -> None:
+    def spec(text: str) -> Any:
+        return partition_spec(shardcore.TensorSharding.parse(text, mesh=Mesh(SIZES)))
+
+    assert spec('<@m, [{"data"}, {}]>') == P("data")
+    assert spec('<@m, [{}, {"model", "data"}]>') == P(None, ("model", "data"))
+    assert spec("<@m, [{}, {}]>") == P()
+    assert spec('<@m, [{"data"}], unreduced={"model"}>') == P("data", unreduced={"model"})
+
+
+def test_sub_axes_are_reported_all_at_once() -> None:
+    def fn(x: Any) -> Any:
+        return x.reshape(16, 6), x
+
+    x = jax.ShapeDtypeStruct((96,), jnp.float32)
+    module = lower(fn, x, mesh={"model": 32}, in_shardings=P("model"))
+    assert module.propagate().out_specs == (P(), P("model"))
+    with pytest.raises(LoweringError) as caught:
+        _ = module.propagate(keep_sub_axes_on_io=True).out_shardings
+    assert caught.value.code == "unsayable-sharding"
+    assert "result[0]" in caught.value.message
+    assert caught.value.hint == 'split axis "model"=32 of the mesh into axes of 16 and 2'
+
+
+REFUSED = [
+    ("invalid-mesh", lambda: lower(product, X, W, mesh={"data": 0})),
+    ("invalid-mesh", lambda: lower(product, X, W, mesh={"data": "two"})),
+    ("invalid-mesh", lambda: lower(product, X, W, mesh=8)),
+    ("invalid-mesh", lambda: lower(product, X, W, mesh=Mesh.maximal(3))),
+    ("invalid-mesh", lambda: lower(product, X, W, mesh=Mesh({"x": 2}, device_ids=[1, 0]))),
+    ("missing-mesh", lambda: lower(product, X, W, in_shardings=SPECS)),
+    ("unknown-axis", lambda: lower(product, X, W, mesh=SIZES, in_shardings=(P("modle"), None))),
+    ("lowering", lambda: lower(product, X, W, mesh=SIZES, in_shardings=(P("data"),))),
+    ("lowering", lambda: lower(product, X, W, mesh=SIZES, in_shardings=P("data", "data"))),
+    ("lowering", lambda: lower(product, X, W, mesh={"data": 3}, in_shardings=P("data"))),
+    ("lowering", lambda: lower(product, X, mesh=SIZES)),
+    ("not-a-function", lambda: lower("module {}")),
+    ("not-a-function", lambda: lower(3)),
+    ("unexpected-argument", lambda: lower(jitted().trace(X, W), X)),
+    ("unexpected-argument", lambda: lower(b"ML\xefR", in_shardings=P(), mesh=SIZES)),
+    ("artifact", lambda: lower(b"")),
+    ("artifact", lambda: lower(b"no artifact of any kind, but long enough to look like one")),
+]
+
+
+@pytest.mark.parametrize(("code", "mistake"), REFUSED)
+def test_mistakes_have_a_code_and_a_hint(code: str, mistake: Any) -> None:
+    with pytest.raises(LoweringError) as caught:
+        mistake()
+    assert caught.value.code == code
+    assert caught.value.hint
+
+
+def test_every_code_is_raised() -> None:
+    assert {code for code, _ in REFUSED} | {"unsayable-sharding"} == set(CODES)
+
+
+def test_what_the_function_raises_is_its_own() -> None:
+    def fails(x: Any) -> Any:
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        lower(fails, X, mesh=SIZES)
+    assert not isinstance(caught.value, ShardcoreError)
+
+
+def test_importing_shardcore_does_not_import_jax() -> None:
+    script = "import sys, shardcore; assert 'jax' not in sys.modules; shardcore.jax.lower"
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_without_jax_the_error_says_what_to_install() -> None:
+    script = "import sys; sys.modules['jax'] = None\nimport shardcore\nimport shardcore.jax"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "pip install 'shardcore[jax]'" in done.stderr
