@@ -25,8 +25,10 @@ $(STAMPS)/build: $(STAMPS)/python $(RUST_SOURCES) $(PY_SOURCES)
 
 build: $(STAMPS)/build  ## build the extension and install the package into .venv
 
-run: build  ## complete the shardings of the shipped GPT training step and show the table
+run: build  ## complete the shardings of the shipped GPT training step, show the table and what it costs
 	$(BIN)/shardcore propagate examples/gpt_step.mlir --limit 40
+	@echo
+	$(BIN)/shardcore cost examples/gpt_step.mlir --hardware tpu-v5p
 
 test: test-rust test-python  ## set up, build and run all tests
 

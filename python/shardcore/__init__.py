@@ -20,6 +20,7 @@ from shardcore._core import (
     Value,
     __version__,
 )
+from shardcore.costs import Cost, cost
 from shardcore.errors import (
     CalculusError,
     Diagnostic,
@@ -40,6 +41,7 @@ from shardcore.rules import data_flow_edges, rule
 __all__ = [
     "AxisRef",
     "CalculusError",
+    "Cost",
     "Diagnostic",
     "DimSharding",
     "ExpectationError",
@@ -64,6 +66,7 @@ __all__ = [
     "Value",
     "VerificationError",
     "__version__",
+    "cost",
     "data_flow_edges",
     "import_hlo_shardings",
     "rule",

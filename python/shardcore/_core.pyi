@@ -8,8 +8,11 @@ Source: Shardy's sharding representation (``docs/sharding_representation.md`` up
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, TypeAlias, final
 
+from shardcore.calculus.hardware import Hardware
+from shardcore.costs import Cost
 from shardcore.gspmd import HloSharding
 from shardcore.report.picture import Picture
 
@@ -28,6 +31,7 @@ __all__ = [
     "Value",
     "__version__",
     "error_codes",
+    "program_cost",
     "registered_rules",
     "set_data_flow_edges",
     "set_rule",
@@ -781,6 +785,33 @@ class Result:
     def module(self) -> Module:
         """The exported program: every value with its sharding, closed."""
 
+    @property
+    def with_collectives(self) -> Module:
+        """The program with every reshard made explicit, as collectives; worked out when asked for.
+
+        This is what ``sdy-propagation-pipeline`` leaves with
+        ``enable-insert-explicit-collectives``.
+
+        Raises:
+            ShardcoreError: as for :meth:`Module.propagate`.
+        """
+
+    def cost(
+        self,
+        hardware: str | Hardware | None = None,
+        *,
+        topology: str | Sequence[int] | None = None,
+        mapping: Mapping[str, Sequence[int]] | str | None = None,
+        hardware_file: str | Path | None = None,
+        exact: bool = False,
+        efficiency: float = 1.0,
+        one_way: bool = False,
+    ) -> Cost:
+        """What the program costs one device, on ``"tpu-v5p"`` if no other chip is named.
+
+        The arguments, and what is raised, are those of :func:`shardcore.cost`.
+        """
+
     def values(self) -> list[Value]:
         """The values of :attr:`module`."""
 
@@ -827,6 +858,18 @@ class FactorTable:
     @property
     def after(self) -> dict[str, dict[str, str]]:
         """The same after the visit."""
+
+def program_cost(module: Module) -> dict[str, Any]:
+    """Return the figures that :class:`shardcore.Cost` is made of, as plain data, for one device.
+
+    ``ops`` has tuples ``(name, location, dtype, flops, transcendentals, bytes, count, once,
+    is_collective)``, figures of one run; ``meshes`` the meshes; ``collectives`` ``(name, kind,
+    mesh, axes, count, bytes, location, cause, cause_location, operand_sharding,
+    result_sharding)``, the mesh by its place, axes as ``(name, pre_size, size)``; ``uncounted``
+    ``(name, reason, count, location)``; ``loops`` ``(name, trips, entered, location)``; ``memory``
+    a dictionary, in which ``live`` has ``(name, op, bytes, shape, local_shape, dtype, sharding,
+    location)``.
+    """
 
 def error_codes() -> list[str]:
     """Return every code that a diagnostic may have."""

@@ -23,7 +23,7 @@
 //! | 6 | [`attribute`], [`context`], [`totals`] |
 //! | 7 | [`mlir`], [`verify`] |
 //! | 8 | [`rules`], [`partition`] |
-//! | 9 | [`propagation`], [`export`] |
+//! | 9 | [`propagation`], [`export`], [`cost`] |
 //! | 10 | [`import`] |
 //! | 11 | [`pipeline`] |
 //! | 12 | `python` |
@@ -32,6 +32,7 @@ pub mod attribute;
 pub mod axis;
 pub mod bitset;
 pub mod context;
+pub mod cost;
 pub mod diagnostics;
 pub mod error;
 pub mod export;

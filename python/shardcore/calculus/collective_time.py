@@ -187,24 +187,28 @@ def estimate(
     num_bytes = gathered_bytes(collective, topology.mesh)
     hop = topology.hardware.hop_seconds * topology.hardware.link_bytes_per_second * used.efficiency
     notes = list(topology.notes)
-    count = rates.devices
-    share = {
-        "all_gather": (count - 1, count),
-        "reduce_scatter": (count - 1, count),
-        "all_reduce": (2 * (count - 1), count),
-        "all_to_all": (count - 1, count * count),
-        "permute": (1 if count > 1 and collective.shift % count else 0, 1),
-        "slice": (0, 1),
-    }[collective.op]
     return Estimate(
         collective,
         num_bytes,
-        num_bytes * share[0] // share[1],
+        wire_bytes(collective.op, num_bytes, rates.devices, shift=collective.shift),
         num_bytes * rates.link_share,
         rates,
         hop,
         tuple(notes),
     )
+
+
+def wire_bytes(op: str, num_bytes: int, devices: int, *, shift: int = 1) -> int:
+    """Return what a device sends of its own, or passes on in a gather, for V = ``num_bytes``."""
+    share = {
+        "all_gather": (devices - 1, devices),
+        "reduce_scatter": (devices - 1, devices),
+        "all_reduce": (2 * (devices - 1), devices),
+        "all_to_all": (devices - 1, devices * devices),
+        "permute": (1 if devices > 1 and shift % devices else 0, 1),
+        "slice": (0, 1),
+    }[op]
+    return num_bytes * share[0] // share[1]
 
 
 def gathered_bytes(collective: Collective, mesh: Mesh) -> int:

@@ -22,6 +22,8 @@ examples:
   shardcore propagate model.mlir --json -o done.mlir JSON; the program to a file
   shardcore opt model.mlir --sdy-propagation-pipeline
   shardcore opt --help                               the passes
+  shardcore cost model.mlir --hardware tpu-v5p       time, memory, collectives of one device
+  shardcore cost old.mlir new.mlir --hardware h100   what changed, by line
   shardcore show '[{"x"}, {"y"}]' --mesh x=2,y=4
   shardcore array 'bf16[B=1024_X, D=4096_Y]' --mesh X=4,Y=8 --blocks
   shardcore collective all_gather --array 'bf16[2048_Y, 8192]' --axes Y --mesh X=8,Y=4 \\
@@ -70,7 +72,7 @@ def _guarded(command: Callable[[], int]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from shardcore.cli import array, collective, matmul, propagate, show
+    from shardcore.cli import array, collective, cost, matmul, propagate, show
 
     parser = argparse.ArgumentParser(
         prog="shardcore",
@@ -84,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     propagate.add(commands)
     # `opt` takes passes as flags, in order, so it reads its own arguments; this is for --help.
     commands.add_parser("opt", help="run passes on a program, as sdy_opt does", add_help=False)
+    cost.add(commands)
     array.add(commands)
     collective.add(commands)
     matmul.add(commands)

@@ -4,7 +4,7 @@
 
 use super::options::{OptionSpec, Options};
 use super::table::{flag, flag_on, text, PASSES};
-use super::{Item, Pipeline, Step, FUNC};
+use super::{Completion, Item, Pipeline, Step, FUNC};
 
 const SAVE: &str = "sdy-save-module";
 
@@ -43,7 +43,10 @@ pub(super) static PIPELINES: &[PipelineSpec] = &[
     PipelineSpec {
         name: "sdy-propagation-pipeline",
         options: DEDUP,
-        expand: |o| propagation(o.flag("dedup-functions-fully"), false),
+        expand: |o| {
+            let dedup_functions_fully = o.flag("dedup-functions-fully");
+            propagation(Completion { dedup_functions_fully, ..Completion::default() })
+        },
     },
 ];
 
@@ -91,9 +94,9 @@ fn import(dedup_functions_fully: bool) -> Vec<Item> {
     items
 }
 
-/// `sdy-propagation-pipeline`. With `keep_io` the export trims nothing on inputs and outputs, neither
-/// sub-axes nor axes that do not divide.
-pub(super) fn propagation(dedup_functions_fully: bool, keep_io: bool) -> Vec<Item> {
+/// `sdy-propagation-pipeline`, with what `how` says of import and export.
+pub(super) fn propagation(how: Completion) -> Vec<Item> {
+    let dedup_functions_fully = how.dedup_functions_fully;
     let mut items = import(dedup_functions_fully);
     items.extend(if dedup_functions_fully {
         passes(&["sdy-add-func-data-flow-edges"])
@@ -121,7 +124,8 @@ pub(super) fn propagation(dedup_functions_fully: bool, keep_io: bool) -> Vec<Ite
     ]));
     let options = Options::defaults(EXPORT).with(&[
         ("avoid-reshards-on-calls", as_text(dedup_functions_fully)),
-        ("update-non-divisible-input-output-shardings", as_text(!keep_io)),
+        ("enable-insert-explicit-collectives", as_text(how.collectives)),
+        ("update-non-divisible-input-output-shardings", as_text(!how.keep_sub_axes_on_io)),
     ]);
     items.extend(export(&options));
     items

@@ -46,6 +46,19 @@ enum Item {
     Nested(Pipeline),
 }
 
+/// How the shardings of a module are completed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Completion {
+    /// Propagate through calls as a whole.
+    pub dedup_functions_fully: bool,
+    /// Only user priorities up to this one take part.
+    pub up_to_priority: Option<i64>,
+    /// Inputs and outputs keep sub-axes and axes that do not divide, which are trimmed otherwise.
+    pub keep_sub_axes_on_io: bool,
+    /// Insert all reshards, as collectives.
+    pub collectives: bool,
+}
+
 /// Passes to run in order on ops of one kind.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
@@ -64,18 +77,12 @@ impl Pipeline {
     pub fn from_flags(flags: &[String]) -> Result<Self> {
         flags::pipeline(flags)
     }
-    /// The pipeline that completes the shardings of a module: `sdy-propagation-pipeline`.
-    /// With `up_to_priority` only user priorities up to that one take part; with
-    /// `keep_sub_axes_on_io` inputs and outputs keep sub-axes and axes that do not divide, which are
-    /// trimmed otherwise.
-    pub fn propagation(
-        dedup_functions_fully: bool,
-        up_to_priority: Option<i64>,
-        keep_sub_axes_on_io: bool,
-    ) -> Self {
-        let mut items = expand::propagation(dedup_functions_fully, keep_sub_axes_on_io);
+    /// The pipeline that completes the shardings of a module: `sdy-propagation-pipeline`, but for what
+    /// `options` say.
+    pub fn propagation(options: Completion) -> Self {
+        let mut items = expand::propagation(options);
         for item in &mut items {
-            if let (Item::Step(step), Some(priority)) = (&mut *item, up_to_priority) {
+            if let (Item::Step(step), Some(priority)) = (&mut *item, options.up_to_priority) {
                 step.options.set_number("up-to-priority", priority);
             }
         }
@@ -234,8 +241,13 @@ mod tests {
             assert_eq!(parse(&printed).to_string(), printed);
         }
         let whole = parse("builtin.module(sdy-propagation-pipeline)").to_string();
-        assert_eq!(whole, Pipeline::propagation(false, None, false).to_string());
-        let kept = Pipeline::propagation(false, Some(3), true).to_string();
+        assert_eq!(whole, Pipeline::propagation(Completion::default()).to_string());
+        let kept = Pipeline::propagation(Completion {
+            up_to_priority: Some(3),
+            keep_sub_axes_on_io: true,
+            ..Completion::default()
+        });
+        let kept = kept.to_string();
         assert!(kept.contains(" up-to-priority=3}"));
         assert!(!kept.contains("input-output-shardings"));
     }

@@ -14,6 +14,8 @@
 //! | [`pass_manager`] | `PassManager` |
 //! | [`result`] | `Result` |
 //! | [`factor_table`] | `FactorTable` |
+//! | [`completion`] | how `Module.propagate` was asked |
+//! | [`cost`] | the function behind `shardcore/costs` |
 //! | [`errors`] | raises the exceptions of `shardcore/errors.py` |
 //!
 //! The stub `python/shardcore/_core.pyi` documents every class.
@@ -22,6 +24,8 @@
 #![allow(clippy::needless_pass_by_value, clippy::type_complexity)]
 
 mod axis;
+mod completion;
+mod cost;
 mod dim_sharding;
 mod errors;
 mod factor_table;
@@ -43,6 +47,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::axis::PyAxisRef;
+    #[pymodule_export]
+    use super::cost::program_cost;
     #[pymodule_export]
     use super::dim_sharding::PyDimSharding;
     #[pymodule_export]

@@ -1,9 +1,9 @@
 //! `shardcore.Module`.
 
+use super::completion::Request;
 use super::errors::{decode, raise, raise_unlocated};
 use super::factor_table::PyFactorTable;
 use super::mesh::{shared, PyMesh};
-use super::pass_manager::{limits, run};
 use super::port::PyPort;
 use super::result::PyPropagationResult;
 use super::rules::registry;
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::index::{FuncId, ValueId};
 use crate::ir::{Program, Source};
 use crate::mlir;
-use crate::pipeline::Pipeline;
+use crate::pipeline::Completion;
 use crate::propagation::factor_table::factor_table;
 use crate::totals::{ProgramTotals, Totals};
 use crate::verify::verify;
@@ -223,17 +223,16 @@ impl PyModule {
                 progress,
             );
         }
-        let pipeline =
-            Pipeline::propagation(dedup_functions_fully, up_to_priority, keep_sub_axes_on_io);
-        let mut rules = registry();
-        if legalize_chlo {
-            rules = rules.legalizing_chlo();
-        }
-        let mut program = Program::clone(&self.program);
-        let limits = limits(max_ops);
-        run(py, &pipeline, rules, &mut program, &self.filename, limits, progress.as_ref())?;
-        let module = PyModule::new(program, self.filename.clone());
-        Ok(PyPropagationResult::new(self.program.clone(), Py::new(py, module)?))
+        let how = Completion {
+            dedup_functions_fully,
+            up_to_priority,
+            keep_sub_axes_on_io,
+            collectives: false,
+        };
+        let (before, filename) = (self.program.clone(), self.filename.clone());
+        let request = Request { before, filename, how, legalize_chlo, max_ops };
+        let module = request.complete(py, false, progress.as_ref())?;
+        Ok(PyPropagationResult::new(request, Py::new(py, module)?))
     }
 
     /// The factor table of the op that is, or defines, `target`: a `Value` or a name.

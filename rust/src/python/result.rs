@@ -1,22 +1,23 @@
 //! `shardcore.Result`: what `module.propagate()` returns.
 
+use super::completion::Request;
 use super::module::{totals_dict, PyModule};
-use crate::ir::Program;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
-use std::sync::Arc;
 
 /// What `module.propagate()` returns.
 #[pyclass(name = "Result", module = "shardcore", frozen)]
 pub struct PyPropagationResult {
-    before: Arc<Program>,
+    request: Request,
     module: Py<PyModule>,
+    collectives: PyOnceLock<Py<PyModule>>,
 }
 
 impl PyPropagationResult {
-    /// The result for a program that was `before` and is now `module`.
-    pub(super) fn new(before: Arc<Program>, module: Py<PyModule>) -> Self {
-        Self { before, module }
+    /// The result of `request`, which made `module`.
+    pub(super) fn new(request: Request, module: Py<PyModule>) -> Self {
+        Self { request, module, collectives: PyOnceLock::new() }
     }
 }
 
@@ -25,6 +26,37 @@ impl PyPropagationResult {
     #[getter]
     fn module(&self, py: Python<'_>) -> Py<PyModule> {
         self.module.clone_ref(py)
+    }
+    /// The program with every reshard made explicit, as collectives; worked out once.
+    #[getter]
+    fn with_collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
+        let make = || Py::new(py, self.request.complete(py, true, None)?);
+        Ok(self.collectives.get_or_try_init(py, make)?.clone_ref(py))
+    }
+    #[pyo3(signature = (hardware = None, *, topology = None, mapping = None, hardware_file = None,
+                        exact = false, efficiency = 1.0, one_way = false))]
+    #[allow(clippy::too_many_arguments)] // They are keywords in Python.
+    fn cost<'py>(
+        slf: &Bound<'py, Self>,
+        hardware: Option<Bound<'py, PyAny>>,
+        topology: Option<Bound<'py, PyAny>>,
+        mapping: Option<Bound<'py, PyAny>>,
+        hardware_file: Option<Bound<'py, PyAny>>,
+        exact: bool,
+        efficiency: f64,
+        one_way: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = PyDict::new(slf.py());
+        options.set_item("topology", topology)?;
+        options.set_item("mapping", mapping)?;
+        options.set_item("hardware_file", hardware_file)?;
+        options.set_item("exact", exact)?;
+        options.set_item("efficiency", efficiency)?;
+        options.set_item("one_way", one_way)?;
+        if let Some(hardware) = hardware {
+            options.set_item("hardware", hardware)?;
+        }
+        slf.py().import("shardcore.costs")?.call_method("cost", (slf,), Some(&options))
     }
     fn values(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.module.call_method0(py, "values")
@@ -46,10 +78,11 @@ impl PyPropagationResult {
     }
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let after = self.module.borrow(py).program.clone();
-        let (totals_before, totals_after) = py.detach(|| (self.before.totals(), after.totals()));
+        let (totals_before, totals_after) =
+            py.detach(|| (self.request.before.totals(), after.totals()));
         let dict = PyDict::new(py);
         dict.set_item("ops", after.num_ops())?;
-        dict.set_item("before", totals_dict(py, &self.before, &totals_before)?)?;
+        dict.set_item("before", totals_dict(py, &self.request.before, &totals_before)?)?;
         dict.set_item("after", totals_dict(py, &after, &totals_after)?)?;
         Ok(dict)
     }

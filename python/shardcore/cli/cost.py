@@ -1,0 +1,90 @@
+"""``shardcore cost``: what a program costs, or what changed from one program to another."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+import shardcore
+from shardcore.cli.options import count, progress_bar, read_text
+from shardcore.cli.where import add_hardware, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's ``commands``."""
+    parser = commands.add_parser(
+        "cost",
+        help="say what a program costs one device, and what changed from another",
+        description="Complete the shardings of a StableHLO program, make all collectives explicit, "
+        "and say what that costs one device: time, FLOPs, memory, collectives, each with the line "
+        "that caused it. With two programs, or one program under two annotations: what changed, by "
+        "line.",
+    )
+    parser.set_defaults(command=run, parser=parser)
+    parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument("other", metavar="FILE", nargs="?", help="what to compare it with")
+    add_hardware(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument(
+        "--top", type=count, default=10, metavar="N", help="rows to show of each table [10]"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    if options.file == "-" == options.other:
+        options.parser.error("only one of the programs can be standard input")
+    before = _cost(options, options.file)
+    if options.other is None:
+        if options.json:
+            print_json(before.record())
+        else:
+            from shardcore.report.cost_table import cost_parts
+
+            _show(cost_parts(before, top=options.top))
+        return 0
+    from shardcore.costs.compare import compare
+    from shardcore.report.comparison_table import comparison_parts
+
+    found = compare(before, _cost(options, options.other))
+    if options.json:
+        print_json(found.record())
+    else:
+        _show(comparison_parts(found, top=options.top))
+    return 0
+
+
+def _cost(options: argparse.Namespace, path: str) -> shardcore.Cost:
+    from shardcore.calculus.topology import parse_mapping
+
+    text, name = read_text(path)
+    module = shardcore.Module.parse(text, filename=name)
+    with progress_bar() as progress:
+        result = module.propagate(progress=progress)
+        return shardcore.cost(
+            result,
+            options.hardware,
+            topology=options.topology,
+            mapping=parse_mapping(options.map),
+            hardware_file=options.hardware_file,
+            exact=options.exact,
+            efficiency=options.efficiency,
+            one_way=options.one_way,
+        )
+
+
+def _show(parts: Iterable[RenderableType]) -> None:
+    from rich.console import Console
+
+    from shardcore.report.table import UNBOUNDED
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=UNBOUNDED)
+    for part in parts:
+        console.print(part)

@@ -1,0 +1,70 @@
+"""What a program costs: work, memory, communication, and the time of a step on given hardware.
+
+=====================  ========================================================================
+:mod:`~.program`       :class:`Cost`, the answer
+:mod:`~.records`       what it is made of
+:mod:`~.build`         from the figures of the engine (``rust/src/cost``) to times
+:mod:`~.links`         mesh axes on links, by :mod:`shardcore.calculus`
+:mod:`~.compare`       what changed from one cost to another, by line
+=====================  ========================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shardcore.costs.program import Cost
+from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, Totals, UncountedOp
+
+if TYPE_CHECKING:
+    from shardcore._core import Module, Result
+    from shardcore.calculus.hardware import Hardware
+
+__all__ = ["CollectiveCost", "Cost", "LiveValue", "OpCost", "Totals", "UncountedOp", "cost"]
+
+
+def cost(
+    program: Module | Result,
+    hardware: str | Hardware = "tpu-v5p",
+    *,
+    topology: str | Sequence[int] | None = None,
+    mapping: Mapping[str, Sequence[int]] | str | None = None,
+    hardware_file: str | Path | None = None,
+    exact: bool = False,
+    efficiency: float = 1.0,
+    one_way: bool = False,
+) -> Cost:
+    """Return what ``program`` costs one device, with all collectives made explicit.
+
+    Args:
+        program: a module, whose shardings are completed first, or the result of that.
+        hardware: the chip, by name (:func:`shardcore.calculus.hardware_names`) or as an object.
+        topology: the torus, ``"4x4x4"``; without it each mesh axis is a physical axis.
+        mapping: the physical axes that each mesh axis runs over, ``{"x": (0, 1)}`` or ``"x=0,1"``;
+            without it, the next ones.
+        hardware_file: TOML with other chips, or other figures of known ones.
+        exact: count ``(N - 1) / N`` on rings.
+        efficiency: the part of a link's bandwidth that is reached.
+        one_way: rings pass on in one direction only.
+
+    Raises:
+        CalculusError: no such chip (``unknown-hardware``), the mesh does not lie on the topology
+            (``invalid-topology``), an efficiency not above 0 or above 1 (``invalid-option``).
+        VerificationError: the mapping names an axis that the mesh lacks (``unknown-axis``).
+        ShardcoreError: as for :meth:`shardcore.Module.propagate`.
+    """
+    # The calculus is not imported with the package.
+    from shardcore.calculus.collective_time import TimeOptions
+    from shardcore.costs.build import build
+
+    options = TimeOptions(exact, efficiency, one_way)
+    return build(
+        program,
+        hardware,
+        topology=topology,
+        mapping=mapping,
+        hardware_file=hardware_file,
+        options=options,
+    )

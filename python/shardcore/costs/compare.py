@@ -1,0 +1,145 @@
+"""What changed from one cost to another, in all and by line of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from shardcore.costs.program import Cost
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure before and after."""
+
+    name: str
+    before: float
+    after: float
+
+    @property
+    def change(self) -> float:
+        """``after - before``."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True)
+class LineChange:
+    """What changed at one place of the source, or for one op where a program has no places.
+
+    A collective counts where the op is that required it.
+    """
+
+    place: str
+    flops: Figure
+    compute_seconds: Figure
+    comm_bytes: Figure
+    comm_seconds: Figure
+    collectives: dict[str, tuple[int, int]]
+    """For each kind how often it runs before and after, where that changed."""
+
+    @property
+    def seconds(self) -> float:
+        """How much longer it takes with nothing overlapped."""
+        return self.compute_seconds.change + self.comm_seconds.change
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {**asdict(self), "seconds": self.seconds}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What changed from one cost to another."""
+
+    totals: tuple[Figure, ...]
+    lines: tuple[LineChange, ...]
+    """The places where something changed, the largest change of time first."""
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "totals": {
+                row.name: {"before": row.before, "after": row.after, "change": row.change}
+                for row in self.totals
+            },
+            "lines": [row.record() for row in self.lines],
+        }
+
+    def __str__(self) -> str:
+        from shardcore.report.comparison_table import comparison_text
+
+        return comparison_text(self)
+
+
+TOTALS = (
+    "step_seconds_lower",
+    "step_seconds_upper",
+    "compute_seconds",
+    "comm_seconds",
+    "flops",
+    "hbm_bytes",
+    "argument_bytes",
+    "output_bytes",
+    "peak_bytes",
+)
+
+
+def compare(before: Cost, after: Cost) -> Comparison:
+    """Return what changed from ``before`` to ``after``."""
+    totals = tuple(Figure(name, getattr(before, name), getattr(after, name)) for name in TOTALS)
+    old, new = _lines(before), _lines(after)
+    lines = [
+        change
+        for place in dict.fromkeys([*old, *new])
+        if (change := _change(place, old.get(place, _Line()), new.get(place, _Line()))) is not None
+    ]
+    lines.sort(key=lambda row: -abs(row.seconds))
+    return Comparison(totals, tuple(lines))
+
+
+@dataclass
+class _Line:
+    flops: int = 0
+    compute_seconds: float = 0.0
+    comm_bytes: int = 0
+    comm_seconds: float = 0.0
+    kinds: dict[str, int] | None = None
+
+
+def _lines(cost: Cost) -> dict[str, _Line]:
+    lines: dict[str, _Line] = {}
+    for row in cost.ops:
+        line = lines.setdefault(row.location or row.name, _Line())
+        line.flops += row.flops
+        line.compute_seconds += row.seconds
+    for moved in cost.collectives:
+        place = moved.cause_location or moved.location or moved.cause or moved.kind
+        line = lines.setdefault(place, _Line())
+        line.comm_bytes += moved.total_bytes
+        line.comm_seconds += moved.total_seconds
+        line.kinds = line.kinds or {}
+        line.kinds[moved.kind] = line.kinds.get(moved.kind, 0) + moved.count
+    return lines
+
+
+def _change(place: str, old: _Line, new: _Line) -> LineChange | None:
+    figures = {
+        name: Figure(name, getattr(old, name), getattr(new, name))
+        for name in ("flops", "compute_seconds", "comm_bytes", "comm_seconds")
+    }
+    kinds = dict(_changed_kinds(old.kinds or {}, new.kinds or {}))
+    # Sums in another order may differ in the last digits.
+    same = all(
+        abs(figure.change) <= 1e-9 * max(abs(figure.before), abs(figure.after))
+        for figure in figures.values()
+    )
+    return None if same and not kinds else LineChange(place, **figures, collectives=kinds)
+
+
+def _changed_kinds(
+    old: dict[str, int], new: dict[str, int]
+) -> Iterator[tuple[str, tuple[int, int]]]:
+    for kind in dict.fromkeys([*old, *new]):
+        if old.get(kind, 0) != new.get(kind, 0):
+            yield kind, (old.get(kind, 0), new.get(kind, 0))

@@ -1,0 +1,111 @@
+"""How long collectives of a program take: its mesh axes on links, each question asked once.
+
+A sub-axis ``x:(1)2`` is taken for a physical axis of its own that does not wrap around.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+from shardcore._core import Mesh
+from shardcore.calculus.collective_time import TimeOptions, rates_of, wire_bytes
+from shardcore.calculus.hardware import Hardware
+from shardcore.calculus.topology import PhysicalAxis, Topology, parse_mapping
+
+Axis = tuple[str, int, int]
+"""Name, pre-size and size: a whole axis has pre-size 1 and its own size."""
+
+OPS = {
+    "all_gather": "all_gather",
+    "reduce_scatter": "reduce_scatter",
+    "all_reduce": "all_reduce",
+    "all_to_all": "all_to_all",
+    "collective_permute": "permute",
+    "all_slice": "slice",
+}
+"""What the calculus calls the kinds of collectives."""
+
+
+class Links:
+    """The links of a chip, for the meshes of one program."""
+
+    def __init__(
+        self,
+        meshes: Sequence[Mesh],
+        chip: Hardware,
+        shape: str | Sequence[int] | None = None,
+        mapping: Mapping[str, Sequence[int]] | str | None = None,
+        options: TimeOptions | None = None,
+    ) -> None:
+        self._meshes = meshes
+        self._chip = chip
+        self._shape = shape
+        self._mapping = parse_mapping([mapping]) if isinstance(mapping, str) else mapping
+        self._options = options or TimeOptions()
+        self._topologies: dict[int, Topology] = {}
+        self._known: dict[tuple[str, int, tuple[Axis, ...], int], tuple[int, float]] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is odd about the topologies that were asked for."""
+        return tuple(dict.fromkeys(note for row in self._topologies.values() for note in row.notes))
+
+    def axis_text(self, mesh: int, axis: Axis) -> str:
+        """Return ``x``, or ``x:(1)2`` for a part of it."""
+        name, pre, size = axis
+        return name if size == self._meshes[mesh].axis_size(name) else f"{name}:({pre}){size}"
+
+    def topology(self, mesh: int) -> Topology:
+        """Return how the ``mesh``-th mesh lies on the chips.
+
+        Raises:
+            CalculusError: sizes do not match, ... (``invalid-topology``).
+            VerificationError: the mapping names an axis that the mesh lacks (``unknown-axis``).
+        """
+        if mesh not in self._topologies:
+            self._topologies[mesh] = Topology.of(
+                self._meshes[mesh], self._chip, self._shape, self._mapping
+            )
+        return self._topologies[mesh]
+
+    def cost(
+        self, kind: str, mesh: int, axes: tuple[Axis, ...], num_bytes: int
+    ) -> tuple[int, float]:
+        """Return what a device sends and the seconds of one run, for V = ``num_bytes``."""
+        key = (kind, mesh, axes, num_bytes)
+        if key not in self._known:
+            topology, names = self._along(mesh, axes)
+            rates = rates_of(OPS[kind], names, topology, self._options)
+            sent = wire_bytes(OPS[kind], num_bytes, rates.devices)
+            self._known[key] = (sent, rates.seconds(num_bytes))
+        return self._known[key]
+
+    def _along(self, mesh: int, axes: tuple[Axis, ...]) -> tuple[Topology, tuple[str, ...]]:
+        """The topology with sub-axes as axes of their own, and the names of ``axes`` there."""
+        topology = self.topology(mesh)
+        sizes = topology.mesh.shape
+        parts = {name for name, _, size in axes if size != sizes[name]}
+        if not parts:
+            return topology, tuple(name for name, _, _ in axes)
+        refined: dict[str, int] = {}
+        physical: dict[str, tuple[PhysicalAxis, ...]] = {}
+        names: dict[Axis, str] = {}
+        for axis in topology.mesh.axes:
+            if axis.name not in parts:
+                refined[axis.name] = axis.size
+                physical[axis.name] = topology.axes[axis.name]
+                continue
+            bounds = {1, axis.size}
+            for name, pre, size in axes:
+                if name == axis.name:
+                    bounds |= {pre, pre * size}
+            ordered = sorted(bounds)
+            for low, high in itertools.pairwise(ordered):
+                piece = f"{axis.name}({low}){high // low}"
+                refined[piece] = high // low
+                physical[piece] = (PhysicalAxis(high // low, False),)
+                names[axis.name, low, high // low] = piece
+        found = tuple(names.get(axis, axis[0]) for axis in axes)
+        split = Mesh(refined, topology.mesh.device_ids or None)
+        return Topology(split, topology.hardware, physical, topology.notes), found

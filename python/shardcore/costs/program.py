@@ -1,0 +1,154 @@
+"""The cost of a program, for one device."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from shardcore.costs.records import (
+    CollectiveCost,
+    LiveValue,
+    LoopTrips,
+    OpCost,
+    PeakOp,
+    Totals,
+    UncountedOp,
+)
+
+if TYPE_CHECKING:
+    from shardcore.calculus.hardware import Hardware
+
+
+@dataclass(frozen=True, repr=False)
+class Cost:
+    """What a program costs one device, with loops counted as often as they run.
+
+    ``str()`` draws it, :meth:`to_json` and :meth:`record` give it to machines. How everything is
+    counted is in ``docs/cost.md``.
+    """
+
+    hardware: Hardware
+    """The chip that times are for."""
+    flops: int
+    """Operations as XLA counts them: a multiply-add is two, an elementwise op one an element."""
+    flops_counting_loops_once: int
+    """The same if each loop ran its body once: what XLA's own analysis reports."""
+    transcendentals: int
+    """Exponentials, logarithms, roots, ... which XLA counts apart."""
+    hbm_bytes: int
+    """Bytes read from and written to memory, with ops fused."""
+    argument_bytes: int
+    output_bytes: int
+    alias_bytes: int
+    """Bytes of outputs that take the memory of donated arguments."""
+    peak_bytes: int
+    """The most bytes that are live at once, arguments included."""
+    peak_op: PeakOp | None
+    """The op at which they are."""
+    live_at_peak: tuple[LiveValue, ...]
+    """What is live there: arguments first, then the rest in program order."""
+    collectives: tuple[CollectiveCost, ...]
+    """In program order, callers before the functions that they call."""
+    ops: tuple[OpCost, ...]
+    """By name and place in the source, the longest first."""
+    uncounted: tuple[UncountedOp, ...]
+    """Ops without a cost, which no figure includes."""
+    loops: tuple[LoopTrips, ...]
+    notes: tuple[str, ...] = ()
+    """What is odd about how the mesh lies on the chips."""
+
+    @property
+    def compute_seconds(self) -> float:
+        """Roofline time of all ops: of each the longer of computing and moving."""
+        return sum(row.seconds for row in self.ops)
+
+    @property
+    def comm_seconds(self) -> float:
+        """Time of all collectives, one after the other."""
+        return sum(row.total_seconds for row in self.collectives)
+
+    @property
+    def step_seconds_lower(self) -> float:
+        """The step with communication and computation overlapped entirely."""
+        return max(self.compute_seconds, self.comm_seconds)
+
+    @property
+    def step_seconds_upper(self) -> float:
+        """The step with nothing overlapped."""
+        return self.compute_seconds + self.comm_seconds
+
+    def by_kind(self) -> dict[str, Totals]:
+        """Return the sums over collectives by kind, in order of first appearance."""
+        return _totals((row.kind, row) for row in self.collectives)
+
+    def by_axis(self) -> dict[str, Totals]:
+        """Return the sums by mesh axis; what runs along several axes counts for each of them.
+
+        A sub-axis ``x:(1)2`` counts for ``x``. Slices, which are free, do not count.
+        """
+        moving = (row for row in self.collectives if row.kind != "all_slice")
+        names = ((dict.fromkeys(axis.split(":(")[0] for axis in row.axes), row) for row in moving)
+        return _totals((axis, row) for axes, row in names for axis in axes)
+
+    def by_line(self) -> dict[str | None, Totals]:
+        """Return the sums by the place in the source of the op that required the collective."""
+        return _totals((row.cause_location or row.location, row) for row in self.collectives)
+
+    def top_collectives(self, n: int = 10) -> tuple[CollectiveCost, ...]:
+        """Return the ``n`` that take longest over all their runs, the longest first."""
+        return tuple(sorted(self.collectives, key=lambda row: -row.total_seconds)[:n])
+
+    def record(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "hardware": self.hardware.name,
+            "flops": self.flops,
+            "flops_counting_loops_once": self.flops_counting_loops_once,
+            "transcendentals": self.transcendentals,
+            "hbm_bytes": self.hbm_bytes,
+            "argument_bytes": self.argument_bytes,
+            "output_bytes": self.output_bytes,
+            "alias_bytes": self.alias_bytes,
+            "peak_bytes": self.peak_bytes,
+            "peak_op": None if self.peak_op is None else asdict(self.peak_op),
+            "compute_seconds": self.compute_seconds,
+            "comm_seconds": self.comm_seconds,
+            "step_seconds_lower": self.step_seconds_lower,
+            "step_seconds_upper": self.step_seconds_upper,
+            "by_kind": {kind: asdict(sums) for kind, sums in self.by_kind().items()},
+            "by_axis": {axis: asdict(sums) for axis, sums in self.by_axis().items()},
+            "by_line": [
+                {"location": place, **asdict(sums)} for place, sums in self.by_line().items()
+            ],
+            "collectives": [row.record() for row in self.collectives],
+            "ops": [row.record() for row in self.ops],
+            "live_at_peak": [row.record() for row in self.live_at_peak],
+            "loops": [asdict(row) for row in self.loops],
+            "uncounted": [asdict(row) for row in self.uncounted],
+            "notes": list(self.notes),
+        }
+
+    def to_json(self, indent: int | None = 1) -> str:
+        """Return :meth:`record` as JSON."""
+        return json.dumps(self.record(), indent=indent, ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"<shardcore.Cost on {self.hardware.name}: {self.flops:.4g} flops, "
+            f"{self.peak_bytes} bytes at the peak, {self.step_seconds_lower:.4g} to "
+            f"{self.step_seconds_upper:.4g} s>"
+        )
+
+    def __str__(self) -> str:
+        from shardcore.report.cost_table import cost_text
+
+        return cost_text(self)
+
+
+def _totals(pairs: Iterable[tuple[Any, CollectiveCost]]) -> dict[Any, Totals]:
+    sums: dict[Any, Totals] = {}
+    for key, row in pairs:
+        sums[key] = sums.get(key, Totals()).plus(row)
+    return sums

@@ -1,0 +1,84 @@
+"""What changed between two costs, as text that people can read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from shardcore.report.cost_table import format_count, format_seconds, table
+from shardcore.report.table import UNBOUNDED, format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import RenderableType
+
+    from shardcore.costs.compare import Comparison, Figure
+
+NAMES = {
+    "step_seconds_lower": "step, full overlap",
+    "step_seconds_upper": "step, no overlap",
+    "compute_seconds": "compute",
+    "comm_seconds": "collectives",
+    "flops": "FLOPs",
+    "hbm_bytes": "memory traffic",
+    "argument_bytes": "arguments",
+    "output_bytes": "outputs",
+    "peak_bytes": "peak memory",
+}
+
+
+def _format(name: str) -> Callable[[float], str]:
+    if name.endswith("_bytes"):
+        return format_bytes
+    return format_count if name == "flops" else format_seconds
+
+
+def _signed(figure: Figure) -> str:
+    text = _format(figure.name)(abs(figure.change))
+    return f"{'-' if figure.change < 0 else '+'}{text}" if figure.change else "="
+
+
+def comparison_parts(comparison: Comparison, *, top: int = 20) -> list[RenderableType]:
+    """The pieces of the report, with the ``top`` lines that changed most."""
+    totals = (
+        (
+            NAMES[row.name],
+            _format(row.name)(row.before),
+            _format(row.name)(row.after),
+            _signed(row),
+            f"{row.change / row.before:+.1%}" if row.before and row.change else "",
+        )
+        for row in comparison.totals
+    )
+    parts: list[RenderableType] = [
+        table(("per device", ">before", ">after", ">change", ">"), totals)
+    ]
+    if not comparison.lines:
+        return [*parts, Text("\nno line costs more or less")]
+    lines = (
+        (
+            row.place,
+            _signed(row.compute_seconds),
+            _signed(row.comm_seconds),
+            _signed(row.comm_bytes),
+            ", ".join(f"{kind} {old} -> {new}" for kind, (old, new) in row.collectives.items()),
+        )
+        for row in comparison.lines[:top]
+    )
+    columns = ("line", ">compute", ">collectives", ">bytes", "number of collectives")
+    parts += [Text("\nlines that changed", style="bold"), table(columns, lines)]
+    if len(comparison.lines) > top:
+        parts.append(Text(f"... {len(comparison.lines) - top} lines more"))
+    return parts
+
+
+def comparison_text(comparison: Comparison, *, top: int = 20) -> str:
+    """The whole report without colours."""
+    console = Console(width=UNBOUNDED, no_color=True, highlight=False)
+    with console.capture() as capture:
+        for part in comparison_parts(comparison, top=top):
+            console.print(part)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())

@@ -1,0 +1,186 @@
+"""The cost of a program as text that people can read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from shardcore.report.table import UNBOUNDED, format_bytes
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from shardcore.costs.program import Cost
+    from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, Totals
+
+
+def format_seconds(seconds: float) -> str:
+    """Seconds with a unit that suits: ``format_seconds(0.00125) == "1.25 ms"``."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if abs(seconds) * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns" if seconds else "0"
+
+
+def format_count(count: float) -> str:
+    """A large number with a decimal prefix: ``format_count(2.5e12) == "2.5 T"``."""
+    for unit, factor in (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(count) >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count:.3g}"
+
+
+def sharding_text(sharding: str | None) -> str:
+    """A sharding without its mesh."""
+    if sharding is None:
+        return ""
+    return sharding[sharding.index(", [") + 2 : -1] if ", [" in sharding else sharding
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table without lines; columns that start with ``>`` are set to the right."""
+    drawn = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for name in columns:
+        drawn.add_column(
+            name.lstrip(">"), justify="right" if name.startswith(">") else "left", no_wrap=True
+        )
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn
+
+
+def cost_parts(cost: Cost, *, top: int = 10) -> list[RenderableType]:
+    """The pieces of the report, ``top`` rows of each ranking."""
+    parts: list[RenderableType] = [Text(_overview(cost))]
+    moving = [row for row in cost.top_collectives(top) if row.total_seconds > 0]
+    pieces: list[tuple[str, Sequence[object], Callable[[], Table]]] = [
+        ("collectives by kind", cost.collectives, lambda: _sums("kind", cost.by_kind())),
+        ("collectives by mesh axis", moving, lambda: _sums("axis", cost.by_axis())),
+        ("most expensive collectives", moving, lambda: _collectives(moving)),
+        ("most expensive ops", cost.ops, lambda: _ops(cost.ops[:top])),
+        (
+            f"largest of the {len(cost.live_at_peak)} values that are live at the peak",
+            cost.live_at_peak,
+            lambda: _live(sorted(cost.live_at_peak, key=lambda row: -row.bytes)[:top]),
+        ),
+    ]
+    for title, rows, draw in pieces:
+        if rows and top:
+            parts += [Text(f"\n{title}", style="bold"), draw()]
+    remarks = _remarks(cost)
+    return [*parts, Text("\n" + "\n".join(remarks))] if remarks else parts
+
+
+def _overview(cost: Cost) -> str:
+    peak = cost.peak_op
+    where = "" if peak is None else f" at {peak.value or peak.name} ({peak.name})"
+    source = f", {peak.location}" if peak is not None and peak.location else ""
+    aliased = f", {format_bytes(cost.alias_bytes)} of them donated" if cost.alias_bytes else ""
+    return "\n".join(
+        [
+            f"per device, on {cost.hardware.name}",
+            f"  step         {format_seconds(cost.step_seconds_lower)} with full overlap, "
+            f"{format_seconds(cost.step_seconds_upper)} without",
+            f"  compute      {format_seconds(cost.compute_seconds)} for "
+            f"{format_count(cost.flops)}FLOPs and {format_bytes(cost.hbm_bytes)} moved",
+            f"  collectives  {format_seconds(cost.comm_seconds)}",
+            f"  arguments    {format_bytes(cost.argument_bytes)}",
+            f"  outputs      {format_bytes(cost.output_bytes)}{aliased}",
+            f"  peak memory  {format_bytes(cost.peak_bytes)}{where}{source}",
+        ]
+    )
+
+
+def _sums(name: str, sums: Mapping[str, Totals]) -> Table:
+    rows = (
+        (
+            key,
+            str(row.count),
+            format_bytes(row.bytes),
+            format_bytes(row.wire_bytes),
+            format_seconds(row.seconds),
+        )
+        for key, row in sums.items()
+    )
+    return table((name, ">count", ">bytes", ">sent", ">time"), rows)
+
+
+def _collectives(collectives: Iterable[CollectiveCost]) -> Table:
+    rows = (
+        (
+            row.op or "",
+            row.kind,
+            ",".join(row.axes),
+            str(row.count),
+            format_bytes(row.bytes),
+            format_seconds(row.total_seconds),
+            f"{sharding_text(row.operand_sharding)} -> {sharding_text(row.result_sharding)}",
+            row.cause or "",
+            row.cause_location or row.location or "",
+        )
+        for row in collectives
+    )
+    columns = ("value", "kind", "axes", ">count", ">bytes", ">time")
+    return table((*columns, "shardings", "because of", "source"), rows)
+
+
+def _ops(ops: Iterable[OpCost]) -> Table:
+    rows = (
+        (
+            row.name,
+            format_count(row.count),
+            format_count(row.flops),
+            format_bytes(row.bytes),
+            format_seconds(row.seconds),
+            row.bound,
+            row.location or "",
+        )
+        for row in ops
+    )
+    return table(("op", ">runs", ">flops", ">moved", ">time", "bound", "source"), rows)
+
+
+def _live(values: Iterable[LiveValue]) -> Table:
+    rows = (
+        (
+            row.name,
+            "argument" if row.op is None else row.op,
+            "x".join(
+                [*("?" if size is None else str(size) for size in row.shape), row.dtype or ""]
+            ),
+            sharding_text(row.sharding),
+            format_bytes(row.bytes),
+            row.location or "",
+        )
+        for row in values
+    )
+    return table(("value", "made by", "shape", "sharding", ">per device", "source"), rows)
+
+
+def _remarks(cost: Cost) -> list[str]:
+    lines = [
+        f"counted as one trip: loop {loop.op or ''}, which does not say how many it makes"
+        f"{_at(loop.location)}"
+        for loop in cost.loops
+        if loop.trips is None
+    ]
+    for row in cost.uncounted:
+        lines.append(f"not counted: {row.count} x {row.name}, {row.reason}{_at(row.location)}")
+    return lines + [f"note: {note}" for note in cost.notes]
+
+
+def _at(location: str | None) -> str:
+    return f" ({location})" if location else ""
+
+
+def cost_text(cost: Cost, *, top: int = 10) -> str:
+    """The whole report without colours."""
+    console = Console(width=UNBOUNDED, no_color=True, highlight=False)
+    with console.capture() as capture:
+        for part in cost_parts(cost, top=top):
+            console.print(part)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())

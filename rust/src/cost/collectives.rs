@@ -1,0 +1,218 @@
+//! The collectives of a program: what is moved along which axes, how often, and what required it.
+
+use super::execution::Execution;
+use super::groups::axes_of_groups;
+use super::works::Works;
+use crate::axis::AxisRef;
+use crate::index::{MeshId, OpId, ShardingId, ValueId};
+use crate::ir::{OpKind, Payload, Program};
+use crate::sharding::TensorSharding;
+
+/// What kind of communication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CollectiveKind {
+    /// Every device gets the blocks of all.
+    AllGather,
+    /// Sums, of which every device keeps a block.
+    ReduceScatter,
+    /// Sums, on every device.
+    AllReduce,
+    /// Blocks along one dim become blocks along another.
+    AllToAll,
+    /// Each device sends its block to one other.
+    CollectivePermute,
+    /// Each device keeps a part of what it has: no communication.
+    AllSlice,
+    /// Something else.
+    Other,
+}
+
+impl CollectiveKind {
+    /// The name in reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AllGather => "all_gather",
+            Self::ReduceScatter => "reduce_scatter",
+            Self::AllReduce => "all_reduce",
+            Self::AllToAll => "all_to_all",
+            Self::CollectivePermute => "collective_permute",
+            Self::AllSlice => "all_slice",
+            Self::Other => "other",
+        }
+    }
+    fn of_name(name: &str) -> Self {
+        match name.split_once('.').map_or(name, |(_, op)| op) {
+            "all_gather" => Self::AllGather,
+            "reduce_scatter" => Self::ReduceScatter,
+            "all_reduce" | "cross-replica-sum" => Self::AllReduce,
+            "all_to_all" => Self::AllToAll,
+            "collective_permute" => Self::CollectivePermute,
+            "all_slice" => Self::AllSlice,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// One collective.
+#[derive(Clone, Debug)]
+pub struct Collective {
+    /// The op.
+    pub op: OpId,
+    /// Its kind.
+    pub kind: CollectiveKind,
+    /// The mesh, where it is known.
+    pub mesh: MeshId,
+    /// The axes along which devices talk; `None` where they are not known.
+    pub axes: Option<Vec<AxisRef>>,
+    /// How often it runs.
+    pub count: u128,
+    /// Bytes that a device has of the array once it is gathered along the axes, each time.
+    pub bytes: u128,
+    /// The op that required it.
+    pub cause: Option<OpId>,
+    /// The sharding of its operand.
+    pub operand_sharding: ShardingId,
+    /// The sharding of its result.
+    pub result_sharding: ShardingId,
+}
+
+/// Whether `op` is a collective that Shardy makes.
+pub fn is_sdy_collective(kind: OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::AllGather
+            | OpKind::AllSlice
+            | OpKind::AllToAll
+            | OpKind::CollectivePermute
+            | OpKind::AllReduce
+            | OpKind::ReduceScatter
+    )
+}
+
+/// What there is to know of `op`, a collective.
+pub fn collective(
+    program: &Program,
+    works: &mut Works<'_>,
+    execution: &Execution,
+    op: OpId,
+) -> Collective {
+    let kind = CollectiveKind::of_name(program.op_name(op));
+    let operand = program.op_operands(op).first().map_or(ValueId::NONE, |slot| slot.value);
+    let result = program.op_results(op).next().unwrap_or_default();
+    let sharding_of =
+        |value: ValueId| value.get().map_or(ShardingId::NONE, |id| program.sharding(id));
+    let (operand_sharding, result_sharding) = (sharding_of(operand), sharding_of(result));
+    let (mesh, axes) = if is_sdy_collective(program.kind(op)) {
+        let mesh = program.mesh_of(result_sharding);
+        (mesh, sdy_axes(program, op, (operand_sharding, result_sharding)))
+    } else {
+        let mesh = mesh_around(program, op);
+        (mesh, mesh.get().and_then(|mesh| axes_of_groups(program, op, program.mesh(mesh))))
+    };
+    let mut total = |values: &mut dyn Iterator<Item = ValueId>| -> u128 {
+        values.map(|value| u128::from(works.tensors.bytes(value))).sum()
+    };
+    let bytes = match kind {
+        CollectiveKind::AllGather => total(&mut program.op_results(op)),
+        _ => total(&mut program.op_operands(op).iter().map(|slot| slot.value)),
+    };
+    let devices = match (&axes, mesh.get()) {
+        (Some(axes), Some(mesh)) => crate::axis::total_size(axes, program.mesh(mesh)).max(1),
+        _ => 1,
+    };
+    let bytes = match kind {
+        CollectiveKind::AllToAll => bytes.saturating_mul(devices as u128),
+        _ => bytes,
+    };
+    Collective {
+        op,
+        kind,
+        mesh,
+        axes,
+        count: execution.times(program.ops[op].parent),
+        bytes,
+        cause: cause(program, op),
+        operand_sharding,
+        result_sharding,
+    }
+}
+
+/// The axes that a collective of Shardy's runs along.
+fn sdy_axes(
+    program: &Program,
+    op: OpId,
+    shardings: (ShardingId, ShardingId),
+) -> Option<Vec<AxisRef>> {
+    Some(match program.payload(op) {
+        Some(Payload::Axes(axes)) => axes.clone(),
+        Some(Payload::AxesPerDim(lists)) => lists.concat(),
+        Some(Payload::AllToAll(params)) => {
+            params.iter().flat_map(|(axes, ..)| axes).copied().collect()
+        }
+        _ => {
+            let of = |id| program.shardings.get(id);
+            moved_axes(of(shardings.0)?, of(shardings.1)?)
+        }
+    })
+}
+
+/// The axes of dims that a permute changes: what both have in front stays where it is.
+fn moved_axes(before: &TensorSharding, after: &TensorSharding) -> Vec<AxisRef> {
+    let mut moved: Vec<AxisRef> = Vec::new();
+    for (before, after) in before.dims.iter().zip(&after.dims) {
+        let same = before.axes.iter().zip(&after.axes).take_while(|(a, b)| a == b).count();
+        for &axis in before.axes[same..].iter().chain(&after.axes[same..]) {
+            if !moved.contains(&axis) {
+                moved.push(axis);
+            }
+        }
+    }
+    moved
+}
+
+/// The mesh of the manual computation around `op`, or else the only mesh with several devices.
+fn mesh_around(program: &Program, op: OpId) -> MeshId {
+    let mut at = op;
+    while let Some(parent) = program.parent_op(at) {
+        if program.kind(parent) == OpKind::ManualComputation {
+            let arguments =
+                program.op_regions(parent).filter_map(|id| program.region_entry(id).get());
+            let outer = arguments.flat_map(|block| program.block_args(block));
+            let values = outer.chain(program.op_results(parent));
+            let mesh = values.map(|value| program.mesh_of(program.sharding(value)));
+            if let Some(mesh) = mesh.into_iter().find(|mesh| mesh.is_some()) {
+                return mesh;
+            }
+        }
+        at = parent;
+    }
+    let mut several = program.meshes.ids().filter(|&id| program.mesh(id).device_count() > 1);
+    several.next().unwrap_or(MeshId::NONE)
+}
+
+/// The op that made `op`, a collective, necessary.
+///
+/// Sums belong to the op whose terms they sum. Any other collective belongs to the first op that uses what
+/// it makes, through other collectives; if that only returns it, to whoever fixed the result's sharding.
+fn cause(program: &Program, op: OpId) -> Option<OpId> {
+    if !is_sdy_collective(program.kind(op)) {
+        return Some(op);
+    }
+    if matches!(program.kind(op), OpKind::AllReduce | OpKind::ReduceScatter) {
+        let mut at = op;
+        loop {
+            at = program.defining_op(program.op_operands(at).first()?.value)?;
+            if !is_sdy_collective(program.kind(at)) {
+                return Some(at);
+            }
+        }
+    }
+    let mut at = op;
+    loop {
+        // Uses are newest first.
+        at = program.operands[program.uses(program.op_results(at).next()?).last()?].owner;
+        if !is_sdy_collective(program.kind(at)) {
+            return Some(at);
+        }
+    }
+}

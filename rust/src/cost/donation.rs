@@ -1,0 +1,53 @@
+//! Donated arguments, and the outputs that take their memory.
+//!
+//! `tf.aliasing_output = 2 : i32` on an argument gives its memory to output 2. `jax.buffer_donor = true`
+//! leaves the choice to the compiler, which takes the first output of the same size that has none.
+
+use crate::index::{FuncId, ValueId};
+use crate::ir::Program;
+use crate::mlir::attr_value::AttrValue;
+
+/// Pairs of an output, by its place, and the argument whose memory it takes.
+pub fn donated_arguments(
+    program: &Program,
+    func: FuncId,
+    returned: &[ValueId],
+    mut bytes: impl FnMut(ValueId) -> u64,
+) -> Vec<(usize, ValueId)> {
+    let function = &program.functions[func];
+    let mut is_taken = vec![false; returned.len()];
+    let mut pairs = Vec::new();
+    let mut donors = Vec::new();
+    let args: Vec<ValueId> = program.block_args(function.body).collect();
+    for (&arg, &range) in args.iter().zip(&function.arg_attrs) {
+        for attr in program.attr_list(range) {
+            let value = AttrValue::parse(program.text.get(attr.value));
+            match program.strings.get(attr.name) {
+                "tf.aliasing_output" => {
+                    let output = value.as_int().and_then(|output| usize::try_from(output).ok());
+                    let Some(output) = output.filter(|&output| output < returned.len()) else {
+                        continue;
+                    };
+                    if !std::mem::replace(&mut is_taken[output], true) {
+                        pairs.push((output, arg));
+                    }
+                }
+                "jax.buffer_donor" if value.as_bool() == Some(true) => donors.push(arg),
+                _ => {}
+            }
+        }
+    }
+    // Outputs by their size, the first last.
+    let mut free: rustc_hash::FxHashMap<u64, Vec<usize>> = rustc_hash::FxHashMap::default();
+    if !donors.is_empty() {
+        for output in (0..returned.len()).rev().filter(|&output| !is_taken[output]) {
+            free.entry(bytes(returned[output])).or_default().push(output);
+        }
+    }
+    for arg in donors {
+        if let Some(output) = free.get_mut(&bytes(arg)).and_then(Vec::pop) {
+            pairs.push((output, arg));
+        }
+    }
+    pairs
+}

@@ -1,0 +1,230 @@
+//! How often each block runs: calls, trips of loops, branches.
+//!
+//! A function runs as often as it is called. Of the branches of a `case` or `if` the one with most work
+//! counts. A loop whose trips are not known counts as one.
+
+use super::trips::trip_count;
+use super::work::Work;
+use super::works::{Outcome, Works};
+use crate::index::{BlockId, FuncId, Id, OpId, RegionId, StrId};
+use crate::ir::{OpKind, Payload, Program};
+use rustc_hash::FxHashMap;
+
+/// A loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loop {
+    /// The `stablehlo.while`.
+    pub op: OpId,
+    /// How often it runs its body each time; `None` where the program does not say.
+    pub trips: Option<u64>,
+    /// How often it is entered.
+    pub entered: u128,
+}
+
+/// How often each block of a program runs.
+pub struct Execution {
+    times: Vec<u128>,
+    /// The same if each loop ran its body once.
+    once: Vec<u128>,
+    /// Functions that run, callees before their callers.
+    pub functions: Vec<FuncId>,
+    /// Loops that run, in program order of each function.
+    pub loops: Vec<Loop>,
+    callees: FxHashMap<StrId, FuncId>,
+}
+
+impl Execution {
+    /// How often the blocks of `program` run when its entry function is called once.
+    pub fn new(program: &Program, works: &mut Works<'_>) -> Self {
+        let names = program.functions_in_order();
+        let callees = names.into_iter().map(|id| (program.functions[id].name, id)).collect();
+        let times = vec![0; program.blocks.len()];
+        let once = times.clone();
+        let mut this = Self { times, once, functions: Vec::new(), loops: Vec::new(), callees };
+        let Some(entry) = program.entry_function() else { return this };
+        this.functions = this.callees_first(program, entry);
+        let weights = Weights::new(program, &this, works);
+        if let Some(body) = program.functions[entry].body.get() {
+            this.times[body.index()] = 1;
+            this.once[body.index()] = 1;
+        }
+        for func in this.functions.clone().into_iter().rev() {
+            this.run(program, func, &weights);
+        }
+        this
+    }
+    /// How often `block` runs.
+    pub fn times(&self, block: BlockId) -> u128 {
+        self.times[block.index()]
+    }
+    /// How often `block` would run if each loop ran its body once.
+    pub fn times_once(&self, block: BlockId) -> u128 {
+        self.once[block.index()]
+    }
+    /// The function with a body that `op`, a call or a composite, stands for.
+    pub fn callee(&self, program: &Program, op: OpId) -> Option<FuncId> {
+        let name = match program.payload(op) {
+            Some(Payload::Call(name)) => *name,
+            _ if program.kind(op) == OpKind::Composite => program
+                .strings
+                .find(program.attr(op, "decomposition")?.trim().strip_prefix('@')?)?,
+            _ => return None,
+        };
+        let func = self.callees.get(&name).copied()?;
+        program.functions[func].body.is_some().then_some(func)
+    }
+    /// `entry` and what it calls, each after its own callees. No recursion: calls may be deep.
+    fn callees_first(&self, program: &Program, entry: FuncId) -> Vec<FuncId> {
+        let mut seen = vec![false; program.functions.len()];
+        let mut order = Vec::new();
+        let mut stack = vec![(entry, false)];
+        while let Some((func, is_done)) = stack.pop() {
+            if is_done {
+                order.push(func);
+                continue;
+            }
+            if std::mem::replace(&mut seen[func.index()], true) {
+                continue;
+            }
+            stack.push((func, true));
+            let calls = program.pre_order(program.functions[func].op);
+            let called = calls.filter_map(|op| self.callee(program, op));
+            stack.extend(
+                called.filter(|callee| !seen[callee.index()]).map(|callee| (callee, false)),
+            );
+        }
+        order
+    }
+    /// Hands the times of the body of `func` on to the blocks inside and to the functions it calls.
+    fn run(&mut self, program: &Program, func: FuncId, weights: &Weights) {
+        let ops: Vec<OpId> = program.pre_order(program.functions[func].op).skip(1).collect();
+        for op in ops {
+            let at = program.ops[op].parent.index();
+            let (times, once) = (self.times[at], self.once[at]);
+            if once == 0 {
+                continue;
+            }
+            match program.kind(op) {
+                OpKind::While => {
+                    let trips = trip_count(program, op);
+                    self.loops.push(Loop { op, trips, entered: times });
+                    let trips = u128::from(trips.unwrap_or(1));
+                    let mut regions = program.op_regions(op);
+                    let condition = times.saturating_mul(trips.saturating_add(1));
+                    self.enter(program, regions.next(), (condition, once));
+                    self.enter(program, regions.next(), (times.saturating_mul(trips), once));
+                }
+                OpKind::Case | OpKind::If => {
+                    let regions: Vec<RegionId> = program.op_regions(op).collect();
+                    let heaviest = weights.heaviest(&regions);
+                    self.enter(program, heaviest, (times, once));
+                }
+                _ => {
+                    let is_inside = weights.walks_into(program, op);
+                    for region in program.op_regions(op).filter(|_| is_inside) {
+                        self.enter(program, Some(region), (times, once));
+                    }
+                    if let Some(callee) = self.callee(program, op) {
+                        let body = program.functions[callee].body;
+                        for (list, more) in [(&mut self.times, times), (&mut self.once, once)] {
+                            list[body.index()] = list[body.index()].saturating_add(more);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    fn enter(&mut self, program: &Program, region: Option<RegionId>, (times, once): (u128, u128)) {
+        let Some(region) = region else { return };
+        for block in program.region_blocks(region) {
+            self.times[block.index()] = times;
+            self.once[block.index()] = once;
+        }
+    }
+}
+
+/// The work of regions, where some branch has to be chosen by it.
+struct Weights {
+    regions: FxHashMap<RegionId, Work>,
+    has_own_measure: Vec<bool>,
+}
+
+impl Weights {
+    fn new(program: &Program, execution: &Execution, works: &mut Works<'_>) -> Self {
+        let mut this = Self { regions: FxHashMap::default(), has_own_measure: Vec::new() };
+        this.has_own_measure = vec![false; program.ops.len()];
+        for &func in &execution.functions {
+            for op in program.pre_order(program.functions[func].op).skip(1) {
+                if program.ops[op].num_regions > 0 {
+                    let inside = matches!(works.of(op), Outcome::Inside | Outcome::Unknown(_));
+                    this.has_own_measure[op.index()] = !inside;
+                }
+            }
+        }
+        if !program.has_any(&[OpKind::Case, OpKind::If]) {
+            return this;
+        }
+        let mut functions: FxHashMap<FuncId, Work> = FxHashMap::default();
+        for &func in &execution.functions {
+            // An op's regions come before the op itself, and callees before callers.
+            for op in program.post_order(program.functions[func].op) {
+                for region in program.op_regions(op) {
+                    let mut total = Work::default();
+                    for inner in
+                        program.region_blocks(region).flat_map(|block| program.block_ops(block))
+                    {
+                        total =
+                            total.plus(this.of_op(program, inner, execution, works, &functions));
+                    }
+                    this.regions.insert(region, total);
+                }
+            }
+            let region = program.op_regions(program.functions[func].op).next();
+            let total = region.and_then(|region| this.regions.get(&region)).copied();
+            functions.insert(func, total.unwrap_or_default());
+        }
+        this
+    }
+    fn of_op(
+        &self,
+        program: &Program,
+        op: OpId,
+        execution: &Execution,
+        works: &mut Works<'_>,
+        functions: &FxHashMap<FuncId, Work>,
+    ) -> Work {
+        let own = match works.of(op) {
+            Outcome::Counted(work) => return work,
+            Outcome::Collective(work) => work,
+            Outcome::Inside | Outcome::Unknown(_) => Work::default(),
+        };
+        if let Some(callee) = execution.callee(program, op) {
+            return own.plus(functions.get(&callee).copied().unwrap_or_default());
+        }
+        let regions: Vec<RegionId> = program.op_regions(op).collect();
+        let of = |region: &RegionId| self.regions.get(region).copied().unwrap_or_default();
+        match program.kind(op) {
+            OpKind::While => {
+                let trips = u128::from(trip_count(program, op).unwrap_or(1));
+                regions.iter().map(of).fold(own, |sum, work| sum.plus(work.times(trips)))
+            }
+            OpKind::Case | OpKind::If => {
+                own.plus(self.heaviest(&regions).as_ref().map(of).unwrap_or_default())
+            }
+            _ if self.has_own_measure[op.index()] => own,
+            _ => regions.iter().map(of).fold(own, Work::plus),
+        }
+    }
+    /// Whether the regions of `op` are part of the program's flow, and not of the op's own work.
+    fn walks_into(&self, program: &Program, op: OpId) -> bool {
+        program.ops[op].num_regions > 0 && !self.has_own_measure[op.index()]
+    }
+    /// The first of `regions` with the most work.
+    fn heaviest(&self, regions: &[RegionId]) -> Option<RegionId> {
+        let weight = |region: &RegionId| {
+            let work = self.regions.get(region).copied().unwrap_or_default();
+            work.flops.saturating_add(work.transcendentals)
+        };
+        regions.iter().copied().rev().max_by_key(weight)
+    }
+}

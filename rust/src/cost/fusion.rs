@@ -1,0 +1,221 @@
+//! Which values are written to memory at all, and what an op reads.
+//!
+//! A compiler fuses. Here, as a model of it:
+//!
+//! 1. An elementwise op or data movement whose result is used once, by an op that fuses with what makes its
+//!    operands, is never written: its user reads what it would have read.
+//! 2. What is made of little or nothing, a broadcast or an iota, is not written if all its users fuse.
+//! 3. A reshape is another name for its operand.
+//!
+//! Dots, convolutions, sorts, collectives, control flow and returns do not fuse: what they read is written.
+//! Nor do broadcasts: what they read is small, and they may have many users.
+
+use super::work::Movement;
+use super::works::Works;
+use crate::index::{Id, OpId, ValueId};
+use crate::ir::{OpFlags, OpKind, OpTraits, Program, ValueDef};
+
+/// How the values of a program are stored.
+pub struct Fusion {
+    /// How often a value is used, seen through other names for it.
+    uses: Vec<u32>,
+    /// Whether some user does not fuse.
+    has_barrier: Vec<bool>,
+    /// Values that are never written.
+    is_virtual: Vec<bool>,
+    /// For a value that is another name, or made from one operand, what is read in its place.
+    leaf: Vec<(ValueId, u64)>,
+    /// The op that last read a value, and how many bytes.
+    stamps: Vec<(OpId, u64)>,
+}
+
+/// Something that an op reads from memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// The value, one that is written.
+    pub value: ValueId,
+    /// Bytes of it that are read.
+    pub bytes: u64,
+}
+
+impl Fusion {
+    /// How the values of `functions`, given by their ops, are stored.
+    pub fn new(program: &Program, works: &mut Works<'_>, functions: &[OpId]) -> Self {
+        let count = program.values.len();
+        let mut this = Self {
+            uses: vec![0; count],
+            has_barrier: vec![false; count],
+            is_virtual: vec![false; count],
+            leaf: vec![(ValueId::NONE, 0); count],
+            stamps: vec![(OpId::NONE, 0); count],
+        };
+        for &func in functions {
+            let ops: Vec<OpId> = program.pre_order(func).skip(1).collect();
+            for &op in ops.iter().rev() {
+                this.note_uses(program, works, op);
+            }
+            for &op in &ops {
+                this.decide(program, works, op);
+            }
+        }
+        this
+    }
+    /// Whether `value` is never written to memory of its own.
+    pub fn is_virtual(&self, value: ValueId) -> bool {
+        self.is_virtual[value.index()]
+    }
+    /// The value whose memory `value` is another name for; itself where it is none.
+    pub fn stored_as(&self, value: ValueId) -> ValueId {
+        self.leaf[value.index()].0.get().unwrap_or(value)
+    }
+    /// Counts the uses that `op` makes; its own users have been seen.
+    fn note_uses(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) {
+        let movement = works.movement(op);
+        let fuses = matches!(
+            movement,
+            Movement::Pointwise | Movement::Window | Movement::Reduce | Movement::Update
+        );
+        let block = program.ops[op].parent;
+        for slot in program.op_operands(op) {
+            let value = slot.value.index();
+            let is_near = match program.values[slot.value].def {
+                ValueDef::Result(def) => program.ops[def].parent == block,
+                ValueDef::Arg(owner) => owner == block,
+            };
+            if is_renaming(program, op, movement) && is_near {
+                let result = program.result(op, 0).index();
+                self.uses[value] = self.uses[value].saturating_add(self.uses[result]);
+                self.has_barrier[value] |= self.has_barrier[result];
+            } else {
+                self.uses[value] = self.uses[value].saturating_add(1);
+                self.has_barrier[value] |= !(fuses && is_near);
+            }
+        }
+    }
+    /// Decides how the results of `op` are stored; its operands are decided.
+    fn decide(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) {
+        let movement = works.movement(op);
+        let row = &program.ops[op];
+        if row.num_results == 0 || row.flags.has(OpFlags::ERASED) {
+            return;
+        }
+        let result = program.result(op, 0);
+        let at = result.index();
+        let own = works.tensors.bytes(result);
+        match movement {
+            Movement::Alias if row.num_operands as usize == row.num_results as usize => {
+                for (slot, result) in program.op_operands(op).iter().zip(program.op_results(op)) {
+                    self.leaf[result.index()] = self.read_in_place_of(works, slot.value);
+                    self.is_virtual[result.index()] = true;
+                }
+            }
+            Movement::Expand if program.has_traits(op, OpTraits::CONSTANT_LIKE) => {
+                // Constants are part of the program; a splat is broadcast where it is used.
+                let is_small = is_splat(program, op);
+                self.is_virtual[at] = !self.has_barrier[at] || !is_small;
+                self.leaf[at] = (result, if is_small { 0 } else { own });
+            }
+            Movement::Expand if !self.has_barrier[at] => {
+                self.is_virtual[at] = true;
+                self.leaf[at] = match program.op_operands(op).first() {
+                    Some(slot) => {
+                        let (leaf, bytes) = self.read_in_place_of(works, slot.value);
+                        (leaf, bytes.min(own))
+                    }
+                    None => (result, 0),
+                };
+            }
+            Movement::Pointwise | Movement::Window if row.num_results == 1 => {
+                self.is_virtual[at] = self.uses[at] == 1 && !self.has_barrier[at];
+            }
+            _ => {}
+        }
+    }
+    /// What reading `value` reads, if that is one thing.
+    fn read_in_place_of(&self, works: &mut Works<'_>, value: ValueId) -> (ValueId, u64) {
+        let (leaf, bytes) = self.leaf[value.index()];
+        if leaf.is_some() {
+            return (leaf, bytes);
+        }
+        (value, works.tensors.bytes(value))
+    }
+    /// What `op` reads from memory, each value once, through everything that is fused with it.
+    pub fn reads(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> Vec<Read> {
+        let mut reads: Vec<ValueId> = Vec::new();
+        let mut stack: Vec<(OpId, u64)> = vec![(op, u64::MAX)];
+        while let Some((reader, cap)) = stack.pop() {
+            let movement = works.movement(reader);
+            let slots = program.op_operands(reader);
+            // What is updated in place is not read.
+            let skipped = usize::from(movement == Movement::Update);
+            let cap = match (movement, program.op_results(reader).next()) {
+                (Movement::Window, Some(result)) => cap.min(works.tensors.bytes(result)),
+                _ => cap,
+            };
+            for slot in &slots[skipped.min(slots.len())..] {
+                let (leaf, bytes) = self.read_in_place_of(works, slot.value);
+                let made_by = program.defining_op(leaf).filter(|_| self.is_virtual[leaf.index()]);
+                let is_source = self.leaf[leaf.index()].0 == leaf;
+                if let (Some(inner), false) = (made_by, is_source) {
+                    stack.push((inner, cap));
+                    continue;
+                }
+                let stamp = &mut self.stamps[leaf.index()];
+                if stamp.0 != op {
+                    *stamp = (op, 0);
+                    reads.push(leaf);
+                }
+                stamp.1 = stamp.1.saturating_add(bytes.min(cap));
+            }
+        }
+        let read = |&value: &ValueId| Read {
+            value,
+            bytes: self.stamps[value.index()].1.min(works.tensors.bytes(value)),
+        };
+        reads.iter().map(read).filter(|read| read.bytes > 0).collect()
+    }
+    /// Bytes that `op` reads and writes, fused as it is.
+    pub fn traffic(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> u128 {
+        let movement = works.movement(op);
+        if matches!(movement, Movement::Inside | Movement::Alias)
+            || program.has_traits(op, OpTraits::TERMINATOR)
+        {
+            return 0;
+        }
+        let mut results = program.op_results(op);
+        if results.clone().next().is_some_and(|result| self.is_virtual(result)) {
+            return 0;
+        }
+        let read: u128 =
+            self.reads(program, works, op).iter().map(|read| u128::from(read.bytes)).sum();
+        if movement == Movement::Update {
+            // The update is written where it belongs.
+            return read.saturating_mul(2);
+        }
+        let written: u128 =
+            results.by_ref().map(|value| u128::from(works.tensors.bytes(value))).sum();
+        read.saturating_add(written)
+    }
+}
+
+/// Whether `op` gives its only operand another name.
+fn is_renaming(program: &Program, op: OpId, movement: Movement) -> bool {
+    let row = &program.ops[op];
+    movement == Movement::Alias
+        && row.num_operands == 1
+        && row.num_results == 1
+        && row.kind != OpKind::OptimizationBarrier
+}
+
+/// Whether all elements of a constant are the same.
+fn is_splat(program: &Program, op: OpId) -> bool {
+    let text = program.constant_text(op).trim_start();
+    match text.strip_prefix("dense<") {
+        Some(inner) => {
+            let first = inner.trim_start().as_bytes().first().copied().unwrap_or(b'>');
+            // A string of bytes is a splat only if it has one element; long ones are not.
+            first != b'[' && (first != b'"' || inner.len() < 64)
+        }
+        None => !text.starts_with("dense_resource"),
+    }
+}

@@ -1,0 +1,392 @@
+//! Live memory of one device over the program, its peak, and what is live there.
+//!
+//! Ops run in program order. Arguments are live throughout. A value is live from the op that makes it to
+//! its last use, through other names and through ops that are fused away; a value that is never written
+//! takes nothing. What is updated in place, and an elementwise result of the size of an operand that dies,
+//! takes the operand's memory. A loop carries its values in the memory of their initial values where those
+//! die there; an op with regions needs what they need at most, on top of what is live around it. An output
+//! takes the memory of the argument that is donated to it if that is not needed any more.
+
+use super::donation::donated_arguments;
+use super::execution::Execution;
+use super::fusion::Fusion;
+use super::work::Movement;
+use super::works::Works;
+use crate::index::{BlockId, FuncId, Id, OpId, ValueId};
+use crate::ir::{OpKind, Program, ValueDef};
+use rustc_hash::FxHashMap;
+
+/// What is live at the peak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// The value.
+    pub value: ValueId,
+    /// Bytes that a device holds of it.
+    pub bytes: u64,
+}
+
+/// Memory of one device.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    /// Bytes of the arguments.
+    pub argument_bytes: u128,
+    /// Bytes of the results.
+    pub output_bytes: u128,
+    /// Bytes of results that take the memory of arguments.
+    pub alias_bytes: u128,
+    /// The most bytes that are live at once.
+    pub peak_bytes: u128,
+    /// The op at which they are.
+    pub peak_op: Option<OpId>,
+    /// What is live then, in the order in which it was made.
+    pub live: Vec<Live>,
+}
+
+/// The peak of a block, on top of its arguments and of what it sees from outside.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peak {
+    bytes: u128,
+    op: Option<OpId>,
+    /// The block inside `op` that needs most.
+    inner: Option<BlockId>,
+}
+
+/// The position after the last op.
+const END: u32 = u32::MAX;
+
+/// What is worked out once for all blocks.
+pub struct Liveness<'p, 'w, 'a> {
+    program: &'p Program,
+    works: &'w mut Works<'a>,
+    fusion: &'w mut Fusion,
+    execution: &'w Execution,
+    /// The place of each op in its block.
+    places: Vec<u32>,
+    /// The place, in the block that defines a value, where it is last needed.
+    last: Vec<u32>,
+    peaks: FxHashMap<BlockId, Peak>,
+}
+
+impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
+    /// Looks at where values of `program` are last needed.
+    pub fn new(
+        program: &'p Program,
+        works: &'w mut Works<'a>,
+        fusion: &'w mut Fusion,
+        execution: &'w Execution,
+    ) -> Self {
+        let mut this = Self {
+            program,
+            works,
+            fusion,
+            execution,
+            places: vec![0; program.ops.len()],
+            last: vec![0; program.values.len()],
+            peaks: FxHashMap::default(),
+        };
+        for &func in &execution.functions {
+            this.note_last_uses(program.functions[func].op);
+        }
+        this
+    }
+    fn note_last_uses(&mut self, func: OpId) {
+        let program = self.program;
+        let ops: Vec<OpId> = program.pre_order(func).skip(1).collect();
+        for &op in &ops {
+            // The first place is 1: 0 is never.
+            self.places[op.index()] =
+                program.ops[op].prev.get().map_or(1, |prev| self.places[prev.index()] + 1);
+        }
+        for &op in ops.iter().rev() {
+            let first = program.op_results(op).next();
+            let passes_on = first.is_some_and(|result| self.fusion.is_virtual(result));
+            for (index, slot) in program.op_operands(op).iter().enumerate() {
+                let home = match program.values[slot.value].def {
+                    ValueDef::Result(def) => program.ops[def].parent,
+                    ValueDef::Arg(block) => block,
+                };
+                let mut place = self.places[op.index()];
+                if program.ops[op].parent != home {
+                    place = self.place_in(home, op);
+                } else if program.ops[op].next.is_none() {
+                    // What a block returns is needed to its end.
+                    place = END;
+                } else if passes_on {
+                    let renamed = self.works.movement(op) == Movement::Alias;
+                    let results = program.ops[op].num_results as usize;
+                    let result =
+                        program.result(op, if renamed && index < results { index } else { 0 });
+                    place = place.max(self.last[result.index()]);
+                }
+                let last = &mut self.last[slot.value.index()];
+                *last = place.max(*last);
+            }
+        }
+    }
+    /// The place in `home` of the op that `op`, which is further inside, is part of.
+    fn place_in(&self, home: BlockId, mut op: OpId) -> u32 {
+        while let Some(parent) = self.program.parent_op(op) {
+            op = parent;
+            if self.program.ops[op].parent == home {
+                break;
+            }
+        }
+        self.places[op.index()]
+    }
+    /// The memory of the program, whose entry function is `entry`.
+    pub fn memory(&mut self, entry: FuncId) -> Memory {
+        let program = self.program;
+        for func in self.execution.functions.clone() {
+            let body = program.functions[func].body;
+            if func != entry && body.is_some() {
+                let _ = self.peak_of(body, &[]);
+            }
+        }
+        let Some(body) = program.functions[entry].body.get() else { return Memory::default() };
+        let mut memory = Memory::default();
+        for arg in program.block_args(body) {
+            memory.argument_bytes += u128::from(self.works.tensors.bytes(arg));
+        }
+        let returned = self.returned(body);
+        for &value in &returned {
+            memory.output_bytes += u128::from(self.works.tensors.bytes(value));
+        }
+        let bytes = |value| self.works.tensors.bytes(value);
+        let donated = donated_arguments(program, entry, &returned, bytes);
+        for &(output, _) in &donated {
+            memory.alias_bytes += u128::from(self.works.tensors.bytes(returned[output]));
+        }
+        let peak = self.simulate(body, &donated, None, &mut Vec::new());
+        memory.peak_bytes = memory.argument_bytes.saturating_add(peak.bytes);
+        memory.peak_op = self.innermost(peak);
+        memory.live = program.block_args(body).map(|value| self.live(value)).collect();
+        self.collect_live(body, &donated, peak, &mut memory.live);
+        memory.live.retain(|live| live.bytes > 0);
+        memory
+    }
+    fn live(&mut self, value: ValueId) -> Live {
+        Live { value, bytes: self.works.tensors.bytes(value) }
+    }
+    fn returned(&self, block: BlockId) -> Vec<ValueId> {
+        let last = self.program.blocks[block].last_op.get();
+        let slots = last.map_or(&[][..], |op| self.program.op_operands(op));
+        slots.iter().map(|slot| slot.value).collect()
+    }
+    fn innermost(&mut self, mut peak: Peak) -> Option<OpId> {
+        while let Some(inner) = peak.inner {
+            let deeper = self.peak_of(inner, &[]);
+            if deeper.op.is_none() {
+                break;
+            }
+            peak = deeper;
+        }
+        peak.op
+    }
+    /// Adds what is live in `block` at `peak`, and in the blocks inside.
+    fn collect_live(
+        &mut self,
+        mut block: BlockId,
+        donated: &[(usize, ValueId)],
+        mut peak: Peak,
+        live: &mut Vec<Live>,
+    ) {
+        let mut donated = donated.to_vec();
+        loop {
+            let _ = self.simulate(block, &donated, peak.op, live);
+            let Some(inner) = peak.inner else { return };
+            block = inner;
+            donated = self.carried(inner);
+            peak = self.peak_of(inner, &[]);
+        }
+    }
+    /// Which results of a loop's body take the place of which arguments.
+    fn carried(&self, block: BlockId) -> Vec<(usize, ValueId)> {
+        let owner = self.program.block_parent_op(block);
+        if self.program.kind(owner) != OpKind::While {
+            return Vec::new();
+        }
+        self.program.block_args(block).enumerate().collect()
+    }
+    fn peak_of(&mut self, block: BlockId, donated: &[(usize, ValueId)]) -> Peak {
+        if let Some(&known) = self.peaks.get(&block) {
+            return known;
+        }
+        let carried = self.carried(block);
+        let donated = if carried.is_empty() { donated } else { &carried };
+        let peak = self.simulate(block, donated, None, &mut Vec::new());
+        self.peaks.insert(block, peak);
+        peak
+    }
+    /// The most that the blocks inside `op`, or the function it calls, need.
+    fn peak_inside(&mut self, op: OpId) -> Peak {
+        let program = self.program;
+        let mut most = Peak::default();
+        let mut blocks: Vec<BlockId> = Vec::new();
+        if let Some(callee) = self.execution.callee(program, op) {
+            blocks.push(program.functions[callee].body);
+        }
+        let is_inside = !matches!(
+            self.works.movement(op),
+            Movement::Reduce | Movement::Update | Movement::Pointwise
+        ) && !matches!(program.kind(op), OpKind::Sort | OpKind::SelectAndScatter);
+        for region in program.op_regions(op).filter(|_| is_inside) {
+            blocks.extend(program.region_blocks(region));
+        }
+        for block in blocks {
+            let peak = self.peak_of(block, &[]);
+            if peak.bytes > most.bytes {
+                most = Peak { inner: Some(block), ..peak };
+            }
+        }
+        most
+    }
+    /// Runs through `block`. With `until`, adds to `live` what is live at that op.
+    fn simulate(
+        &mut self,
+        block: BlockId,
+        donated: &[(usize, ValueId)],
+        until: Option<OpId>,
+        live: &mut Vec<Live>,
+    ) -> Peak {
+        let returned = self.returned(block);
+        let mut run = Run { taking_over: FxHashMap::default(), ..Run::default() };
+        for &(output, arg) in donated {
+            if let Some(&value) = returned.get(output) {
+                run.taking_over.insert(self.fusion.stored_as(value), arg);
+            }
+        }
+        let program = self.program;
+        let mut peak = Peak::default();
+        for op in program.block_ops(block) {
+            let place = self.places[op.index()];
+            let inside = self.peak_inside(op);
+            self.make_results(&mut run, op, place);
+            // A callee and the branches of a case make the results themselves.
+            let is_returned_copy = program.op_results(op).len() > 0
+                && program.kind(op) != OpKind::While
+                && inside.bytes > 0;
+            let made = if is_returned_copy { run.made } else { 0 };
+            let now = run.now.saturating_add(inside.bytes.saturating_sub(made));
+            if now > peak.bytes || peak.op.is_none() {
+                peak = Peak { bytes: now, op: Some(op), inner: inside.inner };
+            }
+            if until == Some(op) {
+                live.extend(run.live());
+                return peak;
+            }
+            run.free(place);
+        }
+        peak
+    }
+    /// Gives the results of `op` memory.
+    fn make_results(&mut self, run: &mut Run, op: OpId, place: u32) {
+        let program = self.program;
+        run.made = 0;
+        let movement = self.works.movement(op);
+        for (index, result) in program.op_results(op).enumerate() {
+            let bytes = self.works.tensors.bytes(result);
+            let last = self.last[result.index()];
+            if self.fusion.is_virtual(result) || bytes == 0 {
+                continue;
+            }
+            // An output that may take the memory of its argument does.
+            if let Some(&arg) = run.taking_over.get(&result) {
+                if self.last[arg.index()] <= place {
+                    continue;
+                }
+            }
+            let candidates: Vec<ValueId> = match movement {
+                Movement::Update => {
+                    program.op_operands(op).iter().take(1).map(|slot| slot.value).collect()
+                }
+                Movement::Pointwise => self
+                    .fusion
+                    .reads(program, self.works, op)
+                    .iter()
+                    .map(|read| read.value)
+                    .collect(),
+                _ if program.kind(op) == OpKind::While => program
+                    .op_operands(op)
+                    .iter()
+                    .skip(index)
+                    .take(1)
+                    .map(|slot| slot.value)
+                    .collect(),
+                _ => Vec::new(),
+            };
+            let mut reused = None;
+            for candidate in candidates {
+                let stored = self.fusion.stored_as(candidate);
+                if run.can_reuse(stored, bytes, place) {
+                    reused = Some(stored);
+                    break;
+                }
+            }
+            match reused {
+                Some(stored) => run.rename(stored, result, last),
+                None => run.make(result, bytes, last, place),
+            }
+        }
+    }
+}
+
+/// The state of a run through a block.
+#[derive(Default)]
+struct Run {
+    now: u128,
+    /// Bytes of the results of the op at hand.
+    made: u128,
+    /// Buffers in the order in which they were made: who is in them, their bytes, their last place.
+    buffers: Vec<(ValueId, u64, u32)>,
+    /// The buffer that a value is in.
+    places: FxHashMap<ValueId, usize>,
+    /// Buffers by their last place; a buffer whose last place has moved is listed again.
+    ends: std::collections::BinaryHeap<std::cmp::Reverse<(u32, usize)>>,
+    /// Outputs, and the arguments whose memory they may take.
+    taking_over: FxHashMap<ValueId, ValueId>,
+}
+
+impl Run {
+    fn make(&mut self, value: ValueId, bytes: u64, last: u32, place: u32) {
+        let index = self.buffers.len();
+        // What nobody needs is gone after its op.
+        let last = last.max(place);
+        self.buffers.push((value, bytes, last));
+        self.places.insert(value, index);
+        self.ends.push(std::cmp::Reverse((last, index)));
+        self.now = self.now.saturating_add(u128::from(bytes));
+        self.made = self.made.saturating_add(u128::from(bytes));
+    }
+    /// Whether the buffer of `value` has room for `bytes` and is not needed after `place`.
+    fn can_reuse(&self, value: ValueId, bytes: u64, place: u32) -> bool {
+        let buffer = self.places.get(&value).map(|&index| self.buffers[index]);
+        buffer.is_some_and(|(_, size, last)| size == bytes && last == place)
+    }
+    /// Puts `new` where `old` is.
+    fn rename(&mut self, old: ValueId, new: ValueId, last: u32) {
+        let Some(index) = self.places.remove(&old) else { return };
+        let buffer = &mut self.buffers[index];
+        (buffer.0, buffer.2) = (new, last.max(buffer.2));
+        self.places.insert(new, index);
+        self.ends.push(std::cmp::Reverse((self.buffers[index].2, index)));
+    }
+    /// Frees what is last needed at `place`.
+    fn free(&mut self, place: u32) {
+        while let Some(&std::cmp::Reverse((last, index))) = self.ends.peek() {
+            if last > place {
+                break;
+            }
+            self.ends.pop();
+            let (value, bytes, current) = self.buffers[index];
+            if current == last && self.places.remove(&value).is_some() {
+                self.now = self.now.saturating_sub(u128::from(bytes));
+            }
+        }
+    }
+    fn live(&self) -> Vec<Live> {
+        let is_live = |(index, &(value, bytes, _)): (usize, &(ValueId, u64, u32))| {
+            (self.places.get(&value) == Some(&index)).then_some(Live { value, bytes })
+        };
+        self.buffers.iter().enumerate().filter_map(is_live).collect()
+    }
+}

@@ -1,0 +1,131 @@
+//! What one device holds of each value: its local shape, elements and bytes.
+//!
+//! A dim of size `n` over `k` devices is `ceil(n / k)` long on each of them. Inside a manual computation
+//! types are local along the manual axes already, so only the other axes divide.
+
+use crate::axis::total_size;
+use crate::index::{Id, ShardingId, StrId, TypeId, ValueId};
+use crate::ir::{OpKind, Program, Type, ValueDef};
+use crate::sharding::TensorSharding;
+use rustc_hash::FxHashMap;
+
+/// What one device holds of a value.
+#[derive(Clone, Debug, Default)]
+pub struct LocalTensor {
+    /// The local shape; `None` unless it is a tensor whose dims are all known.
+    pub dims: Option<Box<[i64]>>,
+    /// The element type.
+    pub element: StrId,
+    /// Elements, saturating.
+    pub elements: u64,
+    /// Bytes, saturating; 0 where the size of an element is not known.
+    pub bytes: u64,
+    /// Whether it is a tensor whose bytes are not known.
+    pub is_unknown: bool,
+}
+
+/// The local tensors of a program, equal ones once.
+pub struct Tensors<'a> {
+    program: &'a Program,
+    rows: Vec<LocalTensor>,
+    ids: FxHashMap<(TypeId, ShardingId), u32>,
+    of_values: Vec<u32>,
+}
+
+const UNSEEN: u32 = u32::MAX;
+
+impl<'a> Tensors<'a> {
+    /// Those of `program`, worked out when they are asked for.
+    pub fn new(program: &'a Program) -> Self {
+        let of_values = vec![UNSEEN; program.values.len()];
+        Self { program, rows: Vec::new(), ids: FxHashMap::default(), of_values }
+    }
+    /// The row of `value`: equal rows are equal tensors.
+    pub fn id(&mut self, value: ValueId) -> u32 {
+        let known = self.of_values[value.index()];
+        if known != UNSEEN {
+            return known;
+        }
+        let id = self.work_out(value);
+        self.of_values[value.index()] = id;
+        id
+    }
+    /// What a device holds of `value`.
+    pub fn of(&mut self, value: ValueId) -> &LocalTensor {
+        let id = self.id(value);
+        &self.rows[id as usize]
+    }
+    /// The tensor of a row.
+    pub fn row(&self, id: u32) -> &LocalTensor {
+        &self.rows[id as usize]
+    }
+    /// Bytes that a device holds of `value`.
+    pub fn bytes(&mut self, value: ValueId) -> u64 {
+        self.of(value).bytes
+    }
+    fn work_out(&mut self, value: ValueId) -> u32 {
+        let program = self.program;
+        let ty = program.values[value].ty;
+        let Some(holder) = holder(program, value) else { return self.intern(ty, ShardingId::NONE) };
+        let sharding = program.sharding(holder);
+        if let (ValueDef::Arg(block), Some(outer)) =
+            (program.values[holder].def, program.shardings.get(sharding))
+        {
+            let op = program.block_parent_op(block);
+            if program.kind(op) == OpKind::ManualComputation {
+                let inner = outer.without_manual_axes(&program.manual_axes(op, outer));
+                self.rows.push(local_tensor(program, ty, Some(&inner)));
+                return self.rows.len() as u32 - 1;
+            }
+        }
+        self.intern(ty, sharding)
+    }
+    fn intern(&mut self, ty: TypeId, sharding: ShardingId) -> u32 {
+        let (program, rows) = (self.program, &mut self.rows);
+        *self.ids.entry((ty, sharding)).or_insert_with(|| {
+            rows.push(local_tensor(program, ty, program.shardings.get(sharding)));
+            rows.len() as u32 - 1
+        })
+    }
+}
+
+/// The value that has the sharding of `value`.
+fn holder(program: &Program, value: ValueId) -> Option<ValueId> {
+    match program.values[value].def {
+        ValueDef::Result(_) => Some(value),
+        ValueDef::Arg(_) => program.shardable_value(value),
+    }
+}
+
+/// What a device holds of a value of type `ty`.
+pub fn local_tensor(
+    program: &Program,
+    ty: TypeId,
+    sharding: Option<&TensorSharding>,
+) -> LocalTensor {
+    let Type::RankedTensor { shape, element, .. } = &program.types[ty] else {
+        let is_unknown = matches!(program.types[ty], Type::UnrankedTensor(_));
+        return LocalTensor { is_unknown, ..LocalTensor::default() };
+    };
+    let dims: Option<Box<[i64]>> = shape.iter().copied().collect();
+    let Some(mut dims) = dims else {
+        return LocalTensor { element: element.text, is_unknown: true, ..LocalTensor::default() };
+    };
+    if let Some(sharding) = sharding {
+        let mesh = program.mesh(sharding.mesh);
+        for (size, dim) in dims.iter_mut().zip(&sharding.dims) {
+            let shards = total_size(&dim.axes, mesh).max(1);
+            *size = size.div_euclid(shards) + i64::from(*size % shards != 0);
+        }
+    }
+    let elements =
+        dims.iter().fold(1u64, |product, &size| product.saturating_mul(size.max(0) as u64));
+    let bytes = element.bits.map(|bits| elements.saturating_mul(u64::from(bits)).div_ceil(8));
+    LocalTensor {
+        dims: Some(dims),
+        element: element.text,
+        elements,
+        bytes: bytes.unwrap_or(0),
+        is_unknown: bytes.is_none(),
+    }
+}

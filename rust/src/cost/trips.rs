@@ -1,0 +1,136 @@
+//! How often loops run.
+//!
+//! A loop counts its trips if its condition compares a counter with a bound, the body adds a constant to
+//! the counter, and start and bound are constants, or bound is carried unchanged from one. `lax.scan` and
+//! `lax.fori_loop` over constant ranges are of this form.
+
+use crate::index::{OpId, ValueId};
+use crate::ir::{ConstantValue, OpKind, OpTraits, Program, ValueDef};
+use crate::mlir::op_attribute;
+
+/// How many times `op`, a `stablehlo.while`, runs its body; `None` if the program does not say.
+pub fn trip_count(program: &Program, op: OpId) -> Option<u64> {
+    let condition = program.region_terminator(op, 0)?;
+    let compare = program.defining_op(program.op_operands(condition).first()?.value)?;
+    if program.op_name(compare) != "stablehlo.compare" {
+        return None;
+    }
+    let direction = op_attribute(program, compare, "comparison_direction")?;
+    let direction = direction.as_str()?.to_owned();
+    let (left, right) = (program.operand(compare, 0), program.operand(compare, 1));
+    match counter(program, op, left) {
+        Some(index) => count(program, op, index, right, &direction),
+        None => count(program, op, counter(program, op, right)?, left, mirrored(&direction)?),
+    }
+}
+
+/// The comparison with its sides swapped.
+fn mirrored(direction: &str) -> Option<&'static str> {
+    Some(match direction {
+        "LT" => "GT",
+        "LE" => "GE",
+        "GT" => "LT",
+        "GE" => "LE",
+        "NE" => "NE",
+        _ => return None,
+    })
+}
+
+/// Which carried value of `op` `value` is, if the body changes it by a constant.
+fn counter(program: &Program, op: OpId, value: ValueId) -> Option<usize> {
+    let index = carried(program, op, value)?;
+    step(program, op, index)?;
+    Some(index)
+}
+
+/// Which carried value of `op` `value` is, an argument of its condition or body.
+fn carried(program: &Program, op: OpId, value: ValueId) -> Option<usize> {
+    let ValueDef::Arg(block) = program.values[value].def else { return None };
+    (program.block_parent_op(block) == op).then(|| program.value_index(value))
+}
+
+/// What the body returns for carried value `index`.
+fn returned(program: &Program, op: OpId, index: usize) -> Option<ValueId> {
+    let terminator = program.region_terminator(op, 1)?;
+    Some(program.op_operands(terminator).get(index)?.value)
+}
+
+/// What each trip adds to carried value `index`.
+fn step(program: &Program, op: OpId, index: usize) -> Option<i128> {
+    let next = program.defining_op(returned(program, op, index)?)?;
+    let sign = match program.op_name(next) {
+        "stablehlo.add" => 1,
+        "stablehlo.subtract" => -1,
+        _ => return None,
+    };
+    let (left, right) = (program.operand(next, 0), program.operand(next, 1));
+    if carried(program, op, left) == Some(index) {
+        return Some(sign * constant(program, right)?);
+    }
+    (sign == 1 && carried(program, op, right) == Some(index)).then(|| constant(program, left))?
+}
+
+/// The trips until carried value `index` compares otherwise with `bound`.
+fn count(
+    program: &Program,
+    op: OpId,
+    index: usize,
+    bound: ValueId,
+    direction: &str,
+) -> Option<u64> {
+    let start = constant(program, program.op_operands(op).get(index)?.value)?;
+    let end = match carried(program, op, bound) {
+        // A carried bound has to come back as it was.
+        Some(carried_at) => {
+            let back = returned(program, op, carried_at)?;
+            if carried(program, op, back) != Some(carried_at) {
+                return None;
+            }
+            constant(program, program.op_operands(op).get(carried_at)?.value)?
+        }
+        None => constant(program, bound)?,
+    };
+    let step = step(program, op, index)?;
+    let (distance, step) = match direction {
+        "LT" => (end - start, step),
+        "LE" => (end - start + 1, step),
+        "GT" => (start - end, -step),
+        "GE" => (start - end + 1, -step),
+        "NE" if step != 0 && (end - start) % step == 0 && (end - start) / step >= 0 => {
+            return u64::try_from((end - start) / step).ok();
+        }
+        _ => return None,
+    };
+    if distance <= 0 {
+        return Some(0);
+    }
+    // A step that leads away never ends.
+    if step <= 0 {
+        return None;
+    }
+    u64::try_from((distance + step - 1) / step).ok()
+}
+
+/// The integer that `value` is, seen through conversions and copies.
+fn constant(program: &Program, mut value: ValueId) -> Option<i128> {
+    const MAX_STEPS: usize = 8;
+    for _ in 0..MAX_STEPS {
+        let op = program.defining_op(value)?;
+        if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
+            let ConstantValue::Text(text) = program.constant_value(op) else { return None };
+            let inner = text.strip_prefix("dense<")?.strip_suffix('>')?.trim();
+            return inner.parse::<i64>().ok().map(i128::from);
+        }
+        let is_copy = matches!(program.kind(op), OpKind::Reshape | OpKind::OptimizationBarrier)
+            || program.op_name(op) == "stablehlo.convert";
+        if !is_copy {
+            return None;
+        }
+        let index = program.value_index(value);
+        value = program
+            .op_operands(op)
+            .get(if program.ops[op].num_results > 1 { index } else { 0 })?
+            .value;
+    }
+    None
+}

@@ -1,0 +1,144 @@
+//! Contractions: two flops, a multiplication and an addition, for each pair of elements that meet.
+
+use super::Work;
+use crate::mlir::attr_value::AttrValue;
+use crate::rules::view::to_dims;
+use crate::rules::SignatureView;
+
+/// The product of sizes, none below 0, saturating.
+pub(super) fn product<'a>(sizes: impl IntoIterator<Item = &'a i64>) -> u128 {
+    sizes.into_iter().fold(1, |product: u128, &size| product.saturating_mul(size.max(0) as u128))
+}
+
+fn multiply_adds(count: u128) -> Work {
+    Work::of_flops(count.saturating_mul(2))
+}
+
+/// `2 * elements of the result * size of the contracting dims`.
+pub(super) fn dot_general(view: &SignatureView<'_>) -> Option<Work> {
+    let numbers = view.attribute("dot_dimension_numbers")?;
+    let contracting = to_dims(&numbers.int_list_field("lhs_contracting_dimensions")?)?;
+    let lhs = view.operand(0)?;
+    let sizes: Option<Vec<&i64>> = contracting.iter().map(|&dim| lhs.get(dim)).collect();
+    Some(multiply_adds(product(view.result(0)?).saturating_mul(product(sizes?))))
+}
+
+/// The same; the contracting dim is the last of the left operand.
+pub(super) fn dot(view: &SignatureView<'_>) -> Option<Work> {
+    Some(multiply_adds(product(view.result(0)?).saturating_mul(product(view.operand(0)?.last()))))
+}
+
+/// Each row of the left operand meets one group's matrix, or each group a part of the contracting dim.
+pub(super) fn ragged_dot(view: &SignatureView<'_>) -> Option<Work> {
+    let numbers = view.attribute("ragged_dot_dimension_numbers")?;
+    let dot = numbers.field("dot_dimension_numbers").unwrap_or(numbers);
+    let contracting = to_dims(&dot.int_list_field("lhs_contracting_dimensions")?)?;
+    let ragged = to_dims(&numbers.int_list_field("lhs_ragged_dimensions")?)?;
+    let (lhs, groups) = (view.operand(0)?, product(view.operand(2)?.last()).max(1));
+    let sizes: Option<Vec<&i64>> = contracting.iter().map(|&dim| lhs.get(dim)).collect();
+    let mut pairs = product(view.result(0)?).saturating_mul(product(sizes?));
+    if ragged.iter().any(|dim| contracting.contains(dim)) {
+        pairs /= groups;
+    }
+    Some(multiply_adds(pairs))
+}
+
+/// One spatial dim of a convolution.
+struct Window {
+    input: i64,
+    kernel: i64,
+    output: i64,
+    stride: i64,
+    padding: i64,
+    input_dilation: i64,
+    kernel_dilation: i64,
+}
+
+impl Window {
+    /// How often an element of the kernel meets one of the input: not one of the padding, and not a hole
+    /// of the dilated input. Linear in the size of the kernel.
+    fn meetings(&self) -> u128 {
+        let (input, output) = (i128::from(self.input), i128::from(self.output));
+        let (stride, dilation) = (i128::from(self.stride), i128::from(self.input_dilation));
+        let mut meetings: u128 = 0;
+        for place in 0..i128::from(self.kernel) {
+            // Output position p reads dilated input position p * stride + offset.
+            let offset = place * i128::from(self.kernel_dilation) - i128::from(self.padding);
+            let first =
+                (-offset).max(0).div_euclid(stride) + i128::from((-offset).max(0) % stride != 0);
+            let last = ((input - 1) * dilation - offset).div_euclid(stride).min(output - 1);
+            if input < 1 || last < first {
+                continue;
+            }
+            meetings += if dilation == 1 {
+                (last - first + 1) as u128
+            } else {
+                holes_left_out(first, last, stride, offset, dilation)
+            };
+        }
+        meetings
+    }
+}
+
+/// How many `p` in `first..=last` have `p * stride + offset` divisible by `dilation`.
+fn holes_left_out(first: i128, last: i128, stride: i128, offset: i128, dilation: i128) -> u128 {
+    // Such p are one apart by dilation / gcd(stride, dilation).
+    let (mut a, mut b) = (stride, dilation);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    let period = dilation / a;
+    let hit = (first..=last.min(first + period - 1))
+        .find(|p| (p * stride + offset).rem_euclid(dilation) == 0);
+    hit.map_or(0, |hit| ((last - hit) / period + 1) as u128)
+}
+
+/// Kernels and dilations larger than this have no exact count: it would take too long.
+const MAX_EXTENT: i64 = 1 << 12;
+
+/// For each spatial dim how often kernel and input meet, for each pair of features and each image.
+pub(super) fn convolution(view: &SignatureView<'_>) -> Option<Work> {
+    let numbers = view.attribute("dimension_numbers")?;
+    let dim = |name| usize::try_from(numbers.field(name).map_or(Some(0), AttrValue::as_int)?).ok();
+    let dims = |name| to_dims(&numbers.int_list_field(name)?);
+    let (input, kernel, result) = (view.operand(0)?, view.operand(1)?, view.result(0)?);
+    let spatial = [
+        dims("input_spatial_dimensions")?,
+        dims("kernel_spatial_dimensions")?,
+        dims("output_spatial_dimensions")?,
+    ];
+    let list = |name: &str| view.attribute(name).and_then(AttrValue::as_ints).unwrap_or_default();
+    let (strides, padding) = (list("window_strides"), list("padding"));
+    let (lhs_dilation, rhs_dilation) = (list("lhs_dilation"), list("rhs_dilation"));
+    // A splat has one element; what is not written is 1, or no padding.
+    let at = |list: &[i64], at: usize, default: i64| {
+        let value = if list.len() == 1 { list.first() } else { list.get(at) };
+        value.copied().unwrap_or(default)
+    };
+    let mut pairs: u128 = 1;
+    for index in 0..spatial[0].len() {
+        let window = Window {
+            input: *input.get(spatial[0][index])?,
+            kernel: *kernel.get(*spatial[1].get(index)?)?,
+            output: *result.get(*spatial[2].get(index)?)?,
+            stride: at(&strides, index, 1),
+            padding: at(&padding, 2 * index, 0),
+            input_dilation: at(&lhs_dilation, index, 1),
+            kernel_dilation: at(&rhs_dilation, index, 1),
+        };
+        let extents = [window.kernel, window.stride, window.input_dilation, window.kernel_dilation];
+        if extents.iter().any(|extent| !(0..=MAX_EXTENT).contains(extent))
+            || extents[1..].contains(&0)
+        {
+            return None;
+        }
+        pairs = pairs.saturating_mul(window.meetings());
+    }
+    let groups = u128::try_from(view.int("batch_group_count").unwrap_or(1)).ok()?.max(1);
+    let features = product([
+        kernel.get(dim("kernel_input_feature_dimension")?)?,
+        result.get(dim("output_feature_dimension")?)?,
+    ]);
+    let images = product([input.get(dim("input_batch_dimension")?)?]) / groups;
+    Some(multiply_adds(pairs.saturating_mul(features).saturating_mul(images)))
+}

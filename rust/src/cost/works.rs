@@ -1,0 +1,180 @@
+//! The work of each op of a program, looked up by its signature and what a device holds of its tensors.
+
+use super::tensors::Tensors;
+use super::work::{call_target, Family, Measure, Movement, Work};
+use crate::index::{Id, OpId, StrId, ValueId};
+use crate::ir::{OpKind, Program};
+use crate::rules::{Shapes, SignatureView};
+use rustc_hash::FxHashMap;
+
+/// What is known of an op's work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is counted.
+    Counted(Work),
+    /// It is that of what is inside.
+    Inside,
+    /// It communicates, and may compute as well.
+    Collective(Work),
+    /// It is not counted, for this reason.
+    Unknown(&'static str),
+}
+
+/// The work of ops, the same for the same signature and local shapes.
+pub struct Works<'a> {
+    program: &'a Program,
+    /// What devices hold.
+    pub tensors: Tensors<'a>,
+    /// The families of names that were looked up.
+    families: FxHashMap<StrId, Option<&'static Family>>,
+    memo: FxHashMap<Box<[u32]>, Option<Work>>,
+    key: Vec<u32>,
+}
+
+impl<'a> Works<'a> {
+    /// The work of the ops of `program`.
+    pub fn new(program: &'a Program) -> Self {
+        let tensors = Tensors::new(program);
+        let families = FxHashMap::default();
+        Self { program, tensors, families, memo: FxHashMap::default(), key: Vec::new() }
+    }
+    /// The family of `op`, `None` if it has none.
+    pub fn family(&mut self, op: OpId) -> Option<&'static Family> {
+        let (program, name) = (self.program, self.program.ops[op].name);
+        *self.families.entry(name).or_insert_with(|| Family::of(program.strings.get(name)))
+    }
+    /// How `op` moves data; an op without a family reads its operands and writes its results.
+    pub fn movement(&mut self, op: OpId) -> Movement {
+        self.family(op).map_or(Movement::Opaque, |family| family.movement)
+    }
+    /// The work of `op` on one device, done once.
+    pub fn of(&mut self, op: OpId) -> Outcome {
+        let Some(family) = self.family(op) else {
+            return Outcome::Unknown("its cost is not known");
+        };
+        match family.measure {
+            Measure::Inside => Outcome::Inside,
+            Measure::Collective => Outcome::Collective(self.sums(op)),
+            Measure::PerElement(0, 0) => Outcome::Counted(Work::default()),
+            Measure::PerElement(flops, transcendentals) => {
+                let Some(result) = self.program.op_results(op).next() else {
+                    return Outcome::Counted(Work::default());
+                };
+                let tensor = self.tensors.of(result);
+                if tensor.dims.is_none() {
+                    return Outcome::Unknown(DYNAMIC);
+                }
+                let once =
+                    Work { flops: u128::from(flops), transcendentals: u128::from(transcendentals) };
+                Outcome::Counted(once.times(u128::from(tensor.elements)))
+            }
+            Measure::Shapes(measure) => match self.measured(op, measure) {
+                Some(work) => Outcome::Counted(work),
+                None => Outcome::Unknown(self.reason(op)),
+            },
+            Measure::Bodies(measure) => {
+                let bodies: Vec<Work> = self.bodies(op);
+                let work = self.with_view(op, |view| measure(view, &bodies));
+                work.map_or_else(|| Outcome::Unknown(self.reason(op)), Outcome::Counted)
+            }
+        }
+    }
+    /// Why the work of `op`, whose family has a measure, is not known.
+    fn reason(&mut self, op: OpId) -> &'static str {
+        let tensors: Vec<ValueId> = self.tensors_of(op);
+        if tensors.into_iter().any(|value| self.tensors.of(value).is_unknown) {
+            return DYNAMIC;
+        }
+        match self.program.kind(op) {
+            OpKind::CustomCall => "its target is not known",
+            _ => "its attributes are not understood",
+        }
+    }
+    /// The target of a custom call.
+    pub fn target(&self, op: OpId) -> Option<String> {
+        let id = self.program.ops[op].signature.get()?;
+        let shapes = Shapes::new(&[], &[]);
+        let view = SignatureView::of(self.program, id, &shapes);
+        call_target(&view).map(str::to_owned)
+    }
+    /// An addition for each element that an `all_reduce` sums, as XLA counts it.
+    fn sums(&mut self, op: OpId) -> Work {
+        if !self.program.op_name(op).ends_with(".all_reduce") {
+            return Work::default();
+        }
+        let results = self.program.op_results(op);
+        let elements: u128 = results.map(|value| u128::from(self.tensors.of(value).elements)).sum();
+        Work::of_flops(elements)
+    }
+    /// What the regions of `op` do when they are run once, on scalars.
+    fn bodies(&mut self, op: OpId) -> Vec<Work> {
+        let program = self.program;
+        let regions: Vec<_> = program.op_regions(op).collect();
+        let mut bodies = Vec::with_capacity(regions.len());
+        for region in regions {
+            let mut total = Work::default();
+            for block in program.region_blocks(region) {
+                for inner in program.block_ops(block) {
+                    if let Outcome::Counted(work) | Outcome::Collective(work) = self.of(inner) {
+                        total = total.plus(work);
+                    }
+                }
+            }
+            bodies.push(total);
+        }
+        bodies
+    }
+    fn tensors_of(&self, op: OpId) -> Vec<ValueId> {
+        let operands = self.program.op_operands(op).iter().map(|slot| slot.value);
+        operands.chain(self.program.op_results(op)).collect()
+    }
+    fn measured(
+        &mut self,
+        op: OpId,
+        measure: fn(&SignatureView<'_>) -> Option<Work>,
+    ) -> Option<Work> {
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        key.push(self.program.ops[op].signature.get()?.index() as u32);
+        for slot in self.program.op_operands(op) {
+            key.push(self.tensors.id(slot.value));
+        }
+        for value in self.program.op_results(op) {
+            key.push(self.tensors.id(value));
+        }
+        let known = self.memo.get(key.as_slice()).copied();
+        let work = known.unwrap_or_else(|| {
+            let work = self.with_view(op, measure);
+            self.memo.insert(key.as_slice().into(), work);
+            work
+        });
+        self.key = key;
+        work
+    }
+    /// What `measure` makes of `op` with local shapes; `None` where shapes are not known.
+    fn with_view(
+        &mut self,
+        op: OpId,
+        measure: impl Fn(&SignatureView<'_>) -> Option<Work>,
+    ) -> Option<Work> {
+        let program = self.program;
+        let id = program.ops[op].signature.get()?;
+        let mut ids = Vec::new();
+        for value in self.tensors_of(op) {
+            ids.push(self.tensors.id(value));
+        }
+        if ids
+            .iter()
+            .any(|&id| self.tensors.row(id).is_unknown && self.tensors.row(id).dims.is_none())
+        {
+            return None;
+        }
+        let dims: Vec<Option<&[i64]>> =
+            ids.iter().map(|&id| self.tensors.row(id).dims.as_deref()).collect();
+        let (operands, results) = dims.split_at(program.ops[op].num_operands as usize);
+        let shapes = Shapes::new(operands, results);
+        measure(&SignatureView::of(program, id, &shapes))
+    }
+}
+
+const DYNAMIC: &str = "its shapes are not known";

@@ -1,0 +1,45 @@
+//! How `Module.propagate` was asked to complete shardings, kept so that it can be done again with explicit
+//! collectives.
+
+use super::module::PyModule;
+use super::pass_manager::{limits, run};
+use super::rules::registry;
+use crate::ir::Program;
+use crate::pipeline::{Completion, Pipeline};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// The arguments of `Module.propagate`, and what they were for.
+#[derive(Clone)]
+pub(super) struct Request {
+    /// The program as it was.
+    pub before: Arc<Program>,
+    /// The name that its text goes by.
+    pub filename: Arc<str>,
+    /// How shardings are completed.
+    pub how: Completion,
+    /// Whether ops of CHLO have the rules of what XLA makes of them.
+    pub legalize_chlo: bool,
+    /// The most ops there may be.
+    pub max_ops: Option<usize>,
+}
+
+impl Request {
+    /// The completed program, with explicit collectives if `collectives`.
+    pub fn complete(
+        &self,
+        py: Python<'_>,
+        collectives: bool,
+        progress: Option<&Py<PyAny>>,
+    ) -> PyResult<PyModule> {
+        let pipeline = Pipeline::propagation(Completion { collectives, ..self.how });
+        let mut rules = registry();
+        if self.legalize_chlo {
+            rules = rules.legalizing_chlo();
+        }
+        let mut program = Program::clone(&self.before);
+        let limits = limits(self.max_ops);
+        run(py, &pipeline, rules, &mut program, &self.filename, limits, progress)?;
+        Ok(PyModule::new(program, self.filename.clone()))
+    }
+}
