@@ -109,6 +109,46 @@ ids! {
     PayloadId,
 }
 
+/// Consecutive ids. Unlike a mapped range it skips ids (`nth`) at once, however many.
+#[derive(Clone, Debug)]
+pub struct IdRange<I> {
+    range: Range<usize>,
+    ids: PhantomData<fn(I) -> I>,
+}
+
+impl<I: Id> IdRange<I> {
+    /// The ids of the positions in `range`.
+    #[inline]
+    pub fn new(range: Range<usize>) -> Self {
+        Self { range, ids: PhantomData }
+    }
+}
+
+impl<I: Id> Iterator for IdRange<I> {
+    type Item = I;
+    #[inline]
+    fn next(&mut self) -> Option<I> {
+        self.range.next().map(I::from_index)
+    }
+    #[inline]
+    fn nth(&mut self, n: usize) -> Option<I> {
+        self.range.nth(n).map(I::from_index)
+    }
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.range.size_hint()
+    }
+}
+
+impl<I: Id> DoubleEndedIterator for IdRange<I> {
+    #[inline]
+    fn next_back(&mut self) -> Option<I> {
+        self.range.next_back().map(I::from_index)
+    }
+}
+
+impl<I: Id> ExactSizeIterator for IdRange<I> {}
+
 /// A vector indexed by one kind of id.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdVec<I, T> {
@@ -162,8 +202,8 @@ impl<I: Id, T> IdVec<I, T> {
         self.items.get(id.index())
     }
     /// All ids in order.
-    pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + use<I, T> {
-        (0..self.items.len()).map(I::from_index)
+    pub fn ids(&self) -> IdRange<I> {
+        IdRange::new(0..self.items.len())
     }
     /// All items in order.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {

@@ -48,7 +48,7 @@ pub use sharding_rules::{rank_problem, verify_axes, verify_sharding};
 
 use crate::error::{Code, Diagnostic};
 use crate::index::MeshId;
-use crate::ir::{Program, ProgramMesh};
+use crate::ir::Program;
 use crate::mesh::Mesh;
 use crate::rule::OpShardingRule;
 use crate::sharding::TensorSharding;
@@ -117,9 +117,7 @@ impl MeshScope for Program {
         self.mesh_by_symbol(self.strings.find(symbol)?)
     }
     fn inlined(&mut self, mesh: Mesh) -> MeshId {
-        let same = |row: &ProgramMesh| row.symbol.is_none() && row.mesh == mesh;
-        let known = self.meshes.ids().find(|&id| same(&self.meshes[id]));
-        known.unwrap_or_else(|| self.meshes.push(ProgramMesh { symbol: None, mesh }))
+        self.meshes.inlined(&mesh)
     }
     fn mesh(&self, id: MeshId) -> &Mesh {
         &self.meshes[id].mesh

@@ -3,7 +3,7 @@
 use super::sharding::{parse_sharding, parse_sharding_per_value};
 use crate::attribute::{parse_mesh, print_sharding, print_sharding_per_value};
 use crate::error::{Code, Span};
-use crate::ir::{Program, ProgramMesh};
+use crate::ir::Program;
 
 fn program() -> Program {
     let mut program = Program::default();
@@ -12,8 +12,8 @@ fn program() -> Program {
         ("maximal", "<[], device_ids=[3]>"),
         ("twelve", r#"<["a"=12, "data"=2]>"#),
     ] {
-        let symbol = Some(program.strings.intern(symbol));
-        program.meshes.push(ProgramMesh { symbol, mesh: parse_mesh(mesh, 0).unwrap() });
+        let symbol = program.strings.intern(symbol);
+        program.meshes.add(symbol, parse_mesh(mesh, 0).unwrap());
     }
     program
 }

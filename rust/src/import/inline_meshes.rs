@@ -1,6 +1,6 @@
 //! `sdy-inline-meshes`: writes meshes into the shardings over them and erases all `sdy.mesh` ops.
 
-use super::lift_inlined_meshes::{inlined_mesh, mesh_ops};
+use super::lift_inlined_meshes::mesh_ops;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::MeshId;
@@ -15,14 +15,14 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
         let old = program.shardings[id].mesh;
         let mesh = *inlined.entry(old).or_insert_with(|| {
             let mesh = program.mesh(old).clone();
-            inlined_mesh(program, &mesh)
+            program.meshes.inlined(&mesh)
         });
         let new = TensorSharding { mesh, ..program.shardings[id].clone() };
         program.shardings.intern(new)
     });
     for (op, mesh) in mesh_ops(program) {
         program.erase_op(op);
-        program.meshes[mesh].symbol = None;
+        program.meshes.take_symbol(mesh);
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::replica_group_meshes;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, FuncId, Id, MeshId, OpId, ShardingId, StrId};
-use crate::ir::{OpKind, Payload, Place, Program, ProgramMesh, Span, SymbolTable};
+use crate::ir::{OpKind, Payload, Place, Program, Span, SymbolTable};
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
@@ -61,7 +61,7 @@ impl Lifting {
         let mut last_op = OpId::NONE;
         for (op, mesh) in mesh_ops(program) {
             if let Some(&kept) = named.get(program.mesh(mesh)) {
-                let dropped = program.meshes[mesh].symbol.take();
+                let dropped = program.meshes.take_symbol(mesh);
                 kept_names.extend(dropped.zip(program.meshes[kept].symbol));
                 program.erase_op(op);
             } else {
@@ -130,7 +130,7 @@ impl Lifting {
         };
         let wanted = program.strings.intern(&wanted);
         let name = self.symbols.reserve(program, wanted, FuncId::NONE);
-        let id = program.meshes.push(ProgramMesh { symbol: Some(name), mesh });
+        let id = program.meshes.add(name, mesh);
         let op = program.create_op("sdy.mesh", &[], &[]);
         program.ops[op].loc = loc;
         program.set_payload(op, Payload::Mesh(id));
@@ -188,13 +188,4 @@ fn stablehlo_mesh(mesh: &Mesh) -> String {
     }
     text.push('}');
     text
-}
-
-/// The inlined mesh equal to `mesh`, new if there is none.
-pub(super) fn inlined_mesh(program: &mut Program, mesh: &Mesh) -> MeshId {
-    let is_same = |row: &ProgramMesh| row.symbol.is_none() && row.mesh == *mesh;
-    match program.meshes.iter().position(is_same) {
-        Some(index) => MeshId::from_index(index),
-        None => program.meshes.push(ProgramMesh { symbol: None, mesh: mesh.clone() }),
-    }
 }

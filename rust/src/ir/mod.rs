@@ -31,6 +31,7 @@ mod edit;
 mod erase;
 mod function;
 mod kinds;
+mod meshes;
 mod op;
 mod op_info;
 mod op_rules;
@@ -50,6 +51,7 @@ pub use edge_spec::{Edge, EdgeGroup, EdgeOwners, EdgeSpec, Regions};
 pub use edit::Place;
 pub use function::Function;
 pub use kinds::KindTable;
+pub use meshes::{MeshTable, ProgramMesh};
 pub use op::{Attr, AttrRange, Block, Op, OpFlags, Operand, Region, Value, ValueDef};
 pub use op_info::{OpInfo, OpKind, OpTraits, Syntax, OPS};
 pub use op_rules::OpRules;
@@ -63,22 +65,13 @@ pub use value_map::ValueMap;
 pub use walk::{PostOrder, PreOrder};
 
 use crate::index::{
-    BlockId, FuncId, Id, IdVec, MeshId, OpId, PayloadId, RegionId, ShardingId, StrId, UseId,
-    ValueId,
+    BlockId, FuncId, Id, IdRange, IdVec, MeshId, OpId, PayloadId, RegionId, ShardingId, StrId,
+    UseId, ValueId,
 };
 use crate::mesh::Mesh;
 use crate::rule::RuleTable;
 use crate::sharding::ShardingTable;
 use rustc_hash::FxHashMap;
-
-/// One mesh of the program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProgramMesh {
-    /// The symbol of its `sdy.mesh` op, or `None` if it is inlined in shardings.
-    pub symbol: Option<StrId>,
-    /// The mesh.
-    pub mesh: Mesh,
-}
 
 /// A whole module.
 #[derive(Clone, Debug, Default)]
@@ -90,7 +83,7 @@ pub struct Program {
     /// Types.
     pub types: TypeTable,
     /// Meshes: of `sdy.mesh` ops in program order, and inlined ones in order of appearance.
-    pub meshes: IdVec<MeshId, ProgramMesh>,
+    pub meshes: MeshTable,
     /// Shardings.
     pub shardings: ShardingTable,
     /// Rules.
@@ -142,7 +135,7 @@ impl Program {
     }
     /// The named mesh with this symbol.
     pub fn mesh_by_symbol(&self, symbol: StrId) -> Option<MeshId> {
-        self.meshes.ids().find(|&id| self.meshes[id].symbol == Some(symbol))
+        self.meshes.named(symbol)
     }
     /// The mesh that a sharding is over; `NONE` for the absent sharding.
     #[inline]
@@ -161,10 +154,10 @@ impl Program {
     }
     /// The regions of `op`.
     #[inline]
-    pub fn op_regions(&self, op: OpId) -> impl DoubleEndedIterator<Item = RegionId> + use<> {
+    pub fn op_regions(&self, op: OpId) -> IdRange<RegionId> {
         let row = &self.ops[op];
         let start = if row.num_regions == 0 { 0 } else { row.first_region.index() };
-        (start..start + row.num_regions as usize).map(RegionId::from_index)
+        IdRange::new(start..start + row.num_regions as usize)
     }
     /// The operand slots of `op`.
     #[inline]
@@ -178,13 +171,10 @@ impl Program {
     }
     /// The ids of `op`'s operand slots.
     #[inline]
-    pub fn op_uses(
-        &self,
-        op: OpId,
-    ) -> impl DoubleEndedIterator<Item = UseId> + ExactSizeIterator + use<> {
+    pub fn op_uses(&self, op: OpId) -> IdRange<UseId> {
         let row = &self.ops[op];
         let start = if row.num_operands == 0 { 0 } else { row.first_operand.index() };
-        (start..start + row.num_operands as usize).map(UseId::from_index)
+        IdRange::new(start..start + row.num_operands as usize)
     }
     /// The `index`-th operand of `op`.
     #[inline]
@@ -193,13 +183,10 @@ impl Program {
     }
     /// The results of `op`.
     #[inline]
-    pub fn op_results(
-        &self,
-        op: OpId,
-    ) -> impl DoubleEndedIterator<Item = ValueId> + ExactSizeIterator + Clone + use<> {
+    pub fn op_results(&self, op: OpId) -> IdRange<ValueId> {
         let row = &self.ops[op];
         let start = if row.num_results == 0 { 0 } else { row.first_result.index() };
-        (start..start + row.num_results as usize).map(ValueId::from_index)
+        IdRange::new(start..start + row.num_results as usize)
     }
     /// The `index`-th result of `op`.
     #[inline]
@@ -209,13 +196,10 @@ impl Program {
     }
     /// The arguments of `block`.
     #[inline]
-    pub fn block_args(
-        &self,
-        block: BlockId,
-    ) -> impl DoubleEndedIterator<Item = ValueId> + ExactSizeIterator + use<> {
+    pub fn block_args(&self, block: BlockId) -> IdRange<ValueId> {
         let row = &self.blocks[block];
         let start = if row.num_args == 0 { 0 } else { row.first_arg.index() };
-        (start..start + row.num_args as usize).map(ValueId::from_index)
+        IdRange::new(start..start + row.num_args as usize)
     }
     /// The ops of `block` in order.
     #[inline]

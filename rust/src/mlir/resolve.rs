@@ -8,7 +8,7 @@ use super::parser::{Building, Parser};
 use crate::attribute;
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{FuncId, MeshId, OpId, ShardingId, StrId, TypeId, ValueId};
-use crate::ir::{Direction, OpKind, Payload, ProgramMesh, Type};
+use crate::ir::{Direction, OpKind, Payload, Type};
 use crate::suggest;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -70,8 +70,7 @@ impl<'a> Parser<'a> {
     pub(super) fn note_mesh(&mut self, op: OpId, name: Span, mesh: Span) -> Result<()> {
         self.define_symbol(op, name)?;
         let symbol = self.program.strings.intern(self.attr_name(name));
-        let row = ProgramMesh { symbol: Some(symbol), mesh: crate::Mesh::default() };
-        let id = self.program.meshes.push(row);
+        let id = self.program.meshes.add(symbol, crate::Mesh::default());
         self.program.ops[op].payload = self.program.payloads.push(Payload::Mesh(id));
         self.meshes.push((op, mesh));
         Ok(())
@@ -150,7 +149,7 @@ impl<'a> Parser<'a> {
                 Ok(mesh) => {
                     if let Some(Payload::Mesh(id)) = self.program.payload(op) {
                         let id = *id;
-                        self.program.meshes[id].mesh = mesh;
+                        self.program.meshes.define(id, mesh);
                     }
                 }
                 Err(mut error) => diagnostics.append(&mut error.diagnostics),

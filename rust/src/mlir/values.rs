@@ -4,7 +4,7 @@ use super::parser::{Parser, PendingOperand};
 use super::scopes::{Forward, Lookup};
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{Id, OpId, TypeId, ValueId};
-use crate::ir::{OpFlags, OpKind, OpTraits, Value};
+use crate::ir::{OpFlags, OpKind, OpTraits};
 use crate::suggest;
 
 impl<'a> Parser<'a> {
@@ -57,14 +57,9 @@ impl<'a> Parser<'a> {
         let PendingOperand { name, number, span } = operand;
         match self.scopes.look_up(name) {
             Lookup::Defined(found) => {
-                let mut value = found.first;
-                if number > 0 {
-                    let count = self.num_named(value);
-                    if number >= count {
-                        return Err(too_few(name, count, number, span));
-                    }
-                    value = Id::from_index(value.index() + number as usize);
-                }
+                let Some(value) = self.named_with(found.first, number) else {
+                    return Err(too_few(name, self.num_named(found.first), number, span));
+                };
                 let is = self.program.values[value].ty;
                 if is != ty {
                     return Err(self.type_mismatch(name, span, is, ty));
@@ -83,11 +78,23 @@ impl<'a> Parser<'a> {
             Lookup::Undefined => self.resolve_forward(operand, ty),
         }
     }
+    /// The value that is `number` places behind `first`, if both have their name together: values that
+    /// do stand in a row.
+    #[inline]
+    fn named_with(&self, first: ValueId, number: u32) -> Option<ValueId> {
+        let values = self.program.values.as_slice();
+        let index = first.index() + number as usize;
+        let (first, value) = (&values[first.index()], values.get(index)?);
+        ((first.name, first.def) == (value.name, value.def)).then(|| Id::from_index(index))
+    }
     /// How many values have their name together with `first`.
+    #[cold]
     fn num_named(&self, first: ValueId) -> u32 {
-        let values = &self.program.values.as_slice()[first.index()..];
-        let same = |value: &&Value| (value.name, value.def) == (values[0].name, values[0].def);
-        values.iter().take_while(same).count() as u32
+        let mut count = 1;
+        while self.named_with(first, count).is_some() {
+            count += 1;
+        }
+        count
     }
     /// Where `name` stands in the definition of `value`.
     fn definition_span(&self, name: &str, value: ValueId) -> Span {

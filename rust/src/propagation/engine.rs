@@ -8,7 +8,7 @@ use super::origins::{Recorder, Subject};
 use super::plan::{Plan, Visit};
 use super::queue::{Queue, RunMask};
 use super::visit::{Subset, Tables, VisitKind};
-use super::wide::{Wide, WideOutcome};
+use super::wide::Wide;
 use super::{Options, Stats};
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Error, Result};
@@ -23,9 +23,6 @@ const REPORT_EVERY: usize = 1 << 12;
 /// by one, these are as many as there are axes.
 const MAX_VISITS: (usize, usize) = (1_000_000, 1_000);
 
-/// Ops with more tensors than this are visited by the kinds of tensors they have.
-pub(super) const WIDE: usize = 16;
-
 /// A program while it propagates.
 pub(super) struct Engine<'p> {
     pub program: &'p mut Program,
@@ -37,7 +34,7 @@ pub(super) struct Engine<'p> {
     /// By sharding: whether some dim has axes.
     has_axes: Vec<bool>,
     /// Shardings of the tensors of the op in hand.
-    shardings: Vec<ShardingId>,
+    pub shardings: Vec<ShardingId>,
     is_conservative: bool,
     pub stats: Stats,
     /// Where shardings come from, if that is wanted.
@@ -78,7 +75,7 @@ impl<'p> Engine<'p> {
         self.look_for_axes();
         for value in self.program.values.ids() {
             let sharding = self.program.sharding(value);
-            if sharding.is_some() && self.has_axes[sharding.index()] {
+            if self.has_axes(sharding) {
                 self.notify(value, OpId::NONE, false);
             }
         }
@@ -86,12 +83,18 @@ impl<'p> Engine<'p> {
 
     /// Looks at the shardings that are new.
     #[inline]
-    fn look_for_axes(&mut self) {
+    pub fn look_for_axes(&mut self) {
         let table = &self.program.shardings;
         for index in self.has_axes.len()..table.len() {
             let dims = &table[ShardingId::from_index(index)].dims;
             self.has_axes.push(dims.iter().any(|dim| !dim.axes.is_empty()));
         }
+    }
+
+    /// Whether `sharding`, which [`Engine::look_for_axes`] has seen, has axes in some dim.
+    #[inline]
+    pub fn has_axes(&self, sharding: ShardingId) -> bool {
+        sharding.is_some() && self.has_axes[sharding.index()]
     }
 
     /// Runs greedily: each op once, then those that are queued again, until none is left.
@@ -129,6 +132,9 @@ impl<'p> Engine<'p> {
             return;
         }
         let visit = self.plan.visits[position as usize];
+        if visit.is_wide() {
+            return self.visit_wide(position, op, run);
+        }
         if !visit.is_some() || !self.gather(visit, op) {
             return self.queue.settle(position, RunMask::MAX);
         }
@@ -138,19 +144,6 @@ impl<'p> Engine<'p> {
             meshes: &self.program.meshes,
             shardings: &mut self.program.shardings,
         };
-        if self.shardings.len() > WIDE {
-            let outcome = self.wide.visit(&mut self.memo, &mut tables, kind, &self.shardings, run);
-            match outcome {
-                WideOutcome::Nothing(runs) => self.queue.settle(position, runs),
-                WideOutcome::Updates(updates) => {
-                    self.record(op, kind, run);
-                    for (index, sharding) in updates {
-                        self.apply(op, index as usize, sharding);
-                    }
-                }
-            }
-            return;
-        }
         match self.memo.outcome(&mut tables, kind, Subset::ALL, &self.shardings, run) {
             Outcome::Nothing(runs) => self.queue.settle(position, runs),
             Outcome::Updates(updates) => {
@@ -184,7 +177,7 @@ impl<'p> Engine<'p> {
 
     /// Records, if that is wanted, a visit of `op` that changes something, before it does.
     #[inline]
-    fn record(&mut self, op: OpId, kind: VisitKind, run: usize) {
+    pub fn record(&mut self, op: OpId, kind: VisitKind, run: usize) {
         if self.recorder.is_some() {
             let tensors = self.tensors(op);
             let shardings = std::mem::take(&mut self.shardings);
@@ -194,7 +187,7 @@ impl<'p> Engine<'p> {
     }
 
     /// The operands, or the sources of an edge, and the results of `op`.
-    fn tensors(&self, op: OpId) -> Vec<ValueId> {
+    pub fn tensors(&self, op: OpId) -> Vec<ValueId> {
         let is_edge = self.plan.visits[self.plan.positions[op] as usize].is_edge();
         let operands = self.program.op_operands(op).iter().map(|slot| slot.value);
         let mut tensors: Vec<ValueId> =
@@ -203,7 +196,7 @@ impl<'p> Engine<'p> {
         tensors
     }
 
-    fn kind(&self, position: u32, op: OpId) -> VisitKind {
+    pub fn kind(&self, position: u32, op: OpId) -> VisitKind {
         let visit = self.plan.visits[position as usize];
         VisitKind {
             rule: self.plan.rules[position as usize],
@@ -241,25 +234,30 @@ impl<'p> Engine<'p> {
             }
         }
         self.look_for_axes();
-        self.shardings.iter().any(|&id| id.is_some() && self.has_axes[id.index()])
+        self.shardings.iter().any(|&id| self.has_axes(id))
+    }
+
+    /// The tensor at `index` of `op`'s operands, or the sources of an edge, and results; and whether it
+    /// is the target of an edge.
+    #[inline]
+    pub fn tensor(&self, op: OpId, index: usize) -> (ValueId, bool) {
+        let is_edge = self.plan.visits[self.plan.positions[op] as usize].is_edge();
+        let sources = if is_edge { self.plan.edges.sources(op) } else { &[] };
+        let num_operands =
+            if is_edge { sources.len() } else { self.program.ops[op].num_operands as usize };
+        match index.checked_sub(num_operands) {
+            None if is_edge => (sources[index], false),
+            None => (self.program.operand(op, index), false),
+            Some(index) => (self.program.result(op, index), is_edge),
+        }
     }
 
     /// Gives the tensor at `index` of `op`'s operands and results its new sharding.
-    fn apply(&mut self, op: OpId, index: usize, sharding: ShardingId) {
+    pub fn apply(&mut self, op: OpId, index: usize, sharding: ShardingId) {
         self.stats.updates += 1;
-        let is_edge = self.plan.visits[self.plan.positions[op] as usize].is_edge();
-        let num_operands = if is_edge {
-            self.plan.edges.sources(op).len()
-        } else {
-            self.program.ops[op].num_operands as usize
-        };
-        let value = match index.checked_sub(num_operands) {
-            None if is_edge => self.plan.edges.sources(op)[index],
-            None => self.program.operand(op, index),
-            Some(index) => self.program.result(op, index),
-        };
+        let (value, is_target) = self.tensor(op, index);
         let own = match self.plan.edges.manual_end(op) {
-            Some(end) if is_edge && index == num_operands => {
+            Some(end) if is_target => {
                 if end.is_arg {
                     self.program.inside_manual(end.op, sharding)
                 } else {
@@ -319,10 +317,17 @@ impl<'p> Engine<'p> {
         if self.program.sharding(kept).is_none() {
             self.open_siblings(kept, sharding);
         }
-        if self.program.set_sharding(kept, sharding) {
-            self.stats.changes += 1;
-        }
+        self.set_kept(kept, sharding);
         Some(kept)
+    }
+
+    /// Sets the sharding that is kept on `value`.
+    #[inline]
+    fn set_kept(&mut self, value: ValueId, sharding: ShardingId) {
+        if self.program.set_sharding(value, sharding) {
+            self.stats.changes += 1;
+            self.wide.value_changed(value);
+        }
     }
 
     /// An op has shardings for all of its results or for none: the first one opens the others.
@@ -336,8 +341,7 @@ impl<'p> Engine<'p> {
             if other != value && self.program.sharding(other).is_none() {
                 let ty = self.program.values[other].ty;
                 let open = self.program.replicated(mesh, ty, false);
-                self.program.set_sharding(other, open);
-                self.stats.changes += 1;
+                self.set_kept(other, open);
                 self.notify(other, OpId::NONE, false);
             }
         }

@@ -10,6 +10,9 @@ use crate::ir::{Direction, OpKind, OpTraits, Payload, Program, Type};
 use crate::rule::OpShardingRule;
 use rustc_hash::FxHashMap;
 
+/// Ops with more tensors than this are visited by the kinds of tensors they have.
+const MAX_NARROW: usize = 16;
+
 /// How an op is visited, in one byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Visit(u8);
@@ -22,6 +25,8 @@ impl Visit {
     const EDGE: u8 = 4;
     const BARRIER: u8 = 8;
     const CLASS_SHIFT: u8 = 4;
+    const CLASS: u8 = 7;
+    const WIDE: u8 = 128;
 
     fn new(class: OpClass, flags: u8) -> Self {
         let class = match class {
@@ -56,6 +61,15 @@ impl Visit {
     pub const fn has_own_rule(self) -> bool {
         self.0 & (Self::EDGE | Self::BARRIER) == 0
     }
+    /// Whether it has many tensors.
+    #[inline]
+    pub const fn is_wide(self) -> bool {
+        self.0 & Self::WIDE != 0
+    }
+    /// The same visit of an op that has so many tensors.
+    const fn with_tensors(self, num_tensors: usize) -> Self {
+        Self(if num_tensors > MAX_NARROW { self.0 | Self::WIDE } else { self.0 })
+    }
     /// Whether its direction depends on the number of uses of its operands.
     #[inline]
     pub const fn depends_on_uses(self) -> bool {
@@ -64,7 +78,7 @@ impl Visit {
     /// How its direction depends on the step.
     #[inline]
     pub const fn class(self) -> OpClass {
-        match self.0 >> Self::CLASS_SHIFT {
+        match self.0 >> Self::CLASS_SHIFT & Self::CLASS {
             0 => OpClass::PassThrough,
             1 => OpClass::DynamicSlice,
             2 => OpClass::Broadcast,
@@ -150,6 +164,7 @@ impl Builder<'_> {
                 }
                 let rule = self.identity(program, op, num_sources);
                 let visit = Visit::new(OpClass::PassThrough, Visit::EDGE);
+                let visit = visit.with_tensors(num_sources + 1);
                 rule.map_or(never, |rule| (rule, visit))
             }
             OpKind::PropagationBarrier => {
@@ -171,7 +186,9 @@ impl Builder<'_> {
                 let is_elementwise = Self::is_elementwise(program, op);
                 let class = class(program, op, is_elementwise);
                 let flags = if is_elementwise { Visit::ELEMENTWISE } else { 0 };
-                (rule, Visit::new(class, flags))
+                let row = &program.ops[op];
+                let num_tensors = row.num_operands as usize + row.num_results as usize;
+                (rule, Visit::new(class, flags).with_tensors(num_tensors))
             }
         }
     }

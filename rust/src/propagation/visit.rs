@@ -5,8 +5,8 @@
 
 use super::direction::{along_factor, OpClass};
 use super::{aggressive, basic, Strategy};
-use crate::index::{FactorId, Id, IdVec, MeshId, RuleId, ShardingId};
-use crate::ir::{Direction, ProgramMesh};
+use crate::index::{FactorId, Id, MeshId, RuleId, ShardingId};
+use crate::ir::{Direction, MeshTable};
 use crate::mesh::Mesh;
 use crate::projection::Projection;
 use crate::rule::{OpShardingRule, RuleTable, TensorMapping};
@@ -71,7 +71,7 @@ impl<'a> Subset<'a> {
 /// The tables that a visit reads and adds shardings to.
 pub(super) struct Tables<'a> {
     pub rules: &'a RuleTable,
-    pub meshes: &'a IdVec<MeshId, ProgramMesh>,
+    pub meshes: &'a MeshTable,
     pub shardings: &'a mut ShardingTable,
 }
 

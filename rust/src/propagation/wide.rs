@@ -6,71 +6,275 @@
 //! ever shorten a list that the pair already agrees with.) So of a concatenation of thousands of
 //! operands a handful are looked at, and all others change like them.
 //!
-//! That does not hold where parts of an axis need not nest, which takes an axis whose size is not a
+//! Which tensors have which pair is kept from visit to visit. Where the sharding of a value changes,
+//! the tensors that read it are listed, and the next visit looks at those alone: one operand of
+//! thousands that changes costs the logarithm of their number, not their number.
+//!
+//! None of that holds where parts of an axis need not nest, which takes an axis whose size is not a
 //! power of two, and parts of it; such a visit looks at every tensor.
 
+use super::edges::Place;
+use super::engine::{sharding, Engine};
 use super::memo::{Memo, Outcome};
 use super::queue::RunMask;
 use super::visit::{directions, visit, Subset, Tables, Update, VisitKind};
-use crate::index::{RuleId, ShardingId};
+use crate::index::{Id, OpId, RuleId, ShardingId, ValueId};
 use crate::rule::{OpShardingRule, TensorMapping};
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
 
 /// What is known of wide ops.
 #[derive(Default)]
 pub(super) struct Wide {
-    /// For each tensor of a rule the first one on the same side that has the same mapping.
-    canonical: FxHashMap<RuleId, Vec<u32>>,
+    /// Those that were visited, by position.
+    places: FxHashMap<u32, u32>,
+    ops: Vec<WideOp>,
+    /// For each of them the tensors whose shardings have changed since its last visit.
+    changed: Vec<Vec<u32>>,
+    readers: Readers,
+    mappings: FxHashMap<RuleId, Rc<Mappings>>,
+}
+
+impl Wide {
+    /// The sharding that is kept on `value` has changed.
+    #[inline]
+    pub fn value_changed(&mut self, value: ValueId) {
+        if !self.ops.is_empty() {
+            for reader in self.readers.of(value) {
+                self.changed[reader.op as usize].push(reader.tensor);
+            }
+        }
+    }
+}
+
+/// Which tensors of wide ops read the sharding that is kept on a value.
+#[derive(Default)]
+struct Readers {
+    /// By value: one more than the row of the last one.
+    last: Vec<u32>,
+    rows: Vec<Reader>,
+}
+
+#[derive(Clone, Copy)]
+struct Reader {
+    op: u32,
+    tensor: u32,
+    /// One more than the row of the next one that reads the same value.
+    next: u32,
+}
+
+impl Readers {
+    fn add(&mut self, value: ValueId, op: u32, tensor: u32) {
+        if self.last.len() <= value.index() {
+            self.last.resize(value.index() + 1, 0);
+        }
+        self.rows.push(Reader { op, tensor, next: self.last[value.index()] });
+        self.last[value.index()] = self.rows.len() as u32;
+    }
+    fn of(&self, value: ValueId) -> impl Iterator<Item = Reader> + '_ {
+        let row = move |number: u32| Some(self.rows[(number as usize).checked_sub(1)?]);
+        let last = self.last.get(value.index()).copied().unwrap_or(0);
+        std::iter::successors(row(last), move |reader| row(reader.next))
+    }
+}
+
+/// What a rule says about the tensors of a wide op.
+struct Mappings {
+    /// For each tensor the first one on the same side that has the same mapping.
+    firsts: Vec<u32>,
+    /// Whether some dim has several factors.
+    has_splits: bool,
+}
+
+impl Mappings {
+    fn of(rule: &OpShardingRule) -> Self {
+        let mut firsts = Vec::with_capacity(rule.operands.len() + rule.results.len());
+        let mut start = 0;
+        for side in [&rule.operands, &rule.results] {
+            let mut known: FxHashMap<&TensorMapping, u32> = FxHashMap::default();
+            for (index, mapping) in side.iter().enumerate() {
+                firsts.push(*known.entry(mapping).or_insert(start + index as u32));
+            }
+            start += side.len() as u32;
+        }
+        let has_splits = rule.tensors().any(|tensor| tensor.dims.iter().any(|dim| dim.len() > 1));
+        Self { firsts, has_splits }
+    }
+}
+
+/// The tensors of a wide op by the pair of mapping and sharding that they have.
+#[derive(Default)]
+struct WideOp {
+    pairs: Vec<Pair>,
+    ids: FxHashMap<(u32, ShardingId), u32>,
+    /// For each tensor its pair.
+    pair_of: Vec<u32>,
+    /// The pairs that tensors have, in the order of their first tensors once [`WideOp::sort`] ran.
+    present: Vec<u32>,
+}
+
+struct Pair {
+    /// The first tensor that has the mapping.
+    mapping: u32,
+    sharding: ShardingId,
+    is_present: bool,
+    /// Tensors that have the pair, and some that had it once; the first one is the smallest.
+    tensors: BinaryHeap<Reverse<u32>>,
+}
+
+impl WideOp {
+    /// Notes that the tensor, whose mapping is that of tensor `mapping`, has `sharding` now.
+    fn put(&mut self, tensor: u32, mapping: u32, sharding: ShardingId) {
+        let next = self.pairs.len() as u32;
+        let id = *self.ids.entry((mapping, sharding)).or_insert(next);
+        if id == next {
+            let tensors = BinaryHeap::new();
+            self.pairs.push(Pair { mapping, sharding, is_present: false, tensors });
+        }
+        if self.pair_of[tensor as usize] == id {
+            return;
+        }
+        self.pair_of[tensor as usize] = id;
+        let pair = &mut self.pairs[id as usize];
+        pair.tensors.push(Reverse(tensor));
+        if !pair.is_present {
+            pair.is_present = true;
+            self.present.push(id);
+        }
+    }
+    /// Finds the first tensor of each pair, and puts the pairs in the order of those.
+    fn sort(&mut self) {
+        let Self { pairs, pair_of, present, .. } = self;
+        present.retain(|&id| {
+            let pair = &mut pairs[id as usize];
+            while pair.tensors.peek().is_some_and(|first| pair_of[first.0 as usize] != id) {
+                pair.tensors.pop();
+            }
+            pair.is_present = !pair.tensors.is_empty();
+            pair.is_present
+        });
+        present.sort_unstable_by_key(|&id| pairs[id as usize].tensors.peek().map(|first| first.0));
+    }
+    /// The tensors that have pair `id`.
+    fn tensors(&self, id: u32) -> impl Iterator<Item = u32> + '_ {
+        let tensors = self.pairs[id as usize].tensors.iter().map(|tensor| tensor.0);
+        tensors.filter(move |&tensor| self.pair_of[tensor as usize] == id)
+    }
+    /// The shardings of all tensors.
+    fn shardings(&self) -> impl Iterator<Item = ShardingId> + '_ {
+        self.pair_of.iter().map(|&id| self.pairs[id as usize].sharding)
+    }
 }
 
 /// What a visit of a wide op does.
-pub(super) enum WideOutcome {
+enum WideOutcome {
     /// Nothing, in all of these runs.
     Nothing(RunMask),
     /// These updates, in order.
     Updates(Vec<Update>),
 }
 
-impl Wide {
-    /// Visits an op whose tensors have these shardings.
-    pub fn visit(
+impl Engine<'_> {
+    /// Visits the op at `position`, which has many tensors.
+    pub fn visit_wide(&mut self, position: u32, op: OpId, run: usize) {
+        let place = match self.wide.places.get(&position) {
+            Some(&place) => place as usize,
+            None => self.add_wide(position, op),
+        };
+        let mappings = self.mappings(self.plan.rules[position as usize]);
+        let mut state = std::mem::take(&mut self.wide.ops[place]);
+        let mut changed = std::mem::take(&mut self.wide.changed[place]);
+        for tensor in changed.drain(..) {
+            let (value, _) = self.tensor(op, tensor as usize);
+            let sharding = sharding(self.program, &self.plan.edges, value);
+            state.put(tensor, mappings.firsts[tensor as usize], sharding);
+        }
+        self.wide.changed[place] = changed;
+        state.sort();
+        match self.wide_outcome(position, op, &mappings, &state, run) {
+            WideOutcome::Nothing(runs) => self.queue.settle(position, runs),
+            WideOutcome::Updates(updates) => {
+                if self.recorder.is_some() {
+                    self.shardings.clear();
+                    self.shardings.extend(state.shardings());
+                    self.record(op, self.kind(position, op), run);
+                }
+                for (tensor, sharding) in updates {
+                    self.apply(op, tensor as usize, sharding);
+                }
+            }
+        }
+        self.wide.ops[place] = state;
+    }
+
+    fn mappings(&mut self, rule: RuleId) -> Rc<Mappings> {
+        let rules = &self.program.rules;
+        let known = self.wide.mappings.entry(rule);
+        Rc::clone(known.or_insert_with(|| Rc::new(Mappings::of(&rules[rule]))))
+    }
+
+    /// Starts to keep what is known of the op; all of its tensors are yet to be looked at.
+    ///
+    /// An edge of a manual computation, whose target looks different from its sources, has one source
+    /// and so is never wide.
+    fn add_wide(&mut self, position: u32, op: OpId) -> usize {
+        let place = self.wide.ops.len();
+        let tensors = self.tensors(op);
+        for (tensor, &value) in tensors.iter().enumerate() {
+            match self.plan.edges.place(value) {
+                Place::Value(kept) | Place::ManualArg(_, kept) => {
+                    self.wide.readers.add(kept, place as u32, tensor as u32);
+                }
+                Place::Nowhere => {}
+            }
+        }
+        let pair_of = vec![u32::MAX; tensors.len()];
+        self.wide.ops.push(WideOp { pair_of, ..WideOp::default() });
+        self.wide.changed.push((0..tensors.len() as u32).collect());
+        self.wide.places.insert(position, place as u32);
+        place
+    }
+
+    fn wide_outcome(
         &mut self,
-        memo: &mut Memo,
-        tables: &mut Tables<'_>,
-        kind: VisitKind,
-        shardings: &[ShardingId],
+        position: u32,
+        op: OpId,
+        mappings: &Mappings,
+        state: &WideOp,
         run: usize,
     ) -> WideOutcome {
-        let rule = &tables.rules[kind.rule];
-        let canonical = self.canonical.entry(kind.rule).or_insert_with(|| canonical(rule));
-        let mut pairs: FxHashMap<(u32, ShardingId), u32> = FxHashMap::default();
-        let (mut firsts, mut reduced) = (Vec::new(), Vec::new());
-        let mut pair_of = Vec::with_capacity(shardings.len());
-        for (&tensor, &sharding) in canonical.iter().zip(shardings) {
-            let next = firsts.len() as u32;
-            let pair = *pairs.entry((tensor, sharding)).or_insert(next);
-            if pair == next {
-                firsts.push(tensor);
-                reduced.push(sharding);
-            }
-            pair_of.push(pair);
+        let pairs = || state.present.iter().map(|&id| &state.pairs[id as usize]);
+        self.look_for_axes();
+        if !pairs().any(|pair| self.has_axes(pair.sharding)) {
+            return WideOutcome::Nothing(RunMask::MAX);
         }
-        if !is_reducible(tables, rule, &reduced) {
-            return visit_all(memo, tables, kind, shardings, run);
+        let firsts: Vec<u32> = pairs().map(|pair| pair.mapping).collect();
+        let reduced: Vec<ShardingId> = pairs().map(|pair| pair.sharding).collect();
+        let kind = self.kind(position, op);
+        let mut tables = Tables {
+            rules: &self.program.rules,
+            meshes: &self.program.meshes,
+            shardings: &mut self.program.shardings,
+        };
+        if !is_reducible(&tables, mappings.has_splits, &reduced) {
+            let all: Vec<ShardingId> = state.shardings().collect();
+            return visit_all(&self.memo, &mut tables, kind, &all, run);
         }
-        match memo.outcome(tables, kind, Subset(Some(&firsts)), &reduced, run) {
+        match self.memo.outcome(&mut tables, kind, Subset(Some(&firsts)), &reduced, run) {
             Outcome::Nothing(runs) => WideOutcome::Nothing(runs),
             Outcome::Updates(range) => {
-                let mut new = vec![ShardingId::NONE; firsts.len()];
+                let mut updates: Vec<Update> = Vec::new();
                 for index in range {
-                    let (pair, sharding) = memo.update(index);
-                    new[pair as usize] = sharding;
+                    let (pair, sharding) = self.memo.update(index);
+                    let tensors = state.tensors(state.present[pair as usize]);
+                    updates.extend(tensors.map(|tensor| (tensor, sharding)));
                 }
-                let tensors = pair_of.iter().enumerate();
-                let updates = tensors
-                    .map(|(tensor, &pair)| (tensor as u32, new[pair as usize]))
-                    .filter(|(_, sharding)| sharding.is_some());
-                WideOutcome::Updates(updates.collect())
+                updates.sort_unstable_by_key(|&(tensor, _)| tensor);
+                // A tensor that left a pair and came back stands there twice.
+                updates.dedup();
+                WideOutcome::Updates(updates)
             }
         }
     }
@@ -94,27 +298,13 @@ fn visit_all(
     }
 }
 
-fn canonical(rule: &OpShardingRule) -> Vec<u32> {
-    let mut canonical = Vec::with_capacity(rule.operands.len() + rule.results.len());
-    let mut start = 0;
-    for side in [&rule.operands, &rule.results] {
-        let mut firsts: FxHashMap<&TensorMapping, u32> = FxHashMap::default();
-        for (index, mapping) in side.iter().enumerate() {
-            canonical.push(*firsts.entry(mapping).or_insert(start + index as u32));
-        }
-        start += side.len() as u32;
-    }
-    canonical
-}
-
 /// Whether all parts of axes that the visit can meet nest.
-fn is_reducible(tables: &Tables<'_>, rule: &OpShardingRule, shardings: &[ShardingId]) -> bool {
-    let splits = rule.tensors().any(|tensor| tensor.dims.iter().any(|dim| dim.len() > 1));
+fn is_reducible(tables: &Tables<'_>, has_splits: bool, shardings: &[ShardingId]) -> bool {
     shardings.iter().filter_map(|&id| tables.shardings.get(id)).all(|sharding| {
         let mesh = &tables.meshes[sharding.mesh].mesh;
         sharding.axis_refs().all(|axis| {
             let size = mesh.axis_size(axis.axis);
-            size & (size - 1) == 0 || !(splits || axis.sub.is_some())
+            size & (size - 1) == 0 || !(has_splits || axis.sub.is_some())
         })
     })
 }

@@ -8,7 +8,7 @@ use super::halo::{pad_at_high_end, shift_padding_to_low};
 use super::NamedMeshes;
 use crate::axis::{total_size, AxisRef};
 use crate::index::{AxisId, FuncId, Id, MeshId, OpId, ShardingId};
-use crate::ir::{Payload, Place, Program, ProgramMesh, SymbolTable};
+use crate::ir::{Payload, Place, Program, SymbolTable};
 use crate::mesh::Mesh;
 use crate::mlir::attr_value::AttrValue;
 use crate::partition::stablehlo_ops::int_array;
@@ -164,7 +164,7 @@ fn reversed_mesh(
     let wanted = format!("{base}_reversed");
     let wanted = program.strings.intern(&wanted);
     let symbol = symbols.reserve(program, wanted, FuncId::NONE);
-    let id = program.meshes.push(ProgramMesh { symbol: Some(symbol), mesh: reversed.clone() });
+    let id = program.meshes.add(symbol, reversed.clone());
     let op = program.create_op("sdy.mesh", &[], &[]);
     program.set_payload(op, Payload::Mesh(id));
     program.insert_op(op, Place::Start(program.module_block()));
