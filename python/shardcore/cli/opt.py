@@ -37,6 +37,11 @@ def run(arguments: Sequence[str]) -> int:
         action="store_true",
         help="treat pieces between lines of // ----- as programs of their own",
     )
+    parser.add_argument(
+        "--import-hlo-shardings",
+        action="store_true",
+        help="first turn mhlo.sharding strings into sdy shardings",
+    )
     options, flags = parser.parse_known_args(arguments)
     passes, unknown = _pass_flags(flags)
     if unknown:
@@ -61,6 +66,8 @@ def run(arguments: Sequence[str]) -> int:
             module = shardcore.Module.parse(
                 piece.encode("utf-8", errors="surrogateescape"), filename=name
             )
+            if options.import_hlo_shardings:
+                module = shardcore.import_hlo_shardings(module)
             manager.run(module, progress=progress)
             outputs.append(str(module))
     write(options.output, "\n// -----\n".join(outputs))

@@ -5,7 +5,6 @@ and the sharding attribute of XLA's HLO text.
 """
 
 from shardcore.gspmd.hlo_sharding import HloSharding
-from shardcore.gspmd.modules import import_hlo_shardings, import_located
 from shardcore.gspmd.tiles import TileAssignment
 
-__all__ = ["HloSharding", "TileAssignment", "import_hlo_shardings", "import_located"]
+__all__ = ["HloSharding", "TileAssignment"]

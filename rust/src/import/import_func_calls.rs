@@ -127,7 +127,7 @@ fn set_in_shardings(program: &mut Program, region: RegionId) {
 }
 
 /// Replaces the terminator of each block of `region` by an `sdy.return`.
-fn return_by_sdy(program: &mut Program, region: RegionId) {
+pub(super) fn return_by_sdy(program: &mut Program, region: RegionId) {
     let blocks: Vec<BlockId> = program.region_blocks(region).collect();
     for block in blocks {
         let Some(old) = program.blocks[block].last_op.get() else { continue };

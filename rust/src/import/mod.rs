@@ -20,6 +20,9 @@
 //! | [`inline_meshes`] | the opposite of lifting |
 //! | [`explicit_gather_scatter_batching`] | makes batch dims of gathers and scatters explicit; not in the pipeline |
 //!
+//! [`hlo_shardings`] is no pass: it turns shardings in GSPMD's notation into `sdy` ones, if a program
+//! has those.
+//!
 //! The order in which uses are added is observable in propagation, so each pass adds, replaces and
 //! clones in the order in which the reference does.
 //!
@@ -34,6 +37,10 @@ pub mod constant_or_scalar_splitter;
 mod edge_ops;
 pub mod explicit_gather_scatter_batching;
 pub mod flatten_call_graph;
+pub mod hlo_annotations;
+mod hlo_bodies;
+mod hlo_manual;
+pub mod hlo_shardings;
 pub mod import_func_calls;
 pub mod inline_meshes;
 pub mod lift_inlined_meshes;

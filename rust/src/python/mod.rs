@@ -8,6 +8,7 @@
 //! | [`sharding`] | `TensorSharding` |
 //! | [`rule`] | `OpShardingRule` |
 //! | [`rules`] | functions behind `shardcore/rules` |
+//! | [`hlo`] | `import_hlo_shardings` |
 //! | [`module`] | `Module` |
 //! | [`value`] | `Value` |
 //! | [`port`] | `Port` |
@@ -29,6 +30,7 @@ mod cost;
 mod dim_sharding;
 mod errors;
 mod factor_table;
+mod hlo;
 mod mesh;
 mod mesh_argument;
 mod module;
@@ -55,6 +57,8 @@ mod _core {
     use super::error_codes;
     #[pymodule_export]
     use super::factor_table::PyFactorTable;
+    #[pymodule_export]
+    use super::hlo::import_hlo_shardings;
     #[pymodule_export]
     use super::mesh::{PyMesh, PyMeshAxis};
     #[pymodule_export]

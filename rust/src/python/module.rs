@@ -3,12 +3,14 @@
 use super::completion::Request;
 use super::errors::{decode, raise, raise_unlocated};
 use super::factor_table::PyFactorTable;
+use super::hlo::imported;
 use super::mesh::{shared, PyMesh};
 use super::port::PyPort;
 use super::result::PyPropagationResult;
 use super::rules::registry;
 use super::value::PyValue;
 use crate::error::Error;
+use crate::import::hlo_annotations::HLO_SHARDING;
 use crate::index::{FuncId, ValueId};
 use crate::ir::{Program, Source};
 use crate::mlir;
@@ -39,7 +41,7 @@ impl PyModule {
         Self { program: Arc::new(program), filename }
     }
     /// Parses `source` and checks it.
-    fn load(py: Python<'_>, source: &Source, filename: &str) -> PyResult<Self> {
+    pub(super) fn load(py: Python<'_>, source: &Source, filename: &str) -> PyResult<Self> {
         let parsed = py.detach(|| {
             let program = mlir::parse_shared(source.clone())?;
             Error::check(verify(&program))?;
@@ -51,16 +53,13 @@ impl PyModule {
     }
     /// The module with its `mhlo.sharding` attributes as `sdy` shardings; `None` if it has none, or
     /// has `sdy` meshes already.
-    fn with_hlo_shardings(&self, py: Python<'_>) -> PyResult<Option<Py<Self>>> {
+    fn with_hlo_shardings(&self, py: Python<'_>) -> PyResult<Option<Self>> {
         let source = self.program.text.source();
         let has_meshes = self.program.meshes.iter().any(|mesh| mesh.symbol.is_some());
-        if has_meshes || !py.detach(|| source.contains("mhlo.sharding")) {
+        if has_meshes || !py.detach(|| source.contains(HLO_SHARDING)) {
             return Ok(None);
         }
-        let module = Py::new(py, self.__copy__())?;
-        let gspmd = py.import("shardcore.gspmd")?;
-        let imported = gspmd.call_method1("import_located", (module, source, &*self.filename))?;
-        Ok(Some(imported.extract()?))
+        imported(py, self, None)
     }
     /// The function that `key` names, or the entry function.
     fn function(&self, key: Option<&str>) -> PyResult<FuncId> {
@@ -213,7 +212,7 @@ impl PyModule {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyPropagationResult> {
         if let Some(imported) = self.with_hlo_shardings(py)? {
-            return imported.borrow(py).propagate(
+            return imported.propagate(
                 py,
                 up_to_priority,
                 keep_sub_axes_on_io,

@@ -1,0 +1,122 @@
+//! Where a module says shardings in GSPMD's notation, as `mhlo.sharding` strings, and what on.
+
+use super::mistake;
+use crate::error::{Code, Error, Result};
+use crate::index::{FuncId, OpId, TypeId};
+use crate::ir::{Attr, OpKind, Program, Span, Type};
+use crate::mlir::attr_value::AttrValue;
+use crate::mlir::op_attribute;
+
+/// The attribute's name.
+pub const HLO_SHARDING: &str = "mhlo.sharding";
+
+/// What an annotation is on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Site {
+    /// An argument of a function.
+    Argument(FuncId, usize),
+    /// A result of a function.
+    Result(FuncId, usize),
+    /// The results of an op.
+    Op(OpId),
+    /// A call of `@Sharding`: a constraint on its operand.
+    Constraint(OpId),
+    /// A call of `@SPMDFullToShardShape`: a manual body starts.
+    ToShards(OpId),
+    /// A call of `@SPMDShardToFullShape`: a manual body ends.
+    ToFull(OpId),
+}
+
+/// One annotation.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Annotation {
+    /// What it is on.
+    pub site: Site,
+    /// The sharding as GSPMD writes it.
+    pub text: String,
+    /// Where it stands in the text of the program, quotes included.
+    pub span: Span,
+    /// The number of dims of each whole value that it is about; `None` for what is no ranked tensor.
+    pub ranks: Vec<Option<usize>>,
+    /// The `backend_config` of a call, which may list unspecified dims.
+    pub config: String,
+}
+
+/// All annotations in program order.
+pub fn annotations(program: &Program) -> Result<Vec<Annotation>> {
+    let mut found = Vec::new();
+    for func in program.functions_in_order() {
+        let row = &program.functions[func];
+        for (index, (&range, &ty)) in row.arg_attrs.iter().zip(&row.arg_types).enumerate() {
+            let site = Site::Argument(func, index);
+            found.extend(read(program, program.attr_list(range), site, vec![ty])?);
+        }
+        for (index, (&range, &ty)) in row.result_attrs.iter().zip(&row.result_types).enumerate() {
+            let site = Site::Result(func, index);
+            found.extend(read(program, program.attr_list(range), site, vec![ty])?);
+        }
+        for op in program.pre_order(row.op) {
+            let site = site_of(program, op);
+            let value = match site {
+                Site::ToShards(_) => program.op_operands(op).first().map(|slot| slot.value),
+                _ => None,
+            };
+            let types = match value {
+                Some(value) => vec![program.values[value].ty],
+                None => program.op_results(op).map(|value| program.values[value].ty).collect(),
+            };
+            found.extend(read(program, program.op_attrs(op), site, types)?);
+        }
+    }
+    Ok(found)
+}
+
+/// The annotation among `attrs`, if there is one.
+fn read(
+    program: &Program,
+    attrs: &[Attr],
+    site: Site,
+    types: Vec<TypeId>,
+) -> Result<Option<Annotation>> {
+    let is_sharding = |attr: &&Attr| program.strings.get(attr.name) == HLO_SHARDING;
+    let Some(attr) = attrs.iter().find(is_sharding) else { return Ok(None) };
+    let AttrValue::Str(text) = AttrValue::parse(program.text.get(attr.value)) else {
+        let op = match site {
+            Site::Argument(func, _) | Site::Result(func, _) => program.functions[func].op,
+            Site::Op(op) | Site::Constraint(op) | Site::ToShards(op) | Site::ToFull(op) => op,
+        };
+        let diagnostic = mistake(program, op, Code::Syntax, "mhlo.sharding is not a string");
+        return Err(Error::from(diagnostic.at(attr.value)));
+    };
+    let config = match site {
+        Site::Constraint(op) | Site::ToShards(op) | Site::ToFull(op) => {
+            op_attribute(program, op, "backend_config")
+        }
+        _ => None,
+    };
+    let rank = |ty: TypeId| match &program.types[ty] {
+        Type::RankedTensor { shape, .. } => Some(shape.len()),
+        _ => None,
+    };
+    Ok(Some(Annotation {
+        site,
+        text: text.into_owned(),
+        span: attr.value,
+        ranks: types.into_iter().map(rank).collect(),
+        config: config.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default(),
+    }))
+}
+
+fn site_of(program: &Program, op: OpId) -> Site {
+    let row = &program.ops[op];
+    if row.kind != OpKind::CustomCall || (row.num_operands, row.num_results) != (1, 1) {
+        return Site::Op(op);
+    }
+    let target = op_attribute(program, op, "call_target_name");
+    match target.as_ref().and_then(AttrValue::as_str) {
+        Some("Sharding") => Site::Constraint(op),
+        Some("SPMDFullToShardShape") => Site::ToShards(op),
+        Some("SPMDShardToFullShape") => Site::ToFull(op),
+        _ => Site::Op(op),
+    }
+}

@@ -1,0 +1,167 @@
+//! Manual bodies of GSPMD in a block.
+//!
+//! A body is what depends on shards, and what makes shards: ops that are connected by values, between
+//! calls of `@SPMDFullToShardShape` and `@SPMDShardToFullShape`.
+
+use super::mistake;
+use crate::error::{Code, Result};
+use crate::index::{BlockId, OpId, ShardingId, StrId, ValueId};
+use crate::ir::{OpKind, Program, ValueDef};
+use rustc_hash::FxHashMap;
+
+/// A call that starts or ends a manual body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Boundary {
+    /// Whether shards start there.
+    pub is_start: bool,
+    /// How the whole value is cut, where the body ends.
+    pub sharding: ShardingId,
+    /// The manual axes, where it starts.
+    pub axes: Vec<StrId>,
+}
+
+/// The calls around manual bodies.
+pub type Boundaries = FxHashMap<OpId, Boundary>;
+
+/// One manual body in a block; everything in the block's order.
+pub(super) struct Body {
+    /// The calls that start it.
+    pub starts: Vec<OpId>,
+    /// What is in between.
+    pub ops: Vec<OpId>,
+    /// The calls that end it.
+    pub ends: Vec<OpId>,
+}
+
+/// The bodies in `block`.
+pub(super) fn bodies(
+    program: &Program,
+    block: BlockId,
+    boundaries: &Boundaries,
+) -> Result<Vec<Body>> {
+    let ops: Vec<OpId> = program.block_ops(block).collect();
+    if ops.iter().all(|op| !boundaries.contains_key(op)) {
+        return Ok(Vec::new());
+    }
+    let mut search = Search {
+        program,
+        block,
+        boundaries,
+        places: ops.iter().copied().zip(0..).collect(),
+        body_of: vec![None; ops.len()],
+    };
+    let mut found = Vec::new();
+    for &op in &ops {
+        let place = search.places[&op];
+        if boundaries.contains_key(&op) && search.body_of[place].is_none() {
+            search.connect(op, found.len())?;
+            found.push(Body { starts: Vec::new(), ops: Vec::new(), ends: Vec::new() });
+        }
+    }
+    for (place, &op) in ops.iter().enumerate() {
+        let Some(body) = search.body_of[place] else { continue };
+        match boundaries.get(&op) {
+            Some(boundary) if boundary.is_start && !found[body].ends.is_empty() => {
+                let message = "shards are made after the manual body that uses them has ended";
+                return Err(mistake(program, op, Code::InvalidSharding, message).into());
+            }
+            Some(boundary) if boundary.is_start => found[body].starts.push(op),
+            Some(_) => found[body].ends.push(op),
+            None => found[body].ops.push(op),
+        }
+    }
+    Ok(found)
+}
+
+struct Search<'p> {
+    program: &'p Program,
+    block: BlockId,
+    boundaries: &'p Boundaries,
+    places: FxHashMap<OpId, usize>,
+    body_of: Vec<Option<usize>>,
+}
+
+impl Search<'_> {
+    /// Puts `op`, and everything that shards connect it with, into body `number`.
+    fn connect(&mut self, op: OpId, number: usize) -> Result<()> {
+        let mut todo = vec![op];
+        while let Some(op) = todo.pop() {
+            let place = &mut self.body_of[self.places[&op]];
+            if place.is_some() {
+                continue;
+            }
+            *place = Some(number);
+            let boundary = self.boundaries.get(&op);
+            if boundary.is_none_or(|boundary| boundary.is_start) {
+                self.users(op, &mut todo)?;
+            }
+            if boundary.is_none_or(|boundary| !boundary.is_start) {
+                self.producers(op, &mut todo)?;
+            }
+        }
+        Ok(())
+    }
+    /// The ops of the block that use results of `op`.
+    fn users(&self, op: OpId, todo: &mut Vec<OpId>) -> Result<()> {
+        for result in self.program.op_results(op) {
+            for slot in self.program.uses(result) {
+                let user = self.in_block(self.program.operands[slot].owner);
+                let is_last = self.program.blocks[self.block].last_op == user;
+                if is_last && self.program.op_results(user).len() == 0 {
+                    let message = "a shard leaves its manual body";
+                    let diagnostic = mistake(self.program, op, Code::InvalidSharding, message);
+                    let hint = "@SPMDShardToFullShape makes whole values of shards";
+                    return Err(diagnostic.with_hint(hint).into());
+                }
+                todo.push(user);
+            }
+        }
+        Ok(())
+    }
+    /// The ops of the block that make what `op` and the ops inside it use. Constants are nobody's.
+    fn producers(&self, op: OpId, todo: &mut Vec<OpId>) -> Result<()> {
+        for value in values_used(self.program, op) {
+            let maker = match self.program.values[value].def {
+                ValueDef::Result(maker) => Some(maker),
+                ValueDef::Arg(block) if block == self.block => None,
+                ValueDef::Arg(block) => Some(self.program.block_parent_op(block)),
+            };
+            let is_inside = maker.is_some_and(|maker| self.is_inside(maker, op));
+            match maker {
+                _ if is_inside => {}
+                Some(maker) if is_constant(self.program, maker) => {}
+                Some(maker) if self.places.contains_key(&maker) => todo.push(maker),
+                _ => {
+                    let message = "a whole value is used among shards";
+                    let diagnostic = mistake(self.program, op, Code::InvalidSharding, message);
+                    let hint = "@SPMDFullToShardShape makes shards of whole values";
+                    return Err(diagnostic.with_hint(hint).into());
+                }
+            }
+        }
+        Ok(())
+    }
+    /// The op of the block that is, or holds, `op`.
+    fn in_block(&self, mut op: OpId) -> OpId {
+        while self.program.ops[op].parent != self.block {
+            let Some(parent) = self.program.parent_op(op) else { break };
+            op = parent;
+        }
+        op
+    }
+    fn is_inside(&self, op: OpId, outer: OpId) -> bool {
+        std::iter::successors(Some(op), |&op| self.program.parent_op(op)).any(|op| op == outer)
+    }
+}
+
+/// What `op` and the ops inside it use.
+fn values_used(program: &Program, op: OpId) -> Vec<ValueId> {
+    let inside = program.pre_order(op);
+    inside.flat_map(|op| program.op_operands(op).iter().map(|slot| slot.value)).collect()
+}
+
+/// Whether `op` may be repeated where it is needed.
+pub(super) fn is_constant(program: &Program, op: OpId) -> bool {
+    let row = &program.ops[op];
+    row.num_operands == 0 && row.num_regions == 0 && row.kind != OpKind::Call
+}

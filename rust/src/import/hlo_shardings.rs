@@ -1,0 +1,166 @@
+//! Modules annotated in GSPMD's notation, as modules annotated with `sdy` shardings.
+//!
+//! What the notation means is worked out elsewhere; here the module is changed accordingly, over one
+//! mesh. Arguments, results and ops have shardings as they had; a call of `@Sharding` becomes a
+//! `sdy.sharding_constraint`, one that joins a shard group `sdy.sharding_group`s; manual bodies become
+//! `sdy.manual_computation`s ([`hlo_manual`](super::hlo_manual)).
+//!
+//! This is how JAX writes both: see its lowerings with and without Shardy.
+
+use super::hlo_annotations::{Annotation, Site, HLO_SHARDING};
+use super::hlo_bodies::{Boundaries, Boundary};
+use super::hlo_manual::make_manual_computations;
+use crate::attribute::parse_sharding;
+use crate::error::Result;
+use crate::index::{FuncId, OpId, ShardingId, StrId, ValueId};
+use crate::ir::{AttrRange, OpFlags, Payload, Place, Program, ProgramMesh, SymbolTable};
+use crate::mesh::Mesh;
+
+/// What an annotation means.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meaning {
+    /// For each value a sharding as `sdy` writes it, or none.
+    pub shardings: Vec<Option<String>>,
+    /// For each value the shard group that it is in.
+    pub groups: Vec<Option<i64>>,
+    /// For the start of a manual body its manual axes.
+    pub manual_axes: Vec<String>,
+}
+
+/// A symbol for the mesh: `mesh`, or a new name if that is taken.
+pub fn mesh_symbol(program: &mut Program) -> StrId {
+    let wanted = program.strings.intern("mesh");
+    SymbolTable::new(program).reserve(program, wanted, FuncId::NONE)
+}
+
+/// Puts `meanings` in place of `annotations`; shardings are over `mesh`, called `symbol`.
+pub fn apply(
+    program: &mut Program,
+    annotations: &[Annotation],
+    meanings: &[Meaning],
+    mesh: Mesh,
+    symbol: StrId,
+) -> Result<()> {
+    let id = program.meshes.push(ProgramMesh { symbol: Some(symbol), mesh });
+    let op = program.create_op("sdy.mesh", &[], &[]);
+    program.set_payload(op, Payload::Mesh(id));
+    program.insert_op(op, Place::Start(program.module_block()));
+    let mut boundaries = Boundaries::default();
+    for (annotation, meaning) in annotations.iter().zip(meanings) {
+        let mut shardings = Vec::with_capacity(meaning.shardings.len());
+        for text in &meaning.shardings {
+            shardings.push(match text {
+                Some(text) => {
+                    let sharding = parse_sharding(text, 0, program)?;
+                    program.shardings.intern(sharding)
+                }
+                None => ShardingId::NONE,
+            });
+        }
+        let first = shardings.first().copied().unwrap_or_default();
+        let group = meaning.groups.first().copied().flatten();
+        match annotation.site {
+            Site::Argument(func, index) => set_argument(program, func, index, first, group),
+            Site::Result(func, index) => set_result(program, func, index, first),
+            Site::Op(op) => set_results(program, op, shardings, &meaning.groups),
+            Site::Constraint(op) => constrain(program, op, first, group),
+            Site::ToShards(op) => {
+                let axes = meaning.manual_axes.iter().map(|axis| program.strings.intern(axis));
+                let boundary = Boundary { is_start: true, sharding: first, axes: axes.collect() };
+                boundaries.insert(op, boundary);
+            }
+            Site::ToFull(op) => {
+                let boundary = Boundary { is_start: false, sharding: first, axes: Vec::new() };
+                boundaries.insert(op, boundary);
+            }
+        }
+    }
+    make_manual_computations(program, &boundaries)
+}
+
+fn without_attr(program: &mut Program, range: AttrRange) -> AttrRange {
+    let name = program.strings.intern(HLO_SHARDING);
+    let list: Vec<_> =
+        program.attr_list(range).iter().copied().filter(|attr| attr.name != name).collect();
+    program.add_attrs(&list)
+}
+
+fn set_argument(
+    program: &mut Program,
+    func: FuncId,
+    index: usize,
+    sharding: ShardingId,
+    group: Option<i64>,
+) {
+    let range = program.functions[func].arg_attrs[index];
+    program.functions[func].arg_attrs[index] = without_attr(program, range);
+    program.mark_attrs_changed(program.functions[func].op);
+    let Some(body) = program.functions[func].body.get() else {
+        program.functions[func].declared_arg_shardings[index] = sharding;
+        return;
+    };
+    if let Some(arg) = program.block_args(body).nth(index) {
+        program.set_sharding(arg, sharding);
+        join(program, arg, group);
+    }
+}
+
+fn set_result(program: &mut Program, func: FuncId, index: usize, sharding: ShardingId) {
+    let range = program.functions[func].result_attrs[index];
+    program.functions[func].result_attrs[index] = without_attr(program, range);
+    program.functions[func].result_shardings[index] = sharding;
+    program.mark_attrs_changed(program.functions[func].op);
+}
+
+fn set_results(
+    program: &mut Program,
+    op: OpId,
+    shardings: Vec<ShardingId>,
+    groups: &[Option<i64>],
+) {
+    program.remove_attr(op, HLO_SHARDING);
+    if program.ops[op].num_results == 0 {
+        program.no_result_shardings.insert(op, shardings);
+        return;
+    }
+    let results: Vec<ValueId> = program.op_results(op).collect();
+    for (index, result) in results.into_iter().enumerate() {
+        program.set_sharding(result, shardings.get(index).copied().unwrap_or_default());
+        join(program, result, groups.get(index).copied().flatten());
+    }
+}
+
+/// Replaces a call of `@Sharding`.
+fn constrain(program: &mut Program, call: OpId, sharding: ShardingId, group: Option<i64>) {
+    let (input, result) = (program.operand(call, 0), program.result(call, 0));
+    if sharding.is_none() {
+        // It says nothing, or only that its operand is in a group.
+        program.replace_all_uses(result, input);
+        if let Some(group) = group {
+            let member = group_op(program, input, group);
+            program.ops[member].loc = program.ops[call].loc;
+            program.insert_op(member, Place::Before(call));
+        }
+        program.erase_op(call);
+        return;
+    }
+    program.rename_op(call, "sdy.sharding_constraint");
+    program.ops[call].flags.set(OpFlags::SYNTHESISED);
+    program.replace_attrs(call, &[]);
+    program.set_sharding(result, sharding);
+    join(program, result, group);
+}
+
+/// Makes `value` a member of `group`.
+fn join(program: &mut Program, value: ValueId, group: Option<i64>) {
+    let Some(group) = group else { return };
+    let member = group_op(program, value, group);
+    let place = program.point_after_value(value);
+    program.insert_op(member, place);
+}
+
+fn group_op(program: &mut Program, value: ValueId, group: i64) -> OpId {
+    let member = program.create_op("sdy.sharding_group", &[value], &[]);
+    program.set_payload(member, Payload::ShardingGroup(group));
+    member
+}

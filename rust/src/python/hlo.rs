@@ -1,0 +1,91 @@
+//! `shardcore.import_hlo_shardings`: `shardcore/gspmd` says what the notation means, Rust changes the
+//! module.
+
+use super::errors::raise;
+use super::mesh::PyMesh;
+use super::module::PyModule;
+use crate::error::Error;
+use crate::import::hlo_annotations::{annotations, Annotation, Site};
+use crate::import::hlo_shardings::{apply, mesh_symbol, Meaning};
+use crate::ir::{Program, Source};
+use crate::mesh::Mesh;
+use crate::mlir;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::sync::Arc;
+
+/// See the stub.
+#[pyfunction]
+#[pyo3(signature = (module, mesh = None))]
+pub fn import_hlo_shardings(
+    py: Python<'_>,
+    module: &Bound<'_, PyModule>,
+    mesh: Option<PyMesh>,
+) -> PyResult<Py<PyModule>> {
+    match imported(py, &module.borrow(), mesh)? {
+        Some(imported) => Py::new(py, imported),
+        None => Ok(module.clone().unbind()),
+    }
+}
+
+/// The module with its annotations in `sdy`; `None` if it has none.
+pub(super) fn imported(
+    py: Python<'_>,
+    module: &PyModule,
+    mesh: Option<PyMesh>,
+) -> PyResult<Option<PyModule>> {
+    let raised = |error: Error, program: &Program| {
+        raise(py, &error, program.text.source(), &module.filename)
+    };
+    let mut program = Program::clone(&module.program);
+    let found = annotations(&program).map_err(|error| raised(error, &program))?;
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let symbol = mesh_symbol(&mut program);
+    let name = program.strings.get(symbol).to_owned();
+    let (mesh, meanings) = meanings(py, module, &found, mesh, &name)?;
+    let changed = apply(&mut program, &found, &meanings, mesh, symbol);
+    changed.map_err(|error| raised(error, &program))?;
+    // Read anew, so that uses are in the order of the text, and everything is checked.
+    let text: Source = Arc::new(mlir::print(&program));
+    PyModule::load(py, &text, &module.filename).map(Some)
+}
+
+/// What `shardcore.gspmd` makes of the annotations: the mesh, and a meaning for each.
+fn meanings(
+    py: Python<'_>,
+    module: &PyModule,
+    found: &[Annotation],
+    mesh: Option<PyMesh>,
+    symbol: &str,
+) -> PyResult<(Mesh, Vec<Meaning>)> {
+    let gspmd = py.import("shardcore.gspmd.meanings")?;
+    let class = gspmd.getattr("Annotation")?;
+    let rows = PyList::empty(py);
+    for annotation in found {
+        let kind = match annotation.site {
+            Site::Argument(..) | Site::Result(..) | Site::Op(_) => "values",
+            Site::Constraint(_) => "constraint",
+            Site::ToShards(_) => "to_shards",
+            Site::ToFull(_) => "to_full",
+        };
+        let span = (annotation.span.start, annotation.span.end);
+        let ranks = annotation.ranks.clone();
+        rows.append(class.call1((kind, &*annotation.text, span, ranks, &*annotation.config))?)?;
+    }
+    let program = &module.program;
+    let attrs = program.op_attrs(program.module).iter();
+    let partitions = attrs
+        .filter(|attr| program.strings.get(attr.name) == "mhlo.num_partitions")
+        .find_map(|attr| program.text.get(attr.value).split(' ').next()?.parse::<i64>().ok());
+    let source = (program.text.source(), &*module.filename);
+    let answer = gspmd.call_method1("meanings", (rows, source, partitions, mesh, symbol))?;
+    let (mesh, rows): (PyMesh, Vec<(Vec<Option<String>>, Vec<Option<i64>>, Vec<String>)>) =
+        answer.extract()?;
+    let meanings = rows
+        .into_iter()
+        .map(|(shardings, groups, manual_axes)| Meaning { shardings, groups, manual_axes })
+        .collect();
+    Ok((Mesh::clone(&mesh.mesh), meanings))
+}
