@@ -680,6 +680,10 @@ class Value:
         """Where the program's source has it, ``file:line:column``."""
 
     @property
+    def manual_axes(self) -> tuple[str, ...]:
+        """The mesh axes that are manual around it: its shape is the one left without them."""
+
+    @property
     def traceback(self) -> tuple[str, ...]:
         """The call stack that made it, as ``file:line:column``, innermost first."""
 

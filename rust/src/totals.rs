@@ -4,8 +4,9 @@
 //! shape. Values without a known element size (tokens, quantized types) count no bytes.
 
 use crate::axis::total_size;
-use crate::index::{Id, MeshId, ShardingId, TypeId};
+use crate::index::{Id, MeshId, TypeId};
 use crate::ir::{Program, Type, ValueDef};
+use crate::sharding::TensorSharding;
 
 /// Bytes and counts over some set of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,9 +49,9 @@ pub struct ProgramTotals {
 
 impl Program {
     /// The shape of `ty` on one device under `sharding`; `None` unless it is a static tensor.
-    pub fn local_shape(&self, ty: TypeId, sharding: ShardingId) -> Option<Vec<i64>> {
+    pub fn local_shape(&self, ty: TypeId, sharding: Option<&TensorSharding>) -> Option<Vec<i64>> {
         let mut shape = self.types[ty].static_shape()?;
-        if let Some(sharding) = self.shardings.get(sharding) {
+        if let Some(sharding) = sharding {
             let mesh = self.mesh(sharding.mesh);
             for (size, dim) in shape.iter_mut().zip(&sharding.dims) {
                 *size = size.div_euclid(total_size(&dim.axes, mesh).max(1))
@@ -91,12 +92,14 @@ impl Program {
         for value in self.values_of(self.module) {
             let row = &self.values[value];
             let is_argument = entry_body.is_some() && row.def == ValueDef::Arg(entry_body);
-            let Some(one) = self.value_totals(row.ty, row.sharding) else { continue };
+            let sharding = self.visible_sharding(value);
+            let sharding = sharding.as_deref();
+            let Some(one) = self.value_totals(row.ty, sharding) else { continue };
             totals.all.add(one);
             if is_argument {
                 totals.arguments.add(one);
             }
-            for axis in self.sharded_axes(row.sharding) {
+            for axis in self.sharded_axes(sharding) {
                 let axis = &mut totals.axes[first_axis[axis.0.index()] + axis.1];
                 axis.values += 1;
                 axis.arguments += u64::from(is_argument);
@@ -105,7 +108,7 @@ impl Program {
         if let Some(entry) = entry {
             let function = &self.functions[entry];
             for (&ty, &sharding) in function.result_types.iter().zip(&function.result_shardings) {
-                if let Some(one) = self.value_totals(ty, sharding) {
+                if let Some(one) = self.value_totals(ty, self.shardings.get(sharding)) {
                     totals.results.add(one);
                 }
             }
@@ -113,7 +116,7 @@ impl Program {
         totals
     }
     /// The totals of one tensor.
-    fn value_totals(&self, ty: TypeId, sharding: ShardingId) -> Option<Totals> {
+    fn value_totals(&self, ty: TypeId, sharding: Option<&TensorSharding>) -> Option<Totals> {
         let local = self.local_shape(ty, sharding)?;
         let shape = self.types[ty].static_shape()?;
         Some(Totals {
@@ -124,8 +127,8 @@ impl Program {
         })
     }
     /// The different axes of size above 1 that shard some dim, each once.
-    fn sharded_axes(&self, sharding: ShardingId) -> Vec<(MeshId, usize)> {
-        let Some(sharding) = self.shardings.get(sharding) else { return Vec::new() };
+    fn sharded_axes(&self, sharding: Option<&TensorSharding>) -> Vec<(MeshId, usize)> {
+        let Some(sharding) = sharding else { return Vec::new() };
         let mesh = self.mesh(sharding.mesh);
         let mut axes: Vec<(MeshId, usize)> = sharding
             .dims

@@ -412,3 +412,23 @@ def test_results_are_the_same_in_threads() -> None:
         texts = set(pool.map(lambda _: str(module.propagate().module), range(16)))
     assert len(texts) == 1
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_inside_a_manual_computation_shapes_are_local_along_manual_axes() -> None:
+    module = Module.parse("""
+    sdy.mesh @mesh = <["data"=2, "model"=4]>
+    func.func @main(%x: tensor<64x512xf32>) -> tensor<64x512xf32> {
+      %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"data"}, {"model"}]>]
+          out_shardings=[<@mesh, [{"data"}, {"model"}]>] manual_axes={"data"}
+          (%inner: tensor<32x512xf32>) {
+        %1 = stablehlo.negate %inner : tensor<32x512xf32>
+        sdy.return %1 : tensor<32x512xf32>
+      } : (tensor<64x512xf32>) -> tensor<64x512xf32>
+      return %0 : tensor<64x512xf32>
+    }""")
+    result = module.propagate()
+    for name, axes in (("%x", ()), ("%inner", ("data",)), ("%1", ("data",)), ("%0", ())):
+        assert result[name].local_shape == (32, 128), name
+        assert result[name].manual_axes == axes
+    assert str(result["%inner"].sharding) == '<@mesh, [{}, {"model"}]>'
+    assert result.summary()["after"]["bytes_per_device"] == 4 * 32 * 128 * 4

@@ -13,7 +13,7 @@ use super::hlo_manual::make_manual_computations;
 use crate::attribute::parse_sharding;
 use crate::error::Result;
 use crate::index::{FuncId, OpId, ShardingId, StrId, ValueId};
-use crate::ir::{AttrRange, OpFlags, Payload, Place, Program, ProgramMesh, SymbolTable};
+use crate::ir::{AttrRange, OpFlags, Payload, Place, Program, SymbolTable};
 use crate::mesh::Mesh;
 
 /// What an annotation means.
@@ -41,7 +41,7 @@ pub fn apply(
     mesh: Mesh,
     symbol: StrId,
 ) -> Result<()> {
-    let id = program.meshes.push(ProgramMesh { symbol: Some(symbol), mesh });
+    let id = program.meshes.add(symbol, mesh);
     let op = program.create_op("sdy.mesh", &[], &[]);
     program.set_payload(op, Payload::Mesh(id));
     program.insert_op(op, Place::Start(program.module_block()));

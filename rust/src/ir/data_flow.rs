@@ -7,8 +7,9 @@
 //! Source: `getSharding` and `setSharding` of Shardy's utilities.
 
 use super::{OpKind, Payload, Program, ValueDef};
-use crate::index::{AxisId, Id, MeshId, OpId, ShardingId, TypeId, ValueId};
+use crate::index::{AxisId, Id, MeshId, OpId, ShardingId, StrId, TypeId, ValueId};
 use crate::sharding::TensorSharding;
+use std::borrow::Cow;
 use std::ops::Range;
 
 impl Program {
@@ -26,6 +27,21 @@ impl Program {
         };
         let mesh = self.mesh(sharding.mesh);
         names.iter().filter_map(|&name| mesh.axis_by_name(self.strings.get(name))).collect()
+    }
+    /// The names of the axes that are manual around `value`, innermost computation first.
+    pub fn manual_axes_around(&self, value: ValueId) -> Vec<StrId> {
+        let mut around = match self.values[value].def {
+            ValueDef::Result(op) => self.parent_op(op),
+            ValueDef::Arg(block) => Some(self.block_parent_op(block)),
+        };
+        let mut names = Vec::new();
+        while let Some(op) = around {
+            if let Some(Payload::ManualComputation(axes)) = self.payload(op) {
+                names.extend_from_slice(axes);
+            }
+            around = self.parent_op(op);
+        }
+        names
     }
     /// The value whose sharding stands for that of `value`: the result of its data-flow edge, the
     /// owner of its edge, or itself. `None` for arguments of regions that shardings do not enter.
@@ -57,6 +73,15 @@ impl Program {
             }
             _ => id,
         }
+    }
+    /// The sharding of `value` for a tensor of its type: of an argument of a manual computation,
+    /// whose type is what one device of the manual axes sees, it is without those axes.
+    pub fn visible_sharding(&self, value: ValueId) -> Option<Cow<'_, TensorSharding>> {
+        let sharding = self.shardings.get(self.sharding(value))?;
+        Some(match self.manual_computation_of_arg(value) {
+            Some(op) => Cow::Owned(sharding.without_manual_axes(&self.manual_axes(op, sharding))),
+            None => Cow::Borrowed(sharding),
+        })
     }
     /// The manual computation whose body `value` is an argument of.
     fn manual_computation_of_arg(&self, value: ValueId) -> Option<OpId> {

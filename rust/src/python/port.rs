@@ -107,7 +107,7 @@ impl PyPort {
     }
     #[getter]
     fn local_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let shape = self.program.local_shape(self.ty, self.sharding);
+        let shape = self.program.local_shape(self.ty, self.program.shardings.get(self.sharding));
         shape.map(|shape| PyTuple::new(py, shape)).transpose()
     }
     #[getter]
@@ -117,7 +117,7 @@ impl PyPort {
     }
     #[getter]
     fn bytes_per_device(&self) -> Option<u64> {
-        let shape = self.program.local_shape(self.ty, self.sharding)?;
+        let shape = self.program.local_shape(self.ty, self.program.shardings.get(self.sharding))?;
         self.program.tensor_bytes(self.ty, &shape)
     }
     #[getter]

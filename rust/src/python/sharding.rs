@@ -35,7 +35,10 @@ pub struct PyTensorSharding {
 impl PyTensorSharding {
     /// The sharding of `id` in `program`.
     pub(super) fn from_program(program: &Program, id: ShardingId) -> Self {
-        let sharding = &program.shardings[id];
+        Self::of(program, &program.shardings[id])
+    }
+    /// `sharding`, which is over a mesh of `program`.
+    pub(super) fn of(program: &Program, sharding: &TensorSharding) -> Self {
         let row = &program.meshes[sharding.mesh];
         Self {
             mesh: shared(&row.mesh),

@@ -1,7 +1,7 @@
 //! `shardcore.Value`: a value of a module as it was when it was asked for.
 
 use super::sharding::{picture, PyTensorSharding};
-use crate::index::{FuncId, Id, ShardingId, TypeId, ValueId};
+use crate::index::{FuncId, Id, TypeId, ValueId};
 use crate::ir::{Program, Type, ValueDef};
 use crate::mlir::Frame;
 use pyo3::prelude::*;
@@ -27,9 +27,6 @@ impl PyValue {
     }
     fn ty(&self) -> TypeId {
         self.program.values[self.value].ty
-    }
-    fn sharding_id(&self) -> ShardingId {
-        self.program.sharding(self.value)
     }
 }
 
@@ -71,11 +68,14 @@ impl PyValue {
     }
     #[getter]
     fn sharding(&self) -> Option<PyTensorSharding> {
-        self.sharding_id().get().map(|id| PyTensorSharding::from_program(&self.program, id))
+        let sharding = self.program.visible_sharding(self.value);
+        sharding.map(|sharding| PyTensorSharding::of(&self.program, &sharding))
     }
     #[getter]
     fn local_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let shape = self.program.local_shape(self.ty(), self.sharding_id());
+        let shape = self
+            .program
+            .local_shape(self.ty(), self.program.visible_sharding(self.value).as_deref());
         shape.map(|shape| PyTuple::new(py, shape)).transpose()
     }
     #[getter]
@@ -85,12 +85,20 @@ impl PyValue {
     }
     #[getter]
     fn bytes_per_device(&self) -> Option<u64> {
-        let shape = self.program.local_shape(self.ty(), self.sharding_id())?;
+        let shape = self
+            .program
+            .local_shape(self.ty(), self.program.visible_sharding(self.value).as_deref())?;
         self.program.tensor_bytes(self.ty(), &shape)
     }
     #[getter]
     fn location(&self) -> Option<String> {
         self.program.value_location(self.value)
+    }
+    /// The axes that are manual around it.
+    #[getter]
+    fn manual_axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let axes = self.program.manual_axes_around(self.value);
+        PyTuple::new(py, axes.iter().map(|&axis| self.program.strings.get(axis)))
     }
     /// The call stack that made it, innermost first.
     #[getter]
@@ -111,9 +119,9 @@ impl PyValue {
         slf.py().import("shardcore.report.html")?.call_method1("value_html", (slf,))
     }
     fn __repr__(&self) -> String {
-        let sharding = self.sharding_id().get().map_or_else(
+        let sharding = self.program.visible_sharding(self.value).map_or_else(
             || "no sharding".to_owned(),
-            |id| crate::attribute::print_sharding(&self.program.shardings[id], &*self.program),
+            |sharding| crate::attribute::print_sharding(&sharding, &*self.program),
         );
         format!("<shardcore.Value {}: {} {sharding}>", self.name(), self.r#type())
     }
