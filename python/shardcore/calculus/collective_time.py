@@ -22,7 +22,8 @@ What the book leaves open, and how it is here:
 2. ``exact`` counts on rings that a device has its own block already, ``(N - 1) / N``; that an
    AllToAll on an odd ring has no longest way, ``1 - 1 / N**2``; and across nodes ``(M - 1) / M``,
    and that all groups that leave a node share its bandwidth.
-3. A group with several devices in each of several nodes takes the longer of the two parts.
+3. What a group that spans nodes sends inside of them is taken to overlap with what leaves them, and
+   is not counted; ``exact`` takes the longer of ``V * (N - 1) / (N * W)`` and the time between nodes.
 
 Source: "How to Scale Your Model", chapter 3; chapter 12 for switches.
 """
@@ -332,24 +333,13 @@ def _switched(
 ) -> Rates:
     chip = topology.hardware
     nodes, inside = topology.nodes_of(axes)
-    width, out = (
-        chip.link_bytes_per_second * options.efficiency,
-        (chip.node_bytes_per_second * options.efficiency),
-    )
-    terms: list[tuple[float, str]] = []
-    if op == "permute":
-        terms.append((1 / width, f"{{V}} B / {width:.4g} B/s"))
-        if nodes > 1:
-            terms.append((1 / out, f"{{V}} B / {out:.4g} B/s"))
-    else:
-        squared = op == "all_to_all"
-        if inside > 1:
-            share = (inside - 1) / inside ** (2 if squared else 1) / width
-            power = "^2" if squared else ""
-            terms.append((share, f"{{V}} B * {inside - 1}/{inside}{power} / {width:.4g} B/s"))
-        if nodes > 1:
-            terms.append(_across(squared, nodes, inside, out, topology, options))
-    share, formula = max(terms)
+    width = chip.link_bytes_per_second * options.efficiency
+    out = chip.node_bytes_per_second * options.efficiency
+    share, formula = _in_node(op, devices, width)
+    if nodes > 1:
+        across = _across(op, nodes, inside, out, topology, options)
+        # The book lets what the switches of the nodes do overlap, and does not count it.
+        share, formula = max(across, (share, formula)) if options.exact else across
     times = 2 if op == "all_reduce" else 1
     prefix = "2 * " if times == 2 else ""
     hops = 1 if nodes == 1 else 2
@@ -366,16 +356,24 @@ def _switched(
     )
 
 
+def _in_node(op: str, devices: int, width: float) -> tuple[float, str]:
+    """Seconds per byte over the switch of a node, and the formula."""
+    if op == "permute":
+        return 1 / width, f"{{V}} B / {width:.4g} B/s"
+    power = 2 if op == "all_to_all" else 1
+    text = f"{{V}} B * {devices - 1}/{devices}{'^2' if power == 2 else ''} / {width:.4g} B/s"
+    return (devices - 1) / devices**power / width, text
+
+
 def _across(
-    squared: bool, nodes: int, inside: int, out: float, topology: Topology, options: TimeOptions
+    op: str, nodes: int, inside: int, out: float, topology: Topology, options: TimeOptions
 ) -> tuple[float, str]:
     """Seconds per byte between nodes, and the formula."""
-    if squared:
+    share, text = 1.0, ""
+    if op == "all_to_all":
         share, text = (nodes - 1) / nodes**2, f" * {nodes - 1}/{nodes}^2"
-    elif options.exact:
+    elif options.exact and op != "permute":
         share, text = (nodes - 1) / nodes, f" * {nodes - 1}/{nodes}"
-    else:
-        share, text = 1.0, ""
     if options.exact:
         groups = max(min(topology.hardware.node_size, topology.mesh.num_devices) // inside, 1)
         if groups > 1:

@@ -161,6 +161,8 @@ def _body_axes(sharding: HloSharding, mesh: Mesh) -> list[str]:
     """The manual axes of the body that a call with ``sharding`` starts."""
     if sharding.kind == "manual":
         return [axis.name for axis in mesh.axes]
+    if sharding.kind != "tiled":
+        raise invalid("a manual body has manual devices", "say {manual}", text=str(sharding))
     axes, _ = manual_axes(sharding, mesh)
     if not axes or any(not axis.is_full for axis in axes):
         raise invalid("the manual devices are not whole axes of the mesh", text=str(sharding))
