@@ -177,7 +177,7 @@ def test_bytes_that_are_none(memory: str, capsys: pytest.CaptureFixture[str]) ->
 def test_codes_are_known() -> None:
     assert list(CODES) == sorted(set(CODES))
     with pytest.raises(AssertionError):
-        mistake(CalculusError, "no-such-code", "text")
+        mistake(CalculusError, "no-such-code", "message", text="text", hint=None)
     assert choices("x", []) == "there is none"
 
 

@@ -63,6 +63,7 @@ def test_the_sharding_after(op: str, text: str, axes: str, options: dict, result
     ("op", "text", "axes", "options"),
     [
         ("all_gather", "A[I_X]", "Y", {}),
+        ("all_gather", "A[I]", "Y", {}),
         ("all_gather", "A[I_X]", "", {}),
         ("all_gather", "A[I_X]", "XX", {}),
         ("gather_all", "A[I_X]", "X", {}),
@@ -78,6 +79,8 @@ def test_collectives_that_make_no_sense(op: str, text: str, axes: str, options: 
     with pytest.raises(ShardcoreError) as caught:
         apply(op, text, axes, **options)
     assert caught.value.code == "invalid-collective"
+    assert "^" in str(caught.value)
+    assert caught.value.hint
 
 
 def test_an_unknown_axis_or_dim_is_told_apart() -> None:
@@ -239,6 +242,49 @@ def test_what_a_link_of_a_ring_carries(
     assert found.link_bytes == pytest.approx(blocks * size * size / devices**2)
 
 
+def test_collectives_along_parts_of_an_axis() -> None:
+    mesh = Mesh({"X": 8, "Y": 4})
+
+    def gather(text: str, axis: str, chip: str = "tpu-v4p", **options):
+        array = NamedArray.parse(text, mesh)
+        collective = Collective.of("all_gather", array, [axis], mesh=mesh)
+        return estimate(collective, Topology.of(mesh, hardware(chip)), TimeOptions(**options))
+
+    text = "bf16[I=1024_X, J=4096]"
+    # The inner half of X: neighbours in lines of two, and V is what such a line has.
+    inner = gather(text, "X:(4)2")
+    assert str(inner.collective.result) == "bf16[I=1024_{X:(1)4}, J=4096]"
+    assert (inner.bytes, inner.rates.hops, inner.rates.wraparound) == (V // 4, 1, False)
+    assert inner.bandwidth_seconds == pytest.approx(V / 4 / 2 / ONE_WAY)
+    # The outer half: opposite each other on the ring, four groups on the same links.
+    outer = gather(text, "X:(1)2")
+    assert str(outer.collective.result) == "bf16[I=1024_{X:(2)4}, J=4096]"
+    assert outer.collective.notes
+    assert (outer.rates.hops, outer.rates.wraparound) == (4, True)
+    assert outer.bandwidth_seconds == pytest.approx(V / 4 / (2 * ONE_WAY / 4))
+    # One half after the other leaves nothing cut.
+    rest = gather("bf16[I=1024_{X:(1)4}, J=4096]", "X:(1)4")
+    assert str(rest.collective.result) == "bf16[I=1024, J=4096]"
+    assert rest.bytes == V
+    # Backwards a gather scatters what it gathered.
+    assert str(inner.collective.transposed().result) == "bf16[I=1024_X, J=4096]"
+    assert inner.collective.transposed().dim == 0
+    # Two halves that come to stand next to each other are the axis again.
+    moved = Collective.of(
+        "all_to_all", NamedArray.parse("A[I_{X:(1)2}, J_{X:(2)4}]"), ["X:(2)4"], dim=0, mesh=mesh
+    )
+    assert str(moved.result) == "A[I_X, J]"
+    # Eight devices are a node: inner halves of X are four devices apart, outer ones sixteen.
+    assert gather(text, "X:(4)2", "h100").bandwidth_seconds == pytest.approx(V / 4 / 2 / 4.5e11)
+    assert gather(text, "X:(1)2", "h100").bandwidth_seconds == pytest.approx(V / 4 / 4e11)
+    spread = Topology.of(Mesh({"X": 16, "Y": 4}), hardware("tpu-v4p"), "4x4x4")
+    assert [part.size for part in spread.along(["X:(1)4"])] == [4]
+    assert spread.along(["X:(1)4"])[0].wraps_around
+    assert [(part.size, part.stride) for part in spread.along(["X:(2)4"])] == [(2, 1), (2, 2)]
+    with pytest.raises(ShardcoreError, match="depends on the mesh"):
+        Collective.of("all_gather", NamedArray.parse("A[I_X]"), ["X:(1)2"])
+
+
 def test_mesh_axes_on_physical_axes() -> None:
     mesh = Mesh({"X": 16, "Y": 4})
     chip = hardware("tpu-v5p")
@@ -278,6 +324,8 @@ def test_topologies_that_do_not_fit(shape: str | None, mapping: dict | None) -> 
     with pytest.raises(ShardcoreError) as caught:
         Topology.of(Mesh({"X": 16, "Y": 4}), hardware("tpu-v5p"), shape, mapping)
     assert caught.value.code == "invalid-topology"
+    assert "^" in str(caught.value)
+    assert caught.value.hint
 
 
 def test_mappings_as_text() -> None:
@@ -361,6 +409,9 @@ def test_hardware_files_with_mistakes(text: str, tmp_path: Path) -> None:
     with pytest.raises(ShardcoreError) as caught:
         read_all()
     assert caught.value.code == "hardware-file"
+    assert str(path) in str(caught.value)
+    assert "^" in str(caught.value)
+    assert caught.value.hint
 
 
 def test_unknown_hardware_and_types() -> None:

@@ -43,6 +43,9 @@ def blocks(array: NamedArray, mesh: Mesh) -> list[Block]:
             CalculusError,
             "invalid-option",
             f"blocks are listed for up to {MAX_DEVICES} devices; the mesh has {mesh.num_devices}",
+            hint="a smaller mesh shows the pattern",
+            text=str(mesh),
+            filename="<mesh>",
         )
     sharding = array.to_sharding(mesh)
     known = all(dim.size is not None for dim in array.dims)

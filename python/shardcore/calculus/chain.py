@@ -119,6 +119,8 @@ class _Planner:
                 "invalid-option",
                 f"there are {combinations} ways to cut these products",
                 hint="join mesh axes that are used together, or give the shardings",
+                text=" * ".join(str(each.operands[1]) for each in self.contractions),
+                filename="<product>",
             )
         for first, last in ends:
             for chosen in itertools.product(*cuts):

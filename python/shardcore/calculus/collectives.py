@@ -15,11 +15,12 @@ Source: "How to Scale Your Model", chapter 3, "Computation With Sharded Arrays".
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardcore._core import Mesh
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.calculus.notation import NamedArray, axis_size
+from shardcore.calculus.sub_axes import joined, shares, split
 from shardcore.errors import CalculusError, VerificationError
 
 OPS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "slice")
@@ -51,7 +52,12 @@ def op_name(text: str) -> str:
         if op.replace("_", "") == plain:
             return op
     raise mistake(
-        CalculusError, "invalid-collective", f'unknown collective "{text}"', hint=choices(text, OPS)
+        CalculusError,
+        "invalid-collective",
+        f'unknown collective "{text}"',
+        hint=choices(text, OPS),
+        text=text,
+        filename="<collective>",
     )
 
 
@@ -73,6 +79,8 @@ class Collective:
     shift: int = 1
     """How many devices further ``permute`` passes a block."""
     notes: tuple[str, ...] = ()
+    gathered: NamedArray | None = None
+    """What a device has of the array once the axes are gathered, for ops that gather or move."""
 
     @staticmethod
     def of(
@@ -89,7 +97,7 @@ class Collective:
         Args:
             op: a name that :func:`op_name` knows.
             array: what it is applied to.
-            axes: mesh axes, major to minor.
+            axes: mesh axes, major to minor; also sub-axes such as ``X:(2)2``, with ``mesh``.
             dim: the dim that ``reduce_scatter``, ``all_to_all`` and ``slice`` cut. Without it the
                 first that the devices divide evenly (which takes ``mesh`` and sizes), else the
                 first that can be cut.
@@ -103,9 +111,11 @@ class Collective:
         name = op_name(op)
         wanted = tuple(axes)
         if not wanted:
-            raise _mistake(f"{spoken(name)} needs a mesh axis", "give --axes X")
+            raise _mistake(f"{spoken(name)} needs a mesh axis", array, "give --axes X")
         if len(set(wanted)) != len(wanted):
-            raise _mistake(f"an axis is named twice: {', '.join(wanted)}")
+            raise _mistake(
+                f"an axis is named twice: {', '.join(wanted)}", ",".join(wanted), "drop one"
+            )
         if mesh is not None:
             for axis in wanted:
                 axis_size(mesh, axis)
@@ -117,10 +127,14 @@ class Collective:
             "permute": _permute,
             "slice": _slice,
         }[name]
-        collective = build(array, wanted, dim, mesh)
-        if name == "permute":
-            return Collective(name, array, wanted, collective.result, None, shift, collective.notes)
-        return collective
+        made = build(split(array, wanted, mesh), wanted, dim, mesh)
+        return replace(
+            made,
+            array=joined(made.array, mesh),
+            result=joined(made.result, mesh),
+            gathered=None if made.gathered is None else joined(made.gathered, mesh),
+            shift=shift if name == "permute" else 1,
+        )
 
     @property
     def transpose(self) -> str:
@@ -150,19 +164,17 @@ class Collective:
                 [dim.axes for dim in self.array.dims], self.array.unreduced
             )
             index = next(
-                (i for i, dim in enumerate(self.array.dims) if set(dim.axes) & set(self.axes)), None
+                (i for i, dim in enumerate(self.array.dims) if shares(dim.axes, self.axes)), None
             )
             return Collective("reduce_scatter", back, self.axes, moved, index)
         if self.op == "all_reduce":
             return Collective(self.op, self.array, self.axes, result)
         if self.op in ("reduce_scatter", "slice"):
             target = result.with_axes([dim.axes for dim in self.array.dims])
-            return Collective("all_gather", result, self.axes, target)
+            return Collective("all_gather", result, self.axes, target, gathered=target)
         if self.op == "all_to_all":
-            index = next(
-                i for i, dim in enumerate(self.array.dims) if set(dim.axes) & set(self.axes)
-            )
-            return Collective(self.op, result, self.axes, self.array, index)
+            index = next(i for i, dim in enumerate(self.array.dims) if shares(dim.axes, self.axes))
+            return Collective(self.op, result, self.axes, self.array, index, gathered=self.gathered)
         return Collective(self.op, result, self.axes, self.array, None, -self.shift)
 
     def __str__(self) -> str:
@@ -237,7 +249,7 @@ def _all_gather(
                 f"are not next to each other; blocks in order take a permute first"
             )
     result = array.with_axes(_without(array, axes), array.unreduced)
-    return Collective("all_gather", array, axes, result, notes=tuple(notes))
+    return Collective("all_gather", array, axes, result, notes=tuple(notes), gathered=result)
 
 
 def _summed(
@@ -249,6 +261,7 @@ def _summed(
             raise _mistake(
                 f"{spoken(op)} along {axis} needs terms of a sum along {axis}, but {array} is cut "
                 "along it",
+                array,
                 f"gather it with all_gather, or write {{U_{axis}}} and do not cut along {axis}",
             )
     missing = [axis for axis in axes if axis not in array.unreduced]
@@ -286,11 +299,17 @@ def _all_to_all(
     _check_cut("all_to_all", array, axes)
     sources = [index for index, each in enumerate(array.dims) if set(each.axes) & set(axes)]
     if len(array.dims) < 2:
-        raise _mistake(f"AllToAll moves an axis to another dim, and {array} has one dim only")
+        raise _mistake(
+            f"AllToAll moves an axis to another dim, and {array} has one dim only",
+            array,
+            "gather it with all_gather",
+        )
     index = _target("all_to_all", array, axes, dim, mesh, avoid=sources)
     cuts = _without(array, axes)
+    gathered = array.with_axes(cuts, array.unreduced)
     cuts[index] = (*cuts[index], *axes)
-    return Collective("all_to_all", array, axes, array.with_axes(cuts, array.unreduced), index)
+    result = array.with_axes(cuts, array.unreduced)
+    return Collective("all_to_all", array, axes, result, index, gathered=gathered)
 
 
 def _permute(
@@ -305,7 +324,11 @@ def _slice(
 ) -> Collective:
     for axis in axes:
         if axis in array.axes or axis in array.unreduced:
-            raise _mistake(f"there are no copies of {array} along {axis} to take a block of")
+            raise _mistake(
+                f"there are no copies of {array} along {axis} to take a block of",
+                array,
+                "slice along an axis that the array does not mention",
+            )
     index = _target("slice", array, axes, dim, mesh, avoid=())
     cuts = [each.axes for each in array.dims]
     cuts[index] = (*cuts[index], *axes)
@@ -319,7 +342,8 @@ def _check_cut(op: str, array: NamedArray, axes: tuple[str, ...]) -> None:
                 VerificationError,
                 "invalid-collective",
                 f"{spoken(op)} along {axis}: {array} is not cut along {axis}",
-                hint=choices(axis, array.axes),
+                hint=choices(axis, array.axes) if array.axes else f"cut it, as in I_{axis}",
+                text=str(array),
             )
 
 
@@ -335,13 +359,20 @@ def _target(
     if dim is not None:
         index = array.dim_index(dim)
         if index in avoid:
-            raise _mistake(f"{spoken(op)} moves {', '.join(axes)} to another dim than it cuts now")
+            raise _mistake(
+                f"{spoken(op)} moves {', '.join(axes)} to another dim than it cuts now",
+                array,
+                "give the other dim",
+            )
         return index
     free = [index for index in scatter_choices(array, axes, mesh) if index not in avoid]
     if not free:
-        raise _mistake(f"{array} has no dim that {spoken(op)} could cut")
+        raise _mistake(
+            f"{array} has no dim that {spoken(op)} could cut", array, "an array is written A[I, J]"
+        )
     return free[0]
 
 
-def _mistake(message: str, hint: str | None = None) -> CalculusError:
-    return mistake(CalculusError, "invalid-collective", message, hint=hint)
+def _mistake(message: str, shown: object, hint: str) -> CalculusError:
+    """A collective that cannot be applied; ``shown`` is the array or the axes that it is about."""
+    return mistake(CalculusError, "invalid-collective", message, hint=hint, text=str(shown))

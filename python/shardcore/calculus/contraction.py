@@ -201,6 +201,8 @@ def _sizes(arrays: list[NamedArray], sizes: Mapping[str, int]) -> dict[str, int]
                     CalculusError,
                     "size-mismatch",
                     f"{dim.name} is both {known[dim.name]} and {dim.size}",
+                    hint="dims with one name have one size; rename one",
+                    text=str(array),
                 )
     return known
 

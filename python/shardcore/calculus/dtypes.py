@@ -41,6 +41,8 @@ def canonical_dtype(name: str) -> str:
             "unknown-dtype",
             f'unknown element type "{name}"',
             hint=choices(name, _BITS),
+            text=name,
+            filename="<dtype>",
         )
     return canonical
 

@@ -7,6 +7,8 @@ starts from a known one.
 
 from __future__ import annotations
 
+import math
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from shardcore.calculus.dtypes import canonical_dtype
+from shardcore.calculus.dtypes import canonical_dtype, is_dtype
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.errors import CalculusError
 
@@ -115,25 +117,90 @@ def hardware(name: str, extra: str | Path | None = None) -> Hardware:
             f'unknown hardware "{name}"',
             hint=choices(name, tables) + "; a TOML file can add others",
             text=name,
-            span=(0, len(name)),
             filename="<hardware>",
         )
-    return _build(name, tables[name])
+    return _build(name, tables[name], None if extra is None else _File.read(Path(extra)))
+
+
+@dataclass(frozen=True)
+class _File:
+    """A TOML file of the user's, where mistakes are shown."""
+
+    name: str
+    text: str
+
+    @staticmethod
+    def read(path: Path) -> _File:
+        text = path.read_bytes().decode("utf-8", "replace")
+        return _File(str(path), text)
+
+    def mistake(
+        self, message: str, hint: str, table: str = "", key: str | None = None
+    ) -> CalculusError:
+        """A mistake in ``key`` of ``table``, or in all of the table."""
+        span = (0, 1)
+        head = re.search(
+            rf"^[ \t]*\[\s*[\"']?{re.escape(table)}[\"']?[\].]", self.text, re.MULTILINE
+        )
+        if head:
+            span = (head.start(), self.line_end(head.start()))
+        at = head.end() if head else 0
+        found = key and re.compile(rf"^[ \t]*{re.escape(key)}\b", re.MULTILINE).search(
+            self.text, at
+        )
+        if found:
+            span = (found.start(), self.line_end(found.start()))
+        return mistake(
+            CalculusError,
+            "hardware-file",
+            message,
+            hint=hint,
+            text=self.text,
+            span=span,
+            filename=self.name,
+        )
+
+    def line_end(self, start: int) -> int:
+        end = self.text.find("\n", start)
+        return len(self.text) if end < 0 else end
+
+    def tables(self) -> dict[str, Any]:
+        """What the file holds."""
+        try:
+            tables: dict[str, Any] = tomllib.loads(self.text)
+        except tomllib.TOMLDecodeError as error:
+            found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", str(error))
+            start = len(self.text)
+            if found and found[1]:
+                lines = self.text.split("\n")[: int(found[1]) - 1]
+                start = sum(len(line) + 1 for line in lines) + int(found[2]) - 1
+            message = str(error)[: found.start()] if found else str(error)
+            raise mistake(
+                CalculusError,
+                "hardware-file",
+                f"this is no TOML: {message}",
+                hint="write [name-of-the-chip], and figures below it",
+                text=self.text,
+                span=(start, start + 1),
+                filename=self.name,
+            ) from None
+        return tables
 
 
 def _tables(extra: str | Path | None) -> dict[str, dict[str, Any]]:
     tables = dict(_shipped())
     if extra is None:
         return tables
-    for name, table in _load(Path(extra)).items():
+    file = _File.read(Path(extra))
+    for name, table in file.tables().items():
         if not isinstance(table, dict):
-            raise _file_mistake(f'"{name}" is not in a table', "write [name-of-the-chip] above it")
+            hint = "write [name-of-the-chip] above it"
+            raise file.mistake(f'"{name}" is not in a table', hint, key=name)
         base = table.pop("base", name)
         if base not in tables and base != name:
-            raise _file_mistake(
-                f'the base of {name}, "{base}", is not known', choices(base, tables)
-            )
-        tables[name] = _merged(tables.get(base, {}), table, str(extra))
+            message = f'the base of {name}, "{base}", is not known'
+            raise file.mistake(message, choices(str(base), tables), name, "base")
+        tables[name] = _merged(tables.get(base, {}), table, file.name)
     return tables
 
 
@@ -156,41 +223,53 @@ def _shipped() -> Mapping[str, dict[str, Any]]:
     return MappingProxyType(tomllib.loads(path.read_text(encoding="utf-8")))
 
 
-def _load(path: Path) -> dict[str, Any]:
-    try:
-        tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _file_mistake(f"{path} is no TOML: {error}") from None
-    return tables
+def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
+    # The tables that are shipped are right; a test reads all of them.
+    where = file or _File("hardware.toml", "")
 
+    def wrong(message: str, hint: str, key: str | None = None) -> CalculusError:
+        return where.mistake(message, hint, name, key)
 
-def _build(name: str, table: dict[str, Any]) -> Hardware:
     known = set(Hardware.__dataclass_fields__) - {"name"}
     for key in table.keys() - known:
-        raise _file_mistake(f'{name} has an unknown figure "{key}"', choices(key, known))
+        raise wrong(f'{name} has an unknown figure "{key}"', choices(key, sorted(known)), key)
     kind = table.get("kind")
     if kind not in _REQUIRED:
-        raise _file_mistake(f"the kind of {name} is {kind!r}", 'write kind = "torus" or "switched"')
+        hint = 'write kind = "torus" or "switched", or base = "h100"'
+        raise wrong(f"the kind of {name} is {kind!r}", hint, "kind")
     for key in _REQUIRED[kind]:
         if key not in table:
-            raise _file_mistake(f"{name} has no {key}")
+            raise wrong(f"{name} has no {key}", f"write {key} = ...")
     values = dict(table)
-    for key in _FIGURES & values.keys():
-        values[key] = _number(name, key, values[key], allow_zero=key == "hop_seconds")
+    for key in sorted(_FIGURES & values.keys()):
+        if not _is_number(values[key], allow_zero=key == "hop_seconds"):
+            message = f"{key} of {name} is {values[key]!r}, no number above 0"
+            raise wrong(message, f"write {key} = 1e-6", key)
+        values[key] = float(values[key])
     flops = values["flops"]
     if not isinstance(flops, dict) or "bf16" not in flops:
-        raise _file_mistake(f"{name} has no FLOP/s for bf16", "write flops = { bf16 = 1e14 }")
+        raise wrong(f"{name} has no FLOP/s for bf16", "write flops = { bf16 = 1e14 }", "flops")
+    for dtype, value in flops.items():
+        if not is_dtype(dtype) or not _is_number(value):
+            message = f"flops of {name} has {dtype} = {value!r}"
+            raise wrong(message, "write flops = { bf16 = 1e14, int8 = 2e14 }", "flops")
     values["flops"] = MappingProxyType(
-        {canonical_dtype(key): _number(name, "flops", value) for key, value in flops.items()}
+        {canonical_dtype(key): float(value) for key, value in flops.items()}
     )
-    for key in {"pod", "wraparound_sizes"} & values.keys():
+    for key in sorted({"pod", "wraparound_sizes"} & values.keys()):
         sizes = values[key]
         if not isinstance(sizes, list) or not all(_is_count(size) for size in sizes):
-            raise _file_mistake(f"{key} of {name} is {sizes!r}, no list of sizes")
+            raise wrong(f"{key} of {name} is {sizes!r}, no list of sizes", "write [16, 16]", key)
         values[key] = tuple(sizes)
-    for key in {"physical_axes", "wraparound_multiple_of", "node_size"} & values.keys():
+    for key in sorted({"physical_axes", "wraparound_multiple_of", "node_size"} & values.keys()):
         if not _is_count(values[key]):
-            raise _file_mistake(f"{key} of {name} is {values[key]!r}, no number above 0")
+            message = f"{key} of {name} is {values[key]!r}, no whole number above 0"
+            raise wrong(message, f"write {key} = 4", key)
+    source = values.get("source", {})
+    if not isinstance(source, dict) or not all(isinstance(text, str) for text in source.values()):
+        raise wrong(
+            f"the sources of {name} are no texts", 'write source = { flops = "..." }', "source"
+        )
     return Hardware(name=name, **values)
 
 
@@ -198,12 +277,7 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _number(name: str, key: str, value: object, *, allow_zero: bool = False) -> float:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not (value >= 0 if allow_zero else value > 0):  # type: ignore[operator]
-        raise _file_mistake(f"{key} of {name} is {value!r}, no number above 0")
-    return float(value)  # type: ignore[arg-type]
-
-
-def _file_mistake(message: str, hint: str | None = None) -> CalculusError:
-    return mistake(CalculusError, "hardware-file", message, hint=hint)
+def _is_number(value: object, *, allow_zero: bool = False) -> bool:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+        return False
+    return value > 0 or (allow_zero and value == 0)

@@ -145,6 +145,8 @@ def possible_cuts(contraction: Contraction, mesh: Mesh) -> Iterator[Cut]:
             "invalid-option",
             f"{len(axes)} axes may cut {len(dims)} dims in too many ways",
             hint="join mesh axes that are used together",
+            text=str(mesh),
+            filename="<mesh>",
         )
     for places in itertools.product([None, *dims], repeat=len(axes)):
         chosen: dict[str, list[str]] = {}
@@ -254,6 +256,7 @@ def dtypes_of(contractions: Sequence[Contraction]) -> dict[str, str]:
                     "missing-size",
                     f"the element type of {array} is not known",
                     hint="give --dtype bf16",
+                    text=str(array),
                 )
             found[array.name or ""] = array.dtype
     return found

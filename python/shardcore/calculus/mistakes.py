@@ -47,21 +47,17 @@ def mistake(
     code: str,
     message: str,
     *,
-    hint: str | None = None,
-    text: str | None = None,
+    text: str,
+    hint: str | None,
     span: Span | None = None,
     filename: str = "<notation>",
     related: tuple[Span, str] | None = None,
 ) -> _Error:
-    """Return an error of class ``kind``; with ``text`` and ``span`` it shows the place."""
+    """Return an error of class ``kind`` that shows ``span`` of ``text``, or all of it."""
     assert code in CODES, code
-    where = place(text, span) if text is not None and span is not None else None
-    other = (place(text, related[0]), related[1]) if text is not None and related else None
-    return kind(
-        Diagnostic(
-            code, message, hint, filename if where else None, where, other if where else None
-        )
-    )
+    where = place(text, span or (0, max(len(text), 1)))
+    other = (place(text, related[0]), related[1]) if related else None
+    return kind(Diagnostic(code, message, hint, filename, where, other))
 
 
 def choices(wanted: str, known: Iterable[str]) -> str:

@@ -62,6 +62,7 @@ class NamedArray:
                 "axis-overlap",
                 f'axis "{repeated}" is used twice in {self}',
                 hint=ways_out(self, repeated),
+                text=str(self),
             )
 
     @staticmethod
@@ -131,6 +132,8 @@ class NamedArray:
             "unknown-dim",
             f'{self} has no dim "{dim}"',
             hint=choices(str(dim), names),
+            text=str(dim),
+            filename="<dim>",
         )
 
     def with_sizes(self, sizes: Mapping[str, int], dtype: str | None = None) -> NamedArray:
@@ -147,6 +150,9 @@ class NamedArray:
                     CalculusError,
                     "size-mismatch",
                     f"{dim.name} is {dim.size} in {self}, and {size} in the sizes given",
+                    hint="leave one of the two out",
+                    text=str(self),
+                    span=self._span(dim),
                 )
             dims.append(replace(dim, size=size))
         return replace(self, dims=tuple(dims), dtype=self.dtype or dtype)
@@ -302,6 +308,8 @@ def axis_size(mesh: Mesh, axis: str) -> int:
             "unknown-axis",
             f'the mesh has no axis "{ref.name}"',
             hint=choices(ref.name, mesh.axis_names),
+            text=axis,
+            filename="<axis>",
         )
     return ref.size_in(mesh)
 

@@ -77,6 +77,9 @@ def from_spec(
             CalculusError,
             "notation",
             f"the spec has {len(entries)} entries for an array of {rank} dims",
+            hint="a spec has at most one entry for each dim",
+            text=str(spec),
+            filename="<spec>",
         )
     labels = names or default_names(rank)
     sizes: Sequence[int | None] = shape if shape is not None else [None] * rank
@@ -103,6 +106,8 @@ def _entry(entry: Any) -> tuple[tuple[str, ...], bool]:
         "notation",
         f"{entry!r} is no entry of a PartitionSpec",
         hint="an entry is None, an axis, a tuple of axes or UNCONSTRAINED",
+        text=repr(entry),
+        filename="<spec>",
     )
 
 
@@ -117,7 +122,11 @@ def to_spec(array: NamedArray) -> Spec:
     for dim in array.dims:
         if dim.is_open and dim.axes:
             raise mistake(
-                CalculusError, "notation", f"a PartitionSpec cannot say that {dim} is open"
+                CalculusError,
+                "notation",
+                f"a PartitionSpec cannot say that {dim} is open",
+                hint="close it, or drop its axes",
+                text=str(array),
             )
         if dim.is_open:
             entries.append(UNCONSTRAINED)
@@ -130,6 +139,7 @@ def to_spec(array: NamedArray) -> Spec:
                 "notation",
                 f"a PartitionSpec cannot say sub-axis {axis}",
                 hint="split the axis of the mesh in two",
+                text=str(array),
             )
     return Spec(tuple(entries), frozenset(array.unreduced))
 

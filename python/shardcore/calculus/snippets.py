@@ -156,6 +156,8 @@ def _check_even(array: NamedArray, mesh: Mesh) -> None:
                 CalculusError,
                 "invalid-collective",
                 f"the devices do not divide {array.dims[index]} evenly, and JAX does not pad",
+                hint="take a size that they divide",
+                text=str(array),
             )
 
 
@@ -171,12 +173,17 @@ def _check_order(collective: Collective) -> None:
                     f"{spoken(collective.op)} of a major axis of {dim} leaves blocks out of order, "
                     "which no PartitionSpec can say",
                     hint="gather the minor axes too",
+                    text=str(collective.array),
                 )
     if collective.op == "all_to_all":
         sources = [dim for dim in collective.array.dims if set(dim.axes) & axes]
         if len(sources) > 1:
             raise mistake(
-                CalculusError, "invalid-collective", "jax.lax.all_to_all moves axes of one dim only"
+                CalculusError,
+                "invalid-collective",
+                "jax.lax.all_to_all moves axes of one dim only",
+                hint="move those of one dim, then those of the other",
+                text=str(collective.array),
             )
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from shardcore._core import Mesh
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.mistakes import choices, mistake
+from shardcore.calculus.notation import axis_ref, axis_size
 from shardcore.errors import CalculusError, VerificationError
 
 
@@ -27,11 +28,13 @@ class PhysicalAxis:
     """Number of chips."""
     wraps_around: bool
     """Whether the last chip is linked to the first."""
+    stride: int = 1
+    """From one chip to the next, for a part of an axis: how many groups share its links."""
 
     @property
     def hops(self) -> int:
         """The longest way between two chips."""
-        return self.size // 2 if self.wraps_around else self.size - 1
+        return self.stride * (self.size // 2 if self.wraps_around else self.size - 1)
 
 
 @dataclass(frozen=True)
@@ -62,14 +65,17 @@ class Topology:
         """
         if shape is None:
             if mapping:
-                raise _mistake("a mapping needs a topology", "give --topology, e.g. 4x4x4")
+                shown = " ".join(map(_show_place, mapping.items()))
+                raise _mistake("a mapping needs a topology", shown, "give --topology, e.g. 4x4x4")
             sizes = {axis.name: (axis.size,) for axis in mesh.axes}
             return Topology(mesh, hardware, *_physical(hardware, sizes))
         parts = parse_shape(shape) if isinstance(shape, str) else tuple(shape)
         if math.prod(parts) != mesh.num_devices:
             raise _mistake(
                 f"a topology of {_show(parts)} has {math.prod(parts)} chips, the mesh "
-                f"{mesh.num_devices} devices"
+                f"{mesh.num_devices} devices",
+                _show(parts),
+                "both have to be the same",
             )
         places = _mapped(mesh, parts, mapping) if mapping else _in_order(mesh, parts)
         return Topology(
@@ -82,22 +88,57 @@ class Topology:
         )
 
     def along(self, axes: Iterable[str]) -> list[PhysicalAxis]:
-        """Return the physical axes below mesh axes ``axes``, those of one chip left out."""
-        return [part for axis in axes for part in self.axes[axis] if part.size > 1]
+        """Return the physical axes below ``axes``, mesh axes or parts of them, without those of one
+        chip.
+
+        Raises:
+            CalculusError: a part ends in the middle of chips (``invalid-topology``).
+        """
+        return [part for axis in axes for part in self._below(axis) if part.size > 1]
+
+    def _below(self, axis: str) -> Iterable[PhysicalAxis]:
+        ref = axis_ref(axis)
+        parts = self.axes[ref.name]
+        if ref.is_full:
+            return parts
+        start = self._stride(axis)
+        end = start * axis_size(self.mesh, axis)
+        found: list[PhysicalAxis] = []
+        below = 1
+        for part in reversed(parts):
+            above = below * part.size
+            low, high = max(start, below), min(end, above)
+            if low < high:
+                if low % below or high % low or part.size % (high // below):
+                    raise _mistake(
+                        f"{axis} does not lie on whole parts of {_show(p.size for p in parts)}",
+                        axis,
+                        "its devices have to be evenly spaced on each physical axis",
+                    )
+                closes = part.wraps_around and high == above
+                found.append(PhysicalAxis(high // low, closes, low // below))
+            below = above
+        return reversed(found)
+
+    def _stride(self, axis: str) -> int:
+        """How many devices lie between one device of ``axis``, a part or not, and the next."""
+        ref = axis_ref(axis)
+        size = axis_size(self.mesh, axis)
+        return self.mesh.axis_size(ref.name) // ((ref.pre_size or 1) * size)
 
     def nodes_of(self, axes: Iterable[str]) -> tuple[int, int]:
         """Return how many nodes a group along ``axes`` reaches, and its most devices in one.
 
         Nodes take devices in the order of their ids.
         """
-        varying = list(axes)
-        sizes = [self.mesh.axis_size(axis) for axis in varying]
+        varying = [(axis_ref(axis).name, axis_size(self.mesh, axis), axis) for axis in axes]
         start = dict.fromkeys(self.mesh.axis_names, 0)
         nodes: dict[int, int] = {}
-        for number in range(math.prod(sizes)):
+        for number in range(math.prod(size for _, size, _ in varying)):
             place = dict(start)
-            for axis, size in zip(reversed(varying), reversed(sizes), strict=True):
-                place[axis], number = number % size, number // size
+            for name, size, axis in reversed(varying):
+                place[name] += number % size * self._stride(axis)
+                number //= size
             node = self.mesh.device_at(place) // self.hardware.node_size
             nodes[node] = nodes.get(node, 0) + 1
         return len(nodes), max(nodes.values(), default=1)
@@ -160,25 +201,40 @@ def _mapped(
                 "unknown-axis",
                 f'the mesh has no axis "{name}"',
                 hint=choices(name, mesh.axis_names),
+                text=_show_place((name, places)),
+                span=(0, len(name)),
+                filename="<mapping>",
             )
         for place in places:
             if not 0 <= place < len(parts):
                 raise _mistake(
                     f"{name} lies on physical axis {place}, but {_show(parts)} has 0 to "
-                    f"{len(parts) - 1}"
+                    f"{len(parts) - 1}",
+                    _show_place((name, places)),
+                    "physical axes count from 0",
                 )
             if place in used:
-                raise _mistake(f"physical axis {place} carries both {used[place]} and {name}")
+                raise _mistake(
+                    f"physical axis {place} carries both {used[place]} and {name}",
+                    _show_place((name, places)),
+                    "give each mesh axis physical axes of its own",
+                )
             used[place] = name
         chips = math.prod(parts[place] for place in places)
         if chips != mesh.axis_size(name):
             raise _mistake(
-                f"{name} has {mesh.axis_size(name)} devices, its physical axes {chips} chips"
+                f"{name} has {mesh.axis_size(name)} devices, its physical axes {chips} chips",
+                _show_place((name, places)),
+                "both have to be the same",
             )
     found = {name: tuple(places) for name, places in mapping.items()}
     for axis in mesh.axes:
         if axis.name not in found and axis.size > 1:
-            raise _mistake(f"the mapping does not say where {axis.name} lies")
+            raise _mistake(
+                f"the mapping does not say where {axis.name} lies",
+                " ".join(map(_show_place, mapping.items())),
+                f"add {axis.name}=...",
+            )
         found.setdefault(axis.name, ())
     return found
 
@@ -201,6 +257,7 @@ def _in_order(mesh: Mesh, parts: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
         if chips != axis.size:
             raise _mistake(
                 f"{axis.name} of {axis.size} devices does not lie on whole axes of {_show(parts)}",
+                _show(parts),
                 f"give a mapping, e.g. {axis.name}=0",
             )
         found[axis.name] = tuple(taken)
@@ -227,9 +284,22 @@ def _physical(
     return axes, tuple(notes)
 
 
+def _show_place(item: tuple[str, Iterable[int]]) -> str:
+    name, places = item
+    return f"{name}={','.join(map(str, places))}"
+
+
 def _show(sizes: Iterable[int]) -> str:
     return "x".join(map(str, sizes))
 
 
-def _mistake(message: str, hint: str | None = None) -> CalculusError:
-    return mistake(CalculusError, "invalid-topology", message, hint=hint)
+def _mistake(message: str, shown: object, hint: str) -> CalculusError:
+    """A topology or mapping that does not fit; ``shown`` is the part that it is about."""
+    return mistake(
+        CalculusError,
+        "invalid-topology",
+        message,
+        hint=hint,
+        text=str(shown),
+        filename="<topology>",
+    )

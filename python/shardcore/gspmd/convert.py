@@ -20,7 +20,7 @@ from shardcore.gspmd.tiles import MAX_LISTED, Digit, TileAssignment, of_digits
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["from_sharding", "manual_axes", "to_sharding"]
+__all__ = ["from_sharding", "manual_axes", "merged", "to_sharding"]
 
 
 def to_sharding(sharding: HloSharding, mesh: Mesh | None, rank: int | None) -> TensorSharding:
@@ -98,7 +98,7 @@ def _axes(
     rank = len(sharding.tile_dims)
     order = {axis.name: at for at, axis in enumerate(mesh.axes)}
     groups = {
-        kind: _merged(sorted(refs, key=lambda ref: (order[ref.name], ref.pre_size or 1)), mesh)
+        kind: merged(sorted(refs, key=lambda ref: (order[ref.name], ref.pre_size or 1)), mesh)
         for kind, refs in zip(sharding.subgroups, found[rank:], strict=True)
     }
     return found[:rank], groups
@@ -118,7 +118,7 @@ def _axes_of(digits: list[Digit], mesh: Mesh) -> list[AxisRef] | None:
             taken = part.size_in(mesh)
             at, left = at * taken, left // taken
         refs += reversed(parts)
-    return _merged(refs, mesh)
+    return merged(refs, mesh)
 
 
 def _part(mesh: Mesh, stride: int, size: int) -> AxisRef | None:
@@ -139,7 +139,7 @@ def _part(mesh: Mesh, stride: int, size: int) -> AxisRef | None:
     return None
 
 
-def _merged(refs: list[AxisRef], mesh: Mesh) -> list[AxisRef]:
+def merged(refs: list[AxisRef], mesh: Mesh) -> list[AxisRef]:
     """Join sub-axes that follow each other."""
     joined: list[AxisRef] = []
     for ref in refs:
