@@ -90,14 +90,12 @@ func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}
   }} : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }}"""
-    with pytest.raises(reference.RejectedError, match="input of sdy.data_flow_edge"):
+    with pytest.raises(reference.RejectedError, match="expected input of"):
         reference.run_isolated(text)
     with pytest.raises(reference.DiedError):
         reference.run_isolated(text, verify=False)
-    sharding = '-> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})'
-    assert sharding in ours(text)
+    assert "call @part(" in ours(text)
     dedup = "builtin.module(sdy-propagation-pipeline{dedup-functions-fully=true})"
-    assert sharding in reference.run(text, dedup)
     assert ours(text, dedup) == reference.run(text, dedup)
 
 

@@ -8,19 +8,15 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::index::{OpId, UseId};
 use crate::ir::{OpKind, Program};
+use crate::partition::conversion::fold_all;
 use rustc_hash::FxHashSet;
 
 /// Runs the pass on `func`.
 pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<()> {
-    if !program.has_any(&[OpKind::ShardingConstraint]) {
-        return Ok(());
-    }
+    fold_all(program, func, |program, op| program.kind(op) == OpKind::Reshard);
     let is_constraint = |op: &OpId| program.kind(*op) == OpKind::ShardingConstraint;
     let constraints: Vec<OpId> = program.pre_order(func).filter(is_constraint).collect();
     for &op in &constraints {
-        for slot in program.op_uses(op) {
-            program.make_newest_use(slot);
-        }
         program.rename_op(op, "sdy.reshard");
     }
     let converted_ops: FxHashSet<OpId> = constraints.iter().copied().collect();

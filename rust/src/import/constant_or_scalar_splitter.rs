@@ -12,11 +12,13 @@ use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FuncId, Id, OpId, StrId, ValueId};
 use crate::ir::{OpKind, OpTraits, Payload, Place, Program, SymbolTable, ValueDef, ValueMap};
+use crate::partition::conversion::fold_all;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem::take;
 
 /// Runs the pass.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
+    fold_all(program, program.module, |program, op| program.kind(op) == OpKind::SdyConstant);
     rename_constants(program);
     let symbols = SymbolTable::new(program);
     let graph = CallGraph::new(program);

@@ -5,6 +5,7 @@
 pub mod axis_sets;
 pub mod canonicalize;
 pub mod common_axes;
+pub mod conversion;
 pub mod insert_explicit_reshards;
 mod insertion;
 pub mod remove_all_gather_reduce_scatter_for_cmv1;

@@ -1,23 +1,12 @@
 //! The greedy driver: what it does to every op whichever patterns it has.
 
+use super::commute::{move_constants_back, COMMUTATIVE};
 use super::constants::Constants;
 use super::dead::has_no_effect;
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{Id, OpId, UseId, ValueId};
+use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpFlags, OpKind, Place, Program};
-
-/// Ops of `chlo` that MLIR knows as commutative.
-const COMMUTATIVE: [&str; 8] = [
-    "chlo.broadcast_add",
-    "chlo.broadcast_and",
-    "chlo.broadcast_maximum",
-    "chlo.broadcast_minimum",
-    "chlo.broadcast_multiply",
-    "chlo.broadcast_or",
-    "chlo.broadcast_xor",
-    "chlo.mulhi",
-];
 
 /// Constants that are folded, beside the one that has a kind.
 const CONSTANTS: [&str; 3] = ["chlo.constant", "func.constant", "arith.constant"];
@@ -213,7 +202,7 @@ impl<'a> Driver<'a> {
         if self.constants.rehoist(self.program, op) {
             return false;
         }
-        self.changed |= self.move_constants_back(op);
+        self.changed |= move_constants_back(self.program, op);
         let has_matched = patterns.apply(self, op);
         self.changed |= has_matched;
         has_matched
@@ -221,30 +210,6 @@ impl<'a> Driver<'a> {
     fn is_unused(&self, op: OpId) -> bool {
         self.program.op_results(op).all(|result| self.program.values[result].first_use.is_none())
     }
-    /// Moves the constant operands of a commutative op behind the others; true if any moved.
-    fn move_constants_back(&mut self, op: OpId) -> bool {
-        let name = self.program.op_name(op);
-        if !name.starts_with("chlo.") || !COMMUTATIVE.contains(&name) {
-            return false;
-        }
-        let is_constant = |driver: &mut Self, value: ValueId| {
-            let def = driver.program.defining_op(value);
-            def.is_some_and(|def| Constants::is_constant(driver.program, def))
-        };
-        let slots: Vec<UseId> = self.program.op_uses(op).collect();
-        let old: Vec<ValueId> =
-            slots.iter().map(|&slot| self.program.operands[slot].value).collect();
-        let (constants, mut new): (Vec<ValueId>, Vec<ValueId>) =
-            old.iter().partition(|&&value| is_constant(self, value));
-        new.extend(constants);
-        for ((slot, old), &new) in slots.into_iter().zip(&old).zip(&new) {
-            if *old != new {
-                self.program.set_operand(slot, new);
-            }
-        }
-        old != new
-    }
-
     /// Puts `op` on the worklist unless it is there, and the ops around it.
     pub fn push(&mut self, op: OpId) {
         let mut next = Some(op);

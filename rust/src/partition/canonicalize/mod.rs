@@ -23,6 +23,7 @@
 
 mod case;
 mod collectives;
+pub(super) mod commute;
 mod constants;
 mod dead;
 mod driver;

@@ -11,13 +11,19 @@ mod permute;
 mod slice;
 mod state;
 
+use super::conversion::fold_all;
 use super::insert_explicit_reshards::tensors::behind_barriers;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Program, ValueMap};
 use crate::sharding::TensorSharding;
+use rustc_hash::FxHashSet;
 use state::State;
+
+/// The collectives that conversion leaves alone where they are there already.
+const LEGAL: [OpKind; 4] =
+    [OpKind::AllGather, OpKind::AllSlice, OpKind::AllToAll, OpKind::CollectivePermute];
 
 /// Runs the pass on `func`.
 pub fn run(
@@ -26,9 +32,7 @@ pub fn run(
     func: OpId,
     keep_redundant_reshards: bool,
 ) -> Result<()> {
-    if !program.has_any(&[OpKind::Reshard]) {
-        return Ok(());
-    }
+    let mut legal: FxHashSet<OpId> = program.ops_of(&LEGAL).into_iter().collect();
     let is_reshard = |op: &OpId| program.kind(*op) == OpKind::Reshard;
     let reshards: Vec<OpId> = program.pre_order(func).filter(is_reshard).collect();
     // As in MLIR's conversions, uses are replaced once everything is converted; what asks for the input
@@ -37,12 +41,14 @@ pub fn run(
     let mut converted = Vec::new();
     for op in reshards {
         if is_kept(program, op, keep_redundant_reshards) {
+            legal.insert(op);
             continue;
         }
         let new = convert(program, op, &replaced)?;
         replaced.insert(program.result(op, 0), new);
         converted.push(op);
     }
+    fold_all(program, func, |_, op| legal.contains(&op));
     for &op in &converted {
         let result = program.result(op, 0);
         if let Some(new) = replaced.get(result) {

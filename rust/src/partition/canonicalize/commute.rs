@@ -1,0 +1,40 @@
+//! Operands of commutative ops: those that are constant stand behind the others.
+
+use super::constants::Constants;
+use crate::index::{OpId, UseId, ValueId};
+use crate::ir::Program;
+
+/// Ops of `chlo` that MLIR knows as commutative.
+pub const COMMUTATIVE: [&str; 8] = [
+    "chlo.broadcast_add",
+    "chlo.broadcast_and",
+    "chlo.broadcast_maximum",
+    "chlo.broadcast_minimum",
+    "chlo.broadcast_multiply",
+    "chlo.broadcast_or",
+    "chlo.broadcast_xor",
+    "chlo.mulhi",
+];
+
+/// Moves the constant operands of a commutative op behind the others; true if any moved.
+pub fn move_constants_back(program: &mut Program, op: OpId) -> bool {
+    let name = program.op_name(op);
+    if !name.starts_with("chlo.") || !COMMUTATIVE.contains(&name) {
+        return false;
+    }
+    let is_constant = |value: ValueId| {
+        let def = program.defining_op(value);
+        def.is_some_and(|def| Constants::is_constant(program, def))
+    };
+    let slots: Vec<UseId> = program.op_uses(op).collect();
+    let old: Vec<ValueId> = slots.iter().map(|&slot| program.operands[slot].value).collect();
+    let (constants, mut new): (Vec<ValueId>, Vec<ValueId>) =
+        old.iter().partition(|&&value| is_constant(value));
+    new.extend(constants);
+    for ((slot, old), &new) in slots.into_iter().zip(&old).zip(&new) {
+        if *old != new {
+            program.set_operand(slot, new);
+        }
+    }
+    old != new
+}
