@@ -3,9 +3,11 @@
 ========================  =====================================================================
 :mod:`~.notation`         ``A[I_X, J_Y] {U_Z}``: parse, print, local shapes, bytes
 :mod:`~.partition_spec`   the same as JAX writes it, ``P("X", None)``
+:mod:`~.spellings`        an array in whichever notation it is written
 :mod:`~.blocks`           which block of an array each device of a mesh holds
 :mod:`~.hardware`         figures of chips, each with its source; users add their own in TOML
 :mod:`~.topology`         how mesh axes lie on physical axes: rings and lines
+:mod:`~.sub_axes`         collectives along a part of a mesh axis
 :mod:`~.collectives`      what a collective does to a sharding, and its transpose
 :mod:`~.collective_time`  how long it takes, what bounds it, and the formula
 :mod:`~.contraction`      ``A[I, J_X] * B[J, K] -> C[I, K]``: an einsum and its case
@@ -34,11 +36,14 @@ from shardcore.calculus.crossover import bound_changes, crossovers
 from shardcore.calculus.hardware import Hardware, hardware, hardware_names
 from shardcore.calculus.matmul import best_strategies, matmul_strategies
 from shardcore.calculus.notation import NamedArray, NamedDim
+from shardcore.calculus.partition_spec import UNCONSTRAINED, Spec, from_spec, to_jax, to_spec
 from shardcore.calculus.snippets import snippet
+from shardcore.calculus.spellings import parse_any, parse_spec
 from shardcore.calculus.strategy import Strategy
 from shardcore.calculus.topology import Topology
 
 __all__ = [
+    "UNCONSTRAINED",
     "ChainStrategy",
     "Collective",
     "Contraction",
@@ -46,6 +51,7 @@ __all__ = [
     "Hardware",
     "NamedArray",
     "NamedDim",
+    "Spec",
     "Strategy",
     "TimeOptions",
     "Topology",
@@ -57,9 +63,14 @@ __all__ = [
     "crossovers",
     "deferred",
     "estimate",
+    "from_spec",
     "hardware",
     "hardware_names",
     "matmul_strategies",
+    "parse_any",
+    "parse_spec",
     "scatter_choices",
     "snippet",
+    "to_jax",
+    "to_spec",
 ]

@@ -142,20 +142,32 @@ class NamedArray:
         Raises:
             CalculusError: a dim has another size already (``size-mismatch``).
         """
-        dims = []
-        for dim in self.dims:
-            size = sizes.get(dim.name, dim.size) if dim.name else dim.size
-            if dim.size is not None and size != dim.size:
-                raise mistake(
-                    CalculusError,
-                    "size-mismatch",
-                    f"{dim.name} is {dim.size} in {self}, and {size} in the sizes given",
-                    hint="leave one of the two out",
-                    text=str(self),
-                    span=self._span(dim),
-                )
-            dims.append(replace(dim, size=size))
+        dims = [
+            self._with_size(dim, sizes.get(dim.name, dim.size) if dim.name else dim.size)
+            for dim in self.dims
+        ]
         return replace(self, dims=tuple(dims), dtype=self.dtype or dtype)
+
+    def with_shape(self, shape: Sequence[int]) -> NamedArray:
+        """Return the same with sizes, one for each dim.
+
+        Raises:
+            CalculusError: a dim has another size already (``size-mismatch``).
+        """
+        dims = [self._with_size(dim, size) for dim, size in zip(self.dims, shape, strict=True)]
+        return replace(self, dims=tuple(dims))
+
+    def _with_size(self, dim: NamedDim, size: int | None) -> NamedDim:
+        if dim.size is not None and size != dim.size:
+            raise mistake(
+                CalculusError,
+                "size-mismatch",
+                f"{dim.name or 'a dim'} is {dim.size} in {self}, and {size} in the sizes given",
+                hint="leave one of the two out",
+                text=str(self),
+                span=self._span(dim),
+            )
+        return replace(dim, size=size)
 
     def with_axes(self, axes: Sequence[Sequence[str]], unreduced: Sequence[str] = ()) -> NamedArray:
         """Return the same array cut along ``axes``, for each dim, major to minor."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from shardcore._core import TensorSharding
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray, NamedDim, default_names
 from shardcore.errors import CalculusError
@@ -111,13 +112,15 @@ def _entry(entry: Any) -> tuple[tuple[str, ...], bool]:
     )
 
 
-def to_spec(array: NamedArray) -> Spec:
+def to_spec(array: NamedArray | TensorSharding) -> Spec:
     """Return how ``array`` is cut, as a spec.
 
     Raises:
         CalculusError: a spec cannot say it: sub-axes, or a dim with axes that is open
             (``notation``).
     """
+    if isinstance(array, TensorSharding):
+        array = NamedArray.from_sharding(array)
     entries: list[str | tuple[str, ...] | Unconstrained | None] = []
     for dim in array.dims:
         if dim.is_open and dim.axes:
@@ -144,7 +147,7 @@ def to_spec(array: NamedArray) -> Spec:
     return Spec(tuple(entries), frozenset(array.unreduced))
 
 
-def to_jax(array: NamedArray) -> Any:
+def to_jax(array: NamedArray | TensorSharding) -> Any:
     """Return how ``array`` is cut, as a ``jax.sharding.PartitionSpec``.
 
     Raises:

@@ -3,71 +3,112 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from shardcore.cli.where import add_mesh, bytes_text, mesh_of, print_json, sizes_of
+from shardcore.cli.options import shape
+from shardcore.cli.where import (
+    add_mesh,
+    bytes_text,
+    check_sizes,
+    mesh_of,
+    plural,
+    print_json,
+    sizes_of,
+)
+
+if TYPE_CHECKING:
+    from shardcore._core import Mesh
+    from shardcore.calculus.notation import NamedArray
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser's ``commands``."""
     parser = commands.add_parser(
         "array",
-        help="show what each device holds of a sharded array",
+        help="show what each device holds of a sharded array, in every notation",
         description="Show the local shape, the bytes and the blocks of an array such as "
-        "'A: bf16[I=1024_X, J=4096_Y]'.",
+        "'A: bf16[I=1024_X, J=4096_Y]', and its sharding in every notation. It may be given in any "
+        "of them: 'P(\"X\", None)', '[{\"X\"}, {}]', '{devices=[2,1,4]<=[8] "
+        "last_tile_dim_replicate}'.",
     )
     parser.set_defaults(command=run)
     parser.add_argument("array", metavar="ARRAY", help="the array, e.g. 'bf16[2048_Y, 8192]'")
-    add_mesh(parser)
+    add_mesh(parser, required=False)
+    parser.add_argument(
+        "--shape", type=shape, metavar="8x16", help="the sizes of all dims, where it has none"
+    )
     parser.add_argument("--blocks", action="store_true", help="show the block of every device")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
-    from shardcore.calculus.blocks import block_table, blocks
-    from shardcore.calculus.notation import NamedArray
-    from shardcore.calculus.partition_spec import to_spec
+    from shardcore.calculus.blocks import block_table
+    from shardcore.calculus.spellings import parse_any
 
-    mesh = mesh_of(options)
-    array = NamedArray.parse(options.array, mesh, filename="<array>")
+    mesh = None if options.mesh is None else mesh_of(options)
+    array, mesh = parse_any(options.array, mesh, shape=options.shape)
+    check_sizes(options, [array])
     array = array.with_sizes(sizes_of(options), options.dtype)
-    record: dict[str, Any] = {
-        "array": str(array),
-        "mesh": dict(mesh.shape),
-        "shape": list(array.shape),
-        "local_shape": list(array.local_shape(mesh)),
-        "bytes": array.bytes,
-        "bytes_per_device": array.bytes_per_device(mesh),
-        "total_bytes": array.total_bytes(mesh),
-        "replication_factor": array.replication_factor(mesh),
-        "sdy": str(array.to_sharding(mesh)),
-    }
-    if not any(dim.is_open and dim.axes for dim in array.dims) and ":(" not in str(array):
-        record["spec"] = str(to_spec(array))
+    record = _record(array, mesh)
     if options.json:
         if options.blocks:
-            record["blocks"] = [
-                {
-                    "device": block.device,
-                    "coordinates": block.coordinates,
-                    "index": list(block.numbers),
-                    "slices": [[part.start, part.stop] for part in block.slices or ()],
-                }
-                for block in blocks(array, mesh)
-            ]
+            record["blocks"] = _blocks(array, mesh)
         print_json(record)
         return 0
-    local = ", ".join(map(str, record["local_shape"]))
-    print(f"array        {array}")
-    print(f"per device   {array.dtype or ''}[{local}], {bytes_text(record['bytes_per_device'])}")
-    print(
-        f"all devices  {bytes_text(record['total_bytes'])}, "
-        f"{record['replication_factor']} copies of every block"
-    )
-    print(f"sdy          {record['sdy']}")
-    if "spec" in record:
-        print(f"jax          {record['spec']}")
+    _show(array, record)
     if options.blocks:
         print()
         print(block_table(array, mesh))
     return 0
+
+
+def _record(array: NamedArray, mesh: Mesh) -> dict[str, Any]:
+    """All that is known of ``array``: without sizes or an element type, some of it."""
+    from shardcore.calculus.partition_spec import to_spec
+
+    sharding = array.to_sharding(mesh)
+    record: dict[str, Any] = {"array": str(array), "mesh": dict(mesh.shape)}
+    if all(dim.size is not None for dim in array.dims):
+        record["shape"] = list(array.shape)
+        record["local_shape"] = list(array.local_shape(mesh))
+        if array.dtype is not None:
+            record["bytes"] = array.bytes
+            record["bytes_per_device"] = array.bytes_per_device(mesh)
+            record["total_bytes"] = array.total_bytes(mesh)
+    record["replication_factor"] = array.replication_factor(mesh)
+    record["sdy"] = str(sharding)
+    record["hlo"] = str(sharding.to_hlo())
+    if not any(dim.is_open and dim.axes for dim in array.dims) and ":(" not in str(array):
+        record["spec"] = str(to_spec(array))
+    return record
+
+
+def _blocks(array: NamedArray, mesh: Mesh) -> list[dict[str, Any]]:
+    from shardcore.calculus.blocks import blocks
+
+    return [
+        {
+            "device": block.device,
+            "coordinates": block.coordinates,
+            "index": list(block.numbers),
+            "slices": None
+            if block.slices is None
+            else [[part.start, part.stop] for part in block.slices],
+        }
+        for block in blocks(array, mesh)
+    ]
+
+
+def _show(array: NamedArray, record: dict[str, Any]) -> None:
+    copies = plural(record["replication_factor"], "copy", "copies") + " of every block"
+    print(f"array        {array}")
+    if "local_shape" in record:
+        local = f"{array.dtype or ''}[{', '.join(map(str, record['local_shape']))}]"
+        size = f", {bytes_text(record['bytes_per_device'])}" if "bytes" in record else ""
+        print(f"per device   {local}{size}")
+    whole = f"{bytes_text(record['total_bytes'])}, " if "bytes" in record else ""
+    print(f"all devices  {whole}{copies}")
+    print(f"sdy          {record['sdy']}")
+    print(f"gspmd        {record['hlo']}")
+    if "spec" in record:
+        print(f"jax          {record['spec']}")

@@ -10,7 +10,9 @@ from shardcore.cli.where import (
     add_hardware,
     add_mesh,
     bytes_text,
+    check_sizes,
     mesh_of,
+    plural,
     print_json,
     seconds_text,
     sizes_of,
@@ -22,6 +24,9 @@ from shardcore.errors import VerificationError
 if TYPE_CHECKING:
     from shardcore._core import Mesh
     from shardcore.calculus.collective_time import Estimate
+
+
+_SUB_AXIS = re.compile(r"\w+:\(\d{1,18}\)\d{1,18}")
 
 
 def add(commands: Any) -> None:
@@ -38,7 +43,10 @@ def add(commands: Any) -> None:
         "--array", required=True, metavar="ARRAY", help="the array, e.g. 'bf16[2048_Y, 8192]'"
     )
     parser.add_argument(
-        "--axes", required=True, metavar="AXES", help="the mesh axes along which devices talk, X,Y"
+        "--axes",
+        required=True,
+        metavar="AXES",
+        help="the mesh axes along which devices talk, X,Y; X:(2)2 is the inner half of X=4",
     )
     parser.add_argument(
         "--dim", metavar="DIM", help="the dim that gets the axes, by name or by index from 0"
@@ -62,6 +70,7 @@ def run(options: argparse.Namespace) -> int:
     mesh = mesh_of(options)
     op = op_name(options.op)
     array = NamedArray.parse(options.array, mesh, filename="<array>")
+    check_sizes(options, [array])
     array = array.with_sizes(sizes_of(options), options.dtype)
     axes = _axes(options.axes, mesh)
     topology, how = topology_of(options, mesh), time_options(options)
@@ -100,7 +109,7 @@ def _axes(text: str, mesh: Mesh) -> list[str]:
 
     found: list[str] = []
     for word in re.finditer(r"[^,\s]+", text):
-        axes = split_axes(word[0], mesh)
+        axes = [word[0]] if _SUB_AXIS.fullmatch(word[0]) else split_axes(word[0], mesh)
         if axes is None:
             raise mistake(
                 VerificationError,
@@ -126,8 +135,8 @@ def _show(found: Estimate, record: dict[str, Any]) -> None:
     )
     shape = "with wrap-around" if rates.wraparound else "without wrap-around"
     print(
-        f"latency    {seconds_text(found.latency_seconds)} for {rates.hops} hops among "
-        f"{rates.devices} devices, {shape}"
+        f"latency    {seconds_text(found.latency_seconds)} for {plural(rates.hops, 'hop')} among "
+        f"{plural(rates.devices, 'device')}, {shape}"
     )
     if found.latency_seconds:
         print(f"           longer than the bandwidth allows below {found.threshold_bytes:.4g} B")

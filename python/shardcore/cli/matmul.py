@@ -10,6 +10,7 @@ from shardcore.cli.where import (
     add_hardware,
     add_mesh,
     bytes_text,
+    check_sizes,
     mesh_of,
     print_json,
     seconds_text,
@@ -79,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
     operands, output = parse_product(
         options.product, mesh, sizes=sizes_of(options), dtype=options.dtype
     )
+    check_sizes(options, [*operands, output])
     products = pairwise(operands, output)
     topology, how = topology_of(options, mesh), time_options(options)
     choice = {"memory_limit": options.memory, "search": options.search}

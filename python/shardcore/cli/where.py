@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shardcore._core import Mesh
     from shardcore.calculus.collective_time import TimeOptions
+    from shardcore.calculus.notation import NamedArray
     from shardcore.calculus.topology import Topology
 
 
-def add_mesh(parser: argparse.ArgumentParser) -> None:
+def add_mesh(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add ``--mesh``, ``--sizes``, ``--dtype`` and ``--json``."""
     parser.add_argument(
-        "--mesh", required=True, metavar="X=8,Y=4", help="the axes of the mesh, major to minor"
+        "--mesh", required=required, metavar="X=8,Y=4", help="the axes of the mesh, major to minor"
     )
     parser.add_argument("--sizes", metavar="I=128,J=8192", help="sizes of named dims")
     parser.add_argument("--dtype", metavar="TYPE", help="the element type, e.g. bf16")
@@ -71,6 +74,26 @@ def sizes_of(options: argparse.Namespace) -> dict[str, int]:
     return parse_sizes(options.sizes) if options.sizes is not None else {}
 
 
+def check_sizes(options: argparse.Namespace, arrays: Iterable[NamedArray]) -> None:
+    """Check that some array has each dim of ``--sizes``."""
+    from shardcore.calculus.mistakes import choices, mistake
+    from shardcore.errors import CalculusError
+
+    known = list(dict.fromkeys(dim.name for array in arrays for dim in array.dims if dim.name))
+    for name in sizes_of(options):
+        if name not in known:
+            found = re.search(rf"\b{re.escape(name)}\b", options.sizes)
+            raise mistake(
+                CalculusError,
+                "unknown-dim",
+                f'no array has a dim "{name}"',
+                hint=choices(name, known),
+                text=options.sizes,
+                span=found.span() if found else None,
+                filename="<sizes>",
+            )
+
+
 def topology_of(options: argparse.Namespace, mesh: Mesh) -> Topology:
     """The topology that the flags describe."""
     from shardcore.calculus.hardware import hardware
@@ -99,6 +122,11 @@ def seconds_text(seconds: float) -> str:
         if seconds * factor >= 1:
             return f"{seconds * factor:.4g} {unit}"
     return f"{seconds * 1e9:.4g} ns" if seconds else "0"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """``1 hop``, ``2 hops``."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def bytes_text(count: float) -> str:

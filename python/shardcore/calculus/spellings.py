@@ -1,0 +1,151 @@
+"""An array in any of the notations: named axes, ``PartitionSpec``, `sdy`, GSPMD.
+
+=========================================  =================
+``A[I_X, J_Y]``, ``bf16[2048_Y, 8192]``    named axes
+``P("X", None)``                           JAX
+``<@mesh, [{"X"}, {}]>``, ``[{"X"}, {}]``  Shardy
+``{devices=[2,1,4]<=[8] ...}``             GSPMD
+=========================================  =================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from shardcore._core import Mesh, TensorSharding
+from shardcore.calculus.mistakes import mistake
+from shardcore.calculus.notation import NamedArray, axis_size
+from shardcore.calculus.notation_parser import Parser
+from shardcore.calculus.partition_spec import UNCONSTRAINED, Spec, Unconstrained, from_spec
+from shardcore.errors import CalculusError
+from shardcore.gspmd import HloSharding
+
+_SPEC = re.compile(r"\s*(?:jax\.sharding\.)?(?:P|PartitionSpec)\s*\(")
+_SDY = re.compile(r"\s*(?:<|#sdy|\[\s*\{)")
+_STRING = re.compile(r"'([^'\\]*)'|\"([^\"\\]*)\"")
+_UNCONSTRAINED = re.compile(r"(?:(?:P|PartitionSpec)\.)?UNCONSTRAINED\b")
+_NONE = re.compile(r"None\b")
+_UNREDUCED = re.compile(r"unreduced\s*=")
+_HINT = 'a spec is written P("X", None, ("Y", "Z"))'
+
+Entry = str | tuple[str, ...] | Unconstrained | None
+
+
+def parse_spec(text: str) -> Spec:
+    """Parse ``P("X", None, ("Y", "Z"), P.UNCONSTRAINED, unreduced={"W"})``.
+
+    Raises:
+        ParseError: it is no spec (``notation``).
+    """
+    parser = Parser(text, None, "<spec>")
+    if not parser.match(_SPEC):
+        raise parser.unexpected("a spec", _HINT)
+    entries: list[Entry] = []
+    unreduced: tuple[str, ...] = ()
+    while not parser.take(")"):
+        if entries or unreduced:
+            parser.expect(",", _HINT)
+            if parser.take(")"):
+                break
+        if not unreduced and parser.match(_UNREDUCED):
+            unreduced = _axes(parser, "{", "}")
+        else:
+            entries.append(_entry(parser))
+    parser.end()
+    return Spec(tuple(entries), frozenset(unreduced))
+
+
+def _entry(parser: Parser) -> Entry:
+    if parser.match(_NONE):
+        return None
+    if parser.match(_UNCONSTRAINED):
+        return UNCONSTRAINED
+    if parser.take("("):
+        parser.position -= 1
+        return _axes(parser, "(", ")")
+    return _axis(parser)
+
+
+def _axis(parser: Parser) -> str:
+    found = parser.match(_STRING)
+    if not found:
+        raise parser.unexpected("an axis in quotes, a tuple of axes, None or UNCONSTRAINED", _HINT)
+    return found[1] if found[1] is not None else found[2]
+
+
+def _axes(parser: Parser, opening: str, closing: str) -> tuple[str, ...]:
+    parser.expect(opening, _HINT)
+    axes: list[str] = []
+    while not parser.take(closing):
+        if axes:
+            parser.expect(",", _HINT)
+            if parser.take(closing):
+                break
+        axes.append(_axis(parser))
+    return tuple(axes)
+
+
+def parse_any(
+    text: str, mesh: Mesh | None = None, *, shape: Sequence[int] | None = None
+) -> tuple[NamedArray, Mesh]:
+    """Return the array that ``text`` says in any notation, and its mesh.
+
+    Args:
+        text: the array.
+        mesh: the mesh; not needed where the text has one, or devices that it can be found from.
+        shape: the sizes of dims that the text does not say.
+
+    Raises:
+        ParseError, VerificationError: as for the notation that it is in.
+        CalculusError: a mesh is needed and none is known (``invalid-option``), or the sizes do not
+            go with the dims (``size-mismatch``).
+    """
+    if text.lstrip().startswith("{"):
+        rank = None if shape is None else len(shape)
+        return _of(HloSharding.parse(text).to_sharding(mesh, rank=rank), text, shape)
+    if _SDY.match(text):
+        whole = text if re.match(r"\s*(?:<|#)", text) else f"<@mesh, {text.strip()}>"
+        return _of(TensorSharding.parse(whole, mesh=mesh), text, shape)
+    if mesh is None:
+        raise _no_mesh(text)
+    if _SPEC.match(text):
+        array = from_spec(parse_spec(text), shape=shape)
+        for axis in (*array.axes, *array.unreduced):
+            axis_size(mesh, axis)
+        return array, mesh
+    array = NamedArray.parse(text, mesh, filename="<array>")
+    return array if shape is None else _sized(array, shape, text), mesh
+
+
+def _of(
+    sharding: TensorSharding, text: str, shape: Sequence[int] | None
+) -> tuple[NamedArray, Mesh]:
+    if sharding.mesh is None or sharding.mesh.num_devices == 0:
+        raise _no_mesh(text)
+    array = NamedArray.from_sharding(sharding)
+    return array if shape is None else _sized(array, shape, text), sharding.mesh
+
+
+def _sized(array: NamedArray, shape: Sequence[int], text: str) -> NamedArray:
+    if len(shape) != len(array.dims):
+        raise mistake(
+            CalculusError,
+            "size-mismatch",
+            f"{len(shape)} sizes for an array of {len(array.dims)} dims",
+            hint="give one size for each dim",
+            text=text,
+            filename="<array>",
+        )
+    return array.with_shape(shape)
+
+
+def _no_mesh(text: str) -> CalculusError:
+    return mistake(
+        CalculusError,
+        "invalid-option",
+        "the mesh is not known",
+        hint="give it, as in --mesh X=2,Y=4",
+        text=text,
+        filename="<array>",
+    )
