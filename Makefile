@@ -57,7 +57,7 @@ fmt:  ## format everything
 
 bench: build  ## measure against jaxlib in one run; write table, figures and plot to out/bench
 	$(BIN)/python -m pip install --quiet --group bench
-	$(BIN)/python benches/vs_shardy.py --scaling --out out/bench
+	$(BIN)/python benches/vs_shardy.py --out out/bench
 	cargo bench --quiet
 
 docs: build  ## build the Rust documentation and run the examples of README and docs
