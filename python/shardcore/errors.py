@@ -4,7 +4,7 @@ Every mistake in a program, a pipeline, a mesh or a sharding raises a :class:`Sh
 holds all mistakes that were found, as :class:`Diagnostic` objects, and its text shows each of them
 with its place::
 
-    error[axis-overlap]: "x" is used twice in one sharding
+    error[axis-overlap]: duplicate axis ref: "x"
       --> model.mlir:4:38
       4 |   %0 = ... [{"x"}, {"x"}]
         |              ---    ^^^ first used here
@@ -89,10 +89,13 @@ class Diagnostic(NamedTuple):
         return self.place.source_line if self.place else None
 
     def __str__(self) -> str:
+        return self._text(with_excerpt=True)
+
+    def _text(self, with_excerpt: bool) -> str:
         lines = [f"error[{self.code}]: {self.message}"]
         if self.place:
             lines.append(f"  --> {self.filename or '<string>'}:{self.line}:{self.column}")
-            lines += self._excerpt(self.place)
+            lines += self._excerpt(self.place) if with_excerpt else []
         if self.hint:
             lines.append(f"  help: {self.hint}")
         return "\n".join(lines)
@@ -117,12 +120,9 @@ class Diagnostic(NamedTuple):
                 for mark, old in zip(marks.ljust(len(both)), both, strict=False)
             ).rstrip()
             return [numbered(place), below(merged), below(f"--- {label}")]
-        return [
-            numbered(other),
-            below(f"{other.underline('-')} {label}"),
-            numbered(place),
-            below(place.underline("^")),
-        ]
+        here = [numbered(place), below(place.underline("^"))]
+        there = [numbered(other), below(f"{other.underline('-')} {label}")]
+        return [*here, *there] if place.line < other.line else [*there, *here]
 
 
 def _share_an_excerpt(place: Place, other: Place) -> bool:
@@ -178,7 +178,12 @@ class ShardcoreError(ValueError):
         return self.diagnostics[0].hint
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.diagnostics))
+        # One mistake may be said in several messages: its line is shown once.
+        before = (None, *(diagnostic.place for diagnostic in self.diagnostics))
+        return "\n".join(
+            diagnostic._text(with_excerpt=bool(diagnostic.related) or diagnostic.place != last)
+            for diagnostic, last in zip(self.diagnostics, before, strict=False)
+        )
 
 
 class ParseError(ShardcoreError):

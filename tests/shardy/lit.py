@@ -4,8 +4,10 @@
 
 Every piece of every file is given the passes of its RUN lines. Where the reference accepts the
 piece, the functions of both results are compared in jaxlib's canonical print; where it refuses,
-shardcore has to refuse too. Pieces that take the reference down, and passes that jaxlib does not
-have, are counted apart. The files are read where they are and nothing of them is kept.
+shardcore has to refuse too, and the figures say how many of the errors that the file expects, and
+of those that jaxlib gives, stand in shardcore's messages at the same line. Pieces that take the
+reference down, and passes that jaxlib does not have, are counted apart. The files are read where
+they are and nothing of them is kept.
 """
 
 from __future__ import annotations
@@ -25,10 +27,20 @@ from typing import Any
 import shardcore
 
 from tests.shardy import reference
+from tests.shardy.messages import Message, expected, missing, of_error
 
 RUN = re.compile(r"//\s*RUN:\s*sdy_opt\s+(.*?)\s*(?:2>&1)?\s*(?:\||$)", re.MULTILINE)
 SAVE = re.compile(r",?sdy-save-module(\{[^}]*\})?")
-EXPECTED = re.compile(r"//\s*expected-error\s*(?:@\S+)?\s*(?:\d+\s*)?\{\{(.*?)\}\}")
+
+COUNTED = (
+    "functions",
+    "different",
+    "expected",
+    "found",
+    "jaxlib says",
+    "we say too",
+    "pieces that say all",
+)
 
 
 def flag_lists(text: str) -> Iterator[list[str]]:
@@ -58,26 +70,22 @@ def judge(piece: str, flags: list[str]) -> dict[str, Any]:
         return {"verdict": "unknown pass", "show": str(error)}
     try:
         theirs: str | None = reference.run(piece, pipeline)
-        refusal: list[str] = []
+        refusal: list[Message] = []
     except reference.RejectedError as rejected:
-        theirs, refusal = None, rejected.diagnostics
-        if any("does not refer to a registered pass" in line for line in refusal):
-            return {"verdict": "not in jaxlib", "show": refusal[0]}
+        theirs, refusal = None, rejected.errors
+        if "does not refer to a registered pass" in str(rejected):
+            return {"verdict": "not in jaxlib", "show": str(rejected)}
     try:
         module = shardcore.Module.parse(piece)
         shardcore.PassManager.parse(pipeline).run(module)
         ours: str | None = str(module)
-        problem = ""
+        problem: list[Message] = []
     except shardcore.ShardcoreError as error:
-        ours, problem = None, str(error)
+        ours, problem = None, of_error(error)
     if theirs is None:
-        said = EXPECTED.findall(piece)
-        matched = sum(line in problem for line in said)
-        verdict = "refused" if ours is None else "accepted, should refuse"
-        show = "\n".join([*refusal, "--- ours:", problem])
-        return {"verdict": verdict, "show": show, "expected": len(said), "matched": matched}
+        return refused(refusal, expected(piece), problem)
     if ours is None:
-        return {"verdict": "refused, should accept", "show": problem}
+        return {"verdict": "refused, should accept", "show": "\n".join(map(str, problem))}
     try:
         mine = functions(ours)
     except Exception as error:
@@ -103,6 +111,23 @@ def judge(piece: str, flags: list[str]) -> dict[str, Any]:
         "functions": len(wanted) - len(different),
         "different": len(different),
         "show": show,
+    }
+
+
+def refused(
+    refusal: list[Message], file_expects: list[Message], ours: list[Message]
+) -> dict[str, Any]:
+    """The verdict on a piece that the reference refuses with ``refusal``."""
+    lost = [*missing(refusal, ours), *missing(file_expects, ours)]
+    show = [*(f"theirs: {m}" for m in lost), *(f"  ours: {m}" for m in ours)]
+    return {
+        "verdict": "refused" if ours else "accepted, should refuse",
+        "show": "\n".join(show) if lost else "",
+        "expected": len(file_expects),
+        "found": len(file_expects) - len(missing(file_expects, ours)),
+        "jaxlib says": len(refusal),
+        "we say too": len(refusal) - len(missing(refusal, ours)),
+        "pieces that say all": int(not lost),
     }
 
 
@@ -162,14 +187,10 @@ def main() -> int:
         shown = 0
         for number, flags, verdict in run_file(path):
             counts[verdict["verdict"]] += 1
-            for key in ("functions", "different", "expected", "matched"):
+            for key in COUNTED:
                 counts[f"n {key}"] += verdict.get(key, 0)
-            wrong = verdict["verdict"] not in (
-                "equal",
-                "refused",
-                "not in jaxlib",
-                "reference died",
-            )
+            wrong = verdict["verdict"] not in ("equal", "not in jaxlib", "reference died")
+            wrong &= verdict["verdict"] != "refused" or bool(verdict["show"])
             if wrong and shown < options.show:
                 shown += 1
                 print(f"--- {path} piece {number} {' '.join(flags)}: {verdict['verdict']}")

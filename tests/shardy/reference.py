@@ -11,7 +11,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -24,11 +24,17 @@ PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
 
 
 class RejectedError(Exception):
-    """The reference refuses the input; `diagnostics` holds every message it gave, in order."""
+    """The reference refuses the input; `diagnostics` holds every message it gave, in order.
 
-    def __init__(self, diagnostics: list[str]) -> None:
+    `errors` holds its errors without their notes, each with the line it is at, if it has one.
+    """
+
+    def __init__(
+        self, diagnostics: list[str], errors: Iterable[tuple[int | None, str]] = ()
+    ) -> None:
         super().__init__("\n".join(diagnostics))
         self.diagnostics = diagnostics
+        self.errors = list(errors)
 
 
 class DiedError(Exception):
@@ -48,8 +54,12 @@ def context() -> ir.Context:
 def _diagnostics() -> Iterator[list[str]]:
     """Collects what MLIR says while the block runs; its exceptions become `RejectedError`."""
     said: list[str] = []
+    errors: list[tuple[int | None, str]] = []
 
     def note(diagnostic: ir.Diagnostic) -> bool:
+        line = re.search(r'"-":(\d+):\d+', str(diagnostic.location))
+        if diagnostic.severity == ir.DiagnosticSeverity.ERROR:
+            errors.append((int(line[1]) if line else None, diagnostic.message))
         said.append(f"{diagnostic.location}: {diagnostic.message}")
         # A failing verifier adds the whole module as a note.
         notes = (f"{extra.location}: {extra.message}" for extra in diagnostic.notes)
@@ -61,7 +71,7 @@ def _diagnostics() -> Iterator[list[str]]:
         try:
             yield said
         except (ir.MLIRError, RuntimeError, ValueError) as error:
-            raise RejectedError(said or [str(error)]) from error
+            raise RejectedError(said or [str(error)], errors) from error
         finally:
             handler.detach()
 

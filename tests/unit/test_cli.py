@@ -160,7 +160,8 @@ def test_mistakes_in_programs_are_shown_in_place(run, tmp_path: Path) -> None:
     path.write_text(MLP.replace('"model"}', '"modle"}'))
     code, out, err = run("propagate", str(path))
     assert (code, out) == (1, "")
-    assert f"--> {path}:4:" in err
+    assert f"--> {path}:2:" in err
+    assert "\n  4 | " in err
     assert 'did you mean "model"?' in err
     path.write_bytes(b"\x80\x81")
     assert "byte 0x80 is not UTF-8" in run("opt", str(path))[2]

@@ -38,7 +38,7 @@ def test_an_error_shows_where_and_why() -> None:
     error = raised(lambda: TensorSharding.parse('<@mesh,\n  [{"x"}, {"x"}]>', MESH))
     assert str(error) == "\n".join(
         [
-            'error[axis-overlap]: "x" is used twice in one sharding',
+            'error[axis-overlap]: duplicate axis ref: "x"',
             "  --> <sharding>:2:12",
             '  2 |   [{"x"}, {"x"}]>',
             "    |     ---    ^^^",

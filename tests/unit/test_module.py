@@ -62,7 +62,8 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
     path.write_text(MLP.replace('{"data"}', '{"dta"}'))
     with pytest.raises(ShardcoreError) as caught:
         Module.from_file(path)
-    assert f"--> {path}:3:" in str(caught.value)
+    assert f"--> {path}:2:" in str(caught.value)
+    assert "\n  3 | " in str(caught.value)
     with pytest.raises(ShardcoreError, match=r"--> here:1:1"):
         Module.parse("}", filename="here")
 

@@ -66,19 +66,34 @@ def test_all_lists() -> None:
     ("text", "message"),
     [
         ("<([i])->([i]) {i=0}>", "factor i has size 0; it must be at least 1"),
-        ("<([i, i])->([i]) {i=2}>", "factor i is twice in one tensor"),
-        ("<([ij])->([i]) {i=2, j=1}>", "factor j of size 1 shares dim 0 with others"),
-        ("<([i])->([i]) {i=2, j=2}>", "factor j is in no mapping"),
-        ("<([i])->([i]) {i=2} reduction={i}>", "reduction factor i is in a result"),
+        ("<([i, i])->([i]) {i=2}>", "operand - cannot reuse factors for the same tensor value"),
+        (
+            "<([ij])->([i]) {i=2, j=1}>",
+            "operand - dim mapping can't have a factor of size 1 if there are multiple factors",
+        ),
+        (
+            "<([i])->([i]) {i=2, j=2}>",
+            "has factor j=2 that isn't used in operand and result mappings",
+        ),
+        (
+            "<([i])->([i]) {i=2} reduction={i}>",
+            "reduction factor cannot be in result mappings",
+        ),
         (
             "<([i, j])->([]) {i=2, j=2} reduction={j, i}>",
-            "the factors of reduction are not sorted: j stands before i",
+            "indices of special factors must be sorted",
         ),
         (
             "<([i])->([]) {i=2} reduction={i} permutation={i}>",
-            "factor i is in both reduction and permutation",
+            "a factor can only be in one of the reduction, need replication, or permutation "
+            "factor sets",
         ),
-        ("<([i])->([j]) {i=2}>", "factor j has no size"),
+        (
+            "<([i])->([j]) {i=2}>",
+            "result - expecting factor indices to be within 0<=...<num_factors; received: 1, "
+            "num_factors: 1",
+        ),
+        ("<([i], [,i])->([i]) {i=2}>", "operand 1 - dim mapping must have at least one factor"),
     ],
 )
 def test_broken_rules(text: str, message: str) -> None:
@@ -106,5 +121,5 @@ def test_shapes_have_to_fit() -> None:
         rule.check_shapes([[8, 31], [32, 16]], [[8, 16], [8]])
     assert [diagnostic.message for diagnostic in caught.value.diagnostics] == [
         "dim 1 of operand 0 has size 31, and its factors k have 32",
-        "the rule has 1 result mappings, and the op has 2 results",
+        "number of results and mappings must match: 2 != 1",
     ]

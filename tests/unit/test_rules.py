@@ -126,7 +126,10 @@ def test_attributes_are_plain_values() -> None:
     ("answer", "message"),
     [
         ("i -> i", 'rule of my.op: rule "i -> i": it has 1 operands, and the op has 2'),
-        ("<([i])->([i]) {i=4}>", "rule of my.op: the rule has 1 operand mappings"),
+        (
+            "<([i])->([i]) {i=4}>",
+            "rule of my.op: number of operands and mappings must match: 2 != 1",
+        ),
         ("<([i", "rule of my.op: "),
         (7, "rule of my.op: the function returned int, not an OpShardingRule, a string or None"),
         (ZeroDivisionError("no"), "rule of my.op: the function raised ZeroDivisionError: no"),

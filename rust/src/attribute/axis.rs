@@ -3,68 +3,110 @@
 //!
 //! Axis refs hold axes by their place in the mesh, so reading them takes the mesh.
 
-use super::cursor::{write_string, Cursor};
+use super::cursor::Cursor;
+use super::parameter::Parameter;
+use super::quote::write_string;
 use crate::axis::{AxisRef, SubAxis};
 use crate::error::{Code, Diagnostic, Error, Result, Span};
+use crate::index::{AxisId, Id};
 use crate::mesh::Mesh;
 use crate::suggest;
 use std::fmt::Write as _;
 
-/// Reads axis refs of one mesh, and gathers complaints about axes that it does not have.
+/// Reads axis refs of one mesh. An axis that the mesh does not have gets an id beyond those of the
+/// mesh, so that whoever checks the refs finds it out together with everything else.
 pub(super) struct AxisReader<'m> {
     /// The mesh.
     pub mesh: &'m Mesh,
-    /// Complaints so far.
-    pub problems: Vec<Diagnostic>,
+    /// The names that the mesh does not have, in the order of their ids.
+    pub unknown: Vec<String>,
+    /// Where each of these is used first.
+    unknown_spans: Vec<Span>,
 }
 
 impl<'m> AxisReader<'m> {
     /// A reader for axes of `mesh`.
     pub fn new(mesh: &'m Mesh) -> Self {
-        Self { mesh, problems: Vec::new() }
+        Self { mesh, unknown: Vec::new(), unknown_spans: Vec::new() }
     }
-    /// Reads an axis ref; `None` if the mesh does not have the axis.
-    pub fn axis_ref(&mut self, cursor: &mut Cursor<'_>) -> Result<Option<(AxisRef, Span)>> {
+    /// Reads an axis ref.
+    pub fn axis_ref(&mut self, cursor: &mut Cursor<'_>) -> Result<(AxisRef, Span)> {
         let start = cursor.position();
-        let (name, name_span) = cursor.string()?;
+        let (name, span) = cursor.parameter(&NAME, Cursor::string)?;
         let sub = read_sub_axis(cursor)?;
-        let Some(axis) = self.mesh.axis_by_name(&name) else {
-            self.problems.push(unknown_axis(&name, self.mesh).at(name_span));
-            return Ok(None);
-        };
-        Ok(Some((AxisRef { axis, sub }, cursor.span_from(start))))
+        let axis = self.mesh.axis_by_name(&name).unwrap_or_else(|| self.unknown_id(name, span));
+        Ok((AxisRef { axis, sub }, cursor.span_from(start)))
     }
-    /// Reads axis refs up to `}`; axes that the mesh does not have are left out.
-    pub fn list(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<(AxisRef, Span)>> {
-        let axes = cursor.list("}", |cursor| self.axis_ref(cursor))?;
-        Ok(axes.into_iter().flatten().collect())
+    fn unknown_id(&mut self, name: String, span: Span) -> AxisId {
+        let known = self.unknown.iter().position(|other| *other == name);
+        let at = known.unwrap_or_else(|| {
+            self.unknown.push(name);
+            self.unknown_spans.push(span);
+            self.unknown.len() - 1
+        });
+        AxisId::from_index(self.mesh.axes.len() + at)
+    }
+    /// Reads axis refs, of which there is at least one, and stops at what is none.
+    pub fn some(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<(AxisRef, Span)>> {
+        cursor.items(|cursor| self.axis_ref(cursor))
     }
     /// Reads `{...}`, without spans.
     fn braced(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<AxisRef>> {
         let wrapping = cursor.open("axis_ref_list");
         cursor.expect("{")?;
-        let axes = self.list(cursor)?.into_iter().map(|(axis, _)| axis).collect();
+        let axes = if cursor.eat("}") {
+            Vec::new()
+        } else {
+            let axes = cursor.parameter(&AXIS_REF_LIST, |cursor| self.some(cursor))?;
+            cursor.expect("}")?;
+            axes
+        };
         cursor.close(wrapping)?;
-        Ok(axes)
+        Ok(axes.into_iter().map(|(axis, _)| axis).collect())
+    }
+    /// The complaints about axes that the mesh does not have.
+    pub fn problems(&self) -> Vec<Diagnostic> {
+        let unknown = self.unknown.iter().zip(&self.unknown_spans);
+        unknown.map(|(name, &span)| unknown_axis(name, self.mesh).at(span)).collect()
     }
 }
+
+const NAME: Parameter = Parameter::new("Sdy_AxisRef", "name", "::llvm::StringRef");
+const SUB_AXIS: Parameter = Parameter::new("Sdy_AxisRef", "sub_axis_info", "SubAxisInfoAttr");
+const PRE_SIZE: Parameter = Parameter::new("Sdy_SubAxisInfo", "pre_size", "int64_t");
+const SIZE: Parameter = Parameter::new("Sdy_SubAxisInfo", "size", "int64_t");
+const AXIS_REF_LIST: Parameter =
+    Parameter::new("Sdy_AxisRefList", "value", "::llvm::ArrayRef<AxisRefAttr>");
+const AXIS_REF_LISTS: Parameter =
+    Parameter::new("Sdy_ListOfAxisRefLists", "value", "::llvm::ArrayRef<AxisRefListAttr>");
+const ALL_TO_ALL_PARAMS: Parameter =
+    Parameter::new("Sdy_AllToAllParamList", "value", "::llvm::ArrayRef<AllToAllParamAttr>");
+const PARAM_AXES: Parameter =
+    Parameter::new("Sdy_AllToAllParam", "axes", "::llvm::ArrayRef<AxisRefAttr>");
+const SRC_DIM: Parameter = Parameter::new("Sdy_AllToAllParam", "src_dim", "int64_t");
+const TGT_DIM: Parameter = Parameter::new("Sdy_AllToAllParam", "tgt_dim", "int64_t");
+const MANUAL_AXES: Parameter =
+    Parameter::new("ManualAxes", "value", "::llvm::ArrayRef<StringAttr>");
 
 /// Reads `:(2)4` if it is there.
 fn read_sub_axis(cursor: &mut Cursor<'_>) -> Result<Option<SubAxis>> {
     if !cursor.eat(":") {
         return Ok(None);
     }
-    cursor.expect("(")?;
-    let (pre_size, _) = cursor.integer()?;
-    cursor.expect(")")?;
-    let (size, _) = cursor.integer()?;
-    Ok(Some(SubAxis { pre_size, size }))
+    let sub = cursor.parameter(&SUB_AXIS, |cursor| {
+        cursor.expect("(")?;
+        let (pre_size, _) = cursor.parameter(&PRE_SIZE, Cursor::integer)?;
+        cursor.expect(")")?;
+        let (size, _) = cursor.parameter(&SIZE, Cursor::integer)?;
+        Ok(SubAxis { pre_size, size })
+    })?;
+    Ok(Some(sub))
 }
 
 /// Parses an axis ref without a mesh to look it up in: its name, and which part of it.
 pub fn parse_free_axis(text: &str, base: u32) -> Result<(String, Option<SubAxis>)> {
     let mut cursor = Cursor::new(text, base);
-    let (name, _) = cursor.string()?;
+    let (name, _) = cursor.parameter(&NAME, Cursor::string)?;
     let sub = read_sub_axis(&mut cursor)?;
     cursor.finish()?;
     Ok((name, sub))
@@ -73,32 +115,30 @@ pub fn parse_free_axis(text: &str, base: u32) -> Result<(String, Option<SubAxis>
 /// The complaint that `mesh` has no axis called `name`.
 pub fn unknown_axis(name: &str, mesh: &Mesh) -> Diagnostic {
     let names = mesh.axes.iter().map(|axis| &*axis.name);
-    let mut diagnostic = Diagnostic::new(Code::UnknownAxis, format!("unknown axis \"{name}\""));
+    let mut diagnostic =
+        Diagnostic::new(Code::UnknownAxis, format!("unknown axis name: \"{name}\""));
     diagnostic.hint = suggest::hint(name, names, |name| format!("\"{name}\""));
     diagnostic
 }
 
 /// Parses the whole of `text` with `read`.
-fn parse_with<T>(
+fn parse_with<'m, T>(
     text: &str,
     base: u32,
-    mesh: &Mesh,
-    read: impl Fn(&mut AxisReader<'_>, &mut Cursor<'_>) -> Result<T>,
+    mesh: &'m Mesh,
+    read: impl Fn(&mut AxisReader<'m>, &mut Cursor<'_>) -> Result<T>,
 ) -> Result<T> {
     let mut cursor = Cursor::new(text, base);
     let mut reader = AxisReader::new(mesh);
     let parsed = read(&mut reader, &mut cursor)?;
     cursor.finish()?;
-    Error::check(reader.problems)?;
+    Error::check(reader.problems())?;
     Ok(parsed)
 }
 
 /// Parses a list of axis refs, `{"x", "y":(1)2}`, as of `sdy.all_reduce`.
 pub fn parse_axis_list(text: &str, base: u32, mesh: &Mesh) -> Result<Vec<AxisRef>> {
-    parse_with(text, base, mesh, |reader, cursor| {
-        let axes = reader.braced(cursor)?;
-        Ok(axes)
-    })
+    parse_with(text, base, mesh, AxisReader::braced)
 }
 
 /// Parses a list of axis refs for each dim, `[{"x"}, {}]`, as of `sdy.all_gather`.
@@ -106,7 +146,12 @@ pub fn parse_axes_per_dim(text: &str, base: u32, mesh: &Mesh) -> Result<Vec<Vec<
     parse_with(text, base, mesh, |reader, cursor| {
         let wrapping = cursor.open("list_of_axis_ref_lists");
         cursor.expect("[")?;
-        let lists = cursor.list("]", |cursor| reader.braced(cursor))?;
+        let lists = if cursor.peek("]") {
+            Vec::new()
+        } else {
+            cursor.parameter(&AXIS_REF_LISTS, |cursor| cursor.items(|c| reader.braced(c)))?
+        };
+        cursor.expect("]")?;
         cursor.close(wrapping)?;
         Ok(lists)
     })
@@ -120,21 +165,27 @@ pub fn parse_all_to_all(text: &str, base: u32, mesh: &Mesh) -> Result<Vec<AllToA
     parse_with(text, base, mesh, |reader, cursor| {
         let wrapping = cursor.open("all_to_all_param_list");
         cursor.expect("[")?;
-        let params = cursor.list("]", |cursor| {
-            cursor.expect("{")?;
-            if cursor.peek("}") {
-                return Err(cursor.expected("an axis"));
-            }
-            let axes = reader.list(cursor)?.into_iter().map(|(axis, _)| axis).collect();
-            cursor.expect(":")?;
-            let (source, _) = cursor.integer()?;
-            cursor.expect("->")?;
-            let (target, _) = cursor.integer()?;
-            Ok((axes, source, target))
-        })?;
+        let params = if cursor.peek("]") {
+            Vec::new()
+        } else {
+            cursor.parameter(&ALL_TO_ALL_PARAMS, |c| c.items(|c| read_param(c, reader)))?
+        };
+        cursor.expect("]")?;
         cursor.close(wrapping)?;
         Ok(params)
     })
+}
+
+/// Reads `{"x"}: 0->2`.
+fn read_param(cursor: &mut Cursor<'_>, reader: &mut AxisReader<'_>) -> Result<AllToAllParam> {
+    cursor.expect("{")?;
+    let axes = cursor.parameter(&PARAM_AXES, |cursor| reader.some(cursor))?;
+    cursor.expect("}")?;
+    cursor.expect(":")?;
+    let (source, _) = cursor.parameter(&SRC_DIM, Cursor::integer)?;
+    cursor.expect("->")?;
+    let (target, _) = cursor.parameter(&TGT_DIM, Cursor::integer)?;
+    Ok((axes.into_iter().map(|(axis, _)| axis).collect(), source, target))
 }
 
 /// Parses the names of manual axes, `{"x", "y"}`.
@@ -142,10 +193,14 @@ pub fn parse_manual_axes(text: &str, base: u32) -> Result<Vec<String>> {
     let mut cursor = Cursor::new(text, base);
     let wrapping = cursor.open("manual_axes");
     cursor.expect("{")?;
-    let names = cursor.list("}", |cursor| cursor.string().map(|(name, _)| name))?;
+    let mut names = Vec::new();
+    if !cursor.eat("}") {
+        names = cursor.parameter(&MANUAL_AXES, |cursor| cursor.items(Cursor::string))?;
+        cursor.expect("}")?;
+    }
     cursor.close(wrapping)?;
     cursor.finish()?;
-    Ok(names)
+    Ok(names.into_iter().map(|(name, _)| name).collect())
 }
 
 /// Appends `"x"` or `"x":(2)4`.

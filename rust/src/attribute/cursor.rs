@@ -81,19 +81,39 @@ impl<'a> Cursor<'a> {
         if self.eat(token) {
             return Ok(());
         }
-        Err(self.expected(&format!("'{token}'")))
+        Err(self.expected_token(&format!("'{token}'")))
+    }
+    /// The same as [`Cursor::expected`], said at the end of the line before if that is where the
+    /// token is missing.
+    pub fn expected_token(&mut self, what: &str) -> Error {
+        let end = self.at;
+        let mut error = self.expected(what);
+        let between = &self.text[end..self.at];
+        if let (Some(line_end), [problem]) = (between.find(['\n', '/']), &mut error.diagnostics[..])
+        {
+            let is_comment = between.as_bytes()[line_end] == b'/' && !between.contains('\n');
+            if !is_comment {
+                let at = self.base + end as u32;
+                problem.span = Some(Span::new(at, at));
+            }
+        }
+        error
     }
     /// The error that something else was expected next.
     pub fn expected(&mut self, what: &str) -> Error {
-        let start = self.position();
+        let span = self.token();
         let found = self.next_token();
         let message = if found.is_empty() {
             format!("expected {what}, found the end of the attribute")
         } else {
             format!("expected {what}, found '{found}'")
         };
-        let span = Span::new(start, start + found.len() as u32);
         Diagnostic::new(Code::Syntax, message).at(span).into()
+    }
+    /// Where the next token stands.
+    pub fn token(&mut self) -> Span {
+        let start = self.position();
+        Span::new(start, start + self.next_token().len() as u32)
     }
     /// The text of the next token, for error messages.
     fn next_token(&self) -> &'a str {
@@ -136,7 +156,7 @@ impl<'a> Cursor<'a> {
         let rest = self.rest();
         if !rest.starts_with(|c: char| c.is_ascii_digit()) {
             self.at = before;
-            return Err(self.expected("an integer"));
+            return Err(self.expected("integer value"));
         }
         let hex = rest.strip_prefix("0x").map_or(0, |digits| count(digits, u8::is_ascii_hexdigit));
         let value = if hex > 0 {
@@ -151,16 +171,14 @@ impl<'a> Cursor<'a> {
         let signed = value.ok().map(|value| if negative { -value } else { value });
         match signed.and_then(|value| i64::try_from(value).ok()) {
             Some(value) => Ok((value, span)),
-            None => Err(Diagnostic::new(Code::Syntax, "integer does not fit in 64 bits")
-                .at(span)
-                .into()),
+            None => Err(Diagnostic::new(Code::Syntax, "integer value too large").at(span).into()),
         }
     }
     /// Reads a quoted string and decodes its escapes.
     pub fn string(&mut self) -> Result<(String, Span)> {
         let start = self.position();
         if !self.peek("\"") {
-            return Err(self.expected("a quoted name"));
+            return Err(self.expected("string"));
         }
         let bytes = self.rest().as_bytes();
         let mut decoded = Vec::new();
@@ -238,19 +256,20 @@ impl<'a> Cursor<'a> {
         end: &str,
         mut item: impl FnMut(&mut Self) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let mut items = Vec::new();
         if self.eat(end) {
-            return Ok(items);
+            return Ok(Vec::new());
         }
-        loop {
+        let items = self.items(&mut item)?;
+        self.expect(end)?;
+        Ok(items)
+    }
+    /// Reads `item (, item)*` and stops where no comma follows.
+    pub fn items<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while self.eat(",") {
             items.push(item(self)?);
-            if self.eat(end) {
-                return Ok(items);
-            }
-            if !self.eat(",") {
-                return Err(self.expected(&format!("',' or '{end}'")));
-            }
         }
+        Ok(items)
     }
     /// Fails unless everything was read.
     pub fn finish(&mut self) -> Result<()> {
@@ -262,13 +281,18 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Whether `text` is an attribute that says of itself that it is `name` of the `sdy` dialect.
+pub fn names_itself(text: &str, name: &str) -> bool {
+    Cursor::new(text, 0).open(name) != Wrapping::Stripped
+}
+
 /// Length of the leading bytes of `text` that satisfy `is`.
 fn count(text: &str, is: impl Fn(&u8) -> bool) -> usize {
     text.bytes().take_while(|byte| is(byte)).count()
 }
 
 /// Length of the bare identifier that `text` starts with.
-fn bare_len(text: &str) -> usize {
+pub(super) fn bare_len(text: &str) -> usize {
     if !text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         return 0;
     }
@@ -286,39 +310,6 @@ fn unescape(bytes: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// Appends `text` as MLIR prints a string: printable ASCII as it is, everything else as `\XX`.
-pub fn write_string(out: &mut String, text: &str) {
-    out.push('"');
-    for byte in text.bytes() {
-        match byte {
-            b'\\' => out.push_str("\\\\"),
-            b' '..=b'~' if byte != b'"' => out.push(char::from(byte)),
-            _ => {
-                out.push('\\');
-                for digit in [byte >> 4, byte & 15] {
-                    out.push(char::from(b"0123456789ABCDEF"[usize::from(digit)]));
-                }
-            }
-        }
-    }
-    out.push('"');
-}
-
-/// Appends `name` as MLIR prints a key of a dictionary.
-pub fn write_key(out: &mut String, name: &str) {
-    if !name.is_empty() && bare_len(name) == name.len() {
-        out.push_str(name);
-    } else {
-        write_string(out, name);
-    }
-}
-
-/// Appends `name` as MLIR prints a symbol reference.
-pub fn write_symbol(out: &mut String, name: &str) {
-    out.push('@');
-    write_key(out, name);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,11 +319,8 @@ mod tests {
     }
 
     #[test]
-    fn strings_decode_and_print_as_mlir_does() {
+    fn strings_decode_as_in_mlir() {
         assert_eq!(string(r#""a\22\n\\\E2\98\83☃""#).unwrap(), "a\"\n\\☃☃");
-        let mut out = String::new();
-        write_string(&mut out, "a\"\n\\☃~");
-        assert_eq!(out, r#""a\22\0A\\\E2\98\83~""#);
         for bad in ["\"", "\"a\nb\"", r#""\q""#, r#""\F""#, r#""\FF""#, r#""\"#, "a"] {
             assert!(string(bad).is_err(), "{bad}");
         }
@@ -350,11 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_print_bare_where_they_can() {
-        let mut out = String::new();
-        write_symbol(&mut out, "a_1.$");
-        write_symbol(&mut out, "1 b");
-        assert_eq!(out, "@a_1.$@\"1 b\"");
+    fn symbols_are_read_bare_and_quoted() {
         let mut cursor = Cursor::new(" @\"1 b\" // comment\n @x", 10);
         assert_eq!(cursor.symbol().unwrap(), ("1 b".to_owned(), Span::new(11, 17)));
         assert_eq!(cursor.symbol().unwrap(), ("x".to_owned(), Span::new(30, 32)));

@@ -8,8 +8,10 @@
 //! 3. Without axes there is at most one device id.
 //! 4. The number of devices is below [`MAX_DEVICES`]. The reference has no such limit, and dies.
 
-use super::cursor::{write_string, Cursor};
+use super::cursor::Cursor;
+use super::parameter::Parameter;
 use super::problem::{unlocated, Part, Problem};
+use super::quote::write_string;
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::mesh::{Mesh, MeshAxis};
 use rustc_hash::FxHashMap;
@@ -18,6 +20,11 @@ use std::fmt::Write as _;
 /// One more than the most devices that a mesh may have: products of sizes and pre-sizes of axes stay
 /// below half of what an `i64` holds.
 pub const MAX_DEVICES: i64 = 1 << 62;
+
+const AXES: Parameter = Parameter::new("Sdy_Mesh", "axes", "::llvm::ArrayRef<MeshAxisAttr>");
+const DEVICE_IDS: Parameter = Parameter::new("Sdy_Mesh", "device_ids", "::llvm::ArrayRef<int64_t>");
+const NAME: Parameter = Parameter::new("Sdy_MeshAxis", "name", "::llvm::StringRef");
+const SIZE: Parameter = Parameter::new("Sdy_MeshAxis", "size", "int64_t");
 
 /// Where the parts of a mesh stand in the text.
 struct MeshSpans {
@@ -53,8 +60,16 @@ pub(super) fn read_mesh(cursor: &mut Cursor<'_>) -> Result<Mesh> {
     let (mut mesh, spans) = read_unverified(cursor)?;
     cursor.close(wrapping)?;
     drop_default_device_ids(&mut mesh);
-    let problems = mesh_problems(&mesh);
-    Error::check(problems.into_iter().map(|p| p.located(|part| spans.span_of(part))).collect())?;
+    let problems = mesh_problems(&mesh).into_iter();
+    let mut diagnostics: Vec<_> =
+        problems.map(|problem| problem.located(|part| spans.span_of(part))).collect();
+    // To the reference an axis without size is one that does not parse.
+    if let Some(axis) = mesh.axes.iter().position(|axis| axis.size < 1) {
+        let span = spans.axes[axis];
+        let failure = Diagnostic::new(Code::InvalidMesh, AXES.failure());
+        diagnostics.push(failure.at(Span::new(span.end, span.end)));
+    }
+    Error::check(diagnostics)?;
     Ok(mesh)
 }
 
@@ -62,13 +77,11 @@ fn read_unverified(cursor: &mut Cursor<'_>) -> Result<(Mesh, MeshSpans)> {
     let start = cursor.position();
     cursor.expect("<")?;
     cursor.expect("[")?;
-    let axes = cursor.list("]", |cursor| {
-        let start = cursor.position();
-        let (name, _) = cursor.string()?;
-        cursor.expect("=")?;
-        let (size, _) = cursor.integer()?;
-        Ok((MeshAxis { name: name.into(), size }, cursor.span_from(start)))
-    })?;
+    let mut axes = Vec::new();
+    if !cursor.eat("]") {
+        axes = cursor.parameter(&AXES, |cursor| cursor.items(read_axis))?;
+        cursor.expect("]")?;
+    }
     let (axes, axis_spans) = axes.into_iter().unzip();
     let mut ids = Vec::new();
     let mut ids_span = Span::EMPTY;
@@ -79,10 +92,8 @@ fn read_unverified(cursor: &mut Cursor<'_>) -> Result<(Mesh, MeshSpans)> {
         cursor.expect("=")?;
         let ids_start = cursor.position();
         cursor.expect("[")?;
-        if cursor.peek("]") {
-            return Err(cursor.expected("a device id"));
-        }
-        ids = cursor.list("]", Cursor::integer)?;
+        ids = cursor.parameter(&DEVICE_IDS, |cursor| cursor.items(Cursor::integer))?;
+        cursor.expect("]")?;
         ids_span = cursor.span_from(ids_start);
     }
     cursor.expect(">")?;
@@ -90,6 +101,15 @@ fn read_unverified(cursor: &mut Cursor<'_>) -> Result<(Mesh, MeshSpans)> {
     let whole = cursor.span_from(start);
     let spans = MeshSpans { whole, axes: axis_spans, device_ids: ids_span, each_device_id };
     Ok((Mesh { axes, device_ids }, spans))
+}
+
+/// Reads `"x"=2`.
+fn read_axis(cursor: &mut Cursor<'_>) -> Result<(MeshAxis, Span)> {
+    let start = cursor.position();
+    let (name, _) = cursor.parameter(&NAME, Cursor::string)?;
+    cursor.expect("=")?;
+    let (size, _) = cursor.parameter(&SIZE, Cursor::integer)?;
+    Ok((MeshAxis { name: name.into(), size }, cursor.span_from(start)))
 }
 
 /// Forgets device ids that are the default order.
@@ -145,13 +165,13 @@ pub fn mesh_problems(mesh: &Mesh) -> Vec<Problem> {
     let mut first_of_name: FxHashMap<&str, usize> = FxHashMap::default();
     for (i, axis) in mesh.axes.iter().enumerate() {
         if axis.size < 1 {
-            let message =
-                format!("axis \"{}\" has size {}; it must be at least 1", axis.name, axis.size);
-            problems.push(problem(Part::Axis(i), message));
+            let message = format!("axis size must be at least 1, got: {}", axis.size);
+            let hint = format!("it is the size of \"{}\"", axis.name);
+            problems.push(problem(Part::Axis(i), message).with_hint(hint));
         }
         if let Some(&first) = first_of_name.get(&*axis.name) {
             let duplicate =
-                problem(Part::Axis(i), format!("duplicate axis name \"{}\"", axis.name));
+                problem(Part::Axis(i), format!("duplicate axis name: \"{}\"", axis.name));
             problems.push(duplicate.with_related(Part::Axis(first), "first used here"));
         } else {
             first_of_name.insert(&axis.name, i);
@@ -159,7 +179,8 @@ pub fn mesh_problems(mesh: &Mesh) -> Vec<Problem> {
     }
     for (i, id) in mesh.device_ids.iter().enumerate() {
         if *id < 0 {
-            problems.push(problem(Part::DeviceId(i), format!("device id {id} is negative")));
+            let message = format!("device id must be non-negative, got: {id}");
+            problems.push(problem(Part::DeviceId(i), message));
         }
     }
     let num_devices = checked_num_devices(mesh);
@@ -177,32 +198,42 @@ fn device_id_problem(mesh: &Mesh, num_devices: i64) -> Option<Problem> {
     let ids = &mesh.device_ids;
     if mesh.axes.is_empty() {
         let hint = "name the axes, or leave one device id for a maximal mesh";
-        let message = format!("a mesh without axes has {} device ids", ids.len());
+        let message = "axes is empty and device_ids has more than one element";
         return (ids.len() > 1).then(|| problem(Part::DeviceIds, message).with_hint(hint));
     }
     if ids.is_empty() {
         return None;
     }
     if i64::try_from(ids.len()) != Ok(num_devices) {
-        let message =
-            format!("the axes have {num_devices} devices, and there are {} device ids", ids.len());
+        let message = format!(
+            "total product of axis sizes must match total number of device ids, got: {num_devices} != {}",
+            ids.len()
+        );
         return Some(problem(Part::DeviceIds, message));
     }
+    let not_iota = || {
+        let mut sorted = ids.clone();
+        sorted.sort_unstable();
+        let sorted: Vec<String> = sorted.iter().map(i64::to_string).collect();
+        format!("sorted device ids must be iota(product(axes)), got: {}", sorted.join(", "))
+    };
     let mut place: Vec<Option<usize>> = vec![None; ids.len()];
     for (i, &id) in ids.iter().enumerate() {
         let slot = usize::try_from(id).ok().and_then(|id| place.get_mut(id));
         let Some(slot) = slot else {
-            let message = format!("device id {id} is not in 0..{num_devices}");
-            return Some(problem(Part::DeviceId(i), message));
+            let hint = format!("{id} is not in 0..{num_devices}");
+            return Some(problem(Part::DeviceId(i), not_iota()).with_hint(hint));
         };
         if let Some(first) = slot.replace(i) {
-            let duplicate = problem(Part::DeviceId(i), format!("device id {id} appears twice"));
+            let duplicate = problem(Part::DeviceId(i), not_iota());
+            let duplicate = duplicate.with_hint(format!("{id} appears twice"));
             return Some(duplicate.with_related(Part::DeviceId(first), "first used here"));
         }
     }
     let is_sorted = ids.windows(2).all(|pair| pair[0] < pair[1]);
     is_sorted.then(|| {
-        let message = "these device ids are the default order";
+        let message = "if the ordered device ids are the same as iota(product(axes)), no need to \
+                       specify them for simplicity";
         problem(Part::DeviceIds, message).with_hint("leave device_ids out")
     })
 }
@@ -242,14 +273,24 @@ mod tests {
         assert_eq!(
             errors(r#"<["x"=0, "x"=2], device_ids=[-1]>"#),
             [
-                ("axis \"x\" has size 0; it must be at least 1".into(), Span::new(102, 107)),
-                ("duplicate axis name \"x\"".into(), Span::new(109, 114)),
-                ("device id -1 is negative".into(), Span::new(129, 131)),
+                ("axis size must be at least 1, got: 0".into(), Span::new(102, 107)),
+                ("duplicate axis name: \"x\"".into(), Span::new(109, 114)),
+                ("device id must be non-negative, got: -1".into(), Span::new(129, 131)),
+                (AXES.failure(), Span::new(107, 107)),
             ]
         );
-        assert_eq!(errors("<[], device_ids=[1, 2]>")[0].0, "a mesh without axes has 2 device ids");
-        assert_eq!(errors(r#"<["x"=2], device_ids=[1, 1]>"#)[0].0, "device id 1 appears twice");
-        assert_eq!(errors(r#"<["x"=2], device_ids=[1, 2]>"#)[0].0, "device id 2 is not in 0..2");
+        assert_eq!(
+            errors("<[], device_ids=[1, 2]>")[0].0,
+            "axes is empty and device_ids has more than one element"
+        );
+        assert_eq!(
+            errors(r#"<["x"=2], device_ids=[2, 1]>"#)[0].0,
+            "sorted device ids must be iota(product(axes)), got: 1, 2"
+        );
+        assert_eq!(
+            errors(r#"<["x"=2], device_ids=[0, 1, 2]>"#)[0].0,
+            "total product of axis sizes must match total number of device ids, got: 2 != 3"
+        );
         let huge = r#"<["x"=2147483648, "y"=2147483648]>"#;
         assert_eq!(errors(huge)[0].0, "the axis sizes multiply to 2^62 devices or more");
         for bad in

@@ -15,10 +15,13 @@ mod axis;
 mod cursor;
 mod lone;
 mod mesh;
+mod parameter;
 mod problem;
 mod propagation_edges;
+mod quote;
 mod rule;
 mod rule_check;
+mod rule_reader;
 mod sharding;
 mod sharding_rules;
 #[cfg(test)]
@@ -30,7 +33,7 @@ pub use axis::{
     unknown_axis, write_all_to_all, write_axes, write_axes_per_dim, write_axis, write_axis_list,
     write_free_axis, write_manual_axes, AllToAllParam,
 };
-pub use cursor::{write_key, write_string, write_symbol, Cursor, Wrapping};
+pub use cursor::{names_itself, Cursor, Wrapping};
 pub use lone::LoneScope;
 pub use mesh::{drop_default_device_ids, parse_mesh, verify_mesh, write_mesh, MAX_DEVICES};
 pub use problem::{Part, Problem};
@@ -38,11 +41,13 @@ pub use propagation_edges::{
     last_step, parse_propagation_edges, verify_propagation_edges, write_propagation_edges,
     AxisPropagation, EdgeValueRef, PropagationStep,
 };
-pub use rule::{factor_symbol, parse_lone_rule, parse_rule, write_rule};
+pub use quote::{write_key, write_string, write_symbol};
+pub use rule::{factor_symbol, write_rule};
 pub use rule_check::{verify_rule, verify_rule_ranks, verify_rule_shapes};
+pub use rule_reader::{parse_lone_rule, parse_rule, read_rule, ReadRule};
 pub use sharding::{
-    parse_dim, parse_sharding, parse_sharding_per_value, write_dim, write_sharding,
-    write_sharding_of, write_sharding_per_value,
+    parse_dim, parse_sharding, read_lone_sharding, read_sharding_per_value, write_dim,
+    write_sharding, write_sharding_of, write_sharding_per_value, ReadSharding,
 };
 pub use sharding_rules::{rank_problem, verify_axes, verify_sharding};
 
@@ -105,7 +110,8 @@ pub trait MeshScope {
     }
     /// The complaint that there is no mesh called `symbol`.
     fn unknown_mesh(&self, symbol: &str) -> Diagnostic {
-        let message = format!("unknown mesh @{symbol}");
+        let mut message = "unknown mesh: ".to_owned();
+        write_symbol(&mut message, symbol);
         let mut diagnostic = Diagnostic::new(Code::UnknownMesh, message);
         diagnostic.hint = suggest::hint(symbol, self.symbols(), |name| format!("@{name}"));
         diagnostic

@@ -23,6 +23,10 @@ pub enum Part {
     Factor(usize),
     /// The mapping of the `n`-th tensor of a rule, operands first.
     Tensor(usize),
+    /// The mapping of a dim of such a tensor.
+    TensorDim(usize, usize),
+    /// An item of a rule's `n`-th list of special factors, in the order in which they are written.
+    Special(usize, usize),
 }
 
 /// One mistake in an attribute.

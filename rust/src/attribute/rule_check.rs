@@ -15,9 +15,10 @@
 //! The reference checks neither 1 nor 7, and its own rules for convolutions do not keep 7.
 
 use super::problem::{unlocated, Part, Problem};
-use super::rule::factor_symbol;
+use super::rule::{factor_symbol, SPECIAL_LISTS};
 use crate::error::{Code, Diagnostic};
 use crate::index::{FactorId, Id};
+use crate::ir::StaticShape;
 use crate::rule::{OpShardingRule, TensorMapping};
 
 fn problem(part: Part, message: impl Into<String>) -> Problem {
@@ -28,12 +29,35 @@ fn name(factor: FactorId) -> String {
     factor_symbol(factor.index())
 }
 
+/// What the reference calls the `index`-th tensor of an op, operands first.
+pub(super) fn tensor_name(index: usize, num_operands: usize, num_results: usize) -> String {
+    let (side, at, count) = if index < num_operands {
+        ("operand", index, num_operands)
+    } else {
+        ("result", index - num_operands, num_results)
+    };
+    if count == 1 {
+        format!("{side} -")
+    } else {
+        format!("{side} {at} -")
+    }
+}
+
+/// The message that the factor `index` of the tensor `name` has no size.
+pub(super) fn out_of_range(name: &str, index: i64, num_factors: usize) -> String {
+    format!(
+        "{name} expecting factor indices to be within 0<=...<num_factors; received: {index}, \
+         num_factors: {num_factors}"
+    )
+}
+
 /// Everything that is wrong with `rule` whatever op it is for, dims of size 0 aside.
 pub fn verify_rule(rule: &OpShardingRule) -> Vec<Diagnostic> {
     unlocated(rule_problems(rule, 1))
 }
 
-/// The same by part, with factors of size `least` or more.
+/// The same by part, with factors of size `least` or more. Factors that are no ids were complained
+/// about where they were read.
 pub fn rule_problems(rule: &OpShardingRule, least: i64) -> Vec<Problem> {
     let num_factors = rule.num_factors();
     let mut problems = Vec::new();
@@ -49,7 +73,9 @@ pub fn rule_problems(rule: &OpShardingRule, least: i64) -> Vec<Problem> {
         tensor_problems(rule, i, tensor, &mut is_used, &mut problems);
     }
     for (i, _) in is_used.iter().enumerate().filter(|(_, used)| !**used) {
-        let message = format!("factor {} is in no mapping", factor_symbol(i));
+        let (symbol, size) = (factor_symbol(i), rule.factor_sizes[i]);
+        let message =
+            format!("has factor {symbol}={size} that isn't used in operand and result mappings");
         problems.push(problem(Part::Factor(i), message).with_hint("drop it from the sizes"));
     }
     special_problems(rule, &mut problems);
@@ -64,25 +90,34 @@ fn tensor_problems(
     is_used: &mut [bool],
     problems: &mut Vec<Problem>,
 ) {
-    let part = Part::Tensor(index);
+    let tensor_name = tensor_name(index, rule.operands.len(), rule.results.len());
     let mut seen = vec![false; rule.num_factors()];
     for (dim, factors) in tensor.dims.iter().enumerate() {
+        let mut complain = |message: String, hint: &str| {
+            problems.push(problem(Part::TensorDim(index, dim), message).with_hint(hint));
+        };
         if factors.is_empty() {
-            problems.push(problem(part, format!("dim {dim} has no factor")));
+            let message = format!("{tensor_name} dim mapping must have at least one factor");
+            complain(message, "give it a factor of its own, of size 1 if the dim has size 1");
         }
-        for &factor in factors {
+        for &factor in factors.iter().filter(|factor| factor.is_some()) {
             let Some(&size) = rule.factor_sizes.get(factor.index()) else {
-                problems.push(problem(part, format!("a factor of dim {dim} has no size")));
+                let message = out_of_range(&tensor_name, factor.index() as i64, rule.num_factors());
+                let hint = format!("give the size of {}: {{i=8, j=16}}", name(factor));
+                complain(message, &hint);
                 continue;
             };
             if std::mem::replace(&mut seen[factor.index()], true) {
-                let message = format!("factor {} is twice in one tensor", name(factor));
-                problems.push(problem(part, message));
+                let message =
+                    format!("{tensor_name} cannot reuse factors for the same tensor value");
+                complain(message, &format!("factor {} is twice in it", name(factor)));
             }
             if size == 1 && factors.len() > 1 {
-                let message =
-                    format!("factor {} of size 1 shares dim {dim} with others", name(factor));
-                problems.push(problem(part, message).with_hint("leave it out of that dim"));
+                let message = format!(
+                    "{tensor_name} dim mapping can't have a factor of size 1 if there are multiple \
+                     factors"
+                );
+                complain(message, &format!("leave factor {} out of that dim", name(factor)));
             }
             is_used[factor.index()] = true;
         }
@@ -91,54 +126,54 @@ fn tensor_problems(
 
 /// Invariants 4 and 5.
 fn special_problems(rule: &OpShardingRule, problems: &mut Vec<Problem>) {
-    let lists = [
-        ("reduction", &rule.reduction),
-        ("need_replication", &rule.need_replication),
-        ("permutation", &rule.permutation),
-        ("blocked_propagation", &rule.blocked),
-    ];
-    let mut kind: Vec<Option<&str>> = vec![None; rule.num_factors()];
-    for (list, factors) in lists {
-        for pair in factors.windows(2).filter(|pair| pair[0] >= pair[1]) {
-            let (a, b) = (name(pair[0]), name(pair[1]));
-            let message = if a == b {
-                format!("factor {a} is twice in {list}")
+    let lists = [&rule.reduction, &rule.need_replication, &rule.permutation, &rule.blocked];
+    let mut kind: Vec<Option<usize>> = vec![None; rule.num_factors()];
+    for (list, factors) in lists.into_iter().enumerate() {
+        for (at, pair) in factors.windows(2).enumerate().filter(|(_, pair)| pair[0] >= pair[1]) {
+            let (message, hint) = if pair[0] == pair[1] {
+                let hint = format!("drop one {}", name(pair[1]));
+                ("indices of special factors must be unique", hint)
             } else {
-                format!("the factors of {list} are not sorted: {a} stands before {b}")
+                let hint = format!("put {} before {}", name(pair[1]), name(pair[0]));
+                ("indices of special factors must be sorted", hint)
             };
-            problems.push(problem(Part::Whole, message));
+            problems.push(problem(Part::Special(list, at + 1), message).with_hint(hint));
         }
-        for &factor in factors {
+        for (at, &factor) in factors.iter().enumerate().filter(|(_, factor)| factor.is_some()) {
+            let part = Part::Special(list, at);
             let Some(kind) = kind.get_mut(factor.index()) else {
-                problems.push(problem(Part::Whole, format!("a factor of {list} has no size")));
+                let (count, index) = (rule.num_factors(), factor.index());
+                let message = format!("index must be less than {count}, got: {index}");
+                let hint = format!("factor {} has no size", name(factor));
+                problems.push(problem(part, message).with_hint(hint));
                 continue;
             };
-            if list == "blocked_propagation" {
+            if SPECIAL_LISTS[list] == "blocked_propagation" {
                 continue;
             }
-            match kind.replace(list) {
-                Some(other) if other != list => {
-                    let message = format!("factor {} is in both {other} and {list}", name(factor));
-                    problems.push(problem(Part::Factor(factor.index()), message));
-                }
-                _ => {}
+            if let Some(other) = kind.replace(list).filter(|&other| other != list) {
+                let message = "a factor can only be in one of the reduction, need replication, or \
+                               permutation factor sets";
+                let lists = format!("{} and {}", SPECIAL_LISTS[other], SPECIAL_LISTS[list]);
+                let hint = format!("factor {} is in both {lists}", name(factor));
+                problems.push(problem(part, message).with_hint(hint));
             }
         }
     }
-    for &factor in &rule.reduction {
+    for (at, &factor) in rule.reduction.iter().enumerate() {
         if rule.results.iter().any(|result| result.contains(factor)) {
-            let message = format!("reduction factor {} is in a result", name(factor));
-            problems.push(problem(Part::Factor(factor.index()), message));
+            let message = "reduction factor cannot be in result mappings";
+            let hint = format!("{} is in a result", name(factor));
+            problems.push(problem(Part::Special(0, at), message).with_hint(hint));
         }
     }
 }
 
-/// Whether `rule`, which is sound by itself, fits an op with tensors of these shapes; `None` is a
-/// type that is no ranked tensor of static shape.
+/// Whether `rule` fits an op with tensors of these shapes.
 pub fn verify_rule_shapes(
     rule: &OpShardingRule,
-    operands: &[Option<Vec<i64>>],
-    results: &[Option<Vec<i64>>],
+    operands: &[StaticShape],
+    results: &[StaticShape],
 ) -> Vec<Diagnostic> {
     check_shapes(rule, operands, results, true)
 }
@@ -146,44 +181,53 @@ pub fn verify_rule_shapes(
 /// The same without invariant 7.
 pub fn verify_rule_ranks(
     rule: &OpShardingRule,
-    operands: &[Option<Vec<i64>>],
-    results: &[Option<Vec<i64>>],
+    operands: &[StaticShape],
+    results: &[StaticShape],
 ) -> Vec<Diagnostic> {
     check_shapes(rule, operands, results, false)
 }
 
 fn check_shapes(
     rule: &OpShardingRule,
-    operands: &[Option<Vec<i64>>],
-    results: &[Option<Vec<i64>>],
+    operands: &[StaticShape],
+    results: &[StaticShape],
     sizes_count: bool,
 ) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     let mut fits = vec![!sizes_count; rule.num_factors()];
     let sides = [("operand", &rule.operands, operands), ("result", &rule.results, results)];
     for (side, mappings, shapes) in sides {
-        if mappings.len() != shapes.len() || mappings.is_empty() {
+        if mappings.len() != shapes.len() {
             let (have, need) = (mappings.len(), shapes.len());
-            let message =
-                format!("the rule has {have} {side} mappings, and the op has {need} {side}s");
+            let message = format!("number of {side}s and mappings must match: {need} != {have}");
             problems.push(problem(Part::Whole, message));
             continue;
         }
+        if mappings.is_empty() {
+            let message = format!(
+                "number of {side}s mappings cannot be 0. Op sharding rules can only be defined on \
+                 operations with at least one operand and result."
+            );
+            problems.push(problem(Part::Whole, message));
+        }
         for (i, (mapping, shape)) in mappings.iter().zip(shapes).enumerate() {
-            let what = format!("{side} {i}");
+            let name =
+                if shapes.len() == 1 { format!("{side} -") } else { format!("{side} {i} -") };
             match shape {
-                Some(shape) if shape.len() != mapping.dims.len() => {
+                Ok(shape) if shape.len() != mapping.dims.len() => {
                     let (have, need) = (mapping.dims.len(), shape.len());
-                    let message =
-                        format!("the mapping of {what} has {have} dims, and the tensor has {need}");
+                    let message = format!("{name} mapping rank must match: {have} != {need}");
                     problems.push(problem(Part::Whole, message));
                 }
-                Some(shape) if sizes_count => {
+                Ok(shape) if sizes_count => {
+                    let what = format!("{side} {i}");
                     size_problems(rule, &what, mapping, shape, &mut fits, &mut problems);
                 }
-                Some(_) => {}
-                None => {
-                    let message = format!("{what} is not a ranked tensor of static shape");
+                Ok(_) => {}
+                Err(ty) => {
+                    let message = format!(
+                        "{name} expected a ranked tensor with a static shape. type: '{ty}'"
+                    );
                     problems.push(problem(Part::Whole, message));
                 }
             }
@@ -252,17 +296,18 @@ mod tests {
             messages("<([i, i])->([j]) {i=0, j=2, k=3}>"),
             [
                 "factor i has size 0; it must be at least 1",
-                "factor i is twice in one tensor",
-                "factor k is in no mapping",
+                "operand - cannot reuse factors for the same tensor value",
+                "has factor k=3 that isn't used in operand and result mappings",
             ]
         );
         assert_eq!(
-            messages("<([ij, k])->([k]) {i=1, j=2, k=3} reduction={k, j} permutation={k}>"),
+            messages("<([ij], [k])->([k]) {i=1, j=2, k=3} reduction={k, j} permutation={k}>"),
             [
-                "factor i of size 1 shares dim 0 with others",
-                "the factors of reduction are not sorted: k stands before j",
-                "factor k is in both reduction and permutation",
-                "reduction factor k is in a result",
+                "operand 0 - dim mapping can't have a factor of size 1 if there are multiple factors",
+                "indices of special factors must be sorted",
+                "a factor can only be in one of the reduction, need replication, or permutation \
+                 factor sets",
+                "reduction factor cannot be in result mappings",
             ]
         );
     }
@@ -271,8 +316,7 @@ mod tests {
     fn sizes_have_to_fit_the_dims() {
         let check = |text: &str, operand: &[i64], result: &[i64]| -> Vec<String> {
             let rule = parse_rule(text, 0).unwrap();
-            let found =
-                verify_rule_shapes(&rule, &[Some(operand.to_vec())], &[Some(result.to_vec())]);
+            let found = verify_rule_shapes(&rule, &[Ok(operand.to_vec())], &[Ok(result.to_vec())]);
             found.into_iter().map(|d| d.message).collect()
         };
         assert!(check("<([ij])->([i, j]) {i=2, j=4}>", &[8], &[2, 4]).is_empty());
@@ -289,7 +333,7 @@ mod tests {
         );
         assert_eq!(
             check("<([i])->([i]) {i=8}>", &[8, 2], &[8]),
-            ["the mapping of operand 0 has 1 dims, and the tensor has 2"]
+            ["operand - mapping rank must match: 1 != 2"]
         );
     }
 }

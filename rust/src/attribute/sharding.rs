@@ -4,17 +4,36 @@
 //! hand to point at.
 
 use super::axis::{write_axes, AxisReader};
-use super::cursor::{write_symbol, Cursor, Wrapping};
+use super::cursor::{Cursor, Wrapping};
 use super::mesh::{read_mesh, write_mesh};
+use super::parameter::Parameter;
 use super::problem::Part;
+use super::quote::write_symbol;
 use super::sharding_rules::mesh_problems_of;
 use super::MeshScope;
 use crate::axis::AxisRef;
 use crate::error::{Code, Diagnostic, Error, Result, Span};
-use crate::index::MeshId;
+use crate::index::{Id, MeshId};
 use crate::mesh::Mesh;
 use crate::sharding::{DimSharding, TensorSharding};
 use std::fmt::Write as _;
+
+const MESH: Parameter = Parameter::new("Sdy_TensorSharding", "mesh_or_ref", "");
+const DIMS: Parameter = Parameter::new(
+    "Sdy_TensorSharding",
+    "dim_shardings",
+    "::llvm::ArrayRef<DimensionShardingAttr>",
+);
+const SHARDINGS: Parameter = Parameter::new(
+    "Sdy_TensorShardingPerValue",
+    "shardings",
+    "::llvm::ArrayRef<TensorShardingAttr>",
+);
+/// The two lists of axes at the end of a sharding.
+const NAMED: [Parameter; 2] = [
+    Parameter::new("Sdy_TensorSharding", "replicated_axes", ""),
+    Parameter::new("Sdy_TensorSharding", "unreduced_axes", ""),
+];
 
 /// Where the parts of a sharding stand in the text.
 #[derive(Clone, Debug, Default)]
@@ -34,22 +53,47 @@ impl ShardingSpans {
     }
 }
 
+/// A sharding as it was read: what could be read of it, and everything that is wrong with it.
+#[derive(Clone, Debug)]
+pub struct ReadSharding {
+    /// The sharding, without the axes that its mesh does not have; its mesh may be `NONE`.
+    pub sharding: TensorSharding,
+    /// What is wrong with it.
+    pub problems: Vec<Diagnostic>,
+}
+
+impl ReadSharding {
+    fn check(self) -> Result<TensorSharding> {
+        Error::check(self.problems)?;
+        Ok(self.sharding)
+    }
+}
+
 /// Parses and verifies a sharding, `#sdy.sharding<...>` or the part in angle brackets alone. `base`
 /// is where `text` stands in the program's text.
 pub fn parse_sharding(text: &str, base: u32, scope: &mut dyn MeshScope) -> Result<TensorSharding> {
-    let mut cursor = Cursor::new(text, base);
-    let sharding = read_sharding(&mut cursor, scope)?;
-    cursor.finish()?;
-    Ok(sharding)
+    read_lone_sharding(text, base, scope)?.check()
 }
 
-/// Parses and verifies a list of shardings, `#sdy.sharding_per_value<[<...>, <...>]>` or the part in
-/// square brackets alone.
-pub fn parse_sharding_per_value(
+/// Parses a sharding; fails if it is not one, whatever may be wrong with it.
+pub fn read_lone_sharding(
     text: &str,
     base: u32,
     scope: &mut dyn MeshScope,
-) -> Result<Vec<TensorSharding>> {
+) -> Result<ReadSharding> {
+    let mut cursor = Cursor::new(text, base);
+    let read = read_sharding(&mut cursor, scope)?;
+    cursor.finish()?;
+    Ok(read)
+}
+
+/// Parses a list of shardings, `#sdy.sharding_per_value<[<...>, <...>]>` or the part in square
+/// brackets alone; fails if it is not one, whatever may be wrong with the shardings.
+pub fn read_sharding_per_value(
+    text: &str,
+    base: u32,
+    scope: &mut dyn MeshScope,
+) -> Result<Vec<ReadSharding>> {
     let mut cursor = Cursor::new(text, base);
     let wrapping = cursor.open("sharding_per_value");
     let angled = wrapping != Wrapping::Stripped || cursor.peek("<");
@@ -57,63 +101,73 @@ pub fn parse_sharding_per_value(
         cursor.expect("<")?;
     }
     cursor.expect("[")?;
-    let mut diagnostics = Vec::new();
-    let shardings = cursor.list("]", |cursor| match read_sharding(cursor, scope) {
-        Ok(sharding) => Ok(Some(sharding)),
-        // The text was read to its end: go on, to report the mistakes in the others too.
-        Err(error) if error.diagnostics.iter().all(|d| d.code != Code::Syntax) => {
-            diagnostics.extend(error.diagnostics);
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    })?;
+    let mut shardings = Vec::new();
+    if !cursor.peek("]") {
+        let read = cursor.items(|cursor| read_sharding(cursor, scope));
+        // In an op's own syntax the reference reads the list by itself.
+        shardings = if angled { cursor.parameter(&SHARDINGS, |_| read)? } else { read? };
+    }
+    cursor.expect("]")?;
     if angled {
         cursor.expect(">")?;
     }
     cursor.close(wrapping)?;
     cursor.finish()?;
-    Error::check(diagnostics)?;
-    Ok(shardings.into_iter().flatten().collect())
+    Ok(shardings)
 }
 
-/// Reads and verifies a sharding. Unless the error is one of syntax, all of it was read.
-fn read_sharding(cursor: &mut Cursor<'_>, scope: &mut dyn MeshScope) -> Result<TensorSharding> {
+/// Reads a sharding and notes what is wrong with it.
+fn read_sharding(cursor: &mut Cursor<'_>, scope: &mut dyn MeshScope) -> Result<ReadSharding> {
     if cursor.peek("#") && !cursor.peek("#sdy") {
         return read_alias(cursor, scope);
     }
     let wrapping = cursor.open("sharding");
     let start = cursor.position();
     cursor.expect("<")?;
-    let (mesh, mesh_error) = read_mesh_or_symbol(cursor, scope)?;
+    let (mesh, mesh_error) =
+        cursor.parameter(&MESH, |cursor| read_mesh_or_symbol(cursor, scope))?;
     cursor.expect(",")?;
     cursor.expect("[")?;
     let empty = Mesh::default();
     let mut reader = AxisReader::new(mesh.get().map_or(&empty, |mesh| scope.mesh(mesh)));
     let mut spans = ShardingSpans::default();
-    let dims = cursor.list("]", |cursor| read_dim(cursor, &mut reader, &mut spans))?;
+    let mut dims = Vec::new();
+    if !cursor.eat("]") {
+        dims = cursor.parameter(&DIMS, |cursor| {
+            cursor.items(|cursor| read_dim(cursor, &mut reader, &mut spans))
+        })?;
+        cursor.expect("]")?;
+    }
     let named = read_named_axes(cursor, &mut reader)?;
     cursor.expect(">")?;
     spans.whole = cursor.span_from(start);
     cursor.close(wrapping)?;
-    // Without the mesh nothing more can be said.
-    Error::check(mesh_error.into_iter().collect())?;
     let mut split = |list: Vec<(AxisRef, Span)>| -> Vec<AxisRef> {
         spans.axes.extend(list.iter().map(|(_, span)| *span));
         list.into_iter().map(|(axis, _)| axis).collect()
     };
     let [replicated, unreduced] = named;
     let (replicated, unreduced) = (split(replicated), split(unreduced));
-    let sharding = TensorSharding { mesh, dims, replicated, unreduced };
-    let problems = mesh_problems_of(&sharding, reader.mesh);
-    let mut diagnostics = reader.problems;
-    diagnostics.extend(problems.into_iter().map(|p| p.located(|part| spans.span_of(part))));
-    diagnostics.sort_by_key(|diagnostic| diagnostic.span.map(|span| span.start));
-    Error::check(diagnostics)?;
-    Ok(sharding)
+    let mut sharding = TensorSharding { mesh, dims, replicated, unreduced };
+    // Without the mesh nothing more can be said.
+    let mut problems: Vec<Diagnostic> = mesh_error.into_iter().collect();
+    if mesh.is_some() {
+        let found = mesh_problems_of(&sharding, reader.mesh, &reader.unknown).into_iter();
+        problems.extend(found.map(|problem| problem.located(|part| spans.span_of(part))));
+        problems.sort_by_key(|diagnostic| diagnostic.span.map(|span| span.start));
+    }
+    if !reader.unknown.is_empty() {
+        let num_axes = reader.mesh.axes.len();
+        let lists = sharding.dims.iter_mut().map(|dim| &mut dim.axes);
+        for axes in lists.chain([&mut sharding.replicated, &mut sharding.unreduced]) {
+            axes.retain(|axis| axis.axis.index() < num_axes);
+        }
+    }
+    Ok(ReadSharding { sharding, problems })
 }
 
 /// Reads an alias of a sharding, `#name`.
-fn read_alias(cursor: &mut Cursor<'_>, scope: &mut dyn MeshScope) -> Result<TensorSharding> {
+fn read_alias(cursor: &mut Cursor<'_>, scope: &mut dyn MeshScope) -> Result<ReadSharding> {
     let start = cursor.position();
     cursor.expect("#")?;
     let name = match cursor.word() {
@@ -131,9 +185,9 @@ fn read_alias(cursor: &mut Cursor<'_>, scope: &mut dyn MeshScope) -> Result<Tens
         let message = format!("'#{name}' is not a sharding");
         return Err(Diagnostic::new(Code::Syntax, message).at(span).into());
     }
-    let sharding = read_sharding(&mut target, scope)?;
+    let read = read_sharding(&mut target, scope)?;
     target.finish()?;
-    Ok(sharding)
+    Ok(read)
 }
 
 /// Reads `@symbol` or `mesh<...>`. A mesh that is not there is no reason to stop reading: it is
@@ -143,7 +197,9 @@ fn read_mesh_or_symbol(
     scope: &mut dyn MeshScope,
 ) -> Result<(MeshId, Option<Diagnostic>)> {
     if cursor.eat_word("mesh") {
-        return Ok((scope.inlined(read_mesh(cursor)?), None));
+        let mesh = read_mesh(cursor);
+        let mesh = cursor.or_failed(mesh, || "failed to parse MeshAttr".to_owned())?;
+        return Ok((scope.inlined(mesh), None));
     }
     if !cursor.peek("@") {
         return Err(cursor.expected("a mesh: '@name' or 'mesh<...>'"));
@@ -164,26 +220,18 @@ fn read_dim(
     let start = cursor.position();
     cursor.expect("{")?;
     let mut dim = DimSharding::empty(true);
-    let mut is_first = true;
     while !cursor.eat("}") {
-        if !is_first && !cursor.eat(",") {
-            return Err(cursor.expected("',' or '}'"));
+        if !dim.axes.is_empty() {
+            cursor.expect(",")?;
         }
-        is_first = false;
         if cursor.eat("?") {
             dim.is_closed = false;
-            if !cursor.eat("}") {
-                return Err(cursor.expected("'}' after '?', which stands last"));
-            }
+            cursor.expect("}")?;
             break;
         }
-        if !cursor.peek("\"") {
-            return Err(cursor.expected("an axis like \"x\", or '?'"));
-        }
-        if let Some((axis, span)) = reader.axis_ref(cursor)? {
-            dim.axes.push(axis);
-            spans.axes.push(span);
-        }
+        let (axis, span) = reader.axis_ref(cursor)?;
+        dim.axes.push(axis);
+        spans.axes.push(span);
     }
     if let Some((word, span)) = cursor.word() {
         dim.priority = Some(priority(word).map_err(|problem| problem.at(span))?);
@@ -195,14 +243,17 @@ fn read_dim(
 /// The priority that `p<number>` gives.
 fn priority(word: &str) -> std::result::Result<i64, Diagnostic> {
     let digits = word.strip_prefix('p').unwrap_or_default();
-    let error = |message: String| Err(Diagnostic::new(Code::Syntax, message));
+    let error = |message: &str, hint: &str| {
+        let problem = Diagnostic::new(Code::Syntax, format!("{message}, got: {word}"));
+        Err(problem.with_hint(hint))
+    };
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return error(format!("expected a priority like p1, found '{word}'"));
+        return error("expecting priority in format 'p<number>'", "p0 comes first, then p1");
     }
     if digits.starts_with('0') && digits.len() > 1 {
-        return error(format!("a priority has no leading zeros, found '{word}'"));
+        return error("priorities with leading zeros are not allowed", "write p1, not p01");
     }
-    digits.parse().or_else(|_| error("the priority does not fit in 64 bits".to_owned()))
+    digits.parse().or_else(|_| error("expecting integer priority", "it has to fit in 64 bits"))
 }
 
 /// Axes with their spans.
@@ -213,27 +264,30 @@ fn read_named_axes(
     cursor: &mut Cursor<'_>,
     reader: &mut AxisReader<'_>,
 ) -> Result<[SpannedAxes; 2]> {
-    let mut lists = [None, None];
+    let mut lists = [Vec::new(), Vec::new()];
     while cursor.eat(",") {
-        let which = if cursor.eat_word("replicated") {
-            0
-        } else if cursor.eat_word("unreduced") {
-            1
-        } else {
-            return Err(cursor.expected("'replicated' or 'unreduced'"));
+        let names = ["replicated", "unreduced"];
+        let which = (0..2).find(|&at| lists[at].is_empty() && cursor.eat_word(names[at]));
+        let Some(which) = which else {
+            let message = "failed to parse Sdy_TensorSharding, expected valid named axis list \
+                           after comma";
+            let hint = "replicated={...} or unreduced={...}, each at most once";
+            let problem = Diagnostic::new(Code::Syntax, message).at(cursor.token());
+            return Err(problem.with_hint(hint).into());
         };
-        if lists[which].is_some() {
-            let name = ["replicated", "unreduced"][which];
-            return Err(cursor.expected(&format!("no second list of {name} axes")));
-        }
-        cursor.expect("=")?;
-        cursor.expect("{")?;
-        if cursor.peek("}") {
-            return Err(cursor.expected("an axis (leave the list out if it is empty)"));
-        }
-        lists[which] = Some(reader.list(cursor)?);
+        lists[which] = cursor.parameter(&NAMED[which], |cursor| {
+            cursor.expect("=")?;
+            cursor.expect("{")?;
+            let axes = reader.some(cursor);
+            let axes = cursor.or_failed(axes, || {
+                "failed to parse axis list which is expected to be an `ArrayRef<AxisRefAttr>`"
+                    .to_owned()
+            })?;
+            cursor.expect("}")?;
+            Ok(axes)
+        })?;
     }
-    Ok(lists.map(Option::unwrap_or_default))
+    Ok(lists)
 }
 
 /// Appends `<@mesh, [{"x"}, {?}], replicated={"y"}>`.
@@ -304,6 +358,6 @@ pub fn parse_dim(text: &str, base: u32, mesh: &Mesh) -> Result<DimSharding> {
     let mut reader = AxisReader::new(mesh);
     let dim = read_dim(&mut cursor, &mut reader, &mut ShardingSpans::default())?;
     cursor.finish()?;
-    Error::check(reader.problems)?;
+    Error::check(reader.problems())?;
     Ok(dim)
 }

@@ -13,13 +13,16 @@
 //! A mesh that is not known ([`super::LoneScope`]) has axes of size 0; then 5 and half of 2 cannot be
 //! checked.
 //!
+//! Each is checked whether or not the others hold. Messages are in the words of the reference, which
+//! stops at the first; what to do about it is in the hints.
+//!
 //! Source: the constraints of Shardy's `TensorShardingAttr` and its verifier.
 
-use super::axis::write_axis;
+use super::axis::{unknown_axis, write_axis};
 use super::problem::{unlocated, Part, Problem};
 use crate::axis::{AxisRef, SubAxis};
 use crate::error::{Code, Diagnostic};
-use crate::index::{AxisId, Id};
+use crate::index::Id;
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 use std::fmt::Write as _;
@@ -31,30 +34,35 @@ pub fn verify_sharding(
     mesh: &Mesh,
     shape: Option<&[Option<i64>]>,
 ) -> Vec<Diagnostic> {
-    let mut problems = mesh_problems_of(sharding, mesh);
+    let mut problems = mesh_problems_of(sharding, mesh, &[]);
     if let Some(shape) = shape {
-        problems.extend(rank_problem(sharding, mesh, shape.len()));
+        problems.extend(rank_problem(sharding.dims.len(), mesh, shape.len()));
     }
     unlocated(problems)
 }
 
-/// Invariant 8 for a tensor of `rank` dims.
-pub fn rank_problem(sharding: &TensorSharding, mesh: &Mesh, rank: usize) -> Option<Problem> {
-    let num_dims = sharding.dims.len();
+/// Invariant 8 for a sharding of `num_dims` dims and a tensor of `rank`.
+pub fn rank_problem(num_dims: usize, mesh: &Mesh, rank: usize) -> Option<Problem> {
     if mesh.is_maximal() || num_dims == rank {
         return None;
     }
-    let message = format!("the sharding has {num_dims} dims, and the tensor has {rank}");
+    let message = format!("sharding doesn't match tensor rank: {num_dims} != {rank}");
     let hint = "one {...} for each dim, {} for a dim that is not sharded";
     Some(Problem::new(Code::InvalidSharding, Part::Whole, message).with_hint(hint))
 }
 
-/// Everything that is wrong with `sharding` whatever tensor it is for.
-pub fn mesh_problems_of(sharding: &TensorSharding, mesh: &Mesh) -> Vec<Problem> {
-    let mut check = Check { mesh, problems: Vec::new(), sound: Vec::new(), next: 0 };
+/// Everything that is wrong with `sharding` whatever tensor it is for. Axes beyond those of the mesh
+/// are the `unknown` ones.
+pub fn mesh_problems_of(
+    sharding: &TensorSharding,
+    mesh: &Mesh,
+    unknown: &[String],
+) -> Vec<Problem> {
+    let mut check = Check::new(mesh, unknown);
     if mesh.is_maximal() {
         if !sharding.dims.is_empty() || !sharding.has_no_axes() {
-            let message = "a sharding over a maximal mesh has no dims and no axes";
+            let message = "a maximal sharding can only have a sharding with rank 0 and no \
+                           replicated or unreduced axes.";
             let problem = Problem::new(Code::InvalidSharding, Part::Whole, message);
             check.problems.push(problem.with_hint("write [] for the dims"));
         }
@@ -70,11 +78,11 @@ pub fn mesh_problems_of(sharding: &TensorSharding, mesh: &Mesh) -> Vec<Problem> 
     check.problems
 }
 
-/// Everything that is wrong with lists of axes, one after the other, as of one collective: unknown
-/// and malformed axes, parts of an axis that appear twice, consecutive parts. `sorted` demands mesh
-/// order and names the axes.
+/// Everything that is wrong with lists of axes, one after the other, as of one collective: malformed
+/// axes, parts of an axis that appear twice, consecutive parts. `sorted` demands mesh order and names
+/// the axes.
 pub fn verify_axes(lists: &[Vec<AxisRef>], mesh: &Mesh, sorted: Option<&str>) -> Vec<Diagnostic> {
-    let mut check = Check { mesh, problems: Vec::new(), sound: Vec::new(), next: 0 };
+    let mut check = Check::new(mesh, &[]);
     for axes in lists {
         check.list(axes, sorted);
     }
@@ -82,25 +90,27 @@ pub fn verify_axes(lists: &[Vec<AxisRef>], mesh: &Mesh, sorted: Option<&str>) ->
     unlocated(check.problems)
 }
 
-/// An axis ref that is sound by itself.
-struct Sound {
-    axis: AxisId,
-    pre_size: i64,
-    next_pre_size: i64,
+/// An axis ref of the mesh.
+struct Seen {
+    axis: AxisRef,
     part: usize,
-    text: AxisRef,
+    is_sound: bool,
 }
 
 /// The verification of one sharding.
 struct Check<'a> {
     mesh: &'a Mesh,
+    unknown: &'a [String],
     problems: Vec<Problem>,
-    sound: Vec<Sound>,
+    seen: Vec<Seen>,
     /// How many axis refs were seen.
     next: usize,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
+    fn new(mesh: &'a Mesh, unknown: &'a [String]) -> Self {
+        Self { mesh, unknown, problems: Vec::new(), seen: Vec::new(), next: 0 }
+    }
     fn text(&self, axis: AxisRef) -> String {
         let mut out = String::new();
         write_axis(&mut out, axis, self.mesh);
@@ -114,9 +124,9 @@ impl Check<'_> {
             self.problems.push(problem.with_hint(hint));
         };
         if priority < 0 {
-            complain(format!("dim {dim} has the negative priority {priority}"), "0 comes first");
+            complain(format!("dim {dim} has a negative priority"), "0 comes first");
         } else if is_closed_and_empty {
-            let message = format!("dim {dim} is closed and has no axes, but has a priority");
+            let message = format!("dim {dim} is empty and closed but has a priority");
             complain(message, "drop the priority, or open the dim: {?}");
         }
     }
@@ -127,39 +137,34 @@ impl Check<'_> {
         for &axis in axes {
             let part = self.next;
             self.next += 1;
-            if axis.axis.index() >= self.mesh.axes.len() {
-                let message = "an axis that the mesh does not have";
-                self.problems.push(Problem::new(Code::UnknownAxis, Part::Axis(part), message));
-                before = None;
-                continue;
+            if let (Some(before), Some(name)) = (before, sorted) {
+                self.order(before, axis, part, name);
             }
-            if let Err((message, hint)) = self.sub_axis(axis) {
-                let problem = Problem::new(Code::InvalidSubAxis, Part::Axis(part), message);
-                self.problems.push(problem.with_hint(hint));
-                before = None;
+            let num_axes = self.mesh.axes.len();
+            if axis.axis.index() >= num_axes {
+                let name = self.unknown.get(axis.axis.index() - num_axes);
+                let diagnostic = unknown_axis(name.map_or("", |name| name), self.mesh);
+                self.problems.push(Problem { diagnostic, part: Part::Axis(part), related: None });
+                before = Some(axis);
                 continue;
             }
             if let Some(before) = before {
-                self.neighbours(before, axis, part, sorted);
+                self.merge(before, axis, part);
             }
-            self.sound.push(Sound {
-                axis: axis.axis,
-                pre_size: axis.pre_size(),
-                next_pre_size: match axis.next_pre_size(self.mesh) {
-                    // Of unknown size, or of size 1: all of it, even so.
-                    0 | 1 => i64::MAX,
-                    next => next,
-                },
-                part,
-                text: axis,
-            });
+            let malformed = self.sub_axis(axis);
+            let is_sound = malformed.is_none();
+            self.seen.push(Seen { axis, part, is_sound });
+            if let Some((message, hint)) = malformed {
+                let problem = Problem::new(Code::InvalidSubAxis, Part::Axis(part), message);
+                self.problems.push(problem.with_hint(hint));
+            }
             before = Some(axis);
         }
     }
 
     /// Invariant 2; the complaint and a hint if it does not hold.
-    fn sub_axis(&self, axis: AxisRef) -> Result<(), (String, String)> {
-        let Some(SubAxis { pre_size, size }) = axis.sub else { return Ok(()) };
+    fn sub_axis(&self, axis: AxisRef) -> Option<(String, String)> {
+        let SubAxis { pre_size, size } = axis.sub?;
         let full = self.mesh.axis_size(axis.axis);
         let name = self.mesh.axis_name(axis.axis);
         let text = self.text(axis);
@@ -168,91 +173,129 @@ impl Check<'_> {
             let _ = write!(hint, "; \"{name}\" has size {full}");
         }
         if pre_size < 1 {
-            return Err((
-                format!("sub-axis {text} has pre-size {pre_size}; it must be at least 1"),
-                hint,
-            ));
+            return Some((format!("sub-axis pre-size must be at least 1: {text}"), hint));
         }
         if size < 2 {
-            return Err((format!("sub-axis {text} has size {size}; it must be at least 2"), hint));
+            return Some((format!("sub-axis sizes must be greater than 1: {text}"), hint));
         }
-        match pre_size.checked_mul(size) {
-            Some(next) if full % next == 0 => {}
-            Some(next) => {
-                let message = format!(
-                    "sub-axis {text} ends at {next}, which does not divide the axis size {full}"
-                );
-                return Err((message, hint));
-            }
-            None => {
-                return Err((format!("sub-axis {text} is larger than any axis"), hint));
-            }
+        let next = i128::from(pre_size) * i128::from(size);
+        let is_known = full > 0;
+        if next > i128::from(i64::MAX) || (is_known && i128::from(full) % next != 0) {
+            let message = format!(
+                "sub-axis next pre-size {next} doesn't divide the size of the full axis {full}: {text}"
+            );
+            return Some((message, hint));
         }
-        if size == full {
-            let message = format!("sub-axis {text} is all of the axis");
-            return Err((message, format!("write \"{name}\"")));
-        }
-        Ok(())
+        (size == full).then(|| {
+            let message = format!("sub-axis size is equal to the full axis size: {text}");
+            (message, format!("write \"{name}\""))
+        })
     }
 
-    /// Invariants 4 and 5 of two axes, one right after the other in a list.
-    fn neighbours(&mut self, before: AxisRef, axis: AxisRef, part: usize, sorted: Option<&str>) {
-        let texts = (self.text(before), self.text(axis));
-        let invalid = |message| {
-            Problem::new(Code::InvalidSharding, Part::Axis(part), message)
-                .with_related(Part::Axis(part - 1), "it stands right before")
-        };
-        if before.can_merge(axis) {
-            let message = format!("{} and {} are consecutive parts of one axis", texts.0, texts.1);
-            let merged = self.text(before.merge(axis, self.mesh));
-            self.problems.push(invalid(message).with_hint(format!("write {merged}")));
+    /// A mistake in two axes, one right after the other in a list.
+    fn neighbours(part: usize, message: String, hint: Option<String>) -> Problem {
+        let mut problem = Problem::new(Code::InvalidSharding, Part::Axis(part), message)
+            .with_related(Part::Axis(part - 1), "it stands right before");
+        problem.diagnostic.hint = hint;
+        problem
+    }
+
+    /// Invariant 4 of neighbours.
+    fn merge(&mut self, before: AxisRef, axis: AxisRef, part: usize) {
+        let (Some(first), Some(second)) = (before.sub, axis.sub) else { return };
+        let next = first.pre_size.checked_mul(first.size);
+        if before.axis != axis.axis || next != Some(second.pre_size) {
+            return;
         }
-        let order = |axis: AxisRef| axis.mesh_order(self.mesh);
-        let is_known = self.mesh.axis_size(axis.axis) > 0;
-        if let (Some(name), true) = (sorted, is_known && order(before) > order(axis)) {
-            let message =
-                format!("{name} axes are not in mesh order: {} stands before {}", texts.0, texts.1);
-            self.problems.push(invalid(message).with_hint("swap them"));
+        let (a, b) = (self.text(before), self.text(axis));
+        let message = format!("two consecutive sub-axes can be merged: {a}, {b}");
+        let product = first.size.checked_mul(second.size);
+        let merged = product.map(|_| self.text(before.merge(axis, self.mesh)));
+        let hint = merged.map(|merged| format!("write {merged}"));
+        self.problems.push(Self::neighbours(part, message, hint));
+    }
+
+    /// Invariant 5 of neighbours in a list of axes called `name`.
+    fn order(&mut self, before: AxisRef, axis: AxisRef, part: usize, name: &str) {
+        // Sizes of 0 are those of a mesh that is not known.
+        let has_order = self.mesh.axes.first().is_some_and(|axis| axis.size > 0);
+        let is_known = |axis: AxisRef| axis.axis.index() < self.mesh.axes.len();
+        if !has_order || !is_known(axis) || !is_less(axis, before) {
+            return;
         }
+        let message = format!("{name} axes are not ordered w.r.t. mesh");
+        let hint = is_known(before).then(|| {
+            format!("swap them: {} stands before {} in it", self.text(axis), self.text(before))
+        });
+        self.problems.push(Self::neighbours(part, message, hint));
     }
 
     /// Invariant 3.
     fn overlaps(&mut self) {
-        // By place in the axis; of what starts together the one that stands first in the text.
-        self.sound.sort_by_key(|sound| (sound.axis, sound.pre_size, sound.part));
-        let mut widest: Option<&Sound> = None;
+        let mut seen = std::mem::take(&mut self.seen);
+        // By place in the axis, full axes first; of equal ones the one that stands first in the text.
+        seen.sort_by_key(|seen| {
+            (seen.axis.axis, seen.axis.sub.map(|sub| (sub.pre_size, sub.size)), seen.part)
+        });
         let mut found = Vec::new();
-        for sound in &self.sound {
-            let overlapped =
-                widest.filter(|w| w.axis == sound.axis && w.next_pre_size > sound.pre_size);
-            if let Some(other) = overlapped {
-                let (first, second) =
-                    if other.part < sound.part { (other, sound) } else { (sound, other) };
-                found.push((first.part, second.part, first.text, second.text));
+        for group in seen.chunk_by(|a, b| a.axis.axis == b.axis.axis) {
+            for pair in group.windows(2).filter(|pair| pair[0].axis == pair[1].axis) {
+                let message = format!("duplicate axis ref: {}", self.text(pair[0].axis));
+                let hint = drop_hint(pair[0].axis, self.mesh);
+                found.push((pair[0].part, pair[1].part, message, hint));
             }
-            let replaces = widest
-                .is_none_or(|w| w.axis != sound.axis || w.next_pre_size < sound.next_pre_size);
-            if replaces {
-                widest = Some(sound);
+            let (full, parts) =
+                group.split_at(group.partition_point(|seen| seen.axis.sub.is_none()));
+            for (full, sub) in parts.iter().filter_map(|sub| Some((full.first()?, sub))) {
+                let name = self.mesh.axis_name(full.axis.axis);
+                let message =
+                    format!("both sub-axis and full-axis are used for axis name: \"{name}\"");
+                let (first, second) = (full.part.min(sub.part), full.part.max(sub.part));
+                found.push((first, second, message, "parts of an axis must be disjoint".into()));
             }
+            found.extend(self.overlapping_parts(parts));
         }
         found.sort_by_key(|&(first, second, ..)| (second, first));
-        for (first, second, first_axis, second_axis) in found {
-            let (a, b) = (self.text(first_axis), self.text(second_axis));
-            let (message, hint) = if first_axis == second_axis {
-                let hint = drop_hint(first_axis, self.mesh);
-                (format!("{a} is used twice in one sharding"), hint)
-            } else {
-                (
-                    format!("{b} overlaps {a} in one sharding"),
-                    "parts of an axis must be disjoint".into(),
-                )
-            };
+        for (first, second, message, hint) in found {
             let problem = Problem::new(Code::AxisOverlap, Part::Axis(second), message)
                 .with_hint(hint)
                 .with_related(Part::Axis(first), "first used here");
             self.problems.push(problem);
         }
+    }
+
+    /// Parts of one axis that overlap and differ; `parts` are sorted.
+    fn overlapping_parts(&self, parts: &[Seen]) -> Vec<(usize, usize, String, String)> {
+        let mut widest: Option<(&Seen, i64)> = None;
+        let mut found = Vec::new();
+        for part in parts.iter().filter(|part| part.is_sound) {
+            let next = part.axis.next_pre_size(self.mesh);
+            if let Some((other, end)) = widest {
+                if end > part.axis.pre_size() && other.axis != part.axis {
+                    let (a, b) = (self.text(other.axis), self.text(part.axis));
+                    let message = format!("overlapping sub-axes: {a}, {b}");
+                    let (first, second) = (other.part.min(part.part), other.part.max(part.part));
+                    let hint = "parts of an axis must be disjoint".to_owned();
+                    found.push((first, second, message, hint));
+                }
+            }
+            if widest.is_none_or(|(_, end)| end < next) {
+                widest = Some((part, next));
+            }
+        }
+        found
+    }
+}
+/// Whether `a` stands before `b` in their mesh. A full axis stands with its parts of pre-size 1.
+fn is_less(a: AxisRef, b: AxisRef) -> bool {
+    if a.axis != b.axis {
+        return a.axis < b.axis;
+    }
+    match (a.sub, b.sub) {
+        (None, None) => false,
+        (None, Some(b)) => b.pre_size > 1,
+        (Some(a), None) => a.pre_size == 1,
+        (Some(a), Some(b)) => (a.pre_size, a.size) < (b.pre_size, b.size),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Shardings from text, right and wrong.
 
-use super::sharding::{parse_sharding, parse_sharding_per_value};
-use crate::attribute::{parse_mesh, print_sharding, print_sharding_per_value};
-use crate::error::{Code, Span};
+use super::sharding::{parse_sharding, read_sharding_per_value};
+use crate::attribute::{parse_mesh, print_sharding, print_sharding_per_value, MeshScope};
+use crate::error::{Code, Error, Result, Span};
 use crate::ir::Program;
+use crate::sharding::TensorSharding;
 
 fn program() -> Program {
     let mut program = Program::default();
@@ -22,6 +23,16 @@ fn complaints(text: &str) -> Vec<(Code, String, Span)> {
     let error = parse_sharding(text, 0, &mut program()).unwrap_err();
     let list = error.diagnostics.into_iter();
     list.map(|d| (d.code, d.message, d.span.unwrap())).collect()
+}
+
+fn parse_sharding_per_value(
+    text: &str,
+    base: u32,
+    scope: &mut dyn MeshScope,
+) -> Result<Vec<TensorSharding>> {
+    let read = read_sharding_per_value(text, base, scope)?;
+    Error::check(read.iter().flat_map(|read| read.problems.clone()).collect())?;
+    Ok(read.into_iter().map(|read| read.sharding).collect())
 }
 
 #[test]
@@ -76,8 +87,8 @@ fn names_that_are_not_there_are_reported() {
     assert_eq!(
         complaints(r#"<@mesh, [{"w", "x"}, {"x"}]>"#),
         [
-            (Code::UnknownAxis, "unknown axis \"w\"".into(), Span::new(10, 13)),
-            (Code::AxisOverlap, "\"x\" is used twice in one sharding".into(), Span::new(22, 25)),
+            (Code::UnknownAxis, "unknown axis name: \"w\"".into(), Span::new(10, 13)),
+            (Code::AxisOverlap, "duplicate axis ref: \"x\"".into(), Span::new(22, 25)),
         ]
     );
     let mut program = program();
@@ -94,16 +105,17 @@ fn malformed_sub_axes_are_refused() {
         assert_eq!(found[0].0, Code::InvalidSubAxis);
         found[0].1.clone()
     };
-    assert_eq!(only(r#""x":(0)2"#), "sub-axis \"x\":(0)2 has pre-size 0; it must be at least 1");
-    assert_eq!(only(r#""x":(2)1"#), "sub-axis \"x\":(2)1 has size 1; it must be at least 2");
+    assert_eq!(only(r#""x":(0)2"#), "sub-axis pre-size must be at least 1: \"x\":(0)2");
+    assert_eq!(only(r#""x":(2)1"#), "sub-axis sizes must be greater than 1: \"x\":(2)1");
     assert_eq!(
         only(r#""x":(2)8"#),
-        "sub-axis \"x\":(2)8 ends at 16, which does not divide the axis size 8"
+        "sub-axis next pre-size 16 doesn't divide the size of the full axis 8: \"x\":(2)8"
     );
-    assert_eq!(only(r#""x":(1)8"#), "sub-axis \"x\":(1)8 is all of the axis");
+    assert_eq!(only(r#""x":(1)8"#), "sub-axis size is equal to the full axis size: \"x\":(1)8");
     assert_eq!(
         only(r#""x":(9223372036854775807)2"#),
-        "sub-axis \"x\":(9223372036854775807)2 is larger than any axis"
+        "sub-axis next pre-size 18446744073709551614 doesn't divide the size of the full axis 8: \
+         \"x\":(9223372036854775807)2"
     );
 }
 
@@ -121,21 +133,18 @@ fn axes_may_not_overlap() {
     };
     assert_eq!(
         overlap(r#"<@mesh, [{"x"}, {"x":(2)2}]>"#),
-        "\"x\":(2)2 overlaps \"x\" in one sharding"
+        "both sub-axis and full-axis are used for axis name: \"x\""
     );
     assert_eq!(
         overlap(r#"<@mesh, [{"x":(2)4}, {"x":(1)4}]>"#),
-        "\"x\":(1)4 overlaps \"x\":(2)4 in one sharding"
+        "overlapping sub-axes: \"x\":(1)4, \"x\":(2)4"
     );
-    assert_eq!(
-        overlap(r#"<@mesh, [{"x"}], unreduced={"x"}>"#),
-        "\"x\" is used twice in one sharding"
-    );
-    // Three refs: each overlap is reported with the widest before it.
+    assert_eq!(overlap(r#"<@mesh, [{"x"}], unreduced={"x"}>"#), "duplicate axis ref: \"x\"");
+    // Three refs: each overlap is reported.
     let found = complaints(r#"<@mesh, [{"x"}, {"x":(1)2}, {"x":(2)2}]>"#);
     assert_eq!(found.len(), 2);
     let one = r#"<mesh<["a"=1]>, [{"a"}, {"a"}]>"#;
-    assert_eq!(overlap(one), "\"a\" is used twice in one sharding");
+    assert_eq!(overlap(one), "duplicate axis ref: \"a\"");
     let twelve = r#"<@twelve, [{"a":(1)2}, {"a":(3)2}]>"#;
     assert!(parse_sharding(twelve, 0, &mut program()).is_ok(), "the reference accepts it");
 }
@@ -150,14 +159,17 @@ fn lists_and_priorities_are_checked() {
     };
     assert_eq!(
         only(r#"<@mesh, [{"x":(1)2, "x":(2)2}]>"#),
-        "\"x\":(1)2 and \"x\":(2)2 are consecutive parts of one axis"
+        "two consecutive sub-axes can be merged: \"x\":(1)2, \"x\":(2)2"
     );
     assert_eq!(
         only(r#"<@mesh, [], replicated={"y", "x"}>"#),
-        "replicated axes are not in mesh order: \"y\" stands before \"x\""
+        "replicated axes are not ordered w.r.t. mesh"
     );
-    assert_eq!(only("<@mesh, [{}p1]>"), "dim 0 is closed and has no axes, but has a priority");
-    assert_eq!(only("<@maximal, [{}]>"), "a sharding over a maximal mesh has no dims and no axes");
+    assert_eq!(only("<@mesh, [{}p1]>"), "dim 0 is empty and closed but has a priority");
+    assert_eq!(
+        only("<@maximal, [{}]>"),
+        "a maximal sharding can only have a sharding with rank 0 and no replicated or unreduced axes."
+    );
 }
 
 #[test]

@@ -17,9 +17,10 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
         let values = boundary(program, op);
         if values.is_empty() {
             if has_manual_axes(program, op) && !is_body_empty(program, op) {
-                let message = "manual computation has manual axes and a body, but neither inputs \
-                               nor outputs that would say over which mesh";
-                diagnostics.push(mistake(program, op, Code::InvalidOp, message));
+                let message = "op has manual_axes when there are no in/out shardings and the body \
+                               is not empty. This isn't allowed at this stage";
+                let hint = "inputs and outputs say over which mesh the axes are: give it one";
+                diagnostics.push(mistake(program, op, Code::InvalidOp, message).with_hint(hint));
             }
             continue;
         }

@@ -58,9 +58,12 @@ fn check(program: &Program, members: &[Member]) -> Vec<Diagnostic> {
         let &mut (other, other_parent) = first.entry(member.group).or_insert((member, parent));
         let group = member.group;
         let problem = if parent != other_parent {
-            format!("sharding group {group} has values inside and outside of a manual computation")
+            format!(
+                "ShardingGroupOps values cannot cross ManualComputationOp boundaries for groupId: \
+                 {group}"
+            )
         } else if shape(program, member.value) != shape(program, other.value) {
-            format!("values of sharding group {group} have different shapes")
+            format!("ShardingGroupOps values must have the same shape for groupId: {group}")
         } else {
             continue;
         };

@@ -283,4 +283,18 @@ impl OpKind {
     pub fn from_name(name: &str) -> Self {
         OpInfo::by_name(name).map_or(Self::Other, |info| info.kind)
     }
+    /// Whether ops of this kind are Shardy's collectives.
+    pub const fn is_collective(self) -> bool {
+        matches!(
+            self,
+            Self::AllGather
+                | Self::AllSlice
+                | Self::AllToAll
+                | Self::CollectivePermute
+                | Self::AllReduce
+                | Self::ReduceScatter
+                | Self::ShardedToUnreduced
+                | Self::ReplicatedToUnreduced
+        )
+    }
 }

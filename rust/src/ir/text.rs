@@ -76,17 +76,21 @@ impl Program {
         if span.is_empty() {
             return None;
         }
-        let mut rest = self.text.get(span);
-        loop {
-            rest = rest.trim_start();
-            match rest.strip_prefix("//") {
-                Some(comment) => rest = comment.split_once('\n').map_or("", |(_, after)| after),
-                None => break,
-            }
-        }
+        let rest = without_space(self.text.get(span));
         let line = rest.find('\n').unwrap_or(rest.len());
         let start = span.end - rest.len() as u32;
         Some(Span::new(start, start + line as u32))
+    }
+}
+
+/// `text` without the white space and comments that it starts with.
+pub(super) fn without_space(mut text: &str) -> &str {
+    loop {
+        text = text.trim_start();
+        match text.strip_prefix("//") {
+            Some(comment) => text = comment.split_once('\n').map_or("", |(_, after)| after),
+            None => return text,
+        }
     }
 }
 

@@ -56,6 +56,9 @@ pub enum Type {
     Other(StrId),
 }
 
+/// The shape of a ranked tensor whose dims are all known, or the text of another type.
+pub type StaticShape = Result<Vec<i64>, String>;
+
 impl Type {
     /// The shape of a ranked tensor whose dims are all known.
     pub fn static_shape(&self) -> Option<Vec<i64>> {

@@ -202,9 +202,21 @@ impl Parser<'_> {
             self.cursor.pos = end;
             self.type_of_bare(building.payload)?
         };
+        self.check_elements(building.payload, ty)?;
         building.syntax = Span::new(start as u32, end as u32);
         self.types.push(ty);
         self.finish(building)
+    }
+    /// Elements, written out at `span`, have a type with a static shape.
+    fn check_elements(&self, span: Span, ty: TypeId) -> Result<()> {
+        let is_dynamic = match &self.program.types[ty] {
+            Type::RankedTensor { shape, .. } => shape.contains(&None),
+            ty => matches!(ty, Type::UnrankedTensor(_)),
+        };
+        if !is_dynamic || !self.text_at(span).starts_with("dense") {
+            return Ok(());
+        }
+        Err(syntax(span, "elements literal type must have static shape").into())
     }
     /// The type of an attribute without one: a boolean, or an alias of elements.
     fn type_of_bare(&mut self, alias: Span) -> Result<TypeId> {

@@ -61,7 +61,7 @@ impl Parser<'_> {
         for index in 0..count {
             let operand = self.operands[building.operands + index];
             let ty = self.types[building.types + index];
-            let value = self.resolve_operand(operand, ty)?;
+            let value = self.resolve_operand(building.op, operand, ty)?;
             self.program.push_operand(building.op, value, operand.span.start);
         }
         let row = &mut self.program.ops[building.op];

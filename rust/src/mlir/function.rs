@@ -1,7 +1,7 @@
 //! `func.func`, in its own syntax and in generic form.
 
 use super::parser::{After, Building, Parser, PendingArg};
-use super::resolve::Target;
+use super::target::Target;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{BlockId, FuncId, ShardingId, StrId, TypeId};
 use crate::ir::{AttrRange, Function};

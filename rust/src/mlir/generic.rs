@@ -2,7 +2,7 @@
 //! it says of ops that have fields of their own here.
 
 use super::parser::{After, Building, Parser};
-use super::resolve::Target;
+use super::target::Target;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::TypeId;
 use crate::ir::{Attr, OpKind};

@@ -8,11 +8,12 @@
 
 use super::cursor::{syntax, Cursor};
 use super::repeated::Repeated;
-use super::resolve::{Call, Target};
+use super::resolve::Call;
 use super::scopes::Scopes;
-use crate::error::{Code, Diagnostic, Result, Span};
+use super::target::Target;
+use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{BlockId, FuncId, OpId, StrId, TypeId};
-use crate::ir::{Attr, OpInfo, OpKind, OpTraits, Program, Source, Syntax, TextPool};
+use crate::ir::{Attr, Findings, OpInfo, OpKind, OpTraits, Program, Source, Syntax, TextPool};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -146,6 +147,22 @@ pub fn parse(source: Arc<str>) -> Result<Program> {
 
 /// Parses a module whose text stays where it is.
 pub fn parse_shared(source: Source) -> Result<Program> {
+    let parsed = read(source)?;
+    Error::check(parsed.findings.problems)?;
+    Ok(parsed.program)
+}
+
+/// A module that has the form of one.
+pub struct Parsed {
+    /// The module, without what made no sense.
+    pub program: Program,
+    /// What made no sense.
+    pub findings: Findings,
+}
+
+/// Parses a module whose text stays where it is; fails if it does not have the form of one, whatever
+/// may be wrong with what it says.
+pub fn read(source: Source) -> Result<Parsed> {
     let shared = source.clone();
     let text: &str = (*shared).as_ref();
     if text.len() >= i32::MAX as usize {
@@ -157,10 +174,10 @@ pub fn parse_shared(source: Source) -> Result<Program> {
     parser.program.fresh_prefix = super::names::fresh_prefix(text);
     parser.reserve();
     parser.parse_top_level()?;
-    parser.resolve()?;
+    let findings = parser.resolve()?;
     let program = &mut parser.program;
     program.signature_rules.signed_ops = program.ops.len();
-    Ok(parser.program)
+    Ok(Parsed { program: parser.program, findings })
 }
 
 impl<'a> Parser<'a> {

@@ -11,7 +11,7 @@
 
 use super::cursor::Cursor;
 use super::parser::{Parser, PendingOperand};
-use super::resolve::Target;
+use super::target::Target;
 use crate::error::{Result, Span};
 use crate::index::{Id, OpId};
 use crate::ir::{Attr, AttrRange, OpKind, Place};
@@ -168,7 +168,7 @@ impl<'a> Parser<'a> {
             let operand = self.operand_at(span);
             let slot = self.program.operands[Id::from_index(from.first_operand.index() + index)];
             let ty = self.program.values[slot.value].ty;
-            let value = self.resolve_operand(operand, ty)?;
+            let value = self.resolve_operand(op, operand, ty)?;
             self.program.push_operand(op, value, span.start);
         }
         let name = self.repeated.names.first().copied().filter(|_| example.is_named);

@@ -2,7 +2,7 @@
 
 use super::attrs::skip_attribute;
 use super::parser::{After, Building, Parser, PendingArg};
-use super::resolve::Target;
+use super::target::Target;
 use crate::error::{Result, Span};
 use crate::ir::OpKind;
 

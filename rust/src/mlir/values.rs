@@ -47,10 +47,11 @@ impl<'a> Parser<'a> {
         self.program.bind_placeholder(forward.placeholder, value);
         Ok(())
     }
-    /// The value that `operand` names, which the op says has type `ty`.
+    /// The value that `operand` of `op` names, which the op says has type `ty`.
     #[inline]
     pub(super) fn resolve_operand(
         &mut self,
+        op: OpId,
         operand: PendingOperand<'a>,
         ty: TypeId,
     ) -> Result<ValueId> {
@@ -67,11 +68,13 @@ impl<'a> Parser<'a> {
                 Ok(value)
             }
             Lookup::Hidden(found) => {
-                let message = format!(
-                    "%{name} is defined outside of a region that sees no values from outside"
-                );
+                let op = self.program.op_name(op);
+                let message = format!("'{op}' op using value defined outside the region");
+                let hint = "the regions of functions and of manual and named computations see no \
+                            values from outside: pass it as an operand";
                 Err(Diagnostic::new(Code::UndefinedValue, message)
                     .at(span)
+                    .with_hint(hint)
                     .with_related(self.definition_span(name, found.first), "defined here")
                     .into())
             }

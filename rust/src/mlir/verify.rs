@@ -5,7 +5,7 @@
 
 use super::finish::plural;
 use super::parser::{Building, Parser};
-use crate::error::{Code, Diagnostic, Result, Span};
+use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{BlockId, OpId, RegionId, TypeId};
 use crate::ir::{OpKind, OpTraits, Payload};
 
@@ -92,45 +92,102 @@ impl Parser<'_> {
         Ok(())
     }
     /// Checks the arguments and returned values of the regions of known ops.
-    pub(super) fn check_regions(&mut self) -> Result<()> {
+    pub(super) fn check_regions(&mut self) -> Vec<Diagnostic> {
+        let mut problems = Vec::new();
         for (op, span) in std::mem::take(&mut self.region_ops) {
-            let program = &self.program;
-            let results: Vec<TypeId> =
-                program.op_results(op).map(|value| program.values[value].ty).collect();
-            let num_operands = program.ops[op].num_operands as usize;
-            for (index, region) in program.op_regions(op).enumerate() {
-                match program.kind(op) {
-                    OpKind::Func => {
-                        let Some(Payload::Function(id)) = program.payload(op) else { continue };
-                        let function = &program.functions[*id];
-                        if function.body.is_some() {
-                            self.check_returns(region, span, Some(&function.result_types))?;
-                        }
+            if let Err(error) = self.check_regions_of(op, span) {
+                problems.extend(error.diagnostics);
+            }
+        }
+        problems
+    }
+    fn check_regions_of(&self, op: OpId, span: Span) -> Result<()> {
+        let program = &self.program;
+        let results: Vec<TypeId> =
+            program.op_results(op).map(|value| program.values[value].ty).collect();
+        let num_operands = program.ops[op].num_operands as usize;
+        for (index, region) in program.op_regions(op).enumerate() {
+            match program.kind(op) {
+                OpKind::Func => {
+                    let Some(Payload::Function(id)) = program.payload(op) else { continue };
+                    let function = &program.functions[*id];
+                    if function.body.is_some() {
+                        self.check_returns(region, span, Some(&function.result_types))?;
                     }
-                    OpKind::While => {
-                        self.check_args(region, span, num_operands)?;
-                        // Types may differ where dims are dynamic.
-                        let count = if index == 1 { results.len() } else { 1 };
-                        self.check_return_count(region, span, count)?;
-                    }
-                    OpKind::Case | OpKind::If => {
-                        self.check_args(region, span, 0)?;
-                        self.check_return_count(region, span, results.len())?;
-                    }
-                    OpKind::NamedComputation => {
-                        self.check_args(region, span, num_operands)?;
-                        self.check_returns(region, span, Some(&results))?;
-                    }
-                    OpKind::ManualComputation => {
-                        self.check_args(region, span, num_operands)?;
-                        // The types inside are local: only their number has to agree.
-                        self.check_return_count(region, span, results.len())?;
-                    }
-                    _ => {}
                 }
+                OpKind::While => {
+                    self.check_args(region, span, num_operands)?;
+                    // Types may differ where dims are dynamic.
+                    let count = if index == 1 { results.len() } else { 1 };
+                    self.check_return_count(region, span, count)?;
+                }
+                OpKind::Case | OpKind::If => {
+                    self.check_args(region, span, 0)?;
+                    self.check_return_count(region, span, results.len())?;
+                }
+                OpKind::NamedComputation => {
+                    let args = self.num_args(region);
+                    if args != num_operands {
+                        let message = format!(
+                            "number of block arguments must match the number of operands: \
+                             {args} != {num_operands}"
+                        );
+                        return Err(Diagnostic::new(Code::InvalidOp, message).at(span).into());
+                    }
+                    self.check_inferred(region, span, &results)?;
+                }
+                OpKind::ManualComputation => {
+                    Self::check_sides(span, "operand", num_operands, self.num_args(region))?;
+                    // The types inside are local: only their number has to agree.
+                    let returned = self.returned(region, span)?.len();
+                    Self::check_sides(span, "result", results.len(), returned)?;
+                }
+                _ => {}
             }
         }
         Ok(())
+    }
+    fn num_args(&self, region: RegionId) -> usize {
+        let block = self.program.region_entry(region);
+        block.get().map_or(0, |block| self.program.blocks[block].num_args as usize)
+    }
+    /// The types of what `region`, of one block, returns.
+    fn returned(&self, region: RegionId, span: Span) -> Result<Vec<TypeId>> {
+        let block = self.program.region_entry(region).get().ok_or_else(|| no_terminator(span))?;
+        let terminator = self.terminator(block, span)?;
+        let operands = self.program.op_operands(terminator).iter();
+        Ok(operands.map(|slot| self.program.values[slot.value].ty).collect())
+    }
+    /// A manual computation has as many values of a kind as its region.
+    fn check_sides(span: Span, side: &str, outer: usize, inner: usize) -> Result<()> {
+        if outer == inner {
+            return Ok(());
+        }
+        let message = format!(
+            "'sdy.manual_computation' op number of op {side}s and region {side}s must match. Op has \
+             {outer} op {side}s and {inner} region {side}s"
+        );
+        Err(Diagnostic::new(Code::TypeMismatch, message).at(span).into())
+    }
+    /// The results of a named computation at `span` have the types of what its body returns.
+    fn check_inferred(&self, region: RegionId, span: Span, results: &[TypeId]) -> Result<()> {
+        let returned = self.returned(region, span)?;
+        if returned == results {
+            return Ok(());
+        }
+        let list = |types: &[TypeId]| {
+            let text = |&ty| format!("'{}'", self.program.text.get(self.program.types.text(ty)));
+            types.iter().map(text).collect::<Vec<_>>().join(", ")
+        };
+        let (inferred, given) = (list(&returned), list(results));
+        let name = "'sdy.named_computation' op";
+        let reason = format!(
+            "{name} inferred type(s) {inferred} are incompatible with return type(s) of operation \
+             {given}"
+        );
+        let failure = format!("{name} failed to infer returned types");
+        let said = [reason, failure].map(|text| Diagnostic::new(Code::TypeMismatch, text).at(span));
+        Err(Error { diagnostics: said.into() })
     }
     fn check_args(&self, region: RegionId, span: Span, count: usize) -> Result<()> {
         let block = self.program.region_entry(region);

@@ -13,11 +13,11 @@ use crate::error::Error;
 use crate::import::hlo_annotations::HLO_SHARDING;
 use crate::index::{FuncId, ValueId};
 use crate::ir::{Program, Source};
-use crate::mlir;
+use crate::mlir::{self, Parsed};
 use crate::pipeline::Completion;
 use crate::propagation::factor_table::factor_table;
 use crate::totals::{ProgramTotals, Totals};
-use crate::verify::verify;
+use crate::verify::verify_read;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -43,8 +43,8 @@ impl PyModule {
     /// Parses `source` and checks it.
     pub(super) fn load(py: Python<'_>, source: &Source, filename: &str) -> PyResult<Self> {
         let parsed = py.detach(|| {
-            let program = mlir::parse_shared(source.clone())?;
-            Error::check(verify(&program))?;
+            let Parsed { program, findings } = mlir::read(source.clone())?;
+            Error::check(verify_read(&program, findings))?;
             Ok(program)
         });
         let text = (**source).as_ref();

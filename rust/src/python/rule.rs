@@ -76,7 +76,7 @@ fn shape_problems(
     operands: Vec<Vec<i64>>,
     results: Vec<Vec<i64>>,
 ) -> Vec<Diagnostic> {
-    let known = |shapes: Vec<Vec<i64>>| shapes.into_iter().map(Some).collect::<Vec<_>>();
+    let known = |shapes: Vec<Vec<i64>>| shapes.into_iter().map(Ok).collect::<Vec<_>>();
     verify_rule_shapes(rule, &known(operands), &known(results))
 }
 

@@ -318,7 +318,7 @@ fn check(view: &SignatureView<'_>, rule: Option<OpShardingRule>) -> Result<Optio
     let Some(rule) = rule else { return Ok(None) };
     let mut problems = verify_rule(&rule);
     if problems.is_empty() {
-        let shape = |shape: Option<&[i64]>| Some(shape.unwrap_or(&[]).to_vec());
+        let shape = |shape: Option<&[i64]>| Ok(shape.unwrap_or(&[]).to_vec());
         let operands: Vec<_> = (0..view.num_operands()).map(|i| shape(view.operand(i))).collect();
         let results: Vec<_> = (0..view.num_results()).map(|i| shape(view.result(i))).collect();
         problems = verify_rule_shapes(&rule, &operands, &results);

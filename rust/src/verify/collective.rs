@@ -1,8 +1,10 @@
 //! Collectives: the axes they move, and that operand, axes and result fit.
+//!
+//! A collective is checked in the steps of the reference, and what it says of one is what it would say.
 
 use super::Verifier;
-use crate::attribute::{verify_axes, write_axes, write_axis};
-use crate::axis::{any_overlap, push_or_merge, sort_and_merge, AxisRef};
+use crate::attribute::{print_mesh, verify_axes, write_axes, write_axis};
+use crate::axis::{any_overlap, push_or_merge, sort_and_merge, total_size, AxisRef};
 use crate::error::Code;
 use crate::index::OpId;
 use crate::ir::{OpKind, Payload, ValueDef};
@@ -20,10 +22,17 @@ struct Collective<'a> {
     result: &'a TensorSharding,
 }
 
-fn text(axes: &[AxisRef], mesh: &Mesh) -> String {
-    let mut out = "{".to_owned();
+/// `"x":(1)2`
+fn axis_text(axis: AxisRef, mesh: &Mesh) -> String {
+    let mut out = String::new();
+    write_axis(&mut out, axis, mesh);
+    out
+}
+
+/// `"x", "y":(1)2`
+fn axes_text(axes: &[AxisRef], mesh: &Mesh) -> String {
+    let mut out = String::new();
     write_axes(&mut out, axes, mesh);
-    out.push('}');
     out
 }
 
@@ -47,6 +56,16 @@ fn slice(dim: &[AxisRef], sliced: &[AxisRef], mesh: &Mesh) -> Vec<AxisRef> {
 }
 
 impl Verifier<'_> {
+    /// Whether the sharding of the operand of `op` is one that makes no sense.
+    fn has_malformed_operand(&self, op: OpId) -> bool {
+        let Some(slot) = self.program.op_operands(op).first() else { return false };
+        let Some(holder) = self.program.shardable_value(slot.value) else { return false };
+        let definition = match self.program.values[holder].def {
+            ValueDef::Result(definition) => definition,
+            ValueDef::Arg(block) => self.program.block_parent_op(block),
+        };
+        self.malformed.contains(&definition)
+    }
     /// The sharding that the operand of `op` has at `op`.
     fn operand_sharding(&self, op: OpId) -> Option<Cow<'_, TensorSharding>> {
         let program = self.program;
@@ -64,245 +83,284 @@ impl Verifier<'_> {
     }
 
     pub(super) fn collective(&mut self, op: OpId) {
-        if !self.requires_sharding(op) {
-            return;
-        }
         let (program, kind) = (self.program, self.program.kind(op));
         let result = program.sharding(program.result(op, 0));
-        let Some(result) = program.shardings.get(result) else { return };
-        let mesh = program.mesh(result.mesh);
         let operand = self.operand_sharding(op).map(Cow::into_owned);
         let may_miss = matches!(kind, OpKind::AllSlice | OpKind::AllReduce | OpKind::ReduceScatter);
-        let operand = match operand {
-            None if !may_miss => {
-                let message = "its operand has no sharding";
-                self.complain(op, Code::InvalidOp, message);
-                return;
-            }
-            None => TensorSharding::fully_replicated(result.mesh, result.dims.len(), true),
-            Some(operand) => operand,
-        };
-        let same_mesh = program.mesh(operand.mesh) == mesh;
-        if !same_mesh && kind != OpKind::CollectivePermute {
-            let message = "the mesh of its result is not the mesh of its operand";
-            self.complain(op, Code::InvalidOp, message);
+        let has_malformed_operand = self.has_malformed_operand(op);
+        if operand.is_none() && !may_miss && !has_malformed_operand {
+            let message = "collective on operand without sharding";
+            let hint = "annotate the operand, or make it the result of a sdy.sharding_constraint";
+            self.complain_with_hint(op, Code::InvalidOp, message, hint);
+            return;
+        }
+        let Some(result) = program.shardings.get(result) else { return };
+        let mesh = program.mesh(result.mesh);
+        let replicated = || TensorSharding::fully_replicated(result.mesh, result.dims.len(), true);
+        let operand = operand.unwrap_or_else(replicated);
+        if program.mesh(operand.mesh) != mesh && kind != OpKind::CollectivePermute {
+            let message = "result mesh does not match operand mesh";
+            let hint = format!("operand mesh: #sdy.mesh{}", print_mesh(program.mesh(operand.mesh)));
+            self.complain_with_hint(op, Code::InvalidOp, message, &hint);
             return;
         }
         if operand.dims.len() != result.dims.len() {
             let (have, need) = (result.dims.len(), operand.dims.len());
-            let message = format!("its sharding has {have} dims, and that of its operand {need}");
-            self.complain(op, Code::InvalidOp, message);
+            let message =
+                format!("result sharding has rank {have} but operand sharding has rank {need}");
+            self.complain(op, Code::InvalidOp, &message);
             return;
         }
-        self.axes(&Collective { op, kind, mesh, operand, result });
+        if !has_malformed_operand && !self.malformed.contains(&op) {
+            self.axes(&Collective { op, kind, mesh, operand, result });
+        }
     }
 
     fn axes(&mut self, collective: &Collective<'_>) {
         let op = collective.op;
-        let problem = match (collective.kind, self.program.payload(op)) {
-            (OpKind::CollectivePermute, _) => self.permute_problem(collective),
-            (_, Some(Payload::AxesPerDim(lists))) => {
-                if self.bad_axes(op, lists, collective.mesh, None) {
-                    return;
-                }
-                per_dim_problem(collective, lists)
+        let result = match (collective.kind, self.program.payload(op)) {
+            (OpKind::CollectivePermute, _) => self.permute(collective),
+            (kind, Some(Payload::AxesPerDim(lists))) => {
+                self.bad_axes(op, lists, collective.mesh, None);
+                per_dim(collective, lists, moving(kind))
+            }
+            (OpKind::AllReduce, Some(Payload::Axes(axes))) => {
+                let lists = std::slice::from_ref(axes);
+                self.bad_axes(op, lists, collective.mesh, Some("reduction"));
+                reduce(collective, axes)
             }
             (_, Some(Payload::Axes(axes))) => {
-                let kind = if collective.kind == OpKind::AllReduce { "reduction" } else { "its" };
                 let lists = std::slice::from_ref(axes);
-                if self.bad_axes(op, lists, collective.mesh, Some(kind)) {
-                    return;
-                }
-                match collective.kind {
-                    OpKind::AllReduce => reduce_problem(collective, axes),
-                    _ => to_unreduced_problem(collective, axes),
-                }
+                self.bad_axes(op, lists, collective.mesh, Some("r2u"));
+                to_unreduced(collective, axes)
             }
             (_, Some(Payload::AllToAll(params))) => {
                 let lists: Vec<_> = params.iter().map(|(axes, ..)| axes.clone()).collect();
-                if self.bad_axes(op, &lists, collective.mesh, None) {
-                    return;
-                }
-                all_to_all_problem(collective, params)
+                self.bad_axes(op, &lists, collective.mesh, None);
+                all_to_all(collective, params)
             }
-            _ => Some("it has no axes".to_owned()),
+            _ => Ok(()),
         };
-        if let Some(message) = problem {
-            self.complain(op, Code::InvalidOp, message);
+        if let Err(Misfit { message, hint }) = result {
+            let mut problem = self.problem(op, Code::InvalidOp, &message);
+            problem.hint = hint;
+            problem.span = self.sharding_span(op);
+            self.report(op, problem);
         }
     }
 
-    /// Complains about axes that are malformed by themselves; whether there were any.
-    fn bad_axes(
-        &mut self,
-        op: OpId,
-        lists: &[Vec<AxisRef>],
-        mesh: &Mesh,
-        sorted: Option<&str>,
-    ) -> bool {
-        let found = verify_axes(lists, mesh, sorted);
-        let is_bad = !found.is_empty();
-        let name = self.program.op_name(op);
-        let span = self.name_span(op);
-        for mut diagnostic in found {
-            diagnostic.message = format!("{name}: {}", diagnostic.message);
-            diagnostic.span = span;
-            self.diagnostics.push(diagnostic);
+    /// Reports axes that are malformed by themselves.
+    fn bad_axes(&mut self, op: OpId, lists: &[Vec<AxisRef>], mesh: &Mesh, sorted: Option<&str>) {
+        for found in verify_axes(lists, mesh, sorted) {
+            let mut problem = self.problem(op, found.code, &found.message);
+            problem.hint = found.hint;
+            self.report(op, problem);
         }
-        is_bad
     }
 
-    fn permute_problem(&self, collective: &Collective<'_>) -> Option<String> {
+    fn permute(&self, collective: &Collective<'_>) -> Result<(), Misfit> {
         let Collective { mesh, operand, result, .. } = collective;
         let operand_mesh = self.program.mesh(operand.mesh);
+        let other = || format!("operand mesh: #sdy.mesh{}", print_mesh(operand_mesh));
         if mesh.axes != operand_mesh.axes {
-            return Some("the mesh of its result has other axes than that of its operand".into());
+            let message = "result mesh has different axes than operand mesh";
+            return Err(Misfit::new(message).with_hint(other()));
         }
         if operand.mesh != result.mesh && mesh.device_ids == operand_mesh.device_ids {
-            let message = "the meshes of its operand and result differ in name only";
-            return Some(message.into());
+            let message = "result mesh name is different but same device ids as operand";
+            return Err(Misfit::new(message).with_hint(other()));
         }
-        let size = |axes: &[AxisRef]| crate::axis::total_size(axes, mesh);
         for (dim, (before, after)) in operand.dims.iter().zip(&result.dims).enumerate() {
+            let size = |axes: &[AxisRef]| total_size(axes, mesh);
             let (before, after) = (size(&before.axes), size(&after.axes));
             if before != after {
-                return Some(format!("dim {dim} has {after} shards, and its operand {before}"));
+                return Err(Misfit::new(format!(
+                    "sharded size of result doesn't match operand on dimension {dim}: {after} != {before}"
+                )));
             }
         }
-        None
+        Ok(())
     }
 }
 
-/// The complaint unless dim `dim` of the result is sharded over `expected`.
-fn dim_problem(collective: &Collective<'_>, dim: usize, expected: &[AxisRef]) -> Option<String> {
-    let have = &collective.result.dims.get(dim)?.axes;
-    (have != expected).then(|| {
-        let (expected, have) = (text(expected, collective.mesh), text(have, collective.mesh));
-        format!("dim {dim} of its sharding should be {expected}, not {have}")
+/// Why operand, axes and result do not fit.
+struct Misfit {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Misfit {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+    fn with_hint(mut self, hint: String) -> Self {
+        self.hint = Some(hint);
+        self
+    }
+}
+
+/// How a collective of `kind` takes its axes from dims, if it does.
+fn moving(kind: OpKind) -> Option<&'static str> {
+    match kind {
+        OpKind::AllGather => Some("gathering"),
+        OpKind::ShardedToUnreduced => Some("shard-to-unreduce"),
+        _ => None,
+    }
+}
+
+/// Checks that dim `dim` of the result is sharded over `expected`.
+fn expect_dim(collective: &Collective<'_>, dim: usize, expected: &[AxisRef]) -> Result<(), Misfit> {
+    let have = &collective.result.dims[dim].axes;
+    if have == expected {
+        return Ok(());
+    }
+    let [expected, have] = [expected, have].map(|axes| axes_text(axes, collective.mesh));
+    let message =
+        format!("result sharding doesn't match expected sharding [{expected}] on dimension {dim}");
+    Err(Misfit::new(message).with_hint(format!("it is {{{have}}}, and should be {{{expected}}}")))
+}
+
+/// What is left of dim `dim` of the operand without `axes`, which are called `kind`.
+fn take(
+    collective: &Collective<'_>,
+    dim: usize,
+    axes: &[AxisRef],
+    kind: &str,
+) -> Result<Vec<AxisRef>, Misfit> {
+    let Collective { mesh, operand, .. } = collective;
+    gather(&operand.dims[dim].axes, axes, mesh).map_err(|axis| {
+        let name = axis_text(axis, mesh);
+        let message =
+            format!("can't apply {kind} axis {name} to operand sharding on dimension {dim}");
+        let have = axes_text(&operand.dims[dim].axes, mesh);
+        Misfit::new(message).with_hint(format!("that dim is {{{have}}}: take axes from its end"))
     })
 }
 
-/// The complaint that `axis` cannot be taken from dim `dim` of the operand.
-fn not_there(collective: &Collective<'_>, dim: usize, axis: AxisRef) -> String {
-    let mut name = String::new();
-    write_axis(&mut name, axis, collective.mesh);
-    format!("dim {dim} of its operand's sharding does not end with {name}")
-}
-
-/// Axes for each dim: gathered from the operand, or sliced in addition.
-fn per_dim_problem(collective: &Collective<'_>, lists: &[Vec<AxisRef>]) -> Option<String> {
+/// Axes for each dim: taken from the operand, or sliced in addition.
+fn per_dim(
+    collective: &Collective<'_>,
+    lists: &[Vec<AxisRef>],
+    moving: Option<&str>,
+) -> Result<(), Misfit> {
     let Collective { mesh, operand, result, .. } = collective;
     if lists.len() != result.dims.len() {
-        let (have, need) = (lists.len(), result.dims.len());
-        return Some(format!("it has axes for {have} dims, and its sharding has {need}"));
+        return Err(Misfit::new(format!(
+            "result sharding has rank {} but collective axes has rank {}",
+            result.dims.len(),
+            lists.len()
+        )));
     }
-    let gathers = matches!(collective.kind, OpKind::AllGather | OpKind::ShardedToUnreduced);
     for (dim, (before, axes)) in operand.dims.iter().zip(lists).enumerate() {
-        let expected = if gathers {
-            match gather(&before.axes, axes, mesh) {
-                Ok(expected) => expected,
-                Err(axis) => return Some(not_there(collective, dim, axis)),
-            }
-        } else {
-            slice(&before.axes, axes, mesh)
+        let expected = match moving {
+            Some(kind) => take(collective, dim, axes, kind)?,
+            None => slice(&before.axes, axes, mesh),
         };
-        if let Some(problem) = dim_problem(collective, dim, &expected) {
-            return Some(problem);
-        }
+        expect_dim(collective, dim, &expected)?;
     }
     if collective.kind == OpKind::ShardedToUnreduced {
-        return unreduced_problem(collective, &lists.concat());
+        return unreduced(collective, &lists.concat(), "sharded_to_unreduced_axes");
     }
-    None
+    Ok(())
 }
 
-/// The complaint unless the result is unreduced over what the operand is, and `added`.
-fn unreduced_problem(collective: &Collective<'_>, added: &[AxisRef]) -> Option<String> {
+/// Checks that the result is unreduced over what the operand is, and `added`, called `name`.
+fn unreduced(collective: &Collective<'_>, added: &[AxisRef], name: &str) -> Result<(), Misfit> {
     let Collective { mesh, operand, result, .. } = collective;
     let mut expected = operand.unreduced.clone();
     expected.extend(added);
     sort_and_merge(&mut expected, mesh);
-    (expected != result.unreduced).then(|| {
-        let expected = text(&expected, mesh);
-        format!("its sharding should be unreduced over {expected}: its operand's axes and its own")
-    })
+    if expected == result.unreduced {
+        return Ok(());
+    }
+    let message = format!("out_unreduced_axes should be in_unreduced_axes + {name}");
+    let hint = format!("write unreduced={{{}}}", axes_text(&expected, mesh));
+    Err(Misfit::new(message).with_hint(hint))
 }
 
-fn reduce_problem(collective: &Collective<'_>, axes: &[AxisRef]) -> Option<String> {
+fn reduce(collective: &Collective<'_>, axes: &[AxisRef]) -> Result<(), Misfit> {
     let Collective { mesh, operand, result, .. } = collective;
     if !operand.is_equivalent(Some(result)) {
-        return Some("its sharding is not that of its operand".into());
+        return Err(Misfit::new("operand and result shardings are not equivalent"));
     }
     let dims = operand.dims.iter().flat_map(|dim| &dim.axes);
     let used: Vec<AxisRef> = dims.chain(&operand.replicated).copied().collect();
-    for axis in axes {
-        let one = std::slice::from_ref(axis);
-        if any_overlap(one, &used) {
-            let name = text(one, mesh);
-            return Some(format!("its operand is sharded over, or replicated along, {name}"));
+    for &axis in axes {
+        let subject = format!("reduction axis {}", axis_text(axis, mesh));
+        if any_overlap(&[axis], &used) {
+            return Err(Misfit::new(format!(
+                "{subject} overlaps with operand dimension sharding or replicated axes"
+            )));
         }
-        if any_overlap(one, &result.unreduced) {
-            return Some(format!("its result is still unreduced over {}", text(one, mesh)));
+        if any_overlap(&[axis], &result.unreduced) {
+            return Err(Misfit::new(format!("{subject} overlaps with result unreduced axes")));
         }
     }
-    None
+    Ok(())
 }
 
-fn to_unreduced_problem(collective: &Collective<'_>, axes: &[AxisRef]) -> Option<String> {
+fn to_unreduced(collective: &Collective<'_>, axes: &[AxisRef]) -> Result<(), Misfit> {
     let Collective { mesh, operand, result, .. } = collective;
     if operand.dims != result.dims {
-        return Some("its operand's dims are sharded in another way".into());
+        return Err(Misfit::new("input and output must share the same dimension shardings"));
     }
     if axes.is_empty() {
-        return Some("it has no axes".into());
+        return Err(Misfit::new("r2u axes must not be empty"));
     }
-    let dims = operand.dims.iter().flat_map(|dim| &dim.axes);
-    let used: Vec<AxisRef> = dims.chain(&operand.unreduced).copied().collect();
-    if let Some(axis) = axes.iter().find(|axis| any_overlap(&[**axis], &used)) {
-        let name = text(&[*axis], mesh);
-        return Some(format!("its operand is sharded or unreduced over {name}"));
+    let dims: Vec<AxisRef> = operand.dims.iter().flat_map(|dim| &dim.axes).copied().collect();
+    for &axis in axes {
+        let subject = format!("r2u axis {}", axis_text(axis, mesh));
+        if any_overlap(&[axis], &dims) {
+            let message = format!("{subject} overlaps with operand dimension sharding");
+            return Err(Misfit::new(message));
+        }
+        if any_overlap(&[axis], &operand.unreduced) {
+            let message = format!("{subject} overlaps with operand unreduced axes");
+            return Err(Misfit::new(message));
+        }
     }
-    unreduced_problem(collective, axes)
+    unreduced(collective, axes, "r2u_axes")
 }
 
-fn all_to_all_problem(
+fn all_to_all(
     collective: &Collective<'_>,
     params: &[(Vec<AxisRef>, i64, i64)],
-) -> Option<String> {
+) -> Result<(), Misfit> {
     let Collective { mesh, operand, .. } = collective;
     let rank = operand.dims.len();
     if params.is_empty() {
-        return Some("it has no parameters".into());
+        return Err(Misfit::new("parameter list is empty"));
     }
     let mut seen = vec![false; rank];
     let mut last = -1;
     for &(_, source, target) in params {
+        for (dim, name) in [(source, "source"), (target, "target")] {
+            if usize::try_from(dim).is_err() || dim >= rank as i64 {
+                return Err(Misfit::new(format!(
+                    "{name} dimension {dim} is out of range [0, {rank})"
+                )));
+            }
+        }
         for dim in [source, target] {
-            let place = usize::try_from(dim).ok().and_then(|dim| seen.get_mut(dim));
-            let Some(place) = place else {
-                return Some(format!("there is no dim {dim}: its tensor has {rank}"));
-            };
-            if std::mem::replace(place, true) {
-                return Some(format!("dim {dim} is in two places of its parameters"));
+            if std::mem::replace(&mut seen[dim as usize], true) {
+                return Err(Misfit::new(format!(
+                    "overlapping source/target dimensions in all-to-all params: {dim}"
+                )));
             }
         }
         if source <= last {
-            return Some(format!("source dim {source} stands after source dim {last}"));
+            return Err(Misfit::new(format!(
+                "source dimensions are not sorted in ascending order: {source} appears after {last}"
+            )));
         }
         last = source;
     }
     for (axes, source, target) in params {
-        let (source, target) = (usize::try_from(*source).ok()?, usize::try_from(*target).ok()?);
-        let left = match gather(&operand.dims[source].axes, axes, mesh) {
-            Ok(left) => left,
-            Err(axis) => return Some(not_there(collective, source, axis)),
-        };
-        let grown = slice(&operand.dims[target].axes, axes, mesh);
-        let problem = dim_problem(collective, source, &left);
-        if let Some(problem) = problem.or_else(|| dim_problem(collective, target, &grown)) {
-            return Some(problem);
-        }
+        let (source, target) = (*source as usize, *target as usize);
+        let left = take(collective, source, axes, "all-to-all")?;
+        expect_dim(collective, source, &left)?;
+        expect_dim(collective, target, &slice(&operand.dims[target].axes, axes, mesh))?;
     }
-    let others = operand.dims.iter().enumerate().filter(|(dim, _)| !seen[*dim]);
-    others.into_iter().find_map(|(dim, row)| dim_problem(collective, dim, &row.axes))
+    let mut others = operand.dims.iter().enumerate().filter(|(dim, _)| !seen[*dim]);
+    others.try_for_each(|(dim, row)| expect_dim(collective, dim, &row.axes))
 }

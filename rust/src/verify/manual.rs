@@ -8,7 +8,7 @@
 
 use super::Verifier;
 use crate::attribute::{unknown_axis, write_axis};
-use crate::error::{Code, Span};
+use crate::error::{Code, Diagnostic, Span};
 use crate::index::{AxisId, MeshId, OpId, ShardingId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Payload, Type};
 use crate::mesh::Mesh;
@@ -21,8 +21,16 @@ impl Verifier<'_> {
             _ => &[],
         }
     }
-    /// Invariant 4: no axis of `sharding`, which `op` has, is manual around `op`.
-    pub(super) fn bound_axes(&mut self, op: OpId, sharding: ShardingId) {
+    /// Invariant 4: no axis of `sharding`, that of the `index`-th of `count` results of `op` or of its
+    /// operands, is manual around `op`.
+    pub(super) fn bound_axes(
+        &mut self,
+        op: OpId,
+        sharding: ShardingId,
+        is_input: bool,
+        index: usize,
+        count: usize,
+    ) {
         let Some(sharding) = self.program.shardings.get(sharding) else { return };
         let mesh = self.program.mesh(sharding.mesh);
         let mut found = Vec::new();
@@ -39,18 +47,30 @@ impl Verifier<'_> {
             around = self.program.parent_op(parent);
         }
         for (name, parent) in found {
-            let name = self.program.strings.get(name);
-            let message = format!("axis \"{name}\" is manual around it");
-            let related = self.attr_span(parent, "manual_axes");
-            self.complain(op, Code::InvalidSharding, message);
-            if let (Some(last), Some(span)) = (self.diagnostics.last_mut(), related) {
-                last.related = Some((span, "made manual here".to_owned()));
-            }
+            let subject = self.program.sharding_subject(op, is_input, index, count);
+            let message = format!("{subject}{}", bound(self.program.strings.get(name)));
+            let mut problem = Diagnostic::new(Code::InvalidSharding, message);
+            problem.span = if is_input {
+                self.program.attr_span(op, "in_shardings")
+            } else {
+                self.sharding_span(op)
+            };
+            self.report_bound(op, parent, problem);
         }
+    }
+    /// Reports that `op` uses an axis that `parent` has made manual.
+    fn report_bound(&mut self, op: OpId, parent: OpId, mut problem: Diagnostic) {
+        if let Some(span) = self.program.attr_span(parent, "manual_axes") {
+            problem = problem.with_related(span, "made manual here");
+        }
+        self.report(op, problem);
     }
     pub(super) fn manual_computation(&mut self, op: OpId) {
         let names = self.manual_axis_names(op).to_vec();
         self.rebound_axes(op, &names);
+        if self.malformed.contains(&op) {
+            return;
+        }
         let operands: Vec<TypeId> = self
             .program
             .op_operands(op)
@@ -62,7 +82,7 @@ impl Verifier<'_> {
             results.iter().map(|&value| self.program.values[value].ty).collect();
         let args = self.body(op).map_or(Vec::new(), |b| self.program.block_args(b).collect());
         let returned = self.returned(op);
-        let spans = [self.attr_span(op, "in_shardings"), self.sharding_span(op)];
+        let spans = [self.program.attr_span(op, "in_shardings"), self.sharding_span(op)];
         let sides = [
             Side { what: "operand", outer: &operands, inner: &args, owners: &args, span: spans[0] },
             Side {
@@ -80,14 +100,14 @@ impl Verifier<'_> {
     }
     /// No axis is made manual twice.
     fn rebound_axes(&mut self, op: OpId, names: &[StrId]) {
-        let span = self.attr_span(op, "manual_axes").or_else(|| self.name_span(op));
         let mut around = self.program.parent_op(op);
         while let Some(parent) = around {
             for name in self.manual_axis_names(parent).to_vec() {
                 if names.contains(&name) {
-                    let name = self.program.strings.get(name);
-                    let message = format!("axis \"{name}\" is manual around it already");
-                    self.complain_at(span, op, Code::InvalidOp, message);
+                    let message = bound(self.program.strings.get(name));
+                    let mut problem = self.problem(op, Code::InvalidOp, &message);
+                    problem.span = self.program.attr_span(op, "manual_axes");
+                    self.report_bound(op, parent, problem);
                 }
             }
             around = self.program.parent_op(parent);
@@ -96,7 +116,7 @@ impl Verifier<'_> {
     /// Invariant 1: one mesh, with the manual axes.
     fn manual_mesh(&mut self, op: OpId, owners: &[ValueId], names: &[StrId]) {
         let mut common = MeshId::NONE;
-        let span = self.attr_span(op, "manual_axes").or_else(|| self.name_span(op));
+        let span = self.program.attr_span(op, "manual_axes");
         for &owner in owners {
             let Some(mesh) = self.program.mesh_of(self.program.sharding(owner)).get() else {
                 continue;
@@ -107,7 +127,8 @@ impl Verifier<'_> {
                 && self.program.mesh(mesh) != self.program.mesh(common)
             {
                 if !names.is_empty() {
-                    let message = "its in_shardings and out_shardings are over different meshes";
+                    let message = "all in and out shardings must be bound to the same mesh or an \
+                                   empty mesh.";
                     self.complain_at(span, op, Code::InvalidOp, message);
                 }
                 return;
@@ -118,36 +139,33 @@ impl Verifier<'_> {
             let name = self.program.strings.get(name);
             let mesh = self.program.mesh(common);
             if mesh.axis_by_name(name).is_none() {
-                let mut diagnostic = unknown_axis(name, mesh);
-                diagnostic.message = format!("manual axis \"{name}\" is not in the mesh");
-                diagnostic.span = span;
-                self.diagnostics.push(diagnostic);
+                let message = format!("unknown manual axis: \"{name}\"");
+                let mut problem = self.problem(op, Code::UnknownAxis, &message);
+                problem.hint = unknown_axis(name, mesh).hint;
+                problem.span = span;
+                self.report(op, problem);
             }
         }
     }
     /// Checks one side; false if it does not have what the rest is checked against.
     fn side(&mut self, op: OpId, side: &Side<'_>, names: &[StrId]) -> bool {
-        let (what, span) = (side.what, side.span.or_else(|| self.name_span(op)));
+        let (what, span) = (side.what, side.span);
         if side.outer.len() != side.inner.len() {
-            let (outer, inner) = (side.outer.len(), side.inner.len());
-            let message = format!("it has {outer} {what}s, and its body has {inner}");
-            self.complain_at(span, op, Code::TypeMismatch, message);
             return false;
         }
         for (i, (&ty, &inner)) in side.outer.iter().zip(side.inner).enumerate() {
             let sharding = side.owners.get(i).map(|&owner| self.program.sharding(owner));
             let Some(sharding) = sharding.and_then(|id| self.program.shardings.get(id)) else {
-                let message = format!("{what} {i} has no sharding");
-                self.complain_at(span, op, Code::InvalidOp, message);
                 return false;
             };
             let mesh = self.program.mesh(sharding.mesh);
             let axes = names.iter().filter_map(|&n| mesh.axis_by_name(self.program.strings.get(n)));
             let manual: Vec<AxisId> = axes.collect();
-            let found = order_problem(sharding, mesh, &manual);
-            let found = found.or_else(|| self.shape_problem(sharding, mesh, &manual, ty, inner));
+            let found = order_problem(sharding, mesh, &manual, what, i);
+            let found = found
+                .or_else(|| self.shape_problem(sharding, mesh, &manual, (ty, inner), (what, i)));
             if let Some(message) = found {
-                self.complain_at(span, op, Code::InvalidOp, format!("{what} {i}: {message}"));
+                self.complain_at(span, op, Code::InvalidOp, &message);
             }
         }
         true
@@ -158,8 +176,8 @@ impl Verifier<'_> {
         sharding: &TensorSharding,
         mesh: &Mesh,
         manual: &[AxisId],
-        outer: TypeId,
-        inner: ValueId,
+        (outer, inner): (TypeId, ValueId),
+        (what, index): (&str, usize),
     ) -> Option<String> {
         let Type::RankedTensor { shape, element, .. } = &self.program.types[outer] else {
             return None;
@@ -169,13 +187,13 @@ impl Verifier<'_> {
             return None;
         }
         let mut local = Vec::new();
-        for (dim, (size, row)) in shape.iter().zip(&sharding.dims).enumerate() {
+        for (size, row) in shape.iter().zip(&sharding.dims) {
             let axes = row.axes.iter().filter(|axis| manual.contains(&axis.axis));
             let parts: i64 = axes.map(|axis| axis.size(mesh)).product();
             match *size {
                 Some(size) if size % parts != 0 => {
                     return Some(format!(
-                        "dim {dim} of size {size} does not divide by the manual axes' size {parts}"
+                        "{what} dimension size {size} is not divisible by the manual axes size {parts}"
                     ));
                 }
                 size => local.push(size.map(|size| size / parts)),
@@ -190,15 +208,29 @@ impl Verifier<'_> {
         }
         let dims = local.iter().map(|size| size.map_or("?x".into(), |size| format!("{size}x")));
         let (dims, element) = (dims.collect::<String>(), self.program.strings.get(element.text));
-        let have = self.program.text.get(self.program.types.text(inner_type));
+        let have = self.program.type_text(inner);
         Some(format!(
-            "inside it is {have}, and without the manual axes it is tensor<{dims}{element}>"
+            "{what} shape, corresponding sharding, and region {what} shape at index {index} must \
+             match. Expected local shape 'tensor<{dims}{element}>', actual local shape '{have}'"
         ))
     }
 }
 
+/// The complaint that `name` is manual around an op that uses it.
+fn bound(name: &str) -> String {
+    format!(
+        "operates on axis \"{name}\" which is already bound by a parent sdy.manual_computation op"
+    )
+}
+
 /// Invariant 2, first half.
-fn order_problem(sharding: &TensorSharding, mesh: &Mesh, manual: &[AxisId]) -> Option<String> {
+fn order_problem(
+    sharding: &TensorSharding,
+    mesh: &Mesh,
+    manual: &[AxisId],
+    what: &str,
+    index: usize,
+) -> Option<String> {
     for (dim, row) in sharding.dims.iter().enumerate() {
         let is_manual: Vec<bool> = row.axes.iter().map(|a| manual.contains(&a.axis)).collect();
         let wrong = is_manual.windows(2).position(|pair| !pair[0] && pair[1]);
@@ -207,7 +239,8 @@ fn order_problem(sharding: &TensorSharding, mesh: &Mesh, manual: &[AxisId]) -> O
             write_axis(&mut free, row.axes[at], mesh);
             write_axis(&mut bound, row.axes[at + 1], mesh);
             return Some(format!(
-                "manual axes stand before free ones, but in dim {dim} {bound} stands after {free}"
+                "{what} sharding at index {index} must have all manual axes come before free axes in \
+                 its dimension sharding at index {dim}. Saw manual axis {bound} after free axis {free}"
             ));
         }
     }

@@ -20,14 +20,30 @@ mod value;
 
 use crate::error::{Code, Diagnostic, Span};
 use crate::index::OpId;
-use crate::ir::{Direction, OpKind, Payload, Program};
+use crate::ir::{Direction, Findings, OpKind, Payload, Program};
 use propagation_edges::Names;
+use rustc_hash::FxHashSet;
 
 /// Everything that is wrong with `program`.
 pub fn verify(program: &Program) -> Vec<Diagnostic> {
-    let mut verifier = Verifier { program, names: Names::new(program), diagnostics: Vec::new() };
+    verify_read(program, Findings::default())
+}
+
+/// Everything that is wrong with `program`, of which `findings` was found when it was read; in the
+/// order in which it stands in the text.
+pub fn verify_read(program: &Program, findings: Findings) -> Vec<Diagnostic> {
+    let Findings { problems, malformed, is_unreadable } = findings;
+    if is_unreadable {
+        return problems;
+    }
+    let is_sorted = problems.is_empty();
+    let names = Names::new(program);
+    let mut verifier = Verifier { program, names, malformed, diagnostics: problems };
     for op in program.pre_order(program.module) {
         verifier.op(op);
+    }
+    if !is_sorted {
+        verifier.diagnostics.sort_by_key(|problem| problem.span.map(|span| span.start));
     }
     verifier.diagnostics
 }
@@ -36,6 +52,8 @@ pub fn verify(program: &Program) -> Vec<Diagnostic> {
 struct Verifier<'a> {
     program: &'a Program,
     names: Names,
+    /// Ops whose shardings, rules or axes make no sense.
+    malformed: FxHashSet<OpId>,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -47,60 +65,44 @@ impl Verifier<'_> {
         match self.program.kind(op) {
             OpKind::ManualComputation => self.manual_computation(op),
             OpKind::NamedComputation => self.named_computation(op),
-            OpKind::ShardingConstraint | OpKind::Reshard => {
-                self.requires_sharding(op);
-            }
             OpKind::DataFlowEdge => self.data_flow_edge(op),
             OpKind::FuncDataFlowEdge => self.func_data_flow_edge(op),
             OpKind::PropagationBarrier => self.propagation_barrier(op),
-            OpKind::AllGather
-            | OpKind::AllSlice
-            | OpKind::AllToAll
-            | OpKind::CollectivePermute
-            | OpKind::AllReduce
-            | OpKind::ReduceScatter
-            | OpKind::ShardedToUnreduced
-            | OpKind::ReplicatedToUnreduced => self.collective(op),
+            kind if kind.is_collective() => self.collective(op),
             _ => {}
         }
     }
-    /// A mistake in `op`, shown at its sharding, or else at its name.
-    fn complain(&mut self, op: OpId, code: Code, message: impl Into<String>) {
-        let span = self.sharding_span(op).or_else(|| self.name_span(op));
+    /// A mistake in `op` in the words of the reference, not yet at a place.
+    fn problem(&self, op: OpId, code: Code, message: &str) -> Diagnostic {
+        Diagnostic::new(code, format!("'{}' op {message}", self.program.op_name(op)))
+    }
+    /// Reports a mistake in `op` at its place, or else at the op's name.
+    fn report(&mut self, op: OpId, problem: Diagnostic) {
+        self.diagnostics.push(self.program.reported_at(op, problem));
+    }
+    /// Reports a mistake in `op`, shown at its sharding, or else at its name.
+    fn complain(&mut self, op: OpId, code: Code, message: &str) {
+        let span = self.sharding_span(op);
         self.complain_at(span, op, code, message);
     }
-    /// A mistake in `op`, shown at `span`.
-    fn complain_at(
-        &mut self,
-        span: Option<Span>,
-        op: OpId,
-        code: Code,
-        message: impl Into<String>,
-    ) {
-        let name = self.program.op_name(op);
-        let mut diagnostic = Diagnostic::new(code, format!("{name}: {}", message.into()));
-        diagnostic.span = span;
-        self.diagnostics.push(diagnostic);
+    /// The same with what to do about it.
+    fn complain_with_hint(&mut self, op: OpId, code: Code, message: &str, hint: &str) {
+        let mut problem = self.problem(op, code, message).with_hint(hint);
+        problem.span = self.sharding_span(op);
+        self.report(op, problem);
     }
-    fn hint(&mut self, hint: &str) {
-        if let Some(last) = self.diagnostics.last_mut() {
-            last.hint = Some(hint.to_owned());
-        }
-    }
-    /// Whether `op`, which has one result and needs a sharding for it, has one; complains if not.
-    fn requires_sharding(&mut self, op: OpId) -> bool {
-        let result = self.program.op_results(op).next();
-        let has_sharding = result.is_some_and(|result| self.program.sharding(result).is_some());
-        if !has_sharding {
-            self.complain(op, Code::InvalidOp, "it has no sharding");
-        }
-        has_sharding
+    /// Reports a mistake in `op`, shown at `span`.
+    fn complain_at(&mut self, span: Option<Span>, op: OpId, code: Code, message: &str) {
+        let mut problem = self.problem(op, code, message);
+        problem.span = span;
+        self.report(op, problem);
     }
     fn propagation_barrier(&mut self, op: OpId) {
         if self.program.payload(op) == Some(&Payload::PropagationBarrier(Direction::Both)) {
-            let message = "a barrier that lets BOTH directions through does nothing";
-            self.complain(op, Code::InvalidOp, message);
-            self.hint("allow FORWARD, BACKWARD or NONE, or drop the op");
+            let message = "cannot specify `BOTH` as the direction. Not blocking propagation \
+                           direction makes the op redundant.";
+            let hint = "allow FORWARD, BACKWARD or NONE, or drop the op";
+            self.complain_with_hint(op, Code::InvalidOp, message, hint);
         }
     }
 }

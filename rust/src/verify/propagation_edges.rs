@@ -94,7 +94,7 @@ impl Verifier<'_> {
         };
         let Some(steps) = self.sound_edges(read, span) else { return };
         if let Err(message) = self.fits(op, &steps) {
-            self.complain_at(Some(span), op, Code::InvalidOp, message);
+            self.complain_at(Some(span), op, Code::InvalidOp, &message);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Verifier;
 use crate::attribute::{verify_rule_ranks, verify_rule_shapes};
-use crate::index::{OpId, TypeId};
+use crate::index::OpId;
 use crate::ir::OpKind;
 
 impl Verifier<'_> {
@@ -10,12 +10,7 @@ impl Verifier<'_> {
     pub(super) fn rule(&mut self, op: OpId) {
         let Some(rule) = self.program.op_rules.get(op).get() else { return };
         let rule = &self.program.rules[rule];
-        let shape = |ty: TypeId| self.program.types[ty].static_shape();
-        let operands = self.program.op_operands(op).iter();
-        let operands: Vec<_> =
-            operands.map(|slot| shape(self.program.values[slot.value].ty)).collect();
-        let results = self.program.op_results(op);
-        let results: Vec<_> = results.map(|value| shape(self.program.values[value].ty)).collect();
+        let [operands, results] = self.program.static_shapes(op);
         // The reference's own rules for these ops have other sizes than the dims, and a program may
         // keep its rules.
         let has_other_sizes =
@@ -25,12 +20,11 @@ impl Verifier<'_> {
         if found.is_empty() {
             return;
         }
-        let span = self.attr_span(op, "sdy.sharding_rule").or_else(|| self.name_span(op));
-        let name = self.program.op_name(op);
-        for mut diagnostic in found {
-            diagnostic.span = span;
-            diagnostic.message = format!("{name}: {}", diagnostic.message);
-            self.diagnostics.push(diagnostic);
+        let span = self.program.attr_span(op, "sdy.sharding_rule");
+        for problem in found {
+            let mut problem = self.problem(op, problem.code, &problem.message);
+            problem.span = span;
+            self.report(op, problem);
         }
     }
 }

@@ -34,13 +34,20 @@ fn shardings_fit_their_values() {
           return %0, %1 : tensor<8xf32>, tensor<8xf32>
         }"#,
         &[
-            ("the sharding has 2 dims, and the tensor has 1", r#"#sdy.sharding<@m, [{"a"}, {}]>"#),
-            ("the sharding has 0 dims, and the tensor has 1", "#sdy.sharding<@m, []>"),
             (
-                "the sharding has 2 dims, and the tensor has 1",
+                "'func.func' op arg 0 - sharding doesn't match tensor rank: 2 != 1",
+                r#"#sdy.sharding<@m, [{"a"}, {}]>"#,
+            ),
+            // It stands on another line than the function's name.
+            ("'func.func' op result 1 - sharding doesn't match tensor rank: 0 != 1", "func.func"),
+            (
+                "'stablehlo.add' op result - sharding doesn't match tensor rank: 2 != 1",
                 "#sdy.sharding_per_value<[<@m, [{}, {}]>]>",
             ),
-            ("the sharding has 2 dims, and the tensor has 1", r#"<@m, [{}, {"b"}]>"#),
+            (
+                "'sdy.sharding_constraint' op sharding doesn't match tensor rank: 2 != 1",
+                r#"<@m, [{}, {"b"}]>"#,
+            ),
         ],
     );
 }
@@ -55,11 +62,11 @@ fn rules_fit_their_ops() {
         }",
         &[
             (
-                "stablehlo.abs: dim 0 of operand 0 has size 8, and its factors i have 0",
+                "'stablehlo.abs' op dim 0 of operand 0 has size 8, and its factors i have 0",
                 "#sdy.op_sharding_rule<([i])->([i]) {i=0}>",
             ),
             (
-                "stablehlo.abs: dim 0 of result 0 has size 8, and its factors i have 0",
+                "'stablehlo.abs' op dim 0 of result 0 has size 8, and its factors i have 0",
                 "#sdy.op_sharding_rule<([i])->([i]) {i=0}>",
             ),
         ],
@@ -90,13 +97,15 @@ fn manual_computations() {
         "tensor<8x8xf32>",
         &[
             (
-                "sdy.manual_computation: operand 0: inside it is tensor<8x8xf32>, and without the \
-                 manual axes it is tensor<4x8xf32>",
+                "'sdy.manual_computation' op operand shape, corresponding sharding, and region operand \
+                 shape at index 0 must match. Expected local shape 'tensor<4x8xf32>', actual local \
+                 shape 'tensor<8x8xf32>'",
                 r#"[<@m, [{"a"}, {}]>]"#,
             ),
             (
-                "sdy.manual_computation: result 0: inside it is tensor<8x8xf32>, and without the \
-                 manual axes it is tensor<4x8xf32>",
+                "'sdy.manual_computation' op result shape, corresponding sharding, and region result \
+                 shape at index 0 must match. Expected local shape 'tensor<4x8xf32>', actual local \
+                 shape 'tensor<8x8xf32>'",
                 r#"[<@m, [{"a"}, {}]>]"#,
             ),
         ],
@@ -104,13 +113,14 @@ fn manual_computations() {
     manual(
         &format!(r#"{both} manual_axes={{"q"}}"#),
         "tensor<8x8xf32>",
-        &[("manual axis \"q\" is not in the mesh", r#"{"q"}"#)],
+        &[("'sdy.manual_computation' op unknown manual axis: \"q\"", r#"{"q"}"#)],
     );
     manual(
         &format!(r#"{both} manual_axes={{"a", "b"}}"#),
         "tensor<4x8xf32>",
         &[(
-            "stablehlo.abs: axis \"b\" is manual around it",
+            "'stablehlo.abs' op result - operates on axis \"b\" which is already bound by a parent \
+             sdy.manual_computation op",
             r#"#sdy.sharding_per_value<[<@m, [{"b"}, {}]>]>"#,
         )],
     );
@@ -120,13 +130,14 @@ fn manual_computations() {
         "tensor<8x8xf32>",
         &[
             (
-                "sdy.manual_computation: operand 0: manual axes stand before free ones, but in dim \
-                 0 \"a\" stands after \"b\"",
+                "'sdy.manual_computation' op operand sharding at index 0 must have all manual axes come \
+                 before free axes in its dimension sharding at index 0. Saw manual axis \"a\" after \
+                 free axis \"b\"",
                 r#"[<@m, [{"b", "a"}, {}]>]"#,
             ),
             (
-                "sdy.manual_computation: its in_shardings and out_shardings are over different \
-                 meshes",
+                "'sdy.manual_computation' op all in and out shardings must be bound to the same mesh \
+                 or an empty mesh.",
                 r#"{"a"}"#,
             ),
         ],
@@ -149,13 +160,13 @@ fn collectives() {
     one_op(
         r#"[{"a"}, {}]"#,
         r#"sdy.all_gather [{}, {"a"}] %x out_sharding=<@m, [{}, {}]>"#,
-        &[("sdy.all_gather: dim 0 of its sharding should be {\"a\"}, not {}", "<@m, [{}, {}]>")],
+        &[("'sdy.all_gather' op result sharding doesn't match expected sharding [\"a\"] on dimension 0", "<@m, [{}, {}]>")],
     );
     one_op(
         r#"[{"a"}, {"b"}]"#,
         r#"sdy.all_gather [{}, {"b":(1)2}] %x out_sharding=<@m, [{"a"}, {}]>"#,
         &[(
-            "sdy.all_gather: dim 1 of its operand's sharding does not end with \"b\":(1)2",
+            "'sdy.all_gather' op can't apply gathering axis \"b\":(1)2 to operand sharding on dimension 1",
             r#"<@m, [{"a"}, {}]>"#,
         )],
     );
@@ -172,13 +183,16 @@ fn collectives() {
     one_op(
         r#"[{"a"}, {}]"#,
         r#"sdy.all_to_all [{"a"}: 0->2] %x out_sharding=<@m, [{}, {"a"}]>"#,
-        &[("sdy.all_to_all: there is no dim 2: its tensor has 2", r#"<@m, [{}, {"a"}]>"#)],
+        &[(
+            "'sdy.all_to_all' op target dimension 2 is out of range [0, 2)",
+            r#"<@m, [{}, {"a"}]>"#,
+        )],
     );
     one_op(
         r#"[{"a"}, {}]"#,
         r#"sdy.collective_permute %x out_sharding=<@m, [{"b"}, {}]>"#,
         &[(
-            "sdy.collective_permute: dim 0 has 4 shards, and its operand 2",
+            "'sdy.collective_permute' op sharded size of result doesn't match operand on dimension 0: 4 != 2",
             r#"<@m, [{"b"}, {}]>"#,
         )],
     );
@@ -186,7 +200,8 @@ fn collectives() {
         r#"[{"a"}, {}]"#,
         r#"sdy.all_reduce {"a"} %x out_sharding=<@m, [{"a"}, {}]>"#,
         &[(
-            "sdy.all_reduce: its operand is sharded over, or replicated along, {\"a\"}",
+            "'sdy.all_reduce' op reduction axis \"a\" overlaps with operand dimension sharding or \
+             replicated axes",
             r#"<@m, [{"a"}, {}]>"#,
         )],
     );
@@ -204,18 +219,14 @@ fn collectives() {
         r#"[{"a"}, {}]"#,
         r#"sdy.replicated_to_unreduced {"b"} %x out_sharding=<@m, [{"a"}, {}]>"#,
         &[(
-            "sdy.replicated_to_unreduced: its sharding should be unreduced over {\"b\"}: its \
-             operand's axes and its own",
+            "'sdy.replicated_to_unreduced' op out_unreduced_axes should be in_unreduced_axes + r2u_axes",
             r#"<@m, [{"a"}, {}]>"#,
         )],
     );
     one_op(
         r#"[{"a"}, {}]"#,
         r#"sdy.all_reduce {"c"} %x out_sharding=<@n, [{}, {}]>"#,
-        &[(
-            "sdy.all_reduce: the mesh of its result is not the mesh of its operand",
-            "<@n, [{}, {}]>",
-        )],
+        &[("'sdy.all_reduce' op result mesh does not match operand mesh", "<@n, [{}, {}]>")],
     );
 }
 
@@ -225,7 +236,8 @@ fn edges_and_barriers() {
         "[{}, {}]",
         "sdy.propagation_barrier %x allowed_direction=BOTH",
         &[(
-            "sdy.propagation_barrier: a barrier that lets BOTH directions through does nothing",
+            "'sdy.propagation_barrier' op cannot specify `BOTH` as the direction. Not blocking \
+             propagation direction makes the op redundant.",
             "sdy.propagation_barrier",
         )],
     );
@@ -235,7 +247,7 @@ fn edges_and_barriers() {
           return %0, %x : tensor<8xf32>, tensor<8xf32>
         }",
         &[(
-            "sdy.data_flow_edge: the value that an edge is for has no other use",
+            "'sdy.data_flow_edge' op expected input of sdy.data_flow_edge to have a single user",
             "sdy.data_flow_edge",
         )],
     );
@@ -254,7 +266,7 @@ fn recorded_edges_fit_their_ops() {
         )
     };
     let one = |text: String, message: &str| {
-        let message = format!("stablehlo.add: {message}");
+        let message = format!("'stablehlo.add' op {message}");
         check(&of(&format!("sdy.propagation_edges = {text}")), &[(&message, &text)]);
     };
     one(
@@ -286,7 +298,7 @@ fn recorded_edges_fit_their_ops() {
     check(
         &of("sdy.block_arg_propagation_edges = [64]"),
         &[(
-            "stablehlo.add: should have a propagation edges attribute of type \
+            "'stablehlo.add' op should have a propagation edges attribute of type \
              ArrayAttr<PropagationEdgesAttr> for attr named 'sdy.result_propagation_edges' or \
              'sdy.block_arg_propagation_edges'",
             "[64]",

@@ -21,7 +21,7 @@ mod mask;
 mod shapes;
 
 use crate::context::Context;
-use crate::error::{Code, Diagnostic, Result};
+use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::{Id, OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{OpFlags, OpKind, Place, Program, Type};
 use crate::mlir::op_attribute;
@@ -55,11 +55,16 @@ fn check_function(program: &mut Program, op: OpId) -> Result<()> {
     }
     for (what, ty, sharding) in values {
         if padded_type(program, ty, sharding) != ty {
-            let message = format!("{what} has a non-divisible sharding");
-            return Err(Diagnostic::new(Code::InvalidSharding, message)
-                .at_op(program, op)
-                .with_hint("inputs and outputs of functions are not padded")
-                .into());
+            let message = format!(
+                "'func.func' op {what} has a non-divisible sharding. Shardy expects function IO to \
+                 be divisible."
+            );
+            let refusal =
+                "failed to legalize operation 'func.func' that was explicitly marked illegal";
+            let said =
+                |message: &str| Diagnostic::new(Code::InvalidSharding, message).at_op(program, op);
+            let reason = said(&message).with_hint("inputs and outputs of functions are not padded");
+            return Err(Error { diagnostics: vec![reason, said(refusal)] });
         }
     }
     Ok(())

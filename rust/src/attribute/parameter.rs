@@ -1,0 +1,61 @@
+//! What the reference says when a part of an attribute does not parse: after the mistake itself, for
+//! each attribute around it, which of its parameters that was.
+
+use super::cursor::Cursor;
+use crate::error::{Code, Diagnostic, Error, Result};
+use std::fmt::Write as _;
+
+/// A parameter of an attribute, as the reference declares it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parameter {
+    owner: &'static str,
+    name: &'static str,
+    /// Its type in C++; empty if the reference does not say it.
+    kind: &'static str,
+}
+
+impl Parameter {
+    /// The parameter `name` of `owner`.
+    pub const fn new(owner: &'static str, name: &'static str, kind: &'static str) -> Self {
+        Self { owner, name, kind }
+    }
+    /// The message that it did not parse.
+    pub fn failure(&self) -> String {
+        let Self { owner, name, kind } = self;
+        let mut message = format!("failed to parse {owner} parameter '{name}'");
+        if !kind.is_empty() {
+            let _ = write!(message, " which is to be a `{kind}`");
+        }
+        message
+    }
+}
+
+/// Whether `error` stopped the reading, rather than being about what was read.
+pub(super) fn is_of_syntax(error: &Error) -> bool {
+    error.diagnostics.iter().all(|problem| matches!(problem.code, Code::Syntax | Code::InvalidMesh))
+}
+
+impl Cursor<'_> {
+    /// Reads a parameter; if that fails, says of what.
+    pub(super) fn parameter<T>(
+        &mut self,
+        parameter: &Parameter,
+        read: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let read = read(self);
+        self.or_failed(read, || parameter.failure())
+    }
+    /// Adds what `failure` says to an error of syntax.
+    pub(super) fn or_failed<T>(
+        &mut self,
+        read: Result<T>,
+        failure: impl FnOnce() -> String,
+    ) -> Result<T> {
+        read.map_err(|mut error| {
+            if is_of_syntax(&error) {
+                error.diagnostics.push(Diagnostic::new(Code::Syntax, failure()).at(self.token()));
+            }
+            error
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! Where parts of an op stand in its text that have no span of their own: its name, its attributes.
+
+use super::text::without_space;
+use super::{OpFlags, OpKind, Program, StaticShape};
+use crate::error::{Diagnostic, Span};
+use crate::index::{OpId, ValueId};
+
+impl Program {
+    /// The text of `op` without the space and comments before it and without its regions, and where it
+    /// stands; none if a pass made the op.
+    fn header(&self, op: OpId) -> Option<(&str, u32)> {
+        let row = &self.ops[op];
+        if row.flags.has(OpFlags::SYNTHESISED) {
+            return None;
+        }
+        let start = self.op_span(op)?.start;
+        let regions = self.op_regions(op).map(|region| self.regions[region].span);
+        let body = regions.filter(|span| !span.is_empty()).map(|span| span.start).min();
+        let end = body.filter(|body| (start..row.span.end).contains(body));
+        let span = Span::new(start, end.unwrap_or(row.span.end));
+        Some((self.text.get(span), span.start))
+    }
+    /// The name of `op`, which is where MLIR says it is.
+    pub fn name_span(&self, op: OpId) -> Option<Span> {
+        let (text, base) = self.header(op)?;
+        let mut rest = text;
+        if text.starts_with('%') {
+            rest = without_space(text.split_once('=')?.1);
+        }
+        rest = rest.strip_prefix('"').unwrap_or(rest);
+        let name = self.op_name(op);
+        let short = name.strip_prefix("func.").or_else(|| name.strip_prefix("builtin."));
+        let mut spellings = std::iter::once(name).chain(short);
+        let found = spellings.find(|spelling| rest.starts_with(spelling))?;
+        let start = base + (text.len() - rest.len()) as u32;
+        Some(Span::new(start, start + found.len() as u32))
+    }
+    /// The value of the attribute `name` of `op`, in its dictionary or its own syntax.
+    pub fn attr_span(&self, op: OpId, name: &str) -> Option<Span> {
+        let (text, base) = self.header(op)?;
+        let at = values_of(text, name).next()?;
+        value_span(&text[at..], base + at as u32)
+    }
+    /// The attribute that starts with one of `starts` in the text of `op`.
+    pub fn attr_span_from(&self, op: OpId, starts: &[&str]) -> Option<Span> {
+        let (text, base) = self.header(op)?;
+        let at = starts.iter().find_map(|start| text.find(start))?;
+        value_span(&text[at..], base + at as u32)
+    }
+    /// The shapes of the operands and of the results of `op`.
+    pub fn static_shapes(&self, op: OpId) -> [Vec<StaticShape>; 2] {
+        let shape = |value: ValueId| self.types[self.values[value].ty].static_shape();
+        let shape = |value| shape(value).ok_or_else(|| self.type_text(value).to_owned());
+        let operands = self.op_operands(op).iter().map(|slot| shape(slot.value)).collect();
+        [operands, self.op_results(op).map(shape).collect()]
+    }
+    /// How the type of `value` is written.
+    pub fn type_text(&self, value: ValueId) -> &str {
+        self.text.get(self.types.text(self.values[value].ty))
+    }
+    /// How the reference starts what it says about the sharding of the `index`-th of `count` results of
+    /// `op`, or of its operands where `is_input`.
+    pub fn sharding_subject(&self, op: OpId, is_input: bool, index: usize, count: usize) -> String {
+        let side = self.sharding_side(op, is_input);
+        let name = self.op_name(op);
+        match side {
+            "" => format!("'{name}' op "),
+            _ if count == 1 => format!("'{name}' op {side} - "),
+            _ => format!("'{name}' op {side} {index} - "),
+        }
+    }
+    /// What the reference calls the shardings of the results of `op`, or of its operands; nothing
+    /// where there is one for the op.
+    pub fn sharding_side(&self, op: OpId, is_input: bool) -> &'static str {
+        match (self.kind(op), is_input) {
+            (OpKind::NamedComputation, true) => "in_shardings",
+            (OpKind::NamedComputation, false) => "out_shardings",
+            (_, true) => "operand",
+            (kind, false) if has_one_sharding(kind) => "",
+            (_, false) => "result",
+        }
+    }
+    /// Puts a mistake in `op` where MLIR reports it, at the line of the op's name. The part of the op
+    /// that it is about stays marked if it stands on another line.
+    #[must_use]
+    pub fn reported_at(&self, op: OpId, mut problem: Diagnostic) -> Diagnostic {
+        let Some(name) = self.name_span(op) else { return problem };
+        match problem.span {
+            Some(span) if self.is_one_line(name, span) => {}
+            span => {
+                problem.span = Some(name);
+                problem.related = span.map(|span| (span, "here".to_owned())).or(problem.related);
+            }
+        }
+        problem
+    }
+    fn is_one_line(&self, a: Span, b: Span) -> bool {
+        let between = Span::new(a.start.min(b.start), a.start.max(b.start));
+        !self.text.get(between).contains('\n')
+    }
+}
+
+/// Whether ops of `kind` have an attribute for one sharding, that of their result.
+pub const fn has_one_sharding(kind: OpKind) -> bool {
+    matches!(kind, OpKind::ShardingConstraint | OpKind::Reshard | OpKind::DataFlowEdge)
+        || kind.is_collective()
+}
+
+/// Where the values of attributes called `name` start in `text`, at the equals sign.
+fn values_of<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
+    text.match_indices(name).filter_map(move |(at, _)| {
+        let before = text[..at].bytes().next_back();
+        let is_whole = before.is_none_or(|b| !(b.is_ascii_alphanumeric() || b"_.#".contains(&b)));
+        let end = at + name.len();
+        let rest = text[end..].trim_start_matches(['"', ' ', '\n']);
+        (is_whole && rest.starts_with('=')).then(|| text.len() - rest.len())
+    })
+}
+
+/// The attribute that `text` starts with, up to the comma, bracket or space after it; it stands at
+/// `base`.
+fn value_span(text: &str, base: u32) -> Option<Span> {
+    let bytes = text.as_bytes();
+    let start = bytes.iter().position(|&byte| !(byte.is_ascii_whitespace() || byte == b'='))?;
+    let mut depth = 0usize;
+    let mut in_string = false;
+    let mut end = bytes.len();
+    let mut i = start;
+    while i < bytes.len() {
+        match bytes[i] {
+            b'\\' if in_string => i += 1,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'<' | b'[' | b'{' | b'(' => depth += 1,
+            b'>' if i > 0 && bytes[i - 1] == b'-' => {}
+            b'>' | b']' | b'}' | b')' if depth == 0 => {
+                end = i;
+                break;
+            }
+            b'>' | b']' | b'}' | b')' => depth -= 1,
+            byte if depth == 0 && (byte == b',' || byte.is_ascii_whitespace()) => {
+                end = i;
+                break;
+            }
+            _ => {}
+        }
+        i += 1;
+    }
+    let end = end.min(bytes.len());
+    (start < end).then(|| Span::new(base + start as u32, base + end as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::value_span;
+    use crate::error::Span;
+
+    #[test]
+    fn values_end_where_they_end() {
+        let value = |text: &'static str| {
+            value_span(text, 0).map(|Span { start, end }| &text[start as usize..end as usize])
+        };
+        assert_eq!(value(" = #a<([i])->([i]), \"}\">, b"), Some("#a<([i])->([i]), \"}\">"));
+        assert_eq!(value("<@m, [{\"a\\\"b\"}]> : x"), Some("<@m, [{\"a\\\"b\"}]>"));
+        assert_eq!(value("=x}"), Some("x"));
+        assert_eq!(value(" ="), None);
+        assert_eq!(value("<["), Some("<["));
+    }
+}
