@@ -2,10 +2,10 @@
 
     python -m tests.shardy.mutations [--seed S] [--count N] [--show K]
 
-Each module is one of `MODULES` with one or two tokens of its Shardy attributes, or types, dropped,
-doubled, swapped or replaced. The reference and shardcore both parse and verify it. Printed are how
-many both accept and refuse, how often shardcore says all that the reference says, at the same line,
-and the modules on which the verdicts differ. The reference runs in a child process, since it may die.
+Each module is one of `MODULES` with one or two tokens in lines that are about shardings dropped,
+doubled or replaced. The reference and shardcore both parse and verify it. Printed are how many both
+accept and refuse, and how often shardcore says all that the reference says, at the same line; with
+``--show`` also modules on which the two differ. The reference runs in a child process: it may die.
 """
 
 from __future__ import annotations
