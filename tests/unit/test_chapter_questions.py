@@ -233,7 +233,7 @@ def test_question_7_a_transformer_block() -> None:
     mesh, chip = Mesh({"X": 2, "Y": 2}), "tpu-v5e"
     fsdp_text = "In[B_X, D] * W_in[D_XY, F] * W_out[F, D_XY] -> Out[B_X, D]"
     tensor_text = "In[B, D_XY] * W_in[D, F_XY] * W_out[F_XY, D] -> Out[B, D_XY]"
-    fsdp = solve(fsdp_text, mesh, chip, BLOCK, memory_limit=FREE, limit=5000)
+    fsdp = solve(fsdp_text, mesh, chip, BLOCK, memory_limit=FREE)
     tensor = solve(tensor_text, mesh, chip, BLOCK, memory_limit=FREE)
     best = tensor[0]
     assert best.name == "AllGather_{XY}(In); ReduceScatter_{XY,D}(Out)"

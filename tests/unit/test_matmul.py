@@ -18,6 +18,7 @@ from shardcore.calculus import (
     Topology,
     best_strategies,
     bound_changes,
+    chain_crossovers,
     chain_strategies,
     crossovers,
     hardware,
@@ -244,6 +245,38 @@ def test_the_sizes_at_which_the_best_changes() -> None:
     (change,) = [change for change in bound_changes(gather, where) if change.dim == "K"]
     assert (change.below, change.above) == ("communication", "compute")
     assert change.size == pytest.approx(4.59e14 / 1.8e11)
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_the_sizes_at_which_the_best_of_a_chain_changes(search: bool) -> None:
+    mesh, sizes = {"X": 4}, {"B": 4096, "D": 4096, "F": 16384}
+    cut = "In[B, D] * V[D, F] * W[F, D] -> Out[B, D]"
+    text = cut if search else "In[B_X, D] * V[D_X, F] * W[F_X, D] -> Out[B_X, D]"
+    products = product(text, mesh, sizes)
+    where = Topology.of(Mesh(mesh), hardware("tpu-v5p"))
+    limit = 5e8
+    changes = chain_crossovers(products, where, memory_limit=limit, search=search)
+    assert changes
+    for change in changes:
+        for factor, name in [(0.97, change.below), (1.03, change.above)]:
+            size = round(change.size * factor)
+            size -= size % 4
+            if size < 64:
+                continue
+            found = solve(
+                text, mesh, sizes={**sizes, change.dim: size}, search=search, memory_limit=limit
+            )
+            assert name in {each.name for each in best_strategies(found)}, change
+
+
+def test_all_strategies_of_a_chain_are_listed() -> None:
+    text = "In[B_X, D] * V[D_X, F] * W[F_X, D] -> Out[B_X, D]"
+    sizes = {"B": 64, "D": 64, "F": 128}
+    found = solve(text, {"X": 4}, sizes=sizes)
+    # Each product may be cut in three dims by X, or not at all.
+    assert len(found) == 4 * 4
+    assert "AllGather_X(V); AllGather_X(W)" in {each.name for each in found}
+    assert solve(text, {"X": 4}, sizes=sizes, limit=3) == found[:3]
 
 
 def test_ways_take_the_cheaper_road() -> None:

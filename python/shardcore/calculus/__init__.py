@@ -32,7 +32,7 @@ from shardcore.calculus.chain import ChainStrategy, chain_strategies
 from shardcore.calculus.collective_time import Estimate, TimeOptions, estimate
 from shardcore.calculus.collectives import Collective, deferred, scatter_choices
 from shardcore.calculus.contraction import Contraction
-from shardcore.calculus.crossover import bound_changes, crossovers
+from shardcore.calculus.crossover import bound_changes, chain_crossovers, crossovers
 from shardcore.calculus.hardware import Hardware, hardware, hardware_names
 from shardcore.calculus.matmul import best_strategies, matmul_strategies
 from shardcore.calculus.notation import NamedArray, NamedDim
@@ -59,6 +59,7 @@ __all__ = [
     "block_table",
     "blocks",
     "bound_changes",
+    "chain_crossovers",
     "chain_strategies",
     "crossovers",
     "deferred",

@@ -14,8 +14,8 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from shardcore._core import Mesh
@@ -49,6 +49,9 @@ ChainStrategy = Strategy
 MAX_COMBINATIONS = 300_000
 """More combinations of cuts than this are refused."""
 
+MAX_STRATEGIES = 1000
+"""More strategies than these, the best, are not listed unless they are asked for."""
+
 
 def chain_strategies(
     contractions: Sequence[Contraction],
@@ -57,26 +60,22 @@ def chain_strategies(
     *,
     memory_limit: float | None = None,
     search: bool = False,
-    limit: int = 20,
+    limit: int | None = None,
 ) -> list[Strategy]:
-    """Return the best ``limit`` strategies for products one after the other.
+    """Return the strategies for products one after the other, the best first.
 
-    Arguments as for :func:`shardcore.calculus.matmul_strategies`.
+    Arguments as for :func:`shardcore.calculus.matmul_strategies`, and ``limit``, how many
+    strategies to return at most [:data:`MAX_STRATEGIES`].
 
     Raises:
         CalculusError: a size or an element type is not known (``missing-size``), or there are too
             many combinations (``invalid-option``).
     """
-    planner = _Planner(
-        list(contractions),
-        topology,
-        Pricing(topology, options or TimeOptions(), dtypes_of(contractions)),
-        search,
-        known_sizes(contractions),
-    )
+    planner = Planner.of(contractions, topology, options, search=search)
     bound = topology.hardware.hbm_bytes if memory_limit is None else memory_limit
+    count = MAX_STRATEGIES if limit is None else limit
     best = heapq.nsmallest(
-        limit, planner.plans(), key=lambda stages: planner.quick_rank(stages, bound)
+        count, planner.plans(), key=lambda stages: planner.quick_rank(stages, bound)
     )
     priced = [
         price([each.stage for each in stages], planner.pricing, planner.sizes, bound)
@@ -96,14 +95,43 @@ class _Priced(NamedTuple):
 
 
 @dataclass
-class _Planner:
+class Planner:
+    """Combines ways to cut each of several products, for given sizes."""
+
     contractions: list[Contraction]
     topology: Topology
     pricing: Pricing
     search: bool
-    sizes: dict[str, int]
-    _ways: dict[tuple[object, ...], tuple[Step, ...]] = field(default_factory=dict)
+    sizes: Mapping[str, float]
+    _ways: dict[tuple[object, ...], list[list[Step]]] = field(default_factory=dict)
+    _best_ways: dict[tuple[object, ...], tuple[Step, ...]] = field(default_factory=dict)
     _stages: dict[tuple[object, ...], _Priced] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        contractions: Sequence[Contraction],
+        topology: Topology,
+        options: TimeOptions | None,
+        *,
+        search: bool,
+    ) -> Planner:
+        """A planner for the sizes that the arrays have.
+
+        Raises:
+            CalculusError: a size or an element type is not known (``missing-size``).
+        """
+        pricing = Pricing(topology, options or TimeOptions(), dtypes_of(contractions))
+        sizes = known_sizes(contractions)
+        return Planner(list(contractions), topology, pricing, search, sizes)
+
+    def at(self, sizes: Mapping[str, float]) -> Planner:
+        """The same for other sizes."""
+        return replace(self, sizes=sizes, _best_ways={}, _stages={})
+
+    def best(self, limit: float) -> list[Stage]:
+        """The best plan for a device that has ``limit`` bytes."""
+        found = min(self.plans(), key=lambda stages: self.quick_rank(stages, limit))
+        return [each.stage for each in found]
 
     def plans(self) -> Iterator[list[_Priced]]:
         """Every combination of cuts of the products, and of the first operand where it is free."""
@@ -198,16 +226,18 @@ class _Planner:
         """The fastest steps from ``source`` to ``target``."""
         key = (array.name, source, target, unreduced)
         if key not in self._ways:
+            self._ways[key] = ways(array.name or "", source, target, unreduced)
+        if key not in self._best_ways:
             tensor = arrays_of(contraction)[array.name or ""]
-            self._ways[key] = tuple(
+            self._best_ways[key] = tuple(
                 min(
-                    ways(array.name or "", source, target, unreduced),
+                    self._ways[key],
                     key=lambda steps: sum(
                         self.pricing.step_seconds(step, tensor, self.sizes) for step in steps
                     ),
                 )
             )
-        return self._ways[key]
+        return self._best_ways[key]
 
     def quick_rank(self, stages: Sequence[_Priced], limit: float) -> tuple[float, ...]:
         """What :attr:`Strategy.rank` will be, but for the bytes that are stored at the ends."""

@@ -10,17 +10,20 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from shardcore.calculus.chain import Planner
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.contraction import Contraction
-from shardcore.calculus.matmul import dtypes_of, known_sizes, matmul_plans, price
+from shardcore.calculus.matmul import dtypes_of, elsewhere, known_sizes, matmul_plans, price
 from shardcore.calculus.plan import Pricing, Stage
-from shardcore.calculus.strategy import Strategy
+from shardcore.calculus.strategy import Strategy, rounded
 from shardcore.calculus.topology import Topology
 
 MAX_SIZE = 2.0**24
 """Sizes are tried from 1 to this, in steps of a factor of 2."""
 
 _PRECISION = 1e-9
+_ROUNDS = 6
+"""How often strategies are looked for next to the changes found so far."""
 
 
 class Crossover(NamedTuple):
@@ -58,26 +61,82 @@ def crossovers(
     pricing = Pricing(topology, options or TimeOptions(), dtypes_of([contraction]))
     limit = topology.hardware.hbm_bytes if memory_limit is None else memory_limit
     stages = list(plans or matmul_plans(contraction, topology.mesh, search=search))
-    sizes = known_sizes([contraction])
+    return _best_changes([[stage] for stage in stages], pricing, known_sizes([contraction]), limit)
+
+
+def chain_crossovers(
+    contractions: Sequence[Contraction],
+    topology: Topology,
+    options: TimeOptions | None = None,
+    *,
+    memory_limit: float | None = None,
+    search: bool = False,
+) -> list[Crossover]:
+    """Return the same for products one after the other.
+
+    Compared are the strategies that are the best at some of the sizes that are tried: powers of 4,
+    or of 16 with ``search``, and next to the changes that these show.
+
+    Raises:
+        CalculusError: a size or an element type is not known (``missing-size``), or there are too
+            many combinations (``invalid-option``).
+    """
+    planner = Planner.of(contractions, topology, options, search=search)
+    limit = topology.hardware.hbm_bytes if memory_limit is None else memory_limit
+    sizes = known_sizes(contractions)
+    factor = 16.0 if search else 4.0
+    found: dict[object, list[Stage]] = {}
+
+    def add(stages: list[Stage]) -> None:
+        found[tuple((each.before, tuple(each.cut.items()), each.after) for each in stages)] = stages
+
+    add(planner.best(limit))
+    for dim in sizes:
+        size = 1.0
+        while size <= MAX_SIZE:
+            add(planner.at({**sizes, dim: size}).best(limit))
+            size *= factor
+    seen: set[tuple[str, float]] = set()
+    for _ in range(_ROUNDS):
+        changes = _best_changes(list(found.values()), planner.pricing, sizes, limit)
+        count = len(found)
+        for dim, size, *_ in changes:
+            # A strategy that is the best between two sizes that were tried shows there.
+            for near in (size * 0.99, size * 1.01):
+                if (dim, near) not in seen:
+                    seen.add((dim, near))
+                    add(planner.at({**sizes, dim: near}).best(limit))
+        if len(found) == count:
+            break
+    return changes
+
+
+def _best_changes(
+    plans: Sequence[Sequence[Stage]], pricing: Pricing, sizes: Mapping[str, int], limit: float
+) -> list[Crossover]:
+    """The sizes at which the best of ``plans`` changes."""
+    names = [price(plan, pricing, sizes, math.inf).name for plan in plans]
 
     def figures(index: int, at: Mapping[str, float]) -> tuple[float, ...]:
-        stage = stages[index]
-        comm, work = pricing.communication(stage, at), pricing.compute(stage, at)
-        numbers = (max(comm, work), comm + work)
-        unfit = pricing.peak_bytes(stage, at) > limit
-        steps = len(stage.before) + len(stage.after)
-        return (float(unfit), *(float(f"{value:.10e}") for value in numbers), steps, index)
-
-    names = _names(stages, pricing, sizes)
+        plan = plans[index]
+        total = serial = 0.0
+        is_unfit, steps = False, 0
+        for number, stage in enumerate(plan):
+            comm, work = pricing.communication(stage, at), pricing.compute(stage, at)
+            total, serial = total + max(comm, work), serial + comm + work
+            peak = pricing.peak_bytes(stage, at) + elsewhere(plan, number, pricing, at)
+            is_unfit = is_unfit or peak > limit
+            steps += len(stage.before) + len(stage.after)
+        return (float(is_unfit), rounded(total), rounded(serial), steps, index)
 
     def best(dim: str) -> Callable[[float], str]:
         def at(size: float) -> str:
             point: dict[str, float] = {**sizes, dim: size}
-            return names[min(range(len(stages)), key=lambda index: figures(index, point))]
+            return names[min(range(len(plans)), key=lambda index: figures(index, point))]
 
         return at
 
-    return [Crossover(dim, *change) for dim in contraction.dims for change in _changes(best(dim))]
+    return [Crossover(dim, *change) for dim in sizes for change in _changes(best(dim))]
 
 
 def bound_changes(
@@ -98,10 +157,6 @@ def bound_changes(
         return at
 
     return [Crossover(dim, *change) for dim in sizes for change in _changes(bound(dim))]
-
-
-def _names(stages: Sequence[Stage], pricing: Pricing, sizes: Mapping[str, float]) -> list[str]:
-    return [price([stage], pricing, sizes, math.inf).name for stage in stages]
 
 
 def _changes(label: Callable[[float], str]) -> Iterator[tuple[float, str, str]]:

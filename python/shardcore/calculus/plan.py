@@ -51,6 +51,9 @@ class Pricing:
     """The element type of each tensor."""
     _rates: dict[tuple[str, tuple[str, ...]], Rates] = field(default_factory=dict)
     _sizes: dict[tuple[str, ...], int] = field(default_factory=dict)
+    _sized: Mapping[str, float] | None = None
+    """The sizes that ``_bytes`` is for."""
+    _bytes: dict[tuple[str | None, Layout], float] = field(default_factory=dict)
 
     def devices(self, axes: tuple[str, ...]) -> int:
         """Number of devices along ``axes``."""
@@ -68,9 +71,15 @@ class Pricing:
 
     def local_bytes(self, array: NamedArray, layout: Layout, sizes: Mapping[str, float]) -> float:
         """The bytes of ``array`` on one device."""
-        count = element_bytes(self.dtypes[array.name or ""])
-        for name, axes in zip(names(array), layout, strict=True):
-            count *= extent(sizes[name], self.devices(axes))
+        if sizes is not self._sized:
+            self._sized, self._bytes = sizes, {}
+        key = (array.name, layout)
+        count = self._bytes.get(key)
+        if count is None:
+            count = element_bytes(self.dtypes[array.name or ""])
+            for name, axes in zip(names(array), layout, strict=True):
+                count *= extent(sizes[name], self.devices(axes))
+            self._bytes[key] = count
         return count
 
     def step_bytes(self, step: Step, array: NamedArray, sizes: Mapping[str, float]) -> float:

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     from shardcore.calculus.chain import chain_strategies
     from shardcore.calculus.contraction import CASES, pairwise, parse_product
-    from shardcore.calculus.crossover import bound_changes, crossovers
+    from shardcore.calculus.crossover import bound_changes, chain_crossovers, crossovers
     from shardcore.calculus.matmul import matmul_strategies
 
     mesh = mesh_of(options)
@@ -88,9 +88,8 @@ def run(options: argparse.Namespace) -> int:
         strategies = matmul_strategies(products[0], topology, how, **choice)
         changes = crossovers(products[0], topology, how, **choice)
     else:
-        shown = options.limit or 1000
-        strategies = chain_strategies(products, topology, how, limit=shown, **choice)
-        changes = []
+        strategies = chain_strategies(products, topology, how, **choice)
+        changes = chain_crossovers(products, topology, how, **choice)
     notes = list(topology.notes)
     dtypes = {array.dtype or "" for array in operands}
     for dtype in sorted(dtypes):
