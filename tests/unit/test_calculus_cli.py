@@ -123,6 +123,23 @@ def test_matmul_for_people(run) -> None:
     assert "no figure for int4" in out
 
 
+def test_a_chain_tells_where_its_best_changes_unless_there_are_too_many_ways(
+    run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = "In[B_X, D] * W[D_X, F] * V[F_X, D] -> Out[B_X, D]"
+    sizes = ["--sizes", "B=4096,D=4096,F=16384", "--dtype", "bf16", "--hardware", "tpu-v5p"]
+    code, out, _ = run("matmul", chain, *sizes, "--mesh", "X=4", "--json")
+    found = json.loads(out)
+    assert (code, found["cases"]) == (0, [2, 2])
+    assert len(found["strategies"]) == 16
+    assert {"dim", "size", "below", "above"} == found["best_changes"][0].keys()
+    monkeypatch.setattr("shardcore.calculus.chain.MAX_COMPARED", 15)
+    code, out, _ = run("matmul", chain, *sizes, "--mesh", "X=4", "--json")
+    found = json.loads(out)
+    assert (code, found["best_changes"], len(found["strategies"])) == (0, [], 16)
+    assert "no sizes at which the best changes: there are 16 ways" in found["notes"][0]
+
+
 def test_array(run) -> None:
     code, out, _ = run("array", "fp32[1024_{XY},4096]", "--mesh", "X=8,Y=2", "--json", "--blocks")
     found = json.loads(out)

@@ -49,6 +49,9 @@ ChainStrategy = Strategy
 MAX_COMBINATIONS = 300_000
 """More combinations of cuts than this are refused."""
 
+MAX_COMPARED = 10_000
+"""With more combinations than this, sizes at which the best changes are not looked for."""
+
 MAX_STRATEGIES = 1000
 """More strategies than these, the best, are not listed unless they are asked for."""
 
@@ -106,6 +109,10 @@ class Planner:
     _ways: dict[tuple[object, ...], list[list[Step]]] = field(default_factory=dict)
     _best_ways: dict[tuple[object, ...], tuple[Step, ...]] = field(default_factory=dict)
     _stages: dict[tuple[object, ...], _Priced] = field(default_factory=dict)
+    _fixed: dict[tuple[object, ...], Stage] = field(default_factory=dict)
+    """Stages that are the same for all sizes."""
+    _choices: int = 1
+    """How many ways there were to choose from for the last stage."""
 
     @staticmethod
     def of(
@@ -129,19 +136,27 @@ class Planner:
         return replace(self, sizes=sizes, _best_ways={}, _stages={})
 
     def best(self, limit: float) -> list[Stage]:
-        """The best plan for a device that has ``limit`` bytes."""
-        found = min(self.plans(), key=lambda stages: self.quick_rank(stages, limit))
+        """The best plan for a device that has ``limit`` bytes.
+
+        Raises:
+            CalculusError: there are more than :data:`MAX_COMPARED` (``invalid-option``).
+        """
+        found = min(self.plans(MAX_COMPARED), key=lambda stages: self.quick_rank(stages, limit))
         return [each.stage for each in found]
 
-    def plans(self) -> Iterator[list[_Priced]]:
-        """Every combination of cuts of the products, and of the first operand where it is free."""
+    def plans(self, at_most: int = MAX_COMBINATIONS) -> Iterator[list[_Priced]]:
+        """Every combination of cuts of the products, and of the first operand where it is free.
+
+        Raises:
+            CalculusError: there are more than ``at_most`` (``invalid-option``).
+        """
         cuts = [
             list(enumerate(possible_cuts(contraction, self.topology.mesh)))
             for contraction in self.contractions
         ]
         ends = list(self.ends())
         combinations = len(ends) * math.prod(map(len, cuts))
-        if combinations > MAX_COMBINATIONS:
+        if combinations > at_most:
             raise mistake(
                 CalculusError,
                 "invalid-option",
@@ -177,7 +192,13 @@ class Planner:
             if key not in self._stages:
                 output = self.contractions[index].output
                 target = layout_in(output, following[1]) if following else last
-                self._stages[key] = self.priced(self.stage(index, cut, first, target))
+                stage = self._fixed.get(key)
+                if stage is None:
+                    self._choices = 1
+                    stage = self.stage(index, cut, first, target)
+                    if self._choices == 1:
+                        self._fixed[key] = stage
+                self._stages[key] = self.priced(stage)
             found.append(self._stages[key])
         return found
 
@@ -227,6 +248,7 @@ class Planner:
         key = (array.name, source, target, unreduced)
         if key not in self._ways:
             self._ways[key] = ways(array.name or "", source, target, unreduced)
+        self._choices *= len(self._ways[key])
         if key not in self._best_ways:
             tensor = arrays_of(contraction)[array.name or ""]
             self._best_ways[key] = tuple(

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from shardcore._core import Mesh
 from shardcore.calculus.mistakes import mistake
@@ -43,12 +44,12 @@ class Contraction:
     operands: tuple[NamedArray, NamedArray]
     output: NamedArray
 
-    @property
+    @cached_property
     def dims(self) -> tuple[str, ...]:
         """Every dim, in the order in which they appear."""
         return tuple(dict.fromkeys(name for array in self.operands for name in names(array)))
 
-    @property
+    @cached_property
     def contracting(self) -> tuple[str, ...]:
         """The dims that are summed over."""
         kept = names(self.output)
@@ -73,7 +74,7 @@ class Contraction:
 
 def names(array: NamedArray) -> tuple[str, ...]:
     """The names of the dims of ``array``."""
-    return tuple(dim.name or "" for dim in array.dims)
+    return array.dim_names
 
 
 def cuts(array: NamedArray) -> dict[str, tuple[str, ...]]:

@@ -293,4 +293,7 @@ def _chunks(stage: Stage, pricing: Pricing) -> int:
 
 def _read_and_written(stage: Stage, pricing: Pricing, sizes: Mapping[str, float]) -> float:
     arrays: tuple[NamedArray, ...] = (*stage.contraction.operands, stage.contraction.output)
-    return sum(pricing.local_bytes(array, layout_in(array, stage.cut), sizes) for array in arrays)
+    return sum(
+        pricing.local_bytes(array, layout, sizes)
+        for array, layout in zip(arrays, stage.cut_layouts, strict=True)
+    )

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.calculus.dtypes import element_bytes
@@ -95,6 +96,11 @@ class NamedArray:
     def axes(self) -> tuple[str, ...]:
         """The axes that cut dims, in the order of the dims."""
         return tuple(axis for dim in self.dims for axis in dim.axes)
+
+    @cached_property
+    def dim_names(self) -> tuple[str, ...]:
+        """The names of the dims, empty where there is none."""
+        return tuple(dim.name or "" for dim in self.dims)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from shardcore.calculus.collective_time import Rates, TimeOptions, rates_of
 from shardcore.calculus.contraction import Contraction, names
@@ -34,6 +35,17 @@ class Stage:
     """How the operands lie before any step."""
     result: Layout
     """How the output lies after all steps."""
+
+    @cached_property
+    def cut_layouts(self) -> tuple[Layout, Layout, Layout]:
+        """How both operands and the output are cut while devices multiply."""
+        left, right = self.contraction.operands
+        output = self.contraction.output
+        return (
+            layout_in(left, self.cut),
+            layout_in(right, self.cut),
+            layout_in(output, self.cut),
+        )
 
     @property
     def unreduced(self) -> tuple[str, ...]:
@@ -125,11 +137,11 @@ class Pricing:
             for array, layout in zip((left, right), stage.stored, strict=True)
         )
         ready = 0.0
-        for array in (left, right):
-            if any(step.tensor == array.name for step in stage.before):
-                ready += self.local_bytes(array, layout_in(array, stage.cut), sizes)
-        output = stage.contraction.output
-        product = self.local_bytes(output, layout_in(output, stage.cut), sizes)
+        gathered = {step.tensor for step in stage.before}
+        for array, layout in zip((left, right), stage.cut_layouts[:2], strict=True):
+            if array.name in gathered:
+                ready += self.local_bytes(array, layout, sizes)
+        product = self.local_bytes(stage.contraction.output, stage.cut_layouts[2], sizes)
         most = stored + ready + product
         for step in stage.after:
             array = arrays[step.tensor]

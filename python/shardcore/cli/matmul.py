@@ -18,6 +18,7 @@ from shardcore.cli.where import (
     time_options,
     topology_of,
 )
+from shardcore.errors import CalculusError
 
 
 def add(commands: Any) -> None:
@@ -83,14 +84,18 @@ def run(options: argparse.Namespace) -> int:
     check_sizes(options, [*operands, output])
     products = pairwise(operands, output)
     topology, how = topology_of(options, mesh), time_options(options)
+    notes = list(topology.notes)
     choice = {"memory_limit": options.memory, "search": options.search}
     if len(products) == 1:
         strategies = matmul_strategies(products[0], topology, how, **choice)
         changes = crossovers(products[0], topology, how, **choice)
     else:
         strategies = chain_strategies(products, topology, how, **choice)
-        changes = chain_crossovers(products, topology, how, **choice)
-    notes = list(topology.notes)
+        try:
+            changes = chain_crossovers(products, topology, how, **choice)
+        except CalculusError as error:
+            changes = []
+            notes.append(f"no sizes at which the best changes: {error.message}")
     dtypes = {array.dtype or "" for array in operands}
     for dtype in sorted(dtypes):
         if not topology.hardware.has_figure_for(dtype):
