@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, final
 
 from shardcore.calculus.hardware import Hardware
 from shardcore.costs import Cost
+from shardcore.expect import Check
 from shardcore.gspmd import HloSharding
 from shardcore.report.picture import Picture
 
@@ -831,6 +832,19 @@ class Result:
 
     def results(self) -> list[Port]:
         """The results of the program."""
+
+    def check(
+        self, expect: str | PathLike[str] | Mapping[str, Any], *, update: bool = False
+    ) -> Check:
+        """Compare with expectations: a TOML file, or the same as a mapping.
+
+        The answer is true if all hold, and prints what does not. ``update`` writes what the result
+        is to the file. See :mod:`shardcore.expect`.
+
+        Raises:
+            ExpectationError: the expectations make no sense; holds all mistakes.
+            OSError: the file cannot be read or written.
+        """
 
     def summary(self) -> dict[str, Any]:
         """``{"ops": n, "before": totals, "after": totals}``; see :meth:`Module.totals`."""

@@ -105,6 +105,10 @@ def constrained(x: Any, w: Any) -> Any:
     return jax.lax.with_sharding_constraint(x @ w, P("data", "model"))
 
 
+def squared(x: Any) -> Any:
+    return jnp.square(x), jax.scipy.special.erfinv(x).T, jax.lax.top_k(x, 4)
+
+
 def unused(x: Any, y: Any, z: Any) -> Any:
     return {"z": z * 2, "x": [x.T]}
 
@@ -136,6 +140,7 @@ CASES = {
     "partly_manual": Case(
         partly_manual, (f32(64, 512), f32(512, 128)), (P("data"), P(None, "model"))
     ),
+    "chlo": Case(squared, (f32(64, 512),), P("data", "model")),
     "constraint": Case(constrained, (f32(64, 512), f32(512, 128))),
     "unused": Case(unused, (f32(8, 16), f32(3), f32(4)), (P("data", "model"), None, P("data"))),
     "donated": Case(

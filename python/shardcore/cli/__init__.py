@@ -24,6 +24,7 @@ examples:
   shardcore opt --help                               the passes
   shardcore cost model.mlir --hardware tpu-v5p       time, memory, collectives of one device
   shardcore cost old.mlir new.mlir --hardware h100   what changed, by line
+  shardcore check model.mlir --expect expected.toml
   shardcore show '[{"x"}, {"y"}]' --mesh x=2,y=4
   shardcore array 'bf16[B=1024_X, D=4096_Y]' --mesh X=4,Y=8 --blocks
   shardcore collective all_gather --array 'bf16[2048_Y, 8192]' --axes Y --mesh X=8,Y=4 \\
@@ -72,7 +73,7 @@ def _guarded(command: Callable[[], int]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from shardcore.cli import array, collective, cost, matmul, propagate, show
+    from shardcore.cli import array, check, collective, cost, matmul, propagate, show
 
     parser = argparse.ArgumentParser(
         prog="shardcore",
@@ -90,5 +91,6 @@ def _parser() -> argparse.ArgumentParser:
     array.add(commands)
     collective.add(commands)
     matmul.add(commands)
+    check.add(commands)
     show.add(commands)
     return parser

@@ -20,8 +20,13 @@ class Lowered:
         self._mesh = mesh
 
     def propagate(self, **options: Any) -> JaxResult:
-        """Complete the shardings; options and errors are those of :meth:`Module.propagate`."""
-        return JaxResult(self.module.propagate(**options), self._trees, self._mesh)
+        """Complete the shardings; options and errors are those of :meth:`Module.propagate`.
+
+        Ops of CHLO count as what XLA legalizes them to, ``legalize_chlo=True``, unless said
+        otherwise: that is what becomes of the function when it is compiled.
+        """
+        result = self.module.propagate(**{"legalize_chlo": True, **options})
+        return JaxResult(result, self._trees, self._mesh)
 
     def __repr__(self) -> str:
         return f"<shardcore.jax.Lowered of {self.module!r}>"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import jax
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
@@ -13,6 +14,11 @@ from shardcore.jax.mesh import abstract_mesh, is_same_mesh
 from shardcore.jax.mistakes import mistakes
 from shardcore.jax.specs import trimmed_spec, unsayable
 from shardcore.jax.trees import Trees, input_leaves, output_leaves
+
+if TYPE_CHECKING:
+    from shardcore.calculus.hardware import Hardware
+    from shardcore.costs import Cost
+    from shardcore.expect import Check
 
 JaxMesh = AbstractMesh | jax.sharding.Mesh
 
@@ -93,6 +99,16 @@ class JaxResult:
     def summary(self) -> dict[str, Any]:
         """What the shardings amount to; see :meth:`shardcore.Result.summary`."""
         return self.result.summary()
+
+    def cost(self, hardware: str | Hardware = "tpu-v5p", **options: Any) -> Cost:
+        """What the program costs one device; see :func:`shardcore.cost`."""
+        return self.result.cost(hardware, **options)
+
+    def check(
+        self, expect: str | PathLike[str] | Mapping[str, Any], *, update: bool = False
+    ) -> Check:
+        """Compare with expectations; see :meth:`shardcore.Result.check`."""
+        return self.result.check(expect, update=update)
 
     def __getitem__(self, key: str | tuple[str, str]) -> Value:
         return self.result[key]

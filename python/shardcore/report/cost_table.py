@@ -109,23 +109,36 @@ def _sums(name: str, sums: Mapping[str, Totals]) -> Table:
     return table((name, ">count", ">bytes", ">sent", ">time"), rows)
 
 
-def _collectives(collectives: Iterable[CollectiveCost]) -> Table:
-    rows = (
-        (
-            row.op or "",
-            row.kind,
-            ",".join(row.axes),
-            str(row.count),
-            format_bytes(row.bytes),
-            format_seconds(row.total_seconds),
-            f"{sharding_text(row.operand_sharding)} -> {sharding_text(row.result_sharding)}",
-            row.cause or "",
-            row.cause_location or row.location or "",
-        )
-        for row in collectives
+COLLECTIVE_COLUMNS = (
+    "value",
+    "kind",
+    "axes",
+    ">count",
+    ">bytes",
+    ">time",
+    "shardings",
+    "because of",
+    "source",
+)
+
+
+def collective_cells(row: CollectiveCost) -> tuple[str, ...]:
+    """The cells of a row of the table of collectives."""
+    return (
+        row.op or "",
+        row.kind,
+        ",".join(row.axes),
+        str(row.count),
+        format_bytes(row.bytes),
+        format_seconds(row.total_seconds),
+        f"{sharding_text(row.operand_sharding)} -> {sharding_text(row.result_sharding)}",
+        row.cause or "",
+        row.cause_location or row.location or "",
     )
-    columns = ("value", "kind", "axes", ">count", ">bytes", ">time")
-    return table((*columns, "shardings", "because of", "source"), rows)
+
+
+def _collectives(collectives: Iterable[CollectiveCost]) -> Table:
+    return table(COLLECTIVE_COLUMNS, map(collective_cells, collectives))
 
 
 def _ops(ops: Iterable[OpCost]) -> Table:

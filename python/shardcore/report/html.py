@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from shardcore.errors import ShardcoreError
+from shardcore.report.cost_table import COLLECTIVE_COLUMNS, collective_cells
 from shardcore.report.table import COLUMNS, cells, format_bytes, selection
 
 if TYPE_CHECKING:
@@ -13,14 +15,17 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 40
 """More values than these are not listed."""
+MAX_COLLECTIVES = 10
+"""Only the most expensive ones are listed."""
 _STYLE = 'style="font-family: ui-monospace, monospace; font-size: 12px; text-align: left"'
 
 
 def result_html(result: Result) -> str:
-    """Return ``result`` as an element of HTML: values, memory, axes."""
+    """Return ``result`` as an element of HTML: memory, axes, collectives, values."""
     summary = result.summary()
     before, after = summary["before"], summary["after"]
     values, more = selection(result, MAX_ROWS)
+    peak, collectives = _costs(result)
     kinds = (
         ("arguments", "argument_bytes_per_device"),
         ("results", "result_bytes_per_device"),
@@ -39,10 +44,25 @@ def result_html(result: Result) -> str:
     return (
         f"<div {_STYLE}><div>{after['sharded_values']} of {after['values']} values are sharded "
         f"(annotated: {before['sharded_values']})</div>"
-        f"{_table(('bytes per device', 'before', 'after'), memory)}"
-        f"{_table(('axis', 'mesh', 'shards values', 'arguments'), axes)}"
+        f"{_table(('bytes per device', 'before', 'after'), [*memory, *peak])}"
+        f"{_table(('axis', 'mesh', 'shards values', 'arguments'), axes)}{collectives}"
         f"{_table(COLUMNS, map(cells, values))}<div>{escape(more)}</div></div>"
     )
+
+
+def _costs(result: Result) -> tuple[list[list[str]], str]:
+    """The row of the memory at the peak, and the collectives; why not, if that is not known."""
+    try:
+        cost = result.cost()
+    except ShardcoreError as error:
+        return [], f"<div>{escape(f'its cost is not known: {error.message}')}</div>"
+    top = cost.top_collectives(MAX_COLLECTIVES)
+    rest = len(cost.collectives) - len(top)
+    others = f"{rest} collectives more; " if rest else ""
+    drawn = _table([name.lstrip(">") for name in COLLECTIVE_COLUMNS], map(collective_cells, top))
+    note = f"<div>{escape(f'{others}times are for {cost.hardware.name}')}</div>"
+    peak = [["live at the peak", "", format_bytes(cost.peak_bytes)]]
+    return peak, drawn + note if drawn else ""
 
 
 def value_html(value: Value) -> str:
@@ -65,4 +85,5 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     body = "".join(line("td", row) for row in rows)
     if not body:
         return ""
-    return f"<table><thead>{line('th', names)}</thead><tbody>{body}</tbody></table>"
+    head = line("th", names)
+    return f'<table style="font: inherit"><thead>{head}</thead><tbody>{body}</tbody></table>'

@@ -73,6 +73,16 @@ impl PyPropagationResult {
     fn results(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.module.call_method0(py, "results")
     }
+    /// Whether it is as `expect`, a file or a mapping, says.
+    #[pyo3(signature = (expect, *, update = false))]
+    fn check<'py>(
+        slf: &Bound<'py, Self>,
+        expect: Bound<'py, PyAny>,
+        update: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let check = slf.py().import("shardcore.expect")?.getattr("check")?;
+        check.call1((slf, expect, update))
+    }
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("shardcore.report.html")?.call_method1("result_html", (slf,))
     }

@@ -1,0 +1,57 @@
+"""``shardcore check``: hold a program against expectations."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import shardcore
+from shardcore.cli.options import progress_bar, read_text
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's ``commands``."""
+    parser = commands.add_parser(
+        "check",
+        help="hold a program against expectations, for CI",
+        description="Complete the shardings of a StableHLO program and compare with what a TOML "
+        "file expects: shardings, collectives, memory, replication. The exit code is 0 if all "
+        "holds, and 1 with the difference printed if not.",
+    )
+    parser.set_defaults(command=run, parser=parser)
+    parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument(
+        "--expect", required=True, metavar="FILE", help="the expectations; see docs/check.md"
+    )
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="write what does not hold to the expectations as it is; make them if they are not "
+        "there",
+    )
+    parser.add_argument(
+        "--legalize-chlo",
+        action="store_true",
+        help="treat ops of CHLO as XLA does, which legalizes them first",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    if options.expect == "-":
+        options.parser.error("expectations are a file")
+    text, name = read_text(options.file)
+    module = shardcore.Module.parse(text, filename=name)
+    with progress_bar() as progress:
+        result = module.propagate(legalize_chlo=options.legalize_chlo, progress=progress)
+    found = result.check(options.expect, update=options.update)
+    if options.json:
+        json.dump({"ok": found.ok, **asdict(found)}, sys.stdout, indent=1, ensure_ascii=False)
+        sys.stdout.write("\n")
+    else:
+        print(found)
+    return 0 if found.ok else 1

@@ -1,0 +1,140 @@
+"""Expectations of a result, for CI: ``shardcore check`` and ``result.check``.
+
+==========================  ====================================================================
+:mod:`~.schema`             what can be expected
+:mod:`~.sharding_text`      shardings, as in ``sdy`` or as in JAX
+:mod:`~.subjects`           what names stand for
+:mod:`~.compare`            what does not hold
+:mod:`~.report`             :class:`Check`, the answer
+:mod:`~.update`             writes a file anew
+:mod:`~.toml_places`        lines of a TOML file
+:mod:`~.mistakes`           mistakes in expectations
+==========================  ====================================================================
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shardcore.errors import Diagnostic, ExpectationError, Place
+from shardcore.expect.mistakes import Mistakes
+from shardcore.expect.report import Check, Failure
+from shardcore.expect.toml_places import Places, places
+
+if TYPE_CHECKING:
+    from shardcore._core import Result
+    from shardcore.expect.compare import Comparison
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["Check", "Failure", "check"]
+
+_POSITION = re.compile(r" \(at line (\d+), column (\d+)\)\Z")
+
+
+def check(
+    result: Result, expect: str | PathLike[str] | Mapping[str, Any], update: bool = False
+) -> Check:
+    """Compare ``result`` with ``expect``, a TOML file or the same as a mapping.
+
+    With ``update`` what does not hold is written to the file as it is; see
+    :mod:`shardcore.expect.update`. A file that is not there is then made.
+
+    Raises:
+        ExpectationError: the expectations make no sense; holds all mistakes.
+        OSError: the file cannot be read or written.
+    """
+    if isinstance(expect, Mapping):
+        if update:
+            message = "only a file of expectations can be updated"
+            hint = "give its name"
+            raise ExpectationError(Diagnostic("invalid-expectation", message, hint))
+        return _answer(_comparison(result, expect, "expectations", None), "expectations", None)
+    path, filename = Path(expect), fspath(expect)
+    if not update:
+        data, found = _load(path.read_bytes(), filename)
+        return _answer(_comparison(result, data, filename, found), filename, found)
+    return _update(result, path, filename)
+
+
+def _update(result: Result, path: Path, filename: str) -> Check:
+    """Write to the file what does not hold; say what then does not."""
+    from shardcore.expect.update import new_text, updated, write
+
+    data, found = _load(path.read_bytes() if path.exists() else b"", filename)
+    comparison = _comparison(result, data, filename, found)
+    if comparison.num_expectations:
+        text, keys = updated(comparison, comparison.failures(), found)
+    else:
+        separator = "" if not found.text or found.text.endswith("\n") else "\n"
+        text, keys = found.text + separator + new_text(comparison), ["everything"]
+    data, found = _load(text.encode(), filename)
+    answer = _answer(_comparison(result, data, filename, found), filename, found)
+    if keys:
+        write(path, text)
+    return replace(answer, updated=tuple(keys))
+
+
+def _comparison(
+    result: Result, data: Mapping[str, Any], filename: str, found: Places | None
+) -> Comparison:
+    # Needs the calculus, which is not imported with the package.
+    from shardcore.expect.compare import Comparison
+    from shardcore.expect.schema import expectations
+
+    mistakes = Mistakes(filename, found)
+    expected = expectations(data, mistakes)
+    mistakes.check()
+    return Comparison(result, expected)
+
+
+def _answer(comparison: Comparison, filename: str, found: Places | None) -> Check:
+    failures = []
+    for failure in comparison.failures():
+        span = None if found is None else found.best(failure.path)
+        if found is not None and span is not None:
+            failure = replace(failure, line=found.text.count("\n", 0, span[0]) + 1)
+        failures.append(failure)
+    return Check(tuple(failures), comparison.num_expectations, filename)
+
+
+def _load(data: bytes, filename: str) -> tuple[dict[str, Any], Places]:
+    """The expectations of a file, and where they stand in it.
+
+    Raises:
+        ExpectationError: it is not TOML (``expectation-syntax``).
+    """
+    try:
+        text = data.decode()
+        return tomllib.loads(text), places(text)
+    except UnicodeDecodeError as error:
+        message = f"{filename} is not UTF-8: byte {error.start} is 0x{data[error.start]:02X}"
+        raise ExpectationError(
+            Diagnostic("expectation-syntax", message, "save it as UTF-8")
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise ExpectationError(_syntax(str(error), text, filename)) from None
+
+
+def _syntax(message: str, text: str, filename: str) -> Diagnostic:
+    """The mistake that the TOML parser found, at its place."""
+    lines = text.split("\n")
+    position = _POSITION.search(message)
+    line, column = (int(part) for part in position.groups()) if position else (len(lines), 1)
+    source = lines[min(line, len(lines)) - 1].rstrip("\r")
+    return Diagnostic(
+        "expectation-syntax",
+        f"it is not TOML: {_POSITION.sub('', message).removesuffix(' (at end of document)')}",
+        "names with dots, brackets or quotes stand in quotes: \"params['w']\" = ...",
+        filename,
+        Place(line, column, column + 1, source),
+    )

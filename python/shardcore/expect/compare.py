@@ -1,0 +1,227 @@
+"""Holds a result against expectations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from shardcore._core import Mesh, Result, Value
+from shardcore.calculus.mistakes import choices
+from shardcore.expect.report import Failure, shortened
+from shardcore.expect.schema import Expectations, Forbidden
+from shardcore.expect.sharding_text import dims_text
+from shardcore.expect.subjects import Subject, Subjects, names_of, title
+from shardcore.report.table import format_bytes
+
+if TYPE_CHECKING:
+    from shardcore.costs import CollectiveCost, Cost
+
+
+class Comparison:
+    """A result, and what of it does not hold."""
+
+    def __init__(self, result: Result, expected: Expectations) -> None:
+        self.result = result
+        self.expected = expected
+        self.subjects = Subjects(result)
+        meshes = [mesh for mesh in result.module.meshes.values() if mesh.axes]
+        self.mesh: Mesh | None = meshes[0] if meshes else None
+        self._axes = [name for mesh in meshes for name in mesh.axis_names]
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What the result costs; no figure looked at here depends on the chip."""
+        return self.result.cost()
+
+    def failures(self) -> list[Failure]:
+        """Every expectation that does not hold, in the order of the sections."""
+        parts = (self.shardings, self.collectives, self.memory, self.replicated, self.divisible)
+        return [failure for part in parts for failure in part()]
+
+    @property
+    def num_expectations(self) -> int:
+        """How many there are."""
+        expected = self.expected
+        limits = (expected.peak, expected.arguments, expected.replicated)
+        return (
+            len(expected.shardings)
+            + len(expected.forbid)
+            + len(expected.max_bytes)
+            + len(expected.max_count)
+            + sum(limit is not None for limit in limits)
+            + int(expected.divisible)
+        )
+
+    def shardings(self) -> Iterator[Failure]:
+        """Values that are sharded otherwise, and names that nothing has."""
+        for name, expected in self.expected.shardings.items():
+            found = self.subjects.find(name)
+            if isinstance(found, str):
+                actual = [f"nothing is called that: {found}"]
+            else:
+                actual = []
+                for subject in found:
+                    shape = subject.shape or ()
+                    answer = expected.holds(subject.sharding, shape, self.mesh)
+                    if answer is not True:
+                        why = f", {answer}" if isinstance(answer, str) else ""
+                        whose = f" of {title(subject)}" if len(found) > 1 else ""
+                        sharding = dims_text(subject.sharding, len(shape))
+                        actual.append(f"{sharding}{whose}{why}")
+            if actual:
+                yield Failure(("shardings", name), expected.text, shortened(actual))
+
+    def collectives(self) -> Iterator[Failure]:
+        """Collectives that are forbidden, and axes with too many or too much of them."""
+        for number, forbidden in enumerate(self.expected.forbid):
+            path = ("collectives", "forbid", number)
+            unknown = self._unknown_axis(forbidden.axis)
+            if unknown:
+                yield Failure(path, f"no {forbidden}", (unknown,))
+                continue
+            rows = [row for row in self.cost.collectives if _matches(row, forbidden)]
+            if rows:
+                yield Failure(path, f"no {forbidden}", shortened([_collective(r) for r in rows]))
+        for axis, limit in self.expected.max_bytes.items():
+            found = self._on_axis(axis)
+            sent = sum(row.total_wire_bytes for row in found)
+            unknown = self._unknown_axis(axis)
+            if unknown or sent > limit:
+                yield Failure(
+                    ("collectives", "max_bytes", axis),
+                    f"at most {format_bytes(limit)}",
+                    (unknown,) if unknown else self._sent(format_bytes(sent), found),
+                )
+        for axis, limit in self.expected.max_count.items():
+            found = self._on_axis(axis)
+            count = sum(row.count for row in found)
+            unknown = self._unknown_axis(axis)
+            if unknown or count > limit:
+                yield Failure(
+                    ("collectives", "max_count", axis),
+                    f"at most {limit}",
+                    (unknown,) if unknown else self._sent(str(count), found),
+                )
+
+    def memory(self) -> Iterator[Failure]:
+        """Limits of memory that are exceeded."""
+        limit = self.expected.peak
+        if limit is not None and self.cost.peak_bytes > limit:
+            largest = sorted(self.cost.live_at_peak, key=lambda row: -row.bytes)
+            peak = self.cost.peak_op
+            at = f" at {peak.value or peak.name}" if peak else ""
+            where = f", {peak.location}" if peak and peak.location else ""
+            lines = [f"{format_bytes(self.cost.peak_bytes)}{at}{where}; the largest live there:"]
+            lines += [
+                f"{format_bytes(row.bytes)} {row.name} {row.location or ''}" for row in largest
+            ]
+            yield Failure(("memory", "peak"), f"at most {format_bytes(limit)}", shortened(lines))
+        limit = self.expected.arguments
+        if limit is not None and self.cost.argument_bytes > limit:
+            actual = (format_bytes(self.cost.argument_bytes),)
+            yield Failure(("memory", "arguments"), f"at most {format_bytes(limit)}", actual)
+
+    def replicated(self) -> Iterator[Failure]:
+        """Large values that every device holds whole."""
+        limit = self.expected.replicated
+        if limit is None:
+            return
+        rows = self.replicated_values(limit)
+        if rows:
+            lines = [f"{format_bytes(row.bytes or 0)} {_value(row)}" for row in rows]
+            expected = f"no value above {format_bytes(limit)} on every device whole"
+            yield Failure(("replicated", "max_bytes"), expected, shortened(lines))
+
+    def replicated_values(self, limit: int) -> list[Value]:
+        """The values above ``limit`` that every device holds whole, the largest first."""
+        found = [
+            value
+            for value in self.result.values()
+            if (value.bytes or 0) > limit
+            and self._is_replicated(value)
+            and not self._is_allowed(value, self.expected.replicated_allow)
+        ]
+        return sorted(found, key=lambda value: -(value.bytes or 0))
+
+    def divisible(self) -> Iterator[Failure]:
+        """Dims that the devices do not divide, so that some hold padding."""
+        if not self.expected.divisible:
+            return
+        lines = []
+        for subject in self._all():
+            if subject.sharding is None or subject.shape is None or subject.sharding.mesh is None:
+                continue
+            for dim, size in enumerate(subject.shape):
+                shards = subject.sharding.sharded_size(dim)
+                allowed = self._is_allowed(subject, self.expected.divisible_allow)
+                if size is not None and size % shards and not allowed:
+                    lines.append(f"dim {dim} of {_value(subject)}: {size} over {shards} devices")
+        if lines:
+            yield Failure(("divisible", "all"), "every dim divides", shortened(lines))
+
+    def _all(self) -> list[Subject]:
+        return [*self.result.results(), *self.result.values()]
+
+    def _is_replicated(self, value: Value) -> bool:
+        """Whether the devices that see the same program around ``value`` all hold it whole."""
+        sharding = value.sharding
+        mesh = self.mesh if sharding is None else sharding.mesh
+        if mesh is None:
+            return False
+        manual = math.prod(mesh.axis_size(axis) for axis in value.manual_axes if axis in mesh)
+        if mesh.num_devices <= manual:
+            return False
+        return sharding is None or all(
+            sharding.sharded_size(dim) == 1 for dim in range(sharding.rank)
+        )
+
+    def _is_allowed(self, subject: Subject, allow: list[str]) -> bool:
+        names = names_of(subject)
+        if any(name in names for name in allow):
+            return True
+        # An argument is a value too, and may be called by its name in the user's program.
+        places = (name for name in allow if name not in names and ":" in name)
+        return any(subject in self._found(place) for place in places)
+
+    def _found(self, name: str) -> list[Subject]:
+        found = self.subjects.find(name)
+        return [] if isinstance(found, str) else found
+
+    def _on_axis(self, axis: str) -> list[CollectiveCost]:
+        return [
+            row for row in self.cost.collectives if row.kind != "all_slice" and _is_on(row, axis)
+        ]
+
+    def _unknown_axis(self, axis: str | None) -> str:
+        """That no mesh has ``axis``; nothing if one has."""
+        if axis is None or axis in self._axes:
+            return ""
+        return f'no mesh has an axis "{axis}": {choices(axis, dict.fromkeys(self._axes))}'
+
+    def _sent(self, total: str, rows: list[CollectiveCost]) -> tuple[str, ...]:
+        largest = sorted(rows, key=lambda row: -row.total_wire_bytes)
+        return shortened([f"{total}; the largest:", *map(_collective, largest)])
+
+
+def _matches(row: CollectiveCost, forbidden: Forbidden) -> bool:
+    return row.kind == forbidden.kind and (forbidden.axis is None or _is_on(row, forbidden.axis))
+
+
+def _is_on(row: CollectiveCost, axis: str) -> bool:
+    """Whether devices along ``axis``, or a part of it, take part in the collective."""
+    return any(name.split(":(")[0] == axis for name in row.axes)
+
+
+def _collective(row: CollectiveCost) -> str:
+    times = f"{row.count} x " if row.count != 1 else ""
+    place = row.cause_location or row.location or row.op
+    where = f" at {place}" if place else ""
+    axes = f" on {', '.join(row.axes)}" if row.axes else ""
+    return f"{times}{row.kind}{axes}, {format_bytes(row.wire_bytes)} sent{where}"
+
+
+def _value(subject: Subject) -> str:
+    shape = "x".join(map(str, subject.shape or ()))
+    return f"{title(subject)} [{shape}]"

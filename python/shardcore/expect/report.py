@@ -1,0 +1,81 @@
+"""What came of a comparison with expectations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shardcore.expect.mistakes import dotted
+from shardcore.expect.toml_places import Path
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An expectation that does not hold."""
+
+    path: Path
+    """The key that it stands at."""
+    expected: str
+    actual: tuple[str, ...]
+    """What there is instead: a line for each value."""
+    line: int | None = None
+    """The line of the file."""
+
+    def __str__(self) -> str:
+        where = "" if self.line is None else f" (line {self.line})"
+        lines = [f"{dotted(self.path)}{where}", f"  - {self.expected}"]
+        return "\n".join([*lines, *(f"  + {line}" for line in self.actual)])
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether a result is as expected. It is true if so, and its text is the difference."""
+
+    failures: tuple[Failure, ...]
+    num_expectations: int
+    filename: str
+    updated: tuple[str, ...] = ()
+    """What was written to the file, by key."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything holds."""
+        return not self.failures
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        total = _number(self.num_expectations, "expectation")
+        written = [f"{self.filename}: wrote {key}" for key in self.updated]
+        if self.ok:
+            verb = "holds" if self.num_expectations == 1 else "hold"
+            return "\n".join([*written, f"{self.filename}: {total} {verb}"])
+        verb = "does" if len(self.failures) == 1 else "do"
+        broken = f"{len(self.failures)} of {total} {verb} not hold"
+        return "\n".join(
+            [*written, f"{self.filename}: {broken}", *(f"\n{failure}" for failure in self.failures)]
+        )
+
+    def __repr__(self) -> str:
+        return f"<shardcore.expect.Check: {self}>"
+
+    def assert_ok(self) -> None:
+        """Do nothing if everything holds.
+
+        Raises:
+            AssertionError: something does not; its text is the difference.
+        """
+        if not self.ok:
+            raise AssertionError(str(self))
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def shortened(lines: Sequence[str], limit: int = 5) -> tuple[str, ...]:
+    """``lines``, but no more than ``limit`` of them and how many there are besides."""
+    if len(lines) <= limit:
+        return tuple(lines)
+    return (*lines[:limit], f"... and {len(lines) - limit} more")

@@ -1,0 +1,242 @@
+"""Expectations as data, read from TOML or a mapping of the same form.
+
+=================  ==========================================================================
+``[shardings]``    for a name the sharding it has; see :mod:`shardcore.expect.sharding_text`
+``[collectives]``  ``forbid``: kinds, each may be on an axis, ``"all_gather on model"``;
+                   ``max_bytes`` and ``max_count``: limits for mesh axes, of what one device sends
+                   and of how often collectives run
+``[memory]``       ``peak``: the most bytes live on a device; ``arguments``: of its arguments
+``[replicated]``   ``max_bytes``: of a value that every device holds whole; ``allow``: names
+``[divisible]``    ``all = true``: no dim is padded; ``allow``: names
+=================  ==========================================================================
+
+Bytes are numbers, or text with a unit, ``"1.5 GiB"``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from shardcore.calculus.mistakes import choices
+from shardcore.expect.mistakes import Mistakes
+from shardcore.expect.sharding_text import ExpectedSharding, parse_sharding
+from shardcore.expect.toml_places import Path
+
+KINDS = (
+    "all_gather",
+    "all_reduce",
+    "all_slice",
+    "all_to_all",
+    "collective_permute",
+    "other",
+    "reduce_scatter",
+)
+"""The kinds of collectives that can be forbidden."""
+
+_UNITS = {
+    unit.lower(): base**power
+    for base, units in ((1024, "B KiB MiB GiB TiB PiB"), (1000, "B kB MB GB TB PB"))
+    for power, unit in enumerate(units.split())
+}
+_BYTES = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*\Z")
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Forbidden:
+    """A kind of collective that is not to be, on ``axis`` or, if that is ``None``, anywhere."""
+
+    kind: str
+    axis: str | None
+
+    def __str__(self) -> str:
+        return self.kind if self.axis is None else f"{self.kind} on {self.axis}"
+
+
+@dataclass
+class Expectations:
+    """What a result is expected to be; what is empty or ``None`` is not looked at."""
+
+    shardings: dict[str, ExpectedSharding] = field(default_factory=dict)
+    forbid: list[Forbidden] = field(default_factory=list)
+    max_bytes: dict[str, int] = field(default_factory=dict)
+    max_count: dict[str, int] = field(default_factory=dict)
+    peak: int | None = None
+    arguments: int | None = None
+    replicated: int | None = None
+    replicated_allow: list[str] = field(default_factory=list)
+    divisible: bool = False
+    divisible_allow: list[str] = field(default_factory=list)
+
+    @property
+    def needs_cost(self) -> bool:
+        """Whether collectives or memory are looked at."""
+        limits = (self.forbid, self.max_bytes, self.max_count)
+        return any(limits) or self.peak is not None or self.arguments is not None
+
+
+def expectations(data: Mapping[str, Any], mistakes: Mistakes) -> Expectations:
+    """Return what ``data`` expects; what makes no sense in it is added to ``mistakes``."""
+    reader = _Reader(mistakes)
+    reader.table((), data, reader.sections())
+    return reader.found
+
+
+class _Reader:
+    """Reads sections into :class:`Expectations`, key by key."""
+
+    def __init__(self, mistakes: Mistakes) -> None:
+        self.mistakes = mistakes
+        self.found = Expectations()
+
+    def sections(self) -> Mapping[str, Callable[[Path, Any], None]]:
+        return {
+            "shardings": self.shardings,
+            "collectives": self.keys(
+                {
+                    "forbid": self.forbid,
+                    "max_bytes": self.limits(self.found.max_bytes, self.byte_count),
+                    "max_count": self.limits(self.found.max_count, self.number),
+                }
+            ),
+            "memory": self.keys(
+                {
+                    "peak": self.into("peak", self.byte_count),
+                    "arguments": self.into("arguments", self.byte_count),
+                }
+            ),
+            "replicated": self.keys(
+                {
+                    "max_bytes": self.into("replicated", self.byte_count),
+                    "allow": self.into("replicated_allow", self.names),
+                }
+            ),
+            "divisible": self.keys(
+                {
+                    "all": self.into("divisible", self.flag),
+                    "allow": self.into("divisible_allow", self.names),
+                }
+            ),
+        }
+
+    def keys(self, known: Mapping[str, Callable[[Path, Any], None]]) -> Callable[[Path, Any], None]:
+        return lambda path, value: self.table(path, value, known)
+
+    def table(
+        self, path: Path, value: Any, known: Mapping[str, Callable[[Path, Any], None]]
+    ) -> None:
+        """Read a table whose keys are ``known``."""
+        if not isinstance(value, Mapping):
+            self.mistakes.invalid(path, f"{value!r} is no table", f"write [{path[-1]}] above keys")
+            return
+        for key, item in value.items():
+            if key in known:
+                known[key]((*path, key), item)
+            else:
+                what = "section" if not path else f"key of [{path[-1]}]"
+                self.mistakes.unknown(
+                    (*path, key), f'"{key}" is no {what}', choices(str(key), known)
+                )
+
+    def into(
+        self, name: str, read: Callable[[Path, Any], _T | None]
+    ) -> Callable[[Path, Any], None]:
+        def put(path: Path, value: Any) -> None:
+            found = read(path, value)
+            if found is not None:
+                setattr(self.found, name, found)
+
+        return put
+
+    def limits(
+        self, found: dict[str, int], read: Callable[[Path, Any], int | None]
+    ) -> Callable[[Path, Any], None]:
+        def put(path: Path, value: Any) -> None:
+            if not isinstance(value, Mapping):
+                self.mistakes.invalid(
+                    path, f"{value!r} has no axes", f"write {path[-1]} = {{ model = 10 }}"
+                )
+                return
+            for axis, item in value.items():
+                limit = read((*path, axis), item)
+                if limit is not None:
+                    found[axis] = limit
+
+        return put
+
+    def shardings(self, path: Path, value: Any) -> None:
+        if not isinstance(value, Mapping):
+            self.mistakes.invalid(path, f"{value!r} is no table", "write [shardings] above names")
+            return
+        for name, text in value.items():
+            expected = parse_sharding(text)
+            if isinstance(expected, ExpectedSharding):
+                self.found.shardings[name] = expected
+            else:
+                self.mistakes.invalid((*path, name), *expected)
+
+    def forbid(self, path: Path, value: Any) -> None:
+        for number, text in self.items(path, value):
+            kind, _, axis = text.partition(" on ")
+            kind = kind.strip().replace("-", "_")
+            if kind not in KINDS:
+                self.mistakes.invalid(
+                    (*path, number), f'"{kind}" is no kind of collective', choices(kind, KINDS)
+                )
+            elif " on " in text and not axis.strip():
+                self.mistakes.invalid(
+                    (*path, number), f"{text!r} names no axis", f'write "{kind} on model"'
+                )
+            else:
+                self.found.forbid.append(Forbidden(kind, axis.strip().strip('"') or None))
+
+    def names(self, path: Path, value: Any) -> list[str]:
+        return [text for _, text in self.items(path, value)]
+
+    def items(self, path: Path, value: Any) -> list[tuple[int, str]]:
+        """The texts of an array, with their numbers."""
+        if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+            self.mistakes.invalid(path, f"{value!r} is no array", f'write {path[-1]} = ["..."]')
+            return []
+        found = []
+        for number, item in enumerate(value):
+            if isinstance(item, str):
+                found.append((number, item))
+            else:
+                self.mistakes.invalid((*path, number), f"{item!r} is no text", "put it in quotes")
+        return found
+
+    def byte_count(self, path: Path, value: Any) -> int | None:
+        found = parse_bytes(value)
+        if found is None:
+            self.mistakes.invalid(
+                path, f"{value!r} is no number of bytes", 'write 1024, or "1.5 GiB"'
+            )
+        return found
+
+    def number(self, path: Path, value: Any) -> int | None:
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+        self.mistakes.invalid(path, f"{value!r} is no count", "write a whole number, 0 or more")
+        return None
+
+    def flag(self, path: Path, value: Any) -> bool | None:
+        if isinstance(value, bool):
+            return value
+        self.mistakes.invalid(path, f"{value!r} is neither true nor false", "write true")
+        return None
+
+
+def parse_bytes(value: object) -> int | None:
+    """Return the bytes that ``value``, a number or text like ``"1.5 GiB"``, says."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if value >= 0 else None
+    match = _BYTES.match(value) if isinstance(value, str) else None
+    unit = None if match is None else _UNITS.get(match.group(2).lower() or "b")
+    if match is None or unit is None:
+        return None
+    return int(float(match.group(1)) * unit)

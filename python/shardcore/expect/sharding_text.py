@@ -1,0 +1,142 @@
+"""Shardings as expectations write them, and whether a value has them.
+
+Either as in ``sdy``, without the mesh, ``[{"data"}, {}]``, or as in JAX, ``P("data", None)``. An
+open dim says less: ``{?}`` may have any axes, ``{"data", ?}`` any after ``data``. A spec that is
+shorter than the value's rank has no axes in the dims it does not reach.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from shardcore._core import DimSharding, Mesh, TensorSharding
+from shardcore.errors import ShardcoreError
+
+_HINT = 'write [{"data"}, {}] or P("data", None)'
+
+
+@dataclass(frozen=True)
+class ExpectedSharding:
+    """A sharding over whatever mesh the value's is over."""
+
+    text: str
+    dims: tuple[DimSharding, ...]
+    unreduced: tuple[str, ...]
+    is_spec: bool
+    """Whether it is written as in JAX."""
+
+    def holds(
+        self, sharding: TensorSharding | None, shape: tuple[int | None, ...], mesh: Mesh | None
+    ) -> bool | str:
+        """Whether a value of ``shape`` has it; text says why it cannot have.
+
+        A value without a sharding is whole on every device of ``mesh``.
+        """
+        rank = len(shape)
+        if len(self.dims) > rank or (len(self.dims) < rank and not self.is_spec):
+            return f"it has {rank} dims, not {len(self.dims)}"
+        dims = (*self.dims, *[DimSharding()] * (rank - len(self.dims)))
+        if sharding is None or sharding.mesh is None:
+            axes = [str(axis) for dim in dims for axis in dim.axes] + list(self.unreduced)
+            if not axes:
+                return True
+            if mesh is None:
+                return "the program has no mesh"
+            sharding = TensorSharding.fully_replicated(mesh, rank)
+        assert sharding.mesh is not None
+        try:
+            wanted = TensorSharding(sharding.mesh, dims, unreduced=self._unreduced(sharding.mesh))
+        except ShardcoreError as error:
+            return error.message
+        if wanted.is_fully_closed:
+            sizes = [size for size in shape if size is not None]
+            return wanted.is_equivalent(sharding, sizes if len(sizes) == rank else None)
+        return sharding.unreduced == wanted.unreduced and all(
+            actual.axes[: len(dim.axes)] == dim.axes
+            and (dim.is_open or len(actual.axes) == len(dim.axes))
+            for dim, actual in zip(wanted.dims, sharding.dims, strict=True)
+        )
+
+    def _unreduced(self, mesh: Mesh) -> list[str]:
+        """The unreduced axes in mesh order, in which they have to be; others stay at the end."""
+        known = [name for name in mesh.axis_names if name in self.unreduced]
+        return [*known, *(name for name in self.unreduced if name not in known)]
+
+    def rewritten(self, sharding: TensorSharding | None, rank: int) -> str:
+        """``sharding`` in the same way of writing, where that can say it."""
+        if self.is_spec:
+            spec = spec_text(sharding)
+            if spec is not None:
+                return spec
+        return dims_text(sharding, rank)
+
+
+def parse_sharding(text: object) -> ExpectedSharding | tuple[str, str]:
+    """Read ``text``; what is wrong with it, and a hint, if it is no sharding."""
+    if not isinstance(text, str):
+        return f"{text!r} is no sharding", _HINT
+    stripped = text.strip()
+    try:
+        if stripped.startswith(("P(", "PartitionSpec(")):
+            dims, unreduced = _spec(stripped)
+            return ExpectedSharding(stripped, dims, unreduced, is_spec=True)
+        if not stripped.startswith("["):
+            return f"{text!r} is no sharding", _HINT
+        sharding = TensorSharding.parse(f"<@mesh, {stripped}>")
+    except ShardcoreError as error:
+        return f"{text!r} is no sharding: {error.message}", error.hint or _HINT
+    except (SyntaxError, ValueError):
+        return f"{text!r} is no PartitionSpec", _HINT
+    unreduced = tuple(axis.name for axis in sharding.unreduced)
+    return ExpectedSharding(stripped, sharding.dims, unreduced, is_spec=False)
+
+
+def _spec(text: str) -> tuple[tuple[DimSharding, ...], tuple[str, ...]]:
+    """The dims and unreduced axes of ``P(...)``.
+
+    Raises:
+        ValueError, SyntaxError: it is no such text.
+    """
+    call = ast.parse(text, mode="eval").body
+    if not isinstance(call, ast.Call):
+        raise ValueError(text)
+    unreduced: tuple[str, ...] = ()
+    for keyword in call.keywords:
+        if keyword.arg != "unreduced":
+            raise ValueError(keyword.arg)
+        unreduced = tuple(sorted(ast.literal_eval(keyword.value)))
+    return tuple(_dim(ast.literal_eval(entry)) for entry in call.args), unreduced
+
+
+def _dim(entry: object) -> DimSharding:
+    axes = entry if isinstance(entry, (tuple, list)) else (entry,) if entry is not None else ()
+    names = [axis for axis in axes if isinstance(axis, str)]
+    if len(names) != len(axes):
+        raise ValueError(entry)
+    return DimSharding(names)
+
+
+def dims_text(sharding: TensorSharding | None, rank: int) -> str:
+    """``sharding`` as in ``sdy``, without its mesh; all dims without axes if there is none."""
+    if sharding is None:
+        return f"[{', '.join(['{}'] * rank)}]"
+    text = str(TensorSharding("@mesh", sharding.closed().dims, unreduced=sharding.unreduced))
+    return text.removeprefix("<@mesh, ").removesuffix(">")
+
+
+def spec_text(sharding: TensorSharding | None) -> str | None:
+    """``sharding`` as in JAX; ``None`` if that cannot say it."""
+    if sharding is None:
+        return "P()"
+    axes = [axis for dim in sharding.dims for axis in dim.axes]
+    if not all(axis.is_full for axis in (*axes, *sharding.unreduced)):
+        return None
+    entries = [tuple(axis.name for axis in dim.axes) for dim in sharding.dims]
+    while entries and not entries[-1]:
+        entries.pop()
+    parts = [repr(entry[0] if len(entry) == 1 else entry or None) for entry in entries]
+    if sharding.unreduced:
+        names = ", ".join(repr(axis.name) for axis in sharding.unreduced)
+        parts.append(f"unreduced={{{names}}}")
+    return f"P({', '.join(parts)})"

@@ -1,0 +1,84 @@
+"""What a name in the expectations stands for.
+
+In this order: what the user's program calls an argument or a result, ``params['w']`` or
+``result['loss']``; what the program calls them, ``%arg0`` or ``result 0``; a value of the entry
+function, ``%12``; a value of another, ``@f %12``; the values of a source line, ``model.py:42``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from shardcore._core import Port, Result, Value
+from shardcore.errors import LocationError
+
+Subject = Port | Value
+
+_PLACE = re.compile(r".+:\d+\Z")
+_MAX_CLOSE = 3
+
+
+class Subjects:
+    """The names of one result."""
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        self._ports: dict[str, Port] = {}
+        self._found: dict[str, list[Subject] | str] = {}
+        ports = [*result.arguments(), *result.results()]
+        # Where two have a name in common the first has it, and what users gave goes before.
+        for port in ports:
+            self._ports.setdefault(port.label or port.name, port)
+        for port in ports:
+            self._ports.setdefault(port.name, port)
+
+    def find(self, name: str) -> list[Subject] | str:
+        """What is called ``name``; a hint, if nothing is."""
+        if name not in self._found:
+            self._found[name] = self._look_up(name)
+        return self._found[name]
+
+    def _look_up(self, name: str) -> list[Subject] | str:
+        if name in self._ports:
+            return [self._ports[name]]
+        key: str | tuple[str, str] = name
+        if name.startswith("@"):
+            function, _, value = name.partition(" ")
+            key = (function, value.strip())
+        try:
+            return [self._result[key]]
+        except KeyError:
+            pass
+        if _PLACE.match(name):
+            try:
+                found = [value for value in self._result.at(name) if value.shape is not None]
+            except LocationError as error:
+                return error.hint or error.message
+            return list(found) or "the line made no tensor"
+        if name.startswith(("%", "@")):
+            return "the program has no such value; values are numbered as it prints them"
+        close = difflib.get_close_matches(name, self._ports, _MAX_CLOSE)
+        names = close or list(self._ports)[:_MAX_CLOSE]
+        listed = ", ".join(f'"{known}"' for known in names)
+        if close:
+            return f"did you mean {listed}?"
+        return (
+            f"there is {listed}, ..." if names else "the program has neither arguments nor results"
+        )
+
+
+def names_of(subject: Subject) -> set[str]:
+    """Everything that a list of names may call ``subject``."""
+    if isinstance(subject, Port):
+        return {subject.name} | ({subject.label} if subject.label else set())
+    names = {subject.name, f"@{subject.function} {subject.name}"}
+    return names | ({subject.location} if subject.location else set())
+
+
+def title(subject: Subject) -> str:
+    """``subject`` with where it comes from."""
+    if isinstance(subject, Port):
+        return f"{subject.label} ({subject.name})" if subject.label else subject.name
+    where = f" at {subject.location}" if subject.location else ""
+    return f"{subject.name}{where}"

@@ -1,0 +1,161 @@
+"""Writes what a result is into a file of expectations, and leaves the rest of it as it was.
+
+Only what does not hold is rewritten: shardings and limits. What is forbidden stays forbidden, and
+``divisible`` stays as it is; a user has to take those out. Comments, order, other values and the
+way that a value is written are kept. A file without expectations gets all that can be stated.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path as FilePath
+
+from shardcore._core import Port
+from shardcore.expect.compare import Comparison
+from shardcore.expect.mistakes import dotted
+from shardcore.expect.report import Failure
+from shardcore.expect.schema import parse_bytes
+from shardcore.expect.sharding_text import dims_text
+from shardcore.expect.toml_places import Path, Places
+from shardcore.report.table import format_bytes
+
+_MIN_REPLICATED = 1 << 20
+"""New files allow values of a megabyte to be replicated, whatever the program has."""
+
+
+def updated(
+    comparison: Comparison, failures: Sequence[Failure], places: Places
+) -> tuple[str, list[str]]:
+    """Return the text of ``places`` with what ``failures`` are about as it is, and the keys."""
+    edits: list[tuple[int, int, str, str]] = []
+    for failure in failures:
+        span = places.values.get(failure.path)
+        literal = None if span is None else _literal(comparison, failure.path, places, span)
+        if span is not None and literal is not None:
+            edits.append((*span, literal, dotted(failure.path)))
+    text = places.text
+    for start, end, literal, _ in sorted(edits, reverse=True):
+        text = text[:start] + literal + text[end:]
+    return text, [key for *_, key in edits]
+
+
+def _literal(
+    comparison: Comparison, path: Path, places: Places, span: tuple[int, int]
+) -> str | None:
+    """What to write at ``path`` instead; ``None`` if nothing true can be."""
+    section, key = path[0], str(path[-1])
+    if section == "shardings":
+        return _sharding_literal(comparison, key)
+    if path[:2] == ("collectives", "max_count"):
+        totals = comparison.cost.by_axis().get(key)
+        return None if totals is None else str(totals.count)
+    if path[:2] == ("collectives", "max_bytes"):
+        totals = comparison.cost.by_axis().get(key)
+        count = None if totals is None else totals.wire_bytes
+    elif section == "memory":
+        cost = comparison.cost
+        count = cost.peak_bytes if key == "peak" else cost.argument_bytes
+    elif path == ("replicated", "max_bytes"):
+        largest = comparison.replicated_values(0)
+        count = max((value.bytes or 0 for value in largest), default=0)
+    else:
+        return None
+    if count is None:
+        return None
+    is_text = places.text[span[0]] in "\"'"
+    return json.dumps(bytes_text(count)) if is_text else str(count)
+
+
+def _sharding_literal(comparison: Comparison, name: str) -> str | None:
+    found = comparison.subjects.find(name)
+    if isinstance(found, str):
+        return None
+    expected = comparison.expected.shardings[name]
+    texts = {expected.rewritten(subject.sharding, len(subject.shape or ())) for subject in found}
+    return toml_text(texts.pop()) if len(texts) == 1 else None
+
+
+def bytes_text(count: int) -> str:
+    """``count`` with a unit, rounded up: no less than it is."""
+    text = format_bytes(count)
+    if (parse_bytes(text) or 0) >= count:
+        return text
+    number, unit = text.split()
+    return f"{math.floor(float(number) * 10 + 1.5) / 10:.1f} {unit}"
+
+
+def toml_text(text: str) -> str:
+    """``text`` in quotes."""
+    if "'" not in text and text.isprintable():
+        return f"'{text}'"
+    # JSON's escapes are TOML's, but for what is above 16 bits and for DEL.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def new_text(comparison: Comparison) -> str:
+    """Everything that can be stated of a result, as a file."""
+    result, cost = comparison.result, comparison.cost
+    lines = ["[shardings]"]
+    names: set[str] = set()
+    for port in (*result.arguments(), *result.results()):
+        name = _name(port, names)
+        if port.shape is not None:
+            names.add(name)
+            text = dims_text(port.sharding, len(port.shape))
+            lines.append(f"{json.dumps(name, ensure_ascii=False)} = {toml_text(text)}")
+    by_axis = {axis: totals for axis, totals in cost.by_axis().items() if totals.count}
+    axes = dict.fromkeys([*(comparison.mesh.axis_names if comparison.mesh else ()), *by_axis])
+    if axes:
+        lines += ["", "# What one device sends along each mesh axis, at most."]
+        lines.append("[collectives.max_bytes]")
+        for axis in axes:
+            sent = by_axis[axis].wire_bytes if axis in by_axis else 0
+            lines.append(f"{_key(axis)} = {json.dumps(bytes_text(sent))}")
+    lines += ["", "[memory]", f"peak = {json.dumps(bytes_text(cost.peak_bytes))}"]
+    largest = max((value.bytes or 0 for value in comparison.replicated_values(0)), default=0)
+    limit = bytes_text(max(largest, _MIN_REPLICATED))
+    lines += ["", "# The largest value that every device may hold whole."]
+    lines += ["[replicated]", f"max_bytes = {json.dumps(limit)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _name(port: Port, taken: set[str]) -> str:
+    """What a file calls ``port``: what users call it, if nothing else is called that."""
+    return port.label if port.label and port.label not in taken else port.name
+
+
+def _key(name: str) -> str:
+    is_bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if is_bare else json.dumps(name, ensure_ascii=False)
+
+
+def write(path: FilePath, text: str) -> None:
+    """Write ``text`` to ``path``: all of it or, should that fail, nothing.
+
+    Raises:
+        OSError: the file cannot be written; it is as it was.
+    """
+    target = path.resolve()
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        if target.exists():
+            shutil.copymode(target, name)
+        else:
+            os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,59 @@
+"""A pytest fixture that holds results against expectations; pytest finds it by itself.
+
+    def test_step(check_shardings):
+        result = shardcore.jax.lower(step, *shapes, mesh=mesh, in_shardings=specs).propagate()
+        check_shardings(result, "step.toml")
+
+The file stands beside the test. ``pytest --update-shardings`` writes what the results are to such
+files instead of failing; look at the difference and commit it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+if TYPE_CHECKING:
+    from shardcore.expect import Check
+
+
+class Checkable(Protocol):
+    """A result: :class:`shardcore.Result`, or ``JaxResult``."""
+
+    def check(
+        self, expect: str | PathLike[str] | Mapping[str, Any], *, update: bool = False
+    ) -> Check:
+        """Compare with expectations."""
+
+
+CheckShardings = Callable[[Checkable, "str | PathLike[str] | Mapping[str, Any]"], None]
+"""The type of the fixture."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--update-shardings``."""
+    parser.getgroup("shardcore").addoption(
+        "--update-shardings",
+        action="store_true",
+        help="write what results are to the expectations of check_shardings",
+    )
+
+
+@pytest.fixture
+def check_shardings(request: pytest.FixtureRequest) -> CheckShardings:
+    """Fail unless a result is as a file beside the test, or a mapping, expects."""
+
+    def check(result: Checkable, expect: str | PathLike[str] | Mapping[str, Any]) -> None:
+        __tracebackhide__ = True
+        if isinstance(expect, Mapping):
+            found = result.check(expect)
+        else:
+            update = bool(request.config.getoption("--update-shardings"))
+            found = result.check(request.path.parent / expect, update=update)
+        if not found:
+            pytest.fail(str(found), pytrace=False)
+
+    return check
