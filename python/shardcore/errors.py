@@ -67,6 +67,8 @@ class Diagnostic(NamedTuple):
     """Where it is."""
     related: tuple[Place, str] | None = None
     """Another place that it is about, and what is there."""
+    detail: Place | None = None
+    """The part that is wrong, if it stands on another line than ``place``: there its op starts."""
 
     @property
     def line(self) -> int | None:
@@ -95,14 +97,22 @@ class Diagnostic(NamedTuple):
         lines = [f"error[{self.code}]: {self.message}"]
         if self.place:
             lines.append(f"  --> {self.filename or '<string>'}:{self.line}:{self.column}")
-            lines += self._excerpt(self.place) if with_excerpt else []
+            lines += self._excerpts(self.place) if with_excerpt else []
         if self.hint:
             lines.append(f"  help: {self.hint}")
         return "\n".join(lines)
 
-    def _excerpt(self, place: Place) -> list[str]:
+    def _excerpts(self, place: Place) -> list[str]:
+        shown = [place, self.detail, self.related[0] if self.related else None]
+        gutter = len(str(max(each.line for each in shown if each)))
+        if self.detail is None:
+            return self._excerpt(place, gutter)
+        whole = self._replace(related=None)._excerpt(place, gutter)
+        part = self._excerpt(self.detail, gutter)
+        return [*whole, *part] if place.line < self.detail.line else [*part, *whole]
+
+    def _excerpt(self, place: Place, gutter: int) -> list[str]:
         other, label = self.related or (None, "")
-        gutter = len(str(max(place.line, other.line if other else 0)))
 
         def numbered(shown: Place) -> str:
             return f"  {shown.line:>{gutter}} | {shown.source_line}".rstrip()
@@ -181,7 +191,10 @@ class ShardcoreError(ValueError):
         # One mistake may be said in several messages: its line is shown once.
         before = (None, *(diagnostic.place for diagnostic in self.diagnostics))
         return "\n".join(
-            diagnostic._text(with_excerpt=bool(diagnostic.related) or diagnostic.place != last)
+            diagnostic._text(
+                with_excerpt=bool(diagnostic.related or diagnostic.detail)
+                or diagnostic.place != last
+            )
             for diagnostic, last in zip(self.diagnostics, before, strict=False)
         )
 

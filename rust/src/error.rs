@@ -112,6 +112,8 @@ pub struct Diagnostic {
     pub message: String,
     /// Where, if it is about a place in the text.
     pub span: Option<Span>,
+    /// The part of it that is wrong, if that stands on another line than `span`.
+    pub detail: Option<Span>,
     /// Another place to point at, with what it is: `(where, "first used here")`.
     pub related: Option<(Span, String)>,
     /// What to do about it.
@@ -121,7 +123,7 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// A mistake at no particular place.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), span: None, related: None, hint: None }
+        Self { code, message: message.into(), span: None, detail: None, related: None, hint: None }
     }
     /// The same at `span`.
     #[must_use]

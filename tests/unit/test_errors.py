@@ -63,6 +63,40 @@ def test_places_on_two_lines() -> None:
     ]
 
 
+def test_an_op_and_its_part_on_another_line() -> None:
+    text = f"sdy.mesh @mesh = {MESH}\nfunc.func @f(\n    %a: tensor<8x8xf32> {{sdy.sharding = "
+    text += '#sdy.sharding<@mesh, [{"x"}, {"x"}]>}) {\n  return\n}'
+    error = raised(lambda: Module.parse(text))
+    line = '  3 |     %a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"x"}]>}) {'
+    assert str(error).splitlines()[1:7] == [
+        "  --> <string>:2:1",
+        "  2 | func.func @f(",
+        "    | ^^^^^^^^^",
+        line,
+        "    | ".ljust(line.index('"x"')) + "---    ^^^",
+        "    | --- first used here",
+    ]
+    [diagnostic] = error.diagnostics
+    assert diagnostic.detail is not None
+    detail = (diagnostic.detail.line, diagnostic.detail.column)
+    assert (diagnostic.line, detail) == (2, (3, line.rindex('"x"') - 5))
+
+
+def test_a_line_is_shown_once_for_what_is_said_of_it() -> None:
+    error = raised(lambda: Mesh.parse('<["x"=]>'))
+    assert str(error).splitlines() == [
+        "error[syntax]: expected integer value, found ']'",
+        "  --> <mesh>:1:7",
+        '  1 | <["x"=]>',
+        "    |       ^",
+        "error[syntax]: failed to parse Sdy_MeshAxis parameter 'size' which is to be a `int64_t`",
+        "  --> <mesh>:1:7",
+        "error[syntax]: failed to parse Sdy_Mesh parameter 'axes' which is to be a "
+        "`::llvm::ArrayRef<MeshAxisAttr>`",
+        "  --> <mesh>:1:7",
+    ]
+
+
 def test_all_mistakes_are_in_one_error() -> None:
     error = raised(lambda: TensorSharding.parse('<@mesh, [{"q"}, {"y"}, {"y"}, {"x":(0)2}]>', MESH))
     codes = [diagnostic.code for diagnostic in error.diagnostics]

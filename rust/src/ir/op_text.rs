@@ -89,7 +89,7 @@ impl Program {
             Some(span) if self.is_one_line(name, span) => {}
             span => {
                 problem.span = Some(name);
-                problem.related = span.map(|span| (span, "here".to_owned())).or(problem.related);
+                problem.detail = span;
             }
         }
         problem

@@ -64,13 +64,15 @@ fn exception(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyR
     let mut diagnostics = Vec::with_capacity(error.diagnostics.len());
     for diagnostic in &error.diagnostics {
         let at = place(diagnostic.span)?;
+        let detail = place(diagnostic.detail)?;
         let related = match &diagnostic.related {
             Some((span, label)) => place(Some(*span))?.map(|place| (place, label.clone())),
             None => None,
         };
         let (code, message) = (diagnostic.code.as_str(), &diagnostic.message);
         let filename = at.as_ref().map(|_| filename);
-        diagnostics.push(class.call1((code, message, &diagnostic.hint, filename, at, related))?);
+        let hint = &diagnostic.hint;
+        diagnostics.push(class.call1((code, message, hint, filename, at, related, detail))?);
     }
     let name = error.diagnostics.first().map_or("ShardcoreError", |first| class_name(first.code));
     let raised = errors.getattr(name)?.call1((PyTuple::new(py, diagnostics)?,))?;
