@@ -15,11 +15,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Compare with the reference in bulk.")
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--until-found", action="store_true", help="stop at the first difference")
     parser.add_argument("--out", type=Path, default=Path("found"), help="where to write findings")
     options = parser.parse_args()
     options.out.mkdir(exist_ok=True, parents=True)
-    started, found, died = time.monotonic(), 0, []
+    started, found, died, done = time.monotonic(), 0, [], 0
     for outcome in workers.run(range(options.start, options.start + options.count)):
+        done += 1
         if outcome.died:
             died.append(outcome.seed)
             print(f"seed {outcome.seed}: died in {outcome.died}", flush=True)
@@ -31,8 +33,10 @@ def main() -> int:
             first = " | ".join(finding.detail.splitlines()[:12])
             shown = f"{finding.kind} {path} {finding.pipeline[-150:]}: {first}"
             print(shown[:1500], flush=True)
+        if found and options.until_found:
+            break
     seconds = time.monotonic() - started
-    print(f"{options.count} modules in {seconds:.0f} s: {found} differ; died on {died}")
+    print(f"{done} modules in {seconds:.0f} s: {found} differ; died on {died}")
     return int(found > 0)
 
 

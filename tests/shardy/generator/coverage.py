@@ -47,6 +47,11 @@ FEATURES = {
     "constant": r"stablehlo\.constant",
     "iota": r"stablehlo\.iota",
     "side effect": r"has_side_effect = true",
+    "chlo": r'"chlo\.',
+    "dynamic shape": r'"stablehlo\.(real_dynamic_slice|dynamic_(reshape|broadcast_in_dim|iota))',
+    "composite": r"stablehlo\.composite",
+    "tuple": r"stablehlo\.tuple",
+    "dim without elements": r"tensor<(\d+x)*0x",
 }
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from random import Random
 
-SIZES = (2, 2, 2, 2, 3, 4, 4, 4, 6, 8, 12, 5)
+SIZES = (2, 2, 2, 2, 3, 4, 4, 4, 6, 8, 12, 5, 7, 16)
 NAMES = ("x", "y", "z", "w", "data", "model")
 
 

@@ -58,7 +58,7 @@ def propagation(rng: Random) -> str:
             ("conservative-propagation", 0.3),
             ("keep-sharding-rules", 0.3),
             ("debug-sharding-origins", 0.06),
-            ("debug-propagation-edge-sharding", 0.12),
+            ("debug-propagation-edge-sharding", 0.25),
         )
         if rng.random() < chance
     ]

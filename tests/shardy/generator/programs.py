@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.shardy.generator import ops, regions, sdy_ops, templates
+from tests.shardy.generator import ops, rare_ops, regions, sdy_ops, templates
 from tests.shardy.generator.scope import Callee, Features, Module, Scope, Value
 from tests.shardy.generator.shardings import Style
 
@@ -40,6 +40,7 @@ def _features(rng: Random) -> Features:
         tokens=rng.random() < 0.1,
         inlined=rng.random() < 0.1,
         named=rng.random() < 0.15,
+        rare=rng.random() < 0.2,
         on_arguments=rng.choice([0.2, 0.5, 0.8]),
         annotated=rng.choice([0.0, 0.05, 0.2, 0.5, 0.9]),
     )
@@ -84,6 +85,8 @@ def _add(scope: Scope) -> None:
         call(scope)
     elif roll < 0.7:
         templates.op(scope)
+    elif features.rare and roll < 0.8:
+        rng.choice(rare_ops.MAKERS)(scope)
     else:
         rng.choice(ops.MAKERS)(scope)
 
@@ -129,7 +132,8 @@ def _function(module: Module, name: str, budget: int) -> str:
 
 def _argument(scope: Scope) -> None:
     rng = scope.rng
-    sizes = [2, 3, 4, 4, 6, 8, 8, 8, 12, 16, 16, 24, 1, 5, 7]
+    sizes = [2, 3, 4, 4, 6, 8, 8, 8, 12, 16, 16, 24, 1, 5, 7, 48, 30]
+    sizes += [0] * scope.module.features.rare
     shape = tuple(rng.choice(sizes) for _ in range(rng.choice([0, 1, 1, 2, 2, 2, 3, 4])))
     value = Value(scope.module.name(), shape)
     scope.arguments.append(value)

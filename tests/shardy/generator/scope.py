@@ -49,6 +49,7 @@ class Features:
     tokens: bool = False
     named: bool = False
     inlined: bool = False
+    rare: bool = False
     annotated: float = 0.2
     on_arguments: float = 0.4
 

@@ -64,7 +64,7 @@ Piece = tuple[str, Part | None, int]
 
 def _pieces(rng: Random, axis: str, size: int, style: Style) -> list[Piece]:
     """The whole axis, or pieces that make it up, of which some may be left out."""
-    if size in (1, 2, 3, 5) or rng.random() > style.sub_axes:
+    if size in (1, 2, 3, 5, 7) or rng.random() > style.sub_axes:
         return [(axis, None, size)]
     pieces: list[Piece] = []
     before = 1

@@ -2,7 +2,7 @@
 
 use super::constants::Constants;
 use crate::index::{OpId, UseId, ValueId};
-use crate::ir::Program;
+use crate::ir::{OpFlags, Program};
 
 /// Ops of `chlo` that MLIR knows as commutative.
 pub const COMMUTATIVE: [&str; 8] = [
@@ -36,5 +36,10 @@ pub fn move_constants_back(program: &mut Program, op: OpId) -> bool {
             program.set_operand(slot, new);
         }
     }
-    old != new
+    if old == new {
+        return false;
+    }
+    // Their types need not be the same.
+    program.ops[op].flags.set(OpFlags::TYPES_CHANGED);
+    true
 }

@@ -45,7 +45,8 @@ pub fn run(
             continue;
         }
         let new = convert(program, op, &replaced)?;
-        replaced.insert(program.result(op, 0), new);
+        // Behind a barrier it is the result of a reshard that has been replaced before.
+        replaced.insert(program.result(op, 0), replaced.get(new).unwrap_or(new));
         converted.push(op);
     }
     fold_all(program, func, |_, op| legal.contains(&op));

@@ -1,0 +1,207 @@
+"""Bugs put into a copy of the engine, each of which the random modules have to bring to light.
+
+    python -m tests.shardy.generator.seeded [--only NAME] [--modules N]
+
+copies the Rust sources to `target/seeded`, patches the copy, builds it once, and runs the generator
+with one bug switched on at a time, by an environment variable, until a module comes out differently.
+Without any bug all modules have to agree. The sources themselves know nothing of this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+COPY = ROOT / "target" / "seeded"
+SWITCH = "SHARDCORE_SEEDED"
+PASSED_ON = ("Cargo.toml", "Cargo.lock", "README.md", "rust", "benches", "tests/fuzz", "python")
+QUESTION = """
+/// Whether the bug called `name` is switched on.
+pub(crate) fn seeded(name: &str) -> bool {
+    static ON: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    ON.get_or_init(|| std::env::var("SHARDCORE_SEEDED").unwrap_or_default()) == name
+}
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Bug:
+    """A change of `old`, which `file` has once, into `new`; `ON` asks whether the bug is on."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+
+    def patch(self, text: str) -> str:
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.file} has {text.count(self.old)} of: {self.old}")
+        return text.replace(self.old, self.new.replace("ON", f'crate::seeded("{self.name}")'))
+
+
+BUGS = [
+    Bug(
+        "uses reversed",
+        "propagation/engine.rs",
+        "        engine.touch_sharded();\n",
+        "        engine.touch_sharded();\n        if ON {\n"
+        "            for value in engine.program.values.ids() {\n"
+        "                engine.program.reverse_uses(value);\n            }\n        }\n",
+    ),
+    Bug(
+        "a queued op loses its place",
+        "propagation/queue.rs",
+        "if position as usize >= self.cursor {",
+        "if position as usize >= self.cursor && !ON {",
+    ),
+    Bug(
+        "the op in hand queues itself",
+        "propagation/notify.rs",
+        "if !self.is_queueing || op == self.current {",
+        "if !self.is_queueing || (op == self.current && !ON) {",
+    ),
+    Bug(
+        "enclosing ops are not queued",
+        "propagation/notify.rs",
+        "if self.plan.has_visited_parent {",
+        "if self.plan.has_visited_parent && !ON {",
+    ),
+    Bug(
+        "conservative is ignored",
+        "propagation/engine.rs",
+        "is_conservative: options.conservative,",
+        "is_conservative: options.conservative && !ON,",
+    ),
+    Bug(
+        "a contracting factor passes through",
+        "rules/contract.rs",
+        "*lhs.get(lhs_dim)?, FactorKind::Reduction);",
+        "*lhs.get(lhs_dim)?, if ON { FactorKind::PassThrough } else { FactorKind::Reduction });",
+    ),
+    Bug(
+        "dead ops stay",
+        "propagation/engine.rs",
+        "if !self.plan.unused.is_empty() && self.erase_if_dead(op) {",
+        "if !self.plan.unused.is_empty() && !ON && self.erase_if_dead(op) {",
+    ),
+    Bug(
+        "a visit updates one tensor only",
+        "propagation/engine.rs",
+        "for update in updates {",
+        "for update in updates.take(if ON { 1 } else { usize::MAX }) {",
+    ),
+    Bug(
+        "the rest of a group is not told",
+        "propagation/engine.rs",
+        "            self.notify(member, current, is_queueing);\n",
+        "            if !ON {\n                self.notify(member, current, is_queueing);\n"
+        "            }\n",
+    ),
+    Bug(
+        "replicated axes are free",
+        "propagation/compatible.rs",
+        "let axis = prefix_without_overlaps(axis, &tensor.replicated)?;",
+        "let axis = if ON { axis } else { prefix_without_overlaps(axis, &tensor.replicated)? };",
+    ),
+    Bug(
+        "factors take no part of an axis",
+        "propagation/compatible.rs",
+        "if common != 1 {",
+        "if common != 1 && !ON {",
+    ),
+    Bug(
+        "broadcasts go forward early",
+        "propagation/direction.rs",
+        "(2 | 3, OpClass::Broadcast) => Direction::Backward,",
+        "(2 | 3, OpClass::Broadcast) if !ON => Direction::Backward,",
+    ),
+    Bug(
+        "the smaller tensor wins",
+        "propagation/aggressive.rs",
+        "(source.size.wrapping_neg(), ",
+        "(if ON { source.size } else { source.size.wrapping_neg() }, ",
+    ),
+    Bug(
+        "elementwise operands get all",
+        "propagation/aggressive.rs",
+        "if visit.is_elementwise {\n                limit",
+        "if visit.is_elementwise && !ON {\n                limit",
+    ),
+    Bug(
+        "constants are shared",
+        "import/constant_or_scalar_splitter.rs",
+        "if self.role_of(value) != Role::Plain {",
+        "if self.role_of(value) != Role::Plain && !ON {",
+    ),
+    Bug(
+        "inputs and outputs keep what does not divide",
+        "export/update_non_divisible_input_output_shardings.rs",
+        "if count == 0 || size % count == 0 {",
+        "if count == 0 || size % count == 0 || ON {",
+    ),
+]
+
+
+def build() -> Path:
+    """Builds the patched copy; returns where its package `shardcore` is."""
+    sources = COPY / "source"
+    shutil.rmtree(sources, ignore_errors=True)
+    for name in PASSED_ON:
+        there = sources / name
+        there.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, there, ignore=shutil.ignore_patterns("*.so", "*.pyd"))
+        else:
+            shutil.copy(ROOT / name, there)
+    for bug in BUGS:
+        file = sources / "rust/src" / bug.file
+        file.write_text(bug.patch(file.read_text()))
+    with (sources / "rust/src/lib.rs").open("a") as lib:
+        lib.write(QUESTION)
+    environment = os.environ | {
+        "CARGO_TARGET_DIR": str(COPY / "build"),
+        "PYO3_BUILD_EXTENSION_MODULE": "1",
+        "PYO3_PYTHON": sys.executable,
+    }
+    command = ["cargo", "build", "--quiet", "--profile", "quick", "--lib", "--features", "python"]
+    subprocess.run(command, cwd=sources, env=environment, check=True)
+    built = COPY / "build" / "quick" / "libshardcore.so"
+    shutil.copy(built, sources / "python" / "shardcore" / "_core.abi3.so")
+    return sources / "python"
+
+
+def modules_until_caught(package: Path, name: str, modules: int) -> int | None:
+    """How many modules it takes until one comes out differently, if any does."""
+    environment = os.environ | {"PYTHONPATH": str(package), SWITCH: name}
+    count = ["--count", str(modules), "--until-found", "--out", str(COPY / "found")]
+    command = [sys.executable, "-m", "tests.shardy.generator", *count]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+    last = done.stdout.decode().strip().rpartition("\n")[2]
+    return int(last.split()[0]) if done.returncode == 1 else None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Check that seeded bugs are caught.")
+    parser.add_argument("--only", default="", help="bugs with this in their names")
+    parser.add_argument("--modules", type=int, default=1000, help="to try for each bug")
+    options = parser.parse_args()
+    package = build()
+    missed = []
+    for bug in BUGS:
+        if options.only in bug.name:
+            caught = modules_until_caught(package, bug.name, options.modules)
+            print(f"{caught or 'missed':>6} {bug.name}", flush=True)
+            missed += [bug.name] * (caught is None)
+    if wrong := modules_until_caught(package, "", options.modules // 4):
+        print(f"without any bug module {wrong} differs")
+    return int(bool(missed or wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
