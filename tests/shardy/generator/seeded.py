@@ -3,7 +3,8 @@
     python -m tests.shardy.generator.seeded [--only NAME] [--modules N]
 
 copies the Rust sources to `target/seeded`, patches the copy, builds it once, and runs the generator
-with one bug switched on at a time, by an environment variable, until a module comes out differently.
+with one bug switched on at a time, by an environment variable, until a module comes out
+differently.
 Without any bug all modules have to agree. The sources themselves know nothing of this.
 """
 
