@@ -422,3 +422,22 @@ def test_unknown_hardware_and_types() -> None:
     with pytest.raises(ShardcoreError) as caught:
         hardware("h100").flops_per_second("bf17")
     assert caught.value.code == "unknown-dtype"
+
+
+def test_what_is_shown_at_a_prompt() -> None:
+    array = NamedArray.parse("bf16[I=1024_X, J=4096]", MESH)
+    assert eval(repr(array)) == array
+    gather = Collective.of("all_gather", array, ["X"], mesh=MESH)
+    assert repr(gather) == "<Collective AllGather_X bf16[I=1024_X, J=4096] -> bf16[I=1024, J=4096]>"
+    where = Topology.of(MESH, hardware("tpu-v4p"))
+    assert repr(where).startswith("<Topology X=4 (ring), Y=")
+    assert "93.21 us, bandwidth>" in repr(estimate(gather, where))
+    assert repr(hardware("h100")).startswith("<Hardware h100: 9.9e+14 bf16 FLOP/s, 80 GB at ")
+
+
+def test_groups_that_share_a_way_out_of_a_node_are_pointed_out() -> None:
+    mesh = Mesh({"X": 4, "Y": 8})
+    text = "bf16[1024_X, 4096]"
+    assert "8 such groups" in time("all_gather", text, "X", mesh, "h100").notes[0]
+    assert not time("all_gather", text, "X", mesh, "h100", how=TimeOptions(exact=True)).notes
+    assert not time("all_gather", "bf16[1024_Y, 4096]", "Y", mesh, "h100").notes

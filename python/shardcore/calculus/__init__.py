@@ -10,6 +10,7 @@
 :mod:`~.sub_axes`         collectives along a part of a mesh axis
 :mod:`~.collectives`      what a collective does to a sharding, and its transpose
 :mod:`~.collective_time`  how long it takes, what bounds it, and the formula
+                          (:mod:`~.rates` is what that depends on, :mod:`~.switches` is for GPUs)
 :mod:`~.contraction`      ``A[I, J_X] * B[J, K] -> C[I, K]``: an einsum and its case
 :mod:`~.reshard`          every way from one sharding to another
 :mod:`~.matmul`           every strategy for a sharded matmul, and the best one

@@ -39,63 +39,23 @@ from typing import Any
 
 from shardcore._core import Mesh
 from shardcore.calculus.collectives import Collective
-from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray, axis_size
+from shardcore.calculus.rates import Rates, TimeOptions, si_seconds
+from shardcore.calculus.switches import groups_of_node, switched
 from shardcore.calculus.topology import PhysicalAxis, Topology
-from shardcore.errors import CalculusError
+
+__all__ = [
+    "Estimate",
+    "Rates",
+    "TimeOptions",
+    "estimate",
+    "gathered_bytes",
+    "rates_of",
+    "wire_bytes",
+]
 
 
-@dataclass(frozen=True)
-class TimeOptions:
-    """How to count.
-
-    Raises:
-        CalculusError: the efficiency is not above 0, or above 1 (``invalid-option``).
-    """
-
-    exact: bool = False
-    """Count ``(N - 1) / N`` where the book rounds to 1."""
-    efficiency: float = 1.0
-    """The part of the bandwidth that is reached; the book measures 0.95 on v5e."""
-    one_way: bool = False
-    """Rings pass blocks on in one direction only."""
-
-    def __post_init__(self) -> None:
-        if not 0 < self.efficiency <= 1:
-            raise mistake(
-                CalculusError,
-                "invalid-option",
-                f"an efficiency of {self.efficiency:g} is not above 0 and at most 1",
-                hint="0.95 is what is measured on a v5e",
-                text=f"{self.efficiency:g}",
-                filename="<efficiency>",
-            )
-
-
-@dataclass(frozen=True)
-class Rates:
-    """What determines the time of one op along some axes, whatever the bytes.
-
-    The bandwidth bound is ``bytes * seconds_per_byte``, and the latency bound ``latency_seconds``.
-    """
-
-    devices: int
-    hops: int
-    seconds_per_byte: float
-    latency_seconds: float
-    formula: str
-    """The bandwidth bound, with ``{V}`` where the bytes go."""
-    latency_formula: str
-    wraparound: bool
-    link_share: float
-    """The part of V that crosses the busiest link, in one direction."""
-
-    def seconds(self, num_bytes: float) -> float:
-        """Return the time for V = ``num_bytes``."""
-        return max(num_bytes * self.seconds_per_byte, self.latency_seconds)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate:
     """The time of one collective, and how it comes about. Seconds and bytes throughout."""
 
@@ -110,6 +70,9 @@ class Estimate:
     threshold_message_bytes: float
     """A message for which a hop takes as long as a hop takes at least."""
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Estimate {self.collective}: {self.formula}, {self.bound}>"
 
     @property
     def bandwidth_seconds(self) -> float:
@@ -147,8 +110,8 @@ class Estimate:
             return "0: no communication"
         bandwidth = self.rates.formula.replace("{V}", str(self.bytes))
         if not self.rates.latency_formula:
-            return f"{bandwidth} = {_si(self.seconds)}"
-        return f"max({self.rates.latency_formula}, {bandwidth}) = {_si(self.seconds)}"
+            return f"{bandwidth} = {si_seconds(self.seconds)}"
+        return f"max({self.rates.latency_formula}, {bandwidth}) = {si_seconds(self.seconds)}"
 
     def record(self, mesh: Mesh) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -193,7 +156,7 @@ def estimate(
     rates = rates_of(collective.op, collective.axes, topology, used, shift=collective.shift)
     num_bytes = gathered_bytes(collective, topology.mesh)
     hop = topology.hardware.hop_seconds * topology.hardware.link_bytes_per_second * used.efficiency
-    notes = list(topology.notes)
+    notes = [*topology.notes, *_shared_nodes(collective, topology, used)]
     return Estimate(
         collective,
         num_bytes,
@@ -218,6 +181,17 @@ def wire_bytes(op: str, num_bytes: int, devices: int, *, shift: int = 1) -> int:
     return num_bytes * share[0] // share[1]
 
 
+def _shared_nodes(collective: Collective, topology: Topology, options: TimeOptions) -> list[str]:
+    """What the book's formula leaves out: groups that leave a node at the same time."""
+    if topology.hardware.is_torus or options.exact or collective.op == "slice":
+        return []
+    nodes, inside = topology.nodes_of(collective.axes)
+    groups = groups_of_node(inside, topology)
+    if nodes == 1 or groups == 1:
+        return []
+    return [f"{groups} such groups leave each node at the same time; exact counts that"]
+
+
 def gathered_bytes(collective: Collective, mesh: Mesh) -> int:
     """V: the bytes that a device has of the array once the axes of the op are gathered."""
     array: NamedArray = collective.gathered or collective.array
@@ -234,7 +208,7 @@ def rates_of(
         return Rates(devices, 0, 0.0, 0.0, "", "", wraps, 0.0)
     if topology.hardware.is_torus:
         return _torus(op, topology.along(axes), devices, topology, options, shift)
-    return _switched(op, axes, devices, topology, options)
+    return switched(op, axes, devices, topology, options)
 
 
 def _torus(
@@ -275,7 +249,7 @@ def _torus(
         times * share,
         latency,
         prefix + formula,
-        f"{prefix}{hops} * {_si(hop)}" if latency else "",
+        f"{prefix}{hops} * {si_seconds(hop)}" if latency else "",
         is_ring,
         link_share,
     )
@@ -321,69 +295,7 @@ def _permute(
         distance / one_way,
         hop * hops,
         formula,
-        f"{hops} * {_si(hop)}" if hop else "",
+        f"{hops} * {si_seconds(hop)}" if hop else "",
         is_ring,
         float(distance),
     )
-
-
-def _switched(
-    op: str, axes: tuple[str, ...], devices: int, topology: Topology, options: TimeOptions
-) -> Rates:
-    chip = topology.hardware
-    nodes, inside = topology.nodes_of(axes)
-    width = chip.link_bytes_per_second * options.efficiency
-    out = chip.node_bytes_per_second * options.efficiency
-    share, formula = _in_node(op, devices, width)
-    if nodes > 1:
-        across = _across(op, nodes, inside, out, topology, options)
-        # The book lets what the switches of the nodes do overlap, and does not count it.
-        share, formula = max(across, (share, formula)) if options.exact else across
-    times = 2 if op == "all_reduce" else 1
-    prefix = "2 * " if times == 2 else ""
-    hops = 1 if nodes == 1 else 2
-    latency = times * hops * chip.hop_seconds
-    return Rates(
-        devices,
-        times * hops,
-        times * share,
-        latency,
-        prefix + formula,
-        f"{prefix}{hops} * {_si(chip.hop_seconds)}" if latency else "",
-        False,
-        times * share * width,
-    )
-
-
-def _in_node(op: str, devices: int, width: float) -> tuple[float, str]:
-    """Seconds per byte over the switch of a node, and the formula."""
-    if op == "permute":
-        return 1 / width, f"{{V}} B / {width:.4g} B/s"
-    power = 2 if op == "all_to_all" else 1
-    text = f"{{V}} B * {devices - 1}/{devices}{'^2' if power == 2 else ''} / {width:.4g} B/s"
-    return (devices - 1) / devices**power / width, text
-
-
-def _across(
-    op: str, nodes: int, inside: int, out: float, topology: Topology, options: TimeOptions
-) -> tuple[float, str]:
-    """Seconds per byte between nodes, and the formula."""
-    share, text = 1.0, ""
-    if op == "all_to_all":
-        share, text = (nodes - 1) / nodes**2, f" * {nodes - 1}/{nodes}^2"
-    elif options.exact and op != "permute":
-        share, text = (nodes - 1) / nodes, f" * {nodes - 1}/{nodes}"
-    if options.exact:
-        groups = max(min(topology.hardware.node_size, topology.mesh.num_devices) // inside, 1)
-        if groups > 1:
-            share *= groups
-            text += f" * {groups} groups"
-    return share / out, f"{{V}} B{text} / {out:.4g} B/s"
-
-
-def _si(seconds: float) -> str:
-    """Seconds with a unit that suits: ``12.5 us``."""
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.4g} {unit}"
-    return f"{seconds * 1e9:.4g} ns"

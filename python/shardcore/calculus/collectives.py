@@ -61,7 +61,7 @@ def op_name(text: str) -> str:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Collective:
     """One collective on one array.
 
@@ -176,6 +176,9 @@ class Collective:
             index = next(i for i, dim in enumerate(self.array.dims) if shares(dim.axes, self.axes))
             return Collective(self.op, result, self.axes, self.array, index, gathered=self.gathered)
         return Collective(self.op, result, self.axes, self.array, None, -self.shift)
+
+    def __repr__(self) -> str:
+        return f"<Collective {self}>"
 
     def __str__(self) -> str:
         axes = (

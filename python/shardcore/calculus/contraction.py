@@ -37,7 +37,7 @@ CASES = {
 """What the cases are."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Contraction:
     """A product of two arrays, summed over the dims that the output lacks."""
 
@@ -66,6 +66,9 @@ class Contraction:
         if any(one != other for one, other in pairs):
             return 2
         return 3 if any(one for one, _ in pairs) else 1
+
+    def __repr__(self) -> str:
+        return f"<Contraction {self}>"
 
     def __str__(self) -> str:
         left, right = self.operands

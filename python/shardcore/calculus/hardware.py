@@ -39,7 +39,7 @@ _REQUIRED = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Hardware:
     """One kind of chip, and what it is wired to."""
 
@@ -66,6 +66,13 @@ class Hardware:
     """One way, out of a node."""
     source: Mapping[str, str] = field(default_factory=dict)
     """Where each figure is from; ``"default"`` holds for the rest."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<Hardware {self.name}: {self.flops['bf16']:.3g} bf16 FLOP/s, "
+            f"{self.hbm_bytes / 1e9:g} GB at {self.hbm_bytes_per_second:.3g} B/s, "
+            f"{self.kind}, links {self.link_bytes_per_second:.3g} B/s>"
+        )
 
     @property
     def is_torus(self) -> bool:

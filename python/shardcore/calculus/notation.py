@@ -40,7 +40,7 @@ class NamedDim:
         return label + _subscript(self.axes, self.is_open)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NamedArray:
     """An array with named dims and how it is cut over a mesh.
 
@@ -91,6 +91,9 @@ class NamedArray:
         }[self.name is not None, self.dtype is not None]
         unreduced = f" {{U{_subscript(self.unreduced, False)}}}" if self.unreduced else ""
         return f"{label}[{dims}]{unreduced}"
+
+    def __repr__(self) -> str:
+        return f"NamedArray.parse({str(self)!r})"
 
     @property
     def axes(self) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class TimedStep:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Strategy:
     """One way to do a product, or several one after the other."""
 
@@ -68,6 +68,10 @@ class Strategy:
     """Reading what is multiplied from memory and writing the products; not part of the others."""
     fits: bool = True
     """Whether it stays below the memory limit."""
+
+    def __repr__(self) -> str:
+        note = "" if self.fits else ", needs more memory than there is"
+        return f"<Strategy {self.name}: {self.total_seconds * 1e6:.4g} us, {self.bound}{note}>"
 
     @property
     def bound(self) -> str:

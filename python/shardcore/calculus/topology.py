@@ -31,13 +31,16 @@ class PhysicalAxis:
     stride: int = 1
     """From one chip to the next, for a part of an axis: how many groups share its links."""
 
+    def __str__(self) -> str:
+        return f"{self.size}{' (ring)' if self.wraps_around else ''}"
+
     @property
     def hops(self) -> int:
         """The longest way between two chips."""
         return self.stride * (self.size // 2 if self.wraps_around else self.size - 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Topology:
     """The physical axes that each mesh axis runs over."""
 
@@ -86,6 +89,12 @@ class Topology:
                 {name: tuple(parts[index] for index in used) for name, used in places.items()},
             ),
         )
+
+    def __repr__(self) -> str:
+        axes = ", ".join(
+            f"{name}={' x '.join(map(str, parts)) or 1}" for name, parts in self.axes.items()
+        )
+        return f"<Topology {axes} of {self.hardware.name}>"
 
     def along(self, axes: Iterable[str]) -> list[PhysicalAxis]:
         """Return the physical axes below ``axes``, mesh axes or parts of them, without those of one

@@ -26,7 +26,7 @@ SUBGROUPS = ("manual", "unreduced", "replicated")
 _INDEX_EVERY = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HloSharding:
     """A sharding in GSPMD's notation, canonical as XLA prints it.
 
@@ -134,6 +134,9 @@ class HloSharding:
     def in_group(self, group: tuple[str, int] | None) -> HloSharding:
         """Return the same as a member of a shard group."""
         return replace(self, shard_group=group)
+
+    def __repr__(self) -> str:
+        return f"HloSharding.parse({str(self)!r})"
 
     def __str__(self) -> str:
         if self.named is not None:

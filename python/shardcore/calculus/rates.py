@@ -1,0 +1,66 @@
+"""What the time of a collective depends on, but for its bytes, and how it is counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardcore.calculus.mistakes import mistake
+from shardcore.errors import CalculusError
+
+
+@dataclass(frozen=True)
+class TimeOptions:
+    """How to count.
+
+    Raises:
+        CalculusError: the efficiency is not above 0, or above 1 (``invalid-option``).
+    """
+
+    exact: bool = False
+    """Count ``(N - 1) / N`` where the book rounds to 1."""
+    efficiency: float = 1.0
+    """The part of the bandwidth that is reached; the book measures 0.95 on v5e."""
+    one_way: bool = False
+    """Rings pass blocks on in one direction only."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.efficiency <= 1:
+            raise mistake(
+                CalculusError,
+                "invalid-option",
+                f"an efficiency of {self.efficiency:g} is not above 0 and at most 1",
+                hint="0.95 is what is measured on a v5e",
+                text=f"{self.efficiency:g}",
+                filename="<efficiency>",
+            )
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What determines the time of one op along some axes, whatever the bytes.
+
+    The bandwidth bound is ``bytes * seconds_per_byte``, and the latency bound ``latency_seconds``.
+    """
+
+    devices: int
+    hops: int
+    seconds_per_byte: float
+    latency_seconds: float
+    formula: str
+    """The bandwidth bound, with ``{V}`` where the bytes go."""
+    latency_formula: str
+    wraparound: bool
+    link_share: float
+    """The part of V that crosses the busiest link, in one direction."""
+
+    def seconds(self, num_bytes: float) -> float:
+        """Return the time for V = ``num_bytes``."""
+        return max(num_bytes * self.seconds_per_byte, self.latency_seconds)
+
+
+def si_seconds(seconds: float) -> str:
+    """Seconds with a unit that suits: ``12.5 us``."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.4g} {unit}"
+    return f"{seconds * 1e9:.4g} ns"

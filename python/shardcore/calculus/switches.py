@@ -1,0 +1,75 @@
+"""Collectives among chips on switches: GPUs in nodes.
+
+=================  ====================================================================
+in a node          ``V * (N - 1) / (N * W)``; AllToAll ``V * (N - 1) / (N**2 * W)``
+across M nodes     ``V / W_node``; AllToAll ``V * (M - 1) / (M**2 * W_node)``
+=================  ====================================================================
+
+Source: "How to Scale Your Model", chapter 12.
+"""
+
+from __future__ import annotations
+
+from shardcore.calculus.rates import Rates, TimeOptions, si_seconds
+from shardcore.calculus.topology import Topology
+
+
+def switched(
+    op: str, axes: tuple[str, ...], devices: int, topology: Topology, options: TimeOptions
+) -> Rates:
+    """Return what the time of ``op`` along ``axes`` depends on."""
+    chip = topology.hardware
+    nodes, inside = topology.nodes_of(axes)
+    width = chip.link_bytes_per_second * options.efficiency
+    out = chip.node_bytes_per_second * options.efficiency
+    share, formula = _in_node(op, devices, width)
+    if nodes > 1:
+        across = _across(op, nodes, inside, out, topology, options)
+        # The book lets what the switches of the nodes do overlap, and does not count it.
+        share, formula = max(across, (share, formula)) if options.exact else across
+    times = 2 if op == "all_reduce" else 1
+    prefix = "2 * " if times == 2 else ""
+    hops = 1 if nodes == 1 else 2
+    latency = times * hops * chip.hop_seconds
+    return Rates(
+        devices,
+        times * hops,
+        times * share,
+        latency,
+        prefix + formula,
+        f"{prefix}{hops} * {si_seconds(chip.hop_seconds)}" if latency else "",
+        False,
+        times * share * width,
+    )
+
+
+def _in_node(op: str, devices: int, width: float) -> tuple[float, str]:
+    """Seconds per byte over the switch of a node, and the formula."""
+    if op == "permute":
+        return 1 / width, f"{{V}} B / {width:.4g} B/s"
+    power = 2 if op == "all_to_all" else 1
+    text = f"{{V}} B * {devices - 1}/{devices}{'^2' if power == 2 else ''} / {width:.4g} B/s"
+    return (devices - 1) / devices**power / width, text
+
+
+def _across(
+    op: str, nodes: int, inside: int, out: float, topology: Topology, options: TimeOptions
+) -> tuple[float, str]:
+    """Seconds per byte between nodes, and the formula."""
+    share, text = 1.0, ""
+    if op == "all_to_all":
+        share, text = (nodes - 1) / nodes**2, f" * {nodes - 1}/{nodes}^2"
+    elif options.exact and op != "permute":
+        share, text = (nodes - 1) / nodes, f" * {nodes - 1}/{nodes}"
+    if options.exact:
+        groups = groups_of_node(inside, topology)
+        if groups > 1:
+            share *= groups
+            text += f" * {groups} groups"
+    return share / out, f"{{V}} B{text} / {out:.4g} B/s"
+
+
+def groups_of_node(inside: int, topology: Topology) -> int:
+    """How many groups with ``inside`` devices in a node it has."""
+    devices = min(topology.hardware.node_size, topology.mesh.num_devices)
+    return max(devices // inside, 1)
