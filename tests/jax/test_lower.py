@@ -61,6 +61,30 @@ def test_a_mesh_of_one_device_that_exists() -> None:
     assert result.out_shardings["y"].mesh == mesh
 
 
+def test_callbacks_want_devices() -> None:
+    def fn(x: Any) -> Any:
+        return jax.pure_callback(lambda x: x, x, x)
+
+    with pytest.raises(LoweringError) as caught:
+        lower(fn, X, mesh=SIZES, in_shardings=P("data"))
+    assert "with devices" in str(caught.value.hint)
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",))
+    assert out(lower(fn, X, mesh=mesh, in_shardings=P("data"))) == P()
+
+
+def test_the_platform() -> None:
+    def fn(x: Any) -> Any:
+        return jax.lax.platform_dependent(x, cpu=jnp.sin, tpu=jnp.cos)
+
+    devices = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",))
+    for options, op in (
+        ({"mesh": SIZES}, "cosine"),
+        ({"mesh": SIZES, "platform": "cpu"}, "sine"),
+        ({"mesh": devices}, "sine"),
+    ):
+        assert f"stablehlo.{op}" in str(lower(fn, X, **options).module)
+
+
 def test_the_mesh_of_the_context() -> None:
     with jax.sharding.use_abstract_mesh(AUTO):
         assert out(lower(product, X, W, in_shardings=SPECS)) == {"y": P("data", "model")}

@@ -33,7 +33,7 @@ def lower(
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Sequence[str] | None = None,
-    platform: str = "tpu",
+    platform: str | None = None,
     **kwargs: Any,
 ) -> Lowered:
     """Lower ``fn`` to a program, without devices and without compiling it.
@@ -54,7 +54,8 @@ def lower(
         static_argnames: likewise.
         donate_argnums: likewise.
         donate_argnames: likewise.
-        platform: what to lower for.
+        platform: what to lower for; if not given that of the mesh's devices, or ``"tpu"`` where it
+            has none.
         **kwargs: keyword arguments of ``fn``.
 
     Raises:
@@ -87,7 +88,9 @@ def lower(
     with context, _refusals(fn):
         jitted = _jitted(fn, options)
         args, kwargs = jax.tree.map(_shape_of, (args, kwargs))
-        lowered = jitted.trace(*args, **kwargs).lower(lowering_platforms=(platform,))
+        lowered = jitted.trace(*args, **kwargs).lower(
+            lowering_platforms=_platforms(platform, found)
+        )
     return from_jax_lowered(lowered, found)
 
 
@@ -105,14 +108,26 @@ def _refuse(fn: Any, given: Sequence[str]) -> None:
         )
 
 
-def _lower_staged(fn: Any, mesh: JaxMesh | None, platform: str) -> Lowered:
+def _platforms(platform: str | None, mesh: JaxMesh | None) -> tuple[str]:
+    """What to lower for, as JAX calls it when it lowers."""
+    if platform is not None:
+        return (platform,)
+    if not isinstance(mesh, jax.sharding.Mesh):
+        return ("tpu",)
+    device = mesh.devices.flat[0]
+    if device.platform != "gpu":
+        return (device.platform,)
+    return ("rocm" if "rocm" in device.client.platform_version else "cuda",)
+
+
+def _lower_staged(fn: Any, mesh: JaxMesh | None, platform: str | None) -> Lowered:
     if isinstance(fn, (bytes, bytearray, memoryview)):
         return from_bytes(bytes(fn), mesh)
     if isinstance(fn, jax.export.Exported):
         return from_exported(fn, mesh)
     if isinstance(fn, jax.stages.Traced):
         with _refusals(None):
-            fn = fn.lower(lowering_platforms=(platform,))
+            fn = fn.lower(lowering_platforms=_platforms(platform, mesh))
     return from_jax_lowered(fn, mesh)
 
 
@@ -184,7 +199,9 @@ def _refusals(fn: Any) -> Iterator[None]:
         raise mistake(
             "lowering",
             f"JAX refuses: {' '.join(lines)[:600]}",
-            "give shardings and arguments as jax.jit takes them",
+            "give a jax.sharding.Mesh with devices: callbacks want them"
+            if "require devices" in str(error)
+            else "give shardings and arguments as jax.jit takes them",
         ) from error
 
 
