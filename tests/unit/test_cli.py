@@ -24,6 +24,7 @@ func.func @main(
   return %0 : tensor<64x2048xbf16>
 }
 """
+PLACE = "mlp.py:7"
 PIPELINE = "builtin.module(sdy-propagation-pipeline)"
 
 
@@ -227,3 +228,16 @@ def test_any_terminal_can_be_written_to(mlp: str) -> None:
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"gr\\xf6\\xdfe.py:7:3" in done.stdout
+
+
+def test_the_values_of_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mlp.mlir"
+    file.write_text(MLP)
+    assert main(["propagate", str(file), "--at", PLACE]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown] == ["value", "%0"]
+    assert main(["propagate", str(file), "--at", PLACE, "--json"]) == 0
+    [value] = json.loads(capsys.readouterr().out)["values"]
+    assert (value["name"], value["location"]) == ("%0", "mlp.py:7:3")
+    assert main(["propagate", str(file), "--at", "mlp.py:8"]) == 1
+    assert "nearest to it that made values: 7" in capsys.readouterr().err

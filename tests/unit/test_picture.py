@@ -96,6 +96,7 @@ def test_what_cannot_be_drawn() -> None:
     with pytest.raises(VerificationError) as caught:
         draw('<@mesh, [{"x"}]>', (2, 2))
     assert caught.value.code == "invalid-sharding"
+    assert without_mesh._repr_html_() is None  # type: ignore[attr-defined]
     mesh = Mesh({"x": 3 << 30})
     with pytest.raises(ProgramTooLargeError, match="do not divide each other"):
         draw('<@mesh, [{"x":(1)4}, {"x":(6)2}]>', None, mesh)

@@ -35,6 +35,9 @@ def add(commands: Any) -> None:
         help="rows to show at most; 0 shows all [60]",
     )
     propagate.add_argument(
+        "--at", metavar="PLACE", help="show the values that a line of the source made, model.py:42"
+    )
+    propagate.add_argument(
         "--up-to-priority",
         type=count,
         metavar="P",
@@ -70,13 +73,18 @@ def run(options: argparse.Namespace) -> int:
         seconds = time.perf_counter() - start
     if options.output:
         write(options.output, str(result.module))
+    values = None if options.at is None else result.at(options.at)
     if options.json:
-        from shardcore.report.records import record
+        from shardcore.report.records import record, value_record
 
-        json.dump(record(result), sys.stdout, indent=1)
+        shown = record(result) if values is None else {"values": list(map(value_record, values))}
+        json.dump(shown, sys.stdout, indent=1)
         sys.stdout.write("\n")
     elif options.output != "-":
-        from shardcore.report.table import print_result
+        from shardcore.report.table import print_result, standard_console, values_table
 
-        print_result(result, limit=options.limit, seconds=seconds)
+        if values is None:
+            print_result(result, limit=options.limit, seconds=seconds)
+        else:
+            standard_console().print(values_table(values))
     return 0

@@ -91,15 +91,18 @@ def print_result(
     Of a program with more than ``limit`` tensors, half of the rows show the first arguments and
     half the first results of ops (0 shows all). On a terminal lines fit its width.
     """
-    if console is None:
-        console = Console(highlight=False, soft_wrap=False)
-        if not console.is_terminal:
-            console = Console(highlight=False, width=UNBOUNDED)
+    console = console or standard_console()
     values, more = selection(result, limit)
     console.print(values_table(values))
     if more:
         more += " (--limit 0 shows all)\n"
     console.print(Text(f"{more}\n{summary_text(result.summary(), seconds)}"))
+
+
+def standard_console() -> Console:
+    """Standard output: as wide as the terminal, or as wide as it takes where there is none."""
+    console = Console(highlight=False, soft_wrap=False)
+    return console if console.is_terminal else Console(highlight=False, width=UNBOUNDED)
 
 
 def selection(result: Result, limit: int) -> tuple[list[Value], str]:

@@ -341,8 +341,12 @@ impl PyTensorSharding {
         let shape = shape.map(|shape| PyTuple::new(py, shape)).transpose()?;
         picture(py, Some(self.clone()), shape)
     }
-    fn _repr_html_<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.visualize(py, None)?.call_method0("_repr_html_")
+    /// A picture for notebooks; `None`, which they take for no picture, if the mesh is not known.
+    fn _repr_html_<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if !self.is_mesh_known {
+            return Ok(None);
+        }
+        self.visualize(py, None)?.call_method0("_repr_html_").map(Some)
     }
     fn __str__(&self) -> String {
         self.write_text()
