@@ -117,6 +117,28 @@ def test_values_by_name() -> None:
         module[3]  # type: ignore[index]
 
 
+def test_names_are_looked_up_in_the_module_as_it_is_now() -> None:
+    module = mlp()
+    assert [module[value.name] for value in module.values()] == module.values()
+    before = module["%0"]
+    PassManager.parse(PROPAGATE).run(module)
+    assert module["%0"].sharding != before.sharding
+    assert [module[value.name] for value in module.values()] == module.values()
+
+
+def test_of_equal_names_the_first_counts() -> None:
+    branch = "{{ %x = stablehlo.{} %arg0 : tensor<2xf32> stablehlo.return %x : tensor<2xf32> }}"
+    text = f"""func.func @main(%arg0: tensor<2xf32>, %index: tensor<i32>) -> tensor<2xf32> {{
+      %0 = "stablehlo.case"(%index) ({branch.format("negate")}, {branch.format("tanh")})
+          : (tensor<i32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }}"""
+    module = Module.parse(text)
+    twice = [value for value in module.values() if value.name == "%x"]
+    assert len(twice) == 2
+    assert module["%x"] == twice[0]
+
+
 def test_propagate_leaves_the_module_alone() -> None:
     module = mlp()
     result = module.propagate()

@@ -34,6 +34,7 @@ mod hlo;
 mod mesh;
 mod mesh_argument;
 mod module;
+mod names;
 mod pass_manager;
 mod port;
 mod result;

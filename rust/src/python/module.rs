@@ -5,6 +5,7 @@ use super::errors::{decode, raise, raise_unlocated};
 use super::factor_table::PyFactorTable;
 use super::hlo::imported;
 use super::mesh::{shared, PyMesh};
+use super::names::Names;
 use super::port::PyPort;
 use super::result::PyPropagationResult;
 use super::rules::registry;
@@ -33,12 +34,18 @@ pub struct PyModule {
     pub(super) program: Arc<Program>,
     /// The name that the text goes by in errors.
     pub(super) filename: Arc<str>,
+    names: Names,
 }
 
 impl PyModule {
     /// A module of `program`, whose text goes by `filename`.
     pub(super) fn new(program: Program, filename: Arc<str>) -> Self {
-        Self { program: Arc::new(program), filename }
+        Self { program: Arc::new(program), filename, names: Names::default() }
+    }
+    /// Puts `program` in the place of the module's.
+    pub(super) fn set_program(&mut self, program: Program) {
+        self.program = Arc::new(program);
+        self.names = Names::default();
     }
     /// Parses `source` and checks it.
     pub(super) fn load(py: Python<'_>, source: &Source, filename: &str) -> PyResult<Self> {
@@ -152,12 +159,9 @@ impl PyModule {
             Err(_) => (None, key.extract()?),
         };
         let function = self.function(function.as_deref())?;
-        let op = self.program.functions[function].op;
-        let wanted = if name.starts_with('%') { name.clone() } else { format!("%{name}") };
-        self.program
-            .values_of(op)
-            .into_iter()
-            .find(|&value| self.program.value_name(value) == wanted)
+        let wanted = if name.starts_with('%') { name } else { format!("%{name}") };
+        self.names
+            .find(&self.program, function, &wanted)
             .map(|value| PyValue::new(self.program.clone(), value, function))
             .ok_or_else(|| {
                 let symbol = self.program.strings.get(self.program.functions[function].name);
@@ -258,7 +262,11 @@ impl PyModule {
     }
 
     fn __copy__(&self) -> Self {
-        Self { program: self.program.clone(), filename: self.filename.clone() }
+        Self {
+            program: self.program.clone(),
+            filename: self.filename.clone(),
+            names: Names::default(),
+        }
     }
 
     fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {

@@ -8,7 +8,6 @@ use crate::ir::Program;
 use crate::pipeline::Pipeline;
 use crate::rules::Registry;
 use pyo3::prelude::*;
-use std::sync::Arc;
 
 /// Runs `pipeline` on `program` with `rules` and without the GIL; `progress` is called with `(what, fraction)`.
 pub(super) fn run(
@@ -83,7 +82,7 @@ impl PyPassManager {
             (Program::clone(&module.program), module.filename.clone())
         };
         run(py, &self.pipeline, registry(), &mut program, &filename, limits, progress.as_ref())?;
-        module.borrow_mut().program = Arc::new(program);
+        module.borrow_mut().set_program(program);
         Ok(())
     }
     fn __str__(&self) -> String {
