@@ -90,22 +90,22 @@ class Links:
             return topology, tuple(name for name, _, _ in axes)
         refined: dict[str, int] = {}
         physical: dict[str, tuple[PhysicalAxis, ...]] = {}
-        names: dict[Axis, str] = {}
+        used: list[str] = []
         for axis in topology.mesh.axes:
-            if axis.name not in parts:
+            refs = [(pre, size) for name, pre, size in axes if name == axis.name]
+            bounds = sorted({1, axis.size}.union(*({pre, pre * size} for pre, size in refs)))
+            # Parts that do not divide each other make up the whole axis, taken as one.
+            is_whole = axis.name not in parts or any(b % a for a, b in itertools.pairwise(bounds))
+            if is_whole:
                 refined[axis.name] = axis.size
                 physical[axis.name] = topology.axes[axis.name]
+                used += [axis.name] if refs else []
                 continue
-            bounds = {1, axis.size}
-            for name, pre, size in axes:
-                if name == axis.name:
-                    bounds |= {pre, pre * size}
-            ordered = sorted(bounds)
-            for low, high in itertools.pairwise(ordered):
+            for low, high in itertools.pairwise(bounds):
                 piece = f"{axis.name}({low}){high // low}"
                 refined[piece] = high // low
                 physical[piece] = (PhysicalAxis(high // low, False),)
-                names[axis.name, low, high // low] = piece
-        found = tuple(names.get(axis, axis[0]) for axis in axes)
+                if any(pre <= low and high <= pre * size for pre, size in refs):
+                    used.append(piece)
         split = Mesh(refined, topology.mesh.device_ids or None)
-        return Topology(split, topology.hardware, physical, topology.notes), found
+        return Topology(split, topology.hardware, physical, topology.notes), tuple(used)

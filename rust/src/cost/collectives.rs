@@ -2,9 +2,10 @@
 
 use super::execution::Execution;
 use super::groups::axes_of_groups;
+use super::tensors::sharding_at;
 use super::works::Works;
 use crate::axis::AxisRef;
-use crate::index::{MeshId, OpId, ShardingId, ValueId};
+use crate::index::{MeshId, OpId, ValueId};
 use crate::ir::{OpKind, Payload, Program};
 use crate::sharding::TensorSharding;
 
@@ -70,10 +71,10 @@ pub struct Collective {
     pub bytes: u128,
     /// The op that required it.
     pub cause: Option<OpId>,
-    /// The sharding of its operand.
-    pub operand_sharding: ShardingId,
-    /// The sharding of its result.
-    pub result_sharding: ShardingId,
+    /// Its first operand.
+    pub operand: ValueId,
+    /// Its first result.
+    pub result: ValueId,
 }
 
 /// Whether `op` is a collective that Shardy makes.
@@ -99,12 +100,8 @@ pub fn collective(
     let kind = CollectiveKind::of_name(program.op_name(op));
     let operand = program.op_operands(op).first().map_or(ValueId::NONE, |slot| slot.value);
     let result = program.op_results(op).next().unwrap_or_default();
-    let sharding_of =
-        |value: ValueId| value.get().map_or(ShardingId::NONE, |id| program.sharding(id));
-    let (operand_sharding, result_sharding) = (sharding_of(operand), sharding_of(result));
     let (mesh, axes) = if is_sdy_collective(program.kind(op)) {
-        let mesh = program.mesh_of(result_sharding);
-        (mesh, sdy_axes(program, op, (operand_sharding, result_sharding)))
+        (program.mesh_of(program.sharding(result)), sdy_axes(program, op, operand, result))
     } else {
         let mesh = mesh_around(program, op);
         (mesh, mesh.get().and_then(|mesh| axes_of_groups(program, op, program.mesh(mesh))))
@@ -132,8 +129,8 @@ pub fn collective(
         count: execution.times(program.ops[op].parent),
         bytes,
         cause: cause(program, op),
-        operand_sharding,
-        result_sharding,
+        operand,
+        result,
     }
 }
 
@@ -141,7 +138,8 @@ pub fn collective(
 fn sdy_axes(
     program: &Program,
     op: OpId,
-    shardings: (ShardingId, ShardingId),
+    operand: ValueId,
+    result: ValueId,
 ) -> Option<Vec<AxisRef>> {
     Some(match program.payload(op) {
         Some(Payload::Axes(axes)) => axes.clone(),
@@ -150,8 +148,8 @@ fn sdy_axes(
             params.iter().flat_map(|(axes, ..)| axes).copied().collect()
         }
         _ => {
-            let of = |id| program.shardings.get(id);
-            moved_axes(of(shardings.0)?, of(shardings.1)?)
+            let (before, after) = (sharding_at(program, operand)?, sharding_at(program, result)?);
+            moved_axes(&before, &after)
         }
     })
 }
@@ -192,25 +190,24 @@ fn mesh_around(program: &Program, op: OpId) -> MeshId {
 
 /// The op that made `op`, a collective, necessary.
 ///
-/// Sums belong to the op whose terms they sum. Any other collective belongs to the first op that uses what
-/// it makes, through other collectives; if that only returns it, to whoever fixed the result's sharding.
+/// Whoever put it in has noted that. Otherwise, sums belong to the op whose terms they sum, and anything
+/// else to the first op that uses what it makes, through other collectives.
 fn cause(program: &Program, op: OpId) -> Option<OpId> {
     if !is_sdy_collective(program.kind(op)) {
         return Some(op);
     }
-    if matches!(program.kind(op), OpKind::AllReduce | OpKind::ReduceScatter) {
-        let mut at = op;
-        loop {
-            at = program.defining_op(program.op_operands(at).first()?.value)?;
-            if !is_sdy_collective(program.kind(at)) {
-                return Some(at);
-            }
-        }
+    if let Some(&cause) = program.causes.get(&op) {
+        return Some(cause);
     }
+    let is_sum = matches!(program.kind(op), OpKind::AllReduce | OpKind::ReduceScatter);
     let mut at = op;
     loop {
-        // Uses are newest first.
-        at = program.operands[program.uses(program.op_results(at).next()?).last()?].owner;
+        at = if is_sum {
+            program.defining_op(program.op_operands(at).first()?.value)?
+        } else {
+            // Uses are newest first.
+            program.operands[program.uses(program.op_results(at).next()?).last()?].owner
+        };
         if !is_sdy_collective(program.kind(at)) {
             return Some(at);
         }

@@ -3,11 +3,12 @@
 //! A function runs as often as it is called. Of the branches of a `case` or `if` the one with most work
 //! counts. A loop whose trips are not known counts as one.
 
+use super::calls::Calls;
 use super::trips::trip_count;
 use super::work::Work;
 use super::works::{Outcome, Works};
-use crate::index::{BlockId, FuncId, Id, OpId, RegionId, StrId};
-use crate::ir::{OpKind, Payload, Program};
+use crate::index::{BlockId, FuncId, Id, OpId, RegionId};
+use crate::ir::{OpKind, Program};
 use rustc_hash::FxHashMap;
 
 /// A loop.
@@ -30,19 +31,18 @@ pub struct Execution {
     pub functions: Vec<FuncId>,
     /// Loops that run, in program order of each function.
     pub loops: Vec<Loop>,
-    callees: FxHashMap<StrId, FuncId>,
+    calls: Calls,
 }
 
 impl Execution {
     /// How often the blocks of `program` run when its entry function is called once.
     pub fn new(program: &Program, works: &mut Works<'_>) -> Self {
-        let names = program.functions_in_order();
-        let callees = names.into_iter().map(|id| (program.functions[id].name, id)).collect();
+        let calls = Calls::new(program);
         let times = vec![0; program.blocks.len()];
         let once = times.clone();
-        let mut this = Self { times, once, functions: Vec::new(), loops: Vec::new(), callees };
+        let mut this = Self { times, once, functions: Vec::new(), loops: Vec::new(), calls };
         let Some(entry) = program.entry_function() else { return this };
-        this.functions = this.callees_first(program, entry);
+        this.functions = this.calls.callees_first(program, entry);
         let weights = Weights::new(program, &this, works);
         if let Some(body) = program.functions[entry].body.get() {
             this.times[body.index()] = 1;
@@ -61,39 +61,9 @@ impl Execution {
     pub fn times_once(&self, block: BlockId) -> u128 {
         self.once[block.index()]
     }
-    /// The function with a body that `op`, a call or a composite, stands for.
+    /// The function with a body that `op` stands for.
     pub fn callee(&self, program: &Program, op: OpId) -> Option<FuncId> {
-        let name = match program.payload(op) {
-            Some(Payload::Call(name)) => *name,
-            _ if program.kind(op) == OpKind::Composite => program
-                .strings
-                .find(program.attr(op, "decomposition")?.trim().strip_prefix('@')?)?,
-            _ => return None,
-        };
-        let func = self.callees.get(&name).copied()?;
-        program.functions[func].body.is_some().then_some(func)
-    }
-    /// `entry` and what it calls, each after its own callees. No recursion: calls may be deep.
-    fn callees_first(&self, program: &Program, entry: FuncId) -> Vec<FuncId> {
-        let mut seen = vec![false; program.functions.len()];
-        let mut order = Vec::new();
-        let mut stack = vec![(entry, false)];
-        while let Some((func, is_done)) = stack.pop() {
-            if is_done {
-                order.push(func);
-                continue;
-            }
-            if std::mem::replace(&mut seen[func.index()], true) {
-                continue;
-            }
-            stack.push((func, true));
-            let calls = program.pre_order(program.functions[func].op);
-            let called = calls.filter_map(|op| self.callee(program, op));
-            stack.extend(
-                called.filter(|callee| !seen[callee.index()]).map(|callee| (callee, false)),
-            );
-        }
-        order
+        self.calls.callee(program, op)
     }
     /// Hands the times of the body of `func` on to the blocks inside and to the functions it calls.
     fn run(&mut self, program: &Program, func: FuncId, weights: &Weights) {

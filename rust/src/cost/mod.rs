@@ -3,6 +3,7 @@
 //! The program is one with explicit collectives: every op computes on what its device holds. Its values have
 //! global shapes, and shardings that say which part is local.
 //!
+//! 0. [`inline`]: calls become what they call, which [`calls`] knows.
 //! 1. [`tensors`]: what a device holds of each value.
 //! 2. [`work`]: flops of each op, by family; [`works`] looks them up by signature and local shapes.
 //! 3. [`execution`]: how often each block runs: calls, [`trips`] of loops, branches.
@@ -15,11 +16,13 @@
 //! All sums are 128 bits wide and saturate. All of it is linear in the program, but for values that are
 //! captured by nested regions, which cost their depth.
 
+pub mod calls;
 pub mod collectives;
 pub mod donation;
 pub mod execution;
 pub mod fusion;
 pub mod groups;
+pub mod inline;
 pub mod memory;
 pub mod tensors;
 pub mod trips;
@@ -34,6 +37,7 @@ use crate::ir::{OpKind, OpTraits, Program};
 use collectives::{collective, Collective};
 use execution::{Execution, Loop};
 use fusion::Fusion;
+use inline::Inlined;
 use memory::{Liveness, Memory};
 use rustc_hash::FxHashMap;
 use work::{Movement, Work};
@@ -88,8 +92,36 @@ pub struct ProgramCost {
 
 type RowKey<'a> = (StrId, &'a str, StrId, Work, u128);
 
-/// What `program`, which has explicit collectives, costs one device.
+/// What `program`, which has explicit collectives, costs one device. Ops and values are its own, or, where
+/// calls were inlined, those that were cloned.
 pub fn program_cost(program: &Program) -> ProgramCost {
+    let inlined = Inlined::new(program);
+    let mut cost = inlined_cost(&inlined.program);
+    for row in &mut cost.ops {
+        row.op = inlined.original_op(row.op);
+    }
+    for row in &mut cost.uncounted {
+        row.op = inlined.original_op(row.op);
+    }
+    for row in &mut cost.loops {
+        row.op = inlined.original_op(row.op);
+    }
+    for row in &mut cost.collectives {
+        row.op = inlined.original_op(row.op);
+        row.operand = inlined.original_value(row.operand);
+        row.result = inlined.original_value(row.result);
+        row.cause = row.cause.map(|op| inlined.original_op(op));
+    }
+    let memory = &mut cost.memory;
+    memory.peak_op = memory.peak_op.map(|op| inlined.original_op(op));
+    for live in &mut memory.live {
+        live.value = inlined.original_value(live.value);
+    }
+    cost
+}
+
+/// The same for a program whose calls are inlined.
+fn inlined_cost(program: &Program) -> ProgramCost {
     let mut cost = ProgramCost::default();
     let Some(entry) = program.entry_function() else { return cost };
     let mut works = Works::new(program);

@@ -8,6 +8,7 @@ use crate::index::{Id, ShardingId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Program, Type, ValueDef};
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 
 /// What one device holds of a value.
 #[derive(Clone, Debug, Default)]
@@ -64,21 +65,15 @@ impl<'a> Tensors<'a> {
         self.of(value).bytes
     }
     fn work_out(&mut self, value: ValueId) -> u32 {
-        let program = self.program;
-        let ty = program.values[value].ty;
-        let Some(holder) = holder(program, value) else { return self.intern(ty, ShardingId::NONE) };
-        let sharding = program.sharding(holder);
-        if let (ValueDef::Arg(block), Some(outer)) =
-            (program.values[holder].def, program.shardings.get(sharding))
-        {
-            let op = program.block_parent_op(block);
-            if program.kind(op) == OpKind::ManualComputation {
-                let inner = outer.without_manual_axes(&program.manual_axes(op, outer));
-                self.rows.push(local_tensor(program, ty, Some(&inner)));
-                return self.rows.len() as u32 - 1;
+        let ty = self.program.values[value].ty;
+        match sharding_of(self.program, value) {
+            Where::Nowhere => self.intern(ty, ShardingId::NONE),
+            Where::Stored(sharding) => self.intern(ty, sharding),
+            Where::Inside(sharding) => {
+                self.rows.push(local_tensor(self.program, ty, Some(&sharding)));
+                self.rows.len() as u32 - 1
             }
         }
-        self.intern(ty, sharding)
     }
     fn intern(&mut self, ty: TypeId, sharding: ShardingId) -> u32 {
         let (program, rows) = (self.program, &mut self.rows);
@@ -89,11 +84,41 @@ impl<'a> Tensors<'a> {
     }
 }
 
-/// The value that has the sharding of `value`.
-fn holder(program: &Program, value: ValueId) -> Option<ValueId> {
-    match program.values[value].def {
+/// Where the sharding of a value stands.
+enum Where {
+    /// It has none.
+    Nowhere,
+    /// In the table.
+    Stored(ShardingId),
+    /// In no table: that of an argument of a manual computation, without the manual axes.
+    Inside(TensorSharding),
+}
+
+fn sharding_of(program: &Program, value: ValueId) -> Where {
+    let holder = match program.values[value].def {
         ValueDef::Result(_) => Some(value),
         ValueDef::Arg(_) => program.shardable_value(value),
+    };
+    let Some(holder) = holder else { return Where::Nowhere };
+    let id = program.sharding(holder);
+    let (ValueDef::Arg(block), Some(outer)) =
+        (program.values[holder].def, program.shardings.get(id))
+    else {
+        return Where::Stored(id);
+    };
+    let op = program.block_parent_op(block);
+    if program.kind(op) != OpKind::ManualComputation {
+        return Where::Stored(id);
+    }
+    Where::Inside(outer.without_manual_axes(&program.manual_axes(op, outer)))
+}
+
+/// The sharding of `value` where it stands in the program.
+pub fn sharding_at(program: &Program, value: ValueId) -> Option<Cow<'_, TensorSharding>> {
+    match sharding_of(program, value) {
+        Where::Nowhere => None,
+        Where::Stored(id) => program.shardings.get(id).map(Cow::Borrowed),
+        Where::Inside(sharding) => Some(Cow::Owned(sharding)),
     }
 }
 

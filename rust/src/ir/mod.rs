@@ -120,6 +120,8 @@ pub struct Program {
     pub op_rules: OpRules,
     /// Shardings of ops that have no results.
     pub no_result_shardings: FxHashMap<OpId, Vec<ShardingId>>,
+    /// For reshards and collectives that a pass has put in, the op for whose sake it did.
+    pub causes: FxHashMap<OpId, OpId>,
     /// Data-flow edges that users have given to ops, by op name.
     pub edge_specs: FxHashMap<StrId, EdgeSpec>,
     /// Values of attribute and type aliases (`#loc1`, `!t`), by name with its sigil.

@@ -40,6 +40,12 @@ impl Program {
         self.set_sharding(result, sharding);
         result
     }
+    /// Notes that what makes `value`, a reshard or a collective, is there for the sake of `op`.
+    pub fn set_cause(&mut self, value: ValueId, op: OpId) {
+        if let Some(made_by) = self.defining_op(value) {
+            self.causes.insert(made_by, op);
+        }
+    }
     /// Makes an `sdy.all_reduce` of `input` over `axes`.
     pub fn create_all_reduce(
         &mut self,

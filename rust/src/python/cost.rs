@@ -6,11 +6,12 @@ use crate::attribute::print_sharding;
 use crate::axis::AxisRef;
 use crate::cost::collectives::Collective;
 use crate::cost::memory::{Live, Memory};
-use crate::cost::tensors::local_tensor;
+use crate::cost::tensors::{local_tensor, sharding_at};
 use crate::cost::{program_cost as cost_of, OpRow, ProgramCost};
-use crate::index::{Id, MeshId, OpId, ShardingId, StrId, ValueId};
+use crate::index::{FuncId, Id, MeshId, OpId, StrId, ValueId};
 use crate::ir::{Program, Type, ValueDef};
 use crate::mesh::Mesh;
+use crate::sharding::TensorSharding;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use rustc_hash::FxHashMap;
@@ -28,6 +29,7 @@ pub(super) fn program_cost<'py>(
         program: &program,
         locations: FxHashMap::default(),
         shardings: FxHashMap::default(),
+        entry: program.entry_function(),
     }
     .all(&cost)
 }
@@ -36,7 +38,8 @@ struct Tables<'a, 'py> {
     py: Python<'py>,
     program: &'a Program,
     locations: FxHashMap<&'a str, Option<String>>,
-    shardings: FxHashMap<ShardingId, String>,
+    shardings: FxHashMap<TensorSharding, String>,
+    entry: Option<FuncId>,
 }
 
 impl<'a, 'py> Tables<'a, 'py> {
@@ -101,8 +104,8 @@ impl<'a, 'py> Tables<'a, 'py> {
             location,
             cause,
             cause_location,
-            self.sharding(row.operand_sharding),
-            self.sharding(row.result_sharding),
+            self.sharding(row.operand),
+            self.sharding(row.result),
         )
             .into_pyobject(self.py)
     }
@@ -131,16 +134,17 @@ impl<'a, 'py> Tables<'a, 'py> {
             Type::RankedTensor { shape, element, .. } => (shape.clone(), element.text),
             _ => (Vec::new(), StrId::NONE),
         };
-        let sharding = program.shardings.get(row.sharding);
-        let local = local_tensor(program, row.ty, sharding).dims.map(|dims| dims.to_vec());
+        let sharding = sharding_at(program, value);
+        let local = local_tensor(program, row.ty, sharding.as_deref()).dims;
+        let local = local.map(|dims| dims.to_vec());
         (
-            program.value_name(value),
+            self.value_name(value),
             op,
             live.bytes,
             PyTuple::new(self.py, shape)?,
             local.map(|dims| PyTuple::new(self.py, dims)).transpose()?,
             self.dtype(element),
-            self.sharding(row.sharding),
+            self.sharding(value),
             location,
         )
             .into_pyobject(self.py)
@@ -153,16 +157,33 @@ impl<'a, 'py> Tables<'a, 'py> {
         let text = program.text.get(program.ops[op].loc);
         self.locations.entry(text).or_insert_with(|| program.op_location(op)).clone()
     }
-    fn sharding(&mut self, id: ShardingId) -> Option<String> {
+    fn sharding(&mut self, value: ValueId) -> Option<String> {
         let program = self.program;
-        let id = id.get()?;
-        let print = || print_sharding(&program.shardings[id], program);
-        Some(self.shardings.entry(id).or_insert_with(print).clone())
+        let sharding = sharding_at(program, value.get()?)?;
+        if let Some(text) = self.shardings.get(&*sharding) {
+            return Some(text.clone());
+        }
+        let text = print_sharding(&sharding, program);
+        self.shardings.insert(sharding.into_owned(), text.clone());
+        Some(text)
     }
     /// The name of the first result of `op`.
     fn op_value_name(&self, op: OpId) -> Option<String> {
         let first: Option<ValueId> = self.program.op_results(op).next();
-        first.map(|value| self.program.value_name(value))
+        first.map(|value| self.value_name(value))
+    }
+    /// The name of `value`, with that of its function unless that is the entry function.
+    fn value_name(&self, value: ValueId) -> String {
+        let (program, name) = (self.program, self.program.value_name(value));
+        let inside = match program.values[value].def {
+            ValueDef::Result(op) => op,
+            ValueDef::Arg(block) => program.block_parent_op(block),
+        };
+        let function = program.function_of(program.top_level_op(inside));
+        if function.is_none() || Some(function) == self.entry {
+            return name;
+        }
+        format!("@{} {name}", program.strings.get(program.functions[function].name))
     }
 }
 

@@ -258,7 +258,6 @@ pub static FAMILIES: &[Family] = &[
             "stablehlo.slice",
             "stablehlo.torch_index_select",
             "stablehlo.transpose",
-            "sdy.all_slice",
         ],
     ),
     family("update in place", FREE, Movement::Update, &["stablehlo.dynamic_update_slice"]),
@@ -347,6 +346,7 @@ pub static FAMILIES: &[Family] = &[
             "stablehlo.composite",
         ],
     ),
+    family("slice of copies", Measure::Collective, Movement::Window, &["sdy.all_slice"]),
     family(
         "collective",
         Measure::Collective,

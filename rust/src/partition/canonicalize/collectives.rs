@@ -76,6 +76,9 @@ pub(super) fn create(
     let result = driver.program.result(new, 0);
     driver.program.set_sharding(result, sharding);
     driver.insert(new, root);
+    if let Some(&cause) = locs.iter().find_map(|op| driver.program.causes.get(op)) {
+        driver.program.causes.insert(new, cause);
+    }
     new
 }
 

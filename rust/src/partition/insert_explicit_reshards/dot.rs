@@ -34,6 +34,7 @@ pub fn reshard_result(
     program.set_result_sharding(result, new);
     let place = program.point_after(op);
     let reshard = program.create_sdy_op("sdy.reshard", result, old, None, (place, result));
+    program.set_cause(reshard, op);
     if let Some(user) = program.defining_op(reshard) {
         program.replace_all_uses_except(result, reshard, user);
     }

@@ -34,6 +34,7 @@ fn reshard_use(
             _ => target,
         };
         let reshard = program.create_sdy_op("sdy.reshard", operand, target, None, (place, operand));
+        program.set_cause(reshard, program.operands[slot].owner);
         program.set_operand(slot, reshard);
     }
     Ok(())

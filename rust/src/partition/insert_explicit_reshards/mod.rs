@@ -322,6 +322,7 @@ pub(crate) fn apply(program: &mut Program, op: OpId, plan: &Plan) {
             let operand = program.used_value(slot);
             let at = (Place::Before(op), operand);
             let reshard = program.create_sdy_op("sdy.reshard", operand, sharding, None, at);
+            program.set_cause(reshard, op);
             program.set_operand(slot, reshard);
         }
     }
@@ -350,6 +351,9 @@ fn reshard_result(
     let reshard = program.create_sdy_op("sdy.reshard", result, old, None, (place, result));
     if let Some(user) = program.defining_op(reshard) {
         program.replace_all_uses_except(result, reshard, user);
+    }
+    if let Some(op) = program.defining_op(result) {
+        program.set_cause(reshard, op);
     }
     program.set_result_sharding(result, new);
 }

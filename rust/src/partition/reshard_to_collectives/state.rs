@@ -185,6 +185,9 @@ impl<'a> State<'a> {
         let result = self.program.result(self.op, 0);
         let at = (Place::Before(self.op), result);
         self.value = self.program.create_sdy_op(name, self.value, sharding, payload, at);
+        // A reshard that nobody put in is the user's own.
+        let cause = self.program.causes.get(&self.op).copied().unwrap_or(self.op);
+        self.program.set_cause(self.value, cause);
     }
     /// Gives axes of `available` to dims that have capacity, at the front or the end of what they have
     /// incoming; `added` is told. `available` has one list for all dims, or one for each.

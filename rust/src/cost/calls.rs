@@ -1,0 +1,50 @@
+//! Which function calls which.
+
+use crate::index::{FuncId, Id, OpId, StrId};
+use crate::ir::{OpKind, Payload, Program};
+use rustc_hash::FxHashMap;
+
+/// The functions of a module by name.
+pub struct Calls {
+    by_name: FxHashMap<StrId, FuncId>,
+}
+
+impl Calls {
+    /// The functions of `program`.
+    pub fn new(program: &Program) -> Self {
+        let functions = program.functions_in_order();
+        Self { by_name: functions.into_iter().map(|id| (program.functions[id].name, id)).collect() }
+    }
+    /// The function with a body that `op`, a call or a composite, stands for.
+    pub fn callee(&self, program: &Program, op: OpId) -> Option<FuncId> {
+        let name = match program.payload(op) {
+            Some(Payload::Call(name)) => *name,
+            _ if program.kind(op) == OpKind::Composite => program
+                .strings
+                .find(program.attr(op, "decomposition")?.trim().strip_prefix('@')?)?,
+            _ => return None,
+        };
+        let func = self.by_name.get(&name).copied()?;
+        program.functions[func].body.is_some().then_some(func)
+    }
+    /// `entry` and what it calls, each after its own callees. Calls may be deep: no recursion here.
+    pub fn callees_first(&self, program: &Program, entry: FuncId) -> Vec<FuncId> {
+        let mut seen = vec![false; program.functions.len()];
+        let mut order = Vec::new();
+        let mut stack = vec![(entry, false)];
+        while let Some((func, is_done)) = stack.pop() {
+            if is_done {
+                order.push(func);
+                continue;
+            }
+            if std::mem::replace(&mut seen[func.index()], true) {
+                continue;
+            }
+            stack.push((func, true));
+            let ops = program.pre_order(program.functions[func].op);
+            let called = ops.filter_map(|op| self.callee(program, op));
+            stack.extend(called.filter(|func| !seen[func.index()]).map(|func| (func, false)));
+        }
+        order
+    }
+}

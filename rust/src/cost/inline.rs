@@ -1,0 +1,139 @@
+//! Calls replaced by what they call, as a compiler does before it fuses and plans memory.
+//!
+//! A call graph may unfold to exponentially many ops: calls that would add too many stay calls.
+
+use super::calls::Calls;
+use crate::index::{FuncId, Id, OpId, ValueId};
+use crate::ir::{OpKind, Place, Program, ValueMap};
+use std::borrow::Cow;
+
+/// The most ops that inlining may add: enough for any model, little enough to take no time.
+const MAX_ADDED: usize = 4_000_000;
+
+/// A program whose calls are inlined, and where its ops and values come from.
+pub struct Inlined<'a> {
+    /// The program.
+    pub program: Cow<'a, Program>,
+    ops: Origins<OpId>,
+    values: Origins<ValueId>,
+}
+
+/// What the rows of a table that were added were cloned from.
+struct Origins<I> {
+    /// How many rows there were before.
+    first: usize,
+    originals: Vec<I>,
+}
+
+impl<I: Id> Origins<I> {
+    const fn new(first: usize) -> Self {
+        Self { first, originals: Vec::new() }
+    }
+    /// What `id` was cloned from; itself if it was there before.
+    fn of(&self, id: I) -> I {
+        id.index().checked_sub(self.first).map_or(id, |at| self.originals[at])
+    }
+    /// Notes that `clone` was cloned from `id`, which may be a clone itself.
+    fn note(&mut self, clone: I, id: I) {
+        let (at, original) = (clone.index() - self.first, self.of(id));
+        if self.originals.len() <= at {
+            self.originals.resize(at + 1, original);
+        }
+        self.originals[at] = original;
+    }
+}
+
+impl<'a> Inlined<'a> {
+    /// `program` with its calls inlined.
+    pub fn new(program: &'a Program) -> Self {
+        let (ops, values) = (Origins::new(program.ops.len()), Origins::new(program.values.len()));
+        let mut this = Self { program: Cow::Borrowed(program), ops, values };
+        let Some(entry) = this.program.entry_function() else { return this };
+        if !this.program.has_any(&[OpKind::Call, OpKind::Composite]) {
+            return this;
+        }
+        let calls = Calls::new(&this.program);
+        let order = calls.callees_first(&this.program, entry);
+        // How many ops a call adds.
+        let mut sizes = vec![0; this.program.functions.len()];
+        let mut left = MAX_ADDED;
+        for func in order {
+            this.inline_into(&calls, func, &sizes, &mut left);
+            let op = this.program.functions[func].op;
+            sizes[func.index()] = this.program.pre_order(op).count();
+        }
+        this
+    }
+    /// The op of the original program that `op` is a clone of, or is.
+    pub fn original_op(&self, op: OpId) -> OpId {
+        self.ops.of(op)
+    }
+    /// The value of the original program that `value` is a clone of, or is.
+    pub fn original_value(&self, value: ValueId) -> ValueId {
+        self.values.of(value)
+    }
+    fn inline_into(&mut self, calls: &Calls, func: FuncId, sizes: &[usize], left: &mut usize) {
+        let inside = self.program.pre_order(self.program.functions[func].op);
+        let found: Vec<(OpId, FuncId)> =
+            inside.filter_map(|op| Some((op, calls.callee(&self.program, op)?))).collect();
+        for (call, callee) in found {
+            let size = sizes[callee.index()];
+            if size > *left {
+                continue;
+            }
+            *left -= size;
+            self.inline(call, callee);
+        }
+    }
+    /// Puts a clone of the body of `callee` in place of `call`.
+    fn inline(&mut self, call: OpId, callee: FuncId) {
+        let program = self.program.to_mut();
+        let body = program.functions[callee].body;
+        let operands: Vec<ValueId> =
+            program.op_operands(call).iter().map(|slot| slot.value).collect();
+        let mut map = ValueMap::default();
+        for (arg, operand) in program.block_args(body).zip(operands) {
+            map.insert(arg, operand);
+        }
+        let ops: Vec<OpId> = program.block_ops(body).collect();
+        let Some((&terminator, ops)) = ops.split_last() else { return };
+        for &op in ops {
+            let clone = program.clone_op(op, &mut map, true);
+            program.insert_op(clone, Place::Before(call));
+            note_origins(program, (op, clone), &mut self.ops, &mut self.values);
+        }
+        let returned: Vec<ValueId> =
+            program.op_operands(terminator).iter().map(|slot| slot.value).collect();
+        let results: Vec<ValueId> = program.op_results(call).collect();
+        for (result, value) in results.into_iter().zip(returned) {
+            program.replace_all_uses(result, map.get(value).unwrap_or(value));
+        }
+        program.erase_op(call);
+    }
+}
+
+/// Notes where the ops and values of a clone come from.
+fn note_origins(
+    program: &mut Program,
+    (op, clone): (OpId, OpId),
+    ops: &mut Origins<OpId>,
+    values: &mut Origins<ValueId>,
+) {
+    let pairs: Vec<(OpId, OpId)> = program.pre_order(op).zip(program.pre_order(clone)).collect();
+    for (from, to) in pairs {
+        ops.note(to, from);
+        if let Some(&cause) = program.causes.get(&from) {
+            program.causes.insert(to, cause);
+        }
+        for (from, to) in values_at(program, from).into_iter().zip(values_at(program, to)) {
+            values.note(to, from);
+        }
+    }
+}
+
+/// The results of `op`, then the arguments of its blocks.
+fn values_at(program: &Program, op: OpId) -> Vec<ValueId> {
+    let blocks = program.op_regions(op).flat_map(|region| program.region_blocks(region));
+    let args = blocks.flat_map(|block| program.block_args(block));
+    program.op_results(op).chain(args).collect()
+}
