@@ -1,6 +1,7 @@
 //! `sdy-drop-sharding-and-mesh`: removes `sdy.sharding` attributes and meshes.
 //!
-//! Shardings that are part of an op of the `sdy` dialect, such as a reshard's, stay.
+//! Shardings that are part of an op of the `sdy` dialect, such as a reshard's, stay; the attribute
+//! that such an op may have besides goes.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -14,7 +15,9 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
         match program.kind(op) {
             OpKind::Mesh => program.erase_op(op),
             OpKind::Func => drop_function_shardings(program, op),
-            kind if has_sharding_of_its_own(kind) => {}
+            kind if kind.has_own_sharding() => {
+                program.remove_attr(op, "sdy.sharding");
+            }
             _ => {
                 for result in program.op_results(op) {
                     program.set_sharding(result, ShardingId::NONE);
@@ -39,24 +42,4 @@ fn drop_function_shardings(program: &mut Program, op: OpId) {
     program.functions[func].declared_arg_shardings.fill(ShardingId::NONE);
     program.functions[func].result_shardings.fill(ShardingId::NONE);
     program.mark_attrs_changed(op);
-}
-
-/// Whether shardings are part of ops of this kind, rather than an attribute put on them.
-pub fn has_sharding_of_its_own(kind: OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::ShardingConstraint
-            | OpKind::Reshard
-            | OpKind::DataFlowEdge
-            | OpKind::ManualComputation
-            | OpKind::NamedComputation
-            | OpKind::AllGather
-            | OpKind::AllSlice
-            | OpKind::AllToAll
-            | OpKind::CollectivePermute
-            | OpKind::AllReduce
-            | OpKind::ReduceScatter
-            | OpKind::ShardedToUnreduced
-            | OpKind::ReplicatedToUnreduced
-    )
 }

@@ -283,6 +283,12 @@ impl OpKind {
     pub fn from_name(name: &str) -> Self {
         OpInfo::by_name(name).map_or(Self::Other, |info| info.kind)
     }
+    /// Whether shardings are part of ops of this kind, rather than an attribute put on them. Such an
+    /// op may have that attribute besides; it then means nothing.
+    pub const fn has_own_sharding(self) -> bool {
+        matches!(self, Self::ManualComputation | Self::NamedComputation)
+            || super::has_one_sharding(self)
+    }
     /// Whether ops of this kind are Shardy's collectives.
     pub const fn is_collective(self) -> bool {
         matches!(

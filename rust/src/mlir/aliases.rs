@@ -19,7 +19,7 @@ impl Parser<'_> {
             return Ok(Span::EMPTY);
         }
         let open = self.cursor.pos;
-        self.cursor.skip_balanced()?;
+        self.grammar().location()?;
         Ok(Span::new(open as u32 + 1, self.cursor.pos as u32 - 1))
     }
     /// Reads `#name = ...` or `!name = ...`.
@@ -37,7 +37,7 @@ impl Parser<'_> {
         if name.starts_with('!') {
             skip_type(&mut self.cursor)?;
         } else {
-            self.skip_whole_attribute()?;
+            self.grammar().attribute()?;
         }
         let span = self.cursor.span_since(body);
         let id = self.program.strings.intern(name);

@@ -1,7 +1,9 @@
 //! Attribute dictionaries, and stepping over attributes.
 
-use super::cursor::{syntax, Cursor};
+use super::cursor::syntax;
+use super::grammar::Grammar;
 use super::parser::{Building, Parser};
+use super::target::Target;
 use crate::error::{Result, Span};
 use crate::index::StrId;
 use crate::ir::Attr;
@@ -18,7 +20,7 @@ pub(super) struct Dict {
     pub rule: Option<Span>,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     /// Reads `{name = value, name, ...}` onto the stack of attributes.
     pub(super) fn parse_dict(&mut self) -> Result<Dict> {
         self.cursor.skip_space();
@@ -79,61 +81,35 @@ impl Parser<'_> {
         }
         !seen.insert(name)
     }
-    /// Steps over the value of an attribute in a list or dictionary.
+    /// Reads the value of an attribute in a dictionary.
     pub(super) fn parse_value(&mut self) -> Result<Span> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
-        let mut end = start;
-        loop {
-            match self.cursor.next_byte() {
-                b',' | b'}' | b']' | b')' | b'>' => break,
-                b'-' if self.cursor.byte(self.cursor.pos + 1) == b'>' => self.cursor.pos += 2,
-                0 if self.cursor.at_end() => break,
-                _ => self.step_over()?,
-            }
-            end = self.cursor.pos;
-        }
-        if end == start {
-            return Err(self.cursor.expected("an attribute"));
-        }
-        Ok(Span::new(start as u32, end as u32))
+        self.grammar().attribute()?;
+        Ok(self.cursor.span_since(start))
     }
-    /// Steps over a bracketed text, a string, or a run of other bytes.
-    #[inline]
-    fn step_over(&mut self) -> Result<()> {
-        match self.cursor.peek() {
-            b'(' | b'[' | b'{' | b'<' => self.cursor.skip_balanced(),
-            b'"' => self.cursor.string().map(|_| ()),
-            _ => {
-                if self.cursor.ssa_type_run() == 0 {
-                    self.cursor.pos += 1;
-                }
-                Ok(())
-            }
-        }
-    }
-    /// Steps over an attribute with its type, where nothing else ends it: an alias's value.
-    pub(super) fn skip_whole_attribute(&mut self) -> Result<()> {
-        self.skip_attribute()?;
-        let end = self.cursor.pos;
-        if self.cursor.eat(b':') {
-            return super::types::skip_type(&mut self.cursor);
-        }
-        self.cursor.pos = end;
-        Ok(())
-    }
-    /// Steps over an attribute without its type.
-    pub(super) fn skip_attribute(&mut self) -> Result<()> {
-        skip_attribute(&mut self.cursor)
+    /// For stepping over something that has a form but no meaning here.
+    pub(super) fn grammar(&mut self) -> Grammar<'_, 'a> {
+        Grammar::new(&mut self.cursor, Some(&self.program))
     }
     /// Reads the dictionary of `building`'s op, which is next.
     pub(super) fn parse_op_dict(&mut self, building: &mut Building) -> Result<()> {
         let dict = self.parse_dict()?;
         building.dict = dict.span;
-        // An op's own sharding comes before that in its dictionary.
-        building.sharding = building.sharding.or(dict.sharding);
-        building.rule = dict.rule;
+        self.place_dict(building, &dict);
         Ok(())
+    }
+    /// Gives `building`'s op what its dictionary says of shardings. To an op that has shardings of its
+    /// own those in the dictionary are an attribute like any other, which only has to make sense.
+    pub(super) fn place_dict(&mut self, building: &mut Building, dict: &Dict) {
+        building.rule = building.rule.or(dict.rule);
+        let Some(value) = dict.sharding else { return };
+        if building.name.kind.has_own_sharding() {
+            self.attrs.push(Attr { name: self.sharding_names[0], value });
+            self.targets.push((Target::Unread(building.op), value));
+        } else {
+            building.sharding = building.sharding.or(dict.sharding);
+        }
     }
     /// Reads the dictionary of `building`'s op if one is next; else notes where it would stand.
     pub(super) fn parse_optional_op_dict(&mut self, building: &mut Building) -> Result<()> {
@@ -154,64 +130,5 @@ impl Parser<'_> {
         self.cursor.pos = end;
         building.dict = Span::new(end as u32, end as u32);
         Ok(())
-    }
-}
-
-/// Steps over an attribute without its type.
-pub(super) fn skip_attribute(cursor: &mut Cursor<'_>) -> Result<()> {
-    match cursor.next_byte() {
-        b'"' => cursor.string().map(|_| ()),
-        b'[' | b'{' => cursor.skip_balanced(),
-        b'(' | b'!' => super::types::skip_type(cursor),
-        b'@' => {
-            cursor.symbol()?;
-            loop {
-                let end = cursor.pos;
-                if !cursor.eat_str("::") {
-                    cursor.pos = end;
-                    return Ok(());
-                }
-                cursor.symbol()?;
-            }
-        }
-        byte => {
-            if byte == b'#' {
-                cursor.pos += 1;
-            }
-            let start = cursor.pos;
-            if cursor.peek() == b'-' {
-                cursor.pos += 1;
-            }
-            let named = cursor.ssa_type_run() > 0;
-            if !named && byte != b'#' {
-                cursor.pos = start;
-                return Err(cursor.expected("an attribute"));
-            }
-            let is_loc = &cursor.text().as_bytes()[start..cursor.pos] == b"loc";
-            let end = cursor.pos;
-            if cursor.peek() == b'<' || (is_loc && cursor.next_byte() == b'(') {
-                return cursor.skip_balanced();
-            }
-            cursor.pos = end;
-            // A number in scientific notation has a sign inside.
-            if cursor.peek() == b'+' {
-                cursor.pos += 1;
-                cursor.ssa_type_run();
-            }
-            Ok(())
-        }
-    }
-}
-
-impl Cursor<'_> {
-    /// Steps over letters, digits, `_ $ . -`, but not over the `-` of `->`; how many there were.
-    #[inline]
-    fn ssa_type_run(&mut self) -> usize {
-        let start = self.pos;
-        let name = self.ssa_name();
-        if name.ends_with('-') && self.peek() == b'>' {
-            self.pos -= 1;
-        }
-        self.pos - start
     }
 }

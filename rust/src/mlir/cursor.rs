@@ -5,7 +5,7 @@
 //! character boundary when text is sliced, because slices start and end at ASCII bytes.
 
 use crate::error::{Code, Diagnostic, Result, Span};
-use memchr::{memchr, memchr2};
+use memchr::{memchr, memchr3};
 
 /// A position in a text.
 #[derive(Clone, Debug)]
@@ -213,24 +213,42 @@ impl<'a> Cursor<'a> {
             .parse()
             .map_err(|_| syntax(self.here_from(start), "expected an integer of 64 bits").into())
     }
-    /// Steps over a string in quotes and returns what is between them, escapes as they stand.
+    /// Reads an integer without sign.
+    pub fn natural(&mut self) -> Result<()> {
+        self.skip_space();
+        let start = self.pos;
+        if self.digits().is_none() {
+            self.pos = start;
+            return Err(self.expected("a number"));
+        }
+        Ok(())
+    }
+    /// Steps over a string in quotes and returns what is between them, escapes as they stand: a quote,
+    /// a backslash, `n`, `t` or two hexadecimal digits after a backslash.
     pub fn string(&mut self) -> Result<&'a str> {
         let start = self.pos;
         let bytes = self.text.as_bytes();
         let mut at = start + 1;
         loop {
             let rest = bytes.get(at..).unwrap_or(&[]);
-            match memchr2(b'"', b'\\', rest) {
-                Some(found) if rest[found] == b'"' => {
-                    self.pos = at + found + 1;
-                    return Ok(self.text.get(start + 1..at + found).unwrap_or(""));
-                }
-                Some(found) => at += found + 2,
-                None => {
-                    let span = Span::new(start as u32, (start + 1) as u32);
-                    return Err(syntax(span, "a string is not closed").into());
-                }
+            let Some(found) = memchr3(b'"', b'\\', b'\n', rest).filter(|&at| rest[at] != b'\n')
+            else {
+                let span = Span::new(start as u32, (start + 1) as u32);
+                return Err(syntax(span, "a string is not closed").into());
+            };
+            if rest[found] == b'"' {
+                self.pos = at + found + 1;
+                return Ok(self.text.get(start + 1..at + found).unwrap_or(""));
             }
+            at += found + 1;
+            at += match rest.get(found + 1..).unwrap_or(&[]) {
+                [b'"' | b'\\' | b'n' | b't', ..] => 1,
+                [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => 2,
+                _ => {
+                    let span = Span::new(at as u32 - 1, at as u32);
+                    return Err(syntax(span, "unknown escape in a string").into());
+                }
+            };
         }
     }
     /// Reads `@name` or `@"name"`, without the `@`.
@@ -243,7 +261,7 @@ impl<'a> Cursor<'a> {
         if self.peek() == b'"' {
             return self.string();
         }
-        let name = self.ssa_name();
+        let name = self.name();
         if name.is_empty() {
             return Err(self.expected("a name after '@'"));
         }
@@ -299,12 +317,6 @@ impl<'a> Cursor<'a> {
         let message = format!("expected '{}'", closing(partner) as char);
         syntax(self.here(), message).with_related(open, "to close this").into()
     }
-    /// Whether a name can start here.
-    #[inline]
-    pub fn at_name(&self) -> bool {
-        CLASSES[self.peek() as usize] & NAME_START != 0
-    }
-
     /// The character here, as a span; empty at the end.
     pub fn here(&self) -> Span {
         let rest = self.text.get(self.pos..).unwrap_or("");

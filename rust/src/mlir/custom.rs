@@ -49,50 +49,14 @@ impl Parser<'_> {
             _ => self.parse_sdy(building),
         }
     }
-    /// Reads operands, attributes in any notation, and the dictionary, up to and with the colon.
+    /// Reads what the op's format says, the dictionary, and the colon.
     fn parse_plain_head(&mut self, building: &mut Building) -> Result<()> {
         let start = self.cursor.pos;
-        let mut end = start;
-        let mut has_dict = false;
-        // Whether a value stands to the left of here: then an `=` belongs to the next op.
-        let mut after_value = false;
-        let mut after_equals = false;
-        loop {
-            let byte = self.cursor.next_byte();
-            match byte {
-                b'%' => self.parse_operand()?,
-                b'{' if !after_equals => {
-                    self.parse_op_dict(building)?;
-                    has_dict = true;
-                }
-                b'[' | b'<' | b'{' => self.cursor.skip_balanced()?,
-                b'"' => {
-                    self.cursor.string()?;
-                }
-                b'@' => super::attrs::skip_attribute(&mut self.cursor)?,
-                b':' => break,
-                b'=' if after_value => {
-                    self.cursor.pos = end;
-                    return Err(self.cursor.expected("':' and types"));
-                }
-                b'-' if self.cursor.byte(self.cursor.pos + 1) == b'>' => self.cursor.pos += 2,
-                b'}' | b'^' => return Err(self.cursor.expected("':' and types")),
-                0 if self.cursor.at_end() => return Err(self.cursor.expected("':' and types")),
-                _ if self.cursor.at_name() => {
-                    self.cursor.name();
-                }
-                _ => self.cursor.pos += 1,
-            }
-            after_value = byte == b'%';
-            after_equals = byte == b'=';
-            end = self.cursor.pos;
-        }
-        building.syntax = Span::new(start as u32, end as u32);
-        if !has_dict {
-            building.dict = Span::new(end as u32, end as u32);
-        }
-        self.cursor.pos += 1;
-        Ok(())
+        let parts = building.name.format;
+        self.parse_format(parts)?;
+        self.parse_optional_op_dict(building)?;
+        building.syntax = self.cursor.span_since(start);
+        self.cursor.expect(b':')
     }
     /// Reads the types after the colon.
     fn parse_plain_types(&mut self, building: &mut Building) -> Result<()> {
@@ -193,47 +157,59 @@ impl Parser<'_> {
         self.parse_optional_op_dict(&mut building)?;
         self.cursor.skip_space();
         let start = self.cursor.pos;
-        self.skip_attribute()?;
-        building.payload = self.cursor.span_since(start);
-        let end = self.cursor.pos;
-        let ty = if self.cursor.eat(b':') {
-            self.parse_type()?
-        } else {
-            self.cursor.pos = end;
-            self.type_of_bare(building.payload)?
-        };
-        self.check_elements(building.payload, ty)?;
-        building.syntax = Span::new(start as u32, end as u32);
+        let holds_elements = !matches!(
+            self.program.strings.get(building.name.id),
+            "arith.constant" | "func.constant"
+        );
+        let (end, ty) = self.parse_typed(holds_elements)?;
+        building.payload = Span::new(start as u32, end as u32);
+        building.syntax = building.payload;
         self.types.push(ty);
         self.finish(building)
     }
-    /// Elements, written out at `span`, have a type with a static shape.
-    fn check_elements(&self, span: Span, ty: TypeId) -> Result<()> {
-        let is_dynamic = match &self.program.types[ty] {
-            Type::RankedTensor { shape, .. } => shape.contains(&None),
-            ty => matches!(ty, Type::UnrankedTensor(_)),
-        };
-        if !is_dynamic || !self.text_at(span).starts_with("dense") {
-            return Ok(());
+    /// Reads an attribute and its type; where the attribute ends without the type.
+    fn parse_typed(&mut self, holds_elements: bool) -> Result<(usize, TypeId)> {
+        let start = self.cursor.pos;
+        let mut grammar = self.grammar();
+        grammar.attribute()?;
+        let typed = grammar.typed;
+        let text = self.cursor.since(start);
+        let is_alias = text.starts_with('#') && !text.contains(['.', '<']);
+        let is_elements = is_alias || text.starts_with("dense") || text.starts_with("sparse");
+        if holds_elements && !is_elements {
+            self.cursor.pos = start;
+            return Err(self.cursor.expected("elements, as in dense<0>"));
         }
-        Err(syntax(span, "elements literal type must have static shape").into())
+        if let Some((end, ty)) = typed {
+            self.cursor.pos = ty;
+            return Ok((end, self.parse_type()?));
+        }
+        let end = self.cursor.pos;
+        if self.cursor.eat(b':') {
+            return Ok((end, self.parse_type()?));
+        }
+        self.cursor.pos = end;
+        Ok((end, self.type_of_bare(self.cursor.span_since(start))?))
     }
-    /// The type of an attribute without one: a boolean, or an alias of elements.
-    fn type_of_bare(&mut self, alias: Span) -> Result<TypeId> {
-        let name = self.text_at(alias);
-        if matches!(name, "true" | "false") {
-            let bit = self.program.strings.intern("i1");
-            return Ok(self.program.intern_type(Type::Other(bit), "i1"));
-        }
+    /// The type of an attribute without one: a boolean, a number, or an alias of elements.
+    fn type_of_bare(&mut self, attribute: Span) -> Result<TypeId> {
+        let name = self.text_at(attribute);
         let known = self.program.strings.find(name).and_then(|id| self.program.aliases.get(&id));
-        let Some(&body) = known else { return Err(self.cursor.expected("':' and a type")) };
+        let Some(&body) = known else {
+            let ty = match name {
+                "true" | "false" => "i1",
+                _ if name.contains('.') => "f64",
+                _ if name.ends_with(|last: char| last.is_ascii_hexdigit()) => "i64",
+                _ => return Err(self.cursor.expected("':' and a type")),
+            };
+            let id = self.program.strings.intern(ty);
+            return Ok(self.program.intern_type(Type::Other(id), ty));
+        };
         let here = self.cursor.pos;
         self.cursor.pos = body.start as usize;
-        self.skip_attribute()?;
-        self.cursor.expect(b':')?;
-        let ty = self.parse_type();
+        let typed = self.parse_typed(false);
         self.cursor.pos = here;
-        ty
+        typed.map(|(_, ty)| ty)
     }
     /// Parses `%a, %b {attrs} : types`, the dictionary before or after the operands.
     fn parse_return(&mut self, mut building: Building) -> Result<()> {
@@ -243,8 +219,7 @@ impl Parser<'_> {
             self.parse_op_dict(&mut building)?;
         }
         let mut end = if has_dict_first { self.cursor.pos } else { start };
-        // A value may be the first result of the next op: then `=` or another name follows it.
-        if self.cursor.next_byte() == b'%' && !self.at_results() {
+        if self.cursor.next_byte() == b'%' {
             loop {
                 self.parse_operand()?;
                 if !self.cursor.eat(b',') {
@@ -271,22 +246,6 @@ impl Parser<'_> {
             parsed?;
         }
         self.finish(building)
-    }
-    /// Whether result names and `=` are next.
-    fn at_results(&self) -> bool {
-        let mut look = self.cursor.clone();
-        loop {
-            if look.next_byte() != b'%' {
-                return false;
-            }
-            look.pos += 1;
-            look.ssa_name();
-            match look.next_byte() {
-                b'=' => return true,
-                b',' => look.pos += 1,
-                _ => return false,
-            }
-        }
     }
     /// Parses `{attrs} %a, %b : types`, or `()`.
     fn parse_barrier(&mut self, mut building: Building) -> Result<()> {

@@ -19,8 +19,7 @@ impl<'a> Parser<'a> {
         if self.cursor.eat(b'<') {
             if self.cursor.next_byte() == b'{' {
                 let dict = self.parse_dict()?;
-                building.sharding = dict.sharding;
-                building.rule = dict.rule;
+                self.place_dict(&mut building, &dict);
             } else {
                 self.parse_value()?;
             }
@@ -38,8 +37,7 @@ impl<'a> Parser<'a> {
         if self.cursor.next_byte() == b'{' {
             let dict = self.parse_dict()?;
             building.dict = dict.span;
-            building.sharding = building.sharding.or(dict.sharding);
-            building.rule = building.rule.or(dict.rule);
+            self.place_dict(&mut building, &dict);
         } else {
             building.dict = Span::new(end, end);
         }

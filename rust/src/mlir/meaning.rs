@@ -6,7 +6,7 @@
 
 use super::parser::Parser;
 use super::resolve::Call;
-use super::target::{is_in_dictionary, Target};
+use super::target::Target;
 use crate::attribute::{self, names_itself, ReadSharding};
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{FuncId, MeshId, OpId, ShardingId};
@@ -133,7 +133,8 @@ impl<'a> Parser<'a> {
         known: &mut Known<'a>,
         findings: &mut Findings,
     ) {
-        let is_list = matches!(target, Target::Results(_) | Target::RegionArgs(_));
+        let is_list =
+            matches!(target, Target::Results(_) | Target::Unread(_) | Target::RegionArgs(_));
         let key = (is_list, self.text_at(span));
         if let Some(shardings) = known.get(&key) {
             let shardings = shardings.clone();
@@ -154,7 +155,7 @@ impl<'a> Parser<'a> {
         let read = match read {
             Ok(read) => read,
             Err(error) => {
-                let is_own = !is_in_dictionary(self.program.kind(owner));
+                let is_own = self.program.kind(owner).has_own_sharding();
                 return self.unreadable(owner, is_own, error, findings);
             }
         };

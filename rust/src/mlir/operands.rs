@@ -51,6 +51,10 @@ impl<'a> Parser<'a> {
         let start = self.cursor.pos;
         let name = self.parse_ssa_name()?;
         let mut number = 0;
+        let is_apart = self.cursor.peek() == b' '
+            && self.cursor.byte(self.cursor.pos + 1) == b'#'
+            && self.cursor.byte(self.cursor.pos + 2).is_ascii_digit();
+        self.cursor.pos += usize::from(is_apart);
         if self.cursor.peek() == b'#' {
             self.cursor.pos += 1;
             number = match self.cursor.digits().and_then(|n| u32::try_from(n).ok()) {

@@ -7,6 +7,7 @@
 //! depends on it.
 
 use super::cursor::{syntax, Cursor};
+use super::formats::{format_of, Part};
 use super::repeated::Repeated;
 use super::resolve::Call;
 use super::scopes::Scopes;
@@ -27,6 +28,8 @@ pub(super) struct OpName {
     pub kind: OpKind,
     pub syntax: Syntax,
     pub traits: OpTraits,
+    /// What stands in front of its dictionary, if it has a syntax of its own.
+    pub format: &'static [Part],
 }
 
 /// An operand as it stands in the text.
@@ -294,7 +297,7 @@ impl<'a> Parser<'a> {
             return known;
         }
         let full = match name {
-            "return" | "call" | "call_indirect" | "constant" | "func" => format!("func.{name}"),
+            "return" | "call" | "call_indirect" | "constant" => format!("func.{name}"),
             "module" | "unrealized_conversion_cast" => format!("builtin.{name}"),
             _ => name.to_owned(),
         };
@@ -304,9 +307,22 @@ impl<'a> Parser<'a> {
             kind: info.map_or(OpKind::Other, |info| info.kind),
             syntax: info.map_or(Syntax::Generic, |info| info.syntax),
             traits: info.map_or(OpTraits::NONE, |info| info.traits),
+            format: format_of(&full),
         };
         self.op_names.insert(name, made);
         made
+    }
+    /// Ops of `func` may leave out the dialect directly in a function only.
+    fn check_short_name(&self, name: &str, start: u32) -> Result<()> {
+        let is_short = matches!(name, "return" | "call" | "call_indirect" | "constant");
+        let is_in_function =
+            self.frames.last().is_some_and(|frame| frame.building.name.kind == OpKind::Func);
+        if !is_short || is_in_function {
+            return Ok(());
+        }
+        let span = Span::new(start, start + name.len() as u32);
+        let message = format!("'{name}' is short for func.{name} directly in a function only");
+        Err(syntax(span, message).with_hint(format!("write func.{name}")).into())
     }
     /// Starts an op.
     fn begin(&mut self, name: OpName, start: u32, name_start: u32) -> Building {
@@ -360,6 +376,7 @@ impl<'a> Parser<'a> {
         if name.is_empty() {
             return Err(self.cursor.expected("an op"));
         }
+        self.check_short_name(name, name_start)?;
         let name = self.op_name(name);
         let mut building = self.begin(name, start, name_start);
         building.results = results;

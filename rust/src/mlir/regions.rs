@@ -6,6 +6,17 @@ use crate::error::{Result, Span};
 use crate::index::{BlockId, OpId, StrId, TypeId, ValueId};
 use crate::ir::{Block, OpKind, Place, Type};
 
+/// What a reduction can apply by name: the commutative ops of two operands.
+const APPLICABLE: [&str; 7] = [
+    "stablehlo.add",
+    "stablehlo.and",
+    "stablehlo.maximum",
+    "stablehlo.minimum",
+    "stablehlo.multiply",
+    "stablehlo.or",
+    "stablehlo.xor",
+];
+
 impl Parser<'_> {
     /// Parses `module @name attributes {...} {`.
     pub(super) fn parse_module(&mut self, mut building: Building) -> Result<()> {
@@ -91,26 +102,27 @@ impl Parser<'_> {
     pub(super) fn parse_reduce(&mut self, mut building: Building) -> Result<()> {
         let start = building.syntax.start as usize;
         let mut inits = Vec::new();
-        if self.cursor.next_byte() == b'(' {
-            loop {
-                self.cursor.expect(b'(')?;
-                self.parse_operand()?;
-                self.cursor.expect_keyword("init")?;
-                self.cursor.expect(b':')?;
-                self.parse_operand()?;
-                inits.extend(self.operands.pop());
-                self.cursor.expect(b')')?;
-                if !self.cursor.eat(b',') {
-                    break;
-                }
+        // MLIR takes a comma, or none, wherever there might be one.
+        loop {
+            self.cursor.eat(b',');
+            if !self.cursor.eat(b'(') {
+                break;
             }
+            self.parse_operand()?;
+            self.cursor.expect_keyword("init")?;
+            self.cursor.expect(b':')?;
+            self.parse_operand()?;
+            inits.extend(self.operands.pop());
+            self.cursor.expect(b')')?;
         }
         self.operands.append(&mut inits);
         let inner = if self.cursor.eat_keyword("applies") {
             self.cursor.skip_space();
+            let start = self.cursor.pos;
             let name = self.cursor.name();
-            if name.is_empty() {
-                return Err(self.cursor.expected("the op to apply"));
+            if !APPLICABLE.contains(&name) {
+                self.cursor.pos = start;
+                return Err(self.cursor.expected(&format!("one of {}", APPLICABLE.join(", "))));
             }
             Some(name)
         } else {
@@ -119,10 +131,7 @@ impl Parser<'_> {
         self.cursor.expect_keyword("across")?;
         self.cursor.expect_keyword("dimensions")?;
         self.cursor.expect(b'=')?;
-        if self.cursor.next_byte() != b'[' {
-            return Err(self.cursor.expected("'['"));
-        }
-        self.cursor.skip_balanced()?;
+        self.grammar().ints()?;
         building.syntax = self.cursor.span_since(start);
         self.parse_optional_op_dict(&mut building)?;
         self.cursor.expect(b':')?;

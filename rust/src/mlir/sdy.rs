@@ -1,6 +1,5 @@
 //! Shardy's ops in their own syntax.
 
-use super::attrs::skip_attribute;
 use super::parser::{After, Building, Parser, PendingArg};
 use super::target::Target;
 use crate::error::{Result, Span};
@@ -32,10 +31,12 @@ impl Parser<'_> {
     fn parse_stripped(&mut self) -> Result<Span> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
-        if matches!(self.cursor.peek(), b'<' | b'[' | b'{') {
-            self.cursor.skip_balanced()?;
-        } else {
-            skip_attribute(&mut self.cursor)?;
+        match self.cursor.peek() {
+            b'<' | b'[' | b'{' => self.cursor.skip_balanced()?,
+            b'#' => self.grammar().attribute()?,
+            b'-' | b'0'..=b'9' => self.cursor.integer().map(|_| ())?,
+            _ if !self.cursor.name().is_empty() => {}
+            _ => return Err(self.cursor.expected("an attribute")),
         }
         Ok(self.cursor.span_since(start))
     }
@@ -68,6 +69,9 @@ impl Parser<'_> {
             OpKind::PropagationBarrier => {
                 self.cursor.expect_keyword("allowed_direction")?;
                 self.cursor.expect(b'=')?;
+                if self.cursor.next_byte().is_ascii_digit() {
+                    return Err(self.cursor.expected("a direction"));
+                }
                 building.payload = self.parse_stripped()?;
             }
             OpKind::FuncDataFlowEdge => {}

@@ -4,7 +4,7 @@ use super::parser::Parser;
 use crate::attribute::{self, names_itself};
 use crate::error::{Code, Diagnostic};
 use crate::index::{FuncId, OpId, ShardingId, TypeId, ValueId};
-use crate::ir::{has_one_sharding, OpKind, Type};
+use crate::ir::Type;
 use crate::sharding::TensorSharding;
 
 /// Where a sharding or rule in the text belongs.
@@ -14,6 +14,8 @@ pub(super) enum Target {
     Results(OpId),
     /// One sharding, of the only result.
     Result(OpId),
+    /// One sharding for each result, which nothing reads.
+    Unread(OpId),
     /// One sharding for each argument of the first region.
     RegionArgs(OpId),
     /// An argument of a function.
@@ -93,7 +95,8 @@ impl Parser<'_> {
     pub(super) fn is_other_kind(&self, target: Target, text: &str) -> Option<Diagnostic> {
         let owner = self.owner(target);
         let (name, kind) = match target {
-            Target::Results(op) if is_in_dictionary(self.program.kind(op)) => {
+            Target::Results(op) if self.program.kind(op).has_own_sharding() => return None,
+            Target::Results(_) | Target::Unread(_) => {
                 ("sharding_per_value", "TensorShardingPerValueAttr")
             }
             Target::Arg(..) | Target::FuncResult(..) => ("sharding", "TensorShardingAttr"),
@@ -103,7 +106,9 @@ impl Parser<'_> {
             return None;
         }
         let subject = match target {
-            Target::Results(_) => format!("'{}' op ", self.program.op_name(owner)),
+            Target::Results(_) | Target::Unread(_) => {
+                format!("'{}' op ", self.program.op_name(owner))
+            }
             _ => self.subject(target, 0, 1),
         };
         let message = format!("{subject}should have a sharding attribute of type {kind}");
@@ -117,6 +122,7 @@ impl Parser<'_> {
             Target::Arg(id, _) | Target::FuncResult(id, _) => self.program.functions[id].op,
             Target::Results(op)
             | Target::Result(op)
+            | Target::Unread(op)
             | Target::RegionArgs(op)
             | Target::Rule(op)
             | Target::Axes(op) => op,
@@ -152,6 +158,7 @@ impl Parser<'_> {
     /// Puts `shardings`, which fit, where they belong.
     pub(super) fn place(&mut self, target: Target, shardings: &[ShardingId]) {
         let values: Vec<ValueId> = match target {
+            Target::Unread(_) => return,
             Target::Results(op) if self.program.ops[op].num_results == 0 => {
                 self.program.no_result_shardings.insert(op, shardings.to_vec());
                 return;
@@ -181,11 +188,6 @@ impl Parser<'_> {
             self.program.values[value].sharding = sharding;
         }
     }
-}
-
-/// Whether ops of `kind` have their shardings in the dictionary that any op has.
-pub(super) const fn is_in_dictionary(kind: OpKind) -> bool {
-    !matches!(kind, OpKind::ManualComputation | OpKind::NamedComputation) && !has_one_sharding(kind)
 }
 
 /// Whether the type `text` is one of a shape that does not say its rank here.

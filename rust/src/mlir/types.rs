@@ -4,6 +4,7 @@
 //! for its first appearance.
 
 use super::cursor::{syntax, Cursor};
+use super::grammar::{split_tensor, Grammar};
 use super::parser::Parser;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::TypeId;
@@ -43,8 +44,8 @@ impl<'a> Parser<'a> {
             let message = format!("tuples nest deeper than {MAX_TUPLE_DEPTH} levels");
             return Err(Diagnostic::new(Code::NestedTooDeeply, message).at(span).into());
         }
-        let id = if let Some(inner) = inside(text, "tensor<") {
-            let ty = self.tensor_type(inner, start + "tensor<".len())?;
+        let id = if inside(text, "tensor<").is_some() {
+            let ty = self.tensor_type(start)?;
             self.program.types.intern(ty, span)
         } else if let Some(inner) = inside(text, "tuple<") {
             let ty = self.tuple_type(inner, start + "tuple<".len(), depth)?;
@@ -84,43 +85,20 @@ impl<'a> Parser<'a> {
         }
         Ok(Type::Tuple(elements))
     }
-    /// The parts of `2x?xf32, encoding`.
-    fn tensor_type(&mut self, inner: &'a str, start: usize) -> Result<Type> {
-        let (shape_and_element, encoding) = split_encoding(self.cursor.text(), inner, start)?;
-        if let Some(element) = shape_and_element.trim_start().strip_prefix('*') {
-            let element = element.trim_start().strip_prefix('x').unwrap_or(element).trim();
+    /// The tensor type whose text starts at `start`.
+    fn tensor_type(&mut self, start: usize) -> Result<Type> {
+        let text = self.cursor.text();
+        let parts = split_tensor(text, start)?;
+        let element = text.get(parts.element.start as usize..parts.element.end as usize);
+        let element = element.unwrap_or("").trim();
+        let Some(shape) = parts.shape else {
             return Ok(Type::UnrankedTensor(self.program.strings.intern(element)));
-        }
-        let mut shape = Vec::new();
-        let mut cursor = Cursor::new(self.cursor.text(), start);
-        loop {
-            let at = {
-                cursor.skip_space();
-                cursor.pos
-            };
-            let dim = match cursor.peek() {
-                b'?' => {
-                    cursor.pos += 1;
-                    None
-                }
-                b'0'..=b'9' => Some(
-                    cursor.digits().and_then(|dim| i64::try_from(dim).ok()).ok_or_else(|| {
-                        Diagnostic::new(Code::UnsupportedType, "a dim is too large")
-                            .at(cursor.span_since(at))
-                    })?,
-                ),
-                _ => break,
-            };
-            shape.push(dim);
-            cursor.expect(b'x')?;
-        }
-        let end = start + shape_and_element.len();
-        let element = self.cursor.text().get(cursor.pos..end).unwrap_or("").trim();
-        if element.is_empty() {
-            return Err(cursor.expected("an element type"));
-        }
-        let element = self.element_type(element, cursor.pos)?;
-        let encoding = encoding.map(|text| self.program.strings.intern(text.trim()));
+        };
+        let element = self.element_type(element, parts.element.start as usize)?;
+        let encoding = parts.encoding.map(|span| {
+            let text = text.get(span.start as usize..span.end as usize).unwrap_or("");
+            self.program.strings.intern(text)
+        });
         Ok(Type::RankedTensor { shape, element, encoding })
     }
     fn element_type(&mut self, text: &'a str, start: usize) -> Result<ElementType> {
@@ -193,88 +171,8 @@ fn inside<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     text.strip_prefix(prefix)?.strip_suffix('>')
 }
 
-/// Splits `2xf32, encoding` at its comma.
-fn split_encoding<'a>(
-    text: &'a str,
-    inner: &'a str,
-    start: usize,
-) -> Result<(&'a str, Option<&'a str>)> {
-    let end = start + inner.len();
-    let mut cursor = Cursor::new(text, start);
-    while cursor.pos < end {
-        match cursor.peek() {
-            b',' => {
-                let at = cursor.pos - start;
-                return Ok((&inner[..at], inner.get(at + 1..)));
-            }
-            b'<' | b'(' | b'[' | b'{' => cursor.skip_balanced()?,
-            b'"' => {
-                cursor.string()?;
-            }
-            _ => cursor.pos += 1,
-        }
-    }
-    Ok((inner, None))
-}
-
-/// Steps over a type.
+/// Steps over a type; whether aliases in it are defined is left open.
 pub(super) fn skip_type(cursor: &mut Cursor<'_>) -> Result<()> {
-    match cursor.next_byte() {
-        b'(' => {
-            // Function types associate to the right; results are one type or a list in parentheses.
-            loop {
-                cursor.skip_balanced()?;
-                cursor.expect_arrow()?;
-                if cursor.next_byte() != b'(' {
-                    return skip_type_once(cursor);
-                }
-                let mut look = cursor.clone();
-                look.skip_balanced()?;
-                if !look.eat_str("->") {
-                    *cursor = look.without_arrow(cursor);
-                    return Ok(());
-                }
-            }
-        }
-        _ => skip_type_once(cursor),
-    }
-}
-
-impl<'a> Cursor<'a> {
-    /// Where this cursor was right after the list that starts at `before`.
-    fn without_arrow(self, before: &Self) -> Cursor<'a> {
-        let mut again = Cursor::new(self.text(), before.pos);
-        // It was skipped once already, so it is balanced.
-        let _ = again.skip_balanced();
-        again
-    }
-}
-
-/// Steps over a type that is not a function type.
-fn skip_type_once(cursor: &mut Cursor<'_>) -> Result<()> {
     cursor.skip_space();
-    let start = cursor.pos;
-    if cursor.peek() == b'!' {
-        cursor.pos += 1;
-    }
-    let at = cursor.pos;
-    if cursor.peek() == b'!' || (cursor.ssa_type_name().is_empty() && at == start) {
-        return Err(cursor.expected("a type"));
-    }
-    if cursor.peek() == b'<' {
-        cursor.skip_balanced()?;
-    }
-    Ok(())
-}
-
-impl<'a> Cursor<'a> {
-    /// Reads the name of a type: like an SSA name, but `->` ends it.
-    fn ssa_type_name(&mut self) -> &'a str {
-        let start = self.pos;
-        let name = self.ssa_name();
-        if name.ends_with('-') && self.peek() == b'>' {
-            self.pos -= 1;
-        }
-        self.since(start)
-    }
+    Grammar::new(cursor, None).ty()
 }

@@ -1,0 +1,194 @@
+//! Types.
+
+use super::Grammar;
+use crate::error::{Result, Span};
+use crate::mlir::cursor::Cursor;
+
+/// The names of floating-point types.
+const FLOATS: [&str; 19] = [
+    "f32",
+    "bf16",
+    "f16",
+    "f64",
+    "tf32",
+    "f80",
+    "f128",
+    "f8E5M2",
+    "f8E4M3",
+    "f8E4M3FN",
+    "f8E5M2FNUZ",
+    "f8E4M3FNUZ",
+    "f8E4M3B11FNUZ",
+    "f8E3M4",
+    "f8E8M0FNU",
+    "f4E2M1FN",
+    "f6E2M3FN",
+    "f6E3M2FN",
+    "f4E2M1",
+];
+/// The widest integer type.
+const MAX_BITS: u64 = 16_777_215;
+
+/// Whether `name` is a floating-point type.
+pub(super) fn is_float(name: &str) -> bool {
+    FLOATS.contains(&name)
+}
+
+/// Whether `name` is a type that is written as one word.
+fn is_scalar(name: &str) -> bool {
+    let digits = ["i", "si", "ui"].iter().find_map(|prefix| {
+        let digits = name.strip_prefix(prefix)?;
+        (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
+    });
+    digits.is_some_and(|bits| bits.parse().is_ok_and(|bits: u64| bits <= MAX_BITS))
+        || is_float(name)
+        || matches!(name, "index" | "none" | "token")
+}
+
+impl Grammar<'_, '_> {
+    /// A type.
+    pub fn ty(&mut self) -> Result<()> {
+        self.type_or("a type")
+    }
+    /// A type; the complaint is that there is none of `what`.
+    pub(super) fn type_or(&mut self, what: &str) -> Result<()> {
+        self.nested(|grammar| grammar.type_here(what))
+    }
+    fn type_here(&mut self, what: &str) -> Result<()> {
+        match self.cursor.next_byte() {
+            b'(' => {
+                self.list(b'(', b')', Self::ty)?;
+                self.cursor.expect_arrow()?;
+                if self.cursor.next_byte() != b'(' {
+                    return self.plain_type("a type");
+                }
+                self.list(b'(', b')', Self::ty)
+            }
+            _ => self.plain_type(what),
+        }
+    }
+    /// A type that is not a function type.
+    fn plain_type(&mut self, what: &str) -> Result<()> {
+        self.cursor.skip_space();
+        if self.cursor.peek() == b'!' {
+            return self.dialect_type();
+        }
+        let start = self.cursor.pos;
+        match self.cursor.name() {
+            "tensor" => self.tensor(),
+            "tuple" => self.list(b'<', b'>', Self::plain_type_nested),
+            "complex" => {
+                self.cursor.expect(b'<')?;
+                self.plain_type_nested()?;
+                self.cursor.expect(b'>')
+            }
+            "vector" | "memref" if self.cursor.peek() == b'<' => self.cursor.skip_balanced(),
+            name if is_scalar(name) => Ok(()),
+            _ => {
+                self.cursor.pos = start;
+                Err(self.cursor.expected(what))
+            }
+        }
+    }
+    fn plain_type_nested(&mut self) -> Result<()> {
+        self.nested(|grammar| grammar.plain_type("a type"))
+    }
+    /// `<2x?xf32, encoding>`.
+    fn tensor(&mut self) -> Result<()> {
+        self.cursor.expect(b'<')?;
+        let _ = dims(self.cursor)?;
+        self.plain_type_nested()?;
+        if self.cursor.eat(b',') && self.cursor.next_byte() != b'>' {
+            self.attribute()?;
+        }
+        self.cursor.expect(b'>')
+    }
+    /// `!alias`, `!dialect.name<...>` or `!dialect<...>`.
+    fn dialect_type(&mut self) -> Result<()> {
+        let start = self.cursor.pos;
+        self.cursor.pos += 1;
+        let name = alias_name(self.cursor);
+        if name.is_empty() {
+            return Err(self.cursor.expected("the name of a type"));
+        }
+        if self.cursor.peek() == b'<' {
+            return self.cursor.skip_balanced();
+        }
+        let whole = self.cursor.since(start);
+        if name.contains('.') || self.is_alias(whole) {
+            return Ok(());
+        }
+        let span = self.cursor.span_since(start);
+        let message = format!("there is no type alias {whole}");
+        Err(crate::Diagnostic::new(crate::Code::UnknownSymbol, message).at(span).into())
+    }
+}
+
+/// A name after `#` or `!`.
+pub(super) fn alias_name<'a>(cursor: &mut Cursor<'a>) -> &'a str {
+    let start = cursor.pos;
+    let name = cursor.ssa_name();
+    // `->` is no part of a name.
+    if name.ends_with('-') && cursor.peek() == b'>' {
+        cursor.pos -= 1;
+    }
+    cursor.since(start)
+}
+
+/// Reads `2x?x` or `*x` in front of an element type; `None` is an unranked tensor.
+fn dims(cursor: &mut Cursor<'_>) -> Result<Option<Vec<Option<i64>>>> {
+    let mut shape = Vec::new();
+    if cursor.eat(b'*') {
+        cursor.expect(b'x')?;
+        return Ok(None);
+    }
+    loop {
+        let dim = match cursor.next_byte() {
+            b'?' => {
+                cursor.pos += 1;
+                None
+            }
+            b'0'..=b'9' => {
+                let at = cursor.pos;
+                let dim = cursor.digits().and_then(|dim| i64::try_from(dim).ok());
+                let span = cursor.span_since(at);
+                let too_large = || {
+                    let code = crate::Code::UnsupportedType;
+                    crate::Diagnostic::new(code, "a dim is too large").at(span)
+                };
+                Some(dim.ok_or_else(too_large)?)
+            }
+            _ => return Ok(Some(shape)),
+        };
+        shape.push(dim);
+        cursor.expect(b'x')?;
+    }
+}
+
+/// The parts of a ranked or unranked tensor type.
+pub(in crate::mlir) struct TensorParts {
+    /// Its dims, `None` if it has no rank.
+    pub shape: Option<Vec<Option<i64>>>,
+    pub element: Span,
+    pub encoding: Option<Span>,
+}
+
+/// Takes `tensor<...>` at `start` of `text` apart, which has been stepped over before.
+pub(in crate::mlir) fn split_tensor(text: &str, start: usize) -> Result<TensorParts> {
+    let mut cursor = Cursor::new(text, start + "tensor".len());
+    cursor.expect(b'<')?;
+    let shape = dims(&mut cursor)?;
+    let mut grammar = Grammar::new(&mut cursor, None);
+    grammar.cursor.skip_space();
+    let start = grammar.cursor.pos;
+    grammar.plain_type("an element type")?;
+    let element = grammar.cursor.span_since(start);
+    let mut encoding = None;
+    if grammar.cursor.eat(b',') && grammar.cursor.next_byte() != b'>' {
+        let start = grammar.cursor.pos;
+        grammar.attribute()?;
+        encoding = Some(grammar.cursor.span_since(start));
+    }
+    grammar.cursor.expect(b'>')?;
+    Ok(TensorParts { shape, element, encoding })
+}

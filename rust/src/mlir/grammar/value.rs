@@ -1,0 +1,127 @@
+//! Attributes.
+
+use super::number::{IntegerRange, Number};
+use super::Grammar;
+use crate::error::Result;
+use crate::mlir::cursor::syntax;
+use rustc_hash::FxHashSet;
+
+impl Grammar<'_, '_> {
+    /// An attribute, with the type that may follow it.
+    pub fn attribute(&mut self) -> Result<()> {
+        self.nested(Self::attribute_here)
+    }
+    fn attribute_here(&mut self) -> Result<()> {
+        match self.cursor.next_byte() {
+            b'[' => self.list(b'[', b']', Self::attribute),
+            b'{' => self.dictionary(),
+            b'"' => {
+                self.cursor.string()?;
+                self.optional_type()
+            }
+            b'@' => self.symbol_path(),
+            b'#' => self.dialect_attribute(),
+            b'0'..=b'9' | b'-' => self.number(),
+            b'!' | b'(' => self.ty(),
+            _ => self.named_attribute(),
+        }
+    }
+    /// `{name = value, name}`: names differ.
+    fn dictionary(&mut self) -> Result<()> {
+        let mut names = FxHashSet::default();
+        self.list(b'{', b'}', |grammar| {
+            grammar.cursor.skip_space();
+            let start = grammar.cursor.pos;
+            let name = if grammar.cursor.peek() == b'"' {
+                grammar.cursor.string()?
+            } else {
+                grammar.cursor.name()
+            };
+            if name.is_empty() {
+                return Err(grammar.cursor.expected("the name of an attribute"));
+            }
+            if !names.insert(name) {
+                let message = format!("attribute '{name}' is given twice");
+                return Err(syntax(grammar.cursor.span_since(start), message).into());
+            }
+            if grammar.cursor.eat(b'=') {
+                return grammar.attribute();
+            }
+            Ok(())
+        })
+    }
+    /// `@outer::@inner`.
+    fn symbol_path(&mut self) -> Result<()> {
+        loop {
+            self.cursor.symbol()?;
+            let end = self.cursor.pos;
+            if !self.cursor.eat_str("::") {
+                self.cursor.pos = end;
+                return Ok(());
+            }
+        }
+    }
+    /// `: type`, if it comes next.
+    pub(super) fn optional_type(&mut self) -> Result<()> {
+        let end = self.cursor.pos;
+        if self.cursor.eat(b':') {
+            return self.type_of(end).map(|_| ());
+        }
+        self.cursor.pos = end;
+        Ok(())
+    }
+    fn number(&mut self) -> Result<()> {
+        let start = self.cursor.pos;
+        let Some(number) = Number::read(self.cursor) else {
+            return Err(self.cursor.expected("an attribute"));
+        };
+        let end = self.cursor.pos;
+        let mut range = Some(IntegerRange::of("i64"));
+        if self.cursor.eat(b':') {
+            let ty = self.type_of(end)?;
+            let ty = self.cursor.since(ty.start as usize);
+            range = if ty.starts_with('!') { None } else { Some(IntegerRange::of(ty)) };
+        } else {
+            self.cursor.pos = end;
+            if number.is_float() {
+                range = None;
+            }
+        }
+        match range.and_then(|range| number.problem(range)) {
+            Some(problem) => Err(syntax(self.cursor.span_since(start), problem).into()),
+            None => Ok(()),
+        }
+    }
+    /// An attribute that starts with a word.
+    fn named_attribute(&mut self) -> Result<()> {
+        let start = self.cursor.pos;
+        match self.cursor.name() {
+            "true" | "false" | "unit" => Ok(()),
+            "dense" => self.dense(),
+            "array" => self.dense_array(),
+            "sparse" => self.sparse(),
+            "dense_resource" => self.resource(),
+            "loc" => self.location(),
+            "distinct" => self.distinct(),
+            "affine_map" | "affine_set" | "strided" if self.cursor.peek() == b'<' => {
+                self.cursor.skip_balanced()
+            }
+            _ => {
+                self.cursor.pos = start;
+                self.type_or("an attribute")
+            }
+        }
+    }
+    /// `[number]<attribute>`.
+    fn distinct(&mut self) -> Result<()> {
+        self.cursor.expect(b'[')?;
+        self.cursor.integer()?;
+        self.cursor.expect(b']')?;
+        self.cursor.expect(b'<')?;
+        if self.cursor.eat(b'>') {
+            return Ok(());
+        }
+        self.attribute()?;
+        self.cursor.expect(b'>')
+    }
+}
