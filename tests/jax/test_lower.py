@@ -72,6 +72,17 @@ def test_callbacks_want_devices() -> None:
     assert out(lower(fn, X, mesh=mesh, in_shardings=P("data"))) == P()
 
 
+def test_programs_that_are_lowered_without_shardy() -> None:
+    jax.config.update("jax_use_shardy_partitioner", False)
+    try:
+        lowered = lower(product, X, W, mesh=SIZES, in_shardings=SPECS)
+    finally:
+        jax.config.update("jax_use_shardy_partitioner", True)
+    result = lowered.propagate()
+    assert result.out_specs == {"y": P("data", "model")}
+    assert result.out_shardings["y"].mesh == AUTO
+
+
 def test_the_platform() -> None:
     def fn(x: Any) -> Any:
         return jax.lax.platform_dependent(x, cpu=jnp.sin, tpu=jnp.cos)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from shardcore._core import Module
+from shardcore._core import Module, import_hlo_shardings
+from shardcore.jax.mesh import our_mesh
 from shardcore.jax.mistakes import mistake
 from shardcore.jax.result import JaxMesh, JaxResult
 from shardcore.jax.trees import Trees
@@ -14,6 +15,9 @@ class Lowered:
     """What :func:`shardcore.jax.lower` returns: a module, and the trees of the function."""
 
     def __init__(self, module: Module, trees: Trees | None, mesh: JaxMesh | None) -> None:
+        if mesh is not None and not module.meshes:
+            # Lowered without Shardy the program names no axes; the mesh that was given does.
+            module = import_hlo_shardings(module, our_mesh(mesh))
         self.module = module
         """The program, with the shardings that were given and nothing more."""
         self._trees = Trees.flat(module) if trees is None else trees.check(module)

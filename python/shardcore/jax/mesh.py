@@ -64,6 +64,15 @@ def abstract_mesh(
     )
 
 
+def our_mesh(mesh: AbstractMesh | jax.sharding.Mesh) -> shardcore.Mesh:
+    """Return ``mesh`` as ours, with its devices in their order if it has some."""
+    ids = None
+    if isinstance(mesh, jax.sharding.Mesh):
+        ids = [device.id for device in mesh.devices.flat]
+        ids = ids if sorted(ids) == list(range(len(ids))) else None
+    return shardcore.Mesh(dict(mesh.shape), device_ids=ids)
+
+
 def is_same_mesh(mesh: shardcore.Mesh, other: AbstractMesh | jax.sharding.Mesh) -> bool:
     """Whether both have the same axes, in the same order."""
     return list(mesh.shape.items()) == list(other.shape.items())
