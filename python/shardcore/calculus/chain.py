@@ -49,7 +49,7 @@ ChainStrategy = Strategy
 MAX_COMBINATIONS = 300_000
 """More combinations of cuts than this are refused."""
 
-MAX_COMPARED = 10_000
+MAX_COMPARED = 3000
 """With more combinations than this, sizes at which the best changes are not looked for."""
 
 MAX_STRATEGIES = 1000

@@ -26,6 +26,7 @@ from shardcore.calculus.notation_parser import Parser
 from shardcore.errors import CalculusError
 
 _OPERATOR = re.compile(r"(?:\*|·|•|⋅|@|\.|\\cdot)(?:_\{?[A-Za-z][A-Za-z0-9]*\}?|_LOCAL)?")
+_FORM = "a product is written A[I, J] * B[J, K] -> C[I, K]"
 _ARROW = re.compile(r"->|→|\\rightarrow|\\to")
 
 CASES = {
@@ -114,7 +115,7 @@ def parse_product(
             of its own, or terms that are not summed (``contraction``, ``size-mismatch``).
         VerificationError: as for :meth:`NamedArray.parse`.
     """
-    parser = Parser(text, mesh, "<product>")
+    parser = Parser(text, mesh, "<product>", form=_FORM)
     arrays = [parser.array()]
     spans = [(0, parser.position)]
     output = None
@@ -131,9 +132,7 @@ def parse_product(
         if not parser.match(_OPERATOR):
             if len(arrays) > 1 and start == len(text):
                 break
-            raise parser.unexpected(
-                '"*" or "->"', "a product is written A[I, J] * B[J, K] -> C[I, K]"
-            )
+            raise parser.unexpected('"*" or "->"', _FORM)
         parser.skip_space()
         start = parser.position
         arrays.append(parser.array())

@@ -52,16 +52,25 @@ def crossovers(
 ) -> list[Crossover]:
     """Return the sizes at which the best strategy changes, each dim varied by itself.
 
-    Strategies that take equally long, overlapped and serially, count as one. ``plans`` restricts
-    the strategies that are compared.
+    Strategies that take equally long, overlapped and serially, count as one. Compared are
+    ``plans``, or the strategies that are the best at some of the sizes that are tried: powers of 2
+    (4 for products one after the other, 16 where their inputs are searched for), and next to the
+    changes that these show.
 
     Raises:
         CalculusError: a size or an element type is not known (``missing-size``).
     """
     pricing = Pricing(topology, options or TimeOptions(), dtypes_of([contraction]))
     limit = topology.hardware.hbm_bytes if memory_limit is None else memory_limit
-    stages = list(plans or matmul_plans(contraction, topology.mesh, search=search))
-    return _best_changes([[stage] for stage in stages], pricing, known_sizes([contraction]), limit)
+    sizes = known_sizes([contraction])
+    if plans is not None:
+        return _best_changes([[stage] for stage in plans], pricing, sizes, limit)
+    stages = matmul_plans(contraction, topology.mesh, search=search)
+
+    def best(at: Mapping[str, float]) -> list[Stage]:
+        return [min(stages, key=lambda stage: _figures([stage], pricing, at, limit))]
+
+    return _found_changes(best, pricing, sizes, limit, 2.0)
 
 
 def chain_crossovers(
@@ -74,9 +83,6 @@ def chain_crossovers(
 ) -> list[Crossover]:
     """Return the same for products one after the other.
 
-    Compared are the strategies that are the best at some of the sizes that are tried: powers of 4,
-    or of 16 with ``search``, and next to the changes that these show.
-
     Raises:
         CalculusError: a size or an element type is not known (``missing-size``), or there are too
             many combinations (``invalid-option``).
@@ -84,31 +90,62 @@ def chain_crossovers(
     planner = Planner.of(contractions, topology, options, search=search)
     limit = topology.hardware.hbm_bytes if memory_limit is None else memory_limit
     sizes = known_sizes(contractions)
-    factor = 16.0 if search else 4.0
+
+    def best(at: Mapping[str, float]) -> list[Stage]:
+        return planner.at(at).best(limit)
+
+    return _found_changes(best, planner.pricing, sizes, limit, 16.0 if search else 4.0)
+
+
+def _found_changes(
+    best: Callable[[Mapping[str, float]], list[Stage]],
+    pricing: Pricing,
+    sizes: Mapping[str, int],
+    limit: float,
+    factor: float,
+) -> list[Crossover]:
+    """The sizes at which what ``best`` returns changes; sizes are tried in steps of ``factor``."""
     found: dict[object, list[Stage]] = {}
 
-    def add(stages: list[Stage]) -> None:
+    def add(at: Mapping[str, float]) -> None:
+        stages = best(at)
         found[tuple((each.before, tuple(each.cut.items()), each.after) for each in stages)] = stages
 
-    add(planner.best(limit))
+    add(sizes)
     for dim in sizes:
         size = 1.0
         while size <= MAX_SIZE:
-            add(planner.at({**sizes, dim: size}).best(limit))
+            add({**sizes, dim: size})
             size *= factor
+    changes: list[Crossover] = []
     seen: set[tuple[str, float]] = set()
     for _ in range(_ROUNDS):
-        changes = _best_changes(list(found.values()), planner.pricing, sizes, limit)
         count = len(found)
+        changes = _best_changes(list(found.values()), pricing, sizes, limit)
         for dim, size, *_ in changes:
             # A strategy that is the best between two sizes that were tried shows there.
             for near in (size * 0.99, size * 1.01):
                 if (dim, near) not in seen:
                     seen.add((dim, near))
-                    add(planner.at({**sizes, dim: near}).best(limit))
+                    add({**sizes, dim: near})
         if len(found) == count:
             break
     return changes
+
+
+def _figures(
+    plan: Sequence[Stage], pricing: Pricing, at: Mapping[str, float], limit: float
+) -> tuple[float, ...]:
+    """What plans are compared by, for sizes ``at``."""
+    total = serial = 0.0
+    is_unfit, steps = False, 0
+    for number, stage in enumerate(plan):
+        comm, work = pricing.communication(stage, at), pricing.compute(stage, at)
+        total, serial = total + max(comm, work), serial + comm + work
+        peak = pricing.peak_bytes(stage, at) + elsewhere(plan, number, pricing, at)
+        is_unfit = is_unfit or peak > limit
+        steps += len(stage.before) + len(stage.after)
+    return (float(is_unfit), rounded(total), rounded(serial), steps)
 
 
 def _best_changes(
@@ -117,22 +154,12 @@ def _best_changes(
     """The sizes at which the best of ``plans`` changes."""
     names = [price(plan, pricing, sizes, math.inf).name for plan in plans]
 
-    def figures(index: int, at: Mapping[str, float]) -> tuple[float, ...]:
-        plan = plans[index]
-        total = serial = 0.0
-        is_unfit, steps = False, 0
-        for number, stage in enumerate(plan):
-            comm, work = pricing.communication(stage, at), pricing.compute(stage, at)
-            total, serial = total + max(comm, work), serial + comm + work
-            peak = pricing.peak_bytes(stage, at) + elsewhere(plan, number, pricing, at)
-            is_unfit = is_unfit or peak > limit
-            steps += len(stage.before) + len(stage.after)
-        return (float(is_unfit), rounded(total), rounded(serial), steps, index)
-
     def best(dim: str) -> Callable[[float], str]:
         def at(size: float) -> str:
             point: dict[str, float] = {**sizes, dim: size}
-            return names[min(range(len(plans)), key=lambda index: figures(index, point))]
+            # The first of equals, at all sizes the same.
+            ranks = (_figures(plan, pricing, point, limit) for plan in plans)
+            return names[min(enumerate(ranks), key=lambda each: each[1])[0]]
 
         return at
 

@@ -13,6 +13,7 @@ CODES = (
     "contraction",
     "hardware-file",
     "invalid-collective",
+    "invalid-mesh",
     "invalid-option",
     "invalid-topology",
     "missing-size",

@@ -27,6 +27,8 @@ _DIM_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*'*")
 _NUMBER = re.compile(r"[0-9]+")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _AXIS = re.compile(r'(?:"(?P<quoted>[^"]*)"|(?P<word>[A-Za-z_][A-Za-z0-9_]*))(?P<sub>:\(\d+\)\d+)?')
+_MESH_FORM = "a mesh is written X=8,Y=4"
+_SIZES_FORM = "sizes are written I=128,J=8192"
 _LETTERS = re.compile(r"(?:[A-Z][0-9]*)+")
 
 
@@ -46,6 +48,8 @@ class Parser:
     mesh: Mesh | None
     filename: str = "<notation>"
     position: int = 0
+    form: str = "an array is written bf16[I=1024_X, J_{YZ}] {U_W}"
+    """What is read, for hints."""
     uses: list[tuple[str, Span]] = field(default_factory=list)
     """The axes of the array being read, and where they stand."""
 
@@ -95,7 +99,7 @@ class Parser:
             ParseError,
             "notation",
             message,
-            hint=hint,
+            hint=hint or self.form,
             text=self.text,
             span=span,
             filename=self.filename,
@@ -269,21 +273,42 @@ def parse_mesh(text: str) -> Mesh:
     """
     if text.lstrip().startswith(("<", "#")):
         return Mesh.parse(text)
-    parser = Parser(text, None, "<mesh>")
-    axes: list[tuple[str, int]] = []
+    parser = Parser(text, None, "<mesh>", form=_MESH_FORM)
+    axes: dict[str, int] = {}
     while True:
         name = parser.match(_NAME)
         if not name:
-            raise parser.unexpected("the name of an axis", "a mesh is written X=8,Y=4")
-        parser.expect("=", "a mesh is written X=8,Y=4")
+            raise parser.unexpected("the name of an axis", _MESH_FORM)
+        if name[0] in axes:
+            raise _no_mesh(parser, f'axis "{name[0]}" is given twice', name.span(), "drop one")
+        parser.expect("=", _MESH_FORM)
         size = parser.match(_NUMBER)
         if not size or len(size[0]) > 18:
-            raise parser.unexpected("a number of devices", "a mesh is written X=8,Y=4")
-        axes.append((name[0], int(size[0])))
+            raise parser.unexpected("a number of devices", _MESH_FORM)
+        if int(size[0]) == 0:
+            hint = "an axis has at least one device"
+            raise _no_mesh(parser, f'axis "{name[0]}" has size 0', size.span(), hint)
+        axes[name[0]] = int(size[0])
         if not parser.take(","):
             break
     parser.end()
-    return Mesh(axes)
+    try:
+        return Mesh(axes)
+    except VerificationError as error:
+        hint = error.hint or "take smaller sizes"
+        raise _no_mesh(parser, error.message, (0, len(text)), hint) from None
+
+
+def _no_mesh(parser: Parser, message: str, span: Span, hint: str) -> VerificationError:
+    return mistake(
+        VerificationError,
+        "invalid-mesh",
+        message,
+        hint=hint,
+        text=parser.text,
+        span=span,
+        filename=parser.filename,
+    )
 
 
 def parse_sizes(text: str) -> dict[str, int]:
@@ -292,16 +317,16 @@ def parse_sizes(text: str) -> dict[str, int]:
     Raises:
         ParseError: it is something else, or a size is 0 (``notation``).
     """
-    parser = Parser(text, None, "<sizes>")
+    parser = Parser(text, None, "<sizes>", form=_SIZES_FORM)
     sizes: dict[str, int] = {}
     while True:
         name = parser.match(_DIM_NAME)
         if not name:
-            raise parser.unexpected("the name of a dim", "sizes are written I=128,J=8192")
-        parser.expect("=", "sizes are written I=128,J=8192")
+            raise parser.unexpected("the name of a dim", _SIZES_FORM)
+        parser.expect("=", _SIZES_FORM)
         size = parser.match(_NUMBER)
         if not size or len(size[0]) > 18 or int(size[0]) == 0:
-            raise parser.unexpected("a size", "sizes are written I=128,J=8192")
+            raise parser.unexpected("a size", _SIZES_FORM)
         if sizes.setdefault(name[0], int(size[0])) != int(size[0]):
             raise parser.mistake(f"{name[0]} has two sizes", size.span())
         if not parser.take(","):

@@ -38,7 +38,7 @@ def parse_spec(text: str) -> Spec:
     Raises:
         ParseError: it is no spec (``notation``).
     """
-    parser = Parser(text, None, "<spec>")
+    parser = Parser(text, None, "<spec>", form=_HINT)
     if not parser.match(_SPEC):
         raise parser.unexpected("a spec", _HINT)
     entries: list[Entry] = []

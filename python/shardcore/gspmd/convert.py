@@ -29,7 +29,8 @@ def to_sharding(sharding: HloSharding, mesh: Mesh | None, rank: int | None) -> T
     if sharding.named is not None:
         found = sharding.named.sharding
         if sharding.named.manual:
-            raise invalid("manual axes are no layout of a tensor", text=text)
+            hint = "manual axes belong to a manual computation, not to a tensor"
+            raise invalid("manual axes are no layout of a tensor", hint, text=text)
         if mesh is not None and mesh != found.mesh:
             found = to_sharding(from_sharding(found, ()), mesh, found.rank)
     elif sharding.kind == "tiled":
@@ -41,7 +42,9 @@ def to_sharding(sharding: HloSharding, mesh: Mesh | None, rank: int | None) -> T
         found = _whole(sharding, mesh, rank)
     on_one = found.mesh is not None and found.mesh.is_maximal
     if rank not in (None, found.rank) and not on_one:
-        raise invalid(f"it has {found.rank} dims, the tensor {rank}", text=text)
+        raise invalid(
+            f"it has {found.rank} dims, the tensor {rank}", "both have to be the same", text=text
+        )
     return found
 
 
@@ -57,7 +60,8 @@ def _whole(sharding: HloSharding, mesh: Mesh | None, rank: int | None) -> Tensor
     if sharding.kind in ("manual", "tuple"):
         if sharding.kind == "tuple":
             raise invalid("a tuple is several shardings", "convert its elements", text=text)
-        raise invalid("manual devices are no layout of a tensor", text=text)
+        hint = "manual devices belong to a manual computation, not to a tensor"
+        raise invalid("manual devices are no layout of a tensor", hint, text=text)
     over = mesh if mesh is not None else Mesh()
     if sharding.kind == "unknown":
         return TensorSharding.fully_replicated(over, rank or 0, is_closed=False)
@@ -86,7 +90,7 @@ def _axes(
     text = str(sharding)
     if mesh.num_devices != sharding.num_devices:
         message = f"it tiles {sharding.num_devices} devices, the mesh has {mesh.num_devices}"
-        raise invalid(message, text=text)
+        raise invalid(message, "both have to be the same", text=text)
     dealt = tiling_digits(sharding, mesh.device_ids)
     found = [
         refs for refs in (_axes_of(digits, mesh) for digits in dealt or []) if refs is not None
@@ -166,7 +170,7 @@ def from_sharding(sharding: TensorSharding, manual: tuple[str, ...]) -> HloShard
         mesh.axis_size(name)
         refs = [ref for dim in sharding.dims for ref in dim.axes]
         if any(ref.name == name for ref in (*refs, *sharding.unreduced)):
-            raise invalid(f'the manual axis "{name}" is used by the sharding')
+            raise invalid(f'the manual axis "{name}" is used by the sharding', "drop one of both")
     if mesh.is_maximal and mesh.device_ids:
         return HloSharding("maximal", mesh.device_ids[0])
     dims = [[_digit(ref, mesh) for ref in dim.axes] for dim in sharding.dims]
@@ -182,7 +186,10 @@ def from_sharding(sharding: TensorSharding, manual: tuple[str, ...]) -> HloShard
     tiles = of_digits(sizes, digits)
     if mesh.device_ids is not None:
         if mesh.num_devices > MAX_LISTED:
-            raise invalid(f"the mesh has {mesh.num_devices} devices, too many to list")
+            raise invalid(
+                f"the mesh has {mesh.num_devices} devices, too many to list",
+                "leave out its device ids",
+            )
         devices = tuple(mesh.device_ids[place] for place in tiles.listed())
         tiles = TileAssignment(sizes, devices=devices)
     return HloSharding.tiled(tiles, groups)

@@ -9,7 +9,7 @@ import re
 
 from shardcore.errors import Diagnostic, ParseError, Place, ShardcoreError, VerificationError
 
-__all__ = ["Cursor", "invalid", "located"]
+__all__ = ["FORMS", "Cursor", "invalid", "located"]
 
 _BLANK = re.compile(r"(?:\s|/\*.*?\*/)*", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9.-]*")
@@ -17,6 +17,8 @@ _NUMBER = re.compile(r"-?[0-9]+")
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _MAX_DIGITS = 18
+
+FORMS = "forms are {replicated}, {maximal device=3}, {devices=[2,4]<=[8]}, ..."
 
 
 def _place(text: str, start: int, end: int) -> Place:
@@ -44,7 +46,7 @@ def located(
     return kind(Diagnostic(code, message, hint, "<string>", _place(text, *span)))
 
 
-def invalid(message: str, hint: str | None = None, *, text: str | None = None) -> ShardcoreError:
+def invalid(message: str, hint: str, *, text: str | None = None) -> ShardcoreError:
     """Return the error of a sharding that cannot be what was asked for; ``text`` is all of it."""
     if text is None:
         return VerificationError(Diagnostic("invalid-sharding", message, hint))
@@ -69,13 +71,15 @@ class Cursor:
     ) -> ShardcoreError:
         """Return a syntax error here, or at ``span``."""
         here = span or (self.at, self.at + 1)
-        return located(ParseError, "syntax", message, self.text, here, hint)
+        return located(ParseError, "syntax", message, self.text, here, hint or FORMS)
 
     def bad(self, message: str, since: int, hint: str | None = None) -> ShardcoreError:
         """Return the error of text from ``since`` to here that is well formed and wrong."""
         end = len(self.text[: self.at].rstrip())
         span = (since, max(end, since + 1))
-        return located(VerificationError, "invalid-sharding", message, self.text, span, hint)
+        return located(
+            VerificationError, "invalid-sharding", message, self.text, span, hint or FORMS
+        )
 
     def sees(self, token: str) -> bool:
         """Whether ``token`` comes next."""

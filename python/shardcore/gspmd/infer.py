@@ -77,20 +77,21 @@ def infer_mesh(shardings: Sequence[HloSharding]) -> Mesh:
     for sharding in shardings:
         if sharding.num_devices != count:
             message = f"it tiles {sharding.num_devices} devices, {first} tiles {count}"
-            raise invalid(message, text=str(sharding))
+            raise invalid(message, "all are over the same devices", text=str(sharding))
         if device_ids is None and tiling_digits(sharding, None) is None:
             device_ids = _devices(sharding)
     for sharding in shardings:
         dealt = tiling_digits(sharding, device_ids)
         if dealt is None:
-            raise invalid("no mesh says this and the other shardings", text=str(sharding))
+            hint = "they order the devices in different ways"
+            raise invalid("no mesh says this and the other shardings", hint, text=str(sharding))
         for stride, size in (digit for dim in dealt for digit in dim):
             cuts |= {stride, stride * size}
     ordered = sorted(cuts)
     sizes = [high // low for low, high in pairwise(ordered)][::-1] or [1]
     if any(high % low for low, high in pairwise(ordered)):
         message = "no mesh says this and the other shardings: their parts do not divide"
-        raise invalid(message, text=str(shardings[-1]))
+        raise invalid(message, "parts of one axis divide each other", text=str(shardings[-1]))
     few = len(sizes) <= len(_SHORT_NAMES)
     names = _SHORT_NAMES if few else [f"axis_{at}" for at in range(len(sizes))]
     return Mesh(list(zip(names, sizes, strict=False)), device_ids)

@@ -139,7 +139,7 @@ class _Reader:
             parts = sharding.elements or (sharding,) * len(ranks)
             if annotation.ranks and len(parts) != len(ranks):
                 message = f"{len(parts)} shardings of an op with {len(ranks)} results"
-                raise invalid(message, text=str(sharding))
+                raise invalid(message, "write one for each", text=str(sharding))
             if annotation.kind == "to_shards":
                 return [], [], _body_axes(sharding, mesh)
             open_dims = _open_dims(annotation.config)
@@ -165,7 +165,11 @@ def _body_axes(sharding: HloSharding, mesh: Mesh) -> list[str]:
         raise invalid("a manual body has manual devices", "say {manual}", text=str(sharding))
     axes, _ = manual_axes(sharding, mesh)
     if not axes or any(not axis.is_full for axis in axes):
-        raise invalid("the manual devices are not whole axes of the mesh", text=str(sharding))
+        raise invalid(
+            "the manual devices are not whole axes of the mesh",
+            "give a mesh with such an axis",
+            text=str(sharding),
+        )
     return [axis.name for axis in axes]
 
 
@@ -185,7 +189,11 @@ def _said(
         _, dims = manual_axes(sharding, mesh)
         found = TensorSharding(mesh, dims)
         if found.rank != rank:
-            raise invalid(f"it has {found.rank} dims, the tensor {rank}", text=str(sharding))
+            raise invalid(
+                f"it has {found.rank} dims, the tensor {rank}",
+                "both have to be the same",
+                text=str(sharding),
+            )
     elif sharding.kind == "maximal" or (sharding.named and _is_on_one(sharding.named.sharding)):
         # A mesh of its own; propagation lifts it.
         return str(to_sharding(sharding, None, rank))

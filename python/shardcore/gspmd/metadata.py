@@ -52,7 +52,7 @@ def _one(cursor: Cursor) -> None:
         name = cursor.attribute()
         span = (start, max(start + len(name), start + 1))
         if name in seen:
-            raise cursor.error(f"{name} is given twice", span=span)
+            raise cursor.error(f"{name} is given twice", "drop one", span)
         seen.add(name)
         if name in _STRINGS:
             cursor.string("a text")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.errors import VerificationError
-from shardcore.gspmd.cursor import invalid
+from shardcore.gspmd.cursor import FORMS, invalid
 from shardcore.gspmd.metadata import read_metadata
 from shardcore.gspmd.tiles import TileAssignment
 
@@ -99,7 +99,9 @@ def parse_named(cursor: Cursor) -> NamedForm:
     cursor.expect("}", "to end the sharding")
     every = [AxisRef(axis.name) for axis in mesh.axes]
     if word in ("unreduced", "manual") and not every:
-        raise invalid(f"a mesh without axes has none that are {word}", text=cursor.text)
+        raise invalid(
+            f"a mesh without axes has none that are {word}", "give it axes", text=cursor.text
+        )
     if word == "unreduced":
         special["unreduced"] = every
     manual = tuple(every if word == "manual" else special.get("manual", []))
@@ -133,7 +135,7 @@ def _checked(cursor: Cursor, make: Callable[[], _Made]) -> _Made:
     try:
         return make()
     except VerificationError as error:
-        raise invalid(error.message, error.hint, text=cursor.text) from None
+        raise invalid(error.message, error.hint or FORMS, text=cursor.text) from None
 
 
 def _check_manual(cursor: Cursor, sharding: TensorSharding, manual: tuple[AxisRef, ...]) -> None:
@@ -145,7 +147,7 @@ def _check_manual(cursor: Cursor, sharding: TensorSharding, manual: tuple[AxisRe
         TensorSharding(mesh, [], unreduced=manual)
     except VerificationError as error:
         message = error.message.replace("unreduced axes", "manual axes")
-        raise invalid(message, error.hint, text=cursor.text) from None
+        raise invalid(message, error.hint or FORMS, text=cursor.text) from None
     used = [axis for dim in sharding.dims for axis in dim.axes]
     for axis in manual:
         for other in (*used, *sharding.replicated, *sharding.unreduced):
@@ -185,7 +187,9 @@ def _device_order(cursor: Cursor, sizes: tuple[int, ...]) -> TileAssignment | No
         count = len(order.listed())
     cursor.expect(")", "to end the devices")
     if count != prod(sizes):
-        raise cursor.bad(f"{count} devices on a mesh of {prod(sizes)}", start)
+        raise cursor.bad(
+            f"{count} devices on a mesh of {prod(sizes)}", start, "both have to be the same"
+        )
     if order.devices is not None and order.devices == tuple(range(count)):
         raise cursor.bad("the devices are in order", start, "leave device_ids out")
     cursor.accept(",")
@@ -243,4 +247,5 @@ def _attribute(
         special[name] = _axes(cursor, mesh, may_be_open=False)[0]
     else:
         what = "given twice" if name in special else "no attribute here"
-        raise cursor.error(f"{name} is {what}", span=(start, start + max(len(name), 1)))
+        hint = f"there is {', '.join((*names, 'metadata'))}"
+        raise cursor.error(f"{name} is {what}", hint, (start, start + max(len(name), 1)))

@@ -17,17 +17,16 @@ from shardcore.gspmd.tiles import MAX_LISTED, TileAssignment
 __all__ = ["parse"]
 
 _KINDS = ("replicated", "manual", "unknown", "unreduced", "maximal")
-_FORMS = "forms are {replicated}, {maximal device=3}, {devices=[2,4]<=[8]}, ..."
 
 
 def parse(text: str) -> HloSharding:
     """Read all of ``text``; see :meth:`HloSharding.parse`."""
     cursor = Cursor(text)
     if not cursor.sees("{"):
-        raise cursor.error("a sharding starts with '{'", _FORMS)
+        raise cursor.error("a sharding starts with '{'")
     sharding = _sharding(cursor)
     if cursor.at < len(text):
-        raise cursor.error("text after the end of the sharding", span=(cursor.at, len(text)))
+        raise cursor.error("text after the end of the sharding", "drop it", (cursor.at, len(text)))
     return sharding
 
 
@@ -81,12 +80,12 @@ def _word(cursor: Cursor, words: _Words) -> None:
         words.device = cursor.number("a device")
     elif word == "devices":
         if words.tiles is not None:
-            raise cursor.error("devices are given twice", span=span)
+            raise cursor.error("devices are given twice", "drop one", span)
         cursor.equals(span[1], word)
         words.tiles = _tiles(cursor)
     elif word in ("last_tile_dim_replicate", "last_tile_dims"):
         if words.subgroups is not None:
-            raise cursor.error("the last tile dims are given twice", span=span)
+            raise cursor.error("the last tile dims are given twice", "drop one", span)
         if word == "last_tile_dims":
             cursor.equals(span[1], word)
             words.subgroups = _subgroups(cursor)
@@ -102,7 +101,7 @@ def _word(cursor: Cursor, words: _Words) -> None:
     else:
         if cursor.at >= len(cursor.text):
             raise cursor.error("the sharding is never closed", "add '}'")
-        raise cursor.error("this is no part of a sharding", _FORMS, span)
+        raise cursor.error("this is no part of a sharding", span=span)
 
 
 def _subgroups(cursor: Cursor) -> list[str]:
@@ -126,7 +125,7 @@ def _sizes(cursor: Cursor, what: str) -> tuple[int, ...]:
     start = cursor.at
     sizes = cursor.numbers("a size")
     if min(sizes) < 1:
-        raise cursor.bad("sizes start at 1", start)
+        raise cursor.bad("sizes start at 1", start, "a dim that is not cut has size 1")
     cursor.expect("]", f"to end the {what}")
     return tuple(sizes)
 
@@ -141,7 +140,9 @@ def iota_order(cursor: Cursor, reshape: tuple[int, ...]) -> tuple[int, ...]:
     perm = tuple(cursor.numbers("a dim"))
     if sorted(perm) != list(range(len(reshape))):
         dims = ", ".join(map(str, range(len(reshape))))
-        raise cursor.bad(f"the order is no permutation of the dims {dims}", start)
+        raise cursor.bad(
+            f"the order is no permutation of the dims {dims}", start, "name each of them once"
+        )
     cursor.expect(")", "to end the order of the dims")
     return perm
 
@@ -159,12 +160,12 @@ def _tiles(cursor: Cursor) -> TileAssignment:
     listed = cursor.at
     devices = cursor.numbers("a device")
     if len(devices) > MAX_LISTED:
-        raise cursor.bad(f"more than {MAX_LISTED} devices", listed)
+        raise cursor.bad(f"more than {MAX_LISTED} devices", listed, "count them: <=[...]")
     if len(devices) != prod(dims):
         message = f"{prod(dims)} tiles and {len(devices)} devices"
         raise cursor.bad(message, start, "list one device for each tile")
     if len(set(devices)) != len(devices) or min(devices) < 0:
-        raise cursor.bad("a device is listed twice, or negative", listed)
+        raise cursor.bad("a device is listed twice, or negative", listed, "list each device once")
     if len(devices) == 1:
         raise cursor.bad("one device is no tiling", start, f"say {{maximal device={devices[0]}}}")
     return TileAssignment(dims, devices=tuple(devices))
@@ -173,19 +174,23 @@ def _tiles(cursor: Cursor) -> TileAssignment:
 def _finish(cursor: Cursor, words: _Words, start: int) -> HloSharding:
     if words.kind is None:
         if words.tiles is None:
-            raise cursor.bad("the devices are missing", start, _FORMS)
+            raise cursor.bad("the devices are missing", start)
         kinds = words.subgroups or []
         if words.device is not None:
-            raise cursor.bad("a device and a list of devices", start)
+            raise cursor.bad("a device and a list of devices", start, "drop one")
         if len(kinds) > len(words.tiles.dims):
-            raise cursor.bad(f"{len(kinds)} last tile dims of {len(words.tiles.dims)}", start)
+            raise cursor.bad(
+                f"{len(kinds)} last tile dims of {len(words.tiles.dims)}",
+                start,
+                "each kind is about one of the last dims",
+            )
         return HloSharding.tiled(words.tiles, kinds).in_group(words.group)
     if words.tiles is not None or words.subgroups is not None:
-        raise cursor.bad(f"{words.kind} shardings have no tiles", start)
+        raise cursor.bad(f"{words.kind} shardings have no tiles", start, "drop one of both")
     if (words.kind == "maximal") != (words.device is not None):
         if words.kind == "maximal":
             raise cursor.bad("the device is missing", start, "say {maximal device=0}")
-        raise cursor.bad(f"{words.kind} shardings have no device", start)
+        raise cursor.bad(f"{words.kind} shardings have no device", start, "drop device=...")
     if words.device is not None and words.device < 0:
-        raise cursor.bad("devices start at 0", start)
+        raise cursor.bad("devices start at 0", start, "say {maximal device=0}")
     return HloSharding(words.kind, words.device, shard_group=words.group)

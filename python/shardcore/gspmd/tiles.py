@@ -124,7 +124,10 @@ class TileAssignment:
         if self.devices is not None:
             return list(self.devices)
         if self.num_devices > MAX_LISTED:
-            raise invalid(f"{self.num_devices} devices are too many to list")
+            raise invalid(
+                f"{self.num_devices} devices are too many to list",
+                "cut the dims where the axes are cut",
+            )
         places = [0]
         for stride, size in self.digits():
             places = [place + step * stride for place in places for step in range(size)]
