@@ -175,6 +175,8 @@ def test_mistakes(run, arguments: list[str], code: str, shown: str) -> None:
     exit_code, out, err = run(*arguments)
     assert (exit_code, out) == (1, "")
     assert err.startswith(f"error[{code}]")
+    assert "^" in err
+    assert "help:" in err
     assert shown in err
     assert "Traceback" not in err
 

@@ -85,6 +85,9 @@ ERRORS = {
     "A[I] {U_?}": ("notation", 10, "{U_X}"),
     "A[99999999999999999999]": ("notation", 3, None),
     "A[I_X,\nJ_X]": ("axis-overlap", 3, "A[I, J_X]"),
+    "A[I_{X:(1)3}]": ("invalid-sub-axis", 6, "divides 4"),
+    "A[I_{X:(0)4}]": ("invalid-sub-axis", 6, "after a part"),
+    "A[I_{X:(1)4}]": ("invalid-sub-axis", 6, "not all of it"),
 }
 
 
@@ -96,7 +99,8 @@ def test_mistakes_are_shown_where_they_are(text: str) -> None:
     error = caught.value
     assert (error.code, error.column) == (code, column), str(error)
     assert isinstance(error, ParseError if code == "notation" else VerificationError)
-    assert hint is None or hint in (error.hint or "")
+    assert error.hint
+    assert hint is None or hint in error.hint
     assert "^" in str(error)
 
 

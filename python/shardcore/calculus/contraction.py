@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shardcore._core import Mesh
-from shardcore.calculus.mistakes import mistake
+from shardcore.calculus.mistakes import choices, mistake
 from shardcore.calculus.notation import NamedArray, NamedDim
 from shardcore.calculus.notation_parser import Parser
 from shardcore.errors import CalculusError
@@ -142,7 +142,9 @@ def parse_product(
     for array, span in zip(arrays, spans, strict=True):
         _check_dims(array, text, span)
         if array.unreduced:
-            raise _mistake(f"{array} has still to be summed: reduce it first", text, span)
+            raise _mistake(
+                f"{array} has still to be summed", text, span, "reduce it first, and drop {U_...}"
+            )
     known = _sizes([*arrays, *([output] if output else [])], sizes or {})
     filled = _named([array.with_sizes(known, dtype) for array in arrays])
     result = _output(filled, output, text, (start, len(text)))
@@ -186,9 +188,14 @@ def _check_dims(array: NamedArray, text: str, span: tuple[int, int]) -> None:
             "write I=1024 for 1024",
         )
     if len(set(found)) != len(found):
-        raise _mistake(f"{array} has a dim twice", text, span)
+        raise _mistake(f"{array} has a dim twice", text, span, "rename one of the two")
     if any(":(" in axis for axis in array.axes) or any(dim.is_open for dim in array.dims):
-        raise _mistake(f"{array}: products take whole axes and closed dims", text, span)
+        raise _mistake(
+            f"{array}: products take whole axes and closed dims",
+            text,
+            span,
+            "split the axis of the mesh in two, and drop ?",
+        )
 
 
 def _sizes(arrays: list[NamedArray], sizes: Mapping[str, int]) -> dict[str, int]:
@@ -244,7 +251,9 @@ def _output(
         return NamedArray(tuple(dims), "C" if "C" not in {a.name for a in operands} else "Out")
     for dim in names(output):
         if dim not in cut:
-            raise _mistake(f"no operand has the dim {dim} of {output}", text, span)
+            raise _mistake(
+                f"no operand has the dim {dim} of {output}", text, span, choices(dim, cut)
+            )
     if output.unreduced:
         raise _mistake(
             f"the output {output} leaves terms unsummed",
@@ -258,9 +267,7 @@ def _output(
     return NamedArray(output.dims, name, output.dtype)
 
 
-def _mistake(
-    message: str, text: str, span: tuple[int, int], hint: str | None = None
-) -> CalculusError:
+def _mistake(message: str, text: str, span: tuple[int, int], hint: str) -> CalculusError:
     return mistake(
         CalculusError,
         "contraction",

@@ -15,6 +15,7 @@ CODES = (
     "invalid-collective",
     "invalid-mesh",
     "invalid-option",
+    "invalid-sub-axis",
     "invalid-topology",
     "missing-size",
     "notation",

@@ -217,7 +217,18 @@ class Parser:
         return [self._use(name, where) for name, where in zip(names, spans, strict=True)]
 
     def _use(self, axis: str, span: Span) -> str:
-        name = axis_ref(axis).name
+        try:
+            name = axis_ref(axis).name
+        except VerificationError as error:
+            raise mistake(
+                VerificationError,
+                "invalid-sub-axis",
+                error.message,
+                hint="X:(2)2 is the part of X after a part of 2, and has 2 devices",
+                text=self.text,
+                span=span,
+                filename=self.filename,
+            ) from None
         if self.mesh is not None and name not in self.mesh:
             raise mistake(
                 VerificationError,
@@ -228,8 +239,25 @@ class Parser:
                 span=span,
                 filename=self.filename,
             )
+        if self.mesh is not None and axis != name:
+            self._check_part(axis, self.mesh, span)
         self.uses.append((axis, span))
         return axis
+
+    def _check_part(self, axis: str, mesh: Mesh, span: Span) -> None:
+        """Check that a sub-axis is one of an axis of this size."""
+        ref = axis_ref(axis)
+        whole, end = mesh.axis_size(ref.name), (ref.pre_size or 1) * (ref.size or 1)
+        if whole % end or (ref.pre_size, ref.size) == (1, whole):
+            raise mistake(
+                VerificationError,
+                "invalid-sub-axis",
+                f"{axis} is no part of {ref.name}, which has size {whole}",
+                hint=f"{ref.name}:(a)b is one if a * b divides {whole}, and is not all of it",
+                text=self.text,
+                span=span,
+                filename=self.filename,
+            )
 
     def _check_uses(self, dims: list[NamedDim], name: str | None, dtype: str | None) -> None:
         for index, (axis, span) in enumerate(self.uses):
