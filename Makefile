@@ -40,6 +40,8 @@ test-python: build
 
 test-deep: build  ## the same comparisons on tens of thousands of random programs
 	HYPOTHESIS_PROFILE=deep SHARDCORE_DEEP=1 $(BIN)/python -m pytest -q tests/property tests/shardy
+	$(BIN)/python -m tests.shardy.generator --hits --count 2000
+	$(BIN)/python -m tests.shardy.generator.seeded
 
 lint: build  ## formatting, clippy, ruff, mypy and the stubs
 	cargo fmt --check

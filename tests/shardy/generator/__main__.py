@@ -6,9 +6,19 @@ import argparse
 import hashlib
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
-from tests.shardy.generator import workers
+from tests.shardy.generator import coverage, workers
+
+
+def show_hits(seeds: range) -> None:
+    """Prints how many modules have each feature, rule, kind of conflict and way of trimming."""
+    hits: Counter[str] = Counter()
+    for outcome in workers.run(seeds, coverage.of_seed):
+        for one in outcome.findings:
+            hits += one
+    print(*(f"{count:6} {name}" for name, count in sorted(hits.items())), sep="\n")
 
 
 def main() -> int:
@@ -17,10 +27,15 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--until-found", action="store_true", help="stop at the first difference")
     parser.add_argument("--out", type=Path, default=Path("found"), help="where to write findings")
+    parser.add_argument("--hits", action="store_true", help="count what the modules hit instead")
     options = parser.parse_args()
+    seeds = range(options.start, options.start + options.count)
+    if options.hits:
+        show_hits(seeds)
+        return 0
     options.out.mkdir(exist_ok=True, parents=True)
     started, found, died, done = time.monotonic(), 0, [], 0
-    for outcome in workers.run(range(options.start, options.start + options.count)):
+    for outcome in workers.run(seeds):
         done += 1
         if outcome.died:
             died.append(outcome.seed)

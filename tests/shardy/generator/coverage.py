@@ -1,17 +1,18 @@
-"""Counts what random modules hit: ops, features of `sdy`, shardings, conflicts, trimming."""
+"""Counts what random modules hit: ops, features of `sdy`, rules, conflicts, trimming."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+import shardcore
 from jaxlib.mlir import ir
 
 from tests.oracle import text as notation
 from tests.oracle.sharding import TensorSharding
 from tests.shardy import reference
-from tests.shardy.generator import pipelines
+from tests.shardy.generator import pipelines, programs
 
 FEATURES = {
     "constraint": r"sdy\.sharding_constraint",
@@ -79,20 +80,46 @@ def outcomes(text: str) -> Counter[str]:
     for one, printed in zip(kept, reference.stages(text, kept), strict=True):
         name = one.split("{")[0]
         hits[f"pass {name}"] += printed != last
+        hits.update(f"trimming {way}" for way in _ways_of_trimming(name, last, printed))
         last = printed
         if name == "sdy-user-priority-propagate":
             hits.update(set(_factors(printed)))
     return hits
 
 
+def of_seed(seed: int, on_step: Callable[[str], None]) -> list[Counter[str]]:
+    """Everything that the module of a seed hits, for `workers.run`."""
+    text = programs.make(seed)
+    try:
+        return [features(text) + outcomes(text)]
+    except reference.RejectedError:
+        return [features(text)]
+
+
+def _ways_of_trimming(name: str, before: str, after: str) -> Iterator[str]:
+    """What a pass that trims shardings did to some of them."""
+    if "non-divisible" in name:
+        if after.count('":(') > before.count('":('):
+            yield "an axis to the part that divides"
+        if after.count('"') < before.count('"'):
+            yield "axes that do not divide"
+    elif "sub-axes" in name and after != before:
+        yield "sub-axes of inputs and outputs"
+    elif "close" in name and after.count("?") < before.count("?"):
+        yield "openness"
+
+
 def _factors(printed: str) -> Iterator[str]:
-    """How the shardings of each factor relate in the ops of a module."""
+    """The rules in a module, and how the shardings of each factor relate."""
+    families = shardcore.rules.registered()
     with reference.context():
         module = ir.Module.parse(printed)
         for op in _walk(module.operation):
             if "sdy.sharding_rule" not in op.attributes:
                 continue
             rule = notation.parse_rule(str(op.attributes["sdy.sharding_rule"]))
+            is_own = rule.is_custom or op.name not in families
+            yield f"rule {'of its own' if is_own else families[op.name]}"
             shardings = [*map(_sharding, op.operands), *map(_sharding, op.results)]
             mappings = [*rule.operands, *rule.results]
             found: dict[int, list[tuple[object, ...]]] = {}
