@@ -1,7 +1,8 @@
 """Random modules tell engines apart that differ in one thing.
 
 Each bug below hides something from our engine, by its text or its pipeline, as if that were not
-implemented. Some module has to come out differently from what the reference makes of it.
+implemented. Some module has to come out differently from what the reference makes of it. Bugs in
+the engine itself are in `tests/shardy/generator/seeded.py`, which builds it anew.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+import pytest
 import shardcore
 
 from tests.shardy import reference
-from tests.shardy.generator import compare, workers
+from tests.shardy.generator import compare, seeded, workers
 
 MODULES = 400
 Bug = Callable[[str, str], tuple[str, str]]
@@ -98,3 +100,14 @@ def test_bugs_are_caught() -> None:
         when = pool.submit(catch_all).result()
     print(*(f"{seed:5} {name}" for name, seed in sorted(when.items())), sep="\n")
     assert not BUGS.keys() - when.keys()
+
+
+@pytest.mark.parametrize("bug", seeded.BUGS, ids=lambda bug: bug.name)
+def test_seeded_bugs_are_about_the_engine_as_it_is(bug: seeded.Bug) -> None:
+    text = (seeded.ROOT / "rust/src" / bug.file).read_text()
+    assert f'crate::seeded("{bug.name}")' in bug.patch(text)
+
+
+def test_seeded_bugs_are_never_in_the_engine() -> None:
+    sources = (seeded.ROOT / "rust").rglob("*.rs")
+    assert not [path for path in sources if "seeded(" in path.read_text()]
