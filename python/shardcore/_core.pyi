@@ -815,7 +815,8 @@ class Result:
     ) -> Cost:
         """What the program costs one device, on ``"tpu-v5p"`` if no other chip is named.
 
-        The arguments, and what is raised, are those of :func:`shardcore.cost`.
+        The arguments, and what is raised, are those of :func:`shardcore.cost`. Ops of CHLO count as
+        what XLA legalizes them to, whether or not :meth:`Module.propagate` was asked for that.
         """
 
     def values(self) -> list[Value]:

@@ -443,3 +443,34 @@ def test_a_result_keeps_its_options_and_its_program() -> None:
     assert "sdy.all_reduce" not in str(result.module)
     assert result.cost("tpu-v5e") == shardcore.cost(result, "tpu-v5e")
     assert result.cost().hardware.name == "tpu-v5p"
+
+
+def test_exchanges_along_a_sharded_dim_are_listed() -> None:
+    sliced = """\
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(
+    %a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x4xf32> {
+  %0 = stablehlo.slice %a [START:END, 0:4] : (tensor<8x4xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
+"""
+    middle = shardcore.Module.parse(sliced.replace("START:END", "2:6")).propagate().cost()
+    (uncounted,) = middle.uncounted
+    assert (uncounted.name, uncounted.count) == ("stablehlo.slice", 1)
+    assert "neighbours" in uncounted.reason
+
+
+def test_chlo_counts_as_what_xla_makes_of_it() -> None:
+    squared = """\
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(
+    %a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4xf32> {
+  %0 = chlo.square %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%0 init: %c) applies stablehlo.add across dimensions = [0]
+      : (tensor<8x4xf32>, tensor<f32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+"""
+    (collective,) = shardcore.Module.parse(squared).propagate().cost().collectives
+    assert (collective.kind, collective.axes) == ("all_reduce", ("x",))

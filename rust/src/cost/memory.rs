@@ -30,7 +30,7 @@ pub struct Live {
 pub struct Memory {
     /// Bytes of the arguments.
     pub argument_bytes: u128,
-    /// Bytes of the results.
+    /// Bytes of the results, and of the table that XLA puts several of them into.
     pub output_bytes: u128,
     /// Bytes of results that take the memory of arguments.
     pub alias_bytes: u128,
@@ -50,6 +50,9 @@ struct Peak {
     /// The block inside `op` that needs most.
     inner: Option<BlockId>,
 }
+
+/// One entry of the table of results.
+const POINTER_BYTES: u128 = 8;
 
 /// The position after the last op.
 const END: u32 = u32::MAX;
@@ -150,6 +153,9 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         let returned = self.returned(body);
         for &value in &returned {
             memory.output_bytes += u128::from(self.works.tensors.bytes(value));
+        }
+        if returned.len() > 1 {
+            memory.output_bytes += POINTER_BYTES * returned.len() as u128;
         }
         let bytes = |value| self.works.tensors.bytes(value);
         let donated = donated_arguments(program, entry, &returned, bytes);

@@ -32,8 +32,11 @@ pub mod works;
 #[cfg(test)]
 mod tests;
 
+use crate::context::RuleSource;
+use crate::error::Result;
 use crate::index::{OpId, StrId};
 use crate::ir::{OpKind, OpTraits, Program};
+use crate::partition::resolve_permutation_factors::halo_exchanges;
 use collectives::{collective, Collective};
 use execution::{Execution, Loop};
 use fusion::Fusion;
@@ -94,9 +97,12 @@ type RowKey<'a> = (StrId, &'a str, StrId, Work, u128);
 
 /// What `program`, which has explicit collectives, costs one device. Ops and values are its own, or, where
 /// calls were inlined, those that were cloned.
-pub fn program_cost(program: &Program) -> ProgramCost {
+pub fn program_cost(program: &mut Program, rules: &mut dyn RuleSource) -> Result<ProgramCost> {
+    rules.prepare(program, false)?;
+    let halos = halo_exchanges(program, rules);
     let inlined = Inlined::new(program);
-    let mut cost = inlined_cost(&inlined.program);
+    let exchanges_halos = |op| halos.contains(&inlined.original_op(op));
+    let mut cost = inlined_cost(&inlined.program, &exchanges_halos);
     for row in &mut cost.ops {
         row.op = inlined.original_op(row.op);
     }
@@ -117,11 +123,11 @@ pub fn program_cost(program: &Program) -> ProgramCost {
     for live in &mut memory.live {
         live.value = inlined.original_value(live.value);
     }
-    cost
+    Ok(cost)
 }
 
 /// The same for a program whose calls are inlined.
-fn inlined_cost(program: &Program) -> ProgramCost {
+fn inlined_cost(program: &Program, exchanges_halos: &dyn Fn(OpId) -> bool) -> ProgramCost {
     let mut cost = ProgramCost::default();
     let Some(entry) = program.entry_function() else { return cost };
     let mut works = Works::new(program);
@@ -179,6 +185,16 @@ fn inlined_cost(program: &Program) -> ProgramCost {
                         times,
                     );
                 }
+            }
+            if exchanges_halos(op) {
+                let name = program.op_name(op).to_owned();
+                cost.note_unknown(
+                    &mut unknown,
+                    (op, program.ops[op].name),
+                    name,
+                    "what it exchanges with neighbours along a sharded dim",
+                    times,
+                );
             }
             let traffic = fusion.traffic(program, &mut works, op);
             if works.movement(op) == Movement::Alias || (work == Work::default() && traffic == 0) {

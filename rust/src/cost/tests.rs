@@ -1,8 +1,9 @@
 use super::*;
 use crate::mlir::parse;
+use crate::rules::Registry;
 
 fn cost_of(text: &str) -> ProgramCost {
-    program_cost(&parse(text.into()).unwrap())
+    program_cost(&mut parse(text.into()).unwrap(), &mut Registry::builtin()).unwrap()
 }
 
 fn flops(cost: &ProgramCost) -> u128 {

@@ -25,7 +25,8 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The completed program, with explicit collectives if `collectives`.
+    /// The completed program, with explicit collectives if `collectives`. Those are XLA's to make, so that
+    /// ops of CHLO count as what XLA makes of them.
     pub fn complete(
         &self,
         py: Python<'_>,
@@ -34,7 +35,7 @@ impl Request {
     ) -> PyResult<PyModule> {
         let pipeline = Pipeline::propagation(Completion { collectives, ..self.how });
         let mut rules = registry();
-        if self.legalize_chlo {
+        if self.legalize_chlo || collectives {
             rules = rules.legalizing_chlo();
         }
         let mut program = Program::clone(&self.before);

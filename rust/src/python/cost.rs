@@ -1,7 +1,9 @@
 //! `program_cost`: the figures of [`crate::cost`] as plain data, for `shardcore/costs` to put times on.
 
+use super::errors::raise;
 use super::mesh::{shared, PyMesh};
 use super::module::PyModule;
+use super::rules::registry;
 use crate::attribute::print_sharding;
 use crate::axis::AxisRef;
 use crate::cost::collectives::Collective;
@@ -15,6 +17,7 @@ use crate::sharding::TensorSharding;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// What `module`, a program with explicit collectives, costs one device.
 #[pyfunction]
@@ -22,8 +25,17 @@ pub(super) fn program_cost<'py>(
     py: Python<'py>,
     module: &Bound<'py, PyModule>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let program = module.borrow().program.clone();
-    let cost = py.detach(|| cost_of(&program));
+    let (program, filename) = {
+        let module = module.borrow();
+        (module.program.clone(), module.filename.clone())
+    };
+    let mut rules = registry().legalizing_chlo();
+    let (program, cost) = py.detach(move || {
+        let mut program = Arc::unwrap_or_clone(program);
+        let cost = cost_of(&mut program, &mut rules);
+        (program, cost)
+    });
+    let cost = cost.map_err(|error| raise(py, &error, program.text.source(), &filename))?;
     Tables {
         py,
         program: &program,

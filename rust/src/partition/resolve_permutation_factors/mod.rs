@@ -10,15 +10,15 @@ mod reverse;
 
 use super::insert_explicit_reshards::tensors::common_mesh;
 use super::insert_explicit_reshards::{apply, Plan};
-use crate::context::Context;
+use crate::context::{Context, RuleSource};
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{FactorId, Id, MeshId, OpId, ShardingId};
+use crate::index::{FactorId, Id, MeshId, OpId, RuleId, ShardingId};
 use crate::ir::{OpKind, OpTraits, Payload, Program, SymbolTable};
 use crate::mesh::Mesh;
 use crate::mlir::attr_value::AttrValue;
-use crate::projection::Projection;
+use crate::projection::{Projection, TensorFactorShardings};
 use crate::rule::OpShardingRule;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The named mesh of each mesh that has been seen.
 type NamedMeshes = FxHashMap<Mesh, MeshId>;
@@ -36,18 +36,7 @@ pub fn run(program: &mut Program, context: &mut Context, enable_halo_exchange: b
     }
     let ops: Vec<OpId> = program.post_order(program.module).collect();
     for op in ops {
-        let is_candidate = program.op_name(op).starts_with("stablehlo.")
-            && !program.has_traits(op, OpTraits::TERMINATOR);
-        if !is_candidate {
-            continue;
-        }
-        let rule = context.rules.rule(program, op);
-        if rule.is_none()
-            || program.rules[rule].is_custom
-            || program.rules[rule].permutation.is_empty()
-        {
-            continue;
-        }
+        let Some(rule) = permuting_rule(program, &*context.rules, op) else { continue };
         let is_reversed = enable_halo_exchange
             && program.op_name(op) == "stablehlo.reverse"
             && reverse::resolve(program, op, &mut symbols, &mut meshes);
@@ -59,12 +48,52 @@ pub fn run(program: &mut Program, context: &mut Context, enable_halo_exchange: b
     Ok(())
 }
 
-/// Reshards operands and results of `op` so that its permutation factors are not sharded.
-fn replicate(program: &mut Program, op: OpId, rule: &OpShardingRule) -> Result<()> {
+/// The rule of `op` if it has permutation factors.
+fn permuting_rule(program: &Program, rules: &dyn RuleSource, op: OpId) -> Option<RuleId> {
+    let is_candidate = program.op_name(op).starts_with("stablehlo.")
+        && !program.has_traits(op, OpTraits::TERMINATOR);
+    let rule = if is_candidate { rules.rule(program, op).get()? } else { return None };
+    let row = &program.rules[rule];
+    (!row.is_custom && !row.permutation.is_empty()).then_some(rule)
+}
+
+/// The ops for which devices have to exchange elements with their neighbours: those that are sharded
+/// along a permutation factor. No reshard of operands and results stands for that.
+pub fn halo_exchanges(program: &mut Program, rules: &dyn RuleSource) -> FxHashSet<OpId> {
+    let ops: Vec<OpId> = program.pre_order(program.module).collect();
+    ops.into_iter().filter(|&op| exchanges_halos(program, rules, op)).collect()
+}
+
+fn exchanges_halos(program: &mut Program, rules: &dyn RuleSource, op: OpId) -> bool {
+    let Some(rule) = permuting_rule(program, rules, op) else { return false };
+    let shardings = shardings_of(program, op);
+    let rule = &program.rules[rule];
+    let Some(mesh) = common_mesh(program, &shardings) else { return false };
+    if program.mesh(mesh).is_maximal() {
+        return false;
+    }
+    let given = shardings.iter().map(|&id| program.shardings.get(id));
+    let projection = Projection::build(rule, given, program.mesh(mesh), true);
+    rule.permutation.iter().any(|&factor| {
+        let is_sharded = |tensor: &TensorFactorShardings| {
+            tensor.factor(factor).is_some_and(|sharding| !sharding.axes.is_empty())
+        };
+        projection.tensors.iter().any(is_sharded)
+            && (program.kind(op) != OpKind::Slice
+                || needs_communication(program, op, factor, &shardings, mesh).unwrap_or(true))
+    })
+}
+
+/// The shardings of the operands and then of the results of `op`.
+fn shardings_of(program: &mut Program, op: OpId) -> Vec<ShardingId> {
     let operands = program.op_operands(op).iter().map(|slot| slot.value);
     let values: Vec<_> = operands.chain(program.op_results(op)).collect();
-    let shardings: Vec<ShardingId> =
-        values.into_iter().map(|value| program.sharding_of(value)).collect();
+    values.into_iter().map(|value| program.sharding_of(value)).collect()
+}
+
+/// Reshards operands and results of `op` so that its permutation factors are not sharded.
+fn replicate(program: &mut Program, op: OpId, rule: &OpShardingRule) -> Result<()> {
+    let shardings = shardings_of(program, op);
     let Some(mesh) = common_mesh(program, &shardings) else {
         return Ok(());
     };
