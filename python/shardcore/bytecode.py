@@ -1,16 +1,24 @@
 """MLIR bytecode, StableHLO portable artifacts included, as text: jaxlib reads it.
 
-jaxlib is imported when there is bytecode to read, and jax never. Locations are kept.
+jaxlib is loaded when there is bytecode to read, in a process of its own
+(:mod:`shardcore.bytecode_reader`), and JAX never. Locations are kept.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
+from shardcore.bytecode_reader import NO_JAXLIB
 from shardcore.errors import Diagnostic, ParseError
 
 MAGIC = b"ML\xefR"
 """What bytecode starts with."""
+
+_RUN = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
 
 
 def to_text(data: bytes, filename: str = "<bytecode>") -> str:
@@ -19,34 +27,34 @@ def to_text(data: bytes, filename: str = "<bytecode>") -> str:
     Raises:
         ParseError: jaxlib is not installed, or cannot read it (``bytecode``).
     """
-    try:
-        from jaxlib.mlir import ir
-        from jaxlib.mlir.dialects import chlo, sdy, stablehlo
-    except ImportError:
+    reader = Path(__file__).with_name("bytecode_reader.py")
+    # What this process can import the other can too.
+    paths = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN, str(reader)],
+        input=data,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    if done.returncode == 0:
+        return done.stdout.decode()
+    if done.returncode == NO_JAXLIB:
         raise _mistake(
             f"{filename} is MLIR bytecode, and jaxlib, which reads it, is not installed",
             "install it, pip install jaxlib, or write the program as text",
-        ) from None
-    context = ir.Context()
-    context.allow_unregistered_dialects = True
-    context.emit_error_diagnostics = True
-    for dialect in (stablehlo, chlo, sdy):
-        dialect.register_dialect(context)
-    producer = data[len(MAGIC) : 64].split(b"\0")[0]
-    try:
-        with context:
-            if b"StableHLO" in producer:
-                module = stablehlo.deserialize_portable_artifact(context, data)
-            else:
-                module = ir.Module.parse(data)
-            return str(module.operation.get_asm(enable_debug_info=True))
-    # What it cannot read is an error of its own or of nanobind's, which do not share a base.
-    except Exception as error:
-        reason = re.sub(r"\s+", " ", str(error)).strip()
-        raise _mistake(
-            f"jaxlib cannot read the bytecode of {filename}: {reason[:200]}",
-            "the file may be cut off, or written by a later version",
-        ) from None
+        )
+    raise _mistake(
+        f"jaxlib cannot read the bytecode of {filename}: {_reason(done)}",
+        "the file may be damaged, cut off, or written by a later version",
+    )
+
+
+def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The first error that jaxlib printed."""
+    errors = re.findall(r"error: ([^\n]+)", done.stderr.decode(errors="replace"))
+    if errors:
+        return str(errors[0])[:200]
+    return "it gave up" if done.returncode > 0 else f"signal {-done.returncode}"
 
 
 def _mistake(message: str, hint: str) -> ParseError:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import jax
@@ -126,9 +129,31 @@ def test_bytecode_is_a_program_like_any_other(tmp_path: Path) -> None:
     ):
         [result] = module.propagate().results()
         assert str(result.sharding) == '<@mesh, [{"data"}, {"model"}]>'
-    with pytest.raises(ParseError, match="cannot read") as caught:
-        shardcore.Module.parse(exported.mlir_module_serialized[:60])
+
+
+def test_damaged_bytecode_is_a_mistake_and_no_crash(capfd: pytest.CaptureFixture[str]) -> None:
+    whole = jax.export.export(jitted(), platforms=("tpu",))(X, W).mlir_module_serialized
+    random = Random(0)
+    for _ in range(12):
+        damaged = bytearray(whole)
+        for _ in range(random.randint(2, 6)):
+            damaged[random.randrange(4, len(damaged))] = random.randrange(256)
+        # Some damage does no harm.
+        with contextlib.suppress(ParseError):
+            shardcore.Module.parse(bytes(damaged))
+    with pytest.raises(ParseError, match="cannot read the bytecode of <string>: ") as caught:
+        shardcore.Module.parse(whole[:60])
     assert caught.value.code == "bytecode"
+    assert caught.value.hint
+    assert capfd.readouterr() == ("", "")
+
+
+def test_bytecode_without_jaxlib_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "jaxlib.py").write_text("raise ImportError")
+    script = r"import shardcore; shardcore.Module.parse(b'ML\xefR')"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env)
+    assert "pip install jaxlib" in done.stderr
 
 
 def test_options_of_a_jitted_function_hold() -> None:

@@ -2,7 +2,8 @@
 
 In this order: what the user's program calls an argument or a result, ``params['w']`` or
 ``result['loss']``; what the program calls them, ``%arg0`` or ``result 0``; a value of the entry
-function, ``%12``; a value of another, ``@f %12``; the values of a source line, ``model.py:42``.
+function, ``%12``; a value of another, ``@f %12``; the values of ops that are named by no more than
+``loc("name")``; the values of a source line, ``model.py:42``.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ class Subjects:
             return [self._result[key]]
         except KeyError:
             pass
+        named = [v for v in self._result.values() if v.location == name and not v.traceback]
+        if named:
+            return list(named)
         if _PLACE.match(name):
             try:
                 found = [value for value in self._result.at(name) if value.shape is not None]
