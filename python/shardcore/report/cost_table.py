@@ -56,12 +56,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 def cost_parts(cost: Cost, *, top: int = 10) -> list[RenderableType]:
     """The pieces of the report, ``top`` rows of each ranking."""
     parts: list[RenderableType] = [Text(_overview(cost))]
+    timed = [row for row in cost.ops[:top] if row.seconds > 0]
     moving = [row for row in cost.top_collectives(top) if row.total_seconds > 0]
     pieces: list[tuple[str, Sequence[object], Callable[[], Table]]] = [
         ("collectives by kind", cost.collectives, lambda: _sums("kind", cost.by_kind())),
         ("collectives by mesh axis", moving, lambda: _sums("axis", cost.by_axis())),
         ("most expensive collectives", moving, lambda: _collectives(moving)),
-        ("most expensive ops", cost.ops, lambda: _ops(cost.ops[:top])),
+        ("most expensive ops", timed, lambda: _ops(timed)),
         (
             f"largest of the {len(cost.live_at_peak)} values that are live at the peak",
             cost.live_at_peak,

@@ -25,8 +25,10 @@ pub struct Fusion {
     is_virtual: Vec<bool>,
     /// For a value that is another name, or made from one operand, what is read in its place.
     leaf: Vec<(ValueId, u64)>,
-    /// The op that last read a value, and how many bytes.
-    stamps: Vec<(OpId, u64)>,
+    /// The question that last came to a value, and how many bytes it reads.
+    stamps: Vec<(u32, u64)>,
+    /// How many questions there were.
+    questions: u32,
 }
 
 /// Something that an op reads from memory.
@@ -47,7 +49,8 @@ impl Fusion {
             has_barrier: vec![false; count],
             is_virtual: vec![false; count],
             leaf: vec![(ValueId::NONE, 0); count],
-            stamps: vec![(OpId::NONE, 0); count],
+            stamps: vec![(0, 0); count],
+            questions: 0,
         };
         for &func in functions {
             let ops: Vec<OpId> = program.pre_order(func).skip(1).collect();
@@ -141,6 +144,7 @@ impl Fusion {
     }
     /// What `op` reads from memory, each value once, through everything that is fused with it.
     pub fn reads(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> Vec<Read> {
+        self.questions += 1;
         let mut reads: Vec<ValueId> = Vec::new();
         let mut stack: Vec<(OpId, u64)> = vec![(op, u64::MAX)];
         while let Some((reader, cap)) = stack.pop() {
@@ -161,8 +165,8 @@ impl Fusion {
                     continue;
                 }
                 let stamp = &mut self.stamps[leaf.index()];
-                if stamp.0 != op {
-                    *stamp = (op, 0);
+                if stamp.0 != self.questions {
+                    *stamp = (self.questions, 0);
                     reads.push(leaf);
                 }
                 stamp.1 = stamp.1.saturating_add(bytes.min(cap));
