@@ -301,7 +301,10 @@ def test_question_7_by_brute_force() -> None:
 QUESTION_8 = {
     "all_gather": ("bf16[I=16_X, J=32_Y]", ["X"]),
     "all_gather of two axes": ("bf16[I=16_X, J=32_Y]", ["X", "Y"]),
+    "all_gather of the inner axis": ("fp32[I=16_{XY}, J=32]", ["Y"]),
     "all_reduce": ("fp32[I=16_X, J=32] {U_Y}", ["Y"]),
+    "reduce_scatter of two axes": ("bf16[I=16, J=32] {U_{XY}}", ["X", "Y"]),
+    "all_to_all of two axes": ("int8[I=16_{XY}, J=8, K=4]", ["X", "Y"]),
     "reduce_scatter": ("fp32[I=16_X, J=32] {U_Y}", ["Y"]),
     "all_to_all": ("int8[I=16_X, J=8]", ["X"]),
     "permute": ("fp32[I=16_{XY}, J=32]", ["X"]),

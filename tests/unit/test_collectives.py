@@ -17,6 +17,7 @@ from shardcore.calculus import (
     hardware,
     hardware_names,
     scatter_choices,
+    snippet,
 )
 from shardcore.calculus.collectives import OPS, op_name
 from shardcore.calculus.topology import parse_mapping, parse_shape
@@ -441,3 +442,18 @@ def test_groups_that_share_a_way_out_of_a_node_are_pointed_out() -> None:
     assert "8 such groups" in time("all_gather", text, "X", mesh, "h100").notes[0]
     assert not time("all_gather", text, "X", mesh, "h100", how=TimeOptions(exact=True)).notes
     assert not time("all_gather", "bf16[1024_Y, 4096]", "Y", mesh, "h100").notes
+
+
+def test_programs_that_jax_cannot_run_are_refused() -> None:
+    mesh = Mesh({"X": 4, "Y": 2})
+    for op, text, axes, words in [
+        ("all_gather", "bf16[I=8_X]", ["X:(2)2"], "no parts of axes"),
+        ("all_gather", "bf16[I=8_{XY}]", ["X"], "out of order"),
+        ("all_gather", "bf16[I=7_X]", ["X"], "does not pad"),
+        ("all_to_all", "bf16[I=8_X, J=8_Y, K=8]", ["X", "Y"], "one dim only"),
+        ("all_gather", "[I=8_X]", ["X"], "element type"),
+    ]:
+        array = NamedArray.parse(text, mesh)
+        with pytest.raises(ShardcoreError, match=words) as caught:
+            snippet(Collective.of(op, array, axes, mesh=mesh), mesh)
+        assert caught.value.hint

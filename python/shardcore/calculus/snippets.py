@@ -12,6 +12,7 @@ from shardcore.calculus.dtypes import jax_dtype
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.partition_spec import to_spec
+from shardcore.calculus.sub_axes import is_part
 from shardcore.errors import CalculusError
 
 _TEMPLATE = """\
@@ -66,6 +67,15 @@ def snippet(collective: Collective, mesh: Mesh) -> str:
             (``invalid-collective``).
     """
     array, result = collective.array, collective.result
+    parts = [axis for axis in (*array.axes, *collective.axes, *result.axes) if is_part(axis)]
+    if parts:
+        raise mistake(
+            CalculusError,
+            "invalid-collective",
+            f"JAX has no parts of axes, such as {parts[0]}",
+            hint="split the axis of the mesh in two",
+            text=parts[0],
+        )
     if array.dtype is None:
         array.bytes_per_device(mesh)
     for each in (array, result):
