@@ -20,7 +20,7 @@ import shardcore
 import shardcore.jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
-from shardcore import LoweringError, Mesh, ParseError, ShardcoreError
+from shardcore import LoweringError, Mesh, ParseError, PropagationError, ShardcoreError
 from shardcore.jax import lower, partition_spec
 from shardcore.jax.mistakes import CODES
 
@@ -115,6 +115,9 @@ def test_everything_that_is_lowered() -> None:
     exported = jax.export.export(jitted(), platforms=("tpu",))(X, W)
     for fn in (traced, traced.lower(lowering_platforms=("tpu",)), exported, exported.serialize()):
         assert out(lower(fn)) == {"y": P("data", "model")}, type(fn)
+    several = jax.export.export(jitted(), platforms=("cpu", "tpu"))(X, W)
+    result = lower(several).propagate()
+    assert (result.in_specs, result.out_specs) == (SPECS, {"y": P("data", "model")})
     assert out(lower(jitted(), X, W)) == {"y": P("data", "model")}
     assert out(lower(exported.mlir_module_serialized)) == (P("data", "model"),)
 
@@ -226,6 +229,24 @@ def test_sub_axes_are_reported_all_at_once() -> None:
     assert caught.value.code == "unsayable-sharding"
     assert "result[0]" in caught.value.message
     assert caught.value.hint == 'split axis "model"=32 of the mesh into axes of 16 and 2'
+
+
+def test_arguments_that_jax_adds_are_no_leaves() -> None:
+    table = jnp.arange(4.0)
+    jax.config.update("jax_use_simplified_jaxpr_constants", True)
+    try:
+        lowered = lower(lambda x: x * table, jax.ShapeDtypeStruct((8, 4), jnp.float32))
+    finally:
+        jax.config.update("jax_use_simplified_jaxpr_constants", False)
+    assert lowered.propagate().in_specs == (P(),)
+
+
+def test_what_is_wrong_with_a_program_names_the_function() -> None:
+    (size,) = jax.export.symbolic_shape("n")
+    shape = jax.ShapeDtypeStruct((size, 4), jnp.float32)
+    exported = jax.export.export(jax.jit(lambda x: jnp.sin(x)), platforms=("tpu",))(shape)
+    with pytest.raises(PropagationError, match="--> <lambda>:"):
+        lower(exported).propagate()
 
 
 REFUSED = [

@@ -14,7 +14,9 @@ from shardcore.jax.trees import Trees
 
 def from_exported(exported: jax.export.Exported, mesh: JaxMesh | None) -> Lowered:
     """Return an exported function as ours."""
-    module = Module.parse(str(exported.mlir_module()), filename=f"<{exported.fun_name}>")
+    module = Module.parse(
+        str(exported.mlir_module()), filename=f"<{exported.fun_name.strip('<>')}>"
+    )
     trees = Trees(exported.in_tree, exported.out_tree, tuple(exported.module_kept_var_idx))
     return Lowered(module, trees, mesh)
 

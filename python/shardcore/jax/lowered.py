@@ -50,7 +50,8 @@ def from_jax_lowered(lowered: Any, mesh: JaxMesh | None) -> Lowered:
 
 
 def _name(lowered: Any) -> str:
-    return getattr(getattr(lowered, "_lowering", None), "_name", None) or "lowered"
+    name = getattr(getattr(lowered, "_lowering", None), "_name", None) or "lowered"
+    return str(name).strip("<>")
 
 
 def _kept(lowered: Any, num_leaves: int) -> tuple[int, ...]:
