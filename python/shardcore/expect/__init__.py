@@ -121,7 +121,8 @@ def _load(data: bytes, filename: str) -> tuple[dict[str, Any], Places]:
         raise ExpectationError(
             Diagnostic("expectation-syntax", message, "save it as UTF-8")
         ) from None
-    except tomllib.TOMLDecodeError as error:
+    # Not only TOMLDecodeError: numbers may have too many digits, and arrays be nested too deeply.
+    except (ValueError, RecursionError) as error:
         raise ExpectationError(_syntax(str(error), text, filename)) from None
 
 

@@ -18,10 +18,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, TypeVar
 
 from shardcore.calculus.mistakes import choices
-from shardcore.expect.mistakes import Mistakes
+from shardcore.expect.mistakes import Mistakes, shown
 from shardcore.expect.sharding_text import ExpectedSharding, parse_sharding
 from shardcore.expect.toml_places import Path
 
@@ -41,7 +42,9 @@ _UNITS = {
     for base, units in ((1024, "B KiB MiB GiB TiB PiB"), (1000, "B kB MB GB TB PB"))
     for power, unit in enumerate(units.split())
 }
-_BYTES = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*\Z")
+_BYTES = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([a-zA-Z]*)\s*\Z", re.ASCII)
+_MAX = 1 << 63
+"""No memory has as many bytes, and no program as many collectives."""
 
 _T = TypeVar("_T")
 
@@ -131,7 +134,9 @@ class _Reader:
     ) -> None:
         """Read a table whose keys are ``known``."""
         if not isinstance(value, Mapping):
-            self.mistakes.invalid(path, f"{value!r} is no table", f"write [{path[-1]}] above keys")
+            self.mistakes.invalid(
+                path, f"{shown(value)} is no table", f"write [{path[-1]}] above keys"
+            )
             return
         for key, item in value.items():
             if key in known:
@@ -158,7 +163,7 @@ class _Reader:
         def put(path: Path, value: Any) -> None:
             if not isinstance(value, Mapping):
                 self.mistakes.invalid(
-                    path, f"{value!r} has no axes", f"write {path[-1]} = {{ model = 10 }}"
+                    path, f"{shown(value)} has no axes", f"write {path[-1]} = {{ model = 10 }}"
                 )
                 return
             for axis, item in value.items():
@@ -170,7 +175,9 @@ class _Reader:
 
     def shardings(self, path: Path, value: Any) -> None:
         if not isinstance(value, Mapping):
-            self.mistakes.invalid(path, f"{value!r} is no table", "write [shardings] above names")
+            self.mistakes.invalid(
+                path, f"{shown(value)} is no table", "write [shardings] above names"
+            )
             return
         for name, text in value.items():
             expected = parse_sharding(text)
@@ -185,11 +192,11 @@ class _Reader:
             kind = kind.strip().replace("-", "_")
             if kind not in KINDS:
                 self.mistakes.invalid(
-                    (*path, number), f'"{kind}" is no kind of collective', choices(kind, KINDS)
+                    (*path, number), f"{shown(kind)} is no kind of collective", choices(kind, KINDS)
                 )
             elif " on " in text and not axis.strip():
                 self.mistakes.invalid(
-                    (*path, number), f"{text!r} names no axis", f'write "{kind} on model"'
+                    (*path, number), f"{shown(text)} names no axis", f'write "{kind} on model"'
                 )
             else:
                 self.found.forbid.append(Forbidden(kind, axis.strip().strip('"') or None))
@@ -200,43 +207,50 @@ class _Reader:
     def items(self, path: Path, value: Any) -> list[tuple[int, str]]:
         """The texts of an array, with their numbers."""
         if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-            self.mistakes.invalid(path, f"{value!r} is no array", f'write {path[-1]} = ["..."]')
+            self.mistakes.invalid(
+                path, f"{shown(value)} is no array", f'write {path[-1]} = ["..."]'
+            )
             return []
         found = []
         for number, item in enumerate(value):
             if isinstance(item, str):
                 found.append((number, item))
             else:
-                self.mistakes.invalid((*path, number), f"{item!r} is no text", "put it in quotes")
+                self.mistakes.invalid(
+                    (*path, number), f"{shown(item)} is no text", "put it in quotes"
+                )
         return found
 
     def byte_count(self, path: Path, value: Any) -> int | None:
         found = parse_bytes(value)
         if found is None:
             self.mistakes.invalid(
-                path, f"{value!r} is no number of bytes", 'write 1024, or "1.5 GiB"'
+                path, f"{shown(value)} is no number of bytes", 'write 1024, or "1.5 GiB"'
             )
         return found
 
     def number(self, path: Path, value: Any) -> int | None:
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MAX:
             return value
-        self.mistakes.invalid(path, f"{value!r} is no count", "write a whole number, 0 or more")
+        self.mistakes.invalid(
+            path, f"{shown(value)} is no count", "write a whole number, 0 or more"
+        )
         return None
 
     def flag(self, path: Path, value: Any) -> bool | None:
         if isinstance(value, bool):
             return value
-        self.mistakes.invalid(path, f"{value!r} is neither true nor false", "write true")
+        self.mistakes.invalid(path, f"{shown(value)} is neither true nor false", "write true")
         return None
 
 
 def parse_bytes(value: object) -> int | None:
     """Return the bytes that ``value``, a number or text like ``"1.5 GiB"``, says."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return value if value >= 0 else None
+        return value if 0 <= value < _MAX else None
     match = _BYTES.match(value) if isinstance(value, str) else None
     unit = None if match is None else _UNITS.get(match.group(2).lower() or "b")
     if match is None or unit is None:
         return None
-    return int(float(match.group(1)) * unit)
+    count = int(Fraction(match.group(1)) * unit)
+    return count if count < _MAX else None

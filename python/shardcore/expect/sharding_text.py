@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from shardcore._core import DimSharding, Mesh, TensorSharding
 from shardcore.errors import ShardcoreError
+from shardcore.expect.mistakes import shown
 
 _HINT = 'write [{"data"}, {}] or P("data", None)'
 
@@ -75,19 +76,20 @@ class ExpectedSharding:
 def parse_sharding(text: object) -> ExpectedSharding | tuple[str, str]:
     """Read ``text``; what is wrong with it, and a hint, if it is no sharding."""
     if not isinstance(text, str):
-        return f"{text!r} is no sharding", _HINT
+        return f"{shown(text)} is no sharding", _HINT
     stripped = text.strip()
     try:
         if stripped.startswith(("P(", "PartitionSpec(")):
             dims, unreduced = _spec(stripped)
             return ExpectedSharding(stripped, dims, unreduced, is_spec=True)
         if not stripped.startswith("["):
-            return f"{text!r} is no sharding", _HINT
+            return f"{shown(text)} is no sharding", _HINT
         sharding = TensorSharding.parse(f"<@mesh, {stripped}>")
     except ShardcoreError as error:
-        return f"{text!r} is no sharding: {error.message}", error.hint or _HINT
-    except (SyntaxError, ValueError):
-        return f"{text!r} is no PartitionSpec", _HINT
+        return f"{shown(text)} is no sharding: {error.message}", error.hint or _HINT
+    # The last two are what Python's parser says of text that is nested too deeply.
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return f"{shown(text)} is no PartitionSpec", _HINT
     unreduced = tuple(axis.name for axis in sharding.unreduced)
     return ExpectedSharding(stripped, sharding.dims, unreduced, is_spec=False)
 
@@ -99,13 +101,15 @@ def _spec(text: str) -> tuple[tuple[DimSharding, ...], tuple[str, ...]]:
         ValueError, SyntaxError: it is no such text.
     """
     call = ast.parse(text, mode="eval").body
-    if not isinstance(call, ast.Call):
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise ValueError(text)
     unreduced: tuple[str, ...] = ()
     for keyword in call.keywords:
         if keyword.arg != "unreduced":
             raise ValueError(keyword.arg)
         unreduced = tuple(sorted(ast.literal_eval(keyword.value)))
+        if not all(isinstance(axis, str) for axis in unreduced):
+            raise ValueError(unreduced)
     return tuple(_dim(ast.literal_eval(entry)) for entry in call.args), unreduced
 
 
