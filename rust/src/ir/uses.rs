@@ -77,6 +77,15 @@ impl Program {
         }
         self.values[value].first_use = head;
     }
+    /// Makes `slot` the newest use of its value.
+    #[inline]
+    pub fn make_newest_use(&mut self, slot: UseId) {
+        let value = self.operands[slot].value;
+        if value.is_some() && self.values[value].first_use != slot {
+            self.unlink_use(slot);
+            self.link_use(slot, value);
+        }
+    }
     /// Puts the uses of `value` in this order, newest first; `order` holds all of them.
     pub fn set_use_order(&mut self, value: ValueId, order: &[UseId]) {
         self.values[value].first_use = UseId::NONE;

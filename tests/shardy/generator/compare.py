@@ -33,6 +33,9 @@ def check(
         theirs = reference.run(text, pipeline, verify=False)
     except reference.RejectedError as error:
         theirs, refused = "", error.diagnostics
+        # What it has erased it still reads, and finds lists of any length.
+        if any("SmallVector unable to grow" in said for said in refused):
+            return None
     else:
         refused = []
         try:

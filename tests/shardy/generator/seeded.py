@@ -62,16 +62,24 @@ BUGS = [
         "if position as usize >= self.cursor && !ON {",
     ),
     Bug(
-        "the op in hand queues itself",
-        "propagation/notify.rs",
-        "if !self.is_queueing || op == self.current {",
-        "if !self.is_queueing || (op == self.current && !ON) {",
+        "the last user priority comes first",
+        "propagation/mod.rs",
+        "        for (priority, references) in priorities.range(..=last) {\n",
+        "        let mut turns: Vec<_> = priorities.range(..=last).collect();\n"
+        "        if ON {\n            turns.reverse();\n        }\n"
+        "        for (priority, references) in turns {\n",
     ),
     Bug(
-        "enclosing ops are not queued",
-        "propagation/notify.rs",
-        "if self.plan.has_visited_parent {",
-        "if self.plan.has_visited_parent && !ON {",
+        "visits are remembered whatever the uses",
+        "propagation/memo.rs",
+        "u32::from(kind.has_single_uses) << 3",
+        "u32::from(kind.has_single_uses && !ON) << 3",
+    ),
+    Bug(
+        "uses stay as the parser left them",
+        "partition/conversion.rs",
+        "            program.make_newest_use(slot);\n",
+        "            if !ON {\n                program.make_newest_use(slot);\n            }\n",
     ),
     Bug(
         "conservative is ignored",

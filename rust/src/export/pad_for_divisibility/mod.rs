@@ -25,12 +25,18 @@ use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::{Id, OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{OpFlags, OpKind, Place, Program, Type};
 use crate::mlir::op_attribute;
+use crate::partition::conversion::fold_all;
 use crate::partition::stablehlo_ops::int_array;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Runs the pass on the function `func`.
 pub fn run(program: &mut Program, _context: &mut Context<'_>, func: OpId) -> Result<()> {
     check_function(program, func)?;
+    // Whether ops of these dialects are legal depends on their types; none of them commutes.
+    fold_all(program, func, |program, op| {
+        let name = program.op_name(op);
+        name.starts_with("stablehlo.") || name.starts_with("sdy.")
+    });
     let ops: Vec<OpId> = program.pre_order(func).skip(1).collect();
     let mut conversion = Conversion { num_old_ops: program.ops.len(), ..Conversion::default() };
     for op in ops {

@@ -48,7 +48,12 @@ pub fn infer(program: &Program, op: OpId, operands: &[ValueId]) -> Result<Option
         OpKind::DotGeneral => dot(program, op, &shapes),
         OpKind::Reduce => reduce(program, op, &shapes),
         _ if name == "stablehlo.convert" => return Ok(None),
-        _ if name == "stablehlo.reverse" => Some(vec![shapes[0].clone()]),
+        _ if matches!(name, "stablehlo.reverse" | "stablehlo.cholesky") => {
+            Some(vec![shapes[0].clone()])
+        }
+        _ if name == "stablehlo.triangular_solve" => {
+            shapes.get(1).map(|&right_hand_side| vec![right_hand_side.clone()])
+        }
         _ if is_elementwise(name) => elementwise(&shapes),
         _ => None,
     };

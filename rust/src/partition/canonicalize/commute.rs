@@ -5,7 +5,7 @@ use crate::index::{OpId, UseId, ValueId};
 use crate::ir::{OpFlags, Program};
 
 /// Ops of `chlo` that MLIR knows as commutative.
-pub const COMMUTATIVE: [&str; 8] = [
+const COMMUTATIVE: [&str; 8] = [
     "chlo.broadcast_add",
     "chlo.broadcast_and",
     "chlo.broadcast_maximum",
@@ -15,6 +15,11 @@ pub const COMMUTATIVE: [&str; 8] = [
     "chlo.broadcast_xor",
     "chlo.mulhi",
 ];
+
+/// Whether `program` may have commutative ops.
+pub fn has_commutative_ops(program: &Program) -> bool {
+    COMMUTATIVE.iter().any(|name| program.strings.find(name).is_some())
+}
 
 /// Moves the constant operands of a commutative op behind the others; true if any moved.
 pub fn move_constants_back(program: &mut Program, op: OpId) -> bool {

@@ -1,6 +1,6 @@
 //! The greedy driver: what it does to every op whichever patterns it has.
 
-use super::commute::{move_constants_back, COMMUTATIVE};
+use super::commute::{has_commutative_ops, move_constants_back};
 use super::constants::Constants;
 use super::dead::has_no_effect;
 use crate::context::Context;
@@ -85,10 +85,10 @@ pub fn apply_greedily(
 /// Whether some op may match a pattern for `kinds`, be hoisted, or have its operands moved. If not,
 /// all that happens is that unused ops go, in whichever order.
 fn may_change(program: &Program, kinds: &[OpKind]) -> bool {
-    let mut names = CONSTANTS.iter().chain(&COMMUTATIVE);
     program.has_any(kinds)
         || program.has_any(&[OpKind::Constant])
-        || names.any(|name| program.strings.find(name).is_some())
+        || has_commutative_ops(program)
+        || CONSTANTS.iter().any(|name| program.strings.find(name).is_some())
 }
 
 /// Erases what is inside `root` and has no effect and no uses, users before what they use.
