@@ -1,15 +1,16 @@
 //! Live memory of one device over the program, its peak, and what is live there.
 //!
-//! Ops run in program order. Arguments are live throughout. A value is live from the op that makes it to
+//! Ops run in the order of a [`Schedule`]. Arguments are live throughout. A value is live from the op that makes it to
 //! its last use, through other names and through ops that are fused away; a value that is never written
-//! takes nothing. What is updated in place, and an elementwise result of the size of an operand that dies,
-//! takes the operand's memory. A loop carries its values in the memory of their initial values where those
+//! takes nothing. What is updated in place, a sum over devices, and an elementwise result of the size of an
+//! operand that dies take the operand's memory. A loop carries its values in the memory of their initial values where those
 //! die there; an op with regions needs what they need at most, on top of what is live around it. An output
 //! takes the memory of the argument that is donated to it if that is not needed any more.
 
 use super::donation::donated_arguments;
 use super::execution::Execution;
 use super::fusion::Fusion;
+use super::schedule::Schedule;
 use super::work::Movement;
 use super::works::Works;
 use crate::index::{BlockId, FuncId, Id, OpId, ValueId};
@@ -63,6 +64,7 @@ pub struct Liveness<'p, 'w, 'a> {
     works: &'w mut Works<'a>,
     fusion: &'w mut Fusion,
     execution: &'w Execution,
+    schedule: &'w Schedule,
     /// The place of each op in its block.
     places: Vec<u32>,
     /// The place, in the block that defines a value, where it is last needed.
@@ -77,12 +79,14 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         works: &'w mut Works<'a>,
         fusion: &'w mut Fusion,
         execution: &'w Execution,
+        schedule: &'w Schedule,
     ) -> Self {
         let mut this = Self {
             program,
             works,
             fusion,
             execution,
+            schedule,
             places: vec![0; program.ops.len()],
             last: vec![0; program.values.len()],
             peaks: FxHashMap::default(),
@@ -94,13 +98,18 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
     }
     fn note_last_uses(&mut self, func: OpId) {
         let program = self.program;
-        let ops: Vec<OpId> = program.pre_order(func).skip(1).collect();
+        let ops: Vec<OpId> = program.pre_order(func).collect();
         for &op in &ops {
-            // The first place is 1: 0 is never.
-            self.places[op.index()] =
-                program.ops[op].prev.get().map_or(1, |prev| self.places[prev.index()] + 1);
+            for region in program.op_regions(op) {
+                for block in program.region_blocks(region) {
+                    // The first place is 1: 0 is never.
+                    for (op, place) in self.schedule.ops(program, block).into_iter().zip(1..) {
+                        self.places[op.index()] = place;
+                    }
+                }
+            }
         }
-        for &op in ops.iter().rev() {
+        for &op in ops[1..].iter().rev() {
             let first = program.op_results(op).next();
             let passes_on = first.is_some_and(|result| self.fusion.is_virtual(result));
             for (index, slot) in program.op_operands(op).iter().enumerate() {
@@ -263,7 +272,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         }
         let program = self.program;
         let mut peak = Peak::default();
-        for op in program.block_ops(block) {
+        for op in self.schedule.ops(program, block) {
             let place = self.places[op.index()];
             let inside = self.peak_inside(op);
             self.make_results(&mut run, op, place);
@@ -311,6 +320,9 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
                     .iter()
                     .map(|read| read.value)
                     .collect(),
+                _ if program.kind(op) == OpKind::AllReduce => {
+                    program.op_operands(op).iter().map(|slot| slot.value).collect()
+                }
                 _ if program.kind(op) == OpKind::While => program
                     .op_operands(op)
                     .iter()

@@ -8,7 +8,7 @@
 //! 2. [`work`]: flops of each op, by family; [`works`] looks them up by signature and local shapes.
 //! 3. [`execution`]: how often each block runs: calls, [`trips`] of loops, branches.
 //! 4. [`fusion`]: what is written to memory at all.
-//! 5. [`memory`]: what is live, and the peak.
+//! 5. [`memory`]: what is live, and the peak, in the better of two orders ([`schedule`]).
 //! 6. [`collectives`]: what is moved, along which axes ([`groups`]), and why.
 //!
 //! Time is not a matter of this module: `python/shardcore/costs` knows hardware.
@@ -24,6 +24,7 @@ pub mod fusion;
 pub mod groups;
 pub mod inline;
 pub mod memory;
+pub mod schedule;
 pub mod tensors;
 pub mod trips;
 pub mod work;
@@ -43,6 +44,7 @@ use fusion::Fusion;
 use inline::Inlined;
 use memory::{Liveness, Memory};
 use rustc_hash::FxHashMap;
+use schedule::Schedule;
 use work::{Movement, Work};
 use works::{Outcome, Works};
 
@@ -137,6 +139,7 @@ fn inlined_cost(program: &Program, exchanges_halos: &dyn Fn(OpId) -> bool) -> Pr
     let mut fusion = Fusion::new(program, &mut works, &functions);
     let mut rows: FxHashMap<RowKey<'_>, usize> = FxHashMap::default();
     let mut unknown: FxHashMap<(StrId, String, &'static str), usize> = FxHashMap::default();
+    let depth_first = Schedule::depth_first(program, &mut works.tensors, &functions);
     // Callers first: the entry function is the first that a reader expects.
     functions.reverse();
     for func in functions {
@@ -213,7 +216,13 @@ fn inlined_cost(program: &Program, exchanges_halos: &dyn Fn(OpId) -> bool) -> Pr
             row.once = row.once.saturating_add(execution.times_once(program.ops[op].parent));
         }
     }
-    cost.memory = Liveness::new(program, &mut works, &mut fusion, &execution).memory(entry);
+    let mut memory = |schedule| {
+        Liveness::new(program, &mut works, &mut fusion, &execution, &schedule).memory(entry)
+    };
+    let in_order = memory(Schedule::of_the_program());
+    let depth_first = memory(depth_first);
+    let is_better = depth_first.peak_bytes < in_order.peak_bytes;
+    cost.memory = if is_better { depth_first } else { in_order };
     cost.loops = execution.loops;
     cost
 }

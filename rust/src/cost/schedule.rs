@@ -1,0 +1,138 @@
+//! The order in which the ops of a block run.
+//!
+//! Memory depends on it: a gradient that waits for the end of the step is live until then. A compiler is free
+//! to choose. XLA visits what the results need depth first, operands that more depends on before others; here
+//! that order and the program's own are both tried, and the one that needs less memory counts.
+//!
+//! Source: XLA's `DFSMemoryScheduler`.
+
+use super::tensors::Tensors;
+use crate::index::{BlockId, OpId};
+use crate::ir::{Program, ValueDef};
+use rustc_hash::FxHashMap;
+
+/// An order of the ops of each block.
+#[derive(Debug, Default)]
+pub struct Schedule {
+    /// The blocks whose order is not that of the program.
+    orders: FxHashMap<BlockId, Vec<OpId>>,
+}
+
+impl Schedule {
+    /// The order of the program.
+    pub fn of_the_program() -> Self {
+        Self::default()
+    }
+    /// Depth first, in the bodies of `functions`, given by their ops, and in the blocks inside.
+    pub fn depth_first(program: &Program, tensors: &mut Tensors<'_>, functions: &[OpId]) -> Self {
+        let mut orders = FxHashMap::default();
+        let mut needs = Needs::default();
+        for &func in functions {
+            for op in std::iter::once(func).chain(program.pre_order(func).skip(1)) {
+                for region in program.op_regions(op) {
+                    for block in program.region_blocks(region) {
+                        orders.insert(block, needs.depth_first(program, tensors, block));
+                    }
+                }
+            }
+        }
+        Self { orders }
+    }
+    /// The ops of `block` in the order in which they run.
+    pub fn ops(&self, program: &Program, block: BlockId) -> Vec<OpId> {
+        let order = self.orders.get(&block);
+        order.map_or_else(|| program.block_ops(block).collect(), Clone::clone)
+    }
+}
+
+/// What the ops of a block need, by their place in it.
+#[derive(Default)]
+struct Needs {
+    ops: Vec<OpId>,
+    places: FxHashMap<OpId, u32>,
+    /// The ops that each op needs, in the order in which they are visited.
+    needed: Vec<Vec<u32>>,
+}
+
+impl Needs {
+    fn depth_first(
+        &mut self,
+        program: &Program,
+        tensors: &mut Tensors<'_>,
+        block: BlockId,
+    ) -> Vec<OpId> {
+        self.read(program, block);
+        self.sort(program, tensors);
+        let mut order = Vec::with_capacity(self.ops.len());
+        let mut is_seen = vec![false; self.ops.len()];
+        // The terminator first, so that what it returns decides; then whatever nobody needs.
+        let last = (self.ops.len() as u32).saturating_sub(1);
+        let mut stack: Vec<(u32, usize)> = Vec::new();
+        for root in std::iter::once(last).chain(0..last) {
+            if is_seen.get(root as usize).is_none_or(|&seen| seen) {
+                continue;
+            }
+            is_seen[root as usize] = true;
+            stack.push((root, 0));
+            while let Some((place, next)) = stack.last_mut() {
+                let Some(&needed) = self.needed[*place as usize].get(*next) else {
+                    order.push(self.ops[*place as usize]);
+                    stack.pop();
+                    continue;
+                };
+                *next += 1;
+                if !std::mem::replace(&mut is_seen[needed as usize], true) {
+                    stack.push((needed, 0));
+                }
+            }
+        }
+        // The terminator stays the last.
+        if let Some(&terminator) = self.ops.last() {
+            order.retain(|&op| op != terminator);
+            order.push(terminator);
+        }
+        order
+    }
+    fn read(&mut self, program: &Program, block: BlockId) {
+        self.ops.clear();
+        self.places.clear();
+        self.needed.clear();
+        self.ops.extend(program.block_ops(block));
+        self.places.extend(self.ops.iter().zip(0_u32..).map(|(&op, place)| (op, place)));
+        for &op in &self.ops {
+            let mut needed = Vec::new();
+            for inner in std::iter::once(op).chain(program.pre_order(op).skip(1)) {
+                for slot in program.op_operands(inner) {
+                    if let ValueDef::Result(def) = program.values[slot.value].def {
+                        needed.extend(self.places.get(&def).filter(|_| def != op));
+                    }
+                }
+            }
+            needed.sort_unstable();
+            needed.dedup();
+            self.needed.push(needed);
+        }
+    }
+    /// Puts first what more depends on: who has more users besides the one at hand, then what is larger,
+    /// with all that it needs.
+    fn sort(&mut self, program: &Program, tensors: &mut Tensors<'_>) {
+        let count = self.ops.len();
+        let mut users = vec![0_u64; count];
+        for &place in self.needed.iter().flatten() {
+            users[place as usize] += 1;
+        }
+        let mut weights: Vec<(u64, u64)> = Vec::with_capacity(count);
+        for (place, &op) in self.ops.iter().enumerate() {
+            let own: u64 = program.op_results(op).map(|value| tensors.bytes(value)).sum();
+            let mut weight = (users[place].saturating_sub(1), own);
+            for &needed in &self.needed[place] {
+                let (extra, bytes) = weights.get(needed as usize).copied().unwrap_or_default();
+                weight = (weight.0.saturating_add(extra), weight.1.saturating_add(bytes));
+            }
+            weights.push(weight);
+        }
+        for needed in &mut self.needed {
+            needed.sort_by_key(|&place| std::cmp::Reverse(weights[place as usize]));
+        }
+    }
+}
