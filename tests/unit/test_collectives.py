@@ -457,3 +457,10 @@ def test_programs_that_jax_cannot_run_are_refused() -> None:
         with pytest.raises(ShardcoreError, match=words) as caught:
             snippet(Collective.of(op, array, axes, mesh=mesh), mesh)
         assert caught.value.hint
+
+
+def test_a_part_that_cuts_through_rows_of_chips_is_a_line() -> None:
+    where = Topology.of(Mesh({"X": 12}), hardware("tpu-v4p"), "3x4")
+    assert [(p.size, p.stride) for p in where.along(["X:(1)6"])] == [(3, 1), (2, 2)]
+    (line,) = where.along(["X:(2)6"])
+    assert (line.size, line.stride, line.wraps_around) == (6, 1, False)

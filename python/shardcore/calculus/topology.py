@@ -99,9 +99,6 @@ class Topology:
     def along(self, axes: Iterable[str]) -> list[PhysicalAxis]:
         """Return the physical axes below ``axes``, mesh axes or parts of them, without those of one
         chip.
-
-        Raises:
-            CalculusError: a part ends in the middle of chips (``invalid-topology``).
         """
         return [part for axis in axes for part in self._below(axis) if part.size > 1]
 
@@ -119,11 +116,8 @@ class Topology:
             low, high = max(start, below), min(end, above)
             if low < high:
                 if low % below or high % low or part.size % (high // below):
-                    raise _mistake(
-                        f"{axis} does not lie on whole parts of {_show(p.size for p in parts)}",
-                        axis,
-                        "its devices have to be evenly spaced on each physical axis",
-                    )
+                    # It cuts through rows of chips: a line, as good as any.
+                    return (PhysicalAxis(axis_size(self.mesh, axis), False),)
                 closes = part.wraps_around and high == above
                 found.append(PhysicalAxis(high // low, closes, low // below))
             below = above

@@ -1,17 +1,13 @@
-"""How long collectives of a program take: its mesh axes on links, each question asked once.
-
-A sub-axis ``x:(1)2`` is taken for a physical axis of its own that does not wrap around.
-"""
+"""How long collectives of a program take: its mesh axes on links, each question asked once."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 
 from shardcore._core import Mesh
 from shardcore.calculus.collective_time import TimeOptions, rates_of, wire_bytes
 from shardcore.calculus.hardware import Hardware
-from shardcore.calculus.topology import PhysicalAxis, Topology, parse_mapping
+from shardcore.calculus.topology import Topology, parse_mapping
 
 Axis = tuple[str, int, int]
 """Name, pre-size and size: a whole axis has pre-size 1 and its own size."""
@@ -75,37 +71,9 @@ class Links:
         """Return what a device sends and the seconds of one run, for V = ``num_bytes``."""
         key = (kind, mesh, axes, num_bytes)
         if key not in self._known:
-            topology, names = self._along(mesh, axes)
+            names = tuple(self.axis_text(mesh, axis) for axis in axes)
+            topology = self.topology(mesh)
             rates = rates_of(OPS[kind], names, topology, self._options)
             sent = wire_bytes(OPS[kind], num_bytes, rates.devices)
             self._known[key] = (sent, rates.seconds(num_bytes))
         return self._known[key]
-
-    def _along(self, mesh: int, axes: tuple[Axis, ...]) -> tuple[Topology, tuple[str, ...]]:
-        """The topology with sub-axes as axes of their own, and the names of ``axes`` there."""
-        topology = self.topology(mesh)
-        sizes = topology.mesh.shape
-        parts = {name for name, _, size in axes if size != sizes[name]}
-        if not parts:
-            return topology, tuple(name for name, _, _ in axes)
-        refined: dict[str, int] = {}
-        physical: dict[str, tuple[PhysicalAxis, ...]] = {}
-        used: list[str] = []
-        for axis in topology.mesh.axes:
-            refs = [(pre, size) for name, pre, size in axes if name == axis.name]
-            bounds = sorted({1, axis.size}.union(*({pre, pre * size} for pre, size in refs)))
-            # Parts that do not divide each other make up the whole axis, taken as one.
-            is_whole = axis.name not in parts or any(b % a for a, b in itertools.pairwise(bounds))
-            if is_whole:
-                refined[axis.name] = axis.size
-                physical[axis.name] = topology.axes[axis.name]
-                used += [axis.name] if refs else []
-                continue
-            for low, high in itertools.pairwise(bounds):
-                piece = f"{axis.name}({low}){high // low}"
-                refined[piece] = high // low
-                physical[piece] = (PhysicalAxis(high // low, False),)
-                if any(pre <= low and high <= pre * size for pre, size in refs):
-                    used.append(piece)
-        split = Mesh(refined, topology.mesh.device_ids or None)
-        return Topology(split, topology.hardware, physical, topology.notes), tuple(used)
