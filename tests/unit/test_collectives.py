@@ -426,6 +426,8 @@ def test_unknown_hardware_and_types() -> None:
 
 
 def test_what_is_shown_at_a_prompt() -> None:
+    mesh = Mesh({"data": 4})
+    assert str(Collective.of("psum", "A[I] {U_data}", "data", mesh=mesh).result) == "A[I]"
     array = NamedArray.parse("bf16[I=1024_X, J=4096]", MESH)
     assert eval(repr(array)) == array
     gather = Collective.of("all_gather", array, ["X"], mesh=MESH)

@@ -32,7 +32,7 @@ from shardcore.calculus.blocks import block_table, blocks
 from shardcore.calculus.chain import ChainStrategy, chain_strategies
 from shardcore.calculus.collective_time import Estimate, TimeOptions, estimate
 from shardcore.calculus.collectives import Collective, deferred, scatter_choices
-from shardcore.calculus.contraction import Contraction
+from shardcore.calculus.contraction import Contraction, pairwise, parse_product
 from shardcore.calculus.crossover import bound_changes, chain_crossovers, crossovers
 from shardcore.calculus.hardware import Hardware, hardware, hardware_names
 from shardcore.calculus.matmul import best_strategies, matmul_strategies
@@ -69,7 +69,9 @@ __all__ = [
     "hardware",
     "hardware_names",
     "matmul_strategies",
+    "pairwise",
     "parse_any",
+    "parse_product",
     "parse_spec",
     "scatter_choices",
     "snippet",

@@ -85,7 +85,7 @@ class Collective:
     @staticmethod
     def of(
         op: str,
-        array: NamedArray,
+        array: NamedArray | str,
         axes: Sequence[str],
         *,
         dim: str | int | None = None,
@@ -96,8 +96,9 @@ class Collective:
 
         Args:
             op: a name that :func:`op_name` knows.
-            array: what it is applied to.
-            axes: mesh axes, major to minor; also sub-axes such as ``X:(2)2``, with ``mesh``.
+            array: what it is applied to, or its text.
+            axes: mesh axes, major to minor, or one; also sub-axes such as ``X:(2)2``, with
+                ``mesh``.
             dim: the dim that ``reduce_scatter``, ``all_to_all`` and ``slice`` cut. Without it the
                 first that the devices divide evenly (which takes ``mesh`` and sizes), else the
                 first that can be cut.
@@ -106,10 +107,13 @@ class Collective:
 
         Raises:
             CalculusError: the op cannot be applied to this array (``invalid-collective``).
-            VerificationError: the mesh has no such axis (``unknown-axis``).
+            ParseError, VerificationError: as for :meth:`NamedArray.parse`; the mesh has no such
+                axis (``unknown-axis``).
         """
         name = op_name(op)
-        wanted = tuple(axes)
+        if isinstance(array, str):
+            array = NamedArray.parse(array, mesh)
+        wanted = (axes,) if isinstance(axes, str) else tuple(axes)
         if not wanted:
             raise _mistake(f"{spoken(name)} needs a mesh axis", array, "give --axes X")
         if len(set(wanted)) != len(wanted):
