@@ -27,6 +27,12 @@ fn ints(program: &Program, op: OpId, name: &str) -> Option<Vec<i64>> {
 /// The result shapes of `op` with these operands; `None` if they do not follow from the operands.
 pub fn infer(program: &Program, op: OpId, operands: &[ValueId]) -> Result<Option<Vec<Shape>>> {
     let name = program.op_name(op);
+    if matches!(
+        program.kind(op),
+        OpKind::Iota | OpKind::BroadcastInDim | OpKind::CustomCall | OpKind::Reshape
+    ) {
+        return Ok(None);
+    }
     let shapes: Option<Vec<&Shape>> =
         operands.iter().map(|&operand| shape(program, operand)).collect();
     let Some(shapes) = shapes else {
@@ -35,9 +41,6 @@ pub fn infer(program: &Program, op: OpId, operands: &[ValueId]) -> Result<Option
     let unknown = || refusal(program, op, "has shapes that are not known here");
     let inferred = match program.kind(op) {
         OpKind::Constant => return Err(refusal(program, op, "holds its elements")),
-        OpKind::Iota | OpKind::BroadcastInDim | OpKind::CustomCall | OpKind::Reshape => {
-            return Ok(None);
-        }
         OpKind::AllGather | OpKind::AllSlice | OpKind::OptimizationBarrier => {
             Some(shapes.into_iter().cloned().collect())
         }
@@ -45,15 +48,17 @@ pub fn infer(program: &Program, op: OpId, operands: &[ValueId]) -> Result<Option
         OpKind::Concatenate => concatenate(program, op, &shapes),
         OpKind::Pad => pad(program, op, &shapes),
         OpKind::Slice => slice(program, op),
+        OpKind::DynamicSlice => {
+            let sizes = ints(program, op, "slice_sizes");
+            sizes.map(|sizes| vec![sizes.into_iter().map(Some).collect()])
+        }
+        OpKind::DynamicUpdateSlice => alike(&shapes, 0),
         OpKind::DotGeneral => dot(program, op, &shapes),
         OpKind::Reduce => reduce(program, op, &shapes),
         _ if name == "stablehlo.convert" => return Ok(None),
-        _ if matches!(name, "stablehlo.reverse" | "stablehlo.cholesky") => {
-            Some(vec![shapes[0].clone()])
-        }
-        _ if name == "stablehlo.triangular_solve" => {
-            shapes.get(1).map(|&right_hand_side| vec![right_hand_side.clone()])
-        }
+        _ if matches!(name, "stablehlo.reverse" | "stablehlo.cholesky") => alike(&shapes, 0),
+        _ if name == "stablehlo.triangular_solve" => alike(&shapes, 1),
+        _ if name == "stablehlo.fft" => fft(program, op, &shapes),
         _ if is_elementwise(name) => elementwise(&shapes),
         _ => None,
     };
@@ -62,6 +67,11 @@ pub fn infer(program: &Program, op: OpId, operands: &[ValueId]) -> Result<Option
 
 fn is_elementwise(name: &str) -> bool {
     OpInfo::by_name(name).is_some_and(|info| info.traits.has(OpTraits::ELEMENTWISE))
+}
+
+/// The shape of one operand.
+fn alike(shapes: &[&Shape], operand: usize) -> Option<Vec<Shape>> {
+    shapes.get(operand).map(|&shape| vec![shape.clone()])
 }
 
 /// The shape that all operands have; a few ops take scalars in places.
@@ -73,7 +83,8 @@ fn elementwise(shapes: &[&Shape]) -> Option<Vec<Shape>> {
 
 fn transpose(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
     let dims = ints(program, op, "permutation")?;
-    let size = |&dim: &i64| shapes[0].get(usize::try_from(dim).ok()?).copied();
+    let first = shapes.first()?;
+    let size = |&dim: &i64| first.get(usize::try_from(dim).ok()?).copied();
     Some(vec![dims.iter().map(size).collect::<Option<_>>()?])
 }
 
@@ -97,7 +108,7 @@ fn pad(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
         let size = (*size)?;
         Some(Some(size + low.get(dim)? + high.get(dim)? + (size - 1).max(0) * interior.get(dim)?))
     };
-    Some(vec![shapes[0].iter().enumerate().map(size).collect::<Option<_>>()?])
+    Some(vec![shapes.first()?.iter().enumerate().map(size).collect::<Option<_>>()?])
 }
 
 fn slice(program: &Program, op: OpId) -> Option<Vec<Shape>> {
@@ -108,6 +119,18 @@ fn slice(program: &Program, op: OpId) -> Option<Vec<Shape>> {
         (stride > 0).then(|| Some((limit - start + stride - 1) / stride))
     };
     Some(vec![starts.into_iter().zip(limits).zip(strides).map(size).collect::<Option<_>>()?])
+}
+
+fn fft(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
+    let mut shape = (*shapes.first()?).clone();
+    let length = *ints(program, op, "fft_length")?.last()?;
+    let last = shape.last_mut()?;
+    match op_attribute(program, op, "fft_type")?.as_str()? {
+        "RFFT" => *last = Some(length / 2 + 1),
+        "IRFFT" => *last = Some(length),
+        _ => {}
+    }
+    Some(vec![shape])
 }
 
 fn dot(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
