@@ -68,6 +68,7 @@ def test_a_word_is_cut_into_axes_of_the_mesh() -> None:
 
 ERRORS = {
     "A[I_X, J_X]": ("axis-overlap", 10, "gather one of the two, A[I_X, J] or A[I, J_X]"),
+    "A[I_{XY}, J_{YX}]": ("axis-overlap", 14, "A[I_{XY}, J] or A[I, J_{YX}]"),
     "A[I_X] {U_X}": ("axis-overlap", 11, "use it once"),
     "A[I_Q]": ("unknown-axis", 5, '"X", "Y", "Z"'),
     "A[I_x]": ("unknown-axis", 5, 'did you mean "X"?'),

@@ -338,11 +338,14 @@ def axis_size(mesh: Mesh, axis: str) -> int:
 def ways_out(array: NamedArray, axis: str) -> str:
     """What to do about an axis that is used twice: the array with one of the uses left, each."""
     places = [index for index, dim in enumerate(array.dims) if axis in dim.axes]
+    shared = {axis}
+    if len(places) == 2:
+        shared |= set(array.dims[places[0]].axes) & set(array.dims[places[1]].axes)
 
     def keeping(kept: int) -> str:
         label = array.name or array.dtype or ""
         cut = (
-            replace(dim, axes=tuple(a for a in dim.axes if a != axis or index == kept))
+            replace(dim, axes=tuple(a for a in dim.axes if a not in shared or index == kept))
             for index, dim in enumerate(array.dims)
         )
         return f"{label}[{', '.join(map(str, cut))}]"
