@@ -7,6 +7,7 @@
 //! die there; an op with regions needs what they need at most, on top of what is live around it. An output
 //! takes the memory of the argument that is donated to it if that is not needed any more.
 
+use super::buffers::Run;
 use super::donation::donated_arguments;
 use super::execution::Execution;
 use super::fusion::Fusion;
@@ -264,7 +265,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         live: &mut Vec<Live>,
     ) -> Peak {
         let returned = self.returned(block);
-        let mut run = Run { taking_over: FxHashMap::default(), ..Run::default() };
+        let mut run = Run::default();
         for &(output, arg) in donated {
             if let Some(&value) = returned.get(output) {
                 run.taking_over.insert(self.fusion.stored_as(value), arg);
@@ -345,66 +346,5 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
                 None => run.make(result, bytes, last, place),
             }
         }
-    }
-}
-
-/// The state of a run through a block.
-#[derive(Default)]
-struct Run {
-    now: u128,
-    /// Bytes of the results of the op at hand.
-    made: u128,
-    /// Buffers in the order in which they were made: who is in them, their bytes, their last place.
-    buffers: Vec<(ValueId, u64, u32)>,
-    /// The buffer that a value is in.
-    places: FxHashMap<ValueId, usize>,
-    /// Buffers by their last place; a buffer whose last place has moved is listed again.
-    ends: std::collections::BinaryHeap<std::cmp::Reverse<(u32, usize)>>,
-    /// Outputs, and the arguments whose memory they may take.
-    taking_over: FxHashMap<ValueId, ValueId>,
-}
-
-impl Run {
-    fn make(&mut self, value: ValueId, bytes: u64, last: u32, place: u32) {
-        let index = self.buffers.len();
-        // What nobody needs is gone after its op.
-        let last = last.max(place);
-        self.buffers.push((value, bytes, last));
-        self.places.insert(value, index);
-        self.ends.push(std::cmp::Reverse((last, index)));
-        self.now = self.now.saturating_add(u128::from(bytes));
-        self.made = self.made.saturating_add(u128::from(bytes));
-    }
-    /// Whether the buffer of `value` has room for `bytes` and is not needed after `place`.
-    fn can_reuse(&self, value: ValueId, bytes: u64, place: u32) -> bool {
-        let buffer = self.places.get(&value).map(|&index| self.buffers[index]);
-        buffer.is_some_and(|(_, size, last)| size == bytes && last == place)
-    }
-    /// Puts `new` where `old` is.
-    fn rename(&mut self, old: ValueId, new: ValueId, last: u32) {
-        let Some(index) = self.places.remove(&old) else { return };
-        let buffer = &mut self.buffers[index];
-        (buffer.0, buffer.2) = (new, last.max(buffer.2));
-        self.places.insert(new, index);
-        self.ends.push(std::cmp::Reverse((self.buffers[index].2, index)));
-    }
-    /// Frees what is last needed at `place`.
-    fn free(&mut self, place: u32) {
-        while let Some(&std::cmp::Reverse((last, index))) = self.ends.peek() {
-            if last > place {
-                break;
-            }
-            self.ends.pop();
-            let (value, bytes, current) = self.buffers[index];
-            if current == last && self.places.remove(&value).is_some() {
-                self.now = self.now.saturating_sub(u128::from(bytes));
-            }
-        }
-    }
-    fn live(&self) -> Vec<Live> {
-        let is_live = |(index, &(value, bytes, _)): (usize, &(ValueId, u64, u32))| {
-            (self.places.get(&value) == Some(&index)).then_some(Live { value, bytes })
-        };
-        self.buffers.iter().enumerate().filter_map(is_live).collect()
     }
 }

@@ -16,6 +16,7 @@
 //! All sums are 128 bits wide and saturate. All of it is linear in the program, but for values that are
 //! captured by nested regions, which cost their depth.
 
+mod buffers;
 pub mod calls;
 pub mod collectives;
 pub mod donation;

@@ -1,0 +1,68 @@
+//! The buffers of a block, as its ops run: what is live at each point.
+
+use super::memory::Live;
+use crate::index::ValueId;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The state of a run through a block.
+#[derive(Default)]
+pub(super) struct Run {
+    pub now: u128,
+    /// Bytes of the results of the op at hand.
+    pub made: u128,
+    /// Buffers in the order in which they were made: who is in them, their bytes, their last place.
+    buffers: Vec<(ValueId, u64, u32)>,
+    /// The buffer that a value is in.
+    places: FxHashMap<ValueId, usize>,
+    /// Buffers by their last place; a buffer whose last place has moved is listed again.
+    ends: BinaryHeap<Reverse<(u32, usize)>>,
+    /// Outputs, and the arguments whose memory they may take.
+    pub taking_over: FxHashMap<ValueId, ValueId>,
+}
+
+impl Run {
+    pub fn make(&mut self, value: ValueId, bytes: u64, last: u32, place: u32) {
+        let index = self.buffers.len();
+        // What nobody needs is gone after its op.
+        let last = last.max(place);
+        self.buffers.push((value, bytes, last));
+        self.places.insert(value, index);
+        self.ends.push(Reverse((last, index)));
+        self.now = self.now.saturating_add(u128::from(bytes));
+        self.made = self.made.saturating_add(u128::from(bytes));
+    }
+    /// Whether the buffer of `value` has room for `bytes` and is not needed after `place`.
+    pub fn can_reuse(&self, value: ValueId, bytes: u64, place: u32) -> bool {
+        let buffer = self.places.get(&value).map(|&index| self.buffers[index]);
+        buffer.is_some_and(|(_, size, last)| size == bytes && last == place)
+    }
+    /// Puts `new` where `old` is.
+    pub fn rename(&mut self, old: ValueId, new: ValueId, last: u32) {
+        let Some(index) = self.places.remove(&old) else { return };
+        let buffer = &mut self.buffers[index];
+        (buffer.0, buffer.2) = (new, last.max(buffer.2));
+        self.places.insert(new, index);
+        self.ends.push(Reverse((self.buffers[index].2, index)));
+    }
+    /// Frees what is last needed at `place`.
+    pub fn free(&mut self, place: u32) {
+        while let Some(&Reverse((last, index))) = self.ends.peek() {
+            if last > place {
+                break;
+            }
+            self.ends.pop();
+            let (value, bytes, current) = self.buffers[index];
+            if current == last && self.places.remove(&value).is_some() {
+                self.now = self.now.saturating_sub(u128::from(bytes));
+            }
+        }
+    }
+    pub fn live(&self) -> Vec<Live> {
+        let is_live = |(index, &(value, bytes, _)): (usize, &(ValueId, u64, u32))| {
+            (self.places.get(&value) == Some(&index)).then_some(Live { value, bytes })
+        };
+        self.buffers.iter().enumerate().filter_map(is_live).collect()
+    }
+}
