@@ -20,7 +20,7 @@ from shardcore import HloSharding, Mesh, ShardcoreError
 pytest.importorskip("jaxlib._hlo")
 
 DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
-CASES = 20_000 if DEEP else 300
+CASES = 5_000 if DEEP else 300
 
 # What docs/gspmd.md lists: XLA takes it, though it makes no sense.
 REFUSED = (
