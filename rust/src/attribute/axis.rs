@@ -51,7 +51,7 @@ impl<'m> AxisReader<'m> {
         cursor.items(|cursor| self.axis_ref(cursor))
     }
     /// Reads `{...}`, without spans.
-    fn braced(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<AxisRef>> {
+    pub fn braced(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<AxisRef>> {
         let wrapping = cursor.open("axis_ref_list");
         cursor.expect("{")?;
         let axes = if cursor.eat("}") {
@@ -64,11 +64,40 @@ impl<'m> AxisReader<'m> {
         cursor.close(wrapping)?;
         Ok(axes.into_iter().map(|(axis, _)| axis).collect())
     }
+    /// Reads `[{...}, {...}]`.
+    pub fn per_dim(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<Vec<AxisRef>>> {
+        let wrapping = cursor.open("list_of_axis_ref_lists");
+        let lists = bracketed(cursor, &AXIS_REF_LISTS, |cursor| self.braced(cursor))?;
+        cursor.close(wrapping)?;
+        Ok(lists)
+    }
+    /// Reads `[{"x"}: 0->2, {"y"}: 1->3]`.
+    pub fn all_to_all(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<AllToAllParam>> {
+        let wrapping = cursor.open("all_to_all_param_list");
+        let params = bracketed(cursor, &ALL_TO_ALL_PARAMS, |cursor| read_param(cursor, self))?;
+        cursor.close(wrapping)?;
+        Ok(params)
+    }
     /// The complaints about axes that the mesh does not have.
     pub fn problems(&self) -> Vec<Diagnostic> {
         let unknown = self.unknown.iter().zip(&self.unknown_spans);
         unknown.map(|(name, &span)| unknown_axis(name, self.mesh).at(span)).collect()
     }
+}
+
+/// Reads `[item, item]`, which is `parameter`.
+fn bracketed<T>(
+    cursor: &mut Cursor<'_>,
+    parameter: &Parameter,
+    item: impl FnMut(&mut Cursor<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    cursor.expect("[")?;
+    if cursor.eat("]") {
+        return Ok(Vec::new());
+    }
+    let items = cursor.parameter(parameter, |cursor| cursor.items(item))?;
+    cursor.expect("]")?;
+    Ok(items)
 }
 
 const NAME: Parameter = Parameter::new("Sdy_AxisRef", "name", "::llvm::StringRef");
@@ -82,11 +111,11 @@ const AXIS_REF_LISTS: Parameter =
 const ALL_TO_ALL_PARAMS: Parameter =
     Parameter::new("Sdy_AllToAllParamList", "value", "::llvm::ArrayRef<AllToAllParamAttr>");
 const PARAM_AXES: Parameter =
-    Parameter::new("Sdy_AllToAllParam", "axes", "::llvm::ArrayRef<AxisRefAttr>");
-const SRC_DIM: Parameter = Parameter::new("Sdy_AllToAllParam", "src_dim", "int64_t");
-const TGT_DIM: Parameter = Parameter::new("Sdy_AllToAllParam", "tgt_dim", "int64_t");
+    Parameter::new("Sdy_AllToAllParamAttr", "axes", "::llvm::ArrayRef<AxisRefAttr>");
+const SRC_DIM: Parameter = Parameter::new("Sdy_AllToAllParamAttr", "src_dim", "int64_t");
+const TGT_DIM: Parameter = Parameter::new("Sdy_AllToAllParamAttr", "tgt_dim", "int64_t");
 const MANUAL_AXES: Parameter =
-    Parameter::new("ManualAxes", "value", "::llvm::ArrayRef<StringAttr>");
+    Parameter::new("Sdy_ManualAxes", "value", "::llvm::ArrayRef<StringAttr>");
 
 /// Reads `:(2)4` if it is there.
 fn read_sub_axis(cursor: &mut Cursor<'_>) -> Result<Option<SubAxis>> {
@@ -106,10 +135,15 @@ fn read_sub_axis(cursor: &mut Cursor<'_>) -> Result<Option<SubAxis>> {
 /// Parses an axis ref without a mesh to look it up in: its name, and which part of it.
 pub fn parse_free_axis(text: &str, base: u32) -> Result<(String, Option<SubAxis>)> {
     let mut cursor = Cursor::new(text, base);
-    let (name, _) = cursor.parameter(&NAME, Cursor::string)?;
-    let sub = read_sub_axis(&mut cursor)?;
+    let axis = read_free_axis(&mut cursor)?;
     cursor.finish()?;
-    Ok((name, sub))
+    Ok(axis)
+}
+
+/// Reads an axis ref without a mesh to look it up in.
+pub(super) fn read_free_axis(cursor: &mut Cursor<'_>) -> Result<(String, Option<SubAxis>)> {
+    let (name, _) = cursor.parameter(&NAME, Cursor::string)?;
+    Ok((name, read_sub_axis(cursor)?))
 }
 
 /// The complaint that `mesh` has no axis called `name`.
@@ -143,18 +177,7 @@ pub fn parse_axis_list(text: &str, base: u32, mesh: &Mesh) -> Result<Vec<AxisRef
 
 /// Parses a list of axis refs for each dim, `[{"x"}, {}]`, as of `sdy.all_gather`.
 pub fn parse_axes_per_dim(text: &str, base: u32, mesh: &Mesh) -> Result<Vec<Vec<AxisRef>>> {
-    parse_with(text, base, mesh, |reader, cursor| {
-        let wrapping = cursor.open("list_of_axis_ref_lists");
-        cursor.expect("[")?;
-        let lists = if cursor.peek("]") {
-            Vec::new()
-        } else {
-            cursor.parameter(&AXIS_REF_LISTS, |cursor| cursor.items(|c| reader.braced(c)))?
-        };
-        cursor.expect("]")?;
-        cursor.close(wrapping)?;
-        Ok(lists)
-    })
+    parse_with(text, base, mesh, AxisReader::per_dim)
 }
 
 /// Axes, source dim and target dim of one parameter of an `sdy.all_to_all`.
@@ -162,18 +185,7 @@ pub type AllToAllParam = (Vec<AxisRef>, i64, i64);
 
 /// Parses the parameters of an `sdy.all_to_all`, `[{"x"}: 0->2, {"y"}: 1->3]`.
 pub fn parse_all_to_all(text: &str, base: u32, mesh: &Mesh) -> Result<Vec<AllToAllParam>> {
-    parse_with(text, base, mesh, |reader, cursor| {
-        let wrapping = cursor.open("all_to_all_param_list");
-        cursor.expect("[")?;
-        let params = if cursor.peek("]") {
-            Vec::new()
-        } else {
-            cursor.parameter(&ALL_TO_ALL_PARAMS, |c| c.items(|c| read_param(c, reader)))?
-        };
-        cursor.expect("]")?;
-        cursor.close(wrapping)?;
-        Ok(params)
-    })
+    parse_with(text, base, mesh, AxisReader::all_to_all)
 }
 
 /// Reads `{"x"}: 0->2`.
@@ -191,15 +203,29 @@ fn read_param(cursor: &mut Cursor<'_>, reader: &mut AxisReader<'_>) -> Result<Al
 /// Parses the names of manual axes, `{"x", "y"}`.
 pub fn parse_manual_axes(text: &str, base: u32) -> Result<Vec<String>> {
     let mut cursor = Cursor::new(text, base);
+    let names = read_manual_axes(&mut cursor)?;
+    cursor.finish()?;
+    Ok(names)
+}
+
+/// Reads `{"x", "y"}`, names of manual axes.
+pub(super) fn read_manual_axes(cursor: &mut Cursor<'_>) -> Result<Vec<String>> {
     let wrapping = cursor.open("manual_axes");
     cursor.expect("{")?;
     let mut names = Vec::new();
     if !cursor.eat("}") {
-        names = cursor.parameter(&MANUAL_AXES, |cursor| cursor.items(Cursor::string))?;
+        names = cursor.parameter(&MANUAL_AXES, |cursor| {
+            cursor.items(|cursor| {
+                if cursor.peek("\"") {
+                    cursor.string()
+                } else {
+                    Err(cursor.expected("attribute value"))
+                }
+            })
+        })?;
         cursor.expect("}")?;
     }
     cursor.close(wrapping)?;
-    cursor.finish()?;
     Ok(names.into_iter().map(|(name, _)| name).collect())
 }
 

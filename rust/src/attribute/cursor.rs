@@ -103,6 +103,10 @@ impl<'a> Cursor<'a> {
     pub fn expected(&mut self, what: &str) -> Error {
         let span = self.token();
         let found = self.next_token();
+        if found.starts_with(is_no_token) {
+            let problem = Diagnostic::new(Code::Syntax, "unexpected character").at(span);
+            return problem.with_hint(format!("expected {what}")).into();
+        }
         let message = if found.is_empty() {
             format!("expected {what}, found the end of the attribute")
         } else {
@@ -279,6 +283,11 @@ impl<'a> Cursor<'a> {
         }
         Err(self.expected("the end of the attribute"))
     }
+}
+
+/// Whether no token of MLIR starts with `character`.
+pub fn is_no_token(character: char) -> bool {
+    "'`;$&~\\".contains(character) || !character.is_ascii()
 }
 
 /// Whether `text` is an attribute that says of itself that it is `name` of the `sdy` dialect.

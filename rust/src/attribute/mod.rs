@@ -13,6 +13,7 @@
 mod array;
 mod axis;
 mod cursor;
+mod form;
 mod lone;
 mod mesh;
 mod parameter;
@@ -33,7 +34,8 @@ pub use axis::{
     unknown_axis, write_all_to_all, write_axes, write_axes_per_dim, write_axis, write_axis_list,
     write_free_axis, write_manual_axes, AllToAllParam,
 };
-pub use cursor::{names_itself, Cursor, Wrapping};
+pub use cursor::{is_no_token, names_itself, Cursor, Wrapping};
+pub use form::{syntax_error, Form};
 pub use lone::LoneScope;
 pub use mesh::{drop_default_device_ids, parse_mesh, verify_mesh, write_mesh, MAX_DEVICES};
 pub use problem::{Part, Problem};

@@ -35,6 +35,14 @@ pub(super) fn is_of_syntax(error: &Error) -> bool {
     error.diagnostics.iter().all(|problem| matches!(problem.code, Code::Syntax | Code::InvalidMesh))
 }
 
+/// `error` with a hint.
+pub(super) fn with_hint(mut error: Error, hint: &str) -> Error {
+    if let Some(problem) = error.diagnostics.last_mut() {
+        problem.hint = Some(hint.to_owned());
+    }
+    error
+}
+
 impl Cursor<'_> {
     /// Reads a parameter; if that fails, says of what.
     pub(super) fn parameter<T>(

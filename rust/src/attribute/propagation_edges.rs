@@ -3,8 +3,9 @@
 //!
 //! Source: Shardy's `PropagationEdgesAttr`, its assembly format and verifier.
 
-use super::axis::{parse_free_axis, write_free_axis};
+use super::axis::{read_free_axis, write_free_axis};
 use super::cursor::Cursor;
+use super::parameter::Parameter;
 use crate::axis::SubAxis;
 use crate::error::{Code, Diagnostic, Result, Span};
 use rustc_hash::FxHashSet;
@@ -52,7 +53,8 @@ pub fn parse_propagation_edges(text: &str, base: u32) -> Option<Result<Vec<Propa
         let wrapping = cursor.open(NAME);
         cursor.expect("<")?;
         cursor.expect("[")?;
-        let steps = cursor.list("]", read_step)?;
+        let steps = cursor.parameter(&STEPS, |cursor| cursor.items(read_step))?;
+        cursor.expect("]")?;
         cursor.expect(">")?;
         cursor.close(wrapping)?;
         cursor.finish()?;
@@ -60,64 +62,74 @@ pub fn parse_propagation_edges(text: &str, base: u32) -> Option<Result<Vec<Propa
     })
 }
 
+const STEPS: Parameter =
+    Parameter::new("Sdy_PropagationEdges", "value", "::llvm::ArrayRef<PropagationOneStepAttr>");
+const STEP_INDEX: Parameter = Parameter::new("Sdy_PropagationOneStep", "step_index", "int64_t");
+const AXIS_ENTRIES: Parameter = Parameter::new(
+    "Sdy_PropagationOneStep",
+    "axis_entries",
+    "::llvm::ArrayRef<AxisToPropagationDetailsAttr>",
+);
+const AXIS: Parameter =
+    Parameter::new("Sdy_AxisToPropagationDetails", "axis_name", "::mlir::sdy::AxisRefAttr");
+const SOURCE: Parameter =
+    Parameter::new("Sdy_AxisToPropagationDetails", "source", "::mlir::sdy::EdgeValueRefAttr");
+const TARGETS: Parameter =
+    Parameter::new("Sdy_AxisToPropagationDetails", "targets", "::llvm::ArrayRef<EdgeValueRefAttr>");
+const VALUE_TYPE: Parameter =
+    Parameter::new("Sdy_EdgeValueRef", "type", "::mlir::sdy::EdgeNodeType");
+const VALUE_INDEX: Parameter = Parameter::new("Sdy_EdgeValueRef", "index", "int64_t");
+
 fn read_step(cursor: &mut Cursor<'_>) -> Result<PropagationStep> {
     cursor.expect("{")?;
-    expect_word(cursor, "step")?;
+    if !cursor.eat_word("step") {
+        return Err(cursor.expected("'step'"));
+    }
     cursor.expect("-")?;
-    let (index, _) = cursor.integer()?;
+    let (index, _) = cursor.parameter(&STEP_INDEX, Cursor::integer)?;
     cursor.expect("=")?;
     cursor.expect("[")?;
-    let axes = cursor.list("]", read_axis)?;
+    let axes = cursor.parameter(&AXIS_ENTRIES, |cursor| cursor.items(read_axis))?;
+    cursor.expect("]")?;
     cursor.expect("}")?;
     Ok(PropagationStep { index, axes })
 }
 
 fn read_axis(cursor: &mut Cursor<'_>) -> Result<AxisPropagation> {
     cursor.expect("{")?;
-    let axis = read_axis_ref(cursor)?;
+    let axis = cursor.parameter(&AXIS, read_free_axis)?;
     cursor.expect("=")?;
-    let source = read_value_ref(cursor)?;
+    let source = cursor.parameter(&SOURCE, read_value_ref)?;
     cursor.expect("->")?;
     cursor.expect("[")?;
-    let targets = cursor.list("]", read_value_ref)?;
+    let targets = cursor.parameter(&TARGETS, |cursor| cursor.items(read_value_ref))?;
+    cursor.expect("]")?;
     cursor.expect("}")?;
     Ok(AxisPropagation { axis, source, targets })
 }
 
-/// Reads `"x"` or `"x":(1)2`, up to the equals sign.
-fn read_axis_ref(cursor: &mut Cursor<'_>) -> Result<(String, Option<SubAxis>)> {
-    let base = cursor.position();
-    let rest = cursor.rest();
-    let mut name = cursor.clone();
-    name.string()?;
-    let quoted = name.consumed() - cursor.consumed();
-    let len = rest[quoted..].find('=').map_or(rest.len(), |at| quoted + at);
-    let axis = parse_free_axis(&rest[..len], base)?;
-    cursor.skip(len);
-    Ok(axis)
-}
-
 fn read_value_ref(cursor: &mut Cursor<'_>) -> Result<EdgeValueRef> {
-    let is_result = cursor.eat_word("result");
-    if !is_result {
-        expect_word(cursor, "operand")?;
-    }
+    let is_result = cursor.parameter(&VALUE_TYPE, |cursor| {
+        let span = cursor.token();
+        match cursor.word() {
+            Some(("result", _)) => Ok(true),
+            Some(("operand", _)) => Ok(false),
+            Some(_) => {
+                let message = "expected ::mlir::sdy::EdgeNodeType to be one of: operand, result";
+                Err(Diagnostic::new(Code::Syntax, message).at(span).into())
+            }
+            None => Err(cursor.expected("valid keyword or string")),
+        }
+    })?;
     cursor.expect("-")?;
     let start = cursor.position();
-    let (index, _) = cursor.integer()?;
+    let (index, _) = cursor.parameter(&VALUE_INDEX, Cursor::integer)?;
     let Ok(index) = u32::try_from(index) else {
         let message = format!("there is no operand or result with the index {index}");
         let span = cursor.span_from(start);
         return Err(Diagnostic::new(Code::InvalidOp, message).at(span).into());
     };
     Ok(if is_result { EdgeValueRef::Result(index) } else { EdgeValueRef::Operand(index) })
-}
-
-fn expect_word(cursor: &mut Cursor<'_>, word: &str) -> Result<()> {
-    if cursor.eat_word(word) {
-        return Ok(());
-    }
-    Err(cursor.expected(&format!("'{word}'")))
 }
 
 /// What is wrong with `steps` whatever op they are on.
@@ -200,16 +212,25 @@ mod tests {
 
     #[test]
     fn text_goes_in_and_out() {
-        let text = r#"#sdy.propagation_edges<[{step-0 = [{"a=":(1)2 = operand-0 -> [operand-1, result-0]}, {"b" = result-0 -> [operand-0]}]}, {step-3 = []}]>"#;
+        let text = r#"#sdy.propagation_edges<[{step-0 = [{"a=":(1)2 = operand-0 -> [operand-1, result-0]}, {"b" = result-0 -> [operand-0]}]}, {step-3 = [{"c" = operand-1 -> [result-0]}]}]>"#;
         let steps = parse(text).unwrap();
         assert_eq!(last_step(&steps), 3);
         assert!(verify_propagation_edges(&steps, Span::EMPTY).is_empty());
         let mut out = String::new();
         write_propagation_edges(&mut out, &steps);
         assert_eq!(out, text);
-        assert_eq!(parse("#sdy<propagation_edges<[]>>").unwrap(), []);
+        let angled = text.replace("#sdy.propagation_edges", "#sdy<propagation_edges") + ">";
+        assert_eq!(parse(&angled).unwrap(), steps);
         assert!(parse_propagation_edges("64 : i64", 0).is_none());
-        for bad in ["", "<[{}]>", "<[{step-1 = [{\"a\" = operand-0}]}]>", "<[]> x", "<[{step-1"] {
+        for bad in [
+            "",
+            "<[]>",
+            "<[{step-0 = []}]>",
+            "<[{}]>",
+            "<[{step-1 = [{\"a\" = operand-0}]}]>",
+            "<[]> x",
+            "<[{step-1",
+        ] {
             assert!(parse(&format!("#sdy.propagation_edges{bad}")).is_err(), "{bad}");
         }
     }

@@ -2,7 +2,7 @@
 //! depends on how far it had come.
 
 use super::cursor::Cursor;
-use super::parameter::Parameter;
+use super::parameter::{with_hint, Parameter};
 use super::problem::Part;
 use super::rule::{factor_symbol, NUM_LETTERS, SPECIAL_LISTS};
 use super::rule_check::{rule_problems, tensor_name};
@@ -330,13 +330,6 @@ impl RuleReader {
             Err(problem.with_hint("separate factors with commas").into())
         })
     }
-}
-
-fn with_hint(mut error: Error, hint: &str) -> Error {
-    if let Some(problem) = error.diagnostics.last_mut() {
-        problem.hint = Some(hint.to_owned());
-    }
-    error
 }
 
 /// Reads a bare word.

@@ -6,7 +6,7 @@
 use super::axis::{write_axes, AxisReader};
 use super::cursor::{Cursor, Wrapping};
 use super::mesh::{read_mesh, write_mesh};
-use super::parameter::Parameter;
+use super::parameter::{with_hint, Parameter};
 use super::problem::Part;
 use super::quote::write_symbol;
 use super::sharding_rules::mesh_problems_of;
@@ -18,7 +18,6 @@ use crate::mesh::Mesh;
 use crate::sharding::{DimSharding, TensorSharding};
 use std::fmt::Write as _;
 
-const MESH: Parameter = Parameter::new("Sdy_TensorSharding", "mesh_or_ref", "");
 const DIMS: Parameter = Parameter::new(
     "Sdy_TensorSharding",
     "dim_shardings",
@@ -95,6 +94,16 @@ pub fn read_sharding_per_value(
     scope: &mut dyn MeshScope,
 ) -> Result<Vec<ReadSharding>> {
     let mut cursor = Cursor::new(text, base);
+    let shardings = read_shardings(&mut cursor, scope)?;
+    cursor.finish()?;
+    Ok(shardings)
+}
+
+/// Reads a list of shardings.
+pub(super) fn read_shardings(
+    cursor: &mut Cursor<'_>,
+    scope: &mut dyn MeshScope,
+) -> Result<Vec<ReadSharding>> {
     let wrapping = cursor.open("sharding_per_value");
     let angled = wrapping != Wrapping::Stripped || cursor.peek("<");
     if angled {
@@ -112,20 +121,21 @@ pub fn read_sharding_per_value(
         cursor.expect(">")?;
     }
     cursor.close(wrapping)?;
-    cursor.finish()?;
     Ok(shardings)
 }
 
 /// Reads a sharding and notes what is wrong with it.
-fn read_sharding(cursor: &mut Cursor<'_>, scope: &mut dyn MeshScope) -> Result<ReadSharding> {
+pub(super) fn read_sharding(
+    cursor: &mut Cursor<'_>,
+    scope: &mut dyn MeshScope,
+) -> Result<ReadSharding> {
     if cursor.peek("#") && !cursor.peek("#sdy") {
         return read_alias(cursor, scope);
     }
     let wrapping = cursor.open("sharding");
     let start = cursor.position();
     cursor.expect("<")?;
-    let (mesh, mesh_error) =
-        cursor.parameter(&MESH, |cursor| read_mesh_or_symbol(cursor, scope))?;
+    let (mesh, mesh_error) = read_mesh_or_symbol(cursor, scope)?;
     cursor.expect(",")?;
     cursor.expect("[")?;
     let empty = Mesh::default();
@@ -202,7 +212,10 @@ fn read_mesh_or_symbol(
         return Ok((scope.inlined(mesh), None));
     }
     if !cursor.peek("@") {
-        return Err(cursor.expected("a mesh: '@name' or 'mesh<...>'"));
+        let expected =
+            with_hint(cursor.expected("attribute value"), "a mesh is @name or mesh<...>");
+        let message = "expecting MeshAttr or FlatSymbolRefAttr, got: <<NULL ATTRIBUTE>>";
+        return cursor.or_failed(Err(expected), || message.to_owned());
     }
     let (symbol, span) = cursor.symbol()?;
     if let Some(mesh) = scope.by_symbol(&symbol) {

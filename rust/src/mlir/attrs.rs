@@ -40,7 +40,7 @@ impl<'a> Parser<'a> {
                 if self.cursor.peek() == b'"' { self.cursor.string()? } else { self.cursor.name() };
             let name_span = self.cursor.here_from(at);
             if name.is_empty() {
-                return Err(self.cursor.expected("the name of an attribute"));
+                return Err(self.cursor.expected("attribute name"));
             }
             let name = self.program.strings.intern(name);
             let end = self.cursor.pos as u32;
@@ -60,11 +60,13 @@ impl<'a> Parser<'a> {
             };
             if known {
                 let name = self.program.strings.get(name);
-                let message = format!("attribute '{name}' is given twice");
+                let message = format!("duplicate key '{name}' in dictionary attribute");
                 return Err(syntax(name_span, message).into());
             }
             if !self.cursor.eat(b',') {
-                self.cursor.expect(b'}')?;
+                if !self.cursor.eat(b'}') {
+                    return Err(self.cursor.expected("'}' in attribute dictionary"));
+                }
                 dict.span = self.cursor.span_since(start);
                 return Ok(dict);
             }

@@ -4,6 +4,7 @@
 //! brackets. Bracketed text of any depth is skipped without recursion. A position is always at a
 //! character boundary when text is sliced, because slices start and end at ASCII bytes.
 
+use crate::attribute::is_no_token;
 use crate::error::{Code, Diagnostic, Result, Span};
 use memchr::{memchr, memchr3};
 
@@ -234,7 +235,7 @@ impl<'a> Cursor<'a> {
             let Some(found) = memchr3(b'"', b'\\', b'\n', rest).filter(|&at| rest[at] != b'\n')
             else {
                 let span = Span::new(start as u32, (start + 1) as u32);
-                return Err(syntax(span, "a string is not closed").into());
+                return Err(syntax(span, "expected '\"' in string literal").into());
             };
             if rest[found] == b'"' {
                 self.pos = at + found + 1;
@@ -255,7 +256,7 @@ impl<'a> Cursor<'a> {
     pub fn symbol(&mut self) -> Result<&'a str> {
         self.skip_space();
         if self.peek() != b'@' {
-            return Err(self.expected("a symbol, '@name'"));
+            return Err(self.expected("valid '@'-identifier for symbol name"));
         }
         self.pos += 1;
         if self.peek() == b'"' {
@@ -269,6 +270,22 @@ impl<'a> Cursor<'a> {
     }
     /// Steps over the bracket here and all up to its partner.
     pub fn skip_balanced(&mut self) -> Result<()> {
+        self.balance(Self::unbalanced)
+    }
+    /// The same for the body of an attribute or type of a dialect.
+    pub fn skip_body(&mut self) -> Result<()> {
+        self.balance(|cursor, partner, at| {
+            let message =
+                format!("unbalanced '{}' character in pretty dialect name", partner as char);
+            let open = Span::new(at as u32, at as u32 + 1);
+            let hint = format!("close it with '{}'", closing(partner) as char);
+            syntax(open, message).with_related(cursor.here(), "before this").with_hint(hint).into()
+        })
+    }
+    fn balance(
+        &mut self,
+        unbalanced: impl Fn(&Self, u8, usize) -> crate::error::Error,
+    ) -> Result<()> {
         let mut open: Vec<(u8, usize)> = Vec::new();
         let start = self.pos;
         let bytes = self.text.as_bytes();
@@ -287,7 +304,7 @@ impl<'a> Cursor<'a> {
                 b')' | b']' | b'}' | b'>' => {
                     let Some((partner, at)) = open.pop() else { break };
                     if closing(partner) != byte {
-                        return Err(self.unbalanced(partner, at));
+                        return Err(unbalanced(self, partner, at));
                     }
                 }
                 b'"' => {
@@ -301,7 +318,7 @@ impl<'a> Cursor<'a> {
                 }
                 0 if self.at_end() => {
                     let (partner, at) = open.pop().unwrap_or((b'(', start));
-                    return Err(self.unbalanced(partner, at));
+                    return Err(unbalanced(self, partner, at));
                 }
                 _ => {}
             }
@@ -310,7 +327,7 @@ impl<'a> Cursor<'a> {
                 return Ok(());
             }
         }
-        Err(self.expected("an attribute"))
+        Err(self.expected("attribute value"))
     }
     fn unbalanced(&self, partner: u8, at: usize) -> crate::error::Error {
         let open = Span::new(at as u32, at as u32 + 1);
@@ -338,6 +355,10 @@ impl<'a> Cursor<'a> {
         let start = self.pos;
         let mut look = self.clone();
         let span = if look.ssa_name().is_empty() { self.here() } else { look.span_since(start) };
+        if self.text.get(start..).is_some_and(|rest| rest.starts_with(is_no_token)) {
+            let problem = syntax(self.here(), "unexpected character");
+            return problem.with_hint(format!("expected {what}")).into();
+        }
         let found = match self.text.get(span.start as usize..span.end as usize) {
             Some(found) if !found.is_empty() => format!("expected {what}, found '{found}'"),
             _ => format!("expected {what}, found the end of the text"),

@@ -74,14 +74,11 @@ impl<'a> Parser<'a> {
     }
     /// Adds an error of syntax in an attribute of `op`, which stands in the op's own syntax or not.
     fn unreadable(&self, op: OpId, is_own: bool, error: Error, findings: &mut Findings) {
-        let name = self.program.op_name(op);
         let span = self.program.name_span(op).unwrap_or_default();
         let is_own = is_own && self.cursor.byte(span.start.wrapping_sub(1) as usize) != b'"';
-        for mut problem in error.diagnostics {
-            // MLIR's own parser says which token it expects.
-            if is_own && !problem.message.starts_with("expected '") {
-                problem.message = format!("custom op '{name}' {}", problem.message);
-            }
+        let name = self.program.op_name(op);
+        let error = if is_own { in_own_syntax(name, error) } else { error };
+        for problem in error.diagnostics {
             findings.add(op, problem);
         }
     }
@@ -259,4 +256,18 @@ impl<'a> Parser<'a> {
         diagnostic.related = Some(related);
         Some(diagnostic)
     }
+}
+
+/// How the reference says `error`, which is in the own syntax of an op called `name`.
+pub(super) fn in_own_syntax(name: &str, mut error: Error) -> Error {
+    for problem in &mut error.diagnostics {
+        // What token is expected is for MLIR's own parser to say.
+        let token = problem.message.strip_prefix("expected '");
+        let is_of_tokens = token.is_some_and(|token| !token.starts_with(char::is_alphabetic))
+            || problem.message == "unexpected character";
+        if !is_of_tokens {
+            problem.message = format!("custom op '{name}' {}", problem.message);
+        }
+    }
+    error
 }

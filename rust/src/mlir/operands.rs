@@ -35,7 +35,7 @@ impl<'a> Parser<'a> {
     pub(super) fn parse_ssa_name(&mut self) -> Result<&'a str> {
         self.cursor.skip_space();
         if self.cursor.peek() != b'%' {
-            return Err(self.cursor.expected("a value, '%name'"));
+            return Err(self.cursor.expected("SSA operand"));
         }
         self.cursor.pos += 1;
         let name = self.cursor.ssa_name();

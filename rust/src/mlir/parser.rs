@@ -374,7 +374,7 @@ impl<'a> Parser<'a> {
         }
         let name = self.cursor.name();
         if name.is_empty() {
-            return Err(self.cursor.expected("an op"));
+            return Err(self.cursor.expected("operation name in quotes"));
         }
         self.check_short_name(name, name_start)?;
         let name = self.op_name(name);

@@ -2,6 +2,7 @@
 //! `meaning.rs` reads what was noted.
 
 use super::generic::axes_attr;
+use super::meaning::in_own_syntax;
 use super::parser::{Building, Parser};
 use super::target::Target;
 use crate::attribute;
@@ -26,7 +27,7 @@ impl Parser<'_> {
         let Some((_, first)) = self.symbols.insert((module, name), (op, span)) else {
             return Ok(());
         };
-        let message = format!("symbol @{text} is defined twice");
+        let message = format!("redefinition of symbol named '{text}'");
         Err(Diagnostic::new(Code::RedefinedSymbol, message)
             .at(span)
             .with_related(first, "first defined here")
@@ -93,7 +94,15 @@ impl Parser<'_> {
         let text = self.text_at(span);
         let payload = match building.name.kind {
             OpKind::ManualComputation => {
-                let names = attribute::parse_manual_axes(text, span.start)?;
+                let names = attribute::parse_manual_axes(text, span.start);
+                let names = names.map_err(|error| {
+                    let name = self.program.strings.get(building.name.id);
+                    if building.is_generic {
+                        error
+                    } else {
+                        in_own_syntax(name, error)
+                    }
+                })?;
                 let names = names.iter().map(|name| self.program.strings.intern(name)).collect();
                 Payload::ManualComputation(names)
             }

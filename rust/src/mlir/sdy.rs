@@ -1,7 +1,9 @@
 //! Shardy's ops in their own syntax.
 
+use super::meaning::in_own_syntax;
 use super::parser::{After, Building, Parser, PendingArg};
 use super::target::Target;
+use crate::attribute::{self, Form};
 use crate::error::{Result, Span};
 use crate::ir::OpKind;
 
@@ -19,24 +21,32 @@ impl Parser<'_> {
     fn parse_mesh(&mut self, mut building: Building) -> Result<()> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
-        self.cursor.symbol()?;
+        let op_name = self.program.strings.get(building.name.id);
+        self.cursor.symbol().map_err(|error| in_own_syntax(op_name, error))?;
         let name = self.cursor.span_since(start);
         self.cursor.expect(b'=')?;
-        let mesh = self.parse_stripped()?;
+        let mesh = self.parse_stripped(&building, Some(Form::Mesh))?;
         self.parse_optional_op_dict(&mut building)?;
         self.note_mesh(building.op, name, mesh)?;
         self.finish(building)
     }
     /// Reads an attribute that may have lost its `#dialect.name`.
-    fn parse_stripped(&mut self) -> Result<Span> {
+    fn parse_stripped(&mut self, building: &Building, form: Option<Form>) -> Result<Span> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
-        match self.cursor.peek() {
-            b'<' | b'[' | b'{' => self.cursor.skip_balanced()?,
-            b'#' => self.grammar().attribute()?,
-            b'-' | b'0'..=b'9' => self.cursor.integer().map(|_| ())?,
-            _ if !self.cursor.name().is_empty() => {}
-            _ => return Err(self.cursor.expected("an attribute")),
+        let read = match self.cursor.peek() {
+            b'<' | b'[' | b'{' => self.cursor.skip_balanced(),
+            b'#' => self.grammar().attribute(),
+            b'-' | b'0'..=b'9' => self.cursor.integer().map(|_| ()),
+            _ if !self.cursor.name().is_empty() => Ok(()),
+            _ => Err(self.cursor.expected("attribute value")),
+        };
+        if let Err(error) = read {
+            // Its own parser knows better what is wrong.
+            let text = &self.cursor.text()[start..];
+            let found = form.and_then(|form| attribute::syntax_error(form, text, start as u32));
+            let name = self.program.strings.get(building.name.id);
+            return Err(found.map_or(error, |error| in_own_syntax(name, error)));
         }
         Ok(self.cursor.span_since(start))
     }
@@ -45,18 +55,23 @@ impl Parser<'_> {
         let start = self.cursor.pos;
         let kind = building.name.kind;
         if matches!(self.cursor.next_byte(), b'[' | b'{' | b'#') {
-            building.payload = self.parse_stripped()?;
+            let form = match kind {
+                OpKind::AllToAll => Form::AllToAll,
+                OpKind::AllReduce | OpKind::ReplicatedToUnreduced => Form::Axes,
+                _ => Form::AxesPerDim,
+            };
+            building.payload = self.parse_stripped(&building, Some(form))?;
         }
         self.parse_operand()?;
         match kind {
             OpKind::ShardingConstraint | OpKind::Reshard => {
-                building.sharding = Some(self.parse_stripped()?);
+                building.sharding = Some(self.parse_stripped(&building, Some(Form::Sharding))?);
             }
             OpKind::DataFlowEdge => {
                 let end = self.cursor.pos;
                 if self.cursor.eat_keyword("sharding") {
                     self.cursor.expect(b'=')?;
-                    building.sharding = Some(self.parse_stripped()?);
+                    building.sharding = Some(self.parse_stripped(&building, Some(Form::Sharding))?);
                 } else {
                     self.cursor.pos = end;
                 }
@@ -64,7 +79,7 @@ impl Parser<'_> {
             OpKind::ShardingGroup => {
                 self.cursor.expect_keyword("group_id")?;
                 self.cursor.expect(b'=')?;
-                building.payload = self.parse_stripped()?;
+                building.payload = self.parse_stripped(&building, None)?;
             }
             OpKind::PropagationBarrier => {
                 self.cursor.expect_keyword("allowed_direction")?;
@@ -72,13 +87,13 @@ impl Parser<'_> {
                 if self.cursor.next_byte().is_ascii_digit() {
                     return Err(self.cursor.expected("a direction"));
                 }
-                building.payload = self.parse_stripped()?;
+                building.payload = self.parse_stripped(&building, None)?;
             }
             OpKind::FuncDataFlowEdge => {}
             _ => {
                 self.cursor.expect_keyword("out_sharding")?;
                 self.cursor.expect(b'=')?;
-                building.sharding = Some(self.parse_stripped()?);
+                building.sharding = Some(self.parse_stripped(&building, Some(Form::Sharding))?);
             }
         }
         building.syntax = self.cursor.span_since(start);
@@ -99,14 +114,14 @@ impl Parser<'_> {
         self.parse_operands_to(b')')?;
         self.cursor.expect_keyword("in_shardings")?;
         self.cursor.expect(b'=')?;
-        let inputs = self.parse_stripped()?;
+        let inputs = self.parse_stripped(&building, Some(Form::Shardings))?;
         self.targets.push((Target::RegionArgs(building.op), inputs));
         self.cursor.expect_keyword("out_shardings")?;
         self.cursor.expect(b'=')?;
-        building.sharding = Some(self.parse_stripped()?);
+        building.sharding = Some(self.parse_stripped(&building, Some(Form::Shardings))?);
         self.cursor.expect_keyword("manual_axes")?;
         self.cursor.expect(b'=')?;
-        building.payload = self.parse_stripped()?;
+        building.payload = self.parse_stripped(&building, Some(Form::ManualAxes))?;
         building.syntax = self.cursor.span_since(start);
         self.parse_body_args()?;
         self.open_region(building, After::Signature)
@@ -128,11 +143,11 @@ impl Parser<'_> {
         let mut inputs = None;
         if self.cursor.eat_keyword("in_shardings") {
             self.cursor.expect(b'=')?;
-            inputs = Some(self.parse_stripped()?);
+            inputs = Some(self.parse_stripped(&building, Some(Form::Shardings))?);
         }
         if self.cursor.eat_keyword("out_shardings") {
             self.cursor.expect(b'=')?;
-            building.sharding = Some(self.parse_stripped()?);
+            building.sharding = Some(self.parse_stripped(&building, Some(Form::Shardings))?);
         }
         building.syntax = self.cursor.span_since(start);
         self.note_named_computation(&building, name, inputs);

@@ -13,7 +13,7 @@ impl<'a> Parser<'a> {
     #[inline]
     pub(super) fn define(&mut self, name: &'a str, first: ValueId, count: u32) -> Result<()> {
         if let Err(old) = self.scopes.define(name, first) {
-            let message = format!("%{name} is defined twice");
+            let message = format!("redefinition of SSA value '%{name}'");
             return Err(Diagnostic::new(Code::RedefinedValue, message)
                 .at(self.definition_span(name, first))
                 .with_related(self.definition_span(name, old.first), "first defined here")
@@ -125,7 +125,11 @@ impl<'a> Parser<'a> {
     }
     fn type_mismatch(&self, name: &str, span: Span, is: TypeId, used: TypeId) -> Error {
         let text = |ty| self.program.text.get(self.program.types.text(ty));
-        let message = format!("%{name} is a {}, but it is used as a {}", text(is), text(used));
+        let message = format!(
+            "use of value '%{name}' expects different type than prior uses: '{}' vs '{}'",
+            text(used),
+            text(is)
+        );
         let mut diagnostic = Diagnostic::new(Code::TypeMismatch, message).at(span);
         if let Lookup::Defined(found) = self.scopes.look_up(name) {
             let place = self.definition_span(name, found.first);
@@ -144,7 +148,7 @@ impl<'a> Parser<'a> {
         let values = if undefined.is_empty() { Vec::new() } else { self.scopes.visible() };
         let mut diagnostics = Vec::new();
         for (name, forward) in undefined.into_iter().take(100) {
-            let message = format!("%{name} is not defined");
+            let message = format!("use of undeclared SSA value name: %{name}");
             let mut diagnostic = Diagnostic::new(Code::UndefinedValue, message).at(forward.span);
             if diagnostics.len() < 10 {
                 let visible = values.iter().take(10_000).map(|&value| {

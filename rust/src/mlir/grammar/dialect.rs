@@ -93,7 +93,7 @@ impl Grammar<'_, '_> {
         self.cursor.pos += 1;
         let name = alias_name(self.cursor);
         if name.is_empty() {
-            return Err(self.cursor.expected("the name of an attribute"));
+            return Err(self.cursor.expected("attribute name"));
         }
         let has_body = self.cursor.peek() == b'<';
         if !has_body && !name.contains('.') {
@@ -102,14 +102,14 @@ impl Grammar<'_, '_> {
         match name.split_once('.').map_or((name, ""), |parts| parts) {
             ("stablehlo", "") => self.enumeration()?,
             ("sdy", name) if has_body && self.is_manual_axes(name) => {
-                self.cursor.skip_balanced()?;
+                self.cursor.skip_body()?;
                 attribute::parse_manual_axes(self.cursor.since(start), start as u32)?;
             }
             ("stablehlo", "conv") if has_body => self.conv()?,
             ("stablehlo", name) if STRUCTS.iter().any(|(known, _)| *known == name) => {
                 self.structure(name)?;
             }
-            _ if has_body => self.cursor.skip_balanced()?,
+            _ if has_body => self.cursor.skip_body()?,
             _ => {}
         }
         self.optional_type()
@@ -138,12 +138,12 @@ impl Grammar<'_, '_> {
         let name = self.cursor.name();
         let Some(cases) = cases(name) else {
             self.cursor.pos = start;
-            return self.cursor.skip_balanced();
+            return self.cursor.skip_body();
         };
         self.case(cases)?;
         // MLIR reads no further either.
         self.cursor.pos = start;
-        self.cursor.skip_balanced()
+        self.cursor.skip_body()
     }
     /// One of `cases`.
     pub fn case(&mut self, cases: &[&str]) -> Result<()> {
@@ -200,7 +200,7 @@ impl Grammar<'_, '_> {
         self.cursor.expect(b'<')?;
         if self.cursor.eat_keyword("raw") {
             self.cursor.pos = start;
-            return self.cursor.skip_balanced();
+            return self.cursor.skip_body();
         }
         self.conv_dims()?;
         self.cursor.expect(b'>')

@@ -48,7 +48,7 @@ fn is_scalar(name: &str) -> bool {
 impl Grammar<'_, '_> {
     /// A type.
     pub fn ty(&mut self) -> Result<()> {
-        self.type_or("a type")
+        self.type_or("non-function type")
     }
     /// A type; the complaint is that there is none of `what`.
     pub(super) fn type_or(&mut self, what: &str) -> Result<()> {
@@ -60,7 +60,7 @@ impl Grammar<'_, '_> {
                 self.list(b'(', b')', Self::ty)?;
                 self.cursor.expect_arrow()?;
                 if self.cursor.next_byte() != b'(' {
-                    return self.plain_type("a type");
+                    return self.plain_type("non-function type");
                 }
                 self.list(b'(', b')', Self::ty)
             }
@@ -91,17 +91,17 @@ impl Grammar<'_, '_> {
         }
     }
     fn plain_type_nested(&mut self) -> Result<()> {
-        self.nested(|grammar| grammar.plain_type("a type"))
+        self.nested(|grammar| grammar.plain_type("non-function type"))
     }
     /// `<2x?xf32, encoding>`.
     fn tensor(&mut self) -> Result<()> {
-        self.cursor.expect(b'<')?;
+        expect_in(self.cursor, b'<', "tensor type")?;
         let _ = dims(self.cursor)?;
         self.plain_type_nested()?;
         if self.cursor.eat(b',') && self.cursor.next_byte() != b'>' {
             self.attribute()?;
         }
-        self.cursor.expect(b'>')
+        expect_in(self.cursor, b'>', "tensor type")
     }
     /// `!alias`, `!dialect.name<...>` or `!dialect<...>`.
     fn dialect_type(&mut self) -> Result<()> {
@@ -112,7 +112,7 @@ impl Grammar<'_, '_> {
             return Err(self.cursor.expected("the name of a type"));
         }
         if self.cursor.peek() == b'<' {
-            return self.cursor.skip_balanced();
+            return self.cursor.skip_body();
         }
         let whole = self.cursor.since(start);
         if name.contains('.') || self.is_alias(whole) {
@@ -135,11 +135,19 @@ pub(super) fn alias_name<'a>(cursor: &mut Cursor<'a>) -> &'a str {
     cursor.since(start)
 }
 
+/// Steps over `byte`, which has to stand there in `what`.
+fn expect_in(cursor: &mut Cursor<'_>, byte: u8, what: &str) -> Result<()> {
+    if cursor.eat(byte) {
+        return Ok(());
+    }
+    Err(cursor.expected(&format!("'{}' in {what}", byte as char)))
+}
+
 /// Reads `2x?x` or `*x` in front of an element type; `None` is an unranked tensor.
 fn dims(cursor: &mut Cursor<'_>) -> Result<Option<Vec<Option<i64>>>> {
     let mut shape = Vec::new();
     if cursor.eat(b'*') {
-        cursor.expect(b'x')?;
+        expect_in(cursor, b'x', "dimension list")?;
         return Ok(None);
     }
     loop {
@@ -161,7 +169,7 @@ fn dims(cursor: &mut Cursor<'_>) -> Result<Option<Vec<Option<i64>>>> {
             _ => return Ok(Some(shape)),
         };
         shape.push(dim);
-        cursor.expect(b'x')?;
+        expect_in(cursor, b'x', "dimension list")?;
     }
 }
 
@@ -181,7 +189,7 @@ pub(in crate::mlir) fn split_tensor(text: &str, start: usize) -> Result<TensorPa
     let mut grammar = Grammar::new(&mut cursor, None);
     grammar.cursor.skip_space();
     let start = grammar.cursor.pos;
-    grammar.plain_type("an element type")?;
+    grammar.plain_type("non-function type")?;
     let element = grammar.cursor.span_since(start);
     let mut encoding = None;
     if grammar.cursor.eat(b',') && grammar.cursor.next_byte() != b'>' {

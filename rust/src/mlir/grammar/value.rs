@@ -38,10 +38,10 @@ impl Grammar<'_, '_> {
                 grammar.cursor.name()
             };
             if name.is_empty() {
-                return Err(grammar.cursor.expected("the name of an attribute"));
+                return Err(grammar.cursor.expected("attribute name"));
             }
             if !names.insert(name) {
-                let message = format!("attribute '{name}' is given twice");
+                let message = format!("duplicate key '{name}' in dictionary attribute");
                 return Err(syntax(grammar.cursor.span_since(start), message).into());
             }
             if grammar.cursor.eat(b'=') {
@@ -73,7 +73,7 @@ impl Grammar<'_, '_> {
     fn number(&mut self) -> Result<()> {
         let start = self.cursor.pos;
         let Some(number) = Number::read(self.cursor) else {
-            return Err(self.cursor.expected("an attribute"));
+            return Err(self.cursor.expected("attribute value"));
         };
         let end = self.cursor.pos;
         let mut range = Some(IntegerRange::of("i64"));
@@ -108,7 +108,7 @@ impl Grammar<'_, '_> {
             }
             _ => {
                 self.cursor.pos = start;
-                self.type_or("an attribute")
+                self.type_or("attribute value")
             }
         }
     }

@@ -1,0 +1,77 @@
+//! What is wrong with the syntax of an attribute whose end is not known.
+
+use super::axis::{read_manual_axes, AxisReader};
+use super::cursor::Cursor;
+use super::mesh::read_mesh;
+use super::parameter::is_of_syntax;
+use super::sharding::{read_sharding, read_shardings};
+use super::LoneScope;
+use crate::error::{Error, Result};
+use crate::mesh::Mesh;
+
+/// Attributes that stand in ops' own syntax, without their names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// `<["x"=2]>`
+    Mesh,
+    /// `<@mesh, [{"x"}]>`
+    Sharding,
+    /// `[<@mesh, [{"x"}]>]`
+    Shardings,
+    /// `{"x"}`
+    Axes,
+    /// `[{"x"}, {}]`
+    AxesPerDim,
+    /// `[{"x"}: 0->1]`
+    AllToAll,
+    /// `{"x"}`
+    ManualAxes,
+}
+
+/// The error of syntax in the attribute that `text` starts with, if there is one. More may follow in
+/// `text`, which stands at `base` in the program's.
+pub fn syntax_error(form: Form, text: &str, base: u32) -> Option<Error> {
+    let mut cursor = Cursor::new(text, base);
+    // Which meshes and axes there are is no matter of syntax.
+    let resolve = |_: &str| Some(Mesh::default());
+    let mut scope = LoneScope::new(&resolve, &[]);
+    let mesh = Mesh::default();
+    let mut axes = AxisReader::new(&mesh);
+    let read: Result<()> = match form {
+        Form::Mesh => read_mesh(&mut cursor).map(drop),
+        Form::Sharding => read_sharding(&mut cursor, &mut scope).map(drop),
+        Form::Shardings => read_shardings(&mut cursor, &mut scope).map(drop),
+        Form::Axes => axes.braced(&mut cursor).map(drop),
+        Form::AxesPerDim => axes.per_dim(&mut cursor).map(drop),
+        Form::AllToAll => axes.all_to_all(&mut cursor).map(drop),
+        Form::ManualAxes => read_manual_axes(&mut cursor).map(drop),
+    };
+    read.err().filter(is_of_syntax)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_found_without_the_end() {
+        for (form, sound, broken, message) in [
+            (Form::Mesh, r#"<["x"=2]> {"#, r#"<["x"=2> {"#, "expected ']', found '>'"),
+            (
+                Form::Sharding,
+                r#"<@m, [{"x"}]>, ("#,
+                r#"<@m, [{"x"]>, ("#,
+                "expected ',', found ']'",
+            ),
+            (Form::Shardings, "[<@m, []>] out", "[<@m, [>] out", "expected '{', found '>'"),
+            (Form::Axes, r#"{"x"} %0"#, r#"{"x" %0"#, "expected '}', found '%'"),
+            (Form::AxesPerDim, r#"[{"x"}] %0"#, r#"[{"x"} %0"#, "expected ']', found '%'"),
+            (Form::AllToAll, r#"[{"x"}: 0->1] %0"#, r#"[{"x"}: 0-1]"#, "expected '->', found '-'"),
+            (Form::ManualAxes, r#"{"x"} ("#, "{x} (", "expected attribute value, found 'x'"),
+        ] {
+            assert_eq!(syntax_error(form, sound, 0), None);
+            let error = syntax_error(form, broken, 0).unwrap();
+            assert_eq!(error.diagnostics[0].message, message);
+        }
+    }
+}
