@@ -38,6 +38,10 @@ def f32(*shape: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, jnp.float32)
 
 
+def i32(*shape: int) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, jnp.int32)
+
+
 def dense(params: Any, x: Any) -> Any:
     return {"y": jnp.tanh(x @ params["w"]) @ params["v"], "norm": jnp.sum(x)}
 
@@ -109,6 +113,63 @@ def squared(x: Any) -> Any:
     return jnp.square(x), jax.scipy.special.erfinv(x).T, jax.lax.top_k(x, 4)
 
 
+def looped(x: Any, w: Any) -> Any:
+    return jax.lax.fori_loop(0, 5, lambda _, carry: jnp.tanh(carry @ w), x)
+
+
+def chosen(p: Any, x: Any) -> Any:
+    return jax.lax.cond(p > 0, lambda x: x.T @ x, lambda x: x.T @ (x * 2), x)
+
+
+def looked_up(table: Any, ids: Any, rows: Any) -> Any:
+    return table[ids], table.at[ids].add(rows)
+
+
+def ordered(x: Any) -> Any:
+    return jnp.sort(x, axis=0), jnp.argsort(x, axis=1), jnp.cumsum(x, 0), jax.nn.softmax(x)
+
+
+def joined(x: Any, y: Any) -> Any:
+    return jnp.concatenate([x, y]), jnp.stack([x, y]), x.reshape(64, 8, 64), jnp.pad(y, 1)
+
+
+def nested(x: Any, w: Any) -> Any:
+    return jax.jit(lambda a: jnp.sin(a @ a.T))(x) @ jax.jit(lambda a: a * 2)(w)
+
+
+def scanned_remat(w: Any, x: Any) -> Any:
+    step = jax.checkpoint(lambda carry, one: (jnp.tanh(carry @ one), None))
+    return jax.grad(lambda w: jnp.sum(jax.lax.scan(step, x, w)[0]))(w)
+
+
+def ring(x: Any, w: Any) -> Any:
+    def body(x: Any, w: Any) -> Any:
+        def step(carry: Any, _: Any) -> Any:
+            return jax.lax.ppermute(jnp.tanh(carry @ w), "data", [(0, 1), (1, 0)]), None
+
+        return jax.lax.scan(step, x, None, length=3)[0]
+
+    mesh = jax.sharding.get_abstract_mesh()
+    specs = (P("data"), P())
+    return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=P("data"))(x, w)
+
+
+def drawn(key: Any, x: Any) -> Any:
+    return x + jax.random.normal(key, x.shape)
+
+
+def loosely_constrained(x: Any) -> Any:
+    return jax.lax.with_sharding_constraint(x.T, P(P.UNCONSTRAINED, "data"))
+
+
+def resharded(x: Any) -> Any:
+    return jax.sharding.reshard(x * 2, P(None, "data"))
+
+
+def explicit_gradient(w: Any, x: Any) -> Any:
+    return jax.grad(lambda w: jnp.sum(jnp.dot(x, w)))(w)
+
+
 def unused(x: Any, y: Any, z: Any) -> Any:
     return {"z": z * 2, "x": [x.T]}
 
@@ -142,6 +203,26 @@ CASES = {
     ),
     "chlo": Case(squared, (f32(64, 512),), P("data", "model")),
     "constraint": Case(constrained, (f32(64, 512), f32(512, 128))),
+    "loop": Case(looped, (f32(64, 512), f32(512, 512)), (P("data"), P(None, "model"))),
+    "cond": Case(chosen, (i32(), f32(64, 512)), (None, P("data", "model"))),
+    "lookup": Case(looked_up, (f32(512, 64), i32(8), f32(8, 64)), (P("model"), P("data"), None)),
+    "order": Case(ordered, (f32(64, 512),), P("data")),
+    "join": Case(joined, (f32(64, 512), f32(64, 512)), (P("data"), P(None, "model"))),
+    "nested_jit": Case(nested, (f32(64, 512), f32(64, 128)), (P("data"), P(None, "model"))),
+    "scan_remat": Case(
+        scanned_remat, (f32(4, 512, 512), f32(64, 512)), (P(None, "model"), P("data"))
+    ),
+    "ring": Case(ring, (f32(64, 32), f32(32, 32))),
+    "random": Case(
+        drawn, (jax.eval_shape(lambda: jax.random.key(0)), f32(64, 8)), (None, P("data"))
+    ),
+    "unconstrained": Case(loosely_constrained, (f32(64, 512),), P(None, "model")),
+    "reshard": Case(resharded, (sharded(EXPLICIT, P("data"), 64, 512),), mesh=EXPLICIT),
+    "explicit_gradient": Case(
+        explicit_gradient,
+        (sharded(EXPLICIT, P(None, "model"), 512, 128), sharded(EXPLICIT, P("data"), 64, 512)),
+        mesh=EXPLICIT,
+    ),
     "unused": Case(unused, (f32(8, 16), f32(3), f32(4)), (P("data", "model"), None, P("data"))),
     "donated": Case(
         update,
