@@ -7,7 +7,7 @@ PY_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' 2>/dev/null)
 RUST_SOURCES := $(shell find rust -name '*.rs' 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-deep test-rust test-python lint fmt bench docs build clean
+.PHONY: help run test test-deep test-rust test-python fuzz coverage lint fmt bench docs build clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,10 +38,17 @@ test-rust:
 test-python: build
 	$(BIN)/python -m pytest -q
 
-test-deep: build  ## the same comparisons on tens of thousands of random programs
+test-deep: build  ## the same comparisons on tens of thousands of random programs; a minute of fuzzing
+	SHARDCORE_FUZZ_SECONDS=60 cargo test --release --quiet --test fuzz
 	HYPOTHESIS_PROFILE=deep SHARDCORE_DEEP=1 $(BIN)/python -m pytest -q tests/property tests/shardy
 	$(BIN)/python -m tests.shardy.generator --hits --count 2000
 	$(BIN)/python -m tests.shardy.generator.seeded
+
+fuzz:  ## ten minutes of mutated programs for each target
+	SHARDCORE_FUZZ_SECONDS=600 cargo test --release --quiet --test fuzz -- --nocapture
+
+coverage:  ## how much of the parser the fuzzers' corpus reaches by itself; needs rustup's llvm-tools
+	$(PYTHON) tests/fuzz/coverage.py
 
 lint: build  ## formatting, clippy, ruff, mypy and the stubs
 	cargo fmt --check

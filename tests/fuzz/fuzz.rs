@@ -1,14 +1,19 @@
-//! Throws mutated programs at the parser, the printer and the propagation pipeline.
+//! Two targets: mutated programs against the parser and printer, and against propagation.
 //!
 //! Whatever the bytes are, the outcome is a program or an error: never a panic, never a hang. What
-//! parses has to print as text that parses to the same text again. `cargo test --test fuzz` tries a
-//! fixed number of inputs; `SHARDCORE_FUZZ_SECONDS=600 cargo test --release --test fuzz` goes on for as
-//! long, from a seed of its own. An input that fails is left in the temporary folder.
+//! parses has to print as text that parses to the same text again; a pipeline gives a program that
+//! does, or an error. `cargo test --test fuzz` tries a fixed number of inputs;
+//! `SHARDCORE_FUZZ_SECONDS=600 cargo test --release --test fuzz` goes on for as long with each target,
+//! from a seed of its own. An input that fails is left in the temporary folder.
+//!
+//! `corpus/` holds the programs that are mutated, `refused.mlir` pieces of text that are no program,
+//! findings among them. `make coverage` says how much of the parser the two reach by themselves.
 
 use shardcore::context::{Context, Limits, Progress};
 use shardcore::pipeline::Pipeline;
 use shardcore::rules::Registry;
-use shardcore::{mlir, Program};
+use shardcore::verify::verify;
+use shardcore::{mlir, Error, Program};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -32,12 +37,21 @@ impl Random {
     }
 }
 
+/// The folder of this file.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz");
+/// What stands between the pieces of `refused.mlir`.
+const SEPARATOR: &str = "// -----\n";
+
 fn corpus() -> Vec<String> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/corpus");
-    let mut paths: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let entries = std::fs::read_dir(format!("{FOLDER}/corpus")).unwrap();
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths.into_iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
+
+fn refused() -> Vec<String> {
+    let text = std::fs::read_to_string(format!("{FOLDER}/refused.mlir")).unwrap();
+    text.split(SEPARATOR).map(str::to_owned).collect()
 }
 
 /// Splits at the borders of words, so that mutations keep most of the text well formed.
@@ -93,31 +107,66 @@ fn mutate(random: &mut Random, corpus: &[String]) -> String {
     list.concat()
 }
 
-fn propagate(program: &Program, pipeline: &str) {
+/// What propagation targets run; each input gets some of them.
+const PIPELINES: [&str; 12] = [
+    "sdy-propagation-pipeline",
+    "sdy-propagation-pipeline{dedup-functions-fully=true}",
+    "sdy-basic-propagate{conservative-propagation=true}",
+    "sdy-aggressive-propagate{propagation-strategy=basic-then-aggressive}",
+    "sdy-op-priority-propagate{keep-sharding-rules=true}",
+    "sdy-user-priority-propagate{debug-sharding-origins=true debug-propagation-edge-sharding=true}",
+    "sdy-import-pipeline,sdy-user-priority-propagate,sdy-export-pipeline{enable-insert-explicit-collectives=true}",
+    "sdy-add-data-flow-edges,sdy-aggressive-propagate,func.func(sdy-sink-data-flow-edges)",
+    "sdy-propagation-pipeline,func.func(sdy-insert-explicit-reshards{enable-full-version=true})",
+    "func.func(sdy-reshard-to-collectives),canonicalize",
+    "func.func(sdy-explicit-gather-scatter-batching,sdy-pad-for-divisibility)",
+    "symbol-dce,sdy-flatten-call-graph,sdy-import-func-calls,sdy-unflatten-call-graph",
+];
+
+/// Reads and verifies a program.
+fn load(text: &str) -> Result<Program, Error> {
+    let program = mlir::parse(text.into())?;
+    Error::check(verify(&program)).map(|()| program)
+}
+
+fn print_and_parse(program: &Program) {
+    let printed = mlir::print(program);
+    let again = mlir::parse(printed.as_str().into()).expect("what was printed parses");
+    assert_eq!(mlir::print(&again), printed, "printing is a fixed point");
+}
+
+/// Runs a pipeline on a copy of `program`, and prints what comes of it.
+fn propagate(program: &Program, passes: &str) {
     let mut program = program.clone();
     let mut rules = Registry::builtin();
     let mut report = |_: Progress<'_>| true;
     let limits = Limits { max_ops: 100_000 };
     let mut context = Context::new(&mut rules, limits, &mut report);
-    let pipeline = Pipeline::parse(pipeline).unwrap();
+    let pipeline = Pipeline::parse(&format!("builtin.module({passes})")).unwrap();
     if pipeline.run(&mut program, &mut context).is_ok() {
-        assert!(!mlir::print(&program).is_empty());
+        std::hint::black_box(mlir::print(&program));
     }
 }
 
-fn check(text: &str) -> bool {
+/// The target of the parser; whether `text` is a program.
+fn check_syntax(text: &str, _: &mut Random) -> bool {
     let Ok(program) = mlir::parse(text.into()) else { return false };
-    let printed = mlir::print(&program);
-    let again = mlir::parse(printed.as_str().into()).expect("what was printed parses");
-    assert_eq!(mlir::print(&again), printed, "printing is a fixed point");
-    propagate(&program, "builtin.module(sdy-propagation-pipeline)");
-    propagate(&program, "builtin.module(sdy-propagation-pipeline{dedup-functions-fully=true})");
-    propagate(&program, "builtin.module(sdy-basic-propagate)");
+    print_and_parse(&program);
     true
 }
 
-#[test]
-fn mutated_programs_give_a_program_or_an_error() {
+/// The target of propagation; whether `text` is a program.
+fn check_passes(text: &str, random: &mut Random) -> bool {
+    let Ok(program) = load(text) else { return false };
+    propagate(&program, PIPELINES[0]);
+    for _ in 0..2 {
+        propagate(&program, PIPELINES[random.below(PIPELINES.len())]);
+    }
+    true
+}
+
+/// Feeds mutated programs to `check`, for as long as the environment says.
+fn fuzz(name: &str, check: impl Fn(&str, &mut Random) -> bool) {
     let seconds = std::env::var("SHARDCORE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     let seed = match seconds {
         None => 1,
@@ -125,28 +174,51 @@ fn mutated_programs_give_a_program_or_an_error() {
     };
     let limit = Duration::from_secs(seconds.unwrap_or(0));
     // A hang or a kill leaves no trace but this file.
-    let name = format!("shardcore-fuzz-{}.mlir", std::process::id());
-    let path = std::env::temp_dir().join(name);
+    let file = format!("shardcore-fuzz-{name}-{}.mlir", std::process::id());
+    let path = std::env::temp_dir().join(file);
     let (corpus, start) = (corpus(), Instant::now());
     let (mut random, mut tried, mut parsed) = (Random(seed), 0u64, 0u64);
     while if seconds.is_some() { start.elapsed() < limit } else { tried < INPUTS } {
         let text = mutate(&mut random, &corpus);
         let begin = Instant::now();
         std::fs::write(&path, &text).unwrap();
-        let outcome = catch_unwind(AssertUnwindSafe(|| check(&text)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| check(&text, &mut random)));
         let is_fine = outcome.is_ok() && begin.elapsed() <= PATIENCE;
-        assert!(is_fine, "seed {seed}, input {tried}: see {}", path.display());
+        assert!(is_fine, "{name}, seed {seed}, input {tried}: see {}", path.display());
         tried += 1;
         parsed += u64::from(outcome.unwrap_or(false));
     }
     std::fs::remove_file(&path).unwrap();
-    println!("{tried} inputs, {parsed} of them programs");
+    println!("{name}: {tried} inputs, {parsed} of them programs");
     assert!(parsed * 40 > tried, "too few mutations leave a program: {parsed} of {tried}");
 }
 
 #[test]
+fn parser() {
+    fuzz("parser", check_syntax);
+}
+
+#[test]
+fn propagation() {
+    fuzz("propagation", check_passes);
+}
+
+/// The corpus alone, through everything; what coverage is measured with.
+#[test]
 fn corpus_is_valid() {
     for text in corpus() {
-        mlir::parse(text.as_str().into()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let program = load(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        print_and_parse(&program);
+        for passes in PIPELINES {
+            propagate(&program, passes);
+        }
+    }
+}
+
+#[test]
+fn refused_texts_are_refused() {
+    for text in refused() {
+        let error = load(&text).map(|_| ()).expect_err(&text);
+        assert!(!error.to_string().is_empty());
     }
 }

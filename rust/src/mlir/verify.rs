@@ -67,7 +67,8 @@ impl Parser<'_> {
         let row = &self.program.ops[building.op];
         let has = [row.num_operands as usize, row.num_results as usize, row.num_regions as usize];
         let (operands, results, regions) = arity(kind);
-        let regions = regions.filter(|_| kind != OpKind::Func || has[2] != 0);
+        let regions =
+            regions.filter(|_| kind != OpKind::Func || building.is_generic || has[2] != 0);
         let needs = [operands, results, regions];
         let nouns = ["operand", "result", "region"];
         for ((has, needs), noun) in has.into_iter().zip(needs).zip(nouns) {
