@@ -3,8 +3,8 @@
     python tests/fuzz/coverage.py [--least PERCENT]
 
 Builds the fuzz targets with rustc's coverage instrumentation, runs the corpus once, without any
-mutation, and prints the share of lines reached in each file of `rust/src/mlir` (but for its printer)
-and `rust/src/attribute`. Needs `rustup component add llvm-tools`.
+mutation, and prints the share of lines reached in each file of `rust/src/mlir` (but for its
+printer) and `rust/src/attribute`. Needs `rustup component add llvm-tools`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ CORPUS_TESTS = ("corpus_is_valid", "refused_texts_are_refused")
 
 def tool(name: str) -> str:
     """A tool of LLVM as it comes with rustc, whose format of profiles has to match."""
-    root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True)
+    root = subprocess.run(
+        ["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True
+    )
     found = sorted(Path(root.stdout.strip()).glob(f"lib/rustlib/*/bin/{name}"))
     if not found:
         sys.exit(f"{name} is missing: rustup component add llvm-tools")

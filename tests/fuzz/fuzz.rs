@@ -13,7 +13,7 @@ use shardcore::context::{Context, Limits, Progress};
 use shardcore::pipeline::Pipeline;
 use shardcore::rules::Registry;
 use shardcore::verify::verify;
-use shardcore::{mlir, Error, Program};
+use shardcore::{attribute, mlir, Error, Program};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -148,10 +148,41 @@ fn propagate(program: &Program, passes: &str) {
     }
 }
 
+/// Reads what is only read when somebody asks: locations, names, attributes of ops.
+fn look_up(program: &Program) {
+    for value in program.values_of(program.module) {
+        std::hint::black_box((program.value_location(value), program.value_name(value)));
+        for frame in program.traceback(value) {
+            let _ = program.values_at_place(&format!("{}:{}", frame.file, frame.line));
+        }
+    }
+    let _ = program.values_at_place("nowhere");
+    for op in program.pre_order(program.module) {
+        std::hint::black_box(mlir::op_attribute(program, op, "dimensions"));
+    }
+}
+
+/// Reads what stands in angle brackets by itself, as `TensorSharding.parse` and its like do.
+fn read_alone(text: &str) {
+    let known = |_: &str| Some(attribute::LoneScope::mesh_of_names(text));
+    for (at, _) in text.match_indices('<').take(8) {
+        let alone = &text[at..];
+        let alone = alone.split_inclusive('>').next().unwrap_or(alone);
+        let _ = attribute::parse_mesh(alone, 0);
+        let _ = attribute::parse_lone_rule(alone);
+        let mut scope = attribute::LoneScope::new(&known, &[]);
+        if let Ok(sharding) = attribute::parse_sharding(alone, 0, &mut scope) {
+            std::hint::black_box(attribute::print_sharding(&sharding, &scope));
+        }
+    }
+}
+
 /// The target of the parser; whether `text` is a program.
 fn check_syntax(text: &str, _: &mut Random) -> bool {
+    read_alone(text);
     let Ok(program) = mlir::parse(text.into()) else { return false };
     print_and_parse(&program);
+    look_up(&program);
     true
 }
 
@@ -208,7 +239,7 @@ fn propagation() {
 fn corpus_is_valid() {
     for text in corpus() {
         let program = load(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        print_and_parse(&program);
+        check_syntax(&text, &mut Random(1));
         for passes in PIPELINES {
             propagate(&program, passes);
         }
@@ -220,5 +251,6 @@ fn refused_texts_are_refused() {
     for text in refused() {
         let error = load(&text).map(|_| ()).expect_err(&text);
         assert!(!error.to_string().is_empty());
+        check_syntax(&text, &mut Random(1));
     }
 }

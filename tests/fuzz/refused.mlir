@@ -1189,3 +1189,324 @@ return
 ^bb0:
 // -----
 }
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  "a.use"(%0) : (i32) -> ()
+  "a.use"(%0) : (i64) -> ()
+  %0 = "a.def"() : () -> i32
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  "a.use"(%0) : (i64) -> ()
+  %0 = "a.def"() : () -> i32
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  "a.use"(%0#3) : (i64) -> ()
+  %0 = "a.def"() : () -> i64
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  "a.use"(%late) : (i64) -> ()
+  %lated = "a.def"() : () -> i64
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  "a.use"(%0) : (i64) -> ()
+  %0 = "a.def"() : () -> i64
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding = #sdy.sharding_per_value<[]>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>, <@mesh, [{}, {}]>]>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding = #sdy.sharding_per_value<<@mesh, [{}, {}]>>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  "stablehlo.while"(%a) ({ ^bb0(%x: tensor<8x8xf32>): stablehlo.return %x : tensor<8x8xf32> }) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0:2 = "stablehlo.while"(%a) ({}, {}) : (tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = "stablehlo.case"(%a) ({
+ ^bb0(%x: i32):
+ stablehlo.return %a : tensor<8x8xf32>
+ }) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = "stablehlo.if"(%a) ({}, {}) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.reduce(%a init: %b) across dimensions = [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8xf32>
+ reducer(%x tensor<f32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.reduce(%a init: %b) applies stablehlo.subtract across dimensions = [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = sdy.named_computation<"n">(%a) (%c: tensor<8x8xf32>) {
+ sdy.return %a : tensor<8x8xf32>
+ } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  func.call @mai(%a) : (tensor<8x8xf32>) -> ()
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.reshape %a : (tensor<8x8xf32>) -> (tensor<64xf32>, tensor<64xf32>)
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.select %a, %a, %b : tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  stablehlo.tuple %a : tuple<tensor<8x8xf32>, i32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.constant {a dense<0> : tensor<i32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.constant #nowhere
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = chlo.scan(%a) inits (%b) dimension=x
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = func.call_indirect %a(%b) : tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.optimization_barrier(
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = "a.b"(%a) <"x> : () -> ()
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = "a.b"(%a)[] : (tensor<8x8xf32>) -> i32
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = "a.b"(%a) ({}) ({}) : (tensor<8x8xf32>) -> i32
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2, "x":(2)2}, {}]>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(3)2}, {}]>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)1}, {}]>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}p0, {"x"}p-1]>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?} {?}]>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}p2, {}], replicated={"x":(2)2, "x":(1)2}>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<mesh<["u"=2], device_ids=[1, 1]>, [{}, {}]>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<mesh<[], device_ids=[1]>, [{"u"}, {}]>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x",}, {}]>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [,]>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<"mesh", [{}, {}]>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, {}>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}], replicated=["x"]>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"\q"}, {}]>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2:3}, {}]>}) {
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=8} permutation={k}>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=8} need_replication={i, i}>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=8} blocked_propagation={j, i}>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, i=8}>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {j=8, i=8}>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, k])->([i, k]) {i=8, k=8}>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<[i, j]->[i, j] {i=8}>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])=>([i, j]) {i=8, j=8}>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=8},>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, 1]) {i=8, j=8}>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) i=8>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}
+// -----
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
+  %0 = stablehlo.custom_call @f(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, jz_1])->([i, jz_1]) {i=8, j=8}>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return
+}

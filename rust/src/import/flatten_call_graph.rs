@@ -40,8 +40,8 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the program would have more than `max_ops` ops.
-fn check_size(
+/// Fails if the program would have more than `max_ops` ops with a clone for each call but the first.
+pub(super) fn check_size(
     program: &Program,
     graph: &CallGraph,
     symbols: &SymbolTable,

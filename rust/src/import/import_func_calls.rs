@@ -2,9 +2,10 @@
 //! body, so that propagation sees one function.
 //!
 //! The first call of a function takes its body; further ones, which only exist if the call graph was
-//! not flattened, get clones.
+//! not flattened, get clones, within the same limit.
 
 use super::edge_ops::add_data_flow_edges;
+use super::flatten_call_graph::check_size;
 use super::propagate_sharding_from_func_to_call::has_shardings;
 use super::{callee, mistake, original_name, CallGraph};
 use crate::context::Context;
@@ -18,13 +19,14 @@ const INHERENT: [&str; 4] = ["callee", "no_inline", "arg_attrs", "res_attrs"];
 const EXECUTION_THREAD: &str = "execution_thread";
 
 /// Runs the pass; with `add_edges` all named computations get data-flow edges.
-pub fn run(program: &mut Program, _: &mut Context<'_>, add_edges: bool) -> Result<()> {
+pub fn run(program: &mut Program, context: &mut Context<'_>, add_edges: bool) -> Result<()> {
     if !program.has_any(&[OpKind::Call, OpKind::NamedComputation]) {
         return Ok(());
     }
     let graph = CallGraph::new(program);
     graph.check_acyclic(program)?;
     let symbols = SymbolTable::new(program);
+    check_size(program, &graph, &symbols, context.limits.max_ops)?;
     let mut moved: FxHashMap<FuncId, RegionId> = FxHashMap::default();
     let mut emptied: Vec<FuncId> = Vec::new();
     for &func in &graph.post_order {

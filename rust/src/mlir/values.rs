@@ -3,7 +3,7 @@
 use super::parser::{Parser, PendingOperand};
 use super::scopes::{Forward, Lookup};
 use crate::error::{Code, Diagnostic, Error, Result, Span};
-use crate::index::{Id, OpId, TypeId, ValueId};
+use crate::index::{BlockId, Id, OpId, TypeId, ValueId};
 use crate::ir::{OpFlags, OpKind, OpTraits};
 use crate::suggest;
 
@@ -169,9 +169,12 @@ impl<'a> Parser<'a> {
             let value = operand.value;
             let Some(definition) = self.program.defining_op(value) else { continue };
             let block = self.program.ops[definition].parent;
+            let region =
+                |block: BlockId| block.get().map(|block| self.program.blocks[block].region);
             let mut user = operand.owner;
             let mut is_hidden = false;
-            while self.program.ops[user].parent.is_some() && self.program.ops[user].parent != block
+            while self.program.ops[user].parent.is_some()
+                && region(self.program.ops[user].parent) != region(block)
             {
                 let Some(parent) = self.program.parent_op(user) else { break };
                 let traits = self.op_traits(parent);

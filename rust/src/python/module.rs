@@ -89,7 +89,11 @@ impl PyModule {
     #[pyo3(signature = (text, *, filename = "<string>"))]
     fn parse(py: Python<'_>, text: &Bound<'_, PyAny>, filename: &str) -> PyResult<Self> {
         let source: Source = if let Ok(text) = text.cast::<PyString>() {
-            Arc::new(PyBackedStr::try_from(text.clone())?)
+            match PyBackedStr::try_from(text.clone()) {
+                Ok(text) => Arc::new(text),
+                // It has half of a pair of surrogates, which is no character.
+                Err(_) => Arc::new(decode(py, surrogates_as_bytes(text)?, filename)?),
+            }
         } else if let Ok(bytes) = text.cast::<PyBytes>() {
             Arc::new(text_of(py, bytes.as_bytes().to_vec(), filename)?)
         } else {
@@ -291,6 +295,11 @@ fn text_of(py: Python<'_>, bytes: Vec<u8>, filename: &str) -> PyResult<String> {
     }
     let reader = py.import("shardcore.bytecode")?;
     reader.call_method1("to_text", (PyBytes::new(py, &bytes), filename))?.extract()
+}
+
+/// UTF-8 but for surrogates, which come as the bytes that would be theirs.
+fn surrogates_as_bytes(text: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
+    text.call_method1("encode", ("utf-8", "surrogatepass"))?.extract()
 }
 
 /// Every value with the function it is in.
