@@ -312,6 +312,22 @@ def test_a_program_without_a_mesh_is_whole_everywhere(tmp_path: Path) -> None:
     assert result.check(tmp_path / "new.toml", update=True)
 
 
+def test_a_value_on_one_device_is_neither_whole_everywhere_nor_cut() -> None:
+    result = Module.parse("""
+    sdy.mesh @one = <[], device_ids=[3]>
+    sdy.mesh @mesh = <["x"=2]>
+    func.func @main(%x: tensor<7xf32>) -> tensor<7xf32> {
+      %0 = stablehlo.custom_call @f(%x) {
+        has_side_effect = true, sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>
+      } : (tensor<7xf32>) -> tensor<7xf32>
+      return %0 : tensor<7xf32>
+    }""").propagate()
+    allowed = {"max_bytes": 0, "allow": ["%x"]}
+    assert result.check({"divisible": {"all": True}, "replicated": allowed})
+    found = result.check({"shardings": {"%0": "P()"}})
+    assert "it is on device 3 alone" in str(found)
+
+
 def test_inside_a_manual_computation_values_are_not_replicated() -> None:
     text = """
     sdy.mesh @mesh = <["data"=2, "model"=4]>

@@ -151,9 +151,11 @@ class Comparison:
             return
         lines = []
         for subject in self._all():
-            if subject.sharding is None or subject.shape is None or subject.sharding.mesh is None:
+            shape = subject.shape or ()
+            # A tensor on a single device has a sharding without dims.
+            if subject.sharding is None or subject.sharding.rank != len(shape):
                 continue
-            for dim, size in enumerate(subject.shape):
+            for dim, size in enumerate(shape):
                 shards = subject.sharding.sharded_size(dim)
                 allowed = self._is_allowed(subject, self.expected.divisible_allow)
                 if size is not None and size % shards and not allowed:

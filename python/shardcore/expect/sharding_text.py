@@ -46,6 +46,9 @@ class ExpectedSharding:
                 return "the program has no mesh"
             sharding = TensorSharding.fully_replicated(mesh, rank)
         assert sharding.mesh is not None
+        if sharding.mesh.is_maximal:
+            [device] = sharding.mesh.device_ids or (0,)
+            return f"it is on device {device} alone"
         try:
             wanted = TensorSharding(sharding.mesh, dims, unreduced=self._unreduced(sharding.mesh))
         except ShardcoreError as error:
