@@ -108,3 +108,34 @@ func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {{
 }}"""
     pipeline = "builtin.module(sdy-basic-propagate{debug-sharding-origins=true})"
     assert ours(text, pipeline).count('sdy.sharding_origins = {x = ": 0"}') == 2
+
+
+def test_several_special_factors_in_one_item() -> None:
+    text = """
+func.func @main(%a: tensor<8x4xf32>) -> tensor<f32> {
+  %0 = stablehlo.custom_call @sum(%a)
+    {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([]) {i=8, j=4} reduction={ij}, custom>}
+    : (tensor<8x4xf32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}"""
+    assert "reduction={i}" in reference.canonical(text)
+    with pytest.raises(shardcore.ShardcoreError, match="expecting single factor symbol: j"):
+        shardcore.Module.parse(text)
+
+
+def test_manual_axes_without_values() -> None:
+    text = """
+func.func @main() {
+  sdy.manual_computation() in_shardings=[] out_shardings=[] manual_axes={"a"} () {
+    %0 = stablehlo.constant dense<1.0> : tensor<8xf32>
+    sdy.return
+  } : () -> ()
+  return
+}"""
+    pipeline = "builtin.module(sdy-manual-axes-cleanup)"
+    said = "op has manual_axes when there are no in/out shardings and the body is not empty"
+    with pytest.raises(reference.RejectedError, match=f"{said}.*contact"):
+        reference.run(text, pipeline)
+    with pytest.raises(shardcore.ShardcoreError, match=said) as caught:
+        ours(text, pipeline)
+    assert "contact" not in str(caught.value)
