@@ -5,7 +5,7 @@ use super::groups::axes_of_groups;
 use super::tensors::sharding_at;
 use super::works::Works;
 use crate::axis::AxisRef;
-use crate::index::{MeshId, OpId, ValueId};
+use crate::index::{MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Program};
 use crate::sharding::TensorSharding;
 
@@ -101,7 +101,8 @@ pub fn collective(
     let operand = program.op_operands(op).first().map_or(ValueId::NONE, |slot| slot.value);
     let result = program.op_results(op).next().unwrap_or_default();
     let (mesh, axes) = if is_sdy_collective(program.kind(op)) {
-        (program.mesh_of(program.sharding(result)), sdy_axes(program, op, operand, result))
+        let sharding = result.get().map_or(ShardingId::NONE, |result| program.sharding(result));
+        (program.mesh_of(sharding), sdy_axes(program, op, operand, result))
     } else {
         let mesh = mesh_around(program, op);
         (mesh, mesh.get().and_then(|mesh| axes_of_groups(program, op, program.mesh(mesh))))
@@ -148,7 +149,8 @@ fn sdy_axes(
             params.iter().flat_map(|(axes, ..)| axes).copied().collect()
         }
         _ => {
-            let (before, after) = (sharding_at(program, operand)?, sharding_at(program, result)?);
+            let (before, after) =
+                (sharding_at(program, operand.get()?)?, sharding_at(program, result.get()?)?);
             moved_axes(&before, &after)
         }
     })

@@ -7,8 +7,9 @@ use crate::index::{FuncId, Id, OpId, ValueId};
 use crate::ir::{OpKind, Place, Program, ValueMap};
 use std::borrow::Cow;
 
-/// The most ops that inlining may add: enough for any model, little enough to take no time.
-const MAX_ADDED: usize = 4_000_000;
+/// The most ops that inlining may add, besides four times those that there are: enough for any model,
+/// little enough to take no time.
+const MAX_ADDED: usize = 1 << 17;
 
 /// A program whose calls are inlined, and where its ops and values come from.
 pub struct Inlined<'a> {
@@ -29,9 +30,10 @@ impl<I: Id> Origins<I> {
     const fn new(first: usize) -> Self {
         Self { first, originals: Vec::new() }
     }
-    /// What `id` was cloned from; itself if it was there before.
+    /// What `id` was cloned from; itself if it was there before, or is absent.
     fn of(&self, id: I) -> I {
-        id.index().checked_sub(self.first).map_or(id, |at| self.originals[at])
+        let at = id.index().checked_sub(self.first);
+        at.and_then(|at| self.originals.get(at)).copied().unwrap_or(id)
     }
     /// Notes that `clone` was cloned from `id`, which may be a clone itself.
     fn note(&mut self, clone: I, id: I) {
@@ -46,6 +48,10 @@ impl<I: Id> Origins<I> {
 impl<'a> Inlined<'a> {
     /// `program` with its calls inlined.
     pub fn new(program: &'a Program) -> Self {
+        Self::with_limit(program, program.ops.len().saturating_mul(4).saturating_add(MAX_ADDED))
+    }
+    /// The same, adding no more than `limit` ops.
+    pub fn with_limit(program: &'a Program, limit: usize) -> Self {
         let (ops, values) = (Origins::new(program.ops.len()), Origins::new(program.values.len()));
         let mut this = Self { program: Cow::Borrowed(program), ops, values };
         let Some(entry) = this.program.entry_function() else { return this };
@@ -56,7 +62,7 @@ impl<'a> Inlined<'a> {
         let order = calls.callees_first(&this.program, entry);
         // How many ops a call adds.
         let mut sizes = vec![0; this.program.functions.len()];
-        let mut left = MAX_ADDED;
+        let mut left = limit;
         for func in order {
             this.inline_into(&calls, func, &sizes, &mut left);
             let op = this.program.functions[func].op;

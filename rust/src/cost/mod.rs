@@ -103,8 +103,12 @@ type RowKey<'a> = (StrId, &'a str, StrId, Work, u128);
 pub fn program_cost(program: &mut Program, rules: &mut dyn RuleSource) -> Result<ProgramCost> {
     rules.prepare(program, false)?;
     let halos = halo_exchanges(program, rules);
-    let inlined = Inlined::new(program);
-    let exchanges_halos = |op| halos.contains(&inlined.original_op(op));
+    Ok(original_cost(&Inlined::new(program), &|op| halos.contains(&op)))
+}
+
+/// The cost of `inlined` in terms of the program that it was made from.
+fn original_cost(inlined: &Inlined<'_>, exchanges_halos: &dyn Fn(OpId) -> bool) -> ProgramCost {
+    let exchanges_halos = |op| exchanges_halos(inlined.original_op(op));
     let mut cost = inlined_cost(&inlined.program, &exchanges_halos);
     for row in &mut cost.ops {
         row.op = inlined.original_op(row.op);
@@ -126,7 +130,7 @@ pub fn program_cost(program: &mut Program, rules: &mut dyn RuleSource) -> Result
     for live in &mut memory.live {
         live.value = inlined.original_value(live.value);
     }
-    Ok(cost)
+    cost
 }
 
 /// The same for a program whose calls are inlined.
