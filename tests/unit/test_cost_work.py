@@ -69,7 +69,7 @@ def test_a_dot_is_two_flops_for_each_pair() -> None:
 
 def test_a_convolution_counts_what_meets() -> None:
     image, kernel = "tensor<2x8x8x4xf32>", "tensor<3x3x4x8xf32>"
-    plain = "window = {}, {batch_group_count = 1 : i64, feature_group_count = 1 : i64}"
+    plain = "window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}"
     # Each of 6 x 6 windows meets the whole kernel.
     valid = conv(plain, image, kernel, "tensor<2x6x6x8xf32>")
     assert valid.flops == 2 * (6 * 6) * (3 * 3) * 4 * 8 * 2
@@ -80,12 +80,12 @@ def test_a_convolution_counts_what_meets() -> None:
     assert padded.flops == 2 * 22 * 22 * 4 * 8 * 2 == 61952
     # Strides, holes in the image (8 rows become 15), holes in the kernel (3 columns reach 5).
     attributes = (
-        "window = {pad = [[2, 2], [1, 1]], lhs_dilate = [2, 1], rhs_dilate = [1, 2]}, "
+        "window = {pad = [[2, 2], [1, 1]], lhs_dilate = [2, 1], rhs_dilate = [1, 2]} "
         "{batch_group_count = 1 : i64, feature_group_count = 1 : i64}"
     )
     assert conv(attributes, image, kernel, "tensor<2x17x6x8xf32>").flops == 49152
     grouped = (
-        "window = {pad = [[1, 1], [1, 1]]}, "
+        "window = {pad = [[1, 1], [1, 1]]} "
         "{batch_group_count = 1 : i64, feature_group_count = 2 : i64}"
     )
     assert conv(grouped, image, "tensor<3x3x2x8xf32>", "tensor<2x8x8x8xf32>").flops == 30976
