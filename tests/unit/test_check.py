@@ -328,6 +328,25 @@ def test_a_value_on_one_device_is_neither_whole_everywhere_nor_cut() -> None:
     assert "it is on device 3 alone" in str(found)
 
 
+def test_partial_sums_are_part_of_a_sharding(tmp_path: Path) -> None:
+    result = Module.parse("""
+    sdy.mesh @mesh = <["x"=4, "y"=2]>
+    func.func @main(
+        %a: tensor<8xf32>
+          {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x":(1)2, "y"}>},
+        %b: tensor<8xf32>
+          {sdy.sharding = #sdy.sharding<@mesh, [{"x"}], unreduced={"y"}>}) {
+      return
+    }""").propagate()
+    assert result.check(
+        {"shardings": {"%a": '[{}], unreduced={"x":(1)2, "y"}', "%b": '[{"x"}], unreduced={"y"}'}}
+    )
+    assert result.check({"shardings": {"%b": "P('x', unreduced={'y'})"}})
+    for wrong in ('[{}], unreduced={"x", "y"}', "P()", "[{?}]"):
+        assert not result.check({"shardings": {"%a": wrong}}), wrong
+    assert result.check(tmp_path / "new.toml", update=True)
+
+
 def test_inside_a_manual_computation_values_are_not_replicated() -> None:
     text = """
     sdy.mesh @mesh = <["data"=2, "model"=4]>

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from shardcore._core import DimSharding, Mesh, TensorSharding
+from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.errors import ShardcoreError
 from shardcore.expect.mistakes import shown
 
@@ -23,7 +23,7 @@ class ExpectedSharding:
 
     text: str
     dims: tuple[DimSharding, ...]
-    unreduced: tuple[str, ...]
+    unreduced: tuple[AxisRef, ...]
     is_spec: bool
     """Whether it is written as in JAX."""
 
@@ -34,21 +34,20 @@ class ExpectedSharding:
 
         A value without a sharding is whole on every device of ``mesh``.
         """
+        if sharding is not None and sharding.mesh is not None and sharding.mesh.is_maximal:
+            [device] = sharding.mesh.device_ids or (0,)
+            return f"it is on device {device} alone"
         rank = len(shape)
         if len(self.dims) > rank or (len(self.dims) < rank and not self.is_spec):
             return f"it has {rank} dims, not {len(self.dims)}"
         dims = (*self.dims, *[DimSharding()] * (rank - len(self.dims)))
         if sharding is None or sharding.mesh is None:
-            axes = [str(axis) for dim in dims for axis in dim.axes] + list(self.unreduced)
-            if not axes:
+            if not self.unreduced and not any(dim.axes for dim in dims):
                 return True
             if mesh is None:
                 return "the program has no mesh"
             sharding = TensorSharding.fully_replicated(mesh, rank)
         assert sharding.mesh is not None
-        if sharding.mesh.is_maximal:
-            [device] = sharding.mesh.device_ids or (0,)
-            return f"it is on device {device} alone"
         try:
             wanted = TensorSharding(sharding.mesh, dims, unreduced=self._unreduced(sharding.mesh))
         except ShardcoreError as error:
@@ -62,10 +61,10 @@ class ExpectedSharding:
             for dim, actual in zip(wanted.dims, sharding.dims, strict=True)
         )
 
-    def _unreduced(self, mesh: Mesh) -> list[str]:
+    def _unreduced(self, mesh: Mesh) -> list[AxisRef]:
         """The unreduced axes in mesh order, in which they have to be; others stay at the end."""
-        known = [name for name in mesh.axis_names if name in self.unreduced]
-        return [*known, *(name for name in self.unreduced if name not in known)]
+        places = {name: place for place, name in enumerate(mesh.axis_names)}
+        return sorted(self.unreduced, key=lambda axis: places.get(axis.name, len(places)))
 
     def rewritten(self, sharding: TensorSharding | None, rank: int) -> str:
         """``sharding`` in the same way of writing, where that can say it."""
@@ -93,11 +92,10 @@ def parse_sharding(text: object) -> ExpectedSharding | tuple[str, str]:
     # The last two are what Python's parser says of text that is nested too deeply.
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return f"{shown(text)} is no PartitionSpec", _HINT
-    unreduced = tuple(axis.name for axis in sharding.unreduced)
-    return ExpectedSharding(stripped, sharding.dims, unreduced, is_spec=False)
+    return ExpectedSharding(stripped, sharding.dims, sharding.unreduced, is_spec=False)
 
 
-def _spec(text: str) -> tuple[tuple[DimSharding, ...], tuple[str, ...]]:
+def _spec(text: str) -> tuple[tuple[DimSharding, ...], tuple[AxisRef, ...]]:
     """The dims and unreduced axes of ``P(...)``.
 
     Raises:
@@ -106,13 +104,11 @@ def _spec(text: str) -> tuple[tuple[DimSharding, ...], tuple[str, ...]]:
     call = ast.parse(text, mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise ValueError(text)
-    unreduced: tuple[str, ...] = ()
+    unreduced: tuple[AxisRef, ...] = ()
     for keyword in call.keywords:
         if keyword.arg != "unreduced":
             raise ValueError(keyword.arg)
-        unreduced = tuple(sorted(ast.literal_eval(keyword.value)))
-        if not all(isinstance(axis, str) for axis in unreduced):
-            raise ValueError(unreduced)
+        unreduced = tuple(AxisRef(axis) for axis in sorted(ast.literal_eval(keyword.value)))
     return tuple(_dim(ast.literal_eval(entry)) for entry in call.args), unreduced
 
 

@@ -104,7 +104,8 @@ def new_text(comparison: Comparison) -> str:
     names: set[str] = set()
     for port in (*result.arguments(), *result.results()):
         name = _name(port, names)
-        if port.shape is not None:
+        is_on_one = port.sharding is not None and port.sharding.rank != len(port.shape or ())
+        if port.shape is not None and not is_on_one:
             names.add(name)
             text = dims_text(port.sharding, len(port.shape))
             lines.append(f"{json.dumps(name, ensure_ascii=False)} = {toml_text(text)}")
