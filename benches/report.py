@@ -16,6 +16,7 @@ HEADER = (
     "text to text",
     "cold",
     "bytes an op",
+    "runs",
     "same",
 )
 
@@ -46,6 +47,7 @@ def table(results: list[Result]) -> str:
         # Of a small program the allocator's slack is most.
         has_memory = result["ops"] >= 50_000
         cells.append(f"{cold['bytes'] / result['ops']:.0f}" if has_memory else "")
+        cells.append(str(result["runs"]))
         cells.append("yes" if result["same"] else "NO")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

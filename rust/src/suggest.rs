@@ -3,6 +3,10 @@
 /// Names longer than this are not compared: the distance is quadratic in their length.
 const MAX_LEN: usize = 64;
 
+/// Candidates to choose from where every mistake of a program may need a hint: with thousands of
+/// names and thousands of mistakes, comparing all with all would take minutes.
+pub const MAX_CANDIDATES: usize = 256;
+
 /// The candidate nearest to `name`, if it is near enough to be what was meant.
 ///
 /// Near enough means at most a third of the name's letters away (but at least one), in single
@@ -11,10 +15,14 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     if name.len() > MAX_LEN {
         return None;
     }
-    let limit = (name.chars().count() / 3).max(1);
+    let length = name.chars().count();
+    let limit = (length / 3).max(1);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
-        if candidate == name || candidate.len() > MAX_LEN {
+        if candidate == name
+            || candidate.len() > MAX_LEN
+            || candidate.chars().count().abs_diff(length) > limit
+        {
             continue;
         }
         let distance = edit_distance(name, candidate);
@@ -46,23 +54,26 @@ pub fn hint<'a>(
     }
 }
 
-/// The number of single edits that make `a` out of `b`; a swap of neighbours is one edit.
+/// The number of single edits that make `a` out of `b`, of at most `MAX_LEN` bytes each; a swap of
+/// neighbours is one edit.
 fn edit_distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().collect();
     let b: Vec<char> = b.chars().collect();
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
+    let mut before_last = [0; MAX_LEN + 1];
+    let mut last = before_last;
+    (0..=b.len()).for_each(|j| last[j] = j);
+    let mut row = before_last;
     for i in 0..a.len() {
-        let mut row = vec![i + 1];
+        row[0] = i + 1;
         for j in 0..b.len() {
             let substituted = last[j] + usize::from(a[i] != b[j]);
             let mut edits = substituted.min(last[j + 1] + 1).min(row[j] + 1);
             if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
                 edits = edits.min(before_last[j - 1] + 1);
             }
-            row.push(edits);
+            row[j + 1] = edits;
         }
-        before_last = std::mem::replace(&mut last, row);
+        (before_last, last, row) = (last, row, before_last);
     }
     last[b.len()]
 }

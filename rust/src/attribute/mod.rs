@@ -102,7 +102,7 @@ pub trait MeshScope {
     fn mesh(&self, id: MeshId) -> &Mesh;
     /// The symbol of `id`, `None` for an inlined mesh.
     fn symbol(&self, id: MeshId) -> Option<&str>;
-    /// The symbols of all meshes, for hints.
+    /// The symbols of meshes, for hints; of the first ones if there are very many.
     fn symbols(&self) -> Vec<&str> {
         Vec::new()
     }
@@ -134,7 +134,8 @@ impl MeshScope for Program {
         self.meshes[id].symbol.map(|symbol| self.strings.get(symbol))
     }
     fn symbols(&self) -> Vec<&str> {
-        self.meshes.ids().filter_map(|id| self.symbol(id)).collect()
+        let symbols = self.meshes.ids().filter_map(|id| self.symbol(id));
+        symbols.take(suggest::MAX_CANDIDATES).collect()
     }
     fn alias(&self, name: &str) -> Option<(String, u32)> {
         let span = *self.aliases.get(&self.strings.find(name)?)?;

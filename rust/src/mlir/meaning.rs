@@ -237,6 +237,7 @@ impl<'a> Parser<'a> {
             let message = format!("there is no function @{name}");
             let mut diagnostic = Diagnostic::new(Code::UnknownSymbol, message).at(call.span);
             let names = self.program.functions.iter().map(|f| self.program.strings.get(f.name));
+            let names = names.take(suggest::MAX_CANDIDATES);
             diagnostic.hint = suggest::hint(name, names, |name| format!("@{name}"));
             return Some(diagnostic);
         };

@@ -1,6 +1,6 @@
 //! From the engine's errors to Python's exceptions, which `shardcore/errors.py` defines.
 
-use crate::diagnostics::{locate, Location};
+use crate::diagnostics::{Location, Locator};
 use crate::error::{Code, Diagnostic, Error, Span};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::intern;
@@ -53,9 +53,10 @@ fn exception(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyR
     let errors = py.import(intern!(py, "shardcore.errors"))?;
     let place_class = errors.getattr(intern!(py, "Place"))?;
     let class = errors.getattr(intern!(py, "Diagnostic"))?;
-    let place = |span: Option<Span>| -> PyResult<Option<Bound<'_, PyAny>>> {
+    let mut locator = Locator::new(source);
+    let mut place = |span: Option<Span>| -> PyResult<Option<Bound<'_, PyAny>>> {
         let Some(Location { line, column, end_column, text, text_column }) =
-            span.and_then(|span| locate(source, span))
+            span.and_then(|span| locator.locate(span))
         else {
             return Ok(None);
         };
