@@ -21,6 +21,8 @@ class Row:
     smaller: tuple[int, ...] = ()
     # What a size counts.
     unit: str = "ops"
+    # Whether the reference needs more than ten seconds for the largest size.
+    is_slow: bool = False
 
     def title(self, size: int) -> str:
         """What the table calls the program of this size."""
@@ -37,16 +39,29 @@ def gpt(layers: int) -> str:
 
 
 ROWS = (
-    Row("GPT step", gpt, (12, 96, 288), unit="layers"),
-    Row("MLP blocks", families.mlp, (1_000_000,), (1_000, 10_000, 100_000)),
-    Row("one chain, annotated at its end", families.chain, (1_000_000,), (1_000, 10_000, 100_000)),
+    Row("GPT step", gpt, (12, 96, 288), unit="layers", is_slow=True),
+    Row("MLP blocks", families.mlp, (1_000_000,), (1_000, 10_000, 100_000), is_slow=True),
+    Row(
+        "one chain, annotated at its end",
+        families.chain,
+        (1_000_000,),
+        (1_000, 10_000, 100_000),
+        is_slow=True,
+    ),
     Row("MLP, 1 user priority", families.mlp, (30_000,), (300, 3_000)),
     Row("MLP, 16 user priorities", partial(families.mlp, priorities=16), (30_000,), (300, 3_000)),
     Row("concatenate", families.concatenate, (16_000,), (160, 1_600), "arguments"),
     Row("function", families.results, (16_000,), (160, 1_600), "results"),
     Row("one hub", families.hub, (16_000,), (160, 1_600), "users"),
     Row("sharding groups of two", families.groups, (5_000,), (50, 500), "groups"),
-    Row("functions that call the next one twice", families.calls, (16,), (9, 13), "levels"),
+    Row(
+        "functions that call the next one twice",
+        families.calls,
+        (16,),
+        (9, 13),
+        "levels",
+        is_slow=True,
+    ),
     Row("no two ops of the same shape", families.unique_shapes, (30_000,), (300, 3_000)),
 )
 """The families that are compared by default."""

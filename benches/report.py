@@ -53,6 +53,15 @@ def table(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
+def replace_table(page: Path, text: str) -> None:
+    """Put ``text`` between the two comments in ``page`` that mark where the table stands."""
+    before, start, rest = page.read_text().partition("<!-- vs_shardy -->\n")
+    _, end, after = rest.partition("<!-- end of vs_shardy -->")
+    if not end:
+        raise ValueError(f"{page} has no place for the table")
+    page.write_text(f"{before}{start}{text}\n{end}{after}")
+
+
 def plot(results: list[Result], path: Path) -> None:
     """Draw seconds of the pipeline against ops, one line a family and engine."""
     import matplotlib
