@@ -1,0 +1,104 @@
+"""``shardcore cost``: tables, JSON, comparisons, mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from shardcore import Module, cost
+from shardcore.cli import main
+from shardcore.costs.compare import compare
+
+PROGRAM = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(
+    %a: tensor<64x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+    %b: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [WEIGHT, {}]>}
+) -> tensor<64x16xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<64x32xf32>, tensor<32x16xf32>) -> tensor<64x16xf32> loc("a.py":2:1)
+  %1 = stablehlo.tanh %0 : tensor<64x16xf32> loc("a.py":3:1)
+  return %1 : tensor<64x16xf32>
+}
+"""
+WHOLE, CUT = PROGRAM.replace("WEIGHT", "{}"), PROGRAM.replace("WEIGHT", '{"x"}')
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    before, after = tmp_path / "before.mlir", tmp_path / "after.mlir"
+    before.write_text(WHOLE)
+    after.write_text(CUT)
+    return str(before), str(after)
+
+
+def test_tables(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", files[1], "--hardware", "tpu-v5e"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("per device, on tpu-v5e\n")
+    for title in ("collectives by kind", "collectives by mesh axis", "most expensive collectives"):
+        assert f"\n{title}\n" in text
+    assert main(["cost", files[0], "--hardware", "tpu-v5e", "--top", "0"]) == 0
+    assert "most expensive" not in capsys.readouterr().out
+
+
+def test_json_is_the_record(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", files[1], "--hardware", "h100", "--json"]) == 0
+    expected = cost(Module.parse(CUT, filename=files[1]), "h100").record()
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(expected))
+
+
+def test_what_changed_by_line(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", *files, "--hardware", "tpu-v5e"]) == 0
+    text = capsys.readouterr().out
+    [changed] = [line for line in text.splitlines() if line.startswith("a.py:2:1")]
+    assert "0 -> 1" in changed
+    assert "a.py:3:1" not in text
+    assert main(["cost", *files, "--hardware", "tpu-v5e", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    # A quarter of the weight is left.
+    assert record["totals"]["argument_bytes"]["change"] == -(32 * 16 * 4) * 3 // 4
+    assert [line["place"] for line in record["lines"]] == ["a.py:2:1"]
+
+
+def test_a_program_does_not_differ_from_itself(
+    files: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cost", files[0], files[0], "--hardware", "tpu-v5e"]) == 0
+    assert "no line costs more or less" in capsys.readouterr().out
+
+
+def test_changes_are_signed() -> None:
+    before, after = cost(Module.parse(WHOLE)), cost(Module.parse(CUT))
+    there, back = compare(before, after), compare(after, before)
+    assert [row.change for row in there.totals] == [-row.change for row in back.totals]
+    assert [row.seconds for row in there.lines] == [-row.seconds for row in back.lines]
+    (line,) = there.lines
+    assert {kind: new for kind, (_, new) in line.collectives.items()} == {
+        row.kind: 1 for row in after.collectives
+    }
+    assert str(there).startswith("per device")
+
+
+@pytest.mark.parametrize(
+    ("flags", "code"),
+    [
+        (["--hardware", "tpu-v9"], "unknown-hardware"),
+        (["--hardware", "tpu-v5e", "--topology", "3x3"], "invalid-topology"),
+        (["--hardware", "tpu-v5e", "--topology", "4", "--map", "y=0"], "unknown-axis"),
+        (["--hardware", "tpu-v5e", "--efficiency", "0"], "invalid-option"),
+    ],
+)
+def test_mistakes(
+    files: tuple[str, str], flags: list[str], code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cost", files[1], *flags]) == 1
+    assert capsys.readouterr().err.startswith(f"error[{code}]")
+
+
+def test_only_one_program_is_standard_input(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["cost", "-", "-", "--hardware", "tpu-v5e"])
+    assert caught.value.code == 2
+    assert "standard input" in capsys.readouterr().err
