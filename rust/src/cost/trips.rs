@@ -117,9 +117,8 @@ fn constant(program: &Program, mut value: ValueId) -> Option<i128> {
     for _ in 0..MAX_STEPS {
         let op = program.defining_op(value)?;
         if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
-            let ConstantValue::Text(text) = program.constant_value(op) else { return None };
-            let inner = text.strip_prefix("dense<")?.strip_suffix('>')?.trim();
-            return inner.parse::<i64>().ok().map(i128::from);
+            let ConstantValue::Element(text) = program.constant_value(op) else { return None };
+            return text.parse::<i64>().ok().map(i128::from);
         }
         let is_copy = matches!(program.kind(op), OpKind::Reshape | OpKind::OptimizationBarrier)
             || program.op_name(op) == "stablehlo.convert";

@@ -10,6 +10,8 @@ use std::hash::{Hash, Hasher};
 pub enum ConstantValue<'a> {
     /// The bits of a floating-point number that all elements are.
     Splat(u64),
+    /// Anything else that all elements are, as it is written.
+    Element(&'a str),
     /// Any other value, as it is written.
     Text(&'a str),
 }
@@ -18,7 +20,11 @@ impl<'a> ConstantValue<'a> {
     /// The value that is written as `text`.
     pub fn parse(text: &'a str) -> Self {
         let value = text.rsplit_once(':').map_or(text, |(value, _)| value).trim();
-        splat(value).map_or(Self::Text(value), Self::Splat)
+        let inner = value.strip_prefix("dense<").and_then(|value| value.strip_suffix('>'));
+        match inner.and_then(only_element) {
+            Some(element) => float(element).map_or(Self::Element(element), Self::Splat),
+            None => Self::Text(value),
+        }
     }
 }
 
@@ -53,13 +59,29 @@ impl Program {
     }
 }
 
-/// The number in `dense<1.0>`: one with a point or an exponent, however it is written.
-fn splat(value: &str) -> Option<u64> {
-    let inner = value.strip_prefix("dense<")?.strip_suffix('>')?.trim();
-    let is_float = inner.len() < 40
-        && inner.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
-        && !inner.contains('x');
-    let number: f64 = inner.parse().ok().filter(|_| is_float)?;
+/// What all elements of `dense<inner>` are: `1` for `1` and for `[[1, 1]]`.
+fn only_element(inner: &str) -> Option<&str> {
+    let inner = inner.trim();
+    if !inner.starts_with('[') {
+        return Some(inner);
+    }
+    if inner.contains(['"', '(']) {
+        return None;
+    }
+    let elements = inner.split(['[', ',', ']']).map(str::trim);
+    let mut elements = elements.filter(|element| !element.is_empty());
+    let first = elements.next()?;
+    let number = float(first);
+    let is_same = |other: &str| other == first || (number.is_some() && float(other) == number);
+    elements.all(is_same).then_some(first)
+}
+
+/// The bits of a number with a point or an exponent, however it is written.
+fn float(element: &str) -> Option<u64> {
+    let is_float = element.len() < 40
+        && element.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
+        && !element.contains('x');
+    let number: f64 = element.parse().ok().filter(|_| is_float)?;
     Some(number.to_bits())
 }
 
@@ -69,9 +91,19 @@ mod tests {
 
     #[test]
     fn splats_are_compared_as_numbers() {
-        assert_eq!(splat("dense<1.0>"), splat("dense<1.000000e+00>"));
-        assert_ne!(splat("dense<1.0>"), splat("dense<-1.0>"));
-        assert_eq!(splat("dense<1>"), None);
-        assert_eq!(splat("dense<0x7FC00000>"), None);
+        let value = ConstantValue::parse;
+        assert_eq!(value("dense<1.0>"), value("dense<1.000000e+00>"));
+        assert_ne!(value("dense<1.0>"), value("dense<-1.0>"));
+        assert_eq!(value("dense<1> : tensor<i32>"), ConstantValue::Element("1"));
+        assert_eq!(value("dense<0x7FC00000>"), ConstantValue::Element("0x7FC00000"));
+    }
+
+    #[test]
+    fn lists_of_one_element_are_splats() {
+        let value = ConstantValue::parse;
+        assert_eq!(value("dense<[2]>"), value("dense<2>"));
+        assert_eq!(value("dense<[[1.0], [1.000000e+00]]>"), value("dense<1.0>"));
+        assert_eq!(value("dense<[1, 2]>"), ConstantValue::Text("dense<[1, 2]>"));
+        assert_eq!(value("dense<[]>"), ConstantValue::Text("dense<[]>"));
     }
 }

@@ -3,7 +3,6 @@
 use super::driver::Driver;
 use crate::index::{OpId, ValueId};
 use crate::ir::{ConstantValue, OpKind, OpTraits, ValueMap};
-use crate::mlir::attr_value::AttrValue;
 
 /// The case of a constant is what its branch does.
 pub fn inline_constant(driver: &mut Driver, op: OpId) -> bool {
@@ -35,9 +34,6 @@ fn constant_index(driver: &Driver, op: OpId) -> Option<usize> {
     let constant = program.defining_op(index)?;
     let is_constant = program.kind(constant) != OpKind::SdyConstant
         && program.has_traits(constant, OpTraits::CONSTANT_LIKE);
-    let ConstantValue::Text(text) = program.constant_value(constant) else { return None };
-    let value = AttrValue::parse(text);
-    let AttrValue::Dense { elements, .. } = &value else { return None };
-    let index = elements.first()?.as_int().filter(|_| is_constant)?;
-    usize::try_from(index).ok()
+    let ConstantValue::Element(text) = program.constant_value(constant) else { return None };
+    text.parse().ok().filter(|_| is_constant)
 }
