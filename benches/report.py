@@ -69,7 +69,7 @@ def plot(results: list[Result], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    matplotlib.rcParams["svg.hashsalt"] = "shardcore"
+    matplotlib.rcParams.update({"svg.hashsalt": "shardcore", "svg.fonttype": "none"})
     lines: dict[str, list[Result]] = {}
     for result in results:
         lines.setdefault(result["family"], []).append(result)
