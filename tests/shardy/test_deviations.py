@@ -65,6 +65,39 @@ func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
         shardcore.Module.parse(text)
 
 
+def test_functions_of_inner_modules_stay() -> None:
+    text = """
+module @inner {
+  func.func private @dead() {
+    return
+  }
+}
+func.func private @gone() {
+  return
+}
+func.func @main() {
+  return
+}"""
+    pipeline = "builtin.module(symbol-dce)"
+    assert "@dead" not in reference.run(text, pipeline)
+    assert "@dead" in ours(text, pipeline)
+    assert "@gone" not in ours(text, pipeline)
+
+
+def test_functions_that_constants_hold_stay() -> None:
+    text = """
+func.func private @f(%a: tensor<2xf32>) -> tensor<2xf32> {
+  return %a : tensor<2xf32>
+}
+func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %f = func.constant @f : (tensor<2xf32>) -> tensor<2xf32>
+  %0 = func.call_indirect %f(%a) : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}"""
+    pipeline = "builtin.module(symbol-dce)"
+    assert ours(text, pipeline) == reference.run(text, pipeline)
+
+
 def test_result_that_is_invalid() -> None:
     text = f"""{MESHES}
 func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{?}}p1]>}})

@@ -1,7 +1,8 @@
 //! `symbol-dce`: erases functions that are not public and that nothing refers to, directly or from
 //! something that stays.
 //!
-//! A reference is a call, or an `@name` anywhere in an attribute of an op.
+//! A reference is a call, or an `@name` anywhere in an attribute of an op. Only functions of the
+//! module itself are looked at, not those of modules in it.
 //!
 //! Source: MLIR's pass of the same name.
 
@@ -10,13 +11,17 @@ use crate::error::Result;
 use crate::index::{FuncId, Id, OpId};
 use crate::ir::{OpKind, Payload, Program, SymbolTable};
 
+/// The op whose elements are a function.
+const CONSTANT: &str = "func.constant";
+
 /// Runs the pass.
 pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     if !program.functions_in_order().iter().any(|&func| is_discardable(program, func)) {
         return Ok(());
     }
     let symbols = SymbolTable::new(program);
-    let calls = if program.has_symbol_attrs() { None } else { Some(calls_by_caller(program)) };
+    let has_references = program.has_symbol_attrs() || program.strings.find(CONSTANT).is_some();
+    let calls = if has_references { None } else { Some(calls_by_caller(program)) };
     let mut is_live = vec![false; program.functions.len()];
     let mut worklist: Vec<OpId> = Vec::new();
     let top_level: Vec<OpId> = program.block_ops(program.module_block()).collect();
@@ -85,8 +90,9 @@ fn references(program: &Program, symbols: &SymbolTable, op: OpId, mark: &mut imp
     if matches!(program.kind(op), OpKind::Mesh | OpKind::Constant | OpKind::SdyConstant) {
         return;
     }
-    for attr in program.op_attrs(op) {
-        let text = program.text.get(attr.value);
+    let own = (program.op_name(op) == CONSTANT).then(|| program.text.get(program.ops[op].span));
+    let attrs = program.op_attrs(op).iter().map(|attr| program.text.get(attr.value));
+    for text in attrs.chain(own) {
         for at in memchr::memchr_iter(b'@', text.as_bytes()) {
             let name = symbol_name(&text[at + 1..]);
             let func = program.strings.find(name).and_then(|name| symbols.function(name));

@@ -172,6 +172,10 @@ impl<'p> Printer<'p> {
                 if !self.out.is_empty() && !self.out.ends_with('\n') {
                     self.out.push('\n');
                 }
+                // What stood around the definition may have left empty lines.
+                while self.out.ends_with("\n\n") {
+                    self.out.pop();
+                }
                 self.out.push_str(text);
             }
         }
