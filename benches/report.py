@@ -82,7 +82,12 @@ def plot(results: list[Result], path: Path) -> None:
             label = family if engine == "ours" else None
             color = plt.cm.tab20(number * 2 % 20 + number // 10)
             axes.plot(ops, times, style, color=color, label=label, markersize=4, linewidth=1)
-    axes.set(xscale="log", yscale="log", xlabel="ops that propagation sees, or operands", ylabel="seconds")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="ops that propagation sees, or operands",
+        ylabel="seconds",
+    )
     axes.set_title("sdy-propagation-pipeline: shardcore (solid), Shardy in jaxlib (dashed)")
     axes.legend(fontsize=8)
     figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
