@@ -1,7 +1,7 @@
 //! What a pass gets besides the program: rules, limits, and a way to be stopped.
 
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{OpId, RuleId};
+use crate::index::{OpId, RuleId, SignatureId};
 use crate::ir::{EdgeSpec, Program};
 
 /// Where the sharding rules of ops come from.
@@ -15,6 +15,10 @@ pub trait RuleSource {
     fn prepare(&mut self, program: &mut Program, conservative: bool) -> Result<()>;
     /// The rule of `op`, `NONE` if it has none. Only valid after [`RuleSource::prepare`].
     fn rule(&self, program: &Program, op: OpId) -> RuleId;
+    /// Whether all ops of a signature have the same rule, but for those that carry one.
+    fn follows_from_signature(&self, _program: &Program, _signature: SignatureId) -> bool {
+        false
+    }
     /// The data-flow edges of `op`, `None` if values do not just flow through it.
     fn edges<'a>(&self, program: &'a Program, op: OpId) -> Option<&'a EdgeSpec> {
         program.edge_spec(op)

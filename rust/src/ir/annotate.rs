@@ -8,12 +8,11 @@ impl Program {
     /// Sets the sharding of `value`; true if that changed it.
     #[inline]
     pub fn set_sharding(&mut self, value: ValueId, sharding: ShardingId) -> bool {
-        let row = &mut self.values[value];
-        if row.sharding == sharding {
+        let old = std::mem::replace(&mut self.value_shardings[value], sharding);
+        if old == sharding {
             return false;
         }
-        row.sharding = sharding;
-        let owner = match row.def {
+        let owner = match self.values[value].def {
             ValueDef::Result(op) => op,
             ValueDef::Arg(block) => self.block_parent_op(block),
         };

@@ -60,8 +60,9 @@ impl Program {
     fn clone_results(&mut self, op: OpId, clone: OpId, map: &mut ValueMap) {
         let first = self.values.next_id();
         for old in self.op_results(op) {
-            let def = ValueDef::Result(clone);
-            let new = self.values.push(Value { def, first_use: UseId::NONE, ..self.values[old] });
+            let value =
+                Value { def: ValueDef::Result(clone), first_use: UseId::NONE, ..self.values[old] };
+            let new = self.push_value(value, self.sharding(old));
             map.insert(old, new);
         }
         let count = self.ops[op].num_results;
@@ -72,8 +73,9 @@ impl Program {
     fn clone_args(&mut self, block: BlockId, clone: BlockId, map: &mut ValueMap) {
         let first = self.values.next_id();
         for old in self.block_args(block) {
-            let def = ValueDef::Arg(clone);
-            let new = self.values.push(Value { def, first_use: UseId::NONE, ..self.values[old] });
+            let value =
+                Value { def: ValueDef::Arg(clone), first_use: UseId::NONE, ..self.values[old] };
+            let new = self.push_value(value, self.sharding(old));
             map.insert(old, new);
         }
         let count = self.blocks[block].num_args;

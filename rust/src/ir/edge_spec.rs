@@ -126,6 +126,7 @@ impl EdgeSpec {
         OpKind::NamedComputation,
     ];
     /// The edges of ops of this kind, `None` if it has none.
+    #[inline]
     pub fn of_kind(kind: OpKind) -> Option<&'static Self> {
         match kind {
             OpKind::While => Some(&WHILE),

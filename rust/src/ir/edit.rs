@@ -86,13 +86,14 @@ impl Program {
     /// Adds a result; the caller tells `op` of it.
     #[inline]
     pub(crate) fn push_result(&mut self, op: OpId, ty: TypeId, name: u32) -> ValueId {
-        self.values.push(Value {
-            ty,
-            def: ValueDef::Result(op),
-            first_use: UseId::NONE,
-            sharding: ShardingId::NONE,
-            name,
-        })
+        let def = ValueDef::Result(op);
+        self.push_value(Value { ty, def, first_use: UseId::NONE, name }, ShardingId::NONE)
+    }
+    /// Adds a value.
+    #[inline]
+    pub(super) fn push_value(&mut self, value: Value, sharding: ShardingId) -> ValueId {
+        self.value_shardings.push(sharding);
+        self.values.push(value)
     }
     /// Makes the uses of `placeholder` uses of `value`, as in [`Program::replace_all_uses`] but
     /// without a trace: it is what the text says.
@@ -154,13 +155,8 @@ impl Program {
         let first = self.values.next_id();
         let mut count = 0;
         for (ty, name) in args {
-            self.values.push(Value {
-                ty,
-                def: ValueDef::Arg(block),
-                first_use: UseId::NONE,
-                sharding: ShardingId::NONE,
-                name,
-            });
+            let def = ValueDef::Arg(block);
+            self.push_value(Value { ty, def, first_use: UseId::NONE, name }, ShardingId::NONE);
             count += 1;
         }
         self.blocks[block].num_args = count;

@@ -34,7 +34,7 @@ impl Program {
         self.add_block_args(block, rows);
         let new: Vec<ValueId> = self.block_args(block).collect();
         for (old, new) in kept.into_iter().zip(new) {
-            self.values[new].sharding = self.values[old].sharding;
+            self.value_shardings[new] = self.value_shardings[old];
             self.transfer_uses(old, new);
         }
         self.mark_attrs_changed(self.block_parent_op(block));

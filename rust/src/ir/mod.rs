@@ -102,6 +102,8 @@ pub struct Program {
     pub kinds: KindTable,
     /// Op results and block arguments.
     pub values: IdVec<ValueId, Value>,
+    /// Their shardings: a table of its own, since propagation reads little else.
+    pub value_shardings: IdVec<ValueId, ShardingId>,
     /// Operand slots.
     pub operands: IdVec<UseId, Operand>,
     /// Blocks.
@@ -286,7 +288,7 @@ impl Program {
     /// The sharding of `value`, `NONE` if it has none.
     #[inline]
     pub fn sharding(&self, value: ValueId) -> ShardingId {
-        self.values[value].sharding
+        self.value_shardings[value]
     }
     /// The structured attributes of `op`.
     #[inline]

@@ -2,7 +2,7 @@
 
 use super::{OpKind, OpTraits, Span};
 use crate::index::{
-    BlockId, OpId, PayloadId, RegionId, ShardingId, SignatureId, StrId, TypeId, UseId, ValueId,
+    BlockId, OpId, PayloadId, RegionId, SignatureId, StrId, TypeId, UseId, ValueId,
 };
 
 /// A run of attributes in the program's attribute table.
@@ -143,8 +143,6 @@ pub struct Value {
     pub def: ValueDef,
     /// Its newest use.
     pub first_use: UseId,
-    /// Its sharding.
-    pub sharding: ShardingId,
     /// Where its name `%x` stands in the text where it is defined (for a result of a group `%x:3`
     /// the group's name); `u32::MAX` if the printer has to invent one.
     pub name: u32,

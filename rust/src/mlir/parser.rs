@@ -228,6 +228,7 @@ impl<'a> Parser<'a> {
         let ops = lines.min(text.len() / 24).min(MAX_RESERVED);
         self.program.ops.reserve(ops);
         self.program.values.reserve(ops + ops / 8);
+        self.program.value_shardings.reserve(ops + ops / 8);
         self.program.operands.reserve(ops + ops / 2);
         self.scopes.prepare(text.len());
     }

@@ -185,7 +185,7 @@ impl Parser<'_> {
             _ => self.program.op_results(self.owner(target)).collect(),
         };
         for (value, &sharding) in values.into_iter().zip(shardings) {
-            self.program.values[value].sharding = sharding;
+            self.program.value_shardings[value] = sharding;
         }
     }
 }

@@ -2,31 +2,34 @@
 
 use super::effects::is_trivially_dead;
 use super::engine::Engine;
-use super::plan::Visit;
-use super::queue::RunMask;
 use crate::index::{OpId, RuleId, ValueId};
 
 impl Engine<'_> {
     /// Erases the op in hand if nothing needs it; true if so.
-    pub(super) fn erase_if_dead(&mut self, op: OpId) -> bool {
+    pub(super) fn erase_if_dead(&mut self, position: u32) -> bool {
+        let op = self.plan.op(position);
         if !is_trivially_dead(self.program, op) {
             return false;
         }
         let inside: Vec<OpId> = self.program.pre_order(op).collect();
         for &dead in inside.iter().rev() {
-            self.queue_operands(dead);
-            let at = self.plan.positions[dead];
-            self.plan.visits[at as usize] = Visit::NEVER;
-            self.queue.settle(at, RunMask::MAX);
+            let others = self.queue_operands(dead);
+            self.queue.remove(self.plan.spots.position(dead));
+            self.plan.remove(dead);
             self.program.op_rules.set(dead, RuleId::NONE);
             self.program.erase_op(dead);
+            for other in others {
+                self.plan.recount_uses(self.program, other);
+            }
         }
         true
     }
 
     /// Queues the ops that define the operands of `op`, which is about to go, if each has at most
-    /// one other user: they may be dead then. What depends on the number of uses is marked too.
-    fn queue_operands(&mut self, op: OpId) {
+    /// one other user: they may be dead then. What depends on the number of uses is marked too; returns
+    /// it.
+    fn queue_operands(&mut self, op: OpId) -> Vec<OpId> {
+        let mut others = Vec::new();
         let operands: Vec<ValueId> =
             self.program.op_operands(op).iter().map(|slot| slot.value).collect();
         for value in operands {
@@ -48,24 +51,24 @@ impl Engine<'_> {
                 continue;
             }
             if let Some(other) = other.get() {
-                let at = self.plan.positions[other];
-                if self.plan.visits[at as usize].is_some() {
-                    self.queue.touch(at);
+                if self.plan.is_visited(other) {
+                    self.queue.touch(self.plan.spots.position(other));
+                    others.push(other);
                 }
             }
             if let Some(def) = self.program.defining_op(value) {
-                let at = self.plan.positions[def];
+                let at = self.plan.spots.position(def);
                 self.queue.touch(at);
                 self.queue.push(at);
                 let mut inner = def;
                 while let Some(parent) = self.program.parent_op(inner) {
-                    let at = self.plan.positions[parent];
-                    if self.plan.visits.get(at as usize).is_some_and(|visit| visit.is_some()) {
-                        self.queue.push(at);
+                    if self.plan.is_visited(parent) {
+                        self.queue.push(self.plan.spots.position(parent));
                     }
                     inner = parent;
                 }
             }
         }
+        others
     }
 }

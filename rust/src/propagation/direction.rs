@@ -14,7 +14,7 @@ use crate::rule::OpShardingRule;
 pub(super) const NUM_STEPS: usize = 5;
 
 /// What the direction of an op depends on, beside the step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum OpClass {
     /// Elementwise ops, reshapes, transposes, data-flow edges.
     PassThrough,

@@ -4,10 +4,11 @@
 //! there is no such op. This table is worked out once; visits and notifications look it up.
 
 use super::calls::Calls;
+use super::spots::{Spot, Spots};
 use crate::bitset::BitSet;
 use crate::context::RuleSource;
 use crate::index::{OpId, UseId, ValueId};
-use crate::ir::{EdgeSpec, OpKind, Program, ValueDef};
+use crate::ir::{Edge, EdgeSpec, OpKind, Program, ValueDef};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -34,7 +35,7 @@ pub(super) struct ManualEnd {
 }
 
 #[derive(Clone, Debug)]
-struct Edge {
+struct EdgeRow {
     sources: Range<u32>,
     targets: Range<u32>,
     manual: Option<ManualEnd>,
@@ -52,7 +53,7 @@ pub(super) struct SourceEdge {
 
 /// The table.
 pub(super) struct Edges {
-    rows: FxHashMap<OpId, Edge>,
+    rows: FxHashMap<OpId, EdgeRow>,
     values: Vec<ValueId>,
     sources: FxHashMap<UseId, SourceEdge>,
     /// Whether `is_elsewhere` may have members.
@@ -66,8 +67,8 @@ pub(super) struct Edges {
 }
 
 impl Edges {
-    /// The edges of the ops in `order`, which is all of `program`.
-    pub fn new(program: &Program, source: &dyn RuleSource, order: &[OpId]) -> Self {
+    /// The edges of all ops of `program`; says in `spots` which ops hand values on by them.
+    pub fn new(program: &Program, source: &dyn RuleSource, spots: &mut Spots) -> Self {
         let mut edges = Self {
             rows: FxHashMap::default(),
             values: Vec::new(),
@@ -76,13 +77,13 @@ impl Edges {
             is_elsewhere: BitSet::new(program.values.len()),
             places: FxHashMap::default(),
             followers: FxHashMap::default(),
-            calls: Calls::new(program, order),
+            calls: Calls::new(program, &spots.order),
         };
-        for &op in order {
+        for op in std::mem::take(&mut spots.special) {
             if program.kind(op) == OpKind::FuncDataFlowEdge {
                 edges.add_func_edge(program, op);
             } else if let Some(spec) = source.edges(program, op) {
-                edges.add_flow_op(program, op, spec);
+                edges.add_flow_op(program, spots, op, spec);
             } else if program.ops[op].num_regions > 0 {
                 edges.add_opaque_regions(program, op);
             }
@@ -102,20 +103,26 @@ impl Edges {
         self.rows.get(&op)?.manual
     }
     /// The edge that `slot` is a source of.
-    #[inline]
     pub fn edge_of_source(&self, slot: UseId) -> Option<SourceEdge> {
-        if self.sources.is_empty() {
-            return None;
-        }
         self.sources.get(&slot).copied()
     }
     /// Where the sharding of `value` is kept.
     #[inline]
     pub fn place(&self, value: ValueId) -> Place {
-        if !self.has_elsewhere || !self.is_elsewhere.contains(value) {
+        if !self.is_elsewhere(value) {
             return Place::Value(value);
         }
         self.place_elsewhere(value)
+    }
+    /// Whether it is not on `value` itself.
+    #[inline]
+    pub fn is_elsewhere(&self, value: ValueId) -> bool {
+        self.has_elsewhere && self.is_elsewhere.contains(value)
+    }
+    /// Whether some value shares its sharding without an edge op.
+    #[inline]
+    pub fn has_followers(&self) -> bool {
+        !self.followers.is_empty()
     }
     #[inline(never)]
     fn place_elsewhere(&self, value: ValueId) -> Place {
@@ -163,14 +170,14 @@ impl Edges {
         }
     }
 
-    fn add_flow_op(&mut self, program: &Program, op: OpId, spec: &EdgeSpec) {
+    fn add_flow_op(&mut self, program: &Program, spots: &mut Spots, op: OpId, spec: &EdgeSpec) {
         self.add_opaque_regions(program, op);
         for edge in spec.edges(program, op) {
-            self.add_edge(program, op, &edge);
+            self.add_edge(program, spots, op, &edge);
         }
     }
 
-    fn add_edge(&mut self, program: &Program, op: OpId, edge: &crate::ir::Edge) {
+    fn add_edge(&mut self, program: &Program, spots: &mut Spots, op: OpId, edge: &Edge) {
         let kind = program.kind(op);
         let is_manual = kind == OpKind::ManualComputation;
         let is_arg = matches!(program.values[edge.owner].def, ValueDef::Arg(_));
@@ -178,7 +185,7 @@ impl Edges {
         let users = program.uses(edge.owner).map(|slot| program.operands[slot].owner);
         for user in users.filter(|&user| program.kind(user) == OpKind::DataFlowEdge) {
             let sources = edge.sources.iter().map(|&slot| program.operands[slot].value);
-            let row = Edge {
+            let row = EdgeRow {
                 sources: self.add_values(sources),
                 targets: self.add_values(edge.targets.iter().copied()),
                 manual: is_manual.then_some(ManualEnd { op, owner: edge.owner, is_arg }),
@@ -188,6 +195,7 @@ impl Edges {
                 let is_body = is_manual || kind == OpKind::NamedComputation;
                 let is_found = program.has_one_use(edge.owner);
                 let is_notified = is_found && !(is_body && program.operands[slot].owner == op);
+                spots.add(program.operands[slot].owner, Spot::HANDS_ON);
                 self.sources.insert(slot, SourceEdge { edge: user, is_notified });
             }
         }
@@ -230,7 +238,7 @@ impl Edges {
                 operand.map(|slot| slot.value).into_iter().collect()
             }
         };
-        let row = Edge { sources: self.add_values(sources), targets: 0..0, manual: None };
+        let row = EdgeRow { sources: self.add_values(sources), targets: 0..0, manual: None };
         self.rows.insert(op, row);
     }
 }

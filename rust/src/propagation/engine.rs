@@ -2,18 +2,19 @@
 
 use super::edges::{Edges, Place};
 use super::groups::Groups;
-use super::memo::{Memo, Outcome};
-use super::notify::Notifier;
+use super::memo::{ClassId, EntryId, Memo, Outcome};
+use super::notify::Walk;
 use super::origins::{Recorder, Subject};
-use super::plan::{Plan, Visit};
-use super::queue::{Queue, RunMask};
-use super::visit::{Subset, Tables, VisitKind};
+use super::plan::{Plan, WIDE};
+use super::queue::{Queue, RunMask, NOBODY};
+use super::visit::{Subset, Tables};
 use super::wide::Wide;
-use super::{Options, Stats};
+use super::Stats;
+use crate::bitset::BitSet;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Error, Result};
-use crate::index::{Id, OpId, ShardingId, ValueId};
-use crate::ir::Program;
+use crate::index::{Id, IdVec, ShardingId, ValueId};
+use crate::ir::{Program, ValueDef};
 
 /// Visits between two reports of progress.
 const REPORT_EVERY: usize = 1 << 12;
@@ -31,14 +32,15 @@ pub(super) struct Engine<'p> {
     pub memo: Memo,
     pub groups: Groups,
     pub wide: Wide,
-    /// By sharding: whether some dim has axes.
-    has_axes: Vec<bool>,
     /// Shardings of the tensors of the op in hand.
     pub shardings: Vec<ShardingId>,
-    is_conservative: bool,
     pub stats: Stats,
     /// Where shardings come from, if that is wanted.
     pub recorder: Option<Box<Recorder>>,
+    /// Whether there is neither a group nor a recorder to look after.
+    is_simple: bool,
+    /// Values whose shardings may have changed without a mark on their ops.
+    changed: BitSet<ValueId>,
 }
 
 impl<'p> Engine<'p> {
@@ -47,24 +49,24 @@ impl<'p> Engine<'p> {
         plan: Plan,
         memo: Memo,
         groups: Groups,
-        options: &Options,
+        recorder: Option<Box<Recorder>>,
     ) -> Self {
-        let mut queue = Queue::new(plan.order.len(), memo.runs().len());
+        let mut queue = Queue::new(plan.order().len(), memo.runs().len());
         for &position in &plan.unused {
             queue.touch(position);
         }
         let mut engine = Self {
             queue,
+            changed: BitSet::new(program.values.len()),
             program,
             plan,
             memo,
-            groups,
             wide: Wide::default(),
-            has_axes: Vec::new(),
             shardings: Vec::new(),
-            is_conservative: options.conservative,
             stats: Stats::default(),
-            recorder: None,
+            is_simple: recorder.is_none() && groups.is_empty(),
+            recorder,
+            groups,
         };
         engine.touch_sharded();
         engine
@@ -72,41 +74,42 @@ impl<'p> Engine<'p> {
 
     /// Marks who reads a sharding that has axes: no other visit can do anything at first.
     fn touch_sharded(&mut self) {
-        self.look_for_axes();
+        let table = &self.program.shardings;
+        let has_axes = |id| table[id].dims.iter().any(|dim| !dim.axes.is_empty());
+        let has_axes: Vec<bool> = table.ids().map(has_axes).collect();
         for value in self.program.values.ids() {
             let sharding = self.program.sharding(value);
-            if self.has_axes(sharding) {
-                self.notify(value, OpId::NONE, false);
+            if sharding.is_some() && has_axes[sharding.index()] {
+                self.notify(value, NOBODY, false);
             }
         }
     }
 
-    /// Looks at the shardings that are new.
-    #[inline]
-    pub fn look_for_axes(&mut self) {
-        let table = &self.program.shardings;
-        for index in self.has_axes.len()..table.len() {
-            let dims = &table[ShardingId::from_index(index)].dims;
-            self.has_axes.push(dims.iter().any(|dim| !dim.axes.is_empty()));
+    /// Ends propagation: the printer is told which ops have new shardings.
+    pub fn finish(self) -> (Plan, Stats, Option<Box<Recorder>>) {
+        for value in self.changed.iter() {
+            let owner = match self.program.values[value].def {
+                ValueDef::Result(op) => op,
+                ValueDef::Arg(block) => self.program.block_parent_op(block),
+            };
+            self.program.mark_attrs_changed(owner);
         }
-    }
-
-    /// Whether `sharding`, which [`Engine::look_for_axes`] has seen, has axes in some dim.
-    #[inline]
-    pub fn has_axes(&self, sharding: ShardingId) -> bool {
-        sharding.is_some() && self.has_axes[sharding.index()]
+        let mut stats = self.stats;
+        stats.memo_hits = self.memo.hits;
+        stats.memo_entries = self.memo.len();
+        (self.plan, stats, self.recorder)
     }
 
     /// Runs greedily: each op once, then those that are queued again, until none is left.
     pub fn run(&mut self, run: usize, context: &mut Context<'_>, pass: &str) -> Result<()> {
         self.queue.restart();
         let (most, most_for_each) = MAX_VISITS;
-        let last = self.stats.visits + most + most_for_each * self.plan.order.len();
+        let last = self.stats.visits + most + most_for_each * self.plan.order().len();
         while let Some(position) = self.queue.pop(1 << run) {
             self.stats.visits += 1;
             if self.stats.visits % REPORT_EVERY == 0 {
                 // How many there will be is not known; this comes near the end only.
-                let expected = self.stats.visits + self.plan.order.len();
+                let expected = self.stats.visits + self.plan.order().len();
                 context.progress(pass, self.stats.visits, expected)?;
             }
             if self.stats.visits > last {
@@ -119,7 +122,7 @@ impl<'p> Engine<'p> {
 
     #[cold]
     fn no_convergence(&self, position: u32) -> Error {
-        let op = self.plan.order[position as usize];
+        let op = self.plan.op(position);
         let message = "propagation goes round in circles, through this op among others";
         let hint = "where a manual computation leaves out manual axes in its in_shardings or \
                     out_shardings, run sdy-manual-axes-cleanup first";
@@ -127,137 +130,140 @@ impl<'p> Engine<'p> {
     }
 
     fn visit(&mut self, position: u32, run: usize) {
-        let op = self.plan.order[position as usize];
-        if !self.plan.unused.is_empty() && self.erase_if_dead(op) {
+        if !self.plan.unused.is_empty() && self.erase_if_dead(position) {
             return;
         }
-        let visit = self.plan.visits[position as usize];
-        if visit.is_wide() {
-            return self.visit_wide(position, op, run);
+        let visited = self.plan.visited(position);
+        let kind = visited.kind;
+        if kind.is_plain() {
+            gather(&mut self.shardings, &self.program.value_shardings, visited.tensors);
+        } else {
+            if !kind.is_some() {
+                return self.queue.settle(position, RunMask::MAX);
+            }
+            if visited.tensors.len() > WIDE {
+                return self.visit_wide(position, run);
+            }
+            self.gather_elsewhere(position);
         }
-        if !visit.is_some() || !self.gather(visit, op) {
-            return self.queue.settle(position, RunMask::MAX);
-        }
-        let kind = self.kind(position, op);
-        let mut tables = Tables {
-            rules: &self.program.rules,
-            meshes: &self.program.meshes,
-            shardings: &mut self.program.shardings,
-        };
-        match self.memo.outcome(&mut tables, kind, Subset::ALL, &self.shardings, run) {
+        let (memo, rules) = (&mut self.memo, &self.program.rules);
+        let class = self.plan.kinds.class(kind, |visit| memo.class(rules, visit));
+        let entry = memo.entry(class, Subset::ALL, &self.shardings);
+        match self.outcome(entry, run) {
             Outcome::Nothing(runs) => self.queue.settle(position, runs),
-            Outcome::Updates(updates) => {
-                self.record(op, kind, run);
-                for update in updates {
-                    let (index, sharding) = self.memo.update(update);
-                    self.apply(op, index as usize, sharding);
+            Outcome::Updates(change) => {
+                let mut is_as_expected = false;
+                if kind.is_plain() && self.is_simple {
+                    is_as_expected = kind.is_distinct();
+                    for update in self.memo.updates(change) {
+                        let (index, sharding) = self.memo.update(update);
+                        is_as_expected &= self.apply(position, index as usize, sharding);
+                    }
+                } else {
+                    self.record(position, run);
+                    for update in self.memo.updates(change) {
+                        let (index, sharding) = self.memo.update(update);
+                        self.apply_elsewhere(position, index as usize, sharding);
+                    }
                 }
-                self.confirm(position, op, run);
+                let next = if is_as_expected { self.memo.next(change) } else { EntryId::NONE };
+                let runs = self.memo.nothing(next, run);
+                if runs != 0 {
+                    return self.queue.settle(position, runs);
+                }
+                let next = self.confirm(position, class, run);
+                if is_as_expected {
+                    self.memo.set_next(change, next);
+                }
             }
         }
     }
 
-    /// After a visit of `op` that changed something: mostly the next one would do nothing, and it is
-    /// cheaper to find that out while everything is at hand.
-    fn confirm(&mut self, position: u32, op: OpId, run: usize) {
-        if !self.gather(self.plan.visits[position as usize], op) {
-            return;
+    /// After a visit that changed something: mostly the next one would do nothing, and it is cheaper
+    /// to find that out while everything is at hand. Returns what the next one is.
+    fn confirm(&mut self, position: u32, class: ClassId, run: usize) -> EntryId {
+        let visited = self.plan.visited(position);
+        if visited.kind.is_plain() {
+            gather(&mut self.shardings, &self.program.value_shardings, visited.tensors);
+        } else {
+            self.gather_elsewhere(position);
         }
-        let kind = self.kind(position, op);
+        let entry = self.memo.entry(class, Subset::ALL, &self.shardings);
+        if let Outcome::Nothing(runs) = self.outcome(entry, run) {
+            self.queue.settle(position, runs);
+        }
+        entry
+    }
+
+    /// What the visit of the op in hand, which is `entry`, changes.
+    #[inline]
+    fn outcome(&mut self, entry: EntryId, run: usize) -> Outcome {
         let mut tables = Tables {
             rules: &self.program.rules,
             meshes: &self.program.meshes,
             shardings: &mut self.program.shardings,
         };
-        let outcome = self.memo.outcome(&mut tables, kind, Subset::ALL, &self.shardings, run);
-        if let Outcome::Nothing(runs) = outcome {
-            self.queue.settle(position, runs);
-        }
+        self.memo.outcome(&mut tables, entry, Subset::ALL, &self.shardings, run)
     }
 
-    /// Records, if that is wanted, a visit of `op` that changes something, before it does.
+    /// Records, if that is wanted, a visit that changes something, before it does.
     #[inline]
-    pub fn record(&mut self, op: OpId, kind: VisitKind, run: usize) {
+    pub fn record(&mut self, position: u32, run: usize) {
         if self.recorder.is_some() {
-            let tensors = self.tensors(op);
+            let kind = self.plan.kinds.row(self.plan.kind(position)).visit;
+            let tensors = self.plan.visited(position).tensors.to_vec();
             let shardings = std::mem::take(&mut self.shardings);
+            let op = self.plan.op(position);
             self.record_visit(Subject::Op(op), kind, run, &tensors, &shardings);
             self.shardings = shardings;
         }
     }
 
-    /// The operands, or the sources of an edge, and the results of `op`.
-    pub fn tensors(&self, op: OpId) -> Vec<ValueId> {
-        let is_edge = self.plan.visits[self.plan.positions[op] as usize].is_edge();
-        let operands = self.program.op_operands(op).iter().map(|slot| slot.value);
-        let mut tensors: Vec<ValueId> =
-            if is_edge { self.plan.edges.sources(op).to_vec() } else { operands.collect() };
-        tensors.extend(self.program.op_results(op));
-        tensors
-    }
-
-    pub fn kind(&self, position: u32, op: OpId) -> VisitKind {
-        let visit = self.plan.visits[position as usize];
-        VisitKind {
-            rule: self.plan.rules[position as usize],
-            class: visit.class(),
-            has_single_uses: visit.depends_on_uses() && self.has_single_uses(op),
-            is_elementwise: visit.is_elementwise(),
-            is_conservative: self.is_conservative && visit.has_own_rule(),
-        }
-    }
-
-    /// Whether each operand that is not a scalar has `op` as its only use.
-    fn has_single_uses(&self, op: OpId) -> bool {
-        self.program.op_operands(op).iter().all(|slot| {
-            self.program.has_one_use(slot.value) || self.program.value_type(slot.value).is_scalar()
-        })
-    }
-
-    /// Collects the shardings of the tensors of `op`; false if none has axes, so that there is
-    /// nothing to propagate.
-    fn gather(&mut self, visit: Visit, op: OpId) -> bool {
+    /// Collects the shardings of the tensors of the op at `position` where some are kept in other
+    /// places.
+    fn gather_elsewhere(&mut self, position: u32) {
+        let op = self.plan.op(position);
+        let (tensors, edges) = (self.plan.visited(position).tensors, &self.plan.edges);
         self.shardings.clear();
-        let edges = &self.plan.edges;
-        if visit.is_edge() {
-            for &source in edges.sources(op) {
-                self.shardings.push(sharding(self.program, edges, source));
-            }
-            self.shardings.push(edge_sharding(self.program, edges, op));
-        } else {
-            for slot in self.program.op_uses(op) {
-                let operand = self.program.operands[slot].value;
-                self.shardings.push(sharding(self.program, edges, operand));
-            }
-            for result in self.program.op_results(op) {
-                self.shardings.push(sharding(self.program, edges, result));
-            }
+        let shardings = tensors.iter().map(|&tensor| sharding(self.program, edges, tensor));
+        self.shardings.extend(shardings);
+        if let (Some(end), Some(last)) = (edges.manual_end(op), self.shardings.last_mut()) {
+            *last = if end.is_arg {
+                self.program.with_manual_axes(end.op, end.owner, *last)
+            } else {
+                self.program.inside_manual(end.op, *last)
+            };
         }
-        self.look_for_axes();
-        self.shardings.iter().any(|&id| self.has_axes(id))
     }
 
-    /// The tensor at `index` of `op`'s operands, or the sources of an edge, and results; and whether it
-    /// is the target of an edge.
+    /// Gives the tensor at `index` of the op at `position`, which is plain, its new sharding; false if
+    /// that may have changed other tensors too.
     #[inline]
-    pub fn tensor(&self, op: OpId, index: usize) -> (ValueId, bool) {
-        let is_edge = self.plan.visits[self.plan.positions[op] as usize].is_edge();
-        let sources = if is_edge { self.plan.edges.sources(op) } else { &[] };
-        let num_operands =
-            if is_edge { sources.len() } else { self.program.ops[op].num_operands as usize };
-        match index.checked_sub(num_operands) {
-            None if is_edge => (sources[index], false),
-            None => (self.program.operand(op, index), false),
-            Some(index) => (self.program.result(op, index), is_edge),
+    fn apply(&mut self, position: u32, index: usize, sharding: ShardingId) -> bool {
+        self.stats.updates += 1;
+        let value = self.plan.tensor(position, index);
+        let old = self.program.value_shardings[value];
+        let opens_others = old.is_none() && self.plan.has_siblings.contains(value);
+        if opens_others {
+            self.open_siblings(value, sharding);
         }
+        if old != sharding {
+            self.program.value_shardings[value] = sharding;
+            self.stats.changes += 1;
+            self.changed.insert(value);
+            self.wide.value_changed(value);
+        }
+        self.notify(value, position, true);
+        !opens_others
     }
 
-    /// Gives the tensor at `index` of `op`'s operands and results its new sharding.
-    pub fn apply(&mut self, op: OpId, index: usize, sharding: ShardingId) {
+    /// Gives the tensor at `index` of the op at `position` its new sharding, wherever it is kept.
+    pub fn apply_elsewhere(&mut self, position: u32, index: usize, sharding: ShardingId) {
         self.stats.updates += 1;
-        let (value, is_target) = self.tensor(op, index);
+        let value = self.plan.tensor(position, index);
+        let op = self.plan.op(position);
         let own = match self.plan.edges.manual_end(op) {
-            Some(end) if is_target => {
+            Some(end) if index + 1 == self.plan.visited(position).tensors.len() => {
                 if end.is_arg {
                     self.program.inside_manual(end.op, sharding)
                 } else {
@@ -266,7 +272,7 @@ impl<'p> Engine<'p> {
             }
             _ => sharding,
         };
-        self.update(value, own, sharding, op, true);
+        self.update(value, own, sharding, position, true);
     }
 
     /// Gives `value` the sharding `own`, and the others in its group `sharding`, on behalf of
@@ -276,7 +282,7 @@ impl<'p> Engine<'p> {
         value: ValueId,
         own: ShardingId,
         sharding: ShardingId,
-        current: OpId,
+        current: u32,
         is_queueing: bool,
     ) {
         let Some(place) = self.set(value, own) else { return };
@@ -296,15 +302,19 @@ impl<'p> Engine<'p> {
     }
 
     /// Marks, and queues if wanted, who depends on `value`.
-    pub fn notify(&mut self, value: ValueId, current: OpId, is_queueing: bool) {
-        let mut notifier = Notifier {
-            program: self.program,
-            plan: &self.plan,
-            queue: &mut self.queue,
-            current,
-            is_queueing,
-        };
-        notifier.value_changed(value);
+    #[inline]
+    pub fn notify(&mut self, value: ValueId, current: u32, is_queueing: bool) {
+        match self.plan.notices.of(value) {
+            Some(notices) => self.queue.notify(notices, current, is_queueing),
+            None => self.notify_across_calls(value, current, is_queueing),
+        }
+    }
+
+    #[cold]
+    fn notify_across_calls(&mut self, value: ValueId, current: u32, is_queueing: bool) {
+        let mut notices = Vec::new();
+        Walk::new(self.plan.listing(self.program), &mut notices, true).value_changed(value);
+        self.queue.notify(&notices, current, is_queueing);
     }
 
     /// Sets the sharding of `value` where it is kept, and says where that is; does not notify.
@@ -314,19 +324,22 @@ impl<'p> Engine<'p> {
             Place::ManualArg(op, arg) => (arg, self.program.with_manual_axes(op, arg, sharding)),
             Place::Value(value) => (value, sharding),
         };
-        if self.program.sharding(kept).is_none() {
-            self.open_siblings(kept, sharding);
-        }
         self.set_kept(kept, sharding);
         Some(kept)
     }
 
-    /// Sets the sharding that is kept on `value`.
-    #[inline]
-    fn set_kept(&mut self, value: ValueId, sharding: ShardingId) {
-        if self.program.set_sharding(value, sharding) {
+    /// Sets the sharding that `kept` keeps.
+    fn set_kept(&mut self, kept: ValueId, sharding: ShardingId) {
+        if self.program.sharding(kept).is_none() {
+            self.open_siblings(kept, sharding);
+        }
+        self.replace_sharding(kept, sharding);
+    }
+
+    fn replace_sharding(&mut self, kept: ValueId, sharding: ShardingId) {
+        if self.program.set_sharding(kept, sharding) {
             self.stats.changes += 1;
-            self.wide.value_changed(value);
+            self.wide.value_changed(kept);
         }
     }
 
@@ -341,11 +354,18 @@ impl<'p> Engine<'p> {
             if other != value && self.program.sharding(other).is_none() {
                 let ty = self.program.values[other].ty;
                 let open = self.program.replicated(mesh, ty, false);
-                self.set_kept(other, open);
-                self.notify(other, OpId::NONE, false);
+                self.replace_sharding(other, open);
+                self.notify(other, NOBODY, false);
             }
         }
     }
+}
+
+/// Collects the shardings of `tensors`.
+#[inline]
+fn gather(hand: &mut Vec<ShardingId>, shardings: &IdVec<ValueId, ShardingId>, tensors: &[ValueId]) {
+    hand.clear();
+    hand.extend(tensors.iter().map(|&tensor| shardings[tensor]));
 }
 
 /// The sharding of `value`, wherever it is kept.
@@ -358,15 +378,5 @@ pub(super) fn sharding(program: &mut Program, edges: &Edges, value: ValueId) -> 
             let outer = program.sharding(arg);
             program.inside_manual(op, outer)
         }
-    }
-}
-
-/// The sharding of the targets of edge `op`, as it compares with that of the sources.
-fn edge_sharding(program: &mut Program, edges: &Edges, op: OpId) -> ShardingId {
-    let sharding = program.sharding(program.result(op, 0));
-    match edges.manual_end(op) {
-        Some(end) if end.is_arg => program.with_manual_axes(end.op, end.owner, sharding),
-        Some(end) => program.inside_manual(end.op, sharding),
-        None => sharding,
     }
 }

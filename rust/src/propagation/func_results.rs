@@ -4,9 +4,10 @@
 
 use super::direction::OpClass;
 use super::engine::{sharding, Engine};
+use super::kinds::identity_rule;
 use super::memo::Outcome;
 use super::origins::Subject;
-use super::plan::Plan;
+use super::queue::NOBODY;
 use super::visit::{Subset, Tables, VisitKind};
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FuncId, OpId, RuleId, ShardingId, TypeId};
@@ -57,7 +58,7 @@ impl FuncResults {
             let num_results = program.functions[func].result_shardings.len();
             for (index, ty) in types.into_iter().enumerate().take(num_results) {
                 // Tokens and the like are left out.
-                let rule = rules.entry(ty).or_insert_with(|| Plan::identity_rule(program, ty, 1));
+                let rule = rules.entry(ty).or_insert_with(|| identity_rule(program, ty, 1));
                 if let Some(rule) = *rule {
                     results.push(FuncResult { index, rule, settled: Default::default() });
                 }
@@ -102,19 +103,22 @@ impl Engine<'_> {
                 shardings: &mut self.program.shardings,
             };
             let all = (1 << self.memo.runs().len()) - 1;
-            match self.memo.outcome(&mut tables, kind, Subset::ALL, &[inside, outside], run) {
+            let class = self.memo.class(tables.rules, kind);
+            let (all_tensors, both) = (Subset::ALL, [inside, outside]);
+            let entry = self.memo.entry(class, all_tensors, &both);
+            match self.memo.outcome(&mut tables, entry, all_tensors, &both, run) {
                 Outcome::Nothing(runs) if runs == all => result.settled = pair,
                 Outcome::Nothing(_) => {}
-                Outcome::Updates(updates) => {
+                Outcome::Updates(change) => {
                     if self.recorder.is_some() {
                         let (subject, pair) = (Subject::FuncResult(func), [inside, outside]);
                         self.record_visit(subject, kind, run, &[value, value], &pair);
                     }
-                    for update in updates {
+                    for update in self.memo.updates(change) {
                         let (index, sharding) = self.memo.update(update);
                         self.stats.updates += 1;
                         if index == 0 {
-                            self.update(value, sharding, sharding, OpId::NONE, false);
+                            self.update(value, sharding, sharding, NOBODY, false);
                         } else {
                             self.set_func_result(func, result.index, sharding);
                         }

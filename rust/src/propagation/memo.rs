@@ -4,15 +4,14 @@
 //! and the same shardings. An entry holds the outcome for each kind of greedy run; once one of them
 //! is 'nothing', all are worked out, so that the caller knows in which runs it need not look again.
 
-use super::direction::OpClass;
 use super::queue::RunMask;
 use super::structure::Structures;
-use super::visit::{directions, visit, Subset, Tables, Update, VisitKind};
+use super::visit::{directions, is_settled, visit, Subset, Tables, Update, VisitKind};
 use super::Strategy;
 use crate::index::{Id, ShardingId};
 use crate::ir::Direction;
-use rustc_hash::FxHasher;
-use std::hash::Hasher;
+use crate::rule::RuleTable;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// The most kinds of greedy runs: five op-priority steps in two strategies.
@@ -32,30 +31,63 @@ pub(super) struct Run {
 pub(super) enum Outcome {
     /// Nothing, in all of these runs.
     Nothing(RunMask),
-    /// These updates, see [`Memo::update`].
-    Updates(Range<u32>),
+    /// These updates, see [`Memo::updates`].
+    Updates(ChangeId),
 }
 
 const UNKNOWN: u32 = u32::MAX;
 const NOTHING: u32 = u32::MAX - 1;
 
+/// What visits that are alike share: everything that a visit depends on but the shardings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ClassId(u32);
+
+impl ClassId {
+    /// Not known yet.
+    pub const UNKNOWN: Self = Self(u32::MAX);
+}
+
+/// A visit: a row of the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct EntryId(u32);
+
+impl EntryId {
+    /// None.
+    pub const NONE: Self = Self(u32::MAX);
+}
+
 struct Entry {
-    hash: u64,
+    hash: u32,
+    class: ClassId,
+    /// Where the shardings of the tensors stand, followed by what distinguishes the subset.
     key: Range<u32>,
-    /// For each run where its updates start; their number stands before them.
+    /// For each run what it changes.
     outcomes: [u32; MAX_RUNS],
     /// The runs in which the outcome is known to be nothing.
     nothing: RunMask,
     is_complete: bool,
 }
 
+/// What a visit changes, some updates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ChangeId(u32);
+
+struct Change {
+    updates: Range<u32>,
+    /// The visit that an op comes to by it.
+    next: EntryId,
+}
+
 /// The table.
 pub(super) struct Memo {
     runs: Vec<Run>,
+    classes: Vec<VisitKind>,
+    class_ids: FxHashMap<VisitKind, ClassId>,
     /// Open addressing: entry number plus one, 0 if free.
     slots: Vec<u32>,
     entries: Vec<Entry>,
-    keys: Vec<u32>,
+    keys: Vec<ShardingId>,
+    changes: Vec<Change>,
     updates: Vec<Update>,
     structures: Structures,
     /// Number of look-ups that found their entry.
@@ -67,9 +99,12 @@ impl Memo {
         debug_assert!(runs.len() <= MAX_RUNS);
         Self {
             runs,
+            classes: Vec::new(),
+            class_ids: FxHashMap::default(),
             slots: vec![0; 256],
             entries: Vec::new(),
             keys: Vec::new(),
+            changes: Vec::new(),
             updates: Vec::new(),
             structures: Structures::default(),
             hits: 0,
@@ -83,89 +118,134 @@ impl Memo {
     pub fn len(&self) -> usize {
         self.entries.len()
     }
-    /// The update at `index` of a range that [`Memo::outcome`] gave.
+    /// The updates of a change, by their numbers.
+    #[inline]
+    pub fn updates(&self, change: ChangeId) -> Range<u32> {
+        self.changes[change.0 as usize].updates.clone()
+    }
+    /// The update of that number.
     #[inline]
     pub fn update(&self, index: u32) -> Update {
         self.updates[index as usize]
     }
-    /// What a visit of an op of this kind does in `run`, if its tensors (those in `subset`) have
-    /// these shardings. Indices in updates count within `subset`.
+    /// The class of visits of this kind.
+    #[cold]
+    pub fn class(&mut self, rules: &RuleTable, kind: VisitKind) -> ClassId {
+        let kind = VisitKind { rule: self.structures.first(rules, kind.rule), ..kind };
+        let next = ClassId(self.classes.len() as u32);
+        let id = *self.class_ids.entry(kind).or_insert(next);
+        if id == next {
+            self.classes.push(kind);
+        }
+        id
+    }
+    /// The visit of an op of `class` whose tensors (those in `subset`) have these shardings.
+    #[inline]
+    pub fn entry(
+        &mut self,
+        class: ClassId,
+        subset: Subset<'_>,
+        shardings: &[ShardingId],
+    ) -> EntryId {
+        self.hits += 1;
+        let hash = hash(class, subset, shardings);
+        let mask = self.slots.len() - 1;
+        let mut slot = hash as usize & mask;
+        while let Some(index) = self.slots[slot].checked_sub(1) {
+            let entry = &self.entries[index as usize];
+            if entry.hash == hash && self.matches(entry, class, subset, shardings) {
+                return EntryId(index);
+            }
+            slot = (slot + 1) & mask;
+        }
+        self.hits -= 1;
+        self.insert(hash, class, subset, shardings)
+    }
+    /// What a visit changes in `run`, see [`Memo::entry`]. Indices in updates count within `subset`.
     #[inline]
     pub fn outcome(
         &mut self,
         tables: &mut Tables<'_>,
-        kind: VisitKind,
+        id: EntryId,
         subset: Subset<'_>,
         shardings: &[ShardingId],
         run: usize,
     ) -> Outcome {
-        let rule = self.structures.first(tables.rules, kind.rule);
-        let kind = VisitKind { rule, ..kind };
-        let header = header(kind);
-        let hash = hash(header, subset, shardings);
-        let index = match self.find(hash, header, subset, shardings) {
-            Some(index) => {
-                self.hits += 1;
-                index
-            }
-            None => self.insert(hash, header, subset, shardings),
-        };
+        let index = id.0 as usize;
         let entry = &self.entries[index];
-        if entry.outcomes[run] == UNKNOWN || (entry.outcomes[run] == NOTHING && !entry.is_complete)
-        {
-            self.work_out(index, tables, kind, subset, shardings, run);
+        let outcome = entry.outcomes[run];
+        if outcome == UNKNOWN || (outcome == NOTHING && !entry.is_complete) {
+            self.work_out(index, tables, subset, shardings, run);
         }
         let entry = &self.entries[index];
         match entry.outcomes[run] {
             NOTHING => Outcome::Nothing(entry.nothing),
-            start => Outcome::Updates(start + 1..start + 1 + self.updates[start as usize].0),
+            change => Outcome::Updates(ChangeId(change)),
+        }
+    }
+    /// The visit that an op comes to by `change` if nothing else changes its tensors;
+    /// [`EntryId::NONE`] if that is not known yet.
+    #[inline]
+    pub fn next(&self, change: ChangeId) -> EntryId {
+        self.changes[change.0 as usize].next
+    }
+    /// Says what [`Memo::next`] is.
+    #[inline]
+    pub fn set_next(&mut self, change: ChangeId, next: EntryId) {
+        self.changes[change.0 as usize].next = next;
+    }
+    /// The runs in which visit `id` is known to do nothing if `run` is one of them; else none.
+    #[inline]
+    pub fn nothing(&self, id: EntryId, run: usize) -> RunMask {
+        match self.entries.get(id.0 as usize) {
+            Some(entry) if entry.is_complete && entry.outcomes[run] == NOTHING => entry.nothing,
+            _ => 0,
         }
     }
 
     #[inline]
-    fn find(
+    fn matches(
         &self,
-        hash: u64,
-        header: [u32; 2],
+        entry: &Entry,
+        class: ClassId,
         subset: Subset<'_>,
         shardings: &[ShardingId],
-    ) -> Option<usize> {
-        let mask = self.slots.len() - 1;
-        let mut slot = hash as usize & mask;
-        loop {
-            let index = (self.slots[slot] as usize).checked_sub(1)?;
-            let entry = &self.entries[index];
-            if entry.hash == hash {
-                let key = &self.keys[entry.key.start as usize..entry.key.end as usize];
-                if matches(key, header, subset, shardings) {
-                    return Some(index);
-                }
+    ) -> bool {
+        if entry.class != class {
+            return false;
+        }
+        let key = self.keys.get(entry.key.start as usize..entry.key.end as usize);
+        let key = key.unwrap_or_default();
+        match subset.0 {
+            None => key == shardings,
+            Some(_) => {
+                key.len() == shardings.len() + subset.key().len()
+                    && key.starts_with(shardings)
+                    && key[shardings.len()..].iter().copied().eq(subset.key().map(ShardingId::new))
             }
-            slot = (slot + 1) & mask;
         }
     }
 
     #[cold]
     fn insert(
         &mut self,
-        hash: u64,
-        header: [u32; 2],
+        hash: u32,
+        class: ClassId,
         subset: Subset<'_>,
         shardings: &[ShardingId],
-    ) -> usize {
+    ) -> EntryId {
         let start = self.keys.len() as u32;
-        self.keys.extend(header);
-        self.keys.extend(shardings.iter().copied().map(raw));
-        self.keys.extend(subset.key());
+        self.keys.extend_from_slice(shardings);
+        self.keys.extend(subset.key().map(ShardingId::new));
         let key = start..self.keys.len() as u32;
         let outcomes = [UNKNOWN; MAX_RUNS];
-        self.entries.push(Entry { hash, key, outcomes, nothing: 0, is_complete: false });
+        self.entries.push(Entry { hash, class, key, outcomes, nothing: 0, is_complete: false });
         if self.entries.len() * 2 > self.slots.len() {
             self.grow();
         } else {
             self.link(self.entries.len() - 1);
         }
-        self.entries.len() - 1
+        EntryId(self.entries.len() as u32 - 1)
     }
 
     fn link(&mut self, index: usize) {
@@ -190,11 +270,18 @@ impl Memo {
         &mut self,
         index: usize,
         tables: &mut Tables<'_>,
-        kind: VisitKind,
         subset: Subset<'_>,
         shardings: &[ShardingId],
         run: usize,
     ) {
+        let kind = self.classes[self.entries[index].class.0 as usize];
+        if is_settled(tables, kind.rule, subset, shardings) {
+            let entry = &mut self.entries[index];
+            entry.outcomes = [NOTHING; MAX_RUNS];
+            entry.nothing = ((1u32 << self.runs.len()) - 1) as RunMask;
+            entry.is_complete = true;
+            return;
+        }
         let mut seen: Vec<(Vec<Direction>, Strategy, u32)> = Vec::new();
         let mut work_out = |memo: &mut Self, run: usize| {
             let Run { step, strategy } = memo.runs[run];
@@ -228,59 +315,23 @@ impl Memo {
             return NOTHING;
         }
         let start = self.updates.len() as u32;
-        self.updates.push((updates.len() as u32, ShardingId::NONE));
         self.updates.extend_from_slice(updates);
-        start
+        let updates = start..self.updates.len() as u32;
+        self.changes.push(Change { updates, next: EntryId::NONE });
+        self.changes.len() as u32 - 1
     }
 }
 
 #[inline]
-fn raw(sharding: ShardingId) -> u32 {
-    if sharding.is_none() {
-        u32::MAX
-    } else {
-        sharding.index() as u32
-    }
-}
-
-/// Everything in `kind` as two words.
-#[inline]
-fn header(kind: VisitKind) -> [u32; 2] {
-    let class = match kind.class {
-        OpClass::PassThrough => 0,
-        OpClass::DynamicSlice => 1,
-        OpClass::Broadcast => 2,
-        OpClass::Other => 3,
-        OpClass::Fixed(Direction::None) => 4,
-        OpClass::Fixed(Direction::Forward) => 5,
-        OpClass::Fixed(Direction::Backward) => 6,
-        OpClass::Fixed(Direction::Both) => 7,
-    };
-    let flags = u32::from(kind.has_single_uses) << 3
-        | u32::from(kind.is_elementwise) << 4
-        | u32::from(kind.is_conservative) << 5;
-    [kind.rule.index() as u32, class | flags]
-}
-
-#[inline]
-fn hash(header: [u32; 2], subset: Subset<'_>, shardings: &[ShardingId]) -> u64 {
-    let mut hasher = FxHasher::default();
-    hasher.write_u64(u64::from(header[0]) << 32 | u64::from(header[1]));
-    for pair in shardings.chunks(2) {
-        let second = pair.get(1).map_or(0, |&id| raw(id));
-        hasher.write_u64(u64::from(raw(pair[0])) << 32 | u64::from(second));
+fn hash(class: ClassId, subset: Subset<'_>, shardings: &[ShardingId]) -> u32 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let add = |hash: u64, word: u32| (hash.rotate_left(23) ^ u64::from(word)).wrapping_mul(FACTOR);
+    let mut hash = u64::from(class.0).wrapping_mul(FACTOR);
+    for &sharding in shardings {
+        hash = add(hash, sharding.index() as u32);
     }
     for word in subset.key() {
-        hasher.write_u32(word);
+        hash = add(hash, word);
     }
-    hasher.finish()
-}
-
-#[inline]
-fn matches(key: &[u32], header: [u32; 2], subset: Subset<'_>, shardings: &[ShardingId]) -> bool {
-    let ids = key.len().min(2 + shardings.len());
-    key.len() == 2 + shardings.len() + subset.key().len()
-        && key[..2] == header
-        && key[2..ids].iter().zip(shardings).all(|(&word, &id)| word == raw(id))
-        && key[ids..].iter().copied().eq(subset.key())
+    (hash >> 32) as u32
 }

@@ -28,13 +28,16 @@ mod engine;
 pub mod factor_table;
 mod func_results;
 mod groups;
+mod kinds;
 mod memo;
+mod notices;
 mod notify;
 pub mod origins;
 mod plan;
 pub mod populate_op_sharding_rules;
 mod preconditions;
 mod queue;
+mod spots;
 mod structure;
 #[cfg(test)]
 mod tests;
@@ -50,9 +53,11 @@ use edges::Place;
 use engine::Engine;
 use func_results::{main_function, FuncResults};
 use groups::Groups;
+use kinds::Role;
 use memo::{Memo, Run};
 use origins::{Origins, Recorder, Settings};
 use plan::Plan;
+use spots::Spots;
 
 /// How conflicts are dealt with within one visit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -141,7 +146,7 @@ pub struct Stats {
     pub greedy_runs: usize,
 }
 
-/// Completes the shardings of `program`.
+/// Completes the shardings of `program`, which is left half done if that fails.
 pub fn propagate(
     program: &mut Program,
     context: &mut Context<'_>,
@@ -162,12 +167,11 @@ pub fn propagate_with_origins(
     let main = main_function(program)?;
     context.rules.prepare(program, options.conservative)?;
     let groups = synchronised_groups(program, context)?;
-    let plan = Plan::new(program, &*context.rules);
+    let plan = Plan::new(program, &*context.rules, options.conservative)?;
     plan.edges.calls.check(program)?;
     let memo = Memo::new(options.runs());
     let mut results = FuncResults::new(program, main, memo.runs().len());
-    let mut engine = Engine::new(program, plan, memo, groups, options);
-    engine.recorder = recorder;
+    let mut engine = Engine::new(program, plan, memo, groups, recorder);
     if options.user_priority {
         let priorities = engine.initialise_priorities();
         run_all(&mut engine, context, options, main, &mut results)?;
@@ -179,10 +183,7 @@ pub fn propagate_with_origins(
     } else {
         run_all(&mut engine, context, options, main, &mut results)?;
     }
-    engine.stats.memo_hits = engine.memo.hits;
-    engine.stats.memo_entries = engine.memo.len();
-    let stats = engine.stats;
-    let (plan, recorder) = (engine.plan, engine.recorder);
+    let (plan, stats, recorder) = engine.finish();
     leave_rules(program, &plan, options);
     let origins = recorder.map_or_else(Origins::default, |recorder| recorder.finish(program));
     Ok((stats, origins))
@@ -192,8 +193,7 @@ pub fn propagate_with_origins(
 fn synchronised_groups(program: &mut Program, context: &Context<'_>) -> Result<Groups> {
     let mut groups = Groups::new(program)?;
     if !groups.is_empty() {
-        let order: Vec<_> = program.pre_order(program.module).skip(1).collect();
-        let edges = edges::Edges::new(program, &*context.rules, &order);
+        let edges = edges::Edges::new(program, &*context.rules, &mut Spots::new(program));
         groups.synchronise(program, &edges, |program, value, sharding| match edges.place(value) {
             Place::Nowhere => {}
             Place::ManualArg(op, arg) => program.set_manual_arg_sharding(op, arg, sharding),
@@ -230,17 +230,18 @@ fn run_all(
 fn leave_rules(program: &mut Program, plan: &Plan, options: &Options) {
     if !options.keep_sharding_rules {
         if !program.op_rules.is_empty() {
-            plan.order.iter().for_each(|&op| program.drop_rule(op));
+            plan.order().iter().for_each(|&op| program.drop_rule(op));
         }
         return;
     }
-    for (position, &op) in plan.order.iter().enumerate() {
-        let visit = plan.visits[position];
-        if visit.is_some() && visit.has_own_rule() {
-            let rule = plan.rules[position];
-            if program.op_rules.set(op, rule) {
-                program.mark_attrs_changed(op);
-            }
+    for (position, &op) in plan.order().iter().enumerate() {
+        let kind = plan.kind(position as u32);
+        if !kind.is_some() {
+            continue;
+        }
+        let kind = plan.kinds.row(kind);
+        if kind.role == Role::Op && program.op_rules.set(op, kind.visit.rule) {
+            program.mark_attrs_changed(op);
         }
     }
 }

@@ -1,119 +1,144 @@
-//! Who has to look again when the sharding of a value changes.
-//!
-//! Two things follow from a change. Every op whose visit reads the sharding becomes dirty. And the
-//! ops that the reference notifies are queued, in its order, for that order is part of the result:
-//! the users of the other targets of an edge, the defining op, the users of the value, with edges in
-//! the place of ops that only let values flow. Of users the one added last comes first.
+//! Finds out who has to look again when the sharding of a value changes: see [`super::notices`].
 
 use super::edges::Edges;
-use super::plan::Plan;
-use super::queue::Queue;
+use super::notices::{How, Listing, Notice};
+use super::spots::Spot;
 use crate::index::{OpId, UseId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use rustc_hash::FxHashSet;
 
-/// Marks and queues ops.
-pub(super) struct Notifier<'a> {
-    pub program: &'a Program,
-    pub plan: &'a Plan,
-    pub queue: &'a mut Queue,
-    /// The op in hand, which is not queued by its own updates.
-    pub current: OpId,
-    /// Whether ops are queued at all, or only marked.
-    pub is_queueing: bool,
+/// Lists ops.
+pub(super) struct Walk<'a> {
+    listing: Listing<'a>,
+    out: &'a mut Vec<Notice>,
+    /// Whether ops are only marked for now.
+    is_marking: bool,
+    /// Whether to follow values across calls.
+    may_cross: bool,
+    /// Whether there was one to follow.
+    has_crossed: bool,
 }
 
-impl<'a> Notifier<'a> {
-    /// The sharding kept on `value` has changed.
+impl<'a> Walk<'a> {
+    pub fn new(listing: Listing<'a>, out: &'a mut Vec<Notice>, may_cross: bool) -> Self {
+        Self { listing, out, is_marking: false, may_cross, has_crossed: false }
+    }
+    /// Whether the list is not complete because values cross calls.
+    pub fn has_crossed(&self) -> bool {
+        self.has_crossed && !self.may_cross
+    }
+    /// Lists who depends on the sharding kept on `value`.
     pub fn value_changed(&mut self, value: ValueId) {
-        match self.program.values[value].def {
+        match self.program().values[value].def {
             ValueDef::Result(op) => {
-                if self.program.kind(op) == OpKind::DataFlowEdge {
+                if self.spot(op).has_any(Spot::EDGE) {
                     for &target in self.edges().targets(op) {
                         self.users(target);
                     }
                 }
                 self.op(op);
             }
-            ValueDef::Arg(block) => self.op(self.program.block_parent_op(block)),
+            ValueDef::Arg(block) => self.op(self.program().block_parent_op(block)),
         }
         self.users(value);
         if !self.edges().followers(value).is_empty() {
-            self.touch_followers(value);
+            self.followers(value);
         }
     }
 
     /// Values without an edge op follow `value`: the reference notifies nobody of them.
-    fn touch_followers(&mut self, value: ValueId) {
-        let was_queueing = std::mem::replace(&mut self.is_queueing, false);
+    fn followers(&mut self, value: ValueId) {
+        let was_marking = std::mem::replace(&mut self.is_marking, true);
         for &follower in self.edges().followers(value) {
             self.users(follower);
         }
-        self.is_queueing = was_queueing;
+        self.is_marking = was_marking;
     }
 
+    #[inline]
+    fn program(&self) -> &'a Program {
+        self.listing.program
+    }
+    #[inline]
     fn edges(&self) -> &'a Edges {
-        &self.plan.edges
+        self.listing.edges
+    }
+    #[inline]
+    fn spot(&self, op: OpId) -> Spot {
+        self.listing.spots.of(op)
     }
 
     /// `op` is to be visited again.
     #[inline]
     fn op(&mut self, op: OpId) {
-        let position = self.plan.positions[op];
-        let is_visited =
-            self.plan.visits.get(position as usize).is_some_and(|visit| visit.is_some());
+        let spot = self.spot(op);
+        let is_visited = spot.has_any(Spot::VISITED);
         if is_visited {
-            self.queue.touch(position);
+            let how = if self.is_marking { How::Marked } else { How::Visited };
+            self.out.push(Notice::new(spot.position(), how));
         }
-        if !self.is_queueing || op == self.current {
-            return;
-        }
-        if is_visited {
-            self.queue.push(position);
-        }
-        if self.plan.has_visited_parent {
-            self.parents(op);
+        if spot.has_any(Spot::INSIDE) && !self.is_marking {
+            self.parents(op, if is_visited { How::Around } else { How::Queued });
         }
     }
 
     /// Queues the ops around `op`, innermost first.
-    fn parents(&mut self, op: OpId) {
+    fn parents(&mut self, op: OpId, how: How) {
         let mut op = op;
-        while let Some(parent) = self.program.parent_op(op) {
-            let position = self.plan.positions[parent];
-            if self.plan.visits.get(position as usize).is_some_and(|visit| visit.is_some()) {
-                self.queue.push(position);
+        while let Some(parent) = self.program().parent_op(op) {
+            let spot = self.spot(parent);
+            if spot.has_any(Spot::VISITED) {
+                self.out.push(Notice::new(spot.position(), how));
+            }
+            if !spot.has_any(Spot::INSIDE) {
+                return;
             }
             op = parent;
         }
     }
 
-    /// The users of `value` are to be visited again.
-    ///
-    /// Calls and returns lead to the users of the argument or the result on the other side; that is
-    /// done without recursion, on a stack of uses to go on from. A value may come back to where it
-    /// crossed before, by a function that hands its argument on to the next call of itself: crossing
-    /// there again would notify the same ops again, which changes nothing, without end.
+    /// Lists the users of `value`.
     fn users(&mut self, value: ValueId) {
-        let mut next = self.program.values[value].first_use;
-        let mut outer: Vec<Continuation> = Vec::new();
+        let operands = &self.program().operands;
+        let mut next = self.program().values[value].first_use;
+        while next.is_some() {
+            let row = &operands[next];
+            let slot = std::mem::replace(&mut next, row.next_use);
+            let user = row.owner;
+            if !self.spot(user).has_any(Spot::HANDS_ON) {
+                self.op(user);
+            } else if let Some(inner) = self.special_use(slot, next) {
+                self.has_crossed = true;
+                if !self.may_cross {
+                    return;
+                }
+                self.cross(inner);
+                return;
+            }
+        }
+    }
+
+    /// Lists the users on the other side of calls and returns, then those that are left on this one.
+    ///
+    /// That is done without recursion, on a stack of uses to go on from. A value may come back to
+    /// where it crossed before, by a function that hands its argument on to the next call of itself:
+    /// crossing there again would notify the same ops again, which changes nothing, without end.
+    fn cross(&mut self, first: Continuation) {
         let mut crossed = FxHashSet::default();
+        crossed.insert((first.func, first.index, first.is_return));
+        let mut outer = vec![first];
+        let mut next = UseId::NONE;
         loop {
             let Some(slot) = next.get() else {
-                match outer
-                    .last_mut()
-                    .map(|continuation| continuation.next(self.program, self.plan))
-                {
-                    None => return,
-                    Some(Some(use_list)) => next = use_list,
-                    Some(None) => {
-                        next = outer.pop().map_or(UseId::NONE, |continuation| continuation.after);
-                    }
+                let Some(inner) = outer.last_mut() else { return };
+                match inner.next(self.program(), self.edges()) {
+                    Some(use_list) => next = use_list,
+                    None => next = outer.pop().map_or(UseId::NONE, |inner| inner.after),
                 }
                 continue;
             };
-            next = self.program.operands[slot].next_use;
-            if let Some(inner) = self.one_use(slot, next) {
+            next = self.program().operands[slot].next_use;
+            if let Some(inner) = self.special_use(slot, next) {
                 if crossed.insert((inner.func, inner.index, inner.is_return)) {
                     outer.push(inner);
                     next = UseId::NONE;
@@ -122,40 +147,40 @@ impl<'a> Notifier<'a> {
         }
     }
 
-    /// Notifies the user of one slot, unless the value goes into or out of a function there: then
-    /// says where.
-    #[inline]
-    fn one_use(&mut self, slot: UseId, after: UseId) -> Option<Continuation> {
-        let user = self.program.operands[slot].owner;
+    /// Lists the user of one slot, unless the value goes into or out of a function there: then says
+    /// where.
+    fn special_use(&mut self, slot: UseId, after: UseId) -> Option<Continuation> {
+        let program = self.program();
+        let user = program.operands[slot].owner;
         if let Some(source) = self.edges().edge_of_source(slot) {
             if source.is_notified {
                 self.op(source.edge);
-                self.touch(user);
+                self.mark(user);
                 return None;
             }
-            self.touch(source.edge);
+            self.mark(source.edge);
         }
-        match self.program.kind(user) {
+        match program.kind(user) {
             OpKind::FuncReturn => {
-                let func = self.program.parent_op(user)?;
-                let callers = self.edges().calls.callers(self.program.function_of(func));
+                let func = program.parent_op(user)?;
+                let callers = self.edges().calls.callers(program.function_of(func));
                 if callers.is_empty() {
                     self.op(func);
                     return None;
                 }
-                let index = self.program.operand_index(slot);
+                let index = program.operand_index(slot);
                 Some(Continuation { func, index, caller: 0, is_return: true, after })
             }
             OpKind::SdyReturn | OpKind::StablehloReturn => {
-                if let Some(parent) = self.program.parent_op(user) {
+                if let Some(parent) = program.parent_op(user) {
                     self.op(parent);
                 }
                 None
             }
             OpKind::Call => {
                 let callee = self.edges().calls.callee(user)?;
-                let func = self.program.functions[callee].op;
-                let index = self.program.operand_index(slot);
+                let func = program.functions[callee].op;
+                let index = program.operand_index(slot);
                 Some(Continuation { func, index, caller: 0, is_return: false, after })
             }
             _ => {
@@ -165,10 +190,10 @@ impl<'a> Notifier<'a> {
         }
     }
 
-    fn touch(&mut self, op: OpId) {
-        let position = self.plan.positions[op];
-        if self.plan.visits.get(position as usize).is_some_and(|visit| visit.is_some()) {
-            self.queue.touch(position);
+    fn mark(&mut self, op: OpId) {
+        let spot = self.spot(op);
+        if spot.has_any(Spot::VISITED) {
+            self.out.push(Notice::new(spot.position(), How::Marked));
         }
     }
 }
@@ -184,12 +209,12 @@ struct Continuation {
 
 impl Continuation {
     /// The first use of the next value on the other side.
-    fn next(&mut self, program: &Program, plan: &Plan) -> Option<UseId> {
+    fn next(&mut self, program: &Program, edges: &Edges) -> Option<UseId> {
         let func = program.function_of(self.func);
         let caller = self.caller;
         self.caller += 1;
         if self.is_return {
-            let &call = plan.edges.calls.callers(func).get(caller)?;
+            let &call = edges.calls.callers(func).get(caller)?;
             let result = program.op_results(call).nth(self.index);
             return Some(result.map_or(UseId::NONE, |result| program.values[result].first_use));
         }

@@ -1,242 +1,235 @@
 //! What propagation knows about a program before it starts: where each op stands in the order of
-//! visits, and how it is visited.
+//! visits, how it is visited, which tensors it has, and who is to hear of a change of each value.
+//!
+//! All of it is dense arrays by position or value, so that a run reads no row of the program: an op
+//! is 16 bytes and 4 for each tensor, a value 4 and 4 for each op that hears of it.
 
-use super::direction::OpClass;
-use super::edges::Edges;
+use super::edges::{Edges, Place};
 use super::effects::is_trivially_dead;
+use super::kinds::{KindId, Kinds, Role};
+use super::notices::{Listing, Notices};
+use super::spots::{Spot, Spots};
+use crate::bitset::BitSet;
 use crate::context::RuleSource;
-use crate::index::{IdVec, OpId, RuleId, TypeId};
-use crate::ir::{Direction, OpKind, OpTraits, Payload, Program, Type};
-use crate::rule::OpShardingRule;
-use rustc_hash::FxHashMap;
+use crate::error::{Code, Diagnostic, Result};
+use crate::index::{BlockId, OpId, ValueId};
+use crate::ir::{OpKind, Program};
 
 /// Ops with more tensors than this are visited by the kinds of tensors they have.
-const MAX_NARROW: usize = 16;
+pub(super) const WIDE: usize = 16;
 
-/// How an op is visited, in one byte.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Visit(u8);
-
-impl Visit {
-    /// A visit does nothing.
-    pub const NEVER: Self = Self(0);
-    const VISITED: u8 = 1;
-    const ELEMENTWISE: u8 = 2;
-    const EDGE: u8 = 4;
-    const BARRIER: u8 = 8;
-    const CLASS_SHIFT: u8 = 4;
-    const CLASS: u8 = 7;
-    const WIDE: u8 = 128;
-
-    fn new(class: OpClass, flags: u8) -> Self {
-        let class = match class {
-            OpClass::PassThrough => 0,
-            OpClass::DynamicSlice => 1,
-            OpClass::Broadcast => 2,
-            OpClass::Other => 3,
-            OpClass::Fixed(Direction::None) => 4,
-            OpClass::Fixed(Direction::Forward) => 5,
-            OpClass::Fixed(Direction::Backward) => 6,
-            OpClass::Fixed(Direction::Both) => 7,
-        };
-        Self(Self::VISITED | flags | class << Self::CLASS_SHIFT)
-    }
-    /// Whether a visit can do anything.
-    #[inline]
-    pub const fn is_some(self) -> bool {
-        self.0 != 0
-    }
-    /// Whether the op is elementwise.
-    #[inline]
-    pub const fn is_elementwise(self) -> bool {
-        self.0 & Self::ELEMENTWISE != 0
-    }
-    /// Whether it is a data-flow edge, whose operands are the sources of the edge.
-    #[inline]
-    pub const fn is_edge(self) -> bool {
-        self.0 & Self::EDGE != 0
-    }
-    /// Whether the rule is the op's own, as opposed to an edge's or a barrier's.
-    #[inline]
-    pub const fn has_own_rule(self) -> bool {
-        self.0 & (Self::EDGE | Self::BARRIER) == 0
-    }
-    /// Whether it has many tensors.
-    #[inline]
-    pub const fn is_wide(self) -> bool {
-        self.0 & Self::WIDE != 0
-    }
-    /// The same visit of an op that has so many tensors.
-    const fn with_tensors(self, num_tensors: usize) -> Self {
-        Self(if num_tensors > MAX_NARROW { self.0 | Self::WIDE } else { self.0 })
-    }
-    /// Whether its direction depends on the number of uses of its operands.
-    #[inline]
-    pub const fn depends_on_uses(self) -> bool {
-        matches!(self.class(), OpClass::PassThrough | OpClass::DynamicSlice)
-    }
-    /// How its direction depends on the step.
-    #[inline]
-    pub const fn class(self) -> OpClass {
-        match self.0 >> Self::CLASS_SHIFT & Self::CLASS {
-            0 => OpClass::PassThrough,
-            1 => OpClass::DynamicSlice,
-            2 => OpClass::Broadcast,
-            3 => OpClass::Other,
-            4 => OpClass::Fixed(Direction::None),
-            5 => OpClass::Fixed(Direction::Forward),
-            6 => OpClass::Fixed(Direction::Backward),
-            _ => OpClass::Fixed(Direction::Both),
-        }
-    }
+#[derive(Clone, Copy)]
+struct Row {
+    first_tensor: u32,
+    kind: KindId,
 }
 
-/// Position, rule and kind of visit of every op.
+/// An op as a visit needs it.
+#[derive(Clone, Copy)]
+pub(super) struct Visited<'a> {
+    /// How it is visited.
+    pub kind: KindId,
+    /// Operands (or the sources of an edge) and results.
+    pub tensors: &'a [ValueId],
+}
+
+/// What is known of the ops and values of a program.
 pub(super) struct Plan {
-    /// The ops in pre-order, without the module.
-    pub order: Vec<OpId>,
-    /// Where each op stands in it.
-    pub positions: IdVec<OpId, u32>,
-    /// By position: the rule.
-    pub rules: Vec<RuleId>,
-    /// By position: how it is visited.
-    pub visits: Vec<Visit>,
-    /// Ops inside an op that is visited.
-    pub has_visited_parent: bool,
+    /// Where ops stand.
+    pub spots: Spots,
+    /// By position, and one more.
+    rows: Vec<Row>,
+    tensors: Vec<ValueId>,
+    /// The kinds of visits.
+    pub kinds: Kinds,
     /// Data-flow edges and where shardings are kept.
     pub edges: Edges,
+    /// Who hears of changes.
+    pub notices: Notices,
+    /// Values that get shardings together with others.
+    pub has_siblings: BitSet<ValueId>,
     /// By position, in order: ops that nothing uses and that may go.
     pub unused: Vec<u32>,
 }
 
 impl Plan {
     /// Looks at every op of `program`, whose rules `source` has prepared.
-    pub fn new(program: &mut Program, source: &dyn RuleSource) -> Self {
-        let mut order: Vec<OpId> = Vec::with_capacity(program.ops.len());
-        order.extend(program.pre_order(program.module).skip(1));
-        let mut positions = IdVec::filled(u32::MAX, program.ops.len());
-        for (position, &op) in order.iter().enumerate() {
-            positions[op] = position as u32;
+    pub fn new(
+        program: &mut Program,
+        source: &dyn RuleSource,
+        is_conservative: bool,
+    ) -> Result<Self> {
+        if program.ops.len() >= Spot::MAX {
+            let message = format!("propagation takes programs of less than {} ops", Spot::MAX);
+            return Err(Diagnostic::new(Code::ProgramTooLarge, message).into());
         }
-        let edges = Edges::new(program, source, &order);
+        let mut spots = Spots::new(program);
+        let edges = Edges::new(program, source, &mut spots);
+        let len = spots.order.len();
         let mut plan = Self {
-            rules: vec![RuleId::NONE; order.len()],
-            visits: vec![Visit::NEVER; order.len()],
-            has_visited_parent: false,
+            spots,
+            rows: Vec::with_capacity(len + 1),
+            tensors: Vec::with_capacity(program.operands.len() + program.values.len()),
+            kinds: Kinds::default(),
+            notices: Notices::default(),
+            has_siblings: BitSet::new(program.values.len()),
             unused: Vec::new(),
-            order,
-            positions,
             edges,
         };
-        let mut builder = Builder { source, identities: FxHashMap::default() };
-        for position in 0..plan.order.len() {
-            let op = plan.order[position];
-            let (rule, visit) = builder.visit(program, &plan.edges, op);
-            plan.rules[position] = rule;
-            plan.visits[position] = visit;
-            plan.has_visited_parent |= visit.is_some() && program.ops[op].num_regions > 0;
-            if is_trivially_dead(program, op) {
-                plan.unused.push(position as u32);
-            }
-        }
-        plan
+        plan.look_at_ops(program, source, is_conservative);
+        plan.notices = Notices::new(plan.listing(program));
+        Ok(plan)
     }
-    /// The rule that a data-flow edge, a barrier or a result of a function has: one factor a dim.
-    pub fn identity_rule(program: &mut Program, ty: TypeId, num_operands: usize) -> Option<RuleId> {
-        let shape = program.types[ty].static_shape()?;
-        Some(program.rules.intern(OpShardingRule::identity(&shape, num_operands, 1)))
+    /// What lists of those who hear of changes are made from.
+    pub fn listing<'a>(&'a self, program: &'a Program) -> Listing<'a> {
+        Listing { program, edges: &self.edges, spots: &self.spots }
     }
-}
-
-struct Builder<'a> {
-    source: &'a dyn RuleSource,
-    identities: FxHashMap<(TypeId, usize), Option<RuleId>>,
-}
-
-impl Builder<'_> {
-    fn visit(&mut self, program: &mut Program, edges: &Edges, op: OpId) -> (RuleId, Visit) {
-        let never = (RuleId::NONE, Visit::NEVER);
-        match program.kind(op) {
-            OpKind::DataFlowEdge | OpKind::FuncDataFlowEdge => {
-                let num_sources = edges.sources(op).len();
-                if num_sources == 0 {
-                    return never;
-                }
-                let rule = self.identity(program, op, num_sources);
-                let visit = Visit::new(OpClass::PassThrough, Visit::EDGE);
-                let visit = visit.with_tensors(num_sources + 1);
-                rule.map_or(never, |rule| (rule, visit))
-            }
-            OpKind::PropagationBarrier => {
-                let Some(&Payload::PropagationBarrier(direction)) = program.payload(op) else {
-                    return never;
-                };
-                let flags = Visit::BARRIER | Visit::ELEMENTWISE;
-                let visit = Visit::new(OpClass::Fixed(direction), flags);
-                self.identity(program, op, 1).map_or(never, |rule| (rule, visit))
-            }
-            kind => {
-                let mut rule = self.source.rule(program, op);
-                if rule.is_none() && kind == OpKind::ShardingConstraint {
-                    rule = self.identity(program, op, 1).unwrap_or(RuleId::NONE);
-                }
-                if rule.is_none() {
-                    return never;
-                }
-                let is_elementwise = Self::is_elementwise(program, op);
-                let class = class(program, op, is_elementwise);
-                let flags = if is_elementwise { Visit::ELEMENTWISE } else { 0 };
-                let row = &program.ops[op];
-                let num_tensors = row.num_operands as usize + row.num_results as usize;
-                (rule, Visit::new(class, flags).with_tensors(num_tensors))
-            }
+    /// The ops in order of their positions.
+    pub fn order(&self) -> &[OpId] {
+        &self.spots.order
+    }
+    /// The op at `position`.
+    #[inline]
+    pub fn op(&self, position: u32) -> OpId {
+        self.spots.order[position as usize]
+    }
+    /// The kind of visit of the op at `position`.
+    #[inline]
+    pub fn kind(&self, position: u32) -> KindId {
+        self.rows[position as usize].kind
+    }
+    /// Looks at the number of uses of the operands of `op` again.
+    pub fn recount_uses(&mut self, program: &Program, op: OpId) {
+        let kind = &mut self.rows[self.spots.position(op) as usize].kind;
+        *kind = self.kinds.with_single_uses(*kind, program, op);
+    }
+    /// Takes out `op`, which is erased.
+    pub fn remove(&mut self, op: OpId) {
+        self.rows[self.spots.position(op) as usize].kind = KindId::NEVER;
+        self.spots.remove(op);
+    }
+    /// Whether `op` is visited.
+    #[inline]
+    pub fn is_visited(&self, op: OpId) -> bool {
+        self.spots.of(op).has_any(Spot::VISITED)
+    }
+    /// The op at `position`.
+    #[inline]
+    pub fn visited(&self, position: u32) -> Visited<'_> {
+        match self.rows.get(position as usize..position as usize + 2) {
+            Some([row, next]) => Visited {
+                kind: row.kind,
+                tensors: &self.tensors[row.first_tensor as usize..next.first_tensor as usize],
+            },
+            _ => Visited { kind: KindId::NEVER, tensors: &[] },
         }
     }
-
-    fn identity(&mut self, program: &mut Program, op: OpId, operands: usize) -> Option<RuleId> {
-        let ty = program.values[program.op_results(op).next()?].ty;
-        *self
-            .identities
-            .entry((ty, operands))
-            .or_insert_with(|| Plan::identity_rule(program, ty, operands))
+    /// The tensor at `index` of the op at `position`.
+    #[inline]
+    pub fn tensor(&self, position: u32, index: usize) -> ValueId {
+        self.tensors[self.rows[position as usize].first_tensor as usize + index]
     }
 
-    fn is_elementwise(program: &Program, op: OpId) -> bool {
-        match program.kind(op) {
-            OpKind::ShardingConstraint | OpKind::Reshard => true,
-            OpKind::BitcastConvert => {
-                let shape = |value| match program.value_type(value) {
-                    Type::RankedTensor { shape, .. } => Some(shape),
-                    _ => None,
-                };
-                let operand = program.op_operands(op).first().map(|slot| slot.value);
-                operand.and_then(shape) == program.op_results(op).next().and_then(shape)
+    fn look_at_ops(&mut self, program: &mut Program, source: &dyn RuleSource, conservative: bool) {
+        let mut last_block = BlockId::NONE;
+        let mut inside = 0;
+        for position in 0..self.spots.order.len() {
+            let op = self.spots.order[position];
+            let mut kind = self.kinds.of_op(program, source, &self.edges, op, conservative);
+            let first_tensor = self.tensors.len() as u32;
+            let row = &program.ops[op];
+            if row.parent != last_block {
+                last_block = row.parent;
+                inside = self.facts_inside(program, last_block);
             }
-            _ => program.has_traits(op, OpTraits::ELEMENTWISE),
+            if row.num_results > 1 {
+                program.op_results(op).for_each(|result| self.add_siblings(program, result));
+            } else if row.kind == OpKind::NamedComputation {
+                let body = program.op_regions(op).next().map(|body| program.region_entry(body));
+                let args = body.and_then(BlockId::get).map(|body| program.block_args(body));
+                args.into_iter().flatten().for_each(|arg| self.add_siblings(program, arg));
+            }
+            let is_unused = row
+                .first_result
+                .get()
+                .is_none_or(|result| program.values[result].first_use.is_none());
+            if is_unused && is_trivially_dead(program, op) {
+                self.unused.push(position as u32);
+            }
+            let visited = if kind.is_some() { Spot::VISITED } else { 0 };
+            if visited | inside != 0 {
+                self.spots.add(op, visited | inside);
+            }
+            if visited != 0 && self.add_tensors(program, op, kind) {
+                kind = kind.plain();
+                if are_distinct(&self.tensors[first_tensor as usize..]) {
+                    kind = kind.distinct();
+                }
+            }
+            self.rows.push(Row { first_tensor, kind });
+        }
+        self.rows.push(Row { first_tensor: self.tensors.len() as u32, kind: KindId::NEVER });
+    }
+
+    fn add_siblings(&mut self, program: &Program, value: ValueId) {
+        if program.siblings(value).len() > 1 {
+            self.has_siblings.insert(value);
         }
     }
-}
 
-fn class(program: &Program, op: OpId, is_elementwise: bool) -> OpClass {
-    match program.kind(op) {
-        _ if is_elementwise => OpClass::PassThrough,
-        OpKind::Reshape | OpKind::Transpose => OpClass::PassThrough,
-        OpKind::CustomCall if is_offload(program, op) => OpClass::PassThrough,
-        OpKind::DynamicSlice | OpKind::DynamicUpdateSlice => OpClass::DynamicSlice,
-        OpKind::BroadcastInDim => OpClass::Broadcast,
-        _ => OpClass::Other,
+    fn facts_inside(&self, program: &Program, block: BlockId) -> u32 {
+        let around = self.spots.of(program.block_parent_op(block));
+        if around.has_any(Spot::VISITED | Spot::INSIDE) {
+            Spot::INSIDE
+        } else {
+            0
+        }
+    }
+
+    /// Lists the tensors of `op`; true if they are plain: values that have their shardings to
+    /// themselves, and not many.
+    #[inline]
+    fn add_tensors(&mut self, program: &Program, op: OpId, kind: KindId) -> bool {
+        let start = self.tensors.len();
+        let edges = &self.edges;
+        let mut is_plain = true;
+        if self.kinds.row(kind).role == Role::Edge {
+            self.tensors.extend_from_slice(edges.sources(op));
+            is_plain = edges.manual_end(op).is_none();
+        } else {
+            for slot in program.op_operands(op) {
+                self.tensors.push(slot.value);
+            }
+        }
+        for result in program.op_results(op) {
+            self.tensors.push(result);
+        }
+        let tensors = &mut self.tensors[start..];
+        if !is_plain || tensors.len() > WIDE {
+            return false;
+        }
+        if tensors.iter().all(|&tensor| !edges.is_elsewhere(tensor)) {
+            return true;
+        }
+        let is_kept = |&tensor: &ValueId| matches!(edges.place(tensor), Place::Value(_));
+        let is_plain = tensors.iter().all(is_kept);
+        if is_plain {
+            for tensor in tensors {
+                if let Place::Value(kept) = edges.place(*tensor) {
+                    *tensor = kept;
+                }
+            }
+        }
+        is_plain
     }
 }
 
-/// Whether `op`, a custom call, moves its operand between the memories of device and host.
-fn is_offload(program: &Program, op: OpId) -> bool {
-    let is_offload = |target: &str| matches!(target, "MoveToDevice" | "MoveToHost");
-    if let Some(target) = program.attr(op, "call_target_name") {
-        return is_offload(target.trim_matches('"'));
+/// Whether no two of `tensors`, which are few, are the same.
+#[inline]
+fn are_distinct(tensors: &[ValueId]) -> bool {
+    match *tensors {
+        [a, b] => a != b,
+        [a, b, c] => a != b && a != c && b != c,
+        _ => (1..tensors.len()).all(|index| !tensors[..index].contains(&tensors[index])),
     }
-    let Some(signature) = program.ops[op].signature.get() else { return false };
-    let syntax = program.text.get(program.signatures[signature].syntax);
-    let target = syntax.trim_start().strip_prefix('@').unwrap_or_default();
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$' | '-');
-    is_offload(target.split(|c| !is_word(c)).next().unwrap_or_default())
 }

@@ -11,8 +11,16 @@
 //!
 //! Source: MLIR's `GreedyPatternRewriteDriver`.
 
+use super::notices::{How, Notice};
+
 /// A set of greedy runs, one bit each.
 pub(super) type RunMask = u16;
+
+/// No position.
+pub(super) const NOBODY: u32 = u32::MAX;
+
+/// The bit of ops that were erased: they are neither marked nor queued any more.
+const GONE: RunMask = 1 << 15;
 
 /// Positions in a block that is skipped as a whole.
 const BLOCK: usize = 64;
@@ -51,13 +59,48 @@ impl Queue {
     #[inline]
     pub fn touch(&mut self, position: u32) {
         let position = position as usize;
-        self.dirty[position] = self.all_runs;
-        self.blocks[position / BLOCK] = self.all_runs;
+        if self.dirty[position] & GONE == 0 {
+            self.dirty[position] = self.all_runs;
+            self.blocks[position / BLOCK] = self.all_runs;
+        }
+    }
+    /// Tells the ops that `notices` list of a change on behalf of `current`; they are queued, or only
+    /// marked.
+    #[inline]
+    pub fn notify(&mut self, notices: &[Notice], current: u32, is_queueing: bool) {
+        let mut is_passed_over = false;
+        for notice in notices {
+            let position = notice.position();
+            match notice.how() {
+                How::Visited => {
+                    is_passed_over = self.is_gone(position) || position == current;
+                    self.touch(position);
+                    if is_queueing && !is_passed_over {
+                        self.push(position);
+                    }
+                }
+                How::Marked => self.touch(position),
+                How::Around if is_passed_over => {}
+                How::Around | How::Queued => {
+                    if is_queueing {
+                        self.push(position);
+                    }
+                }
+            }
+        }
+    }
+    #[inline]
+    fn is_gone(&self, position: u32) -> bool {
+        self.dirty[position as usize] & GONE != 0
+    }
+    /// Says that the op at `position` was erased.
+    pub fn remove(&mut self, position: u32) {
+        self.dirty[position as usize] = GONE;
     }
     /// Says that a visit of `position` does nothing in `runs` unless it is touched again.
     #[inline]
     pub fn settle(&mut self, position: u32, runs: RunMask) {
-        self.dirty[position as usize] &= !runs;
+        self.dirty[position as usize] &= !runs | GONE;
     }
     /// Puts `position` on top unless it is queued.
     #[inline]
@@ -85,22 +128,33 @@ impl Queue {
         next.map(|position| position as u32)
     }
 
+    #[inline]
     fn next_dirty(&mut self, mut from: usize, run: RunMask) -> Option<usize> {
-        while from < self.dirty.len() {
-            let block = from / BLOCK;
-            let end = ((block + 1) * BLOCK).min(self.dirty.len());
-            if self.blocks[block] & run != 0 {
-                let found = self.dirty[from..end].iter().position(|bits| bits & run != 0);
-                if let Some(offset) = found {
-                    return Some(from + offset);
-                }
-                if from % BLOCK == 0 {
-                    self.blocks[block] &= !run;
-                }
+        loop {
+            if *self.dirty.get(from)? & run != 0 {
+                return Some(from);
             }
-            from = end;
+            from += 1;
+            if from % BLOCK == 0 {
+                from = self.next_block(from, run);
+            }
         }
-        None
+    }
+
+    /// The start of the first block at or after `from` in which something may be dirty.
+    fn next_block(&mut self, mut from: usize, run: RunMask) -> usize {
+        while from < self.dirty.len() {
+            let bits = &mut self.blocks[from / BLOCK];
+            if *bits & run != 0 {
+                let end = (from + BLOCK).min(self.dirty.len());
+                if self.dirty[from..end].iter().any(|dirty| dirty & run != 0) {
+                    break;
+                }
+                *bits &= !run;
+            }
+            from += BLOCK;
+        }
+        from
     }
 }
 

@@ -7,7 +7,8 @@
 
 use super::edges::Place;
 use super::engine::{sharding, Engine};
-use crate::index::{FuncId, OpId, ShardingId, ValueId};
+use super::queue::NOBODY;
+use crate::index::{FuncId, ShardingId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::sharding::{DimSharding, TensorSharding};
 use std::collections::BTreeMap;
@@ -83,7 +84,7 @@ impl Engine<'_> {
         match holder {
             Holder::Value(value) => {
                 if let Some(kept) = self.set(value, sharding) {
-                    self.notify(kept, OpId::NONE, false);
+                    self.notify(kept, NOBODY, false);
                 }
             }
             Holder::FuncResult(func, index) => self.set_func_result(func, index, sharding),
@@ -102,7 +103,7 @@ impl Engine<'_> {
             };
             is_own && program.sharding(value).is_some()
         };
-        for &op in &self.plan.order {
+        for &op in self.plan.order() {
             match program.kind(op) {
                 OpKind::Func => {
                     let func = program.function_of(op);

@@ -13,7 +13,7 @@ use crate::rule::{OpShardingRule, RuleTable, TensorMapping};
 use crate::sharding::{ShardingTable, TensorSharding};
 
 /// What a visit depends on, beside the shardings of the op's tensors and the step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct VisitKind {
     /// The rule.
     pub rule: RuleId,
@@ -126,6 +126,24 @@ pub(super) fn project(
     let rows = rows.filter_map(|(index, &id)| Some((subset.mapping(rule, index)?, table.get(id))));
     let num_operands = subset.num_operands(rule);
     Some((mesh_id, Projection::of_rows(rule, num_operands, rows, mesh, false)))
+}
+
+/// Whether no visit by `rule` changes anything, in whichever directions and strategy, because the
+/// tensors agree along each factor: what propagates are prefixes of what they have.
+pub(super) fn is_settled(
+    tables: &Tables<'_>,
+    rule: RuleId,
+    subset: Subset<'_>,
+    shardings: &[ShardingId],
+) -> bool {
+    let Some((_, projection)) = project(tables, rule, subset, shardings) else { return true };
+    (0..tables.rules[rule].num_factors()).all(|factor| {
+        let mut all =
+            projection.tensors.iter().filter_map(|tensor| tensor.factors[factor].as_ref());
+        let Some(first) = all.next() else { return true };
+        first.overflow.is_empty()
+            && all.all(|other| other.axes == first.axes && other.overflow.is_empty())
+    })
 }
 
 /// Propagates in `projection`; says which tensors it expands.

@@ -18,7 +18,7 @@ use super::engine::{sharding, Engine};
 use super::memo::{Memo, Outcome};
 use super::queue::RunMask;
 use super::visit::{directions, visit, Subset, Tables, Update, VisitKind};
-use crate::index::{Id, OpId, RuleId, ShardingId, ValueId};
+use crate::index::{Id, RuleId, ShardingId, ValueId};
 use crate::rule::{OpShardingRule, TensorMapping};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -178,31 +178,32 @@ enum WideOutcome {
 
 impl Engine<'_> {
     /// Visits the op at `position`, which has many tensors.
-    pub fn visit_wide(&mut self, position: u32, op: OpId, run: usize) {
+    pub fn visit_wide(&mut self, position: u32, run: usize) {
         let place = match self.wide.places.get(&position) {
             Some(&place) => place as usize,
-            None => self.add_wide(position, op),
+            None => self.add_wide(position),
         };
-        let mappings = self.mappings(self.plan.rules[position as usize]);
+        let kind = self.plan.kinds.row(self.plan.kind(position)).visit;
+        let mappings = self.mappings(kind.rule);
         let mut state = std::mem::take(&mut self.wide.ops[place]);
         let mut changed = std::mem::take(&mut self.wide.changed[place]);
         for tensor in changed.drain(..) {
-            let (value, _) = self.tensor(op, tensor as usize);
+            let value = self.plan.tensor(position, tensor as usize);
             let sharding = sharding(self.program, &self.plan.edges, value);
             state.put(tensor, mappings.firsts[tensor as usize], sharding);
         }
         self.wide.changed[place] = changed;
         state.sort();
-        match self.wide_outcome(position, op, &mappings, &state, run) {
+        match self.wide_outcome(kind, &mappings, &state, run) {
             WideOutcome::Nothing(runs) => self.queue.settle(position, runs),
             WideOutcome::Updates(updates) => {
                 if self.recorder.is_some() {
                     self.shardings.clear();
                     self.shardings.extend(state.shardings());
-                    self.record(op, self.kind(position, op), run);
+                    self.record(position, run);
                 }
                 for (tensor, sharding) in updates {
-                    self.apply(op, tensor as usize, sharding);
+                    self.apply_elsewhere(position, tensor as usize, sharding);
                 }
             }
         }
@@ -219,9 +220,9 @@ impl Engine<'_> {
     ///
     /// An edge of a manual computation, whose target looks different from its sources, has one source
     /// and so is never wide.
-    fn add_wide(&mut self, position: u32, op: OpId) -> usize {
+    fn add_wide(&mut self, position: u32) -> usize {
         let place = self.wide.ops.len();
-        let tensors = self.tensors(op);
+        let tensors = self.plan.visited(position).tensors;
         for (tensor, &value) in tensors.iter().enumerate() {
             match self.plan.edges.place(value) {
                 Place::Value(kept) | Place::ManualArg(_, kept) => {
@@ -239,20 +240,14 @@ impl Engine<'_> {
 
     fn wide_outcome(
         &mut self,
-        position: u32,
-        op: OpId,
+        kind: VisitKind,
         mappings: &Mappings,
         state: &WideOp,
         run: usize,
     ) -> WideOutcome {
         let pairs = || state.present.iter().map(|&id| &state.pairs[id as usize]);
-        self.look_for_axes();
-        if !pairs().any(|pair| self.has_axes(pair.sharding)) {
-            return WideOutcome::Nothing(RunMask::MAX);
-        }
         let firsts: Vec<u32> = pairs().map(|pair| pair.mapping).collect();
         let reduced: Vec<ShardingId> = pairs().map(|pair| pair.sharding).collect();
-        let kind = self.kind(position, op);
         let mut tables = Tables {
             rules: &self.program.rules,
             meshes: &self.program.meshes,
@@ -262,11 +257,13 @@ impl Engine<'_> {
             let all: Vec<ShardingId> = state.shardings().collect();
             return visit_all(&self.memo, &mut tables, kind, &all, run);
         }
-        match self.memo.outcome(&mut tables, kind, Subset(Some(&firsts)), &reduced, run) {
+        let (class, subset) = (self.memo.class(tables.rules, kind), Subset(Some(&firsts)));
+        let entry = self.memo.entry(class, subset, &reduced);
+        match self.memo.outcome(&mut tables, entry, subset, &reduced, run) {
             Outcome::Nothing(runs) => WideOutcome::Nothing(runs),
-            Outcome::Updates(range) => {
+            Outcome::Updates(change) => {
                 let mut updates: Vec<Update> = Vec::new();
-                for index in range {
+                for index in self.memo.updates(change) {
                     let (pair, sharding) = self.memo.update(index);
                     let tensors = state.tensors(state.present[pair as usize]);
                     updates.extend(tensors.map(|tensor| (tensor, sharding)));

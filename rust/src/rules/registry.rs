@@ -293,6 +293,11 @@ impl RuleSource for Registry {
         outcome
     }
 
+    fn follows_from_signature(&self, program: &Program, signature: SignatureId) -> bool {
+        let rules = program.signature_rules.of(self.is_conservative).get(signature);
+        rules.is_some_and(|[rule, other]| rule == other)
+    }
+
     fn rule(&self, program: &Program, op: OpId) -> RuleId {
         if let Some(rule) = program.op_rules.get(op).get() {
             return rule;
