@@ -324,6 +324,39 @@ def test_factor_tables_that_do_not_exist() -> None:
         module.factor_table("%1#0")
 
 
+@pytest.mark.parametrize("runs_before", [0, 1, 3, 20])
+def test_failed_run_leaves_the_module_as_the_runs_before_made_it(runs_before: int) -> None:
+    def stop(what: str, fraction: float) -> None:
+        raise RuntimeError("stop")
+
+    module = mlp()
+    steps = ["builtin.module(sdy-add-data-flow-edges)", PROPAGATE, "builtin.module(symbol-dce)"]
+    for run in range(runs_before):
+        PassManager.parse(steps[min(run, 2)]).run(module)
+    before, copy, values = str(module), module.__copy__(), module.values()
+    with pytest.raises(RuntimeError, match="stop"):
+        PassManager.parse(PROPAGATE).run(module, progress=stop)
+    assert str(module) == before
+    del copy, values
+    with pytest.raises(RuntimeError, match="stop"):
+        PassManager.parse(PROPAGATE).run(module, progress=stop)
+    assert str(module) == before
+    PassManager.parse(PROPAGATE).run(module)
+    again = mlp()
+    for run in range(runs_before):
+        PassManager.parse(steps[min(run, 2)]).run(again)
+    PassManager.parse(PROPAGATE).run(again)
+    assert str(module) == str(again)
+
+
+def test_long_text_is_made_of_pieces() -> None:
+    ops = "".join(
+        f"  %{i} = stablehlo.negate %arg0 : tensor<8xf32> // \u2211\n" for i in range(50_000)
+    )
+    text = f"func.func @main(%arg0: tensor<8xf32>) {{\n{ops}  return\n}}\n"
+    assert str(Module.parse(text)) == text
+
+
 def test_progress_goes_forward() -> None:
     seen: list[tuple[str, float]] = []
     mlp().propagate(progress=lambda what, fraction: seen.append((what, fraction)))

@@ -46,4 +46,4 @@ mod tests;
 pub use op_attributes::{attributes, op_attribute, signature_attributes};
 pub use parser::{parse, parse_shared, read, Parsed};
 pub use places::Frame;
-pub use print::print;
+pub use print::{print, print_in_pieces};

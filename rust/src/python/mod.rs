@@ -30,6 +30,7 @@ mod cost;
 mod dim_sharding;
 mod errors;
 mod factor_table;
+mod held;
 mod hlo;
 mod mesh;
 mod mesh_argument;
@@ -41,6 +42,7 @@ mod result;
 mod rule;
 mod rules;
 mod sharding;
+mod text;
 mod value;
 
 use crate::error::Code;

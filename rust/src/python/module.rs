@@ -3,12 +3,14 @@
 use super::completion::Request;
 use super::errors::{decode, raise, raise_unlocated};
 use super::factor_table::PyFactorTable;
+use super::held::{Held, Step};
 use super::hlo::imported;
 use super::mesh::{shared, PyMesh};
 use super::names::Names;
 use super::port::PyPort;
 use super::result::PyPropagationResult;
 use super::rules::registry;
+use super::text::text;
 use super::value::PyValue;
 use crate::error::Error;
 use crate::import::hlo_annotations::HLO_SHARDING;
@@ -31,7 +33,7 @@ use std::sync::Arc;
 #[pyclass(name = "Module", module = "shardcore")]
 pub struct PyModule {
     /// Shared with the values handed out: a pass that runs in place copies first if there are any.
-    pub(super) program: Arc<Program>,
+    pub(super) program: Held,
     /// The name that the text goes by in errors.
     pub(super) filename: Arc<str>,
     names: Names,
@@ -40,11 +42,11 @@ pub struct PyModule {
 impl PyModule {
     /// A module of `program`, whose text goes by `filename`.
     pub(super) fn new(program: Program, filename: Arc<str>) -> Self {
-        Self { program: Arc::new(program), filename, names: Names::default() }
+        Self { program: Held::new(program), filename, names: Names::default() }
     }
-    /// Puts `program` in the place of the module's.
-    pub(super) fn set_program(&mut self, program: Program) {
-        self.program = Arc::new(program);
+    /// Puts `program`, which was taken, back after `step`.
+    pub(super) fn put_back(&mut self, program: Program, step: Step) {
+        self.program.put(program, step);
         self.names = Names::default();
     }
     /// Parses `source` and checks it.
@@ -56,7 +58,8 @@ impl PyModule {
         });
         let text = (**source).as_ref();
         let program = parsed.map_err(|error: Error| raise(py, &error, text, filename))?;
-        Ok(Self::new(program, filename.into()))
+        let (program, names) = (Held::parsed(program, source.clone()), Names::default());
+        Ok(Self { program, filename: filename.into(), names })
     }
     /// The module with its `mhlo.sharding` attributes as `sdy` shardings; `None` if it has none, or
     /// has `sdy` meshes already.
@@ -110,8 +113,8 @@ impl PyModule {
         Self::load(py, &source, &name)
     }
 
-    fn __str__(&self, py: Python<'_>) -> String {
-        py.detach(|| mlir::print(&self.program))
+    fn __str__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        text(py, &self.program)
     }
 
     fn __repr__(&self) -> String {
@@ -267,7 +270,7 @@ impl PyModule {
 
     fn __copy__(&self) -> Self {
         Self {
-            program: self.program.clone(),
+            program: self.program.share(),
             filename: self.filename.clone(),
             names: Names::default(),
         }
@@ -277,12 +280,15 @@ impl PyModule {
         self.__copy__()
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyString>,))> {
         let parse = py.get_type::<Self>().getattr("parse")?;
         let named = PyDict::new(py);
         named.set_item("filename", &*self.filename)?;
         let parse = py.import("functools")?.getattr("partial")?.call((parse,), Some(&named))?;
-        Ok((parse, (self.__str__(py),)))
+        Ok((parse, (self.__str__(py)?,)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! `shardcore.PassManager`, and how a pipeline is run without the GIL.
 
 use super::errors::raise;
+use super::held::Step;
 use super::module::PyModule;
 use super::rules::registry;
 use crate::context::{Context, Limits, Progress};
@@ -8,6 +9,7 @@ use crate::ir::Program;
 use crate::pipeline::Pipeline;
 use crate::rules::Registry;
 use pyo3::prelude::*;
+use std::sync::Arc;
 
 /// Runs `pipeline` on `program` with `rules` and without the GIL; `progress` is called with `(what, fraction)`.
 pub(super) fn run(
@@ -44,7 +46,7 @@ pub(super) fn run(
 /// A textual pipeline, as MLIR's `PassManager`.
 #[pyclass(name = "PassManager", module = "shardcore", frozen)]
 pub struct PyPassManager {
-    pipeline: Pipeline,
+    pipeline: Arc<Pipeline>,
 }
 
 #[pymethods]
@@ -53,14 +55,14 @@ impl PyPassManager {
     fn parse(py: Python<'_>, pipeline: &str) -> PyResult<Self> {
         let parsed = Pipeline::parse(pipeline);
         let pipeline = parsed.map_err(|error| raise(py, &error, pipeline, "<pipeline>"))?;
-        Ok(Self { pipeline })
+        Ok(Self { pipeline: Arc::new(pipeline) })
     }
     #[staticmethod]
     #[pyo3(signature = (flags))]
     fn from_flags(py: Python<'_>, flags: Vec<String>) -> PyResult<Self> {
         let parsed = Pipeline::from_flags(&flags);
         let pipeline = parsed.map_err(|error| raise(py, &error, &flags.join(" "), "<flags>"))?;
-        Ok(Self { pipeline })
+        Ok(Self { pipeline: Arc::new(pipeline) })
     }
     #[staticmethod]
     fn pass_names() -> Vec<&'static str> {
@@ -78,11 +80,13 @@ impl PyPassManager {
         // A failed run leaves the module as it was: nothing the user had is lost. Meanwhile the
         // callback and other threads may look at it.
         let (mut program, filename) = {
-            let module = module.borrow();
-            (Program::clone(&module.program), module.filename.clone())
+            let mut module = module.try_borrow_mut()?;
+            (module.program.take(), module.filename.clone())
         };
-        run(py, &self.pipeline, registry(), &mut program, &filename, limits, progress.as_ref())?;
-        module.borrow_mut().set_program(program);
+        let rules = registry();
+        let step = Step { pipeline: self.pipeline.clone(), rules: rules.clone(), limits };
+        run(py, &self.pipeline, rules, &mut program, &filename, limits, progress.as_ref())?;
+        module.try_borrow_mut()?.put_back(program, step);
         Ok(())
     }
     fn __str__(&self) -> String {

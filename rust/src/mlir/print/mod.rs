@@ -23,10 +23,24 @@ use splice::Edit;
 
 /// Prints `program` as MLIR text.
 pub fn print(program: &Program) -> String {
-    let mut printer = Printer::new(program);
+    // What is not used of it is never touched.
+    let room = program.text.source().len() * 2;
+    let mut printer = Printer::new(program, room, None);
     printer.print_module();
     printer.out
 }
+
+/// Prints `program` as MLIR text in pieces of a mebibyte or so, each given to `take`, so that a large
+/// text need not be in memory as a whole.
+pub fn print_in_pieces(program: &Program, take: &mut dyn FnMut(&str)) {
+    let mut printer = Printer::new(program, PIECE * 2, Some(take));
+    printer.print_module();
+    let rest = std::mem::take(&mut printer.out);
+    take(&rest);
+}
+
+/// Bytes after which a piece is given away.
+const PIECE: usize = 1 << 20;
 
 /// Whether the first block of a region has a label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,6 +75,8 @@ const NOTHING: Span = Span::new(u32::MAX, u32::MAX);
 struct Printer<'p> {
     program: &'p Program,
     out: String,
+    /// Who takes pieces of it.
+    take: Option<&'p mut dyn FnMut(&str)>,
     /// Text of the program that is to be copied next.
     copied: Span,
     names: Names,
@@ -95,11 +111,11 @@ impl ShardingTexts {
 }
 
 impl<'p> Printer<'p> {
-    fn new(program: &'p Program) -> Self {
+    fn new(program: &'p Program, room: usize, take: Option<&'p mut dyn FnMut(&str)>) -> Self {
         Self {
             program,
-            // What is not used of it is never touched.
-            out: String::with_capacity(program.text.source().len() * 2),
+            out: String::with_capacity(room),
+            take,
             copied: NOTHING,
             names: Names::new(program),
             depth: 0,
@@ -120,10 +136,40 @@ impl<'p> Printer<'p> {
     }
     /// Writes what was to be copied.
     fn flush(&mut self) {
-        if !self.copied.is_empty() {
-            self.out.push_str(self.program.text.get(self.copied));
+        let is_empty = self.copied.is_empty();
+        let text = if is_empty { "" } else { self.program.text.get(self.copied) };
+        if self.take.is_some() && self.out.len() + text.len() >= PIECE {
+            self.give_away(text);
+        } else {
+            self.out.push_str(text);
         }
         self.copied = NOTHING;
+    }
+    /// Gives away what is printed so far, followed by `text`, but for the last character: what comes
+    /// next depends on it.
+    #[cold]
+    fn give_away(&mut self, text: &str) {
+        let Some(take) = &mut self.take else { return };
+        let start_of_last = |text: &str| text.char_indices().next_back().map_or(0, |(at, _)| at);
+        if text.is_empty() {
+            let last = start_of_last(&self.out);
+            take(&self.out[..last]);
+            self.out.drain(..last);
+        } else {
+            let last = start_of_last(text);
+            take(&self.out);
+            let mut rest = &text[..last];
+            while !rest.is_empty() {
+                let mut end = rest.len().min(PIECE);
+                while !rest.is_char_boundary(end) {
+                    end -= 1;
+                }
+                take(&rest[..end]);
+                rest = &rest[end..];
+            }
+            self.out.clear();
+            self.out.push_str(&text[last..]);
+        }
     }
     /// Appends other text.
     fn write(&mut self, text: &str) {

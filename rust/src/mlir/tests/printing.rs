@@ -1,10 +1,11 @@
 //! Changes that are spliced into the text.
 
-use super::super::{parse, print};
+use super::super::{parse, print, print_in_pieces};
 use super::{op, ops, parsed, value, EVERY_SYNTAX};
 use crate::index::ValueId;
 use crate::ir::{OpKind, Place, Program, ValueMap};
 use crate::sharding::TensorSharding;
+use std::fmt::Write;
 
 /// What the program is, without its text.
 fn outline(program: &Program) -> Vec<(String, Vec<usize>, usize)> {
@@ -185,4 +186,38 @@ func.func @f() {
     let constant = op(&program, "%1");
     program.move_op(call, Place::Before(constant));
     assert!(print(&program).contains("func.call @g()"));
+}
+
+/// Texts that are given away in pieces, some in the middle of an op, some all of one copy.
+#[test]
+fn pieces_are_the_whole() {
+    let pieces = |program: &Program| {
+        let mut pieces = Vec::new();
+        print_in_pieces(program, &mut |piece| pieces.push(piece.to_owned()));
+        pieces
+    };
+    let mut text = String::from("func.func @main(%arg0: tensor<8xf32>) {\n");
+    for op in 0..40_000 {
+        let dict = "{s = \"\u{e9}\u{2211}\"}";
+        let _ = writeln!(text, "  %{op} = stablehlo.negate %arg0 {dict} : tensor<8xf32>");
+    }
+    text.push_str("  return\n}\n");
+    let mut program = parsed(&text);
+    let untouched = pieces(&program);
+    assert!(untouched.len() > 2);
+    assert_eq!(untouched.concat(), text);
+    for op in ops(&program).into_iter().skip(2).step_by(3) {
+        program.set_attr(op, "x.touched", "1");
+    }
+    assert_eq!(pieces(&program).concat(), print(&program));
+    let body = program.functions[program.functions_in_order()[0]].body;
+    let arg = program.block_args(body).next().unwrap();
+    let ty = program.values[arg].ty;
+    let mut last = program.block_ops(body).next().unwrap();
+    for _ in 0..40_000 {
+        let new = program.create_op("test.made", &[arg], &[ty]);
+        program.insert_op(new, Place::After(last));
+        last = new;
+    }
+    assert_eq!(pieces(&program).concat(), print(&program));
 }

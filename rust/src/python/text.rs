@@ -1,0 +1,46 @@
+//! The text of a program as a Python string.
+//!
+//! Such a string is made from one that is there as a whole, so that there would be two for a moment.
+//! A long text is therefore handed over in pieces, which Python joins in place.
+
+use crate::ir::Program;
+use crate::mlir::print_in_pieces;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+/// The text of `program`.
+pub(super) fn text<'py>(py: Python<'py>, program: &Program) -> PyResult<Bound<'py, PyString>> {
+    let mut joined: Option<Py<PyAny>> = None;
+    let mut last = String::new();
+    let mut outcome = Ok(());
+    py.detach(|| {
+        print_in_pieces(program, &mut |piece| {
+            if outcome.is_err() || piece.is_empty() {
+                return;
+            }
+            if !last.is_empty() {
+                outcome = Python::attach(|py| append(py, &mut joined, &last));
+            }
+            last.clear();
+            last.push_str(piece);
+        });
+    });
+    outcome?;
+    let Some(joined) = joined else { return Ok(PyString::new(py, &last)) };
+    let joined = joined.bind(py);
+    joined.call_method1("send", (&last,))?;
+    Ok(joined.call_method1("send", (py.None(),))?.cast_into()?)
+}
+
+/// Appends `piece` to a text that is begun if there is none.
+fn append(py: Python<'_>, joined: &mut Option<Py<PyAny>>, piece: &str) -> PyResult<()> {
+    let joined = if let Some(joined) = joined {
+        joined.bind(py)
+    } else {
+        let new = py.import("shardcore._pieces")?.call_method0("joined")?;
+        new.call_method0("__next__")?;
+        joined.insert(new.unbind()).bind(py)
+    };
+    joined.call_method1("send", (piece,))?;
+    Ok(())
+}
