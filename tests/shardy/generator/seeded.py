@@ -77,12 +77,6 @@ BUGS = [
         "u32::from(kind.has_single_uses && !ON) << 3",
     ),
     Bug(
-        "uses stay as the parser left them",
-        "partition/conversion.rs",
-        "            program.make_newest_use(slot);\n",
-        "            if !ON {\n                program.make_newest_use(slot);\n            }\n",
-    ),
-    Bug(
         "conservative is ignored",
         "propagation/engine.rs",
         "is_conservative: options.conservative,",
@@ -199,7 +193,7 @@ def modules_until_caught(package: Path, name: str, modules: int) -> int | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Check that seeded bugs are caught.")
     parser.add_argument("--only", default="", help="bugs whose names match this expression")
-    parser.add_argument("--modules", type=int, default=1000, help="to try for each bug")
+    parser.add_argument("--modules", type=int, default=2000, help="to try for each bug")
     options = parser.parse_args()
     package = build()
     missed = []
