@@ -103,6 +103,12 @@ impl<'a> Cursor<'a> {
     pub fn expected(&mut self, what: &str) -> Error {
         let span = self.token();
         let found = self.next_token();
+        if found == "\"" {
+            // A string that is not closed is no token, whatever was expected.
+            if let Err(error) = self.clone().string() {
+                return error;
+            }
+        }
         if found.starts_with(is_no_token) {
             let problem = Diagnostic::new(Code::Syntax, "unexpected character").at(span);
             return problem.with_hint(format!("expected {what}")).into();
@@ -191,13 +197,13 @@ impl<'a> Cursor<'a> {
             match bytes.get(i) {
                 None | Some(b'\n' | 0x0b | 0x0c) => {
                     self.at += i;
-                    return Err(self.string_error(start, "this string has no closing '\"'"));
+                    return Err(self.string_error(start, "expected '\"' in string literal"));
                 }
                 Some(b'"') => break,
                 Some(b'\\') => {
                     let Some((byte, len)) = unescape(&bytes[i + 1..]) else {
                         self.at += i + 1;
-                        return Err(self.string_error(start, "unknown escape in a string"));
+                        return Err(self.string_error(start, "unknown escape in string literal"));
                     };
                     decoded.push(byte);
                     i += 1 + len;

@@ -247,7 +247,7 @@ impl<'a> Cursor<'a> {
                 [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => 2,
                 _ => {
                     let span = Span::new(at as u32 - 1, at as u32);
-                    return Err(syntax(span, "unknown escape in a string").into());
+                    return Err(syntax(span, "unknown escape in string literal").into());
                 }
             };
         }
@@ -354,15 +354,27 @@ impl<'a> Cursor<'a> {
         self.skip_space();
         let start = self.pos;
         let mut look = self.clone();
-        let span = if look.ssa_name().is_empty() { self.here() } else { look.span_since(start) };
+        if look.peek() == b'"' {
+            // A string that is not closed is no token, whatever was expected.
+            if let Err(error) = look.string() {
+                return error;
+            }
+            look.pos = start;
+        }
+        let token = if look.ssa_name().is_empty() { self.here() } else { look.span_since(start) };
         if self.text.get(start..).is_some_and(|rest| rest.starts_with(is_no_token)) {
             let problem = syntax(self.here(), "unexpected character");
             return problem.with_hint(format!("expected {what}")).into();
         }
-        let found = match self.text.get(span.start as usize..span.end as usize) {
+        let found = match self.text.get(token.start as usize..token.end as usize) {
             Some(found) if !found.is_empty() => format!("expected {what}, found '{found}'"),
             _ => format!("expected {what}, found the end of the text"),
         };
+        // A token that is missing is missing where the line before ends.
+        let before = self.text.get(..start).unwrap_or("").trim_end().len();
+        let ends_line = self.text.get(before..start).is_some_and(|gap| gap.contains('\n'));
+        let is_missing = what.starts_with('\'') && ends_line && before > 0 && !self.at_end();
+        let span = if is_missing { Span::new(before as u32, before as u32) } else { token };
         syntax(span, found).into()
     }
 }

@@ -18,7 +18,7 @@ impl<'a> Parser<'a> {
                 let number = self.cursor.digits().filter(|&n| (1..1 << 28).contains(&n));
                 let Some(number) = number else {
                     let span = self.cursor.here_from(at);
-                    return Err(syntax(span, "expected how many results this names").into());
+                    return Err(syntax(span, "expected integer number of results").into());
                 };
                 count = number as u32;
             }
@@ -40,7 +40,7 @@ impl<'a> Parser<'a> {
         self.cursor.pos += 1;
         let name = self.cursor.ssa_name();
         if name.is_empty() {
-            return Err(self.cursor.expected("a name after '%'"));
+            return Err(syntax(self.cursor.here(), "invalid SSA name").into());
         }
         Ok(name)
     }

@@ -30,6 +30,11 @@ impl Parser<'_> {
         self.note_mesh(building.op, name, mesh)?;
         self.finish(building)
     }
+    /// Steps over `keyword` of the op's own syntax.
+    fn own_keyword(&mut self, building: &Building, keyword: &str) -> Result<()> {
+        let name = self.program.strings.get(building.name.id);
+        self.cursor.expect_keyword(keyword).map_err(|error| in_own_syntax(name, error))
+    }
     /// Reads an attribute that may have lost its `#dialect.name`.
     fn parse_stripped(&mut self, building: &Building, form: Option<Form>) -> Result<Span> {
         self.cursor.skip_space();
@@ -77,12 +82,12 @@ impl Parser<'_> {
                 }
             }
             OpKind::ShardingGroup => {
-                self.cursor.expect_keyword("group_id")?;
+                self.own_keyword(&building, "group_id")?;
                 self.cursor.expect(b'=')?;
                 building.payload = self.parse_stripped(&building, None)?;
             }
             OpKind::PropagationBarrier => {
-                self.cursor.expect_keyword("allowed_direction")?;
+                self.own_keyword(&building, "allowed_direction")?;
                 self.cursor.expect(b'=')?;
                 if self.cursor.next_byte().is_ascii_digit() {
                     return Err(self.cursor.expected("a direction"));
@@ -91,7 +96,7 @@ impl Parser<'_> {
             }
             OpKind::FuncDataFlowEdge => {}
             _ => {
-                self.cursor.expect_keyword("out_sharding")?;
+                self.own_keyword(&building, "out_sharding")?;
                 self.cursor.expect(b'=')?;
                 building.sharding = Some(self.parse_stripped(&building, Some(Form::Sharding))?);
             }
@@ -112,14 +117,14 @@ impl Parser<'_> {
         let start = self.cursor.pos;
         self.cursor.expect(b'(')?;
         self.parse_operands_to(b')')?;
-        self.cursor.expect_keyword("in_shardings")?;
+        self.own_keyword(&building, "in_shardings")?;
         self.cursor.expect(b'=')?;
         let inputs = self.parse_stripped(&building, Some(Form::Shardings))?;
         self.targets.push((Target::RegionArgs(building.op), inputs));
-        self.cursor.expect_keyword("out_shardings")?;
+        self.own_keyword(&building, "out_shardings")?;
         self.cursor.expect(b'=')?;
         building.sharding = Some(self.parse_stripped(&building, Some(Form::Shardings))?);
-        self.cursor.expect_keyword("manual_axes")?;
+        self.own_keyword(&building, "manual_axes")?;
         self.cursor.expect(b'=')?;
         building.payload = self.parse_stripped(&building, Some(Form::ManualAxes))?;
         building.syntax = self.cursor.span_since(start);
