@@ -328,8 +328,8 @@ impl<'p> Engine<'p> {
         Some(kept)
     }
 
-    /// Sets the sharding that `kept` keeps.
-    fn set_kept(&mut self, kept: ValueId, sharding: ShardingId) {
+    /// Sets the sharding that `kept` keeps, as it is written.
+    pub fn set_kept(&mut self, kept: ValueId, sharding: ShardingId) {
         if self.program.sharding(kept).is_none() {
             self.open_siblings(kept, sharding);
         }

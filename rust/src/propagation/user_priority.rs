@@ -56,7 +56,14 @@ impl Engine<'_> {
                 references.push(Reference { holder, original });
             }
             let first = initial_sharding(self.program, original);
-            self.replace(holder, first);
+            match holder {
+                // As it is written: manual axes included.
+                Holder::Value(value) => {
+                    self.set_kept(value, first);
+                    self.notify(value, NOBODY, false);
+                }
+                Holder::FuncResult(func, index) => self.set_func_result(func, index, first),
+            }
         }
         priorities
     }
