@@ -1,0 +1,59 @@
+"""shardcore's cost of a program beside what XLA says of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import shardcore
+
+from tests.shardy.programs import registry
+from tests.shardy.xla import compiled
+
+HARDWARE = "tpu-v5p"  # Nothing compared here depends on it.
+FLOPS_WITHIN = 0.05
+PEAK_WITHIN = 0.20
+
+# XLA's pipeline for host devices writes an AllReduce and a slice; a slice alone moves nothing.
+AS_ON_HOST = {"reduce_scatter": "all_reduce"}
+FREE = {"all_slice"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of a program, ours and XLA's."""
+
+    figure: str
+    ours: float
+    xla: float
+    agrees: bool
+
+
+@cache
+def rows(name: str) -> dict[str, Row]:
+    """Every figure of the program called ``name``; of collectives those kinds that either has."""
+    return {row.figure: row for row in _rows(registry.text(name))}
+
+
+def _rows(text: str) -> Iterator[Row]:
+    ours = shardcore.Module.parse(text).propagate(legalize_chlo=True).cost(HARDWARE)
+    xla = compiled.compiled(text)
+    for figure in ("argument_bytes", "output_bytes", "alias_bytes"):
+        mine, theirs = getattr(ours, figure), getattr(xla, figure)
+        yield Row(figure, mine, theirs, mine == theirs)
+    mine, theirs = ours.flops_counting_loops_once, compiled.flops(text)
+    yield Row("flops", mine, theirs, _within(mine, theirs, FLOPS_WITHIN))
+    mine, theirs = ours.peak_bytes, xla.peak_bytes
+    yield Row("peak_bytes", mine, theirs, _within(mine, theirs, PEAK_WITHIN))
+    counts = Counter(
+        AS_ON_HOST.get(one.kind, one.kind) for one in ours.collectives if one.kind not in FREE
+    )
+    for kind in sorted(counts.keys() | xla.counts().keys()):
+        mine, theirs = counts[kind], xla.counts()[kind]
+        yield Row(kind, mine, theirs, mine == theirs)
+
+
+def _within(ours: float, xla: float, tolerance: float) -> bool:
+    return abs(ours - xla) <= tolerance * xla
