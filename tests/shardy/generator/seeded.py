@@ -71,16 +71,16 @@ BUGS = [
         "        for (priority, references) in turns {\n",
     ),
     Bug(
-        "visits are remembered whatever the uses",
-        "propagation/memo.rs",
-        "u32::from(kind.has_single_uses) << 3",
-        "u32::from(kind.has_single_uses && !ON) << 3",
+        "operands with single uses wait for their step",
+        "propagation/direction.rs",
+        "let passes = step == 1 || has_single_uses;",
+        "let passes = step == 1 || (has_single_uses && !ON);",
     ),
     Bug(
         "conservative is ignored",
-        "propagation/engine.rs",
-        "is_conservative: options.conservative,",
-        "is_conservative: options.conservative && !ON,",
+        "propagation/mod.rs",
+        "let plan = Plan::new(program, &*context.rules, options.conservative)?;",
+        "let plan = Plan::new(program, &*context.rules, options.conservative && !ON)?;",
     ),
     Bug(
         "a contracting factor passes through",
@@ -91,14 +91,16 @@ BUGS = [
     Bug(
         "dead ops stay",
         "propagation/engine.rs",
-        "if !self.plan.unused.is_empty() && self.erase_if_dead(op) {",
-        "if !self.plan.unused.is_empty() && !ON && self.erase_if_dead(op) {",
+        "if !self.plan.unused.is_empty() && self.erase_if_dead(position) {",
+        "if !self.plan.unused.is_empty() && !ON && self.erase_if_dead(position) {",
     ),
     Bug(
         "a visit updates one tensor only",
-        "propagation/engine.rs",
-        "for update in updates {",
-        "for update in updates.take(if ON { 1 } else { usize::MAX }) {",
+        "propagation/memo.rs",
+        "        self.changes[change.0 as usize].updates.clone()\n",
+        "        let updates = self.changes[change.0 as usize].updates.clone();\n"
+        "        let last = if ON { updates.end.min(updates.start + 1) } else { updates.end };\n"
+        "        updates.start..last\n",
     ),
     Bug(
         "the rest of a group is not told",
