@@ -201,8 +201,10 @@ impl Program {
     }
     /// Moves `op` to `place`.
     pub fn move_op(&mut self, op: OpId, place: Place) {
+        let block = self.ops[op].parent;
         self.unlink_op(op);
         self.insert_op(op, place);
+        self.has_moved_ops |= self.ops[op].parent != block;
     }
     /// Erases `op` and all ops inside it; its results must have no uses left (outside it).
     #[inline]

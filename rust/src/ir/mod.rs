@@ -130,6 +130,9 @@ pub struct Program {
     pub aliases: FxHashMap<StrId, Span>,
     /// What the names of values that have none in the text start with; no name in the text does.
     pub fresh_prefix: String,
+    /// Whether some op was moved out of its block: its names may be those of values that can be seen
+    /// where it is now.
+    pub has_moved_ops: bool,
     /// The definitions of aliases, and resource sections, in the order of the text.
     pub alias_definitions: Vec<Span>,
     /// The `builtin.module` op.

@@ -99,6 +99,9 @@ fn name_giver(program: &Program, value: ValueId) -> ValueId {
 
 /// Whether any op inside `function` stands elsewhere than where its text does.
 fn has_foreign_ops(program: &Program, function: OpId) -> bool {
+    if program.has_moved_ops {
+        return true;
+    }
     let span = program.ops[function].span;
     let mut last = span.start;
     for op in program.pre_order(function).skip(1) {
