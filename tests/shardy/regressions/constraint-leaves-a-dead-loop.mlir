@@ -1,8 +1,12 @@
 // PIPELINE: builtin.module(sdy-propagation-pipeline)
 // The constraint moves out of the first loop, which is erased; its name is that of a value in the second.
 sdy.mesh @mesh = <["x"=2, "y"=2]>
-func.func @main(%arg0: tensor<8x2xf32>, %arg1: tensor<i32>) -> (tensor<8x2xf32>, tensor<8x2xf32>) {
-  %0 = stablehlo.add %arg0, %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<8x2xf32>
+func.func @main(%arg0: tensor<8x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<i32>) -> (tensor<8x2xf32>, tensor<8x2xf32>) {
+  %0 = "stablehlo.case"(%arg1) ({
+    stablehlo.return %arg0 : tensor<8x2xf32>
+  }, {
+    stablehlo.return %arg0 : tensor<8x2xf32>
+  }) : (tensor<i32>) -> tensor<8x2xf32>
   %1 = stablehlo.while(%iterArg = %arg1) : tensor<i32>
   cond {
     %9 = stablehlo.compare LT, %iterArg, %iterArg : (tensor<i32>, tensor<i32>) -> tensor<i1>
