@@ -19,7 +19,10 @@ WEIGHTS = (
     "weights split along the contracted dim: Shardy plans to reshard activations, XLA's "
     "partitioner gathers the weights and keeps them"
 )
-RESHARD = "a reshard that XLA's partitioner goes about in two steps"
+LOOKUP = (
+    "the lookup in the split embedding: XLA reshards what comes out of it and what goes back into "
+    "it, Shardy gathers the table and reshards the gradient alone"
+)
 BF16 = "hosts have no bf16: XLA converts to f32 and back, and counts it"
 BF16_BUFFERS = "hosts have no bf16: XLA stores f32"
 REMAT = "XLA for hosts drops the barriers of remat and merges what is computed twice"
@@ -45,7 +48,7 @@ CASES: dict[str, Differences] = {
     "gpt-data": {},
     "gpt-fsdp": {
         "all_gather": REUSED,
-        "all_to_all": RESHARD,
+        "all_to_all": LOOKUP,
         "flops": BF16,
         "peak_bytes": f"{BF16_BUFFERS}, and keeps what it gathered",
     },
