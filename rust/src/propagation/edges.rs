@@ -114,6 +114,13 @@ impl Edges {
         }
         self.place_elsewhere(value)
     }
+    /// The value that keeps the sharding of `value`, if one does.
+    pub fn kept(&self, value: ValueId) -> Option<ValueId> {
+        match self.place(value) {
+            Place::Value(kept) | Place::ManualArg(_, kept) => Some(kept),
+            Place::Nowhere => None,
+        }
+    }
     /// Whether it is not on `value` itself.
     #[inline]
     pub fn is_elsewhere(&self, value: ValueId) -> bool {

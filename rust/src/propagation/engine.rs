@@ -1,12 +1,14 @@
 //! The greedy run: visits ops until none is left that could do something.
 
 use super::edges::{Edges, Place};
+use super::func_results::FuncResults;
 use super::groups::Groups;
 use super::memo::{ClassId, EntryId, Memo, Outcome};
 use super::notify::Walk;
 use super::origins::{Recorder, Subject};
 use super::plan::{Plan, WIDE};
 use super::queue::{Queue, RunMask, NOBODY};
+use super::readers::Readers;
 use super::visit::{Subset, Tables};
 use super::wide::Wide;
 use super::Stats;
@@ -32,6 +34,9 @@ pub(super) struct Engine<'p> {
     pub memo: Memo,
     pub groups: Groups,
     pub wide: Wide,
+    pub readers: Readers,
+    /// Results of the main function.
+    pub results: FuncResults,
     /// Shardings of the tensors of the op in hand.
     pub shardings: Vec<ShardingId>,
     pub stats: Stats,
@@ -49,6 +54,7 @@ impl<'p> Engine<'p> {
         plan: Plan,
         memo: Memo,
         groups: Groups,
+        results: FuncResults,
         recorder: Option<Box<Recorder>>,
     ) -> Self {
         let mut queue = Queue::new(plan.order().len(), memo.runs().len());
@@ -62,6 +68,8 @@ impl<'p> Engine<'p> {
             plan,
             memo,
             wide: Wide::default(),
+            readers: Readers::default(),
+            results,
             shardings: Vec::new(),
             stats: Stats::default(),
             is_simple: recorder.is_none() && groups.is_empty(),
@@ -251,7 +259,7 @@ impl<'p> Engine<'p> {
             self.program.value_shardings[value] = sharding;
             self.stats.changes += 1;
             self.changed.insert(value);
-            self.wide.value_changed(value);
+            self.readers.value_changed(value);
         }
         self.notify(value, position, true);
         !opens_others
@@ -339,7 +347,7 @@ impl<'p> Engine<'p> {
     fn replace_sharding(&mut self, kept: ValueId, sharding: ShardingId) {
         if self.program.set_sharding(kept, sharding) {
             self.stats.changes += 1;
-            self.wide.value_changed(kept);
+            self.readers.value_changed(kept);
         }
     }
 

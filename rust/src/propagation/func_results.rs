@@ -7,24 +7,34 @@ use super::engine::{sharding, Engine};
 use super::kinds::identity_rule;
 use super::memo::Outcome;
 use super::origins::Subject;
+use super::plan::WIDE;
 use super::queue::NOBODY;
 use super::visit::{Subset, Tables, VisitKind};
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FuncId, OpId, RuleId, ShardingId, TypeId};
 use crate::ir::{Direction, OpKind, Program};
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// The results of the main function.
-#[derive(Default)]
 pub(super) struct FuncResults {
+    func: FuncId,
+    /// The op that returns them.
+    last: Option<OpId>,
     results: Vec<FuncResult>,
+    /// Where changes of returned values are listed, if there are many.
+    reader: Option<usize>,
+    /// The results between which and their values something may propagate, if changes are listed.
+    pending: Vec<u32>,
     /// Number of changes of shardings when nothing was to be done, by run.
     settled: Vec<Option<usize>>,
 }
 
+#[derive(Clone, Copy)]
 struct FuncResult {
-    index: usize,
-    rule: RuleId,
+    /// None for tokens and the like.
+    rule: Option<RuleId>,
     /// Shardings of value and result between which nothing propagates in any run.
     settled: (ShardingId, ShardingId),
 }
@@ -52,19 +62,18 @@ impl FuncResults {
     pub fn new(program: &mut Program, func: FuncId, num_runs: usize) -> Self {
         let mut results = Vec::new();
         let mut rules: FxHashMap<TypeId, Option<RuleId>> = FxHashMap::default();
-        if let Some(last) = return_of(program, func) {
+        let last = return_of(program, func);
+        if let Some(last) = last {
             let types: Vec<_> =
                 program.op_operands(last).iter().map(|s| program.values[s.value].ty).collect();
             let num_results = program.functions[func].result_shardings.len();
-            for (index, ty) in types.into_iter().enumerate().take(num_results) {
-                // Tokens and the like are left out.
+            for ty in types.into_iter().take(num_results) {
                 let rule = rules.entry(ty).or_insert_with(|| identity_rule(program, ty, 1));
-                if let Some(rule) = *rule {
-                    results.push(FuncResult { index, rule, settled: Default::default() });
-                }
+                results.push(FuncResult { rule: *rule, settled: Default::default() });
             }
         }
-        Self { results, settled: vec![None; num_runs] }
+        let (pending, settled) = (Vec::new(), vec![None; num_runs]);
+        Self { func, last, results, reader: None, pending, settled }
     }
 }
 
@@ -75,58 +84,105 @@ fn return_of(program: &Program, func: FuncId) -> Option<OpId> {
 }
 
 impl Engine<'_> {
-    /// Propagates between returned values and results of `func`.
-    pub fn propagate_func_results(&mut self, func: FuncId, results: &mut FuncResults, run: usize) {
-        if results.settled[run] == Some(self.stats.changes) {
+    /// Propagates between returned values and results of the main function.
+    pub fn propagate_func_results(&mut self, run: usize) {
+        let before = self.stats.changes;
+        let Some(last) = self.results.last else { return };
+        if self.results.settled[run] == Some(before) {
             return;
         }
-        let before = self.stats.changes;
-        let Some(last) = return_of(self.program, func) else { return };
-        for result in &mut results.results {
-            let value = self.program.operand(last, result.index);
-            let inside = sharding(self.program, &self.plan.edges, value);
-            let outside = self.program.functions[func].result_shardings[result.index];
-            let pair = (inside, outside);
-            if pair == result.settled {
+        let len = self.results.results.len();
+        let mut todo = std::mem::take(&mut self.results.pending);
+        if len <= WIDE {
+            todo.clear();
+            todo.extend(0..len as u32);
+        } else {
+            let reader = *self.results.reader.get_or_insert_with(|| {
+                let values = self.program.op_operands(last).iter().map(|slot| slot.value);
+                self.readers.add(values.take(len).map(|value| self.plan.edges.kept(value)))
+            });
+            todo.extend(self.readers.changed(reader));
+            todo.sort_unstable();
+            todo.dedup();
+        }
+        // Results whose values change meanwhile, because they stand in two places.
+        let mut more: BinaryHeap<Reverse<u32>> = BinaryHeap::new();
+        let mut todo = todo.into_iter().peekable();
+        let mut last_index = None;
+        loop {
+            let is_in_order =
+                |&first: &u32| more.peek().is_none_or(|&Reverse(other)| first <= other);
+            let next = todo.next_if(is_in_order).or_else(|| more.pop().map(|Reverse(next)| next));
+            let Some(index) = next else { break };
+            if last_index == Some(index) || self.is_result_settled(last, index as usize, run) {
                 continue;
             }
-            let kind = VisitKind {
-                rule: result.rule,
-                class: OpClass::Fixed(Direction::Both),
-                has_single_uses: false,
-                is_elementwise: false,
-                is_conservative: false,
-            };
-            let mut tables = Tables {
-                rules: &self.program.rules,
-                meshes: &self.program.meshes,
-                shardings: &mut self.program.shardings,
-            };
-            let all = (1 << self.memo.runs().len()) - 1;
-            let class = self.memo.class(tables.rules, kind);
-            let (all_tensors, both) = (Subset::ALL, [inside, outside]);
-            let entry = self.memo.entry(class, all_tensors, &both);
-            match self.memo.outcome(&mut tables, entry, all_tensors, &both, run) {
-                Outcome::Nothing(runs) if runs == all => result.settled = pair,
-                Outcome::Nothing(_) => {}
-                Outcome::Updates(change) => {
-                    if self.recorder.is_some() {
-                        let (subject, pair) = (Subject::FuncResult(func), [inside, outside]);
-                        self.record_visit(subject, kind, run, &[value, value], &pair);
-                    }
-                    for update in self.memo.updates(change) {
-                        let (index, sharding) = self.memo.update(update);
-                        self.stats.updates += 1;
-                        if index == 0 {
-                            self.update(value, sharding, sharding, NOBODY, false);
-                        } else {
-                            self.set_func_result(func, result.index, sharding);
-                        }
+            last_index = Some(index);
+            let pending = &mut self.results.pending;
+            pending.push(index);
+            if let Some(reader) = self.results.reader {
+                for changed in self.readers.changed(reader) {
+                    if changed > index {
+                        more.push(Reverse(changed));
+                    } else if changed < index {
+                        pending.push(changed);
                     }
                 }
             }
         }
-        results.settled[run] = (before == self.stats.changes).then_some(before);
+        self.results.settled[run] = (before == self.stats.changes).then_some(before);
+    }
+
+    /// Propagates between one result and its value; true if nothing does in any run.
+    fn is_result_settled(&mut self, last: OpId, index: usize, run: usize) -> bool {
+        let FuncResult { rule, settled } = self.results.results[index];
+        let Some(rule) = rule else { return true };
+        let func = self.results.func;
+        let value = self.program.operand(last, index);
+        let inside = sharding(self.program, &self.plan.edges, value);
+        let pair = (inside, self.program.functions[func].result_shardings[index]);
+        if pair == settled {
+            return true;
+        }
+        let kind = VisitKind {
+            rule,
+            class: OpClass::Fixed(Direction::Both),
+            has_single_uses: false,
+            is_elementwise: false,
+            is_conservative: false,
+        };
+        let mut tables = Tables {
+            rules: &self.program.rules,
+            meshes: &self.program.meshes,
+            shardings: &mut self.program.shardings,
+        };
+        let all_runs = (1 << self.memo.runs().len()) - 1;
+        let class = self.memo.class(tables.rules, kind);
+        let (all_tensors, both) = (Subset::ALL, [pair.0, pair.1]);
+        let entry = self.memo.entry(class, all_tensors, &both);
+        match self.memo.outcome(&mut tables, entry, all_tensors, &both, run) {
+            Outcome::Nothing(runs) => {
+                if runs == all_runs {
+                    self.results.results[index].settled = pair;
+                }
+                runs == all_runs
+            }
+            Outcome::Updates(change) => {
+                if self.recorder.is_some() {
+                    self.record_visit(Subject::FuncResult(func), kind, run, &[value; 2], &both);
+                }
+                for update in self.memo.updates(change) {
+                    let (side, sharding) = self.memo.update(update);
+                    self.stats.updates += 1;
+                    if side == 0 {
+                        self.update(value, sharding, sharding, NOBODY, false);
+                    } else {
+                        self.set_func_result(func, index, sharding);
+                    }
+                }
+                false
+            }
+        }
     }
 
     /// Sets the sharding of result `index` of `func`.
@@ -137,6 +193,9 @@ impl Engine<'_> {
             self.stats.changes += 1;
             let op = function.op;
             self.program.mark_attrs_changed(op);
+            if let Some(reader) = self.results.reader.filter(|_| func == self.results.func) {
+                self.readers.tensor_changed(reader, index as u32);
+            }
         }
     }
 }

@@ -37,6 +37,7 @@ mod plan;
 pub mod populate_op_sharding_rules;
 mod preconditions;
 mod queue;
+mod readers;
 mod spots;
 mod structure;
 #[cfg(test)]
@@ -47,7 +48,6 @@ mod wide;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::FuncId;
 use crate::ir::Program;
 use edges::Place;
 use engine::Engine;
@@ -170,18 +170,18 @@ pub fn propagate_with_origins(
     let plan = Plan::new(program, &*context.rules, options.conservative)?;
     plan.edges.calls.check(program)?;
     let memo = Memo::new(options.runs());
-    let mut results = FuncResults::new(program, main, memo.runs().len());
-    let mut engine = Engine::new(program, plan, memo, groups, recorder);
+    let results = FuncResults::new(program, main, memo.runs().len());
+    let mut engine = Engine::new(program, plan, memo, groups, results, recorder);
     if options.user_priority {
         let priorities = engine.initialise_priorities();
-        run_all(&mut engine, context, options, main, &mut results)?;
+        run_all(&mut engine, context, options)?;
         let last = options.up_to_priority.unwrap_or(i64::MAX);
         for (priority, references) in priorities.range(..=last) {
             engine.start_priority(*priority, references);
-            run_all(&mut engine, context, options, main, &mut results)?;
+            run_all(&mut engine, context, options)?;
         }
     } else {
-        run_all(&mut engine, context, options, main, &mut results)?;
+        run_all(&mut engine, context, options)?;
     }
     let (plan, stats, recorder) = engine.finish();
     leave_rules(program, &plan, options);
@@ -209,19 +209,13 @@ fn synchronised_groups(program: &mut Program, context: &Context<'_>) -> Result<G
 }
 
 /// The greedy runs of one user priority.
-fn run_all(
-    engine: &mut Engine<'_>,
-    context: &mut Context<'_>,
-    options: &Options,
-    main: FuncId,
-    results: &mut FuncResults,
-) -> Result<()> {
+fn run_all(engine: &mut Engine<'_>, context: &mut Context<'_>, options: &Options) -> Result<()> {
     for run in 0..engine.memo.runs().len() {
-        engine.propagate_func_results(main, results, run);
+        engine.propagate_func_results(run);
         engine.run(run, context, options.pass())?;
         engine.stats.greedy_runs += 1;
         engine.plan.unused.clear();
-        engine.propagate_func_results(main, results, run);
+        engine.propagate_func_results(run);
     }
     Ok(())
 }

@@ -6,12 +6,15 @@
 //! an op is queued if it stands at or behind the cursor, or on the stack.
 //!
 //! Every op has one bit for each kind of greedy run saying that its visit may do something
-//! (*dirty*). Ops that are not dirty are taken without a visit, blocks of 64 of them at a time;
-//! they still count as queued until then, which can be seen in the result.
+//! (*dirty*). Ops that are not dirty are taken without a visit, blocks of 64 of them at a time, blocks
+//! of 64 such blocks, and so on; they still count as queued until then, which can be seen in the
+//! result. So a run that has nothing to do costs next to nothing, whatever the size of the program:
+//! there may be as many user priorities as values, with several runs each.
 //!
 //! Source: MLIR's `GreedyPatternRewriteDriver`.
 
 use super::notices::{How, Notice};
+use std::ops::Range;
 
 /// A set of greedy runs, one bit each.
 pub(super) type RunMask = u16;
@@ -22,14 +25,15 @@ pub(super) const NOBODY: u32 = u32::MAX;
 /// The bit of ops that were erased: they are neither marked nor queued any more.
 const GONE: RunMask = 1 << 15;
 
-/// Positions in a block that is skipped as a whole.
+/// Positions in a block that is skipped as a whole, and blocks in the next larger one.
 const BLOCK: usize = 64;
 
 /// The worklist over positions in pre-order.
 pub(super) struct Queue {
     dirty: Vec<RunMask>,
-    /// For each block of positions a superset of the bits in it.
-    blocks: Vec<RunMask>,
+    /// For each block of positions a superset of the bits in it, then the same for blocks of blocks,
+    /// until one level has a single block.
+    blocks: Vec<Vec<RunMask>>,
     /// The first position that was not taken yet.
     cursor: usize,
     stack: Vec<u32>,
@@ -41,9 +45,11 @@ impl Queue {
     /// A queue over `len` positions and `num_runs` kinds of runs; nothing is dirty.
     pub fn new(len: usize, num_runs: usize) -> Self {
         let all_runs = ((1u32 << num_runs) - 1) as RunMask;
+        let larger = |&len: &usize| (len > 1).then(|| len.div_ceil(BLOCK));
+        let lens = std::iter::successors(Some(len.div_ceil(BLOCK)), larger);
         Self {
             dirty: vec![0; len],
-            blocks: vec![0; len.div_ceil(BLOCK)],
+            blocks: lens.map(|len| vec![0; len]).collect(),
             cursor: len,
             stack: Vec::new(),
             on_stack: vec![0; len.div_ceil(64)],
@@ -61,7 +67,16 @@ impl Queue {
         let position = position as usize;
         if self.dirty[position] & GONE == 0 {
             self.dirty[position] = self.all_runs;
-            self.blocks[position / BLOCK] = self.all_runs;
+            if self.blocks[0][position / BLOCK] != self.all_runs {
+                self.touch_blocks(position);
+            }
+        }
+    }
+    fn touch_blocks(&mut self, position: usize) {
+        let mut block = position;
+        for level in &mut self.blocks {
+            block /= BLOCK;
+            level[block] = self.all_runs;
         }
     }
     /// Tells the ops that `notices` list of a change on behalf of `current`; they are queued, or only
@@ -130,37 +145,78 @@ impl Queue {
 
     #[inline]
     fn next_dirty(&mut self, mut from: usize, run: RunMask) -> Option<usize> {
-        loop {
+        while from % BLOCK != 0 {
             if *self.dirty.get(from)? & run != 0 {
                 return Some(from);
             }
             from += 1;
-            if from % BLOCK == 0 {
-                from = self.next_block(from, run);
-            }
         }
+        // At the start of a block: on with those beside it, then those beside the larger block.
+        let mut block = from / BLOCK;
+        for level in 0..self.blocks.len() {
+            let len = self.blocks[level].len();
+            let end = if len > 1 { block.next_multiple_of(BLOCK).min(len) } else { len };
+            let found = self.first_dirty(level, block..end, run);
+            if found.is_some() {
+                return found;
+            }
+            block = block.div_ceil(BLOCK);
+        }
+        None
     }
 
-    /// The start of the first block at or after `from` in which something may be dirty.
-    fn next_block(&mut self, mut from: usize, run: RunMask) -> usize {
-        while from < self.dirty.len() {
-            let bits = &mut self.blocks[from / BLOCK];
-            if *bits & run != 0 {
-                let end = (from + BLOCK).min(self.dirty.len());
-                if self.dirty[from..end].iter().any(|dirty| dirty & run != 0) {
-                    break;
-                }
-                *bits &= !run;
+    /// The first dirty position in these blocks of `level`.
+    fn first_dirty(&mut self, level: usize, blocks: Range<usize>, run: RunMask) -> Option<usize> {
+        for block in blocks {
+            if self.blocks[level][block] & run == 0 {
+                continue;
             }
-            from += BLOCK;
+            let inside = |len: usize| block * BLOCK..((block + 1) * BLOCK).min(len);
+            let found = if level > 0 {
+                self.first_dirty(level - 1, inside(self.blocks[level - 1].len()), run)
+            } else {
+                let mut inside = inside(self.dirty.len());
+                inside.find(|&position| self.dirty[position] & run != 0)
+            };
+            if found.is_some() {
+                return found;
+            }
+            self.blocks[level][block] &= !run;
         }
-        from
+        None
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_next_dirty_position_is_found_across_blocks() {
+        for len in [1, 64, 65, 4096, 4097, 300_000] {
+            for distance in [1, 7, 63, 64, 65, 4095, 4096, 5000] {
+                let mut queue = Queue::new(len, 3);
+                let dirty: Vec<u32> = (0..len as u32).rev().step_by(distance).collect();
+                for &position in &dirty {
+                    queue.touch(position);
+                }
+                for run in [2, 2, 4] {
+                    queue.restart();
+                    for &position in dirty.iter().rev() {
+                        assert_eq!(queue.pop(run), Some(position));
+                    }
+                    assert_eq!(queue.pop(run), None);
+                }
+                for &position in &dirty {
+                    queue.settle(position, 2);
+                }
+                queue.restart();
+                assert_eq!(queue.pop(2), None);
+                queue.restart();
+                assert_eq!(queue.pop(4), dirty.last().copied());
+            }
+        }
+    }
 
     #[test]
     fn queued_ops_keep_their_place() {

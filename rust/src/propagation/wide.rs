@@ -13,12 +13,11 @@
 //! None of that holds where parts of an axis need not nest, which takes an axis whose size is not a
 //! power of two, and parts of it; such a visit looks at every tensor.
 
-use super::edges::Place;
 use super::engine::{sharding, Engine};
 use super::memo::{Memo, Outcome};
 use super::queue::RunMask;
 use super::visit::{directions, visit, Subset, Tables, Update, VisitKind};
-use crate::index::{Id, RuleId, ShardingId, ValueId};
+use crate::index::{RuleId, ShardingId};
 use crate::rule::{OpShardingRule, TensorMapping};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -31,53 +30,7 @@ pub(super) struct Wide {
     /// Those that were visited, by position.
     places: FxHashMap<u32, u32>,
     ops: Vec<WideOp>,
-    /// For each of them the tensors whose shardings have changed since its last visit.
-    changed: Vec<Vec<u32>>,
-    readers: Readers,
     mappings: FxHashMap<RuleId, Rc<Mappings>>,
-}
-
-impl Wide {
-    /// The sharding that is kept on `value` has changed.
-    #[inline]
-    pub fn value_changed(&mut self, value: ValueId) {
-        if !self.ops.is_empty() {
-            for reader in self.readers.of(value) {
-                self.changed[reader.op as usize].push(reader.tensor);
-            }
-        }
-    }
-}
-
-/// Which tensors of wide ops read the sharding that is kept on a value.
-#[derive(Default)]
-struct Readers {
-    /// By value: one more than the row of the last one.
-    last: Vec<u32>,
-    rows: Vec<Reader>,
-}
-
-#[derive(Clone, Copy)]
-struct Reader {
-    op: u32,
-    tensor: u32,
-    /// One more than the row of the next one that reads the same value.
-    next: u32,
-}
-
-impl Readers {
-    fn add(&mut self, value: ValueId, op: u32, tensor: u32) {
-        if self.last.len() <= value.index() {
-            self.last.resize(value.index() + 1, 0);
-        }
-        self.rows.push(Reader { op, tensor, next: self.last[value.index()] });
-        self.last[value.index()] = self.rows.len() as u32;
-    }
-    fn of(&self, value: ValueId) -> impl Iterator<Item = Reader> + '_ {
-        let row = move |number: u32| Some(self.rows[(number as usize).checked_sub(1)?]);
-        let last = self.last.get(value.index()).copied().unwrap_or(0);
-        std::iter::successors(row(last), move |reader| row(reader.next))
-    }
 }
 
 /// What a rule says about the tensors of a wide op.
@@ -107,6 +60,7 @@ impl Mappings {
 /// The tensors of a wide op by the pair of mapping and sharding that they have.
 #[derive(Default)]
 struct WideOp {
+    reader: usize,
     pairs: Vec<Pair>,
     ids: FxHashMap<(u32, ShardingId), u32>,
     /// For each tensor its pair.
@@ -186,13 +140,11 @@ impl Engine<'_> {
         let kind = self.plan.kinds.row(self.plan.kind(position)).visit;
         let mappings = self.mappings(kind.rule);
         let mut state = std::mem::take(&mut self.wide.ops[place]);
-        let mut changed = std::mem::take(&mut self.wide.changed[place]);
-        for tensor in changed.drain(..) {
+        for tensor in self.readers.changed(state.reader) {
             let value = self.plan.tensor(position, tensor as usize);
             let sharding = sharding(self.program, &self.plan.edges, value);
             state.put(tensor, mappings.firsts[tensor as usize], sharding);
         }
-        self.wide.changed[place] = changed;
         state.sort();
         match self.wide_outcome(kind, &mappings, &state, run) {
             WideOutcome::Nothing(runs) => self.queue.settle(position, runs),
@@ -223,17 +175,10 @@ impl Engine<'_> {
     fn add_wide(&mut self, position: u32) -> usize {
         let place = self.wide.ops.len();
         let tensors = self.plan.visited(position).tensors;
-        for (tensor, &value) in tensors.iter().enumerate() {
-            match self.plan.edges.place(value) {
-                Place::Value(kept) | Place::ManualArg(_, kept) => {
-                    self.wide.readers.add(kept, place as u32, tensor as u32);
-                }
-                Place::Nowhere => {}
-            }
-        }
         let pair_of = vec![u32::MAX; tensors.len()];
-        self.wide.ops.push(WideOp { pair_of, ..WideOp::default() });
-        self.wide.changed.push((0..tensors.len() as u32).collect());
+        let kept = tensors.iter().map(|&value| self.plan.edges.kept(value));
+        let reader = self.readers.add(kept);
+        self.wide.ops.push(WideOp { reader, pair_of, ..WideOp::default() });
         self.wide.places.insert(position, place as u32);
         place
     }
