@@ -106,9 +106,9 @@ impl Program {
             }
         }
         if let Some(entry) = entry {
-            let function = &self.functions[entry];
-            for (&ty, &sharding) in function.result_types.iter().zip(&function.result_shardings) {
-                if let Some(one) = self.value_totals(ty, self.shardings.get(sharding)) {
+            for result in self.func_results(entry) {
+                if let Some(one) = self.value_totals(result.ty, self.shardings.get(result.sharding))
+                {
                     totals.results.add(one);
                 }
             }

@@ -14,13 +14,12 @@ pub fn donated_arguments(
     returned: &[ValueId],
     mut bytes: impl FnMut(ValueId) -> u64,
 ) -> Vec<(usize, ValueId)> {
-    let function = &program.functions[func];
     let mut is_taken = vec![false; returned.len()];
     let mut pairs = Vec::new();
     let mut donors = Vec::new();
-    let args: Vec<ValueId> = program.block_args(function.body).collect();
-    for (&arg, &range) in args.iter().zip(&function.arg_attrs) {
-        for attr in program.attr_list(range) {
+    let args: Vec<ValueId> = program.block_args(program.functions[func].body).collect();
+    for (&arg, port) in args.iter().zip(program.func_args(func)) {
+        for attr in program.attr_list(port.attrs) {
             let value = AttrValue::parse(program.text.get(attr.value));
             match program.strings.get(attr.name) {
                 "tf.aliasing_output" => {

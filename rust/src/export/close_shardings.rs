@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{Id, ShardingId};
-use crate::ir::Program;
+use crate::ir::{Port, Program};
 
 /// Runs the pass on the module.
 pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
@@ -33,16 +33,17 @@ impl Program {
             }
         }
         for func in self.functions.ids() {
-            let op = self.functions[func].op;
-            let function = &mut self.functions[func];
             let mut changed = false;
-            let results = function.result_shardings.iter_mut();
-            for sharding in results.chain(&mut function.declared_arg_shardings) {
-                changed |= image(*sharding) != *sharding;
-                *sharding = image(*sharding);
-            }
+            let mut replace = |ports: &mut [Port]| {
+                for Port { sharding, .. } in ports {
+                    changed |= image(*sharding) != *sharding;
+                    *sharding = image(*sharding);
+                }
+            };
+            replace(self.func_args_mut(func));
+            replace(self.func_results_mut(func));
             if changed {
-                self.mark_attrs_changed(op);
+                self.mark_attrs_changed(self.functions[func].op);
             }
         }
         let mut shardings: Vec<_> =

@@ -39,7 +39,11 @@ fn drop_function_shardings(program: &mut Program, op: OpId) {
             program.set_sharding(arg, ShardingId::NONE);
         }
     }
-    program.functions[func].declared_arg_shardings.fill(ShardingId::NONE);
-    program.functions[func].result_shardings.fill(ShardingId::NONE);
+    for port in program.func_args_mut(func) {
+        port.sharding = ShardingId::NONE;
+    }
+    for port in program.func_results_mut(func) {
+        port.sharding = ShardingId::NONE;
+    }
     program.mark_attrs_changed(op);
 }

@@ -5,14 +5,16 @@
 //! `sdy.original_func_name`. Inner computations come before outer ones. The shardings of data-flow edges
 //! become those of the function's arguments and the call's results.
 
-use super::sink_data_flow_edges::{edge_shardings, set_owner_shardings};
+use super::sink_data_flow_edges::sink_shardings;
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{BlockId, FuncId, OpId, ShardingId, StrId, TypeId, ValueId};
-use crate::ir::{Attr, AttrRange, Function, OpKind, Payload, Place, Program, Span, SymbolTable};
+use crate::index::{BlockId, FuncId, IdRange, OpId, StrId, ValueId};
+use crate::ir::{
+    Attr, AttrRange, Function, OpKind, Payload, Place, Port, PortRange, Program, Span, SymbolTable,
+    ORIGINAL_NAME,
+};
 use rustc_hash::FxHashMap;
 
-const ORIGINAL_NAME: &str = "sdy.original_func_name";
 const EXECUTION_THREAD: &str = "execution_thread";
 
 /// Runs the pass on the module.
@@ -27,27 +29,23 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     for op in computations {
         let body = program.op_regions(op).next().map(|region| program.region_entry(region));
         let Some(body) = body.and_then(BlockId::get) else { continue };
-        let args: Vec<ValueId> = program.block_args(body).collect();
-        let results: Vec<ValueId> = program.op_results(op).collect();
-        for owners in [&args, &results] {
-            let shardings = edge_shardings(program, owners);
-            set_owner_shardings(program, op, owners, &shardings);
-        }
+        sink_shardings(program, op, program.block_args(body));
+        sink_shardings(program, op, program.op_results(op));
         let func = create_function(program, op, body, &mut attrs);
-        remove_edges(program, &args);
+        remove_edges(program, program.block_args(body));
         let callee = symbols.insert(program, func);
-        calls.push(replace_by_call(program, op, callee));
+        make_call(program, op, callee);
+        calls.push(op);
     }
     for call in calls {
-        let results: Vec<ValueId> = program.op_results(call).collect();
-        remove_edges(program, &results);
+        remove_edges(program, program.op_results(call));
     }
     Ok(())
 }
 
 /// Replaces the data-flow edges on `values` by their inputs.
-fn remove_edges(program: &mut Program, values: &[ValueId]) {
-    for &value in values {
+fn remove_edges(program: &mut Program, values: IdRange<ValueId>) {
+    for value in values {
         if let Some(edge) = program.data_flow_edge(value) {
             program.replace_all_uses(program.result(edge, 0), value);
             program.erase_op(edge);
@@ -72,26 +70,22 @@ fn create_function(
     let (from, to) = (program.ops[op].first_region, program.ops[func_op].first_region);
     program.take_blocks(from, to);
     replace_terminator(program, body);
-    let arg_types: Vec<TypeId> =
-        program.block_args(body).map(|arg| program.values[arg].ty).collect();
-    let result_types: Vec<TypeId> =
-        program.op_results(op).map(|result| program.values[result].ty).collect();
-    let (num_args, num_results) = (arg_types.len(), result_types.len());
     let func = program.functions.push(Function {
         op: func_op,
         name,
         is_private: true,
         body,
-        arg_types,
-        declared_arg_shardings: vec![ShardingId::NONE; num_args],
-        arg_attrs: vec![AttrRange::default(); num_args],
-        arg_dicts: vec![Span::EMPTY; num_args],
-        result_types,
-        result_shardings: vec![ShardingId::NONE; num_results],
-        result_attrs: vec![AttrRange::default(); num_results],
+        args: PortRange::default(),
+        results: PortRange::default(),
         results_span: Span::EMPTY,
         name_span: Span::EMPTY,
     });
+    for arg in program.block_args(body) {
+        program.add_func_arg(func, Port::of_type(program.values[arg].ty));
+    }
+    for result in program.op_results(op) {
+        program.add_func_result(func, Port::of_type(program.values[result].ty));
+    }
     program.set_payload(func_op, Payload::Function(func));
     program.ops[func_op].attrs = *attrs.entry(name).or_insert_with(|| {
         let value = program.text.add(&format!("\"{}\"", program.strings.get(name)));
@@ -115,33 +109,19 @@ fn computation_name(program: &Program, op: OpId) -> StrId {
 
 /// Makes a `func.return` of the `sdy.return` at the end of `body`.
 fn replace_terminator(program: &mut Program, body: BlockId) {
-    let Some(old) = program.blocks[body].last_op.get() else { return };
-    let values: Vec<ValueId> = program.op_operands(old).iter().map(|slot| slot.value).collect();
-    let new = program.create_op("func.return", &values, &[]);
-    program.ops[new].loc = program.ops[old].loc;
-    program.insert_op(new, Place::End(body));
-    program.erase_op(old);
+    if let Some(last) = program.blocks[body].last_op.get() {
+        program.recast_op(last, OpKind::FuncReturn);
+    }
 }
 
-/// Replaces `op`, whose body is gone, by a call of `callee`.
-fn replace_by_call(program: &mut Program, op: OpId, callee: StrId) -> OpId {
-    let values: Vec<ValueId> = program.op_operands(op).iter().map(|slot| slot.value).collect();
-    let types: Vec<TypeId> =
-        program.op_results(op).map(|result| program.values[result].ty).collect();
-    let call = program.create_op("func.call", &values, &types);
-    program.ops[call].loc = program.ops[op].loc;
-    program.set_payload(call, Payload::Call(callee));
+/// Makes a call of `callee` of `op`, whose body is gone.
+fn make_call(program: &mut Program, op: OpId, callee: StrId) {
     let is_kept = |attr: &&Attr| program.strings.get(attr.name) != EXECUTION_THREAD;
     let kept: Vec<Attr> = program.op_attrs(op).iter().filter(is_kept).copied().collect();
+    program.recast_op(op, OpKind::Call);
+    program.ops[op].num_regions = 0;
+    program.set_payload(op, Payload::Call(callee));
     if !kept.is_empty() {
-        program.replace_attrs(call, &kept);
+        program.replace_attrs(op, &kept);
     }
-    program.insert_op(call, Place::Before(op));
-    for index in 0..types.len() {
-        let (old, new) = (program.result(op, index), program.result(call, index));
-        program.set_sharding(new, program.sharding(old));
-        program.replace_all_uses(old, new);
-    }
-    program.erase_op(op);
-    call
 }

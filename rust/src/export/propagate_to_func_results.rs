@@ -33,9 +33,9 @@ impl Program {
         index: usize,
         sharding: ShardingId,
     ) {
-        let Some(slot) = self.functions[func].result_shardings.get_mut(index) else { return };
-        if *slot != sharding {
-            *slot = sharding;
+        let Some(result) = self.func_results_mut(func).get_mut(index) else { return };
+        if result.sharding != sharding {
+            result.sharding = sharding;
             self.mark_attrs_changed(self.functions[func].op);
         }
     }

@@ -35,13 +35,19 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
 
 /// Removes the attributes from arguments and results of `func`.
 fn clean_function(program: &mut Program, func: FuncId) {
-    let function = &program.functions[func];
-    let (args, results) = (function.arg_attrs.clone(), function.result_attrs.clone());
-    let args: Vec<AttrRange> = args.into_iter().map(|range| cleaned(program, range)).collect();
-    let results = results.into_iter().map(|range| cleaned(program, range)).collect();
-    let function = &mut program.functions[func];
-    let changed = args != function.arg_attrs || results != function.result_attrs;
-    (function.arg_attrs, function.result_attrs) = (args, results);
+    let mut changed = false;
+    for index in 0..program.func_args(func).len() {
+        let range = program.func_args(func)[index].attrs;
+        let cleaned = cleaned(program, range);
+        changed |= cleaned != range;
+        program.func_args_mut(func)[index].attrs = cleaned;
+    }
+    for index in 0..program.func_results(func).len() {
+        let range = program.func_results(func)[index].attrs;
+        let cleaned = cleaned(program, range);
+        changed |= cleaned != range;
+        program.func_results_mut(func)[index].attrs = cleaned;
+    }
     if changed {
         program.mark_attrs_changed(program.functions[func].op);
     }

@@ -15,8 +15,8 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
             program.set_sharding(arg, whole);
         }
     }
-    for index in 0..program.functions[main].result_shardings.len() {
-        let whole = with_whole_axes(program, program.functions[main].result_shardings[index]);
+    for index in 0..program.func_results(main).len() {
+        let whole = with_whole_axes(program, program.func_results(main)[index].sharding);
         program.set_func_result_sharding(main, index, whole);
     }
     Ok(())

@@ -44,8 +44,7 @@ pub fn run(
         for (owners, prefix) in
             owner_groups(program, spec, op).into_iter().zip(["block_arg", "result"])
         {
-            let shardings = edge_shardings(program, &owners);
-            set_owner_shardings(program, op, &owners, &shardings);
+            sink_shardings(program, op, owners.iter().copied());
             if debug_info.sharding_origins {
                 sink_attr(program, op, &owners, prefix, "sharding_origins");
             }
@@ -82,42 +81,29 @@ fn owner_groups(program: &Program, spec: &EdgeSpec, op: OpId) -> Vec<Vec<ValueId
     vec![args, results]
 }
 
-/// The shardings of the edges that `owners` own, fully open for those that have none; empty if none
-/// has one.
-pub fn edge_shardings(program: &mut Program, owners: &[ValueId]) -> Vec<ShardingId> {
+/// Gives `owners`, arguments or results of `op`, the shardings of their edges if some edge has one; those
+/// without become fully open.
+pub fn sink_shardings(
+    program: &mut Program,
+    op: OpId,
+    owners: impl Iterator<Item = ValueId> + Clone,
+) {
     let of_edge = |program: &Program, owner: ValueId| {
         let edge = program.data_flow_edge(owner);
         edge.map_or(ShardingId::NONE, |edge| program.sharding(program.result(edge, 0)))
     };
-    let mut shardings: Vec<ShardingId> =
-        owners.iter().map(|&owner| of_edge(program, owner)).collect();
-    let Some(&first) = shardings.iter().find(|sharding| sharding.is_some()) else {
-        return Vec::new();
-    };
+    let mut shardings = owners.clone().map(|owner| of_edge(program, owner));
+    let Some(first) = shardings.find(|sharding| sharding.is_some()) else { return };
     let mesh: MeshId = program.mesh_of(first);
-    for (sharding, &owner) in shardings.iter_mut().zip(owners) {
+    for owner in owners {
+        let mut sharding = of_edge(program, owner);
         if sharding.is_none() {
-            *sharding = program.replicated(mesh, program.values[owner].ty, false);
+            sharding = program.replicated(mesh, program.values[owner].ty, false);
         }
-    }
-    shardings
-}
-
-/// Gives `owners`, arguments or results of `op`, their shardings, if there are any.
-pub fn set_owner_shardings(
-    program: &mut Program,
-    op: OpId,
-    owners: &[ValueId],
-    shardings: &[ShardingId],
-) {
-    let kind = program.kind(op);
-    for (&owner, &sharding) in owners.iter().zip(shardings) {
         let is_arg = matches!(program.values[owner].def, ValueDef::Arg(_));
-        let sharding = if is_arg && kind == OpKind::ManualComputation {
-            program.with_manual_axes(op, owner, sharding)
-        } else {
-            sharding
-        };
+        if is_arg && program.kind(op) == OpKind::ManualComputation {
+            sharding = program.with_manual_axes(op, owner, sharding);
+        }
         program.set_sharding(owner, sharding);
     }
 }

@@ -8,14 +8,10 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{FuncId, Id, IdVec, OpId, ShardingId, StrId};
-use crate::ir::{OpKind, Payload, Program, SymbolTable};
+use crate::ir::{OpKind, Payload, Program, SymbolTable, ORIGINAL_NAME};
 use rustc_hash::FxHashMap;
 
-const ORIGINAL_NAME: &str = "sdy.original_func_name";
 const MANUAL_AXES: &str = "sdy.func_manual_axes";
-
-/// What functions must have in common to be shared: name, manual axes, shardings.
-type Key = (StrId, StrId, Vec<ShardingId>, Vec<ShardingId>);
 
 /// Runs the pass on the module.
 pub fn run(
@@ -95,7 +91,9 @@ fn most_called(
 /// Numbers the classes of functions; each function's are worked out once.
 #[derive(Default)]
 struct Classes {
-    numbers: FxHashMap<Key, usize>,
+    /// By what functions must have in common to be shared; see [`Classes::number`].
+    numbers: FxHashMap<Box<[u32]>, usize>,
+    key: Vec<u32>,
     exact: IdVec<FuncId, Option<usize>>,
     loose: IdVec<FuncId, Option<usize>>,
 }
@@ -106,10 +104,9 @@ impl Classes {
         if let Some(&Some(known)) = self.exact.get(func) {
             return known;
         }
-        let (name, axes) = origin(program, func);
         let args = program.func_arg_shardings(func);
         let results = program.func_result_shardings(func);
-        let number = self.number((name, axes, args, results));
+        let number = self.number(program, func, &[&args, &results]);
         remember(&mut self.exact, func, number)
     }
     /// The class of `func` by name and manual axes.
@@ -117,13 +114,25 @@ impl Classes {
         if let Some(&Some(known)) = self.loose.get(func) {
             return known;
         }
-        let (name, axes) = origin(program, func);
-        let number = self.number((name, axes, Vec::new(), Vec::new()));
+        let number = self.number(program, func, &[]);
         remember(&mut self.loose, func, number)
     }
-    fn number(&mut self, key: Key) -> usize {
+    /// The class of functions that have the name and the manual axes of `func`, and these lists of
+    /// shardings: each is preceded by its length in the key.
+    fn number(&mut self, program: &mut Program, func: FuncId, lists: &[&[ShardingId]]) -> usize {
+        let (name, axes) = origin(program, func);
+        self.key.clear();
+        self.key.extend([name.index() as u32, axes.index() as u32]);
+        for list in lists {
+            self.key.push(list.len() as u32);
+            self.key.extend(list.iter().map(|sharding| sharding.index() as u32));
+        }
+        if let Some(&known) = self.numbers.get(&*self.key) {
+            return known;
+        }
         let next = self.numbers.len();
-        *self.numbers.entry(key).or_insert(next)
+        self.numbers.insert(self.key.as_slice().into(), next);
+        next
     }
 }
 
@@ -137,13 +146,7 @@ fn remember(known: &mut IdVec<FuncId, Option<usize>>, func: FuncId, number: usiz
 
 /// The name of the function that `func` came from, and the text of the manual axes around it.
 fn origin(program: &mut Program, func: FuncId) -> (StrId, StrId) {
-    let op = program.functions[func].op;
-    let axes = program.attr(op, MANUAL_AXES).unwrap_or_default().to_owned();
+    let axes = program.attr(program.functions[func].op, MANUAL_AXES).unwrap_or_default().to_owned();
     let axes = program.strings.intern(&axes);
-    let name = program.attr(op, ORIGINAL_NAME).map(|name| name.trim_matches('"').to_owned());
-    let name = match name {
-        Some(name) => program.strings.intern(&name),
-        None => program.functions[func].name,
-    };
-    (name, axes)
+    (program.original_name(func), axes)
 }

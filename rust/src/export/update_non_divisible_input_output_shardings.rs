@@ -9,7 +9,7 @@ use crate::axis::{total_size, AxisRef};
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{ShardingId, TypeId, ValueId};
-use crate::ir::{OpKind, Program, ValueDef};
+use crate::ir::{OpKind, Port, Program, ValueDef};
 use crate::mesh::Mesh;
 use crate::sharding::DimSharding;
 use rustc_hash::FxHashMap;
@@ -26,10 +26,9 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
                 trim_value(program, &mut trimmed, arg);
             }
         }
-        for index in 0..program.functions[func].result_types.len() {
-            let ty = program.functions[func].result_types[index];
-            let old = program.functions[func].result_shardings[index];
-            let new = evenly_sharded(program, &mut trimmed, old, ty);
+        for index in 0..program.func_results(func).len() {
+            let Port { ty, sharding, .. } = program.func_results(func)[index];
+            let new = evenly_sharded(program, &mut trimmed, sharding, ty);
             program.set_func_result_sharding(func, index, new);
         }
     }

@@ -7,8 +7,7 @@
 use super::mistake;
 use crate::error::{Code, Result};
 use crate::index::{FuncId, Id, OpId};
-use crate::ir::{OpKind, Payload, Program};
-use rustc_hash::FxHashMap;
+use crate::ir::{OpKind, Payload, Program, SymbolTable};
 
 /// The calls of a module.
 #[derive(Clone, Debug, Default)]
@@ -28,15 +27,14 @@ impl CallGraph {
     pub fn new(program: &mut Program) -> Self {
         let mut graph = Self { ranges: vec![None; program.functions.len()], ..Self::default() };
         let calls = program.ops_in_pre_order(&[OpKind::Call]);
+        let symbols = SymbolTable::new(program);
         let mut calls = calls.into_iter().map(|call| (program.top_level_op(call), call)).peekable();
-        let mut by_name = FxHashMap::default();
         let functions = program.functions_in_order();
         for &func in &functions {
             let row = &program.functions[func];
             if row.body.is_none() {
                 continue;
             }
-            by_name.entry(row.name).or_insert(func);
             let start = graph.calls.len();
             // Calls in anything but functions are nobody's.
             while calls.next_if(|&(op, _)| program.kind(op) != OpKind::Func).is_some() {}
@@ -49,7 +47,7 @@ impl CallGraph {
             .calls
             .iter()
             .map(|&call| match program.payload(call) {
-                Some(Payload::Call(name)) => by_name.get(name).copied().unwrap_or_default(),
+                Some(Payload::Call(name)) => symbols.function(*name).unwrap_or_default(),
                 _ => FuncId::NONE,
             })
             .collect();

@@ -7,7 +7,7 @@
 //!
 //! Before that, `stablehlo.constant` becomes `sdy.constant`, which nothing folds together.
 
-use super::{callee, clone_recursively, original_name, CallGraph};
+use super::{callee, CallGraph, FunctionCloner};
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FuncId, Id, OpId, StrId, ValueId};
@@ -102,7 +102,7 @@ impl Splitter<'_> {
         } else {
             Vec::new()
         };
-        let name = original_name(self.program, func);
+        let name = self.program.original_name(func);
         for op in named {
             self.split_region_of(op, name)?;
         }
@@ -215,7 +215,7 @@ impl Splitter<'_> {
         Ok(match program.kind(op) {
             OpKind::Call => {
                 let func = callee(program, &self.symbols, op)?;
-                let name = original_name(program, func);
+                let name = program.original_name(func);
                 !self.varying_functions.contains(&name)
             }
             OpKind::NamedComputation => {
@@ -281,7 +281,8 @@ impl Splitter<'_> {
                 CallGraph::new(self.program).check_acyclic(self.program)?;
             }
             let func = callee(self.program, &self.symbols, copy)?;
-            let name = clone_recursively(self.program, &mut self.symbols, func)?;
+            let mut cloner = FunctionCloner::default();
+            let name = cloner.clone_recursively(self.program, &mut self.symbols, func)?;
             self.program.set_payload(copy, Payload::Call(name));
         }
         let groups = if self.group_users.is_empty() { None } else { self.group_users.get(&value) };

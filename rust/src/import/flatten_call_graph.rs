@@ -4,7 +4,7 @@
 //! The size of the result is known before anything is cloned, and cloning is linear in it. It may be
 //! exponential in the depth of the call graph, which is why there is a limit.
 
-use super::{callee, clone_recursively, mistake, CallGraph};
+use super::{callee, mistake, CallGraph, FunctionCloner};
 use crate::context::Context;
 use crate::error::{Code, Result};
 use crate::index::{FuncId, Id, OpId};
@@ -22,6 +22,7 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     let mut symbols = SymbolTable::new(program);
     check_size(program, &graph, &symbols, context.limits.max_ops)?;
     let mut is_called = vec![false; program.functions.len()];
+    let mut cloner = FunctionCloner::default();
     let mut num_cloned = 0;
     for &func in &graph.post_order {
         for &call in graph.calls(func) {
@@ -29,7 +30,7 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
             if !std::mem::replace(&mut is_called[target.index()], true) {
                 continue;
             }
-            let name = clone_recursively(program, &mut symbols, target)?;
+            let name = cloner.clone_recursively(program, &mut symbols, target)?;
             program.set_payload(call, Payload::Call(name));
             num_cloned += 1;
             if num_cloned % REPORT_EVERY == 0 {
@@ -68,12 +69,16 @@ pub(super) fn check_size(
 fn clones_size(program: &Program, graph: &CallGraph, symbols: &SymbolTable) -> Result<(u64, OpId)> {
     let mut targets: Vec<FuncId> = Vec::new();
     let mut is_called = vec![false; program.functions.len()];
+    let mut has_clones = false;
     for &func in &graph.post_order {
         for &call in graph.calls(func) {
             let target = callee(program, symbols, call)?;
-            is_called[target.index()] = true;
+            has_clones |= std::mem::replace(&mut is_called[target.index()], true);
             targets.push(target);
         }
+    }
+    if !has_clones {
+        return Ok((0, OpId::NONE));
     }
     let mut targets = targets.into_iter();
     // Of functions that nobody calls there are no clones; nothing is known of declarations but their op.

@@ -47,13 +47,13 @@ pub fn annotations(program: &Program) -> Result<Vec<Annotation>> {
     let mut found = Vec::new();
     for func in program.functions_in_order() {
         let row = &program.functions[func];
-        for (index, (&range, &ty)) in row.arg_attrs.iter().zip(&row.arg_types).enumerate() {
+        for (index, arg) in program.func_args(func).iter().enumerate() {
             let site = Site::Argument(func, index);
-            found.extend(read(program, program.attr_list(range), site, vec![ty])?);
+            found.extend(read(program, program.attr_list(arg.attrs), site, vec![arg.ty])?);
         }
-        for (index, (&range, &ty)) in row.result_attrs.iter().zip(&row.result_types).enumerate() {
+        for (index, result) in program.func_results(func).iter().enumerate() {
             let site = Site::Result(func, index);
-            found.extend(read(program, program.attr_list(range), site, vec![ty])?);
+            found.extend(read(program, program.attr_list(result.attrs), site, vec![result.ty])?);
         }
         for op in program.pre_order(row.op) {
             let site = site_of(program, op);

@@ -92,11 +92,11 @@ fn set_argument(
     sharding: ShardingId,
     group: Option<i64>,
 ) {
-    let range = program.functions[func].arg_attrs[index];
-    program.functions[func].arg_attrs[index] = without_attr(program, range);
+    let range = program.func_args(func)[index].attrs;
+    program.func_args_mut(func)[index].attrs = without_attr(program, range);
     program.mark_attrs_changed(program.functions[func].op);
     let Some(body) = program.functions[func].body.get() else {
-        program.functions[func].declared_arg_shardings[index] = sharding;
+        program.func_args_mut(func)[index].sharding = sharding;
         return;
     };
     if let Some(arg) = program.block_args(body).nth(index) {
@@ -106,9 +106,9 @@ fn set_argument(
 }
 
 fn set_result(program: &mut Program, func: FuncId, index: usize, sharding: ShardingId) {
-    let range = program.functions[func].result_attrs[index];
-    program.functions[func].result_attrs[index] = without_attr(program, range);
-    program.functions[func].result_shardings[index] = sharding;
+    let attrs = without_attr(program, program.func_results(func)[index].attrs);
+    let result = &mut program.func_results_mut(func)[index];
+    (result.attrs, result.sharding) = (attrs, sharding);
     program.mark_attrs_changed(program.functions[func].op);
 }
 

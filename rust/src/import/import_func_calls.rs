@@ -7,12 +7,11 @@
 use super::edge_ops::add_data_flow_edges;
 use super::flatten_call_graph::check_size;
 use super::propagate_sharding_from_func_to_call::has_shardings;
-use super::{callee, mistake, original_name, CallGraph};
+use super::{callee, mistake, CallGraph};
 use crate::context::Context;
 use crate::error::{Code, Result};
-use crate::index::{BlockId, FuncId, OpId, RegionId, ShardingId, TypeId, ValueId};
-use crate::ir::{Attr, OpKind, Payload, Place, Program, SymbolTable, ValueMap};
-use rustc_hash::FxHashMap;
+use crate::index::{BlockId, FuncId, IdVec, OpId, RegionId, ShardingId, TypeId};
+use crate::ir::{Attr, OpKind, Payload, Program, SymbolTable, ValueMap};
 
 /// Attributes of a call that are part of it and do not go to the named computation.
 const INHERENT: [&str; 4] = ["callee", "no_inline", "arg_attrs", "res_attrs"];
@@ -27,15 +26,16 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, add_edges: bool) ->
     graph.check_acyclic(program)?;
     let symbols = SymbolTable::new(program);
     check_size(program, &graph, &symbols, context.limits.max_ops)?;
-    let mut moved: FxHashMap<FuncId, RegionId> = FxHashMap::default();
+    // Where the body of each function has gone.
+    let mut moved: IdVec<FuncId, RegionId> = IdVec::filled(RegionId::NONE, program.functions.len());
     let mut emptied: Vec<FuncId> = Vec::new();
     for &func in &graph.post_order {
         for &call in graph.calls(func) {
             let target = callee(program, &symbols, call)?;
-            let known = moved.get(&target).copied();
+            let known = moved[target];
             let region = import_call(program, call, target, known)?;
             if known.is_none() {
-                moved.insert(target, region);
+                moved[target] = region;
                 emptied.push(target);
             }
         }
@@ -50,23 +50,23 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, add_edges: bool) ->
     Ok(())
 }
 
-/// Replaces `call` of `func`, whose body has gone to `moved` if that is there. Returns the region of
-/// the named computation.
+/// Makes `call` of `func`, whose body has gone to `moved` if that is there, a named computation.
+/// Returns its region.
 fn import_call(
     program: &mut Program,
     call: OpId,
     func: FuncId,
-    moved: Option<RegionId>,
+    moved: RegionId,
 ) -> Result<RegionId> {
     let body = program.op_regions(program.functions[func].op).next();
-    let Some(from) = moved.or(body.filter(|&body| program.region_entry(body).is_some())) else {
+    let body = body.filter(|&body| program.region_entry(body).is_some());
+    let Some(from) = moved.get().or(body) else {
         let name = program.strings.get(program.functions[func].name);
         let message = format!("function @{name} is called but has no body");
         return Err(mistake(program, call, Code::UnknownSymbol, message).into());
     };
-    let named = create_named_computation(program, call, func);
-    program.insert_op(named, Place::Before(call));
-    let to = program.ops[named].first_region;
+    make_named_computation(program, call, func);
+    let to = program.ops[call].first_region;
     if moved.is_some() {
         program.clone_region(from, to, &mut ValueMap::default());
     } else {
@@ -74,33 +74,13 @@ fn import_call(
         return_by_sdy(program, to);
     }
     set_in_shardings(program, to);
-    for (old, new) in program.op_results(call).zip(program.op_results(named)) {
-        program.replace_all_uses(old, new);
-    }
-    program.erase_op(call);
     Ok(to)
 }
 
-/// The op that replaces `call`, without its body.
-fn create_named_computation(program: &mut Program, call: OpId, func: FuncId) -> OpId {
-    let operands: Vec<ValueId> = program.op_operands(call).iter().map(|slot| slot.value).collect();
-    let named = program.create_op("sdy.named_computation", &operands, &[]);
-    let rows: Vec<(TypeId, u32)> = program
-        .op_results(call)
-        .map(|value| (program.values[value].ty, program.values[value].name))
-        .collect();
-    program.add_results(named, rows);
-    for (old, new) in program.op_results(call).zip(program.op_results(named)) {
-        program.set_sharding(new, program.sharding(old));
-    }
-    program.add_regions(named, 1);
-    program.ops[named].loc = program.ops[call].loc;
-    let name = original_name(program, func);
+/// Makes `call` of `func` a named computation, without its body.
+fn make_named_computation(program: &mut Program, call: OpId, func: FuncId) {
+    let name = program.original_name(func);
     let has_out_shardings = has_shardings(program, call);
-    program.set_payload(
-        named,
-        Payload::NamedComputation { name, has_in_shardings: false, has_out_shardings },
-    );
     let is_inherent = |attr: &Attr| INHERENT.contains(&program.strings.get(attr.name));
     let mut attrs: Vec<Attr> =
         program.op_attrs(call).iter().copied().filter(|attr| !is_inherent(attr)).collect();
@@ -110,35 +90,44 @@ fn create_named_computation(program: &mut Program, call: OpId, func: FuncId) -> 
         attrs.retain(|attr| attr.name != thread.name);
         attrs.push(thread);
     }
-    program.replace_attrs(named, &attrs);
-    named
+    program.recast_op(call, OpKind::NamedComputation);
+    program.add_regions(call, 1);
+    program.set_payload(
+        call,
+        Payload::NamedComputation { name, has_in_shardings: false, has_out_shardings },
+    );
+    if !attrs.is_empty() {
+        program.replace_attrs(call, &attrs);
+    }
 }
 
-/// Has the body of `named` either in-shardings for all arguments or none at all, as functions may
-/// have some.
+/// Has the body of a named computation either in-shardings for all arguments or none at all, as
+/// functions may have some.
 fn set_in_shardings(program: &mut Program, region: RegionId) {
     let block = program.region_entry(region);
-    let args: Vec<ValueId> = program.block_args(block).collect();
-    let shardings = args.iter().map(|&arg| program.sharding(arg)).collect();
-    let types: Vec<TypeId> = args.iter().map(|&arg| program.values[arg].ty).collect();
-    let mut shardings = program.with_open_shardings(shardings, &types);
+    if program.block_args(block).all(|arg| program.sharding(arg).is_none()) {
+        return;
+    }
+    let args = program.block_args(block);
+    let shardings = args.clone().map(|arg| program.sharding(arg)).collect();
+    let type_of = |program: &Program, index| {
+        program.block_args(block).nth(index).map_or(TypeId::NONE, |arg| program.values[arg].ty)
+    };
+    let mut shardings = program.with_open_shardings(shardings, type_of);
     shardings.resize(args.len(), ShardingId::NONE);
-    for (arg, sharding) in args.into_iter().zip(shardings) {
+    for (arg, sharding) in args.zip(shardings) {
         program.set_sharding(arg, sharding);
     }
 }
 
-/// Replaces the terminator of each block of `region` by an `sdy.return`.
+/// Makes the terminator of each block of `region` an `sdy.return`.
 pub(super) fn return_by_sdy(program: &mut Program, region: RegionId) {
-    let blocks: Vec<BlockId> = program.region_blocks(region).collect();
-    for block in blocks {
-        let Some(old) = program.blocks[block].last_op.get() else { continue };
-        let operands: Vec<ValueId> =
-            program.op_operands(old).iter().map(|slot| slot.value).collect();
-        let new = program.create_op("sdy.return", &operands, &[]);
-        program.ops[new].loc = program.ops[old].loc;
-        program.insert_op(new, Place::End(block));
-        program.erase_op(old);
+    let mut next = program.region_entry(region);
+    while let Some(block) = next.get() {
+        if let Some(last) = program.blocks[block].last_op.get() {
+            program.recast_op(last, OpKind::SdyReturn);
+        }
+        next = program.blocks[block].next;
     }
 }
 

@@ -159,9 +159,8 @@ fn inlined_meshes_in_order(program: &Program) -> Vec<MeshId> {
             program.block_args(entry).for_each(|arg| visit(program.sharding(arg)));
         }
         if let Some(func) = program.function_of(op).get() {
-            let row = &program.functions[func];
-            let shardings = row.declared_arg_shardings.iter().chain(&row.result_shardings);
-            shardings.for_each(|&sharding| visit(sharding));
+            let ports = program.func_args(func).iter().chain(program.func_results(func));
+            ports.for_each(|port| visit(port.sharding));
         }
         program.op_results(op).for_each(|result| visit(program.sharding(result)));
         if let Some(shardings) = program.no_result_shardings.get(&op) {

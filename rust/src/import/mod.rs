@@ -55,7 +55,7 @@ pub mod symbol_dce;
 mod tests;
 
 pub use call_graph::CallGraph;
-pub use clone_function::{clone_recursively, original_name, ORIGINAL_NAME};
+pub use clone_function::FunctionCloner;
 
 use crate::error::{Code, Diagnostic};
 use crate::index::{FuncId, OpId};

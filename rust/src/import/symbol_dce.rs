@@ -21,7 +21,7 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     }
     let symbols = SymbolTable::new(program);
     let has_references = program.has_symbol_attrs() || program.strings.find(CONSTANT).is_some();
-    let calls = if has_references { None } else { Some(calls_by_caller(program)) };
+    let calls = if has_references { None } else { Some(CalledBy::new(program, &symbols)) };
     let mut is_live = vec![false; program.functions.len()];
     let mut worklist: Vec<OpId> = Vec::new();
     let top_level: Vec<OpId> = program.block_ops(program.module_block()).collect();
@@ -40,14 +40,12 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
                 worklist.push(program.functions[func].op);
             }
         };
-        if let Some(calls) = &calls {
-            let start = calls.partition_point(|&(caller, _)| caller < root);
-            for &(_, call) in calls[start..].iter().take_while(|&&(caller, _)| caller == root) {
-                callee(program, &symbols, call).into_iter().for_each(&mut mark);
-            }
-        } else {
-            for op in program.pre_order(root) {
-                references(program, &symbols, op, &mut mark);
+        match (&calls, program.function_of(root).get()) {
+            (Some(calls), Some(caller)) => calls.callees(caller).for_each(&mut mark),
+            _ => {
+                for op in program.pre_order(root) {
+                    references(program, &symbols, op, &mut mark);
+                }
             }
         }
     }
@@ -60,13 +58,34 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// All calls, each after the op of the module that it is in, sorted.
-fn calls_by_caller(program: &Program) -> Vec<(OpId, OpId)> {
-    let calls = program.ops_of(&[OpKind::Call]).into_iter();
-    let mut calls: Vec<(OpId, OpId)> =
-        calls.map(|call| (program.top_level_op(call), call)).collect();
-    calls.sort_unstable();
-    calls
+/// The functions that each function calls: a list for each caller, all in one array.
+struct CalledBy {
+    /// The start of each caller's list.
+    first: Vec<u32>,
+    /// A callee, and the rest of the list.
+    links: Vec<(FuncId, u32)>,
+}
+
+const END: u32 = u32::MAX;
+
+impl CalledBy {
+    fn new(program: &Program, symbols: &SymbolTable) -> Self {
+        let mut first = vec![END; program.functions.len()];
+        let mut links = Vec::new();
+        for call in program.repeated_ops_of(OpKind::Call) {
+            let caller = program.function_of(program.top_level_op(call));
+            if let (Some(caller), Some(func)) = (caller.get(), callee(program, symbols, call)) {
+                let rest = std::mem::replace(&mut first[caller.index()], links.len() as u32);
+                links.push((func, rest));
+            }
+        }
+        Self { first, links }
+    }
+    fn callees(&self, caller: FuncId) -> impl Iterator<Item = FuncId> + '_ {
+        let link = |at: u32| self.links.get(at as usize).copied();
+        let start = link(self.first[caller.index()]);
+        std::iter::successors(start, move |&(_, rest)| link(rest)).map(|(func, _)| func)
+    }
 }
 
 /// The function that `op`, a call, calls.

@@ -133,12 +133,10 @@ impl Program {
     }
     /// Removes attribute `name` of `op`; true if it was there.
     pub fn remove_attr(&mut self, op: OpId, name: &str) -> bool {
-        let Some(name) = self.strings.find(name) else { return false };
-        if self.op_attrs(op).iter().all(|attr| attr.name != name) {
-            return false;
-        }
-        let mut list: Vec<Attr> = self.op_attrs(op).to_vec();
-        list.retain(|attr| attr.name != name);
+        let attrs = self.op_attrs(op);
+        let is_it = |attr: &&Attr| self.strings.get(attr.name) == name;
+        let Some(&Attr { name, .. }) = attrs.iter().find(is_it) else { return false };
+        let list: Vec<Attr> = attrs.iter().filter(|attr| attr.name != name).copied().collect();
         self.replace_attrs(op, &list);
         true
     }

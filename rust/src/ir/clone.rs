@@ -82,32 +82,36 @@ impl Program {
         self.blocks[clone].num_args = count;
         self.blocks[clone].first_arg = if count == 0 { ValueId::NONE } else { first };
     }
-    /// Clones `function`, in no block yet and under the same name.
-    pub fn clone_function(&mut self, function: FuncId) -> FuncId {
-        let op = self.clone_op(self.functions[function].op, &mut ValueMap::default(), true);
+    /// Clones `function`, in no block yet and under the same name. Uses `map` for its values.
+    pub fn clone_function(&mut self, function: FuncId, map: &mut ValueMap) -> FuncId {
+        map.clear();
+        let op = self.clone_op(self.functions[function].op, map, true);
         let body = self.op_regions(op).next().map_or(BlockId::NONE, |body| self.region_entry(body));
-        let clone = Function { op, body, ..self.functions[function].clone() };
-        let clone = self.functions.push(clone);
+        let original = self.functions[function].clone();
+        let (args, results) = (self.clone_ports(original.args), self.clone_ports(original.results));
+        let clone = self.functions.push(Function { op, body, args, results, ..original });
         self.set_payload(op, Payload::Function(clone));
         clone
     }
     /// Clones the blocks of `from` into the empty region `to`. Names inside are kept.
     pub fn clone_region(&mut self, from: RegionId, to: RegionId, map: &mut ValueMap) {
         self.regions[to].span = self.regions[from].span;
-        let blocks: Vec<BlockId> = self.region_blocks(from).collect();
-        for &block in &blocks {
+        let mut next = self.region_entry(from);
+        while let Some(block) = next.get() {
             let copy = self.add_block(to);
             self.blocks[copy].header = self.blocks[block].header;
             self.clone_args(block, copy, map);
+            next = self.blocks[block].next;
         }
-        let copies: Vec<BlockId> = self.region_blocks(to).collect();
-        for (block, copy) in blocks.into_iter().zip(copies) {
+        let (mut block, mut copy) = (self.region_entry(from), self.region_entry(to));
+        while block.is_some() {
             let mut next = self.blocks[block].first_op;
             while let Some(op) = next.get() {
                 let clone = self.clone_op(op, map, true);
                 self.insert_op(clone, Place::End(copy));
                 next = self.ops[op].next;
             }
+            (block, copy) = (self.blocks[block].next, self.blocks[copy].next);
         }
     }
 }

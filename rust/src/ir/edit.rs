@@ -1,9 +1,10 @@
 //! Edits: the only ways to change a program's structure. They keep use lists and print flags right.
 
 use super::op::AttrRange;
-use super::{Block, Op, OpFlags, OpKind, Operand, Program, Region, Span, Value, ValueDef};
+use super::{Block, Op, OpFlags, OpKind, Operand, Program, Region, Span, Value, ValueDef, OPS};
 use crate::index::{
-    BlockId, OpId, PayloadId, RegionId, ShardingId, SignatureId, StrId, TypeId, UseId, ValueId,
+    BlockId, OpId, PayloadId, RegionId, RuleId, ShardingId, SignatureId, StrId, TypeId, UseId,
+    ValueId,
 };
 
 /// Where to put an op.
@@ -49,12 +50,39 @@ impl Program {
     }
     /// Adds an op that has no text of its own, in no block yet.
     pub fn create_op(&mut self, name: &str, operands: &[ValueId], result_types: &[TypeId]) -> OpId {
-        let name_id = self.strings.intern(name);
-        let op = self.new_op_row(name_id, OpKind::from_name(name));
+        let kind = OpKind::from_name(name);
+        let name = match kind {
+            OpKind::Other => self.strings.intern(name),
+            _ => self.kind_name(kind),
+        };
+        let op = self.new_op_row(name, kind);
         self.ops[op].flags = OpFlags::SYNTHESISED;
         self.add_operands(op, operands.iter().map(|&value| (value, u32::MAX)));
         self.add_results(op, result_types.iter().map(|&ty| (ty, u32::MAX)));
         op
+    }
+    /// Makes of `op` an op of `kind` with the same operands, results, regions and location, and no
+    /// attributes but the structured ones, which the caller replaces. Uses are in the order in which
+    /// they were had a new op taken the place of `op`; results keep their names.
+    pub fn recast_op(&mut self, op: OpId, kind: OpKind) {
+        let (name, traits) = (self.kind_name(kind), OPS[kind as usize].traits);
+        let row = &mut self.ops[op];
+        self.kinds.removed(row.kind);
+        self.kinds.added(op, kind);
+        (row.name, row.kind, row.traits, row.flags) = (name, kind, traits, OpFlags::SYNTHESISED);
+        (row.span, row.dict, row.attrs) = (Span::EMPTY, Span::EMPTY, AttrRange::default());
+        row.signature = SignatureId::NONE;
+        self.op_rules.set(op, RuleId::NONE);
+        if !self.no_result_shardings.is_empty() {
+            self.no_result_shardings.remove(&op);
+        }
+        for slot in self.op_uses(op) {
+            self.operands[slot].text = u32::MAX;
+            self.make_newest_use(slot);
+        }
+        for result in self.op_results(op) {
+            self.reverse_uses(result);
+        }
     }
     /// Gives `op`, which has none, its operands: values and where their names stand in the text.
     pub fn add_operands(&mut self, op: OpId, operands: impl IntoIterator<Item = (ValueId, u32)>) {
@@ -209,19 +237,13 @@ impl Program {
     /// Erases `op` and all ops inside it; its results must have no uses left (outside it).
     #[inline]
     pub fn erase_op(&mut self, op: OpId) {
-        if self.ops[op].num_regions == 0 {
-            for slot in self.op_uses(op) {
-                self.unlink_use(slot);
-            }
-            self.mark_erased(op);
-            return self.unlink_op(op);
-        }
-        let inside: Vec<OpId> = self.pre_order(op).collect();
-        for inner in inside {
+        let mut next = Some(op);
+        while let Some(inner) = next {
             for slot in self.op_uses(inner) {
                 self.unlink_use(slot);
             }
             self.mark_erased(inner);
+            next = self.next_in_pre_order(inner, op);
         }
         self.unlink_op(op);
     }

@@ -20,12 +20,17 @@ pub struct KindTable {
     counts: Vec<usize>,
     /// The traits of ops of kind `Other` by their name, where they were asked for.
     traits: Vec<Option<OpTraits>>,
+    /// The names of kinds, where they were asked for.
+    names: Vec<StrId>,
     crowded: FxHashSet<BlockId>,
 }
 
+/// How many numbers say where an op stands in the op around it.
+const PATH_STEP: usize = 3;
 /// The distance of neighbours in a block that ops were appended to.
 const GAP: u32 = 1 << 10;
-/// In a larger part of the program than one op in so many, looking at all ops is quicker than sorting.
+/// Where the ops and those around them are more than one in so many of the program, looking at all ops
+/// is quicker than sorting.
 const RARE: usize = 8;
 
 impl KindTable {
@@ -39,6 +44,14 @@ impl KindTable {
         }
         self.lists[kind as usize].push(op);
         self.counts[kind as usize] += 1;
+    }
+    /// How many ops of `kind`, which is not `Other`, were ever made.
+    pub fn num_made(&self, kind: OpKind) -> usize {
+        self.lists.get(kind as usize).map_or(0, Vec::len)
+    }
+    /// The `index`-th of them.
+    pub fn made(&self, kind: OpKind, index: usize) -> OpId {
+        self.lists[kind as usize][index]
     }
     pub(super) fn removed(&mut self, kind: OpKind) {
         if let Some(count) = self.counts.get_mut(kind as usize) {
@@ -58,6 +71,17 @@ impl KindTable {
 }
 
 impl Program {
+    /// The name of ops of `kind`, which is not `Other`.
+    pub(super) fn kind_name(&mut self, kind: OpKind) -> StrId {
+        let names = &mut self.kinds.names;
+        if names.is_empty() {
+            names.resize(OpKind::Other as usize, StrId::NONE);
+        }
+        if names[kind as usize].is_none() {
+            names[kind as usize] = self.strings.intern(OPS[kind as usize].name);
+        }
+        names[kind as usize]
+    }
     /// Whether there may be an op of one of `kinds`; false if there is none.
     pub fn has_any(&self, kinds: &[OpKind]) -> bool {
         kinds.iter().any(|&kind| self.kinds.counts.get(kind as usize).is_some_and(|&n| n > 0))
@@ -66,12 +90,7 @@ impl Program {
     pub fn ops_of(&self, kinds: &[OpKind]) -> Vec<OpId> {
         let mut ops = Vec::new();
         for &kind in kinds {
-            let list = self.kinds.lists.get(kind as usize).filter(|_| self.has_any(&[kind]));
-            let is_there = |&op: &OpId| {
-                let row = &self.ops[op];
-                row.kind == kind && row.parent.is_some() && !row.flags.has(OpFlags::ERASED)
-            };
-            let found = list.into_iter().flatten().copied().filter(is_there);
+            let found = self.repeated_ops_of(kind);
             if ops.is_empty() {
                 ops = distinct(found.collect());
             } else {
@@ -79,6 +98,15 @@ impl Program {
             }
         }
         ops
+    }
+    /// The ops of `kind`, which is not `Other`, in no particular order, and some more than once.
+    pub fn repeated_ops_of(&self, kind: OpKind) -> impl Iterator<Item = OpId> + '_ {
+        let list = self.kinds.lists.get(kind as usize).filter(|_| self.has_any(&[kind]));
+        let is_there = move |&op: &OpId| {
+            let row = &self.ops[op];
+            row.kind == kind && row.parent.is_some() && !row.flags.has(OpFlags::ERASED)
+        };
+        list.into_iter().flatten().copied().filter(is_there)
     }
     /// The ops that have data-flow edges, in pre-order.
     pub fn ops_with_edges_in_pre_order(&mut self) -> Vec<OpId> {
@@ -110,22 +138,22 @@ impl Program {
         self.ops_in_order(kinds, true)
     }
     fn ops_in_order(&mut self, kinds: &[OpKind], is_post: bool) -> Vec<OpId> {
+        let max_len = PATH_STEP * (self.ops.len() / RARE);
+        let count = |&kind: &OpKind| self.kinds.counts.get(kind as usize).map_or(0, |&n| n);
+        if PATH_STEP * kinds.iter().map(count).sum::<usize>() > max_len {
+            return self.walk_for(kinds, is_post);
+        }
         let ops = self.ops_of(kinds);
         if ops.len() < 2 {
             return ops;
         }
-        if ops.len() > self.ops.len() / RARE {
-            let is_one = |op: &OpId| kinds.contains(&self.kind(*op));
-            return if is_post {
-                self.post_order(self.module).filter(is_one).collect()
-            } else {
-                self.pre_order(self.module).filter(is_one).collect()
-            };
-        }
-        let mut paths: Vec<u32> = Vec::with_capacity(4 * ops.len());
-        let mut keys: Vec<(u32, u32, OpId)> = Vec::with_capacity(ops.len());
-        for op in ops {
+        let mut paths: Vec<u32> = Vec::new();
+        let mut keys: Vec<(u32, u32, OpId)> = Vec::new();
+        for &op in &ops {
             let start = paths.len();
+            if start + PATH_STEP * (ops.len() - keys.len()) > max_len {
+                return self.walk_for(kinds, is_post);
+            }
             self.push_path(op, &mut paths);
             if is_post {
                 // After everything that is inside.
@@ -136,6 +164,14 @@ impl Program {
         let path = |&(start, end, _): &(u32, u32, OpId)| &paths[start as usize..end as usize];
         keys.sort_unstable_by(|a, b| path(a).cmp(path(b)));
         keys.into_iter().map(|(_, _, op)| op).collect()
+    }
+    fn walk_for(&self, kinds: &[OpKind], is_post: bool) -> Vec<OpId> {
+        let is_one = |op: &OpId| kinds.contains(&self.kind(*op));
+        if is_post {
+            self.post_order(self.module).filter(is_one).collect()
+        } else {
+            self.pre_order(self.module).filter(is_one).collect()
+        }
     }
     /// Appends where `op` stands, from the outside in: by region and block, and within the block.
     fn push_path(&mut self, mut op: OpId, path: &mut Vec<u32>) {
@@ -218,7 +254,7 @@ mod tests {
                     %0 = stablehlo.negate %a : tensor<f32>\nreturn %0 : tensor<f32>\n}";
         let mut program = crate::mlir::parse(text.into()).unwrap();
         let func = program.functions_in_order()[0];
-        let (body, ty) = (program.functions[func].body, program.functions[func].arg_types[0]);
+        let (body, ty) = (program.functions[func].body, program.func_args(func)[0].ty);
         let arg = program.block_args(body).next().unwrap();
         let first = program.blocks[body].first_op;
         let place_of =

@@ -12,7 +12,7 @@
 //! | --- | --- |
 //! | `sdy.sharding = #sdy.sharding_per_value<...>` on an op | its results |
 //! | `sdy.sharding` on a function argument | the block argument |
-//! | `sdy.sharding` on a function result | [`Function::result_shardings`] |
+//! | `sdy.sharding` on a function result | [`Port::sharding`] |
 //! | `sharding` of `sdy.sharding_constraint`, `sdy.reshard`, `sdy.data_flow_edge`, collectives | the result |
 //! | `in_shardings` / `out_shardings` of `sdy.manual_computation`, `sdy.named_computation` | block arguments / results |
 //! | a maximal sharding on an op without results | [`Program::no_result_shardings`] |
@@ -38,6 +38,7 @@ mod op_info;
 mod op_rules;
 mod op_text;
 mod payload;
+mod port;
 mod signature;
 mod strings;
 mod symbols;
@@ -52,7 +53,7 @@ pub use constant::ConstantValue;
 pub use edge_spec::{Edge, EdgeGroup, EdgeOwners, EdgeSpec, Regions};
 pub use edit::Place;
 pub use findings::Findings;
-pub use function::Function;
+pub use function::{Function, ORIGINAL_NAME};
 pub use kinds::KindTable;
 pub use meshes::{MeshTable, ProgramMesh};
 pub use op::{Attr, AttrRange, Block, Op, OpFlags, Operand, Region, Value, ValueDef};
@@ -60,6 +61,7 @@ pub use op_info::{OpInfo, OpKind, OpTraits, Syntax, OPS};
 pub use op_rules::OpRules;
 pub use op_text::has_one_sharding;
 pub use payload::{Direction, Payload};
+pub use port::{Port, PortRange};
 pub use signature::{Signature, SignatureRules, SignatureTable};
 pub use strings::Interner;
 pub use symbols::{SymbolAttrs, SymbolTable};
@@ -112,6 +114,8 @@ pub struct Program {
     pub regions: IdVec<RegionId, Region>,
     /// Functions in program order at parse; passes append.
     pub functions: IdVec<FuncId, Function>,
+    /// Arguments and results of functions.
+    pub ports: Vec<Port>,
     /// Attribute dictionaries, one after the other.
     pub attrs: Vec<Attr>,
     /// What is known of symbols in attributes.
@@ -133,6 +137,8 @@ pub struct Program {
     /// Whether some op was moved out of its block: its names may be those of values that can be seen
     /// where it is now.
     pub has_moved_ops: bool,
+    /// Whether the text has the location of any op or argument.
+    pub has_locations: bool,
     /// The definitions of aliases, and resource sections, in the order of the text.
     pub alias_definitions: Vec<Span>,
     /// The `builtin.module` op.

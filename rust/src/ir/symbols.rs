@@ -4,8 +4,7 @@
 //! number of a counter that the whole table shares, so that `n` clashes cost `n` look-ups.
 
 use super::{OpFlags, Program};
-use crate::index::{FuncId, OpId, StrId};
-use rustc_hash::FxHashMap;
+use crate::index::{FuncId, Id, IdVec, OpId, StrId};
 
 /// Whether some attribute may name a symbol; looks at each attribute once.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +28,11 @@ impl Program {
 /// The symbols of a module. It sees functions that are there when it is made, or inserted since.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolTable {
-    symbols: FxHashMap<StrId, FuncId>,
+    /// By name; `NONE` is a symbol that is no function.
+    symbols: IdVec<StrId, Option<FuncId>>,
     counter: u64,
+    /// Where names are tried.
+    candidate: String,
 }
 
 impl SymbolTable {
@@ -48,18 +50,24 @@ impl SymbolTable {
             } else {
                 continue;
             };
-            table.symbols.entry(symbol).or_insert(func);
+            table.slot(symbol).get_or_insert(func);
         }
         for mesh in program.meshes.iter() {
             if let Some(symbol) = mesh.symbol {
-                table.symbols.entry(symbol).or_insert(FuncId::NONE);
+                table.slot(symbol).get_or_insert(FuncId::NONE);
             }
         }
         table
     }
     /// The function called `name`.
     pub fn function(&self, name: StrId) -> Option<FuncId> {
-        self.symbols.get(&name).copied()?.get()
+        (*self.symbols.get(name)?)?.get()
+    }
+    fn slot(&mut self, name: StrId) -> &mut Option<FuncId> {
+        if self.symbols.len() <= name.index() {
+            self.symbols.resize(name.index() + 1, None);
+        }
+        &mut self.symbols[name]
     }
     /// Adds `func`, which is in the module, under its name or, if that is taken, under a new one.
     pub fn insert(&mut self, program: &mut Program, func: FuncId) -> StrId {
@@ -74,12 +82,23 @@ impl SymbolTable {
     /// Takes `wanted`, or a new name made of it, for `func` (`NONE` for another kind of symbol).
     pub fn reserve(&mut self, program: &mut Program, wanted: StrId, func: FuncId) -> StrId {
         let mut name = wanted;
-        while self.symbols.contains_key(&name) {
-            let candidate = format!("{}_{}", program.strings.get(wanted), self.counter);
+        while self.slot(name).is_some() {
+            self.candidate.clear();
+            self.candidate.push_str(program.strings.get(wanted));
+            self.candidate.push('_');
+            push_number(&mut self.candidate, self.counter);
             self.counter += 1;
-            name = program.strings.intern(&candidate);
+            name = program.strings.intern(&self.candidate);
         }
-        self.symbols.insert(name, func);
+        *self.slot(name) = Some(func);
         name
     }
+}
+
+/// Appends `number`, without the detour of a formatter.
+fn push_number(text: &mut String, number: u64) {
+    if number > 9 {
+        push_number(text, number / 10);
+    }
+    text.push((b'0' + (number % 10) as u8) as char);
 }

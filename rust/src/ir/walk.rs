@@ -50,6 +50,15 @@ impl Program {
     pub fn post_order(&self, root: OpId) -> PostOrder<'_> {
         PostOrder { program: self, root, last: OpId::NONE }
     }
+    /// The op after `op` in a pre-order walk of `root`.
+    #[inline]
+    pub(super) fn next_in_pre_order(&self, op: OpId, root: OpId) -> Option<OpId> {
+        let row = &self.ops[op];
+        if row.num_regions == 0 && row.next.is_some() && op != root {
+            return row.next.get();
+        }
+        self.first_op_from_region(op, 0).or_else(|| self.next_after(op, root))
+    }
     /// The first op in or after `region` among the regions of its op.
     fn first_op_from_region(&self, op: OpId, mut region: usize) -> Option<OpId> {
         let regions = &self.ops[op];
@@ -115,13 +124,11 @@ impl Iterator for PreOrder<'_> {
             self.last = self.root;
             return self.root.get();
         };
-        let row = &self.program.ops[last];
-        if (row.num_regions == 0 || skip) && row.next.is_some() && last != self.root {
-            self.last = row.next;
-            return row.next.get();
-        }
-        let inside = if skip { None } else { self.program.first_op_from_region(last, 0) };
-        let next = inside.or_else(|| self.program.next_after(last, self.root))?;
+        let next = if skip {
+            self.program.next_after(last, self.root)?
+        } else {
+            self.program.next_in_pre_order(last, self.root)?
+        };
         self.last = next;
         Some(next)
     }

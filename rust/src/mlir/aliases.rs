@@ -19,6 +19,7 @@ impl Parser<'_> {
             return Ok(Span::EMPTY);
         }
         let open = self.cursor.pos;
+        self.program.has_locations = true;
         self.grammar().location()?;
         Ok(Span::new(open as u32 + 1, self.cursor.pos as u32 - 1))
     }

@@ -3,8 +3,8 @@
 use super::parser::{After, Building, Parser, PendingArg};
 use super::target::Target;
 use crate::error::{Code, Diagnostic, Result, Span};
-use crate::index::{BlockId, FuncId, ShardingId, StrId, TypeId};
-use crate::ir::{AttrRange, Function};
+use crate::index::{BlockId, FuncId, StrId, TypeId};
+use crate::ir::{AttrRange, Function, Port, PortRange};
 
 impl Parser<'_> {
     /// Parses `public @name(args) -> (results) attributes {...} {`, or a declaration.
@@ -50,13 +50,8 @@ impl Parser<'_> {
             name: StrId::NONE,
             is_private: false,
             body: BlockId::NONE,
-            arg_types: Vec::new(),
-            declared_arg_shardings: Vec::new(),
-            arg_attrs: Vec::new(),
-            arg_dicts: Vec::new(),
-            result_types: Vec::new(),
-            result_shardings: Vec::new(),
-            result_attrs: Vec::new(),
+            args: PortRange::default(),
+            results: PortRange::default(),
             results_span: Span::EMPTY,
             name_span: Span::EMPTY,
         })
@@ -91,14 +86,7 @@ impl Parser<'_> {
             }
             let ty = self.parse_type()?;
             let (span, attrs, sharding) = self.parse_value_attrs()?;
-            let function = &mut self.program.functions[id];
-            if let Some(sharding) = sharding {
-                let index = function.arg_types.len() as u32;
-                self.targets.push((Target::Arg(id, index), sharding));
-            }
-            function.arg_types.push(ty);
-            function.arg_dicts.push(span);
-            function.arg_attrs.push(attrs);
+            self.add_function_arg(id, Port { attrs, dict: span, ..Port::of_type(ty) }, sharding);
             self.skip_location()?;
             self.args.push(PendingArg { name, offset, ty });
             if !self.cursor.eat(b',') {
@@ -138,6 +126,13 @@ impl Parser<'_> {
         self.program.functions[id].results_span = self.cursor.span_since(start);
         Ok(())
     }
+    fn add_function_arg(&mut self, id: FuncId, port: Port, sharding: Option<Span>) {
+        if let Some(sharding) = sharding {
+            let index = self.program.func_args(id).len() as u32;
+            self.targets.push((Target::Arg(id, index), sharding));
+        }
+        self.program.add_func_arg(id, port);
+    }
     fn add_function_result(
         &mut self,
         id: FuncId,
@@ -145,14 +140,11 @@ impl Parser<'_> {
         attrs: AttrRange,
         sharding: Option<Span>,
     ) {
-        let function = &mut self.program.functions[id];
         if let Some(sharding) = sharding {
-            let index = function.result_types.len() as u32;
+            let index = self.program.func_results(id).len() as u32;
             self.targets.push((Target::FuncResult(id, index), sharding));
         }
-        function.result_types.push(ty);
-        function.result_attrs.push(attrs);
-        function.result_shardings.push(ShardingId::NONE);
+        self.program.add_func_result(id, Port { attrs, ..Port::of_type(ty) });
     }
     /// Arguments of a function with a body need names.
     fn check_named_args(&mut self, building: &Building) -> Result<()> {
@@ -192,14 +184,7 @@ impl Parser<'_> {
         let result_attrs = self.parse_attr_list(result_attrs, results.len())?;
         self.cursor.pos = here;
         for (ty, (attrs, sharding)) in args.into_iter().zip(arg_attrs) {
-            let function = &mut self.program.functions[id];
-            if let Some(sharding) = sharding {
-                let index = function.arg_types.len() as u32;
-                self.targets.push((Target::Arg(id, index), sharding));
-            }
-            function.arg_types.push(ty);
-            function.arg_attrs.push(attrs);
-            function.arg_dicts.push(Span::EMPTY);
+            self.add_function_arg(id, Port { attrs, ..Port::of_type(ty) }, sharding);
         }
         for (ty, (attrs, sharding)) in results.into_iter().zip(result_attrs) {
             self.add_function_result(id, ty, attrs, sharding);
@@ -244,14 +229,12 @@ impl Parser<'_> {
         let id = building.function;
         let regions = self.program.op_regions(building.op).next();
         let body = regions.map_or(BlockId::NONE, |region| self.program.region_entry(region));
-        let function = &mut self.program.functions[id];
-        function.body = body;
+        self.program.functions[id].body = body;
         if body.is_none() {
-            function.declared_arg_shardings = vec![ShardingId::NONE; function.arg_types.len()];
             return Ok(());
         }
         let block_types = self.program.block_args(body).map(|arg| self.program.values[arg].ty);
-        if block_types.eq(self.program.functions[id].arg_types.iter().copied()) {
+        if block_types.eq(self.program.func_args(id).iter().map(|arg| arg.ty)) {
             return Ok(());
         }
         let span = self.name_span(building);

@@ -245,8 +245,8 @@ impl<'a> Parser<'a> {
         let operands = self.program.op_operands(call.op);
         let inputs = operands.iter().map(|slot| self.program.values[slot.value].ty);
         let results = self.program.op_results(call.op).map(|value| self.program.values[value].ty);
-        if inputs.eq(function.arg_types.iter().copied())
-            && results.eq(function.result_types.iter().copied())
+        if inputs.eq(self.program.func_args(id).iter().map(|arg| arg.ty))
+            && results.eq(self.program.func_results(id).iter().map(|result| result.ty))
         {
             return None;
         }

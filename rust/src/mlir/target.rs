@@ -141,10 +141,8 @@ impl Parser<'_> {
     pub(super) fn types(&self, target: Target) -> Vec<TypeId> {
         let program = &self.program;
         match target {
-            Target::Arg(id, index) => vec![program.functions[id].arg_types[index as usize]],
-            Target::FuncResult(id, index) => {
-                vec![program.functions[id].result_types[index as usize]]
-            }
+            Target::Arg(id, index) => vec![program.func_args(id)[index as usize].ty],
+            Target::FuncResult(id, index) => vec![program.func_results(id)[index as usize].ty],
             Target::RegionArgs(op) => {
                 let operands = program.op_operands(op).iter();
                 operands.map(|slot| program.values[slot.value].ty).collect()
@@ -172,14 +170,13 @@ impl Parser<'_> {
             Target::Arg(id, index) => {
                 let body = self.program.functions[id].body;
                 if body.is_none() {
-                    let function = &mut self.program.functions[id];
-                    function.declared_arg_shardings[index as usize] = shardings[0];
+                    self.program.func_args_mut(id)[index as usize].sharding = shardings[0];
                     return;
                 }
                 self.program.block_args(body).nth(index as usize).into_iter().collect()
             }
             Target::FuncResult(id, index) => {
-                self.program.functions[id].result_shardings[index as usize] = shardings[0];
+                self.program.func_results_mut(id)[index as usize].sharding = shardings[0];
                 return;
             }
             _ => self.program.op_results(self.owner(target)).collect(),

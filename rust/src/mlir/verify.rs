@@ -111,9 +111,10 @@ impl Parser<'_> {
             match program.kind(op) {
                 OpKind::Func => {
                     let Some(Payload::Function(id)) = program.payload(op) else { continue };
-                    let function = &program.functions[*id];
-                    if function.body.is_some() {
-                        self.check_returns(region, span, Some(&function.result_types))?;
+                    if program.functions[*id].body.is_some() {
+                        let types: Vec<TypeId> =
+                            program.func_results(*id).iter().map(|result| result.ty).collect();
+                        self.check_returns(region, span, Some(&types))?;
                     }
                 }
                 OpKind::While => {

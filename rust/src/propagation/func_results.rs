@@ -66,7 +66,7 @@ impl FuncResults {
         if let Some(last) = last {
             let types: Vec<_> =
                 program.op_operands(last).iter().map(|s| program.values[s.value].ty).collect();
-            let num_results = program.functions[func].result_shardings.len();
+            let num_results = program.func_results(func).len();
             for ty in types.into_iter().take(num_results) {
                 let rule = rules.entry(ty).or_insert_with(|| identity_rule(program, ty, 1));
                 results.push(FuncResult { rule: *rule, settled: Default::default() });
@@ -140,7 +140,7 @@ impl Engine<'_> {
         let func = self.results.func;
         let value = self.program.operand(last, index);
         let inside = sharding(self.program, &self.plan.edges, value);
-        let pair = (inside, self.program.functions[func].result_shardings[index]);
+        let pair = (inside, self.program.func_results(func)[index].sharding);
         if pair == settled {
             return true;
         }
@@ -187,12 +187,11 @@ impl Engine<'_> {
 
     /// Sets the sharding of result `index` of `func`.
     pub fn set_func_result(&mut self, func: FuncId, index: usize, sharding: ShardingId) {
-        let function = &mut self.program.functions[func];
-        let old = std::mem::replace(&mut function.result_shardings[index], sharding);
+        let result = &mut self.program.func_results_mut(func)[index];
+        let old = std::mem::replace(&mut result.sharding, sharding);
         if old != sharding {
             self.stats.changes += 1;
-            let op = function.op;
-            self.program.mark_attrs_changed(op);
+            self.program.mark_attrs_changed(self.program.functions[func].op);
             if let Some(reader) = self.results.reader.filter(|_| func == self.results.func) {
                 self.readers.tensor_changed(reader, index as u32);
             }

@@ -62,7 +62,7 @@ pub(super) fn check_meshes(program: &Program) -> Result<()> {
             let op = program.defining_op(value).unwrap_or(function.op);
             return Err(mistake().at_op(program, op).into());
         }
-        if function.result_shardings.iter().any(|&id| inlines(id)) {
+        if program.func_results(func).iter().any(|result| inlines(result.sharding)) {
             return Err(mistake().at(function.name_span).into());
         }
     }

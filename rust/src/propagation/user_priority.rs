@@ -43,9 +43,7 @@ impl Engine<'_> {
         for holder in self.holders() {
             let original = match holder {
                 Holder::Value(value) => self.program.sharding(value),
-                Holder::FuncResult(func, index) => {
-                    self.program.functions[func].result_shardings[index]
-                }
+                Holder::FuncResult(func, index) => self.program.func_results(func)[index].sharding,
             };
             let Some(sharding) = self.program.shardings.get(original) else { continue };
             if !sharding.dims.iter().any(has_priority) {
@@ -73,9 +71,7 @@ impl Engine<'_> {
         for &Reference { holder, original } in references {
             let current = match holder {
                 Holder::Value(value) => sharding(self.program, &self.plan.edges, value),
-                Holder::FuncResult(func, index) => {
-                    self.program.functions[func].result_shardings[index]
-                }
+                Holder::FuncResult(func, index) => self.program.func_results(func)[index].sharding,
             };
             let table = &self.program.shardings;
             let (Some(current), Some(original)) = (table.get(current), table.get(original)) else {
@@ -118,7 +114,7 @@ impl Engine<'_> {
                     if let Some(body) = function.body.get() {
                         holders.extend(program.block_args(body).filter(keeps).map(Holder::Value));
                     }
-                    let results = 0..function.result_shardings.len();
+                    let results = 0..program.func_results(func).len();
                     holders.extend(results.map(|index| Holder::FuncResult(func, index)));
                     continue;
                 }

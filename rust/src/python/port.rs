@@ -2,7 +2,7 @@
 
 use super::sharding::PyTensorSharding;
 use crate::index::{ShardingId, TypeId};
-use crate::ir::{AttrRange, Program, Type};
+use crate::ir::{AttrRange, Port, Program, Type};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
@@ -23,8 +23,7 @@ impl PyPort {
     /// The arguments of the entry function of `program`.
     pub(super) fn arguments(program: &Arc<Program>) -> Vec<Self> {
         let Some(entry) = program.entry_function() else { return Vec::new() };
-        let function = &program.functions[entry];
-        let Some(body) = function.body.get() else { return Vec::new() };
+        let Some(body) = program.functions[entry].body.get() else { return Vec::new() };
         let arguments = program.block_args(body).enumerate();
         arguments
             .map(|(index, value)| Self {
@@ -34,18 +33,16 @@ impl PyPort {
                 label: program.value_location(value),
                 ty: program.values[value].ty,
                 sharding: program.sharding(value),
-                attrs: function.arg_attrs.get(index).copied().unwrap_or_default(),
+                attrs: program.func_args(entry).get(index).map(|arg| arg.attrs).unwrap_or_default(),
             })
             .collect()
     }
     /// The results of the entry function of `program`.
     pub(super) fn results(program: &Arc<Program>) -> Vec<Self> {
         let Some(entry) = program.entry_function() else { return Vec::new() };
-        let function = &program.functions[entry];
-        let results = function.result_types.iter().enumerate();
+        let results = program.func_results(entry).iter().enumerate();
         results
-            .map(|(index, &ty)| {
-                let attrs = function.result_attrs.get(index).copied().unwrap_or_default();
+            .map(|(index, &Port { ty, sharding, attrs, .. })| {
                 let info = program
                     .attr_list(attrs)
                     .iter()
@@ -57,11 +54,7 @@ impl PyPort {
                     name: format!("result {index}"),
                     label: label.filter(|label| !label.is_empty()).map(str::to_owned),
                     ty,
-                    sharding: function
-                        .result_shardings
-                        .get(index)
-                        .copied()
-                        .unwrap_or(ShardingId::NONE),
+                    sharding,
                     attrs,
                 }
             })

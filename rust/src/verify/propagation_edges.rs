@@ -42,9 +42,8 @@ impl Verifier<'_> {
             }
         }
         if let Some(func) = self.program.function_of(op).get() {
-            let function = &self.program.functions[func];
-            let ranges: Vec<AttrRange> =
-                function.arg_attrs.iter().chain(&function.result_attrs).copied().collect();
+            let ports = self.program.func_args(func).iter().chain(self.program.func_results(func));
+            let ranges: Vec<AttrRange> = ports.map(|port| port.attrs).collect();
             let one = self.names.one;
             for range in ranges {
                 let is_one = |attr: &&Attr| Some(attr.name) == one;

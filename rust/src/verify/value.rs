@@ -30,16 +30,11 @@ impl Verifier<'_> {
     }
     /// A function's body has the arguments that its type says.
     fn body_types(&mut self, op: OpId, id: FuncId) {
-        let function = &self.program.functions[id];
-        if function.body.is_none() {
-            return;
-        }
-        let args = self.program.block_args(function.body);
-        if args.len() != function.arg_types.len() {
-            let message = format!(
-                "entry block must have {} arguments to match function signature",
-                function.arg_types.len()
-            );
+        let Some(body) = self.program.functions[id].body.get() else { return };
+        let count = self.program.func_args(id).len();
+        if self.program.block_args(body).len() != count {
+            let message =
+                format!("entry block must have {count} arguments to match function signature");
             self.complain(op, Code::TypeMismatch, &message);
         }
     }

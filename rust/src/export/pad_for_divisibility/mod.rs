@@ -54,10 +54,8 @@ fn check_function(program: &mut Program, op: OpId) -> Result<()> {
     for (index, arg) in args.into_iter().flatten().enumerate() {
         values.push((format!("argument #{index}"), program.values[arg].ty, program.sharding(arg)));
     }
-    let function = &program.functions[func];
-    let results = function.result_types.iter().zip(&function.result_shardings);
-    for (index, (&ty, &sharding)) in results.enumerate() {
-        values.push((format!("result #{index}"), ty, sharding));
+    for (index, result) in program.func_results(func).iter().enumerate() {
+        values.push((format!("result #{index}"), result.ty, result.sharding));
     }
     for (what, ty, sharding) in values {
         if padded_type(program, ty, sharding) != ty {

@@ -4,7 +4,7 @@ use super::attrs::append_symbol;
 use super::{Edit, Label, Printer, Task};
 use crate::error::Span;
 use crate::index::{FuncId, Id, OpId, ShardingId, ValueId};
-use crate::ir::{AttrRange, OpFlags, Program};
+use crate::ir::{AttrRange, OpFlags, Port, Program};
 use std::fmt::Write as _;
 
 impl Printer<'_> {
@@ -26,22 +26,18 @@ impl Printer<'_> {
         }
         self.visibility_edit(op, id, edits);
         let mut args = function.body.get().into_iter().flat_map(|body| program.block_args(body));
-        if function.arg_dicts.len() != function.arg_types.len()
-            || args.any(|arg| !self.names.keeps(program, arg))
-        {
+        if args.any(|arg| !self.names.keeps(program, arg)) {
             return None;
         }
-        for index in 0..function.arg_dicts.len() {
-            let place = function.arg_dicts[index];
-            let sharding = self.arg_sharding(id, index);
-            let text = self.value_attrs(function.arg_attrs[index], sharding);
+        for (index, &Port { dict: place, attrs, .. }) in program.func_args(id).iter().enumerate() {
+            let text = self.value_attrs(attrs, self.arg_sharding(id, index));
             if program.text.get(place) == text {
                 continue;
             }
             let space = if place.is_empty() && !text.is_empty() { " " } else { "" };
             edits.push(Edit::Text(place, format!("{space}{text}")));
         }
-        if !function.result_types.is_empty() && !function.results_span.is_empty() {
+        if !program.func_results(id).is_empty() && !function.results_span.is_empty() {
             let text = self.function_results(id);
             if program.text.get(function.results_span) != text {
                 edits.push(Edit::Text(function.results_span, text));
@@ -94,7 +90,7 @@ impl Printer<'_> {
                 let first = self.program.blocks[body].first_arg.index();
                 self.program.sharding(ValueId::from_index(first + index))
             }
-            None => function.declared_arg_shardings.get(index).copied().unwrap_or_default(),
+            None => self.program.func_args(id)[index].sharding,
         }
     }
     /// The dictionary of an argument or result.
@@ -107,24 +103,23 @@ impl Printer<'_> {
     }
     /// What stands after `->`.
     fn function_results(&self, id: FuncId) -> String {
-        let function = &self.program.functions[id];
+        let results = self.program.func_results(id);
         let mut out = String::new();
         let mut has_dict = false;
-        for (index, &ty) in function.result_types.iter().enumerate() {
+        for (index, result) in results.iter().enumerate() {
             if index > 0 {
                 out.push_str(", ");
             }
-            out.push_str(self.type_text(ty));
-            let dict =
-                self.value_attrs(function.result_attrs[index], function.result_shardings[index]);
+            out.push_str(self.type_text(result.ty));
+            let dict = self.value_attrs(result.attrs, result.sharding);
             if !dict.is_empty() {
                 out.push(' ');
                 out.push_str(&dict);
                 has_dict = true;
             }
         }
-        let is_function = function.result_types.len() == 1 && out.starts_with('(');
-        if has_dict || function.result_types.len() != 1 || is_function {
+        let is_function = results.len() == 1 && out.starts_with('(');
+        if has_dict || results.len() != 1 || is_function {
             return format!("({out})");
         }
         out
@@ -136,7 +131,7 @@ impl Printer<'_> {
         let mut head = format!("func.func {}", self.visibility(op, id));
         append_symbol(program.strings.get(function.name), &mut head);
         head.push('(');
-        for (index, &ty) in function.arg_types.iter().enumerate() {
+        for (index, port) in program.func_args(id).iter().enumerate() {
             if index > 0 {
                 head.push_str(", ");
             }
@@ -145,11 +140,8 @@ impl Printer<'_> {
                 self.names.append(program, arg, &mut head);
                 head.push_str(": ");
             }
-            head.push_str(self.type_text(ty));
-            let dict = self.value_attrs(
-                function.arg_attrs.get(index).copied().unwrap_or_default(),
-                self.arg_sharding(id, index),
-            );
+            head.push_str(self.type_text(port.ty));
+            let dict = self.value_attrs(port.attrs, self.arg_sharding(id, index));
             if !dict.is_empty() {
                 head.push(' ');
                 head.push_str(&dict);
@@ -159,7 +151,7 @@ impl Printer<'_> {
             }
         }
         head.push(')');
-        if !function.result_types.is_empty() {
+        if !program.func_results(id).is_empty() {
             head.push_str(" -> ");
             head.push_str(&self.function_results(id));
         }
@@ -193,7 +185,7 @@ impl Program {
     /// The location in the text of an argument of a block.
     pub(crate) fn arg_location_text(&self, arg: ValueId) -> Option<Span> {
         let offset = self.values[arg].name;
-        if offset == u32::MAX {
+        if offset == u32::MAX || !self.has_locations {
             return None;
         }
         crate::mlir::location::after_argument(self.text.source(), offset)

@@ -2,7 +2,7 @@
 
 use super::{op, ops, parsed, uses, value, EVERY_SYNTAX};
 use crate::attribute::print_sharding;
-use crate::index::{Id, ShardingId};
+use crate::index::{Id, ShardingId, TypeId};
 use crate::ir::{Direction, OpKind, Payload, Program, Type};
 
 fn sharding(program: &Program, id: ShardingId) -> String {
@@ -20,9 +20,10 @@ fn shardings_are_on_the_values_they_are_about() {
     assert_eq!(of("%v"), "");
     assert_eq!(of("%w"), r#"<@m, [{"x"}]>"#);
     assert_eq!(of("%25"), "<@m, [{}]>");
-    let callee = &program.functions.as_slice()[0];
+    let id = program.functions.ids().next().unwrap();
+    let callee = &program.functions[id];
     assert!(callee.is_private && callee.body.is_none());
-    assert_eq!(sharding(&program, callee.declared_arg_shardings[0]), r#"<@m, [{"x"}]>"#);
+    assert_eq!(sharding(&program, program.func_args(id)[0].sharding), r#"<@m, [{"x"}]>"#);
 }
 
 #[test]
@@ -75,10 +76,11 @@ func.func private @f(%a: tensor<2xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]
         }
     }
     for program in [&a, &b] {
-        let function = &program.functions.as_slice()[0];
+        let id = program.functions.ids().next().unwrap();
+        let function = &program.functions[id];
         assert!(function.is_private);
-        assert_eq!(function.arg_attrs[0].len, 1);
-        assert_eq!(sharding(program, function.result_shardings[0]), "<@m, [{}]>");
+        assert_eq!(program.func_args(id)[0].attrs.len, 1);
+        assert_eq!(sharding(program, program.func_results(id)[0].sharding), "<@m, [{}]>");
         assert_eq!(sharding(program, program.sharding(value(program, "%a"))), r#"<@m, [{"x"}]>"#);
     }
 }
@@ -119,7 +121,8 @@ fn types_are_equal_whatever_they_are_called() {
     let program = parsed(
         "!t = tensor<2x?xf32>\nfunc.func private @f(!t, tensor<2x?xf32>, tensor<*xf32>, tensor<2xcomplex<f64>, #x.y<\">\">>)",
     );
-    let types = &program.functions.as_slice()[0].arg_types;
+    let id = program.functions.ids().next().unwrap();
+    let types: Vec<TypeId> = program.func_args(id).iter().map(|arg| arg.ty).collect();
     assert_eq!(types[0], types[1]);
     let Type::RankedTensor { shape, element, .. } = &program.types[types[0]] else { panic!() };
     assert_eq!((shape.as_slice(), element.bits), (&[Some(2), None][..], Some(32)));

@@ -100,7 +100,7 @@ fn results_of_functions_get_parentheses_with_their_attributes() {
     let mesh = program.meshes.ids().next().unwrap();
     let closed = program.shardings.intern(TensorSharding::fully_replicated(mesh, 1, true));
     let function = program.functions.ids().next().unwrap();
-    program.functions[function].result_shardings[0] = closed;
+    program.func_results_mut(function)[0].sharding = closed;
     program.mark_attrs_changed(program.functions[function].op);
     let dict = "{sdy.sharding = #sdy.sharding<@m, [{}]>}";
     assert_eq!(

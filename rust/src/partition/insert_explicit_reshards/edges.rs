@@ -47,8 +47,8 @@ pub fn reshard_returned(program: &mut Program, func_op: OpId, is_full: bool) -> 
         return Ok(());
     };
     for (index, slot) in program.op_uses(terminator).enumerate() {
-        let result_shardings = &program.functions[func].result_shardings;
-        let target = result_shardings.get(index).copied().unwrap_or_default();
+        let result = program.func_results(func).get(index);
+        let target = result.map(|result| result.sharding).unwrap_or_default();
         reshard_use(program, slot, target, Place::Before(terminator), is_full)?;
     }
     Ok(())

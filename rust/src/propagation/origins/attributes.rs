@@ -101,7 +101,7 @@ impl Recorder {
         }
         for func in program.functions_in_order() {
             // The reference puts those of all results on the first one.
-            if program.functions[func].result_types.is_empty() {
+            if program.func_results(func).is_empty() {
                 continue;
             }
             if let Some(text) = edges_text(program, self.origins.func_result_flows(func)) {
@@ -123,7 +123,7 @@ fn returned_as(program: &Program, value: ValueId, owner: OpId) -> Option<(FuncId
     let last = program.blocks[body].last_op.get()?;
     let slot = program.uses(value).find(|&slot| program.operands[slot].owner == last)?;
     let index = program.operand_index(slot);
-    (index < program.functions[func].result_types.len()).then_some((func, index))
+    (index < program.func_results(func).len()).then_some((func, index))
 }
 
 /// `{a = "input: 0", "b:(1)2" = "self"}`, sorted by name; `own` is called `self`.

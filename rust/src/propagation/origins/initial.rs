@@ -85,7 +85,7 @@ impl Recorder {
         }
         let Some(last) = program.blocks[body].last_op.get() else { return };
         let returned = program.op_operands(last).iter().map(|slot| slot.value);
-        let shardings = program.functions[func].result_shardings.iter().copied();
+        let shardings = program.func_results(func).iter().map(|result| result.sharding);
         let pairs: Vec<(ValueId, ShardingId)> = returned.zip(shardings).collect();
         for (index, (value, sharding)) in pairs.into_iter().enumerate() {
             self.add_all(program, value, sharding, Origin::Output(index as u32));
