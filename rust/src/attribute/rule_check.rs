@@ -68,11 +68,12 @@ pub fn rule_problems(rule: &OpShardingRule, least: i64) -> Vec<Problem> {
             problems.push(problem(Part::Factor(i), message));
         }
     }
-    let mut is_used = vec![false; num_factors];
+    // For each factor the last tensor that has it.
+    let mut last_user: Vec<Option<usize>> = vec![None; num_factors];
     for (i, tensor) in rule.tensors().enumerate() {
-        tensor_problems(rule, i, tensor, &mut is_used, &mut problems);
+        tensor_problems(rule, i, tensor, &mut last_user, &mut problems);
     }
-    for (i, _) in is_used.iter().enumerate().filter(|(_, used)| !**used) {
+    for (i, _) in last_user.iter().enumerate().filter(|(_, user)| user.is_none()) {
         let (symbol, size) = (factor_symbol(i), rule.factor_sizes[i]);
         let message =
             format!("has factor {symbol}={size} that isn't used in operand and result mappings");
@@ -87,11 +88,10 @@ fn tensor_problems(
     rule: &OpShardingRule,
     index: usize,
     tensor: &TensorMapping,
-    is_used: &mut [bool],
+    last_user: &mut [Option<usize>],
     problems: &mut Vec<Problem>,
 ) {
     let tensor_name = tensor_name(index, rule.operands.len(), rule.results.len());
-    let mut seen = vec![false; rule.num_factors()];
     for (dim, factors) in tensor.dims.iter().enumerate() {
         let mut complain = |message: String, hint: &str| {
             problems.push(problem(Part::TensorDim(index, dim), message).with_hint(hint));
@@ -107,7 +107,7 @@ fn tensor_problems(
                 complain(message, &hint);
                 continue;
             };
-            if std::mem::replace(&mut seen[factor.index()], true) {
+            if last_user[factor.index()].replace(index) == Some(index) {
                 let message =
                     format!("{tensor_name} cannot reuse factors for the same tensor value");
                 complain(message, &format!("factor {} is twice in it", name(factor)));
@@ -119,7 +119,6 @@ fn tensor_problems(
                 );
                 complain(message, &format!("leave factor {} out of that dim", name(factor)));
             }
-            is_used[factor.index()] = true;
         }
     }
 }

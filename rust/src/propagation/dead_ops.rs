@@ -3,6 +3,7 @@
 use super::effects::is_trivially_dead;
 use super::engine::Engine;
 use crate::index::{OpId, RuleId, ValueId};
+use rustc_hash::FxHashSet;
 
 impl Engine<'_> {
     /// Erases the op in hand if nothing needs it; true if so.
@@ -32,8 +33,9 @@ impl Engine<'_> {
         let mut others = Vec::new();
         let operands: Vec<ValueId> =
             self.program.op_operands(op).iter().map(|slot| slot.value).collect();
+        let mut seen = FxHashSet::default();
         for value in operands {
-            if value.is_none() {
+            if value.is_none() || !seen.insert(value) {
                 continue;
             }
             let users = self.program.uses(value).map(|slot| self.program.operands[slot].owner);

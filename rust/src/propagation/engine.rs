@@ -229,7 +229,7 @@ impl<'p> Engine<'p> {
 
     /// Collects the shardings of the tensors of the op at `position` where some are kept in other
     /// places.
-    fn gather_elsewhere(&mut self, position: u32) {
+    pub fn gather_elsewhere(&mut self, position: u32) {
         let op = self.plan.op(position);
         let (tensors, edges) = (self.plan.visited(position).tensors, &self.plan.edges);
         self.shardings.clear();

@@ -33,6 +33,7 @@ mod memo;
 mod notices;
 mod notify;
 pub mod origins;
+mod parts;
 mod plan;
 pub mod populate_op_sharding_rules;
 mod preconditions;

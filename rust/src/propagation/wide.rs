@@ -10,15 +10,23 @@
 //! the tensors that read it are listed, and the next visit looks at those alone: one operand of
 //! thousands that changes costs the logarithm of their number, not their number.
 //!
+//! Tensors that share no factor have nothing to do with each other either: each part of the op is
+//! visited by itself ([`super::parts`]), and only if one of its tensors has changed. (In the basic
+//! strategy an axis that any tensor uses stops all others; there parts are not told apart.)
+//!
 //! None of that holds where parts of an axis need not nest, which takes an axis whose size is not a
-//! power of two, and parts of it; such a visit looks at every tensor.
+//! power of two, and parts of it; such an op is visited with every tensor from then on.
 
 use super::engine::{sharding, Engine};
-use super::memo::{Memo, Outcome};
+use super::memo::{Outcome, Run};
+use super::parts::{parts, RulePart};
 use super::queue::RunMask;
 use super::visit::{directions, visit, Subset, Tables, Update, VisitKind};
-use crate::index::{RuleId, ShardingId};
-use crate::rule::{OpShardingRule, TensorMapping};
+use super::Strategy;
+use crate::index::{MeshId, RuleId, ShardingId};
+use crate::mesh::Mesh;
+use crate::rule::{OpShardingRule, RuleTable, TensorMapping};
+use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,42 +38,116 @@ pub(super) struct Wide {
     /// Those that were visited, by position.
     places: FxHashMap<u32, u32>,
     ops: Vec<WideOp>,
-    mappings: FxHashMap<RuleId, Rc<Mappings>>,
+    shapes: FxHashMap<RuleId, Rc<Shape>>,
 }
 
-/// What a rule says about the tensors of a wide op.
-struct Mappings {
-    /// For each tensor the first one on the same side that has the same mapping.
-    firsts: Vec<u32>,
+/// What a rule says of a wide op.
+struct Shape {
+    parts: Vec<ShapePart>,
+    /// For each tensor its part, and its number there.
+    places: Vec<Option<(u32, u32)>>,
     /// Whether some dim has several factors.
     has_splits: bool,
 }
 
-impl Mappings {
-    fn of(rule: &OpShardingRule) -> Self {
-        let mut firsts = Vec::with_capacity(rule.operands.len() + rule.results.len());
-        let mut start = 0;
-        for side in [&rule.operands, &rule.results] {
-            let mut known: FxHashMap<&TensorMapping, u32> = FxHashMap::default();
-            for (index, mapping) in side.iter().enumerate() {
-                firsts.push(*known.entry(mapping).or_insert(start + index as u32));
-            }
-            start += side.len() as u32;
-        }
+struct ShapePart {
+    rule: RuleId,
+    /// In order.
+    tensors: Vec<u32>,
+    /// For each tensor the first one on the same side that has the same mapping.
+    firsts: Vec<u32>,
+}
+
+impl Shape {
+    fn of(rules: &mut RuleTable, id: RuleId) -> Self {
+        let rule = &rules[id];
+        let num_tensors = rule.operands.len() + rule.results.len();
         let has_splits = rule.tensors().any(|tensor| tensor.dims.iter().any(|dim| dim.len() > 1));
-        Self { firsts, has_splits }
+        let mut parts = parts(rule);
+        parts.retain(|part| !part.tensors.is_empty());
+        let parts: Vec<ShapePart> = if parts.len() > 1 {
+            let part = |RulePart { tensors, rule }| {
+                let firsts = firsts(&rule);
+                ShapePart { rule: rules.intern(rule), tensors, firsts }
+            };
+            parts.into_iter().map(part).collect()
+        } else {
+            let tensors = (0..num_tensors as u32).collect();
+            vec![ShapePart { rule: id, tensors, firsts: firsts(rule) }]
+        };
+        let mut places = vec![None; num_tensors];
+        for (part, ShapePart { tensors, .. }) in parts.iter().enumerate() {
+            for (number, &tensor) in tensors.iter().enumerate() {
+                places[tensor as usize] = Some((part as u32, number as u32));
+            }
+        }
+        Self { parts, places, has_splits }
     }
 }
 
-/// The tensors of a wide op by the pair of mapping and sharding that they have.
+/// For each tensor the first one on the same side that has the same mapping.
+fn firsts(rule: &OpShardingRule) -> Vec<u32> {
+    let mut firsts = Vec::with_capacity(rule.operands.len() + rule.results.len());
+    let mut start = 0;
+    for side in [&rule.operands, &rule.results] {
+        let mut known: FxHashMap<&TensorMapping, u32> = FxHashMap::default();
+        for (index, mapping) in side.iter().enumerate() {
+            firsts.push(*known.entry(mapping).or_insert(start + index as u32));
+        }
+        start += side.len() as u32;
+    }
+    firsts
+}
+
+/// What is known of a wide op.
 #[derive(Default)]
 struct WideOp {
     reader: usize,
+    /// How it was visited last.
+    kind: Option<VisitKind>,
+    parts: Vec<Part>,
+    /// For each run the parts in which it may do something.
+    open: Vec<Vec<u32>>,
+    /// The mesh of the shardings so far.
+    mesh: MeshId,
+    /// Whether it is visited with every tensor.
+    is_whole: bool,
+}
+
+impl WideOp {
+    /// In all runs something may happen in `part`.
+    fn open(&mut self, part: u32) {
+        for run in 0..self.open.len() {
+            self.open_in(run, part);
+        }
+    }
+    fn open_in(&mut self, run: usize, part: u32) {
+        let is_open = &mut self.parts[part as usize].is_open;
+        if *is_open & 1 << run == 0 {
+            *is_open |= 1 << run;
+            self.open[run].push(part);
+        }
+    }
+    /// Takes the parts in which something may happen in `run`.
+    fn take_open(&mut self, run: usize) -> Vec<u32> {
+        let open = std::mem::take(&mut self.open[run]);
+        for &part in &open {
+            self.parts[part as usize].is_open &= !(1 << run);
+        }
+        open
+    }
+}
+
+/// The tensors of a part by the pair of mapping and sharding that they have.
+#[derive(Default)]
+struct Part {
+    /// The runs in which it stands in [`WideOp::open`].
+    is_open: RunMask,
     pairs: Vec<Pair>,
     ids: FxHashMap<(u32, ShardingId), u32>,
     /// For each tensor its pair.
     pair_of: Vec<u32>,
-    /// The pairs that tensors have, in the order of their first tensors once [`WideOp::sort`] ran.
+    /// The pairs that tensors have, in the order of their first tensors once [`Part::sort`] ran.
     present: Vec<u32>,
 }
 
@@ -78,7 +160,7 @@ struct Pair {
     tensors: BinaryHeap<Reverse<u32>>,
 }
 
-impl WideOp {
+impl Part {
     /// Notes that the tensor, whose mapping is that of tensor `mapping`, has `sharding` now.
     fn put(&mut self, tensor: u32, mapping: u32, sharding: ShardingId) {
         let next = self.pairs.len() as u32;
@@ -116,137 +198,150 @@ impl WideOp {
         let tensors = self.pairs[id as usize].tensors.iter().map(|tensor| tensor.0);
         tensors.filter(move |&tensor| self.pair_of[tensor as usize] == id)
     }
-    /// The shardings of all tensors.
-    fn shardings(&self) -> impl Iterator<Item = ShardingId> + '_ {
-        self.pair_of.iter().map(|&id| self.pairs[id as usize].sharding)
-    }
-}
-
-/// What a visit of a wide op does.
-enum WideOutcome {
-    /// Nothing, in all of these runs.
-    Nothing(RunMask),
-    /// These updates, in order.
-    Updates(Vec<Update>),
 }
 
 impl Engine<'_> {
     /// Visits the op at `position`, which has many tensors.
     pub fn visit_wide(&mut self, position: u32, run: usize) {
+        let kind = self.plan.kinds.row(self.plan.kind(position)).visit;
+        let shape = self.shape(kind.rule);
         let place = match self.wide.places.get(&position) {
             Some(&place) => place as usize,
-            None => self.add_wide(position),
+            None => self.add_wide(position, &shape),
         };
-        let kind = self.plan.kinds.row(self.plan.kind(position)).visit;
-        let mappings = self.mappings(kind.rule);
         let mut state = std::mem::take(&mut self.wide.ops[place]);
-        for tensor in self.readers.changed(state.reader) {
-            let value = self.plan.tensor(position, tensor as usize);
-            let sharding = sharding(self.program, &self.plan.edges, value);
-            state.put(tensor, mappings.firsts[tensor as usize], sharding);
+        self.look_at_changes(position, &shape, &mut state);
+        if state.kind.replace(kind) != Some(kind) {
+            (0..state.parts.len() as u32).for_each(|part| state.open(part));
         }
-        state.sort();
-        match self.wide_outcome(kind, &mappings, &state, run) {
-            WideOutcome::Nothing(runs) => self.queue.settle(position, runs),
-            WideOutcome::Updates(updates) => {
-                if self.recorder.is_some() {
-                    self.shardings.clear();
-                    self.shardings.extend(state.shardings());
-                    self.record(position, run);
-                }
-                for (tensor, sharding) in updates {
-                    self.apply_elsewhere(position, tensor as usize, sharding);
-                }
-            }
-        }
+        let Run { strategy, .. } = self.memo.runs()[run];
+        let mut runs = 1 << run;
+        let updates = if state.is_whole || strategy == Strategy::Basic && shape.parts.len() > 1 {
+            self.gather_elsewhere(position);
+            self.visit_all(kind, run)
+        } else {
+            self.visit_parts(kind, &shape, &mut state, run, &mut runs)
+        };
         self.wide.ops[place] = state;
+        if updates.is_empty() {
+            return self.queue.settle(position, runs);
+        }
+        if self.recorder.is_some() {
+            self.gather_elsewhere(position);
+            self.record(position, run);
+        }
+        for (tensor, sharding) in updates {
+            self.apply_elsewhere(position, tensor as usize, sharding);
+        }
     }
 
-    fn mappings(&mut self, rule: RuleId) -> Rc<Mappings> {
-        let rules = &self.program.rules;
-        let known = self.wide.mappings.entry(rule);
-        Rc::clone(known.or_insert_with(|| Rc::new(Mappings::of(&rules[rule]))))
+    fn shape(&mut self, rule: RuleId) -> Rc<Shape> {
+        let rules = &mut self.program.rules;
+        let known = self.wide.shapes.entry(rule);
+        Rc::clone(known.or_insert_with(|| Rc::new(Shape::of(rules, rule))))
     }
 
     /// Starts to keep what is known of the op; all of its tensors are yet to be looked at.
     ///
     /// An edge of a manual computation, whose target looks different from its sources, has one source
     /// and so is never wide.
-    fn add_wide(&mut self, position: u32) -> usize {
+    fn add_wide(&mut self, position: u32, shape: &Shape) -> usize {
         let place = self.wide.ops.len();
         let tensors = self.plan.visited(position).tensors;
-        let pair_of = vec![u32::MAX; tensors.len()];
         let kept = tensors.iter().map(|&value| self.plan.edges.kept(value));
         let reader = self.readers.add(kept);
-        self.wide.ops.push(WideOp { reader, pair_of, ..WideOp::default() });
+        let new = |part: &ShapePart| Part {
+            pair_of: vec![u32::MAX; part.tensors.len()],
+            ..Part::default()
+        };
+        let parts = shape.parts.iter().map(new).collect();
+        let open = vec![Vec::new(); self.memo.runs().len()];
+        self.wide.ops.push(WideOp { reader, parts, open, ..WideOp::default() });
         self.wide.places.insert(position, place as u32);
         place
     }
 
-    fn wide_outcome(
+    fn look_at_changes(&mut self, position: u32, shape: &Shape, state: &mut WideOp) {
+        for tensor in self.readers.changed(state.reader) {
+            let Some((part, number)) = shape.places[tensor as usize] else { continue };
+            let value = self.plan.tensor(position, tensor as usize);
+            let id = sharding(self.program, &self.plan.edges, value);
+            let first = shape.parts[part as usize].firsts[number as usize];
+            state.parts[part as usize].put(number, first, id);
+            state.open(part);
+            if let Some(sharding) = self.program.shardings.get(id) {
+                if state.mesh.is_none() {
+                    state.mesh = sharding.mesh;
+                }
+                let is_other_mesh = sharding.mesh != state.mesh && shape.parts.len() > 1;
+                let mesh = self.program.mesh(sharding.mesh);
+                state.is_whole |= is_other_mesh || !do_parts_nest(sharding, mesh, shape.has_splits);
+            }
+        }
+    }
+
+    /// Visits parts that may do something in `run`, and returns what that changes, in order. If that is
+    /// nothing and was not known, `runs` are the runs in which nothing happens.
+    fn visit_parts(
         &mut self,
         kind: VisitKind,
-        mappings: &Mappings,
-        state: &WideOp,
+        shape: &Shape,
+        state: &mut WideOp,
         run: usize,
-    ) -> WideOutcome {
-        let pairs = || state.present.iter().map(|&id| &state.pairs[id as usize]);
-        let firsts: Vec<u32> = pairs().map(|pair| pair.mapping).collect();
-        let reduced: Vec<ShardingId> = pairs().map(|pair| pair.sharding).collect();
+        runs: &mut RunMask,
+    ) -> Vec<Update> {
+        let mut updates: Vec<Update> = Vec::new();
+        for number in state.take_open(run) {
+            let part = &mut state.parts[number as usize];
+            part.sort();
+            let pairs = || part.present.iter().map(|&id| &part.pairs[id as usize]);
+            let firsts: Vec<u32> = pairs().map(|pair| pair.mapping).collect();
+            let reduced: Vec<ShardingId> = pairs().map(|pair| pair.sharding).collect();
+            let mut tables = Tables {
+                rules: &self.program.rules,
+                meshes: &self.program.meshes,
+                shardings: &mut self.program.shardings,
+            };
+            let ShapePart { rule, tensors, .. } = &shape.parts[number as usize];
+            let kind = VisitKind { rule: *rule, ..kind };
+            let (class, subset) = (self.memo.class(tables.rules, kind), Subset(Some(&firsts)));
+            let entry = self.memo.entry(class, subset, &reduced);
+            match self.memo.outcome(&mut tables, entry, subset, &reduced, run) {
+                Outcome::Nothing(nothing) if shape.parts.len() == 1 => *runs = nothing,
+                Outcome::Nothing(_) => {}
+                Outcome::Updates(change) => {
+                    for index in self.memo.updates(change) {
+                        let (pair, sharding) = self.memo.update(index);
+                        let same = part.tensors(part.present[pair as usize]);
+                        updates.extend(same.map(|tensor| (tensors[tensor as usize], sharding)));
+                    }
+                    state.open_in(run, number);
+                }
+            }
+        }
+        updates.sort_unstable_by_key(|&(tensor, _)| tensor);
+        // A tensor that left a pair and came back stands there twice.
+        updates.dedup();
+        updates
+    }
+
+    /// Visits with every tensor. Not remembered: the key would be as long as the op.
+    fn visit_all(&mut self, kind: VisitKind, run: usize) -> Vec<Update> {
         let mut tables = Tables {
             rules: &self.program.rules,
             meshes: &self.program.meshes,
             shardings: &mut self.program.shardings,
         };
-        if !is_reducible(&tables, mappings.has_splits, &reduced) {
-            let all: Vec<ShardingId> = state.shardings().collect();
-            return visit_all(&self.memo, &mut tables, kind, &all, run);
-        }
-        let (class, subset) = (self.memo.class(tables.rules, kind), Subset(Some(&firsts)));
-        let entry = self.memo.entry(class, subset, &reduced);
-        match self.memo.outcome(&mut tables, entry, subset, &reduced, run) {
-            Outcome::Nothing(runs) => WideOutcome::Nothing(runs),
-            Outcome::Updates(change) => {
-                let mut updates: Vec<Update> = Vec::new();
-                for index in self.memo.updates(change) {
-                    let (pair, sharding) = self.memo.update(index);
-                    let tensors = state.tensors(state.present[pair as usize]);
-                    updates.extend(tensors.map(|tensor| (tensor, sharding)));
-                }
-                updates.sort_unstable_by_key(|&(tensor, _)| tensor);
-                // A tensor that left a pair and came back stands there twice.
-                updates.dedup();
-                WideOutcome::Updates(updates)
-            }
-        }
+        let Run { step, strategy } = self.memo.runs()[run];
+        let directions = directions(kind, &tables.rules[kind.rule], step);
+        visit(&mut tables, kind, Subset::ALL, &self.shardings, &directions, strategy)
     }
 }
 
-/// Visits with every tensor. Not remembered: the key would be as long as the op.
-fn visit_all(
-    memo: &Memo,
-    tables: &mut Tables<'_>,
-    kind: VisitKind,
-    shardings: &[ShardingId],
-    run: usize,
-) -> WideOutcome {
-    let directions = directions(kind, &tables.rules[kind.rule], memo.runs()[run].step);
-    let strategy = memo.runs()[run].strategy;
-    let updates = visit(tables, kind, Subset::ALL, shardings, &directions, strategy);
-    if updates.is_empty() {
-        WideOutcome::Nothing(1 << run)
-    } else {
-        WideOutcome::Updates(updates)
-    }
-}
-
-/// Whether all parts of axes that the visit can meet nest.
-fn is_reducible(tables: &Tables<'_>, has_splits: bool, shardings: &[ShardingId]) -> bool {
-    shardings.iter().filter_map(|&id| tables.shardings.get(id)).all(|sharding| {
-        let mesh = &tables.meshes[sharding.mesh].mesh;
-        sharding.axis_refs().all(|axis| {
-            let size = mesh.axis_size(axis.axis);
-            size & (size - 1) == 0 || !(has_splits || axis.sub.is_some())
-        })
+/// Whether all parts of axes that a visit can meet nest, as far as it depends on `sharding`.
+fn do_parts_nest(sharding: &TensorSharding, mesh: &Mesh, has_splits: bool) -> bool {
+    sharding.axis_refs().all(|axis| {
+        let size = mesh.axis_size(axis.axis);
+        size & (size - 1) == 0 || !(has_splits || axis.sub.is_some())
     })
 }

@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpFlags, OpKind, Place, Program};
+use rustc_hash::FxHashSet;
 
 /// Constants that are folded, beside the one that has a kind.
 const CONSTANTS: [&str; 3] = ["chlo.constant", "func.constant", "arith.constant"];
@@ -235,8 +236,12 @@ impl<'a> Driver<'a> {
     /// Puts the ops that define operands of `op` on the worklist where at most one other op uses the
     /// operand: once `op` is gone they may be dead, or ready for a pattern.
     fn push_operands(&mut self, op: OpId) {
+        let mut seen = FxHashSet::default();
         for index in 0..self.program.ops[op].num_operands as usize {
             let operand = self.program.operand(op, index);
+            if !seen.insert(operand) {
+                continue;
+            }
             let Some(def) = self.program.defining_op(operand) else { continue };
             let users = self.program.uses(operand).map(|slot| self.program.operands[slot].owner);
             let mut other = None;
