@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benches.engines import Ours, text_to_text
-from benches.stress import ALL
+from benches.every import ALL
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from benches.families import FAMILIES, SQUARE, _module, _sharding
+from benches.families import SQUARE, _module, _sharding
 
 ANNOTATED = _sharding("data", "model")
 
@@ -279,6 +279,3 @@ STRESS: dict[str, Callable[[int], str]] = {
     )
 }
 """These families by name."""
-
-ALL = {**FAMILIES, **STRESS}
-"""All families by name; the size of ``calls`` is the logarithm of the number of ops."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benches.stress import ALL
+from benches.every import ALL
 from tests.shardy import diff, reference
 
 # Enough for the ops of wide families to have more tensors than are looked at one by one.
