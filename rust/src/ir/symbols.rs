@@ -14,6 +14,12 @@ pub struct SymbolAttrs {
 }
 
 impl Program {
+    /// Takes note that the attributes from `start` on have the texts of some before them.
+    pub(crate) fn skip_repeated_attrs(&mut self, start: u32) {
+        if self.symbol_attrs.seen == start as usize {
+            self.symbol_attrs.seen = self.attrs.len();
+        }
+    }
     /// Whether the text of any attribute has an `@`.
     pub fn has_symbol_attrs(&mut self) -> bool {
         let state = &mut self.symbol_attrs;

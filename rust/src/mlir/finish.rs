@@ -110,6 +110,8 @@ impl Parser<'_> {
     /// Moves the attributes above `base` to the program's table.
     pub(super) fn flush_attrs(&mut self, base: usize) -> AttrRange {
         let range = self.program.add_attrs(&self.attrs[base..]);
+        // Now their texts are in the caches.
+        self.program.has_symbol_attrs();
         self.attrs.truncate(base);
         range
     }

@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
         self.program.values.reserve(ops + ops / 8);
         self.program.value_shardings.reserve(ops + ops / 8);
         self.program.operands.reserve(ops + ops / 2);
-        self.scopes.prepare(text.len());
+        self.scopes.prepare(text);
     }
     /// Parses everything: ops, and aliases and resources between them.
     fn parse_top_level(&mut self) -> Result<()> {

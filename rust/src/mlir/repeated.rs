@@ -231,6 +231,7 @@ impl<'a> Parser<'a> {
             let value = self.repeated.shifted(value);
             self.program.attrs.push(Attr { name, value });
         }
+        self.program.skip_repeated_attrs(start);
         if range.len == 0 {
             range
         } else {

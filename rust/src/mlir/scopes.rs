@@ -25,6 +25,8 @@ pub(super) struct Definition {
 
 /// No definition.
 const UNDEFINED: Definition = Definition { first: ValueId::NONE, scope: u32::MAX };
+/// From fewer names it is not told how many there will be.
+const MIN_EXPECTED: usize = 1 << 10;
 /// The depth of a scope that has ended.
 const ENDED: u32 = u32::MAX;
 
@@ -84,6 +86,8 @@ impl Hasher for NameHasher {
 #[derive(Default)]
 pub(super) struct Scopes<'a> {
     names: HashMap<Name<'a>, Definition, BuildHasherDefault<NameHasher>>,
+    /// All that is going to be read.
+    text: &'a str,
     /// Definitions of names that are numbers below `num_numbered`.
     numbered: Vec<Definition>,
     num_numbered: usize,
@@ -98,9 +102,21 @@ pub(super) struct Scopes<'a> {
 }
 
 impl<'a> Scopes<'a> {
-    /// Prepares for a text of this length: a number as name has a place for every so many bytes.
-    pub fn prepare(&mut self, text_len: usize) {
-        self.num_numbered = text_len / 16 + 64;
+    /// Prepares for this text: a number as name has a place for every so many bytes.
+    pub fn prepare(&mut self, text: &'a str) {
+        self.num_numbered = text.len() / 16 + 64;
+        self.text = text;
+    }
+    /// Makes room for as many names as there will be if they go on as they did up to `name`. A table that
+    /// doubles has to read all names again each time, which takes long once they are not in the caches.
+    #[cold]
+    fn make_room(&mut self, name: &str) {
+        let (num_names, len) = (self.names.len(), self.text.len());
+        let read = (name.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        if num_names >= MIN_EXPECTED && (1..len).contains(&read) {
+            let expected = num_names as u64 * len as u64 / read as u64;
+            self.names.reserve((expected as usize).saturating_sub(num_names) + num_names / 8);
+        }
     }
     /// Enters a region.
     pub fn enter(&mut self, is_isolated: bool) {
@@ -157,6 +173,9 @@ impl<'a> Scopes<'a> {
             }
             std::mem::replace(&mut self.numbered[number], new)
         } else {
+            if self.names.len() == self.names.capacity() {
+                self.make_room(name);
+            }
             self.names.insert(Name(name), new).unwrap_or(UNDEFINED)
         };
         if self.depth(old) == ENDED {
