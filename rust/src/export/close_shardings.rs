@@ -28,8 +28,8 @@ impl Program {
         }
         for value in self.values.ids() {
             let old = self.sharding(value);
-            if image(old) != old {
-                self.set_sharding(value, image(old));
+            if let Some(&new) = images.get(old.index()) {
+                self.set_sharding(value, new);
             }
         }
         for func in self.functions.ids() {

@@ -69,18 +69,23 @@ fn candidates(program: &Program) -> Vec<(OpId, Option<u32>)> {
             .entry(text)
             .or_insert_with(|| *by_value.entry(ConstantValue::parse(text)).or_insert(next))
     };
-    let candidate = |op: OpId| {
+    let mut candidates = Vec::new();
+    for op in program.pre_order(program.module) {
         let row = &program.ops[op];
-        if row.kind == OpKind::BroadcastInDim {
-            let scalar = program.op_operands(op).first()?;
-            let is_scalar = program.types.is_scalar(program.values[scalar.value].ty);
-            return (is_scalar && row.signature.is_some() && row.num_results == 1)
-                .then_some((op, None));
+        if row.num_results != 1 {
+            continue;
         }
-        (row.traits.has(OpTraits::CONSTANT_LIKE) && row.num_results == 1)
-            .then(|| (op, Some(number(op))))
-    };
-    program.pre_order(program.module).filter_map(candidate).collect()
+        if row.kind == OpKind::BroadcastInDim {
+            let scalar = program.op_operands(op).first();
+            let is_scalar = |value: ValueId| program.types.is_scalar(program.values[value].ty);
+            if row.signature.is_some() && scalar.is_some_and(|slot| is_scalar(slot.value)) {
+                candidates.push((op, None));
+            }
+        } else if row.traits.has(OpTraits::CONSTANT_LIKE) {
+            candidates.push((op, Some(number(op))));
+        }
+    }
+    candidates
 }
 
 fn key(program: &Program, op: OpId, value: Option<u32>) -> Key {

@@ -13,12 +13,15 @@ use rustc_hash::FxHashSet;
 
 /// Runs the pass on `func`.
 pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<()> {
-    fold_all(program, func, |program, op| program.kind(op) == OpKind::Reshard);
-    let is_constraint = |op: &OpId| program.kind(*op) == OpKind::ShardingConstraint;
-    let constraints: Vec<OpId> = program.pre_order(func).filter(is_constraint).collect();
-    for &op in &constraints {
-        program.rename_op(op, "sdy.reshard");
-    }
+    let mut constraints: Vec<OpId> = Vec::new();
+    fold_all(program, func, |program, op| {
+        let kind = program.kind(op);
+        if kind == OpKind::ShardingConstraint {
+            constraints.push(op);
+        }
+        kind == OpKind::Reshard
+    });
+    program.rename_ops(&constraints, "sdy.reshard");
     let converted_ops: FxHashSet<OpId> = constraints.iter().copied().collect();
     for &op in &constraints {
         let result = program.result(op, 0);

@@ -5,6 +5,9 @@
 //! call or named computation of nothing but such; a *scalar expansion* is a broadcast of a scalar.
 //! Scalars have nothing to shard and are never copied.
 //!
+//! Copies come before what they are copies of, in the order of the uses, and the original goes. So for
+//! the last use the original may as well stay, with its name: most constants have only one use.
+//!
 //! Before that, `stablehlo.constant` becomes `sdy.constant`, which nothing folds together.
 
 use super::{callee, CallGraph, FunctionCloner};
@@ -45,8 +48,9 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
 /// Turns every `stablehlo.constant` into an `sdy.constant`. The reference replaces the op, which
 /// leaves the uses in reverse order.
 fn rename_constants(program: &mut Program) {
-    for op in program.ops_of(&[OpKind::Constant]) {
-        program.rename_op(op, "sdy.constant");
+    let constants = program.ops_of(&[OpKind::Constant]);
+    program.rename_ops(&constants, "sdy.constant");
+    for op in constants {
         for result in program.op_results(op) {
             program.reverse_uses(result);
         }
@@ -74,6 +78,16 @@ enum Role {
     ScalarExpansion,
 }
 
+/// An op that is being copied, operands first.
+struct Entry {
+    value: ValueId,
+    op: OpId,
+    /// The operand that is next.
+    next: usize,
+    /// Whether the op stays as its own copy.
+    stays: bool,
+}
+
 struct Splitter<'a> {
     program: &'a mut Program,
     symbols: SymbolTable,
@@ -86,7 +100,7 @@ struct Splitter<'a> {
     is_acyclic: bool,
     /// Used while one value is copied.
     map: ValueMap,
-    stack: Vec<(ValueId, OpId, usize)>,
+    stack: Vec<Entry>,
     /// Names of functions and named computations that are not constant when their inputs are.
     varying_functions: FxHashSet<StrId>,
     varying_computations: FxHashSet<StrId>,
@@ -115,14 +129,23 @@ impl Splitter<'_> {
         let mut constants = Vec::new();
         let mut expansions = Vec::new();
         let mut is_varying = false;
-        for op in self.ops_inside(root) {
+        let mut next = self.program.next_in_pre_order(root, root);
+        while let Some(op) = next {
+            // Copies are put before what the walk has passed.
+            next = if self.program.kind(op) == OpKind::NamedComputation {
+                self.program.next_outside(op, root)
+            } else {
+                self.program.next_in_pre_order(op, root)
+            };
             if !is_varying && self.varies(op)? {
                 is_varying = true;
                 self.varying_computations.extend(computation);
                 self.varying_functions.insert(function);
             }
-            match self.role(op)? {
-                Role::Plain => self.copy_operands(op)?,
+            let (is_constant, is_any_special) = self.roles_of_operands(op);
+            match self.role(op, is_constant)? {
+                Role::Plain if is_any_special => self.copy_operands(op)?,
+                Role::Plain => {}
                 role => {
                     for result in self.program.op_results(op) {
                         self.roles[result.index()] = role;
@@ -137,19 +160,6 @@ impl Splitter<'_> {
             self.erase_if_unused(op);
         }
         Ok(())
-    }
-
-    fn ops_inside(&self, root: OpId) -> Vec<OpId> {
-        let mut ops = Vec::new();
-        let mut walk = self.program.pre_order(root);
-        walk.next();
-        while let Some(op) = walk.next() {
-            ops.push(op);
-            if self.program.kind(op) == OpKind::NamedComputation {
-                walk.skip_inside();
-            }
-        }
-        ops
     }
 
     fn computation_name(&self, op: OpId) -> Option<StrId> {
@@ -170,14 +180,23 @@ impl Splitter<'_> {
             && !self.preserves_constants(op)?)
     }
 
-    /// What `op` is; its operands are known.
-    fn role(&mut self, op: OpId) -> Result<Role> {
+    /// Whether all operands of `op` are constants, and whether any is a constant or a scalar expansion.
+    fn roles_of_operands(&self, op: OpId) -> (bool, bool) {
+        let (mut is_constant, mut is_any_special) = (true, false);
+        for slot in self.program.op_operands(op) {
+            let role = self.role_of(slot.value);
+            is_constant &= role == Role::Constant;
+            is_any_special |= role != Role::Plain;
+        }
+        (is_constant, is_any_special)
+    }
+
+    /// What `op` is, whose operands are all constants or not.
+    fn role(&mut self, op: OpId, is_constant: bool) -> Result<Role> {
         let kind = self.program.kind(op);
         if matches!(kind, OpKind::SdyConstant | OpKind::Iota) {
             return Ok(Role::Constant);
         }
-        let operands = self.program.op_operands(op);
-        let is_constant = operands.iter().all(|slot| self.role_of(slot.value) == Role::Constant);
         if is_constant
             && !matches!(kind, OpKind::Func | OpKind::ShardingGroup)
             && self.preserves_constants(op)?
@@ -197,8 +216,10 @@ impl Splitter<'_> {
         for slot in self.program.op_uses(op) {
             let value = self.program.operands[slot].value;
             if self.role_of(value) != Role::Plain {
-                let copy = self.copy(value)?;
-                self.program.set_operand(slot, copy);
+                match self.copy(value)? {
+                    Some(copy) => self.program.set_operand(slot, copy),
+                    None => self.program.make_newest_use(slot),
+                }
             }
         }
         Ok(())
@@ -239,34 +260,50 @@ impl Splitter<'_> {
         })
     }
 
-    /// Copies what computes `root`, a constant or a scalar expansion; returns what takes its place.
-    fn copy(&mut self, root: ValueId) -> Result<ValueId> {
+    /// Copies what computes `root`, a constant or a scalar expansion, for a use of it; `None` if it stays
+    /// the operand.
+    fn copy(&mut self, root: ValueId) -> Result<Option<ValueId>> {
         let (mut map, mut stack) = (take(&mut self.map), take(&mut self.stack));
         map.clear();
-        self.enter(root, &map, &mut stack);
-        while let Some((value, op, next)) = stack.last_mut() {
-            if *next < self.program.ops[*op].num_operands as usize {
-                let operand = self.program.operand(*op, *next);
-                *next += 1;
-                self.enter(operand, &map, &mut stack);
+        self.enter(root, true, &map, &mut stack);
+        while let Some(entry) = stack.last_mut() {
+            let Entry { value, op, next, stays } = *entry;
+            if next < self.program.ops[op].num_operands as usize {
+                entry.next += 1;
+                self.enter(self.program.operand(op, next), stays, &map, &mut stack);
                 continue;
             }
-            let (value, op) = (*value, *op);
             stack.pop();
-            if map.get(value).is_none() {
+            if stays {
+                self.keep_op(op, &map);
+            } else if map.get(value).is_none() {
                 self.copy_op(value, op, &mut map)?;
             }
         }
-        let copy = map.get(root).unwrap_or(root);
+        let copy = map.get(root);
         (self.map, self.stack) = (map, stack);
         Ok(copy)
     }
 
-    /// Puts the op of `value` on the stack if it has to be copied.
-    fn enter(&self, value: ValueId, map: &ValueMap, stack: &mut Vec<(ValueId, OpId, usize)>) {
+    /// Puts the op of `value` on the stack if it has to be copied for a user, which may be one that stays.
+    fn enter(&self, value: ValueId, user_stays: bool, map: &ValueMap, stack: &mut Vec<Entry>) {
         if let ValueDef::Result(op) = self.program.values[value].def {
             if !is_scalar(self.program, value) && map.get(value).is_none() {
-                stack.push((value, op, 0));
+                let row = &self.program.ops[op];
+                let is_plain =
+                    row.num_results == 1 && row.num_regions == 0 && row.kind != OpKind::Call;
+                let stays = user_stays && is_plain && self.program.has_one_use(value);
+                stack.push(Entry { value, op, next: 0, stays });
+            }
+        }
+    }
+
+    /// Makes `op` what its copy would be.
+    fn keep_op(&mut self, op: OpId, map: &ValueMap) {
+        for slot in self.program.op_uses(op) {
+            match map.get(self.program.operands[slot].value) {
+                Some(copy) => self.program.set_operand(slot, copy),
+                None => self.program.make_newest_use(slot),
             }
         }
     }

@@ -144,7 +144,7 @@ fn constrain(program: &mut Program, call: OpId, sharding: ShardingId, group: Opt
         program.erase_op(call);
         return;
     }
-    program.rename_op(call, "sdy.sharding_constraint");
+    program.rename_ops(&[call], "sdy.sharding_constraint");
     program.ops[call].flags.set(OpFlags::SYNTHESISED);
     program.replace_attrs(call, &[]);
     program.set_sharding(result, sharding);

@@ -49,6 +49,25 @@ fn constants_are_replaced_before_their_uses_are() {
 }
 
 #[test]
+fn constants_stay_for_their_last_use() {
+    let text = r"
+        func.func @main() -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+          %c = stablehlo.constant dense<1.0> : tensor<8xf32>
+          %twice = stablehlo.negate %c : tensor<8xf32>
+          %once = stablehlo.abs %c : tensor<8xf32>
+          return %twice, %once, %twice : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+        }";
+    let program = after(text, "sdy-constant-or-scalar-splitter");
+    let ops = program.pre_order(program.module).map(|op| program.op_name(op)).skip(2);
+    let (c, n) = ("sdy.constant", "stablehlo.negate");
+    assert!(ops.eq([c, c, c, n, n, "stablehlo.abs", "func.return"]));
+    assert_eq!(program.ops.len(), crate::mlir::parse(text.into()).unwrap().ops.len() + 3);
+    let printed = crate::mlir::print(&program);
+    assert!(printed.contains("%once = stablehlo.abs"));
+    assert!(printed.contains("%twice = stablehlo.negate %c "));
+}
+
+#[test]
 fn edges_turn_the_uses_of_their_owner_round() {
     let text = r"
         func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {

@@ -19,18 +19,20 @@ impl Program {
         self.ops[owner].flags.set(OpFlags::ATTRS_CHANGED);
         true
     }
-    /// Makes `op` an op called `name` that has the same operands, results and syntax.
-    pub fn rename_op(&mut self, op: OpId, name: &str) {
+    /// Makes each of `ops` an op called `name` that has the same operands, results and syntax.
+    pub fn rename_ops(&mut self, ops: &[OpId], name: &str) {
         let id = self.strings.intern(name);
         let kind = OpKind::from_name(name);
         let traits = self.kinds.traits_of(id, name, kind);
-        let row = &mut self.ops[op];
-        self.kinds.removed(row.kind);
-        self.kinds.added(op, kind);
-        (row.name, row.kind, row.traits) = (id, kind, traits);
-        // The signature was that of the old name. None of the new names has a rule.
-        row.signature = SignatureId::NONE;
-        row.flags.set(OpFlags::RENAMED);
+        for &op in ops {
+            let row = &mut self.ops[op];
+            self.kinds.removed(row.kind);
+            self.kinds.added(op, kind);
+            (row.name, row.kind, row.traits) = (id, kind, traits);
+            // The signature was that of the old name. None of the new names has a rule.
+            row.signature = SignatureId::NONE;
+            row.flags.set(OpFlags::RENAMED);
+        }
     }
     /// Has the printer write the attributes of `op` anew.
     pub fn mark_attrs_changed(&mut self, op: OpId) {

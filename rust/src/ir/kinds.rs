@@ -265,8 +265,8 @@ mod tests {
             let other = program.create_op("stablehlo.negate", &[arg], &[ty]);
             program.insert_op(other, place_of(i + 1));
             if i % 7 == 0 {
-                program.rename_op(op, "sdy.sharding_constraint");
-                program.rename_op(op, "sdy.reshard");
+                program.rename_ops(&[op], "sdy.sharding_constraint");
+                program.rename_ops(&[op], "sdy.reshard");
             }
             if i % 5 == 0 {
                 program.erase_op(op);

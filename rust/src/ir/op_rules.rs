@@ -30,17 +30,14 @@ impl OpRules {
         self.rules[op.index()] = rule;
         true
     }
-    /// Removes the rules that `drop` accepts; returns the ops that carried them.
-    pub fn remove_if(&mut self, drop: impl Fn(RuleId) -> bool) -> Vec<OpId> {
-        let mut ops = Vec::with_capacity(self.num_rules);
+    /// Removes the rules that `drop` accepts, which is told the ops that carry them.
+    pub fn remove_if(&mut self, mut drop: impl FnMut(OpId, RuleId) -> bool) {
         for (index, rule) in self.rules.iter_mut().enumerate() {
-            if rule.is_some() && drop(*rule) {
+            if rule.is_some() && drop(OpId::from_index(index), *rule) {
                 *rule = RuleId::NONE;
-                ops.push(OpId::from_index(index));
+                self.num_rules -= 1;
             }
         }
-        self.num_rules -= ops.len();
-        ops
     }
     /// Whether no op carries a rule.
     pub fn is_empty(&self) -> bool {

@@ -80,8 +80,8 @@ impl Program {
     /// Makes `slot` the newest use of its value.
     #[inline]
     pub fn make_newest_use(&mut self, slot: UseId) {
-        let value = self.operands[slot].value;
-        if value.is_some() && self.values[value].first_use != slot {
+        let Operand { value, prev_use, .. } = self.operands[slot];
+        if prev_use.is_some() {
             self.unlink_use(slot);
             self.link_use(slot, value);
         }

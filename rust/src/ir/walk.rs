@@ -50,14 +50,18 @@ impl Program {
     pub fn post_order(&self, root: OpId) -> PostOrder<'_> {
         PostOrder { program: self, root, last: OpId::NONE }
     }
-    /// The op after `op` in a pre-order walk of `root`.
+    /// The op after `op` in a pre-order walk of `root`: for walks that edit what they pass.
     #[inline]
-    pub(super) fn next_in_pre_order(&self, op: OpId, root: OpId) -> Option<OpId> {
+    pub fn next_in_pre_order(&self, op: OpId, root: OpId) -> Option<OpId> {
         let row = &self.ops[op];
         if row.num_regions == 0 && row.next.is_some() && op != root {
             return row.next.get();
         }
-        self.first_op_from_region(op, 0).or_else(|| self.next_after(op, root))
+        self.step_in_pre_order(op, root)
+    }
+    #[inline(never)]
+    fn step_in_pre_order(&self, op: OpId, root: OpId) -> Option<OpId> {
+        self.first_op_from_region(op, 0).or_else(|| self.next_outside(op, root))
     }
     /// The first op in or after `region` among the regions of its op.
     fn first_op_from_region(&self, op: OpId, mut region: usize) -> Option<OpId> {
@@ -103,7 +107,7 @@ impl Program {
         self.first_op_from_region(self.regions[region].op, self.region_index(region) + 1)
     }
     /// The op after `op` and everything inside it, staying inside `root`.
-    fn next_after(&self, mut op: OpId, root: OpId) -> Option<OpId> {
+    pub fn next_outside(&self, mut op: OpId, root: OpId) -> Option<OpId> {
         while op != root {
             if let Some(next) = self.next_sibling(op) {
                 return Some(next);
@@ -119,15 +123,29 @@ impl Iterator for PreOrder<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<OpId> {
-        let skip = std::mem::take(&mut self.skip);
-        let Some(last) = self.last.get() else {
-            self.last = self.root;
-            return self.root.get();
+        let next = match self.last.get() {
+            None => self.root.get(),
+            Some(last) if std::mem::take(&mut self.skip) => {
+                self.program.next_outside(last, self.root)
+            }
+            Some(last) => self.program.next_in_pre_order(last, self.root),
         };
-        let next = if skip {
-            self.program.next_after(last, self.root)?
-        } else {
-            self.program.next_in_pre_order(last, self.root)?
+        self.last = next.unwrap_or(self.last);
+        next
+    }
+}
+
+impl PostOrder<'_> {
+    /// The next op where it is not just the one after the last in its block.
+    fn step(&mut self) -> Option<OpId> {
+        let program = self.program;
+        let next = match self.last.get() {
+            None => program.innermost_first(self.root.get()?),
+            Some(last) if last == self.root => return None,
+            Some(last) => match program.next_sibling(last) {
+                Some(sibling) => program.innermost_first(sibling),
+                None => program.block_parent_op(program.ops[last].parent),
+            },
         };
         self.last = next;
         Some(next)
@@ -139,24 +157,12 @@ impl Iterator for PostOrder<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<OpId> {
-        let program = self.program;
-        let next = match self.last.get() {
-            None => program.innermost_first(self.root.get()?),
-            Some(last) if last == self.root => return None,
-            Some(last) if program.ops[last].next.is_some() => {
-                let next = program.ops[last].next;
-                if program.ops[next].num_regions == 0 {
-                    next
-                } else {
-                    program.innermost_first(next)
-                }
-            }
-            Some(last) => match program.next_sibling(last) {
-                Some(sibling) => program.innermost_first(sibling),
-                None => program.block_parent_op(program.ops[last].parent),
-            },
-        };
-        self.last = next;
-        Some(next)
+        let last = self.last.get().filter(|&last| last != self.root);
+        let next = last.and_then(|last| self.program.ops[last].next.get());
+        if let Some(next) = next.filter(|&next| self.program.ops[next].num_regions == 0) {
+            self.last = next;
+            return Some(next);
+        }
+        self.step()
     }
 }

@@ -10,11 +10,16 @@ use crate::index::OpId;
 use crate::ir::Program;
 
 /// Brings operands and uses inside `root` into the order in which a conversion leaves them.
-/// `is_legal` says which ops it does not look at.
-pub fn fold_all(program: &mut Program, root: OpId, is_legal: impl Fn(&Program, OpId) -> bool) {
+/// `is_legal` says which ops it does not look at; it is asked in pre-order.
+pub fn fold_all(
+    program: &mut Program,
+    root: OpId,
+    mut is_legal: impl FnMut(&Program, OpId) -> bool,
+) {
     let may_commute = has_commutative_ops(program);
-    let ops: Vec<OpId> = program.pre_order(root).collect();
-    for op in ops {
+    let mut next = Some(root);
+    while let Some(op) = next {
+        next = program.next_in_pre_order(op, root);
         if is_legal(program, op) {
             continue;
         }
