@@ -9,6 +9,7 @@
 
 use crate::index::AxisId;
 use crate::mesh::Mesh;
+use std::ops::DerefMut;
 
 /// The part of an axis that a sub-axis takes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -208,10 +209,13 @@ impl AxisRef {
 
 /// Appends `axis`, or merges it into the last ref where the two are consecutive parts of an axis.
 #[inline]
-pub fn push_or_merge(axes: &mut Vec<AxisRef>, axis: AxisRef, mesh: &Mesh) {
+pub fn push_or_merge<L>(axes: &mut L, axis: AxisRef, mesh: &Mesh)
+where
+    L: DerefMut<Target = [AxisRef]> + Extend<AxisRef>,
+{
     match axes.last_mut() {
         Some(last) if last.can_merge(axis) => *last = last.merge(axis, mesh),
-        _ => axes.push(axis),
+        _ => axes.extend([axis]),
     }
 }
 

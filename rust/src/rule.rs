@@ -126,6 +126,10 @@ impl RuleTable {
         self.ids.insert(rule.clone(), id);
         id
     }
+    /// The rule of `id`, for another table.
+    pub fn shared(&self, id: RuleId) -> &SharedRule {
+        &self.rules[id]
+    }
     /// How many different rules there are.
     pub fn len(&self) -> usize {
         self.rules.len()

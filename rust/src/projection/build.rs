@@ -1,6 +1,6 @@
 //! From dims to factors.
 
-use super::{FactorSharding, TensorFactorShardings};
+use super::{AxisList, FactorSharding, TensorFactorShardings};
 use crate::axis::{push_or_merge, AxisRef};
 use crate::index::{FactorId, Id};
 use crate::mesh::Mesh;
@@ -9,33 +9,37 @@ use crate::sharding::TensorSharding;
 
 /// The axes of one dim that no factor has taken yet.
 struct Remaining<'a> {
-    /// The current axis or what is left of it, then the untouched ones.
-    current: Option<AxisRef>,
+    /// What is left of the first axis, if a factor has taken a part of it.
+    part: Option<AxisRef>,
+    /// The axes, or those after that one.
     rest: &'a [AxisRef],
 }
 
-impl<'a> Remaining<'a> {
-    fn new(axes: &'a [AxisRef]) -> Self {
-        let mut remaining = Self { current: None, rest: axes };
-        remaining.advance();
-        remaining
+impl Remaining<'_> {
+    fn first(&self) -> Option<AxisRef> {
+        self.part.or_else(|| self.rest.first().copied())
     }
-    fn advance(&mut self) {
-        self.current = None;
-        if let Some((&first, rest)) = self.rest.split_first() {
-            (self.current, self.rest) = (Some(first), rest);
+    /// Leaves `part` of the first axis.
+    fn take_first(&mut self, part: Option<AxisRef>) {
+        if self.part.is_none() {
+            self.rest = self.rest.get(1..).unwrap_or_default();
         }
+        self.part = part;
     }
-    /// Adds everything that is left to `axes`.
-    fn drain_into(&mut self, axes: &mut Vec<AxisRef>, mesh: &Mesh) {
-        while let Some(axis) = self.current {
-            push_or_merge(axes, axis, mesh);
-            self.advance();
+    /// Takes everything that is left.
+    fn drain(&mut self, mesh: &Mesh) -> AxisList {
+        let mut axes = AxisList::new();
+        if let Some(part) = self.part.take() {
+            axes.push(part);
         }
+        for &axis in std::mem::take(&mut self.rest) {
+            push_or_merge(&mut axes, axis, mesh);
+        }
+        axes
     }
     /// Takes axes, or parts of them, as long as they divide `size`; returns what is left of `size`.
-    fn take_dividing(&mut self, axes: &mut Vec<AxisRef>, mut size: i64, mesh: &Mesh) -> i64 {
-        while let Some(axis) = self.current {
+    fn take_dividing(&mut self, axes: &mut AxisList, mut size: i64, mesh: &Mesh) -> i64 {
+        while let Some(axis) = self.first() {
             let axis_size = axis.size(mesh);
             let common = gcd(size, axis_size);
             if axis_size != 1 && common <= 1 {
@@ -43,14 +47,14 @@ impl<'a> Remaining<'a> {
             }
             if axis_size > common {
                 let part = AxisRef::sub(axis.axis, axis.pre_size(), common);
-                let left = axis_size / common;
-                self.current = Some(AxisRef::sub(axis.axis, part.next_pre_size(mesh), left));
+                let (next, left) = (part.next_pre_size(mesh), axis_size / common);
+                self.take_first(Some(AxisRef::sub(axis.axis, next, left)));
                 size /= common;
                 axes.push(part);
             } else {
+                self.take_first(None);
                 size /= axis_size;
                 axes.push(axis);
-                self.advance();
             }
         }
         size
@@ -65,27 +69,29 @@ pub(crate) fn gcd(mut a: i64, mut b: i64) -> i64 {
     a
 }
 
-/// Projects the sharding of one tensor to the factors of its dims.
+/// Projects the sharding of one tensor to the factors of its dims, into `row`.
 pub(super) fn project(
+    row: &mut TensorFactorShardings,
     mapping: &TensorMapping,
     sharding: Option<&TensorSharding>,
     factor_sizes: &[i64],
     mesh: &Mesh,
     closed_if_missing: bool,
-) -> TensorFactorShardings {
-    let mut row = TensorFactorShardings::default();
-    row.factors.resize(factor_sizes.len(), None);
+) {
+    row.factors.clear();
+    row.factors.resize_with(factor_sizes.len(), || None);
+    row.replicated.clear();
+    row.unreduced.clear();
+    if let Some(sharding) = sharding {
+        row.replicated.extend_from_slice(&sharding.replicated);
+        row.unreduced.extend_from_slice(&sharding.unreduced);
+    }
     for (dim, factors) in mapping.dims.iter().enumerate() {
         let dim = sharding.and_then(|sharding| sharding.dims.get(dim));
         let axes = dim.map_or(&[] as &[AxisRef], |dim| &dim.axes);
         let is_closed = dim.map_or(closed_if_missing, |dim| dim.is_closed);
-        project_dim(&mut row, factors, axes, is_closed, factor_sizes, mesh);
+        project_dim(row, factors, axes, is_closed, factor_sizes, mesh);
     }
-    if let Some(sharding) = sharding {
-        row.replicated.clone_from(&sharding.replicated);
-        row.unreduced.clone_from(&sharding.unreduced);
-    }
-    row
 }
 
 fn project_dim(
@@ -96,29 +102,27 @@ fn project_dim(
     factor_sizes: &[i64],
     mesh: &Mesh,
 ) {
-    let mut remaining = Remaining::new(axes);
+    let mut remaining = Remaining { part: None, rest: axes };
     let mut has_overflow = false;
     for &factor in factors {
-        let mut entry = FactorSharding {
+        let is_minor_most = factors.last() == Some(&factor);
+        let entry = row.factors[factor.index()].insert(FactorSharding {
+            axes: if is_minor_most { remaining.drain(mesh) } else { AxisList::new() },
             is_closed: is_closed || has_overflow,
-            is_minor_most: factors.last() == Some(&factor),
-            ..FactorSharding::default()
-        };
+            is_minor_most,
+            overflow: Vec::new(),
+        });
         if has_overflow {
             // Only the factor right behind is entered, as closed; those after it stay out.
-            row.factors[factor.index()] = Some(entry);
             return;
         }
-        if entry.is_minor_most {
-            remaining.drain_into(&mut entry.axes, mesh);
-        } else {
+        if !is_minor_most {
             let size = factor_sizes[factor.index()];
             let left = remaining.take_dividing(&mut entry.axes, size, mesh);
-            if left > 1 && remaining.current.is_some() {
+            if left > 1 && remaining.first().is_some() {
                 has_overflow = true;
-                remaining.drain_into(&mut entry.overflow, mesh);
+                entry.overflow = remaining.drain(mesh).to_vec();
             }
         }
-        row.factors[factor.index()] = Some(entry);
     }
 }

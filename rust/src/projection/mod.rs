@@ -21,9 +21,11 @@
 //!
 //! Source: Shardy's propagation document, "Sharding projection".
 
+mod axis_list;
 mod back;
 mod build;
 
+pub use axis_list::AxisList;
 pub(crate) use build::gcd;
 
 use crate::axis::{prefix_status, AxisRef, PrefixStatus};
@@ -36,7 +38,7 @@ use crate::sharding::TensorSharding;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FactorSharding {
     /// The axes, major to minor.
-    pub axes: Vec<AxisRef>,
+    pub axes: AxisList,
     /// Whether propagation may not add axes.
     pub is_closed: bool,
     /// Whether it is the last factor of its dim.
@@ -70,18 +72,17 @@ impl TensorFactorShardings {
         if prefix_status(&sharding.axes, axes) != PrefixStatus::StrictPrefix {
             return false;
         }
-        sharding.axes.clear();
-        sharding.axes.extend_from_slice(axes);
+        sharding.axes = axes.into();
         true
     }
     /// Gives `factor` these axes and overflow axes if the tensor has it; true if they are not what
     /// it had.
     pub fn update(&mut self, factor: FactorId, axes: &[AxisRef], overflow: &[AxisRef]) -> bool {
         let Some(sharding) = &mut self.factors[factor.index()] else { return false };
-        if sharding.axes == axes && sharding.overflow == overflow {
+        if *sharding.axes == *axes && sharding.overflow == overflow {
             return false;
         }
-        sharding.axes = axes.to_vec();
+        sharding.axes = axes.into();
         sharding.overflow = overflow.to_vec();
         true
     }
@@ -131,37 +132,32 @@ impl Projection {
         mesh: &Mesh,
         closed_if_missing: bool,
     ) -> Self {
-        let project = |(mapping, sharding): (&TensorMapping, Option<&TensorSharding>)| {
-            build::project(mapping, sharding, &rule.factor_sizes, mesh, closed_if_missing)
-        };
-        Self {
-            tensors: rows.map(project).collect(),
-            num_operands,
-            conflict_order: conflict_order(rule.num_factors()),
-        }
+        let mut table = Self::default();
+        table.fill(rule, num_operands, rows, mesh, closed_if_missing);
+        table
     }
-    /// The table in which every tensor has `axes_per_factor`, closed.
-    pub fn with_axes_per_factor(rule: &OpShardingRule, axes_per_factor: &[Vec<AxisRef>]) -> Self {
-        let mut tensors = Vec::with_capacity(rule.operands.len() + rule.results.len());
-        for mapping in rule.tensors() {
-            let mut row = TensorFactorShardings::default();
-            row.factors.resize(rule.num_factors(), None);
-            for dim in &mapping.dims {
-                for &factor in dim {
-                    row.factors[factor.index()] = Some(FactorSharding {
-                        axes: axes_per_factor[factor.index()].clone(),
-                        is_closed: true,
-                        is_minor_most: dim.last() == Some(&factor),
-                        overflow: Vec::new(),
-                    });
-                }
+    /// Makes the same of this table, whose memory is used again.
+    pub fn fill<'a>(
+        &mut self,
+        rule: &OpShardingRule,
+        num_operands: usize,
+        rows: impl Iterator<Item = (&'a TensorMapping, Option<&'a TensorSharding>)>,
+        mesh: &Mesh,
+        closed_if_missing: bool,
+    ) {
+        let mut num_tensors = 0;
+        for (mapping, sharding) in rows {
+            if num_tensors == self.tensors.len() {
+                self.tensors.push(TensorFactorShardings::default());
             }
-            tensors.push(row);
+            let row = &mut self.tensors[num_tensors];
+            build::project(row, mapping, sharding, &rule.factor_sizes, mesh, closed_if_missing);
+            num_tensors += 1;
         }
-        Self {
-            tensors,
-            num_operands: rule.operands.len(),
-            conflict_order: conflict_order(rule.num_factors()),
+        self.tensors.truncate(num_tensors);
+        self.num_operands = num_operands;
+        if self.conflict_order.len() != rule.num_factors() {
+            self.conflict_order = conflict_order(rule.num_factors());
         }
     }
     /// The rows of the operands.
@@ -181,6 +177,13 @@ impl Projection {
             }
         }
     }
+    /// The factors along which tensors that have them differ.
+    pub fn contested_factors(&self) -> impl Iterator<Item = FactorId> + '_ {
+        (0..self.conflict_order.len()).map(FactorId::from_index).filter(|&factor| {
+            let mut all = self.tensors.iter().filter_map(|tensor| tensor.factor(factor));
+            all.next().is_some_and(|first| all.any(|other| other.axes != first.axes))
+        })
+    }
     /// For each factor the longest list of axes that all tensors having it start with.
     pub fn greatest_common_prefix_axes(&self, num_factors: usize) -> Vec<Vec<AxisRef>> {
         let mut common: Vec<Option<Vec<AxisRef>>> = vec![None; num_factors];
@@ -188,7 +191,7 @@ impl Projection {
             for (entry, sharding) in common.iter_mut().zip(&tensor.factors) {
                 let Some(sharding) = sharding else { continue };
                 *entry = Some(match entry.take() {
-                    None => sharding.axes.clone(),
+                    None => sharding.axes.to_vec(),
                     Some(axes) => greatest_common_prefix(&axes, &sharding.axes),
                 });
             }

@@ -6,7 +6,7 @@
 //! Source: Shardy's propagation document, "Basic propagation".
 
 use super::compatible::{
-    major_axes, prefix_across_factors, prefix_within_factor, truncate_by, Room,
+    prefix_across_factors, prefix_within_factor, truncate_by, wanted_axes, Room,
 };
 use super::visit::FactorVisit;
 use crate::axis::AxisRef;
@@ -19,12 +19,9 @@ pub(super) fn propagate(
     projection: &mut Projection,
     updated: &mut [bool],
 ) {
-    for index in 0..visit.rule.num_factors() {
-        let factor = FactorId::from_index(index);
-        let mut axes = major_axes(projection, factor, visit.directions[index]);
-        if axes.is_empty() {
-            continue;
-        }
+    for &factor in visit.factors {
+        let direction = visit.directions[factor.index()];
+        let Some(mut axes) = wanted_axes(projection, factor, direction) else { continue };
         truncate_by(&mut axes, visit.mesh, visit.conservative, |axis, sharded_size| {
             let compatible = |axis: AxisRef, tensor: &TensorFactorShardings| {
                 compatible_prefix(visit, projection, tensor, factor, axis, sharded_size)

@@ -1,24 +1,35 @@
 //! Which axes the tensors of an op agree on along one factor.
 
-use crate::axis::AxisRef;
+use crate::axis::{prefix_status, AxisRef, PrefixStatus};
 use crate::index::FactorId;
 use crate::ir::Direction;
 use crate::mesh::Mesh;
-use crate::projection::{gcd, FactorSharding, Projection, TensorFactorShardings};
+use crate::projection::{gcd, AxisList, FactorSharding, Projection, TensorFactorShardings};
 
-/// The longest list of axes that no tensor's sharding along `factor` contradicts, other factors
-/// aside: what tensors on the giving side of `direction` have, cut where any tensor disagrees.
-pub(super) fn major_axes(
+/// The axes that tensors agree on along `factor`, see [`major_axes`]; `None` if no tensor lacks any of
+/// them: what can go to a tensor is a prefix of them.
+pub(super) fn wanted_axes(
     projection: &Projection,
     factor: FactorId,
     direction: Direction,
-) -> Vec<AxisRef> {
+) -> Option<AxisList> {
+    let axes = major_axes(projection, factor, direction);
+    if axes.is_empty() {
+        return None;
+    }
+    let mut shardings = projection.tensors.iter().filter_map(|tensor| tensor.factor(factor));
+    shardings.any(|sharding| would_expand(sharding, &axes)).then_some(axes)
+}
+
+/// The longest list of axes that no tensor's sharding along `factor` contradicts, other factors
+/// aside: what tensors on the giving side of `direction` have, cut where any tensor disagrees.
+fn major_axes(projection: &Projection, factor: FactorId, direction: Direction) -> AxisList {
     let (first, second) = match direction {
-        Direction::None => return Vec::new(),
+        Direction::None => return AxisList::new(),
         Direction::Forward | Direction::Both => (projection.operands(), projection.results()),
         Direction::Backward => (projection.results(), projection.operands()),
     };
-    let mut merged = Merged { axes: Vec::new(), can_expand: true };
+    let mut merged = Merged { axes: AxisList::new(), can_expand: true };
     merged.merge_all(first, factor);
     // The other side may only contradict.
     merged.can_expand &= direction == Direction::Both;
@@ -28,7 +39,7 @@ pub(super) fn major_axes(
 
 /// The axes agreed on so far, and whether more may be added to them.
 struct Merged {
-    axes: Vec<AxisRef>,
+    axes: AxisList,
     can_expand: bool,
 }
 
@@ -155,11 +166,17 @@ pub(super) fn prefix_within_factor(
     sharding.axes.last().copied().filter(|last| last.is_prefix_of(axis))
 }
 
+/// Whether `axes`, or a prefix of them, would be new to the tensor of `sharding`.
+#[inline]
+pub(super) fn would_expand(sharding: &FactorSharding, axes: &[AxisRef]) -> bool {
+    prefix_status(&sharding.axes, axes) == PrefixStatus::StrictPrefix
+}
+
 /// Shortens `list` to what `compatible` leaves: it maps an axis, and the number of shards by those
 /// before it, to the prefix that can stay. What follows the first axis that cannot stay whole goes.
 /// If `conservative`, sub-axes cannot stay at all.
 pub(super) fn truncate_by(
-    list: &mut Vec<AxisRef>,
+    list: &mut AxisList,
     mesh: &Mesh,
     conservative: bool,
     mut compatible: impl FnMut(AxisRef, i64) -> Option<AxisRef>,
@@ -190,9 +207,9 @@ mod tests {
     use crate::index::AxisId;
 
     fn merged(old: &[AxisRef], new: &[AxisRef], can_expand: bool) -> (Vec<AxisRef>, bool) {
-        let mut merged = Merged { axes: old.to_vec(), can_expand };
+        let mut merged = Merged { axes: old.into(), can_expand };
         let can_expand = merged.merge(new);
-        (merged.axes, can_expand)
+        (merged.axes.to_vec(), can_expand)
     }
 
     #[test]

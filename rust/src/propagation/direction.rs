@@ -6,7 +6,7 @@
 //!
 //! Source: Shardy's propagation document, "Operation priorities".
 
-use crate::index::FactorId;
+use crate::index::{FactorId, Id};
 use crate::ir::Direction;
 use crate::rule::OpShardingRule;
 
@@ -68,21 +68,39 @@ fn in_step(class: OpClass, step: usize, has_single_uses: bool, is_pass_through: 
     }
 }
 
-/// The direction along `factor` in the steps up to `step`.
-pub(super) fn along_factor(
-    class: OpClass,
-    step: usize,
-    has_single_uses: bool,
-    rule: &OpShardingRule,
-    factor: FactorId,
-) -> Direction {
-    if rule.blocked.contains(&factor) {
-        return Direction::None;
+/// The directions of an op along the factors of its rule.
+#[derive(Debug)]
+pub(super) struct Directions {
+    num_factors: usize,
+    /// Step by step.
+    rows: Vec<Direction>,
+}
+
+impl Directions {
+    /// Those of ops of `class` with `rule`; `has_single_uses` is whether each operand that is not a
+    /// scalar has no other use.
+    pub fn new(class: OpClass, has_single_uses: bool, rule: &OpShardingRule) -> Self {
+        let num_factors = rule.num_factors();
+        let mut rows = vec![Direction::None; num_factors * NUM_STEPS];
+        for factor in (0..num_factors).map(FactorId::from_index) {
+            if rule.blocked.contains(&factor) {
+                continue;
+            }
+            let is_pass_through = rule.is_pass_through(factor);
+            let mut so_far = Direction::None;
+            for step in 0..NUM_STEPS {
+                let own = in_step(class, step, has_single_uses, is_pass_through);
+                so_far = union(so_far, own);
+                rows[step * num_factors + factor.index()] = so_far;
+            }
+        }
+        Self { num_factors, rows }
     }
-    let is_pass_through = rule.is_pass_through(factor);
-    (0..=step).fold(Direction::None, |direction, step| {
-        union(direction, in_step(class, step, has_single_uses, is_pass_through))
-    })
+    /// For each factor the direction in the steps up to `step`.
+    #[inline]
+    pub fn of(&self, step: usize) -> &[Direction] {
+        &self.rows[step * self.num_factors..][..self.num_factors]
+    }
 }
 
 #[cfg(test)]
@@ -99,8 +117,9 @@ mod tests {
         };
         let pass = FactorId::new(0);
         let sum = FactorId::new(1);
-        let of = |class, factor| {
-            (0..NUM_STEPS).map(|step| along_factor(class, step, false, &rule, factor)).collect()
+        let of = |class, factor: FactorId| {
+            let directions = Directions::new(class, false, &rule);
+            (0..NUM_STEPS).map(|step| directions.of(step)[factor.index()]).collect()
         };
         let both = Direction::Both;
         let none = Direction::None;

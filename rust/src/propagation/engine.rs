@@ -105,6 +105,7 @@ impl<'p> Engine<'p> {
         let mut stats = self.stats;
         stats.memo_hits = self.memo.hits;
         stats.memo_entries = self.memo.len();
+        self.memo.leave();
         (self.plan, stats, self.recorder)
     }
 

@@ -1,7 +1,7 @@
 //! The tensor × factor table of one op, before and after a visit: for people to look at.
 
-use super::direction::{along_factor, OpClass};
-use super::visit::{common_mesh, visit, Subset, Tables, VisitKind};
+use super::direction::OpClass;
+use super::visit::{common_mesh, visit, Site, Subset, Tables, VisitKind};
 use super::Strategy;
 use crate::attribute::{factor_symbol, write_axes};
 use crate::axis::AxisRef;
@@ -96,18 +96,15 @@ fn visit_once(
         is_elementwise,
         is_conservative: false,
     };
-    let along = |factor| along_factor(kind.class, 0, true, &program.rules[rule], factor);
-    let factors = (0..program.rules[rule].num_factors()).map(FactorId::from_index);
-    let directions: Vec<Direction> = factors.map(along).collect();
+    let directions = kind.directions(&program.rules);
     let mut tables = Tables {
         rules: &program.rules,
         meshes: &program.meshes,
         shardings: &mut program.shardings,
     };
+    let site = Site { kind, subset: Subset::ALL, shardings: before };
     let mut after = before.to_vec();
-    for (index, sharding) in
-        visit(&mut tables, kind, Subset::ALL, before, &directions, Strategy::Aggressive)
-    {
+    for (index, sharding) in visit(&mut tables, site, directions.of(0), Strategy::Aggressive) {
         after[index as usize] = sharding;
     }
     after

@@ -4,14 +4,12 @@
 //! and the same shardings. An entry holds the outcome for each kind of greedy run; once one of them
 //! is 'nothing', all are worked out, so that the caller knows in which runs it need not look again.
 
+use super::known::{Class, Known, KnownVisit};
 use super::queue::RunMask;
-use super::structure::Structures;
-use super::visit::{directions, is_settled, visit, Subset, Tables, Update, VisitKind};
+use super::visit::{Site, Subset, Tables, Update, VisitKind, Workspace};
 use super::Strategy;
 use crate::index::{Id, ShardingId};
-use crate::ir::Direction;
 use crate::rule::RuleTable;
-use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// The most kinds of greedy runs: five op-priority steps in two strategies.
@@ -45,6 +43,15 @@ pub(super) struct ClassId(u32);
 impl ClassId {
     /// Not known yet.
     pub const UNKNOWN: Self = Self(u32::MAX);
+    /// The class of that number.
+    pub const fn from_index(index: usize) -> Self {
+        Self(index as u32)
+    }
+    /// Its number.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// A visit: a row of the table.
@@ -56,11 +63,14 @@ impl EntryId {
     pub const NONE: Self = Self(u32::MAX);
 }
 
+/// A slot of no entry.
+const FREE: (u32, EntryId) = (0, EntryId::NONE);
+
 struct Entry {
-    hash: u32,
     class: ClassId,
     /// Where the shardings of the tensors stand, followed by what distinguishes the subset.
     key: Range<u32>,
+    has_subset: bool,
     /// For each run what it changes.
     outcomes: [u32; MAX_RUNS],
     /// The runs in which the outcome is known to be nothing.
@@ -81,15 +91,14 @@ struct Change {
 /// The table.
 pub(super) struct Memo {
     runs: Vec<Run>,
-    classes: Vec<VisitKind>,
-    class_ids: FxHashMap<VisitKind, ClassId>,
-    /// Open addressing: entry number plus one, 0 if free.
-    slots: Vec<u32>,
+    /// Open addressing: the hash and number of an entry.
+    slots: Vec<(u32, EntryId)>,
     entries: Vec<Entry>,
     keys: Vec<ShardingId>,
     changes: Vec<Change>,
     updates: Vec<Update>,
-    structures: Structures,
+    known: Box<Known>,
+    workspace: Workspace,
     /// Number of look-ups that found their entry.
     pub hits: usize,
 }
@@ -99,14 +108,13 @@ impl Memo {
         debug_assert!(runs.len() <= MAX_RUNS);
         Self {
             runs,
-            classes: Vec::new(),
-            class_ids: FxHashMap::default(),
-            slots: vec![0; 256],
+            slots: vec![FREE; 256],
             entries: Vec::new(),
             keys: Vec::new(),
             changes: Vec::new(),
             updates: Vec::new(),
-            structures: Structures::default(),
+            known: Known::take(),
+            workspace: Workspace::default(),
             hits: 0,
         }
     }
@@ -131,13 +139,11 @@ impl Memo {
     /// The class of visits of this kind.
     #[cold]
     pub fn class(&mut self, rules: &RuleTable, kind: VisitKind) -> ClassId {
-        let kind = VisitKind { rule: self.structures.first(rules, kind.rule), ..kind };
-        let next = ClassId(self.classes.len() as u32);
-        let id = *self.class_ids.entry(kind).or_insert(next);
-        if id == next {
-            self.classes.push(kind);
-        }
-        id
+        self.known.class_of(rules, kind)
+    }
+    /// Leaves what was learned to later runs.
+    pub fn leave(self) {
+        self.known.leave();
     }
     /// The visit of an op of `class` whose tensors (those in `subset`) have these shardings.
     #[inline]
@@ -147,19 +153,20 @@ impl Memo {
         subset: Subset<'_>,
         shardings: &[ShardingId],
     ) -> EntryId {
-        self.hits += 1;
         let hash = hash(class, subset, shardings);
         let mask = self.slots.len() - 1;
         let mut slot = hash as usize & mask;
-        while let Some(index) = self.slots[slot].checked_sub(1) {
-            let entry = &self.entries[index as usize];
-            if entry.hash == hash && self.matches(entry, class, subset, shardings) {
-                return EntryId(index);
+        loop {
+            let (other, id) = self.slots[slot];
+            if other == hash && self.matches(id, class, subset, shardings) {
+                self.hits += 1;
+                return id;
+            }
+            if id == EntryId::NONE {
+                return self.insert(hash, class, subset, shardings);
             }
             slot = (slot + 1) & mask;
         }
-        self.hits -= 1;
-        self.insert(hash, class, subset, shardings)
     }
     /// What a visit changes in `run`, see [`Memo::entry`]. Indices in updates count within `subset`.
     #[inline]
@@ -206,12 +213,13 @@ impl Memo {
     #[inline]
     fn matches(
         &self,
-        entry: &Entry,
+        id: EntryId,
         class: ClassId,
         subset: Subset<'_>,
         shardings: &[ShardingId],
     ) -> bool {
-        if entry.class != class {
+        let Some(entry) = self.entries.get(id.0 as usize) else { return false };
+        if entry.class != class || entry.has_subset != subset.0.is_some() {
             return false;
         }
         let key = self.keys.get(entry.key.start as usize..entry.key.end as usize);
@@ -238,30 +246,27 @@ impl Memo {
         self.keys.extend_from_slice(shardings);
         self.keys.extend(subset.key().map(ShardingId::new));
         let key = start..self.keys.len() as u32;
+        let id = EntryId(self.entries.len() as u32);
         let outcomes = [UNKNOWN; MAX_RUNS];
-        self.entries.push(Entry { hash, class, key, outcomes, nothing: 0, is_complete: false });
+        let has_subset = subset.0.is_some();
+        let entry = Entry { class, key, has_subset, outcomes, nothing: 0, is_complete: false };
+        self.entries.push(entry);
         if self.entries.len() * 2 > self.slots.len() {
-            self.grow();
-        } else {
-            self.link(self.entries.len() - 1);
+            let larger = vec![FREE; self.slots.len() * 4];
+            let smaller = std::mem::replace(&mut self.slots, larger);
+            smaller.into_iter().filter(|slot| *slot != FREE).for_each(|slot| self.link(slot));
         }
-        EntryId(self.entries.len() as u32 - 1)
+        self.link((hash, id));
+        id
     }
 
-    fn link(&mut self, index: usize) {
+    fn link(&mut self, (hash, id): (u32, EntryId)) {
         let mask = self.slots.len() - 1;
-        let mut slot = self.entries[index].hash as usize & mask;
-        while self.slots[slot] != 0 {
+        let mut slot = hash as usize & mask;
+        while self.slots[slot] != FREE {
             slot = (slot + 1) & mask;
         }
-        self.slots[slot] = index as u32 + 1;
-    }
-
-    fn grow(&mut self) {
-        self.slots = vec![0; self.slots.len() * 4];
-        for index in 0..self.entries.len() {
-            self.link(index);
-        }
+        self.slots[slot] = (hash, id);
     }
 
     /// Works out the outcome in `run`; if it is nothing, in all other runs too.
@@ -274,51 +279,59 @@ impl Memo {
         shardings: &[ShardingId],
         run: usize,
     ) {
-        let kind = self.classes[self.entries[index].class.0 as usize];
-        if is_settled(tables, kind.rule, subset, shardings) {
-            let entry = &mut self.entries[index];
-            entry.outcomes = [NOTHING; MAX_RUNS];
-            entry.nothing = ((1u32 << self.runs.len()) - 1) as RunMask;
-            entry.is_complete = true;
-            return;
-        }
-        let mut seen: Vec<(Vec<Direction>, Strategy, u32)> = Vec::new();
-        let mut work_out = |memo: &mut Self, run: usize| {
-            let Run { step, strategy } = memo.runs[run];
-            let directions = directions(kind, &tables.rules[kind.rule], step);
-            let same = seen.iter().find(|(d, s, _)| *d == directions && *s == strategy);
-            let outcome = match (memo.entries[index].outcomes[run], same) {
-                (UNKNOWN, Some(&(_, _, outcome))) => outcome,
-                (UNKNOWN, None) => {
-                    let updates = visit(tables, kind, subset, shardings, &directions, strategy);
-                    memo.store(&updates)
+        let class = self.entries[index].class;
+        let visit = self.known.visit(tables, class, subset, shardings);
+        self.workspace.forget();
+        let others = (0..self.runs.len()).filter(|&other| other != run);
+        for now in [run].into_iter().chain(others) {
+            if self.entries[index].outcomes[now] == UNKNOWN {
+                let first = self.known.class(class).first_alike(self.runs[now]);
+                let outcome = self.work_out_one(visit, tables, (class, subset, shardings), first);
+                let class = self.known.class(class);
+                for (other, &run) in self.entries[index].outcomes.iter_mut().zip(&self.runs) {
+                    if class.first_alike(run) == first {
+                        *other = outcome;
+                    }
                 }
-                (known, _) => known,
-            };
-            seen.push((directions, strategy, outcome));
-            memo.entries[index].outcomes[run] = outcome;
-            if outcome == NOTHING {
-                memo.entries[index].nothing |= 1 << run;
             }
-        };
-        work_out(self, run);
-        if self.entries[index].outcomes[run] == NOTHING {
-            for other in 0..self.runs.len() {
-                work_out(self, other);
+            if self.entries[index].outcomes[run] != NOTHING {
+                return;
             }
-            self.entries[index].is_complete = true;
         }
+        let entry = &mut self.entries[index];
+        let is_nothing = |&other: &usize| entry.outcomes[other] == NOTHING;
+        let nothing = (0..self.runs.len()).filter(is_nothing);
+        entry.nothing = nothing.fold(0, |runs, run| runs | 1 << run);
+        entry.is_complete = true;
     }
 
-    fn store(&mut self, updates: &[Update]) -> u32 {
+    /// Works out the outcome in `run`, the first of those alike, unless it is known.
+    fn work_out_one(
+        &mut self,
+        visit: Option<KnownVisit>,
+        tables: &mut Tables<'_>,
+        (class, subset, shardings): (ClassId, Subset<'_>, &[ShardingId]),
+        run: Run,
+    ) -> u32 {
+        let Self { changes, updates, known, workspace, .. } = self;
+        let start = updates.len();
+        if !visit.is_some_and(|visit| known.recall(tables, visit, run, updates)) {
+            let Class { kind, directions, .. } = known.class(class);
+            let rules = known.rules();
+            let Tables { meshes, shardings: table, .. } = tables;
+            let here = &mut Tables { rules, meshes, shardings: table };
+            let site = Site { kind: *kind, subset, shardings };
+            workspace.visit(here, site, directions.of(run.step), run.strategy, updates);
+            if let Some(visit) = visit {
+                known.remember(tables, visit, run, &updates[start..]);
+            }
+        }
+        let updates = start as u32..updates.len() as u32;
         if updates.is_empty() {
             return NOTHING;
         }
-        let start = self.updates.len() as u32;
-        self.updates.extend_from_slice(updates);
-        let updates = start..self.updates.len() as u32;
-        self.changes.push(Change { updates, next: EntryId::NONE });
-        self.changes.len() as u32 - 1
+        changes.push(Change { updates, next: EntryId::NONE });
+        changes.len() as u32 - 1
     }
 }
 

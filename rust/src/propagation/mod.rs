@@ -29,6 +29,7 @@ pub mod factor_table;
 mod func_results;
 mod groups;
 mod kinds;
+mod known;
 mod memo;
 mod notices;
 mod notify;

@@ -16,7 +16,9 @@ const MAX_TENSORS: usize = 64;
 /// The classes.
 #[derive(Default)]
 pub(super) struct Structures {
-    /// By rule: the first rule that visits alike, `NONE` if not known yet.
+    /// The first rule of each class.
+    rules: RuleTable,
+    /// By rule of the program at hand: the first rule that visits alike, `NONE` if not known yet.
     firsts: Vec<RuleId>,
     by_key: FxHashMap<Box<[u32]>, RuleId>,
     key: Vec<u32>,
@@ -24,7 +26,15 @@ pub(super) struct Structures {
 }
 
 impl Structures {
-    /// The first rule whose visits are those of `rule`.
+    /// The first rules of all classes.
+    pub fn rules(&self) -> &RuleTable {
+        &self.rules
+    }
+    /// Forgets the rules of the program at hand, but for those that were the first of their classes.
+    pub fn forget_program(&mut self) {
+        self.firsts = Vec::new();
+    }
+    /// The first rule, one of [`Structures::rules`], whose visits are those of `rule`, one of `rules`.
     #[inline]
     pub fn first(&mut self, rules: &RuleTable, rule: RuleId) -> RuleId {
         match self.firsts.get(rule.index()).copied().and_then(RuleId::get) {
@@ -39,12 +49,13 @@ impl Structures {
             self.firsts.resize(rules.len().max(rule.index() + 1), RuleId::NONE);
         }
         let first = if self.describe(&rules[rule]).is_none() {
-            rule
+            self.rules.intern_shared(rules.shared(rule))
         } else if let Some(&first) = self.by_key.get(&self.key[..]) {
             first
         } else {
-            self.by_key.insert(self.key[..].into(), rule);
-            rule
+            let first = self.rules.intern_shared(rules.shared(rule));
+            self.by_key.insert(self.key[..].into(), first);
+            first
         };
         self.firsts[rule.index()] = first;
         first

@@ -85,6 +85,28 @@ fn dims_of_a_later_priority_wait() {
 }
 
 #[test]
+fn what_is_known_of_one_program_holds_in_another_as_far_as_it_is_the_same() {
+    let body = r#"func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}]>})
+        -> tensor<4x2xf32> {
+      %0 = stablehlo.reshape %arg0 {sdy.sharding_rule =
+        #sdy.op_sharding_rule<([ij])->([i, j]) {i=4, j=2}>} : (tensor<8xf32>) -> tensor<4x2xf32>
+      return %0 : tensor<4x2xf32>
+    }"#;
+    // The same sharding over meshes of other sizes, names and numbers.
+    let programs = [
+        (r#"sdy.mesh @m = <["a"=4]>"#, r#"<@m, [{"a", ?}, {?}]>"#),
+        (r#"sdy.mesh @m = <["a"=8]>"#, r#"<@m, [{"a":(1)4, ?}, {"a":(4)2, ?}]>"#),
+        (r#"sdy.mesh @n = <["a"=8]> sdy.mesh @m = <["a"=4]>"#, r#"<@m, [{"a", ?}, {?}]>"#),
+        (r#"sdy.mesh @m = <["b"=2, "a"=4]>"#, r#"<@m, [{"a", ?}, {?}]>"#),
+        (r#"sdy.mesh @n = <["a"=4]> sdy.mesh @m = <["a"=4]>"#, r#"<@m, [{"a", ?}, {?}]>"#),
+    ];
+    for (meshes, expected) in programs.iter().chain(&programs) {
+        let program = propagated(&format!("{meshes}\n{body}"), &Options::default()).unwrap();
+        assert_eq!(shardings(&program)[1], *expected);
+    }
+}
+
+#[test]
 fn unused_ops_without_effects_go() {
     let body = r"(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {
       %0 = stablehlo.negate %arg0 {RULE} : tensor<8x8xf32>

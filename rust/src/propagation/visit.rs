@@ -3,9 +3,10 @@
 //! All updates are computed from the state at the start of the visit; the caller applies them in
 //! order, so that where a tensor stands in two places the later one wins.
 
-use super::direction::{along_factor, OpClass};
+use super::aggressive::Wanted;
+use super::direction::{Directions, OpClass};
 use super::{aggressive, basic, Strategy};
-use crate::index::{FactorId, Id, MeshId, RuleId, ShardingId};
+use crate::index::{FactorId, MeshId, RuleId, ShardingId};
 use crate::ir::{Direction, MeshTable};
 use crate::mesh::Mesh;
 use crate::projection::Projection;
@@ -27,11 +28,20 @@ pub(super) struct VisitKind {
     pub is_conservative: bool,
 }
 
+impl VisitKind {
+    /// In which directions it propagates.
+    pub fn directions(self, rules: &RuleTable) -> Directions {
+        Directions::new(self.class, self.has_single_uses, &rules[self.rule])
+    }
+}
+
 /// A visit once its factor table is there.
 pub(super) struct FactorVisit<'a> {
     pub rule: &'a OpShardingRule,
     pub mesh: &'a Mesh,
-    /// For each factor.
+    /// The factors that tensors differ in. What propagates along others is a prefix of what all have.
+    pub factors: &'a [FactorId],
+    /// For each factor of the rule.
     pub directions: &'a [Direction],
     pub conservative: bool,
     pub is_elementwise: bool,
@@ -78,13 +88,6 @@ pub(super) struct Tables<'a> {
 /// The new sharding of the tensor at an index of operands followed by results.
 pub(super) type Update = (u32, ShardingId);
 
-/// The directions along all factors in `step`.
-pub(super) fn directions(kind: VisitKind, rule: &OpShardingRule, step: usize) -> Vec<Direction> {
-    let factors = (0..rule.num_factors()).map(FactorId::from_index);
-    let single = kind.has_single_uses;
-    factors.map(|factor| along_factor(kind.class, step, single, rule, factor)).collect()
-}
-
 /// The mesh that all shardings are over; `None` if there is none, or if meshes differ.
 ///
 /// A mesh without axes and devices fits any other. Of meshes that are equal the first counts.
@@ -108,94 +111,141 @@ pub(super) fn common_mesh(tables: &Tables<'_>, shardings: &[ShardingId]) -> Opti
     common.get()
 }
 
-/// The factor table of a visit, and the mesh it is over; `None` if there is nothing to propagate.
-pub(super) fn project(
-    tables: &Tables<'_>,
-    rule: RuleId,
-    subset: Subset<'_>,
-    shardings: &[ShardingId],
-) -> Option<(MeshId, Projection)> {
-    let mesh_id = common_mesh(tables, shardings)?;
-    let mesh = &tables.meshes[mesh_id].mesh;
-    if mesh.is_maximal() {
-        return None;
+/// What is visited.
+#[derive(Clone, Copy)]
+pub(super) struct Site<'a> {
+    pub kind: VisitKind,
+    pub subset: Subset<'a>,
+    /// Those of the operands, then of the results, as far as they are in the subset.
+    pub shardings: &'a [ShardingId],
+}
+
+/// What visits work on: their memory is used again from visit to visit.
+#[derive(Default)]
+pub(super) struct Workspace {
+    /// The factor table.
+    pub table: Projection,
+    state: State,
+    contested: Vec<FactorId>,
+    expanded: Vec<bool>,
+    wanted: Vec<Wanted>,
+}
+
+/// What the factor table of a [`Workspace`] is.
+#[derive(Clone, Copy, Default)]
+enum State {
+    /// That of another visit.
+    #[default]
+    Other,
+    /// That of the visit, over this mesh.
+    Projected(MeshId),
+    /// There is nothing to propagate, in whichever directions and strategy.
+    Settled,
+}
+
+impl Workspace {
+    /// Says that the next visit is of another site than the one before.
+    pub fn forget(&mut self) {
+        self.state = State::Other;
     }
-    let rule = &tables.rules[rule];
-    let table: &ShardingTable = tables.shardings;
-    let rows = shardings.iter().enumerate();
-    let rows = rows.filter_map(|(index, &id)| Some((subset.mapping(rule, index)?, table.get(id))));
-    let num_operands = subset.num_operands(rule);
-    Some((mesh_id, Projection::of_rows(rule, num_operands, rows, mesh, false)))
-}
 
-/// Whether no visit by `rule` changes anything, in whichever directions and strategy, because the
-/// tensors agree along each factor: what propagates are prefixes of what they have.
-pub(super) fn is_settled(
-    tables: &Tables<'_>,
-    rule: RuleId,
-    subset: Subset<'_>,
-    shardings: &[ShardingId],
-) -> bool {
-    let Some((_, projection)) = project(tables, rule, subset, shardings) else { return true };
-    (0..tables.rules[rule].num_factors()).all(|factor| {
-        let mut all =
-            projection.tensors.iter().filter_map(|tensor| tensor.factors[factor].as_ref());
-        let Some(first) = all.next() else { return true };
-        first.overflow.is_empty()
-            && all.all(|other| other.axes == first.axes && other.overflow.is_empty())
-    })
-}
-
-/// Propagates in `projection`; says which tensors it expands.
-pub(super) fn propagate(
-    tables: &Tables<'_>,
-    kind: VisitKind,
-    mesh: MeshId,
-    directions: &[Direction],
-    strategy: Strategy,
-    projection: &mut Projection,
-) -> Vec<bool> {
-    let mut updated = vec![false; projection.tensors.len()];
-    let visit = FactorVisit {
-        rule: &tables.rules[kind.rule],
-        mesh: &tables.meshes[mesh].mesh,
-        directions,
-        conservative: kind.is_conservative,
-        is_elementwise: kind.is_elementwise,
-    };
-    match strategy {
-        Strategy::Basic => basic::propagate(&visit, projection, &mut updated),
-        _ => aggressive::propagate(&visit, projection, &mut updated),
+    /// Adds to `updates` what a visit in `strategy` with these directions changes.
+    pub fn visit(
+        &mut self,
+        tables: &mut Tables<'_>,
+        site: Site<'_>,
+        directions: &[Direction],
+        strategy: Strategy,
+        updates: &mut Vec<Update>,
+    ) {
+        if matches!(self.state, State::Other) {
+            let mesh = self.project(tables, site);
+            let mesh = mesh.filter(|_| !self.contested.is_empty());
+            self.state = mesh.map_or(State::Settled, State::Projected);
+        }
+        let State::Projected(mesh) = self.state else { return };
+        if self.propagate(tables, site.kind, mesh, directions, strategy) {
+            self.project_back(tables, site, mesh, updates);
+            self.forget();
+        }
     }
-    updated
+
+    /// Makes the factor table, and returns the mesh it is over; `None` if there is nothing to propagate.
+    pub fn project(&mut self, tables: &Tables<'_>, site: Site<'_>) -> Option<MeshId> {
+        let Site { kind, subset, shardings } = site;
+        let mesh_id = common_mesh(tables, shardings)?;
+        let mesh = &tables.meshes[mesh_id].mesh;
+        if mesh.is_maximal() {
+            return None;
+        }
+        let rule = &tables.rules[kind.rule];
+        let table: &ShardingTable = tables.shardings;
+        let rows = shardings.iter().enumerate();
+        let rows =
+            rows.filter_map(|(index, &id)| Some((subset.mapping(rule, index)?, table.get(id))));
+        self.table.fill(rule, subset.num_operands(rule), rows, mesh, false);
+        self.contested.clear();
+        self.contested.extend(self.table.contested_factors());
+        Some(mesh_id)
+    }
+
+    /// Propagates in the factor table; true if that expands any tensor.
+    pub fn propagate(
+        &mut self,
+        tables: &Tables<'_>,
+        kind: VisitKind,
+        mesh: MeshId,
+        directions: &[Direction],
+        strategy: Strategy,
+    ) -> bool {
+        let Self { table, contested, expanded, wanted, .. } = self;
+        let visit = FactorVisit {
+            rule: &tables.rules[kind.rule],
+            mesh: &tables.meshes[mesh].mesh,
+            factors: contested,
+            directions,
+            conservative: kind.is_conservative,
+            is_elementwise: kind.is_elementwise,
+        };
+        expanded.clear();
+        expanded.resize(table.tensors.len(), false);
+        match strategy {
+            Strategy::Basic => basic::propagate(&visit, table, expanded),
+            _ => aggressive::propagate(&visit, table, expanded, wanted),
+        }
+        expanded.contains(&true)
+    }
+
+    /// Adds to `updates` what the tensors that were expanded have now.
+    fn project_back(
+        &self,
+        tables: &mut Tables<'_>,
+        site: Site<'_>,
+        mesh_id: MeshId,
+        updates: &mut Vec<Update>,
+    ) {
+        let rule = &tables.rules[site.kind.rule];
+        let mesh = &tables.meshes[mesh_id].mesh;
+        let tensors = self.table.tensors.iter().zip(&self.expanded).enumerate();
+        for (index, (tensor, _)) in tensors.filter(|(_, (_, &is_expanded))| is_expanded) {
+            let Some(mapping) = site.subset.mapping(rule, index) else { continue };
+            let new = tensor.to_sharding(mapping, &rule.factor_sizes, mesh_id, mesh);
+            if is_update(tables.shardings.get(site.shardings[index]), &new) {
+                updates.push((index as u32, tables.shardings.intern(new)));
+            }
+        }
+    }
 }
 
-/// What a visit in `strategy` with these directions changes. `shardings` are those of the operands,
-/// then of the results, as far as they are in `subset`.
+/// What one visit changes, see [`Workspace::visit`].
 pub(super) fn visit(
     tables: &mut Tables<'_>,
-    kind: VisitKind,
-    subset: Subset<'_>,
-    shardings: &[ShardingId],
+    site: Site<'_>,
     directions: &[Direction],
     strategy: Strategy,
 ) -> Vec<Update> {
-    if directions.iter().all(|&direction| direction == Direction::None) {
-        return Vec::new();
-    }
-    let Some((mesh_id, mut projection)) = project(tables, kind.rule, subset, shardings) else {
-        return Vec::new();
-    };
-    let expanded = propagate(tables, kind, mesh_id, directions, strategy, &mut projection);
-    let (rule, mesh) = (&tables.rules[kind.rule], &tables.meshes[mesh_id].mesh);
     let mut updates = Vec::new();
-    for (index, _) in expanded.iter().enumerate().filter(|(_, &is_expanded)| is_expanded) {
-        let Some(mapping) = subset.mapping(rule, index) else { continue };
-        let new = projection.tensors[index].to_sharding(mapping, &rule.factor_sizes, mesh_id, mesh);
-        if is_update(tables.shardings.get(shardings[index]), &new) {
-            updates.push((index as u32, tables.shardings.intern(new)));
-        }
-    }
+    Workspace::default().visit(tables, site, directions, strategy, &mut updates);
     updates
 }
 

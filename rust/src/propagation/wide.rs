@@ -21,7 +21,7 @@ use super::engine::{sharding, Engine};
 use super::memo::{Outcome, Run};
 use super::parts::{parts, RulePart};
 use super::queue::RunMask;
-use super::visit::{directions, visit, Subset, Tables, Update, VisitKind};
+use super::visit::{visit, Site, Subset, Tables, Update, VisitKind};
 use super::Strategy;
 use crate::index::{MeshId, RuleId, ShardingId};
 use crate::mesh::Mesh;
@@ -333,8 +333,9 @@ impl Engine<'_> {
             shardings: &mut self.program.shardings,
         };
         let Run { step, strategy } = self.memo.runs()[run];
-        let directions = directions(kind, &tables.rules[kind.rule], step);
-        visit(&mut tables, kind, Subset::ALL, &self.shardings, &directions, strategy)
+        let directions = kind.directions(tables.rules);
+        let site = Site { kind, subset: Subset::ALL, shardings: &self.shardings };
+        visit(&mut tables, site, directions.of(step), strategy)
     }
 }
 

@@ -99,13 +99,13 @@ fn axes_of_unary(
     let mut used = Vec::new();
     for &factor in &projection.conflict_order {
         if let Some(sharding) = best.factor(factor) {
-            axes[factor.index()].clone_from(&sharding.axes);
-            used.extend(&sharding.axes);
+            axes[factor.index()] = sharding.axes.to_vec();
+            used.extend_from_slice(&sharding.axes);
         }
     }
     for &factor in &projection.conflict_order {
         if let (Some(sharding), None) = (other.factor(factor), best.factor(factor)) {
-            axes[factor.index()].clone_from(&sharding.axes);
+            axes[factor.index()] = sharding.axes.to_vec();
             truncate_without_overlap(&mut axes[factor.index()], &used);
         }
     }

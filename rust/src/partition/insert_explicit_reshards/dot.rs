@@ -7,10 +7,10 @@
 //! the result's dim has just the axes of the contracting dims.
 
 use super::tensors::tensor_sizes;
-use crate::axis::{any_overlap, AxisRef};
+use crate::axis::any_overlap;
 use crate::index::{FactorId, Id, MeshId, OpId, ShardingId};
 use crate::ir::Program;
-use crate::projection::Projection;
+use crate::projection::{AxisList, Projection};
 use crate::rule::OpShardingRule;
 
 /// Reshards the result of dot `op` if that is better.
@@ -46,10 +46,10 @@ fn conflict(
     projection: &Projection,
     rule: &OpShardingRule,
     sizes: &[i64],
-) -> Option<(FactorId, Vec<AxisRef>)> {
+) -> Option<(FactorId, AxisList)> {
     let [lhs, rhs, result] = &projection.tensors[..] else { return None };
     let &[lhs_size, rhs_size, result_size] = sizes else { return None };
-    let mut found: Option<(FactorId, Vec<AxisRef>)> = None;
+    let mut found: Option<(FactorId, AxisList)> = None;
     let (mut reduction, mut seen) = (Vec::new(), Vec::new());
     for factor in (0..rule.num_factors()).map(FactorId::from_index) {
         let axes_in_lhs = lhs.factor(factor).map(|entry| &entry.axes);
@@ -83,5 +83,5 @@ fn conflict(
     }
     let (factor, axes) = found?;
     let of_result = &result.factor(factor)?.axes;
-    (!of_result.is_empty() && *of_result == reduction).then_some((factor, axes))
+    (!of_result.is_empty() && **of_result == *reduction).then_some((factor, axes))
 }
