@@ -2,24 +2,31 @@
 
 use super::callee;
 use crate::error::Result;
-use crate::index::{FuncId, StrId};
+use crate::index::{FuncId, Id, IdVec, OpId, StrId};
 use crate::ir::{AttrRange, OpKind, Payload, Place, Program, SymbolTable, ValueMap, ORIGINAL_NAME};
 use rustc_hash::FxHashMap;
 
-/// A clone under construction.
+/// A function that is to be cloned once what it calls is.
 struct Frame {
-    clone: FuncId,
-    /// The calls in it that are still to be redirected, by the order in which calls were made.
-    next_call: usize,
-    end: usize,
+    func: FuncId,
+    /// Its calls whose callees are still to be cloned, and where they end, in the list of calls.
+    next_call: u32,
+    end: u32,
 }
 
-/// Clones functions together with whatever they call.
+/// Clones functions together with whatever they call. Callees are cloned before callers, so that rows
+/// are in the order of the module.
 #[derive(Default)]
 pub struct FunctionCloner {
     /// The attributes of clones of functions that are no clones themselves.
     attrs: FxHashMap<FuncId, AttrRange>,
+    /// Calls, those of one function after the other.
+    calls: Vec<OpId>,
+    /// Where the calls of each function are in that list.
+    ranges: IdVec<FuncId, Option<(u32, u32)>>,
     stack: Vec<Frame>,
+    /// Names of clones that no call has yet.
+    names: Vec<StrId>,
     /// The values of the function that is cloned.
     map: ValueMap,
 }
@@ -34,35 +41,63 @@ impl FunctionCloner {
         func: FuncId,
     ) -> Result<StrId> {
         self.stack.clear();
+        self.names.clear();
         self.open(program, func);
         loop {
             let Some(frame) = self.stack.last_mut() else {
                 unreachable!("the outermost frame returns")
             };
             if frame.next_call < frame.end {
-                let call = program.kinds.made(OpKind::Call, frame.next_call);
+                let call = self.calls[frame.next_call as usize];
                 frame.next_call += 1;
                 let inner = callee(program, symbols, call)?;
                 self.open(program, inner);
                 continue;
             }
-            let clone = frame.clone;
+            let func = frame.func;
             self.stack.pop();
-            let op = program.functions[clone].op;
-            program.insert_op(op, Place::End(program.module_block()));
-            let name = symbols.insert(program, clone);
-            let Some(caller) = self.stack.last() else { return Ok(name) };
-            let call = program.kinds.made(OpKind::Call, caller.next_call - 1);
-            program.set_payload(call, Payload::Call(name));
+            let name = self.clone_one(program, symbols, func);
+            if self.stack.is_empty() {
+                return Ok(name);
+            }
+            self.names.push(name);
         }
     }
-    /// Clones `func`; the calls in the clone come next.
-    fn open(&mut self, program: &mut Program, func: FuncId) {
-        let next_call = program.kinds.num_made(OpKind::Call);
+    /// Has what `func` calls cloned next, and then `func`.
+    fn open(&mut self, program: &Program, func: FuncId) {
+        if self.ranges.len() <= func.index() {
+            self.ranges.resize(program.functions.len(), None);
+        }
+        let (next_call, end) = *self.ranges[func].get_or_insert_with(|| {
+            let start = self.calls.len();
+            let ops = program.pre_order(program.functions[func].op);
+            self.calls.extend(ops.filter(|&op| program.kind(op) == OpKind::Call));
+            (start as u32, self.calls.len() as u32)
+        });
+        self.stack.push(Frame { func, next_call, end });
+    }
+    /// Clones `func`, the clones of whose callees have the last of `names`.
+    fn clone_one(
+        &mut self,
+        program: &mut Program,
+        symbols: &mut SymbolTable,
+        func: FuncId,
+    ) -> StrId {
+        let first_made = program.kinds.num_made(OpKind::Call);
         let clone = program.clone_function(func, &mut self.map);
-        let end = program.kinds.num_made(OpKind::Call);
         self.name_original(program, func, clone);
-        self.stack.push(Frame { clone, next_call, end });
+        program.insert_op(program.functions[clone].op, Place::End(program.module_block()));
+        let start = self.calls.len();
+        let num_calls = program.kinds.num_made(OpKind::Call) - first_made;
+        let names = self.names.drain(self.names.len() - num_calls..);
+        for (index, name) in names.enumerate() {
+            let call = program.kinds.made(OpKind::Call, first_made + index);
+            program.set_payload(call, Payload::Call(name));
+            self.calls.push(call);
+        }
+        self.ranges.resize(program.functions.len(), None);
+        self.ranges[clone] = Some((start as u32, self.calls.len() as u32));
+        symbols.insert(program, clone)
     }
     /// Has `clone` say what `func` is a clone of, or is itself.
     fn name_original(&mut self, program: &mut Program, func: FuncId, clone: FuncId) {

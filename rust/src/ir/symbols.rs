@@ -4,7 +4,7 @@
 //! number of a counter that the whole table shares, so that `n` clashes cost `n` look-ups.
 
 use super::{OpFlags, Program};
-use crate::index::{FuncId, Id, IdVec, OpId, StrId};
+use crate::index::{FuncId, Id, IdVec, StrId};
 
 /// Whether some attribute may name a symbol; looks at each attribute once.
 #[derive(Clone, Debug, Default)]
@@ -45,8 +45,9 @@ impl SymbolTable {
     /// All symbols of `program`: functions, meshes, and whatever else is named.
     pub fn new(program: &mut Program) -> Self {
         let mut table = Self::default();
-        let ops: Vec<OpId> = program.block_ops(program.module_block()).collect();
-        for op in ops {
+        let mut next = program.blocks[program.module_block()].first_op;
+        while let Some(op) = next.get() {
+            next = program.ops[op].next;
             let func = program.function_of(op);
             let symbol = if func.is_some() {
                 program.functions[func].name
