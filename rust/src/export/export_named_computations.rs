@@ -64,7 +64,7 @@ fn create_function(
     attrs: &mut AttrsByName,
 ) -> FuncId {
     let name = computation_name(program, op);
-    let func_op = program.create_op("func.func", &[], &[]);
+    let func_op = program.create_op_of(OpKind::Func, &[], &[]);
     program.ops[func_op].loc = program.ops[op].loc;
     program.add_regions(func_op, 1);
     let (from, to) = (program.ops[op].first_region, program.ops[func_op].first_region);

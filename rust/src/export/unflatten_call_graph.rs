@@ -146,7 +146,7 @@ fn remember(known: &mut IdVec<FuncId, Option<usize>>, func: FuncId, number: usiz
 
 /// The name of the function that `func` came from, and the text of the manual axes around it.
 fn origin(program: &mut Program, func: FuncId) -> (StrId, StrId) {
-    let axes = program.attr(program.functions[func].op, MANUAL_AXES).unwrap_or_default().to_owned();
-    let axes = program.strings.intern(&axes);
+    let axes = program.attr(program.functions[func].op, MANUAL_AXES).map(str::to_owned);
+    let axes = axes.map_or(StrId::NONE, |axes| program.strings.intern(&axes));
     (program.original_name(func), axes)
 }

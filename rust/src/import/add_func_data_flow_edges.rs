@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::index::OpId;
 use crate::ir::{OpKind, Place, Program};
 
-const EDGE: &str = "sdy.func_data_flow_edge";
+const EDGE: OpKind = OpKind::FuncDataFlowEdge;
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {

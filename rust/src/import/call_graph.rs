@@ -23,11 +23,10 @@ pub struct CallGraph {
 }
 
 impl CallGraph {
-    /// The call graph of `program`.
-    pub fn new(program: &mut Program) -> Self {
+    /// The call graph of `program`, whose symbols are `symbols`.
+    pub fn new(program: &mut Program, symbols: &SymbolTable) -> Self {
         let mut graph = Self { ranges: vec![None; program.functions.len()], ..Self::default() };
         let calls = program.ops_in_pre_order(&[OpKind::Call]);
-        let symbols = SymbolTable::new(program);
         let mut calls = calls.into_iter().map(|call| (program.top_level_op(call), call)).peekable();
         let functions = program.functions_in_order();
         for &func in &functions {

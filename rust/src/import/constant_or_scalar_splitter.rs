@@ -24,7 +24,7 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     fold_all(program, program.module, |program, op| program.kind(op) == OpKind::SdyConstant);
     rename_constants(program);
     let symbols = SymbolTable::new(program);
-    let graph = CallGraph::new(program);
+    let graph = CallGraph::new(program, &symbols);
     let group_users = group_users(program);
     let mut splitter = Splitter {
         roles: vec![Role::Plain; program.values.len()],
@@ -315,7 +315,7 @@ impl Splitter<'_> {
         self.program.insert_op(copy, Place::Before(op));
         if self.program.kind(copy) == OpKind::Call {
             if !self.is_acyclic {
-                CallGraph::new(self.program).check_acyclic(self.program)?;
+                CallGraph::new(self.program, &self.symbols).check_acyclic(self.program)?;
             }
             let func = callee(self.program, &self.symbols, copy)?;
             let mut cloner = FunctionCloner::default();

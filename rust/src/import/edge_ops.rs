@@ -1,7 +1,7 @@
 //! Putting an edge op between a value and its uses.
 
 use crate::index::{OpId, ShardingId, ValueId};
-use crate::ir::{Place, Program, Span, ValueDef};
+use crate::ir::{OpKind, Place, Program, Span, ValueDef};
 
 /// Whether values of this type have edges at all; tokens and dynamic shapes have not.
 pub(super) fn has_static_shape(program: &Program, value: ValueId) -> bool {
@@ -16,17 +16,17 @@ fn location(program: &Program, value: ValueId) -> Span {
     }
 }
 
-/// Creates the op `name` on `value` at `place`, with the location `loc` and `sharding`, and makes it
+/// Creates an op of `kind` on `value` at `place`, with the location `loc` and `sharding`, and makes it
 /// the only user of `value`.
 pub(super) fn insert_edge(
     program: &mut Program,
-    (name, loc): (&str, Span),
+    (kind, loc): (OpKind, Span),
     value: ValueId,
     sharding: ShardingId,
     place: Place,
 ) -> OpId {
     let ty = program.values[value].ty;
-    let edge = program.create_op(name, &[value], &[ty]);
+    let edge = program.create_op_of(kind, &[value], &[ty]);
     program.ops[edge].loc = loc;
     program.insert_op(edge, place);
     let result = program.result(edge, 0);
@@ -51,6 +51,6 @@ pub(super) fn add_data_flow_edges(
         };
         let sharding = program.sharding_of(owner);
         let loc = location(program, owner);
-        insert_edge(program, ("sdy.data_flow_edge", loc), owner, sharding, place);
+        insert_edge(program, (OpKind::DataFlowEdge, loc), owner, sharding, place);
     }
 }

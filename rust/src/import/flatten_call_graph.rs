@@ -17,9 +17,9 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     if !program.has_any(&[OpKind::Call]) && program.ops.len() <= context.limits.max_ops {
         return Ok(());
     }
-    let graph = CallGraph::new(program);
-    graph.check_acyclic(program)?;
     let mut symbols = SymbolTable::new(program);
+    let graph = CallGraph::new(program, &symbols);
+    graph.check_acyclic(program)?;
     check_size(program, &graph, &symbols, context.limits.max_ops)?;
     let mut is_called = vec![false; program.functions.len()];
     let mut cloner = FunctionCloner::default();

@@ -23,9 +23,9 @@ pub fn make_manual_computations(program: &mut Program, boundaries: &Boundaries) 
     if boundaries.is_empty() {
         return Ok(());
     }
-    let graph = CallGraph::new(program);
-    graph.check_acyclic(program)?;
     let symbols = SymbolTable::new(program);
+    let graph = CallGraph::new(program, &symbols);
+    graph.check_acyclic(program)?;
     let mut inlined = FxHashSet::default();
     // Callees first, and inner blocks before outer ones: what is moved is finished.
     for &func in &graph.post_order {

@@ -22,9 +22,9 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, add_edges: bool) ->
     if !program.has_any(&[OpKind::Call, OpKind::NamedComputation]) {
         return Ok(());
     }
-    let graph = CallGraph::new(program);
-    graph.check_acyclic(program)?;
     let symbols = SymbolTable::new(program);
+    let graph = CallGraph::new(program, &symbols);
+    graph.check_acyclic(program)?;
     check_size(program, &graph, &symbols, context.limits.max_ops)?;
     // Where the body of each function has gone.
     let mut moved: IdVec<FuncId, RegionId> = IdVec::filled(RegionId::NONE, program.functions.len());

@@ -3,12 +3,13 @@
 use super::CallGraph;
 use crate::context::Context;
 use crate::error::Result;
-use crate::ir::{Place, Program};
+use crate::ir::{Place, Program, SymbolTable};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     let end = Place::End(program.module_block());
-    for func in CallGraph::new(program).post_order.into_iter().rev() {
+    let symbols = SymbolTable::new(program);
+    for func in CallGraph::new(program, &symbols).post_order.into_iter().rev() {
         program.move_op(program.functions[func].op, end);
     }
     Ok(())

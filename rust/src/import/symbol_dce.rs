@@ -16,7 +16,9 @@ const CONSTANT: &str = "func.constant";
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
-    if !program.functions_in_order().iter().any(|&func| is_discardable(program, func)) {
+    let top_level: Vec<OpId> = program.block_ops(program.module_block()).collect();
+    let mut functions = top_level.iter().filter_map(|&op| program.function_of(op).get());
+    if !functions.any(|func| is_discardable(program, func)) {
         return Ok(());
     }
     let symbols = SymbolTable::new(program);
@@ -24,7 +26,6 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     let calls = if has_references { None } else { Some(CalledBy::new(program, &symbols)) };
     let mut is_live = vec![false; program.functions.len()];
     let mut worklist: Vec<OpId> = Vec::new();
-    let top_level: Vec<OpId> = program.block_ops(program.module_block()).collect();
     for &op in &top_level {
         let func = program.function_of(op);
         if func.is_none() {

@@ -50,11 +50,31 @@ impl Program {
     }
     /// Adds an op that has no text of its own, in no block yet.
     pub fn create_op(&mut self, name: &str, operands: &[ValueId], result_types: &[TypeId]) -> OpId {
-        let kind = OpKind::from_name(name);
-        let name = match kind {
-            OpKind::Other => self.strings.intern(name),
-            _ => self.kind_name(kind),
-        };
+        match OpKind::from_name(name) {
+            OpKind::Other => {
+                let name = self.strings.intern(name);
+                self.create_row(name, OpKind::Other, operands, result_types)
+            }
+            kind => self.create_op_of(kind, operands, result_types),
+        }
+    }
+    /// The same by its kind, which is not `Other`.
+    pub fn create_op_of(
+        &mut self,
+        kind: OpKind,
+        operands: &[ValueId],
+        result_types: &[TypeId],
+    ) -> OpId {
+        let name = self.kind_name(kind);
+        self.create_row(name, kind, operands, result_types)
+    }
+    fn create_row(
+        &mut self,
+        name: StrId,
+        kind: OpKind,
+        operands: &[ValueId],
+        result_types: &[TypeId],
+    ) -> OpId {
         let op = self.new_op_row(name, kind);
         self.ops[op].flags = OpFlags::SYNTHESISED;
         self.add_operands(op, operands.iter().map(|&value| (value, u32::MAX)));

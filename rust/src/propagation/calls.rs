@@ -18,7 +18,7 @@ impl Calls {
     /// The calls among `order`, all ops of `program`.
     pub fn new(program: &Program, order: &[OpId]) -> Self {
         let mut calls = Self::default();
-        if !order.iter().any(|&op| program.kind(op) == OpKind::Call) {
+        if !program.has_any(&[OpKind::Call]) {
             return calls;
         }
         calls.inside = calls_by_function(program, order);
