@@ -147,7 +147,7 @@ impl Program {
     pub fn set_result_sharding(&mut self, value: ValueId, sharding: ShardingId) {
         let Some(op) = self.defining_op(value) else { return };
         let mesh = self.mesh_of(sharding);
-        if mesh.is_some() && self.ops[op].num_results > 1 {
+        if mesh.is_some() && self.ops[op].num_results > 1 && self.sharding(value).is_none() {
             for other in self.op_results(op) {
                 if other != value && self.sharding(other).is_none() {
                     let open = self.replicated(mesh, self.values[other].ty, false);

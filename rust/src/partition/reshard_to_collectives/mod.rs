@@ -32,9 +32,17 @@ pub fn run(
     func: OpId,
     keep_redundant_reshards: bool,
 ) -> Result<()> {
-    let mut legal: FxHashSet<OpId> = program.ops_of(&LEGAL).into_iter().collect();
-    let is_reshard = |op: &OpId| program.kind(*op) == OpKind::Reshard;
-    let reshards: Vec<OpId> = program.pre_order(func).filter(is_reshard).collect();
+    let mut legal: FxHashSet<OpId> = FxHashSet::default();
+    let mut reshards = Vec::new();
+    for op in program.pre_order(func) {
+        match program.kind(op) {
+            OpKind::Reshard => reshards.push(op),
+            kind if LEGAL.contains(&kind) => {
+                legal.insert(op);
+            }
+            _ => {}
+        }
+    }
     // As in MLIR's conversions, uses are replaced once everything is converted; what asks for the input
     // of a reshard meanwhile sees the reshard before, what builds on it its replacement.
     let mut replaced = ValueMap::default();
