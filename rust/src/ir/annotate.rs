@@ -2,7 +2,7 @@
 
 use super::op::AttrRange;
 use super::{Attr, OpFlags, OpKind, Payload, Program, Span, Type, ValueDef};
-use crate::index::{OpId, RuleId, ShardingId, SignatureId, TypeId, ValueId};
+use crate::index::{OpId, ShardingId, SignatureId, TypeId, ValueId};
 
 impl Program {
     /// Sets the sharding of `value`; true if that changed it.
@@ -105,13 +105,12 @@ impl Program {
             ValueDef::Arg(_) => self.arg_location_text(value).unwrap_or(Span::EMPTY),
         }
     }
-    /// Removes the rule that `op` carries, unless a user wrote it.
-    pub fn drop_rule(&mut self, op: OpId) {
-        if let Some(rule) = self.op_rules.get(op).get() {
-            if !self.rules[rule].is_custom {
-                self.op_rules.set(op, RuleId::NONE);
-                self.mark_attrs_changed(op);
-            }
+    /// Removes the rules that ops carry, but those that users wrote.
+    pub fn drop_rules(&mut self) {
+        let Self { op_rules, rules, .. } = self;
+        op_rules.remove_left();
+        for op in op_rules.remove_if(|rule| !rules[rule].is_custom) {
+            self.mark_attrs_changed(op);
         }
     }
     /// Sets the structured attributes of `op`.

@@ -5,7 +5,7 @@
 //! 96-layer model has a few hundred signatures; rules are built once for each.
 
 use super::{Program, Span};
-use crate::index::{Id, IdVec, OpId, RuleId, SignatureId, StrId, TypeId};
+use crate::index::{Id, IdVec, OpId, RuleId, SignatureId, StrId, TypeId, ValueId};
 use rustc_hash::FxHashMap;
 
 /// What the rule of an op may depend on.
@@ -92,18 +92,26 @@ impl Program {
             key.extend_from_slice(self.text.get(attr.value).as_bytes());
         }
         key.push(1);
-        let type_of = |value| self.values[value].ty;
-        let operand_types: Box<[TypeId]> =
-            self.op_operands(op).iter().map(|slot| type_of(slot.value)).collect();
-        let result_types: Box<[TypeId]> = self.op_results(op).map(type_of).collect();
-        for &ty in operand_types.iter().chain(&result_types) {
+        let type_of = |value: ValueId| self.values[value].ty;
+        let operand_types = || self.op_operands(op).iter().map(|slot| type_of(slot.value));
+        let result_types = || self.op_results(op).map(type_of);
+        for ty in operand_types().chain(result_types()) {
             key.extend_from_slice(&(ty.index() as u32).to_le_bytes());
         }
         key.extend_from_slice(&row.num_operands.to_le_bytes());
-        let name = row.name;
-        let make =
-            || Signature { name, example: op, syntax: Span::EMPTY, operand_types, result_types };
-        self.ops[op].signature = self.signatures.intern(&key, make);
+        let known = self.signatures.find(&key);
+        self.ops[op].signature = if let Some(id) = known {
+            id
+        } else {
+            let signature = Signature {
+                name: row.name,
+                example: op,
+                syntax: Span::EMPTY,
+                operand_types: operand_types().collect(),
+                result_types: result_types().collect(),
+            };
+            self.signatures.intern(&key, || signature)
+        };
     }
 }
 
@@ -123,6 +131,10 @@ impl SignatureTable {
         let id = self.signatures.push(make());
         self.ids.insert(key.into(), id);
         id
+    }
+    /// The id of the signature whose bytes are `key`, if it was seen before.
+    pub fn find(&self, key: &[u8]) -> Option<SignatureId> {
+        self.ids.get(key).copied()
     }
     /// How many different signatures there are.
     pub fn len(&self) -> usize {

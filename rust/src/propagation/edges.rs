@@ -5,9 +5,8 @@
 
 use super::calls::Calls;
 use super::spots::{Spot, Spots};
-use crate::bitset::BitSet;
 use crate::context::RuleSource;
-use crate::index::{OpId, UseId, ValueId};
+use crate::index::{Id, OpId, UseId, ValueId};
 use crate::ir::{Edge, EdgeSpec, OpKind, Program, ValueDef};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -56,9 +55,10 @@ pub(super) struct Edges {
     rows: FxHashMap<OpId, EdgeRow>,
     values: Vec<ValueId>,
     sources: FxHashMap<UseId, SourceEdge>,
-    /// Whether `is_elsewhere` may have members.
-    has_elsewhere: bool,
-    is_elsewhere: BitSet<ValueId>,
+    /// By value: the value that its sharding is kept on; `NONE` where that is not all there is to it,
+    /// see `places`. Empty as long as each value has its sharding to itself.
+    kept: Vec<ValueId>,
+    /// The places of such values that are not [`Place::Nowhere`].
     places: FxHashMap<ValueId, Place>,
     /// For a value that has the sharding of others, without an edge op: those others.
     followers: FxHashMap<ValueId, Vec<ValueId>>,
@@ -73,13 +73,13 @@ impl Edges {
             rows: FxHashMap::default(),
             values: Vec::new(),
             sources: FxHashMap::default(),
-            has_elsewhere: false,
-            is_elsewhere: BitSet::new(program.values.len()),
+            kept: Vec::new(),
             places: FxHashMap::default(),
             followers: FxHashMap::default(),
             calls: Calls::new(program, &spots.order),
         };
-        for op in std::mem::take(&mut spots.special) {
+        let special = std::mem::take(&mut spots.special);
+        for &op in &special {
             if program.kind(op) == OpKind::FuncDataFlowEdge {
                 edges.add_func_edge(program, op);
             } else if let Some(spec) = source.edges(program, op) {
@@ -88,6 +88,7 @@ impl Edges {
                 edges.add_opaque_regions(program, op);
             }
         }
+        spots.special = special;
         edges
     }
     /// The values that flow into edge `op`.
@@ -109,10 +110,10 @@ impl Edges {
     /// Where the sharding of `value` is kept.
     #[inline]
     pub fn place(&self, value: ValueId) -> Place {
-        if !self.is_elsewhere(value) {
-            return Place::Value(value);
+        match self.plainly_kept(value).get() {
+            Some(kept) => Place::Value(kept),
+            None => self.places.get(&value).copied().unwrap_or(Place::Nowhere),
         }
-        self.place_elsewhere(value)
     }
     /// The value that keeps the sharding of `value`, if one does.
     pub fn kept(&self, value: ValueId) -> Option<ValueId> {
@@ -122,24 +123,32 @@ impl Edges {
         }
     }
     /// Whether it is not on `value` itself.
+    /// The value that the sharding of `value` is kept on; `NONE` if its place is none of that kind.
     #[inline]
-    pub fn is_elsewhere(&self, value: ValueId) -> bool {
-        self.has_elsewhere && self.is_elsewhere.contains(value)
+    fn plainly_kept(&self, value: ValueId) -> ValueId {
+        self.kept.get(value.index()).copied().unwrap_or(value)
+    }
+    /// Puts in the place of each of `values` the one that its sharding is kept on; false if the place of
+    /// some is none of that kind.
+    #[inline]
+    pub fn replace_by_kept(&self, values: &mut [ValueId]) -> bool {
+        if self.kept.is_empty() {
+            return true;
+        }
+        let mut are_kept = true;
+        for value in values {
+            *value = self.kept[value.index()];
+            are_kept &= value.is_some();
+        }
+        are_kept
     }
     /// Whether some value shares its sharding without an edge op.
     #[inline]
     pub fn has_followers(&self) -> bool {
         !self.followers.is_empty()
     }
-    #[inline(never)]
-    fn place_elsewhere(&self, value: ValueId) -> Place {
-        self.places.get(&value).copied().unwrap_or(Place::Nowhere)
-    }
     /// The values that share the sharding of `value` although no edge op says so.
     pub fn followers(&self, value: ValueId) -> &[ValueId] {
-        if self.followers.is_empty() {
-            return &[];
-        }
         self.followers.get(&value).map_or(&[], Vec::as_slice)
     }
 
@@ -151,10 +160,18 @@ impl Edges {
         self.values.extend(values);
         start..self.values.len() as u32
     }
-    fn set_place(&mut self, value: ValueId, place: Place) {
-        self.has_elsewhere = true;
-        self.is_elsewhere.insert(value);
-        self.places.insert(value, place);
+    fn set_place(&mut self, program: &Program, value: ValueId, place: Place) {
+        if self.kept.is_empty() {
+            self.kept = program.values.ids().collect();
+        }
+        self.kept[value.index()] = ValueId::NONE;
+        match place {
+            Place::Value(kept) => self.kept[value.index()] = kept,
+            Place::ManualArg(..) => {
+                self.places.insert(value, place);
+            }
+            Place::Nowhere => {}
+        }
     }
 
     /// Regions that shardings do not enter; an asynchronous computation's arguments are its operands.
@@ -162,14 +179,14 @@ impl Edges {
         if program.kind(op) == OpKind::Func {
             return;
         }
-        let is_async = program.op_name(op) == "stablehlo.async_start";
+        let is_async =
+            program.kind(op) == OpKind::Other && program.op_name(op) == "stablehlo.async_start";
         for region in program.op_regions(op) {
             for block in program.region_blocks(region) {
                 for (index, arg) in program.block_args(block).enumerate() {
-                    self.has_elsewhere = true;
-                    self.is_elsewhere.insert(arg);
+                    self.set_place(program, arg, Place::Nowhere);
                     if let Some(slot) = program.op_operands(op).get(index).filter(|_| is_async) {
-                        self.set_place(arg, Place::Value(slot.value));
+                        self.set_place(program, arg, Place::Value(slot.value));
                         self.followers.entry(slot.value).or_default().push(arg);
                     }
                 }
@@ -211,13 +228,10 @@ impl Edges {
             None if is_manual && is_arg => Place::ManualArg(op, edge.owner),
             None => Place::Value(edge.owner),
         };
-        if place == Place::Value(edge.owner) {
-            self.is_elsewhere.remove(edge.owner);
-        } else {
-            self.set_place(edge.owner, place);
-        }
-        for &target in &edge.targets {
-            self.set_place(target, place);
+        for &value in edge.targets.iter().chain([&edge.owner]) {
+            if !self.kept.is_empty() || place != Place::Value(value) {
+                self.set_place(program, value, place);
+            }
         }
         if place == Place::Value(edge.owner) && !edge.targets.is_empty() {
             self.followers.insert(edge.owner, edge.targets.clone());

@@ -3,8 +3,9 @@
 use super::edges::{Edges, Place};
 use super::func_results::FuncResults;
 use super::groups::Groups;
-use super::memo::{ClassId, EntryId, Memo, Outcome};
-use super::notify::Walk;
+use super::hand::Hand;
+use super::memo::{ChangeId, ClassId, EntryId, Memo, Outcome};
+use super::notify::Notice;
 use super::origins::{Recorder, Subject};
 use super::plan::{Plan, WIDE};
 use super::queue::{Queue, RunMask, NOBODY};
@@ -13,10 +14,11 @@ use super::visit::{Subset, Tables};
 use super::wide::Wide;
 use super::Stats;
 use crate::bitset::BitSet;
-use crate::context::Context;
+use crate::context::{Context, RuleSource};
 use crate::error::{Code, Diagnostic, Error, Result};
-use crate::index::{Id, IdVec, ShardingId, ValueId};
+use crate::index::{Id, ShardingId, ValueId};
 use crate::ir::{Program, ValueDef};
+use std::ops::Range;
 
 /// Visits between two reports of progress.
 const REPORT_EVERY: usize = 1 << 12;
@@ -37,8 +39,8 @@ pub(super) struct Engine<'p> {
     pub readers: Readers,
     /// Results of the main function.
     pub results: FuncResults,
-    /// Shardings of the tensors of the op in hand.
-    pub shardings: Vec<ShardingId>,
+    /// The op in hand.
+    pub hand: Hand,
     pub stats: Stats,
     /// Where shardings come from, if that is wanted.
     pub recorder: Option<Box<Recorder>>,
@@ -70,7 +72,7 @@ impl<'p> Engine<'p> {
             wide: Wide::default(),
             readers: Readers::default(),
             results,
-            shardings: Vec::new(),
+            hand: Hand::default(),
             stats: Stats::default(),
             is_simple: recorder.is_none() && groups.is_empty(),
             recorder,
@@ -124,7 +126,7 @@ impl<'p> Engine<'p> {
             if self.stats.visits > last {
                 return Err(self.no_convergence(position));
             }
-            self.visit(position, run);
+            self.visit(position, run, &*context.rules);
         }
         Ok(())
     }
@@ -138,66 +140,71 @@ impl<'p> Engine<'p> {
         Diagnostic::new(Code::NoConvergence, message).at_op(self.program, op).with_hint(hint).into()
     }
 
-    fn visit(&mut self, position: u32, run: usize) {
+    fn visit(&mut self, position: u32, run: usize, source: &dyn RuleSource) {
         if !self.plan.unused.is_empty() && self.erase_if_dead(position) {
             return;
         }
-        let visited = self.plan.visited(position);
-        let kind = visited.kind;
-        if kind.is_plain() {
-            gather(&mut self.shardings, &self.program.value_shardings, visited.tensors);
-        } else {
-            if !kind.is_some() {
-                return self.queue.settle(position, RunMask::MAX);
-            }
-            if visited.tensors.len() > WIDE {
-                return self.visit_wide(position, run);
-            }
-            self.gather_elsewhere(position);
+        let kind = self.plan.find_kind(self.program, source, position);
+        if !kind.is_some() {
+            return self.queue.settle(position, RunMask::MAX);
         }
+        let op = self.plan.op(position);
+        if self.plan.num_tensors(self.program, op, kind) > WIDE {
+            return self.visit_wide(position, run);
+        }
+        self.take(op, kind);
         let (memo, rules) = (&mut self.memo, &self.program.rules);
         let class = self.plan.kinds.class(kind, |visit| memo.class(rules, visit));
-        let entry = memo.entry(class, Subset::ALL, &self.shardings);
+        let entry = memo.entry(class, Subset::ALL, self.hand.shardings());
         match self.outcome(entry, run) {
             Outcome::Nothing(runs) => self.queue.settle(position, runs),
-            Outcome::Updates(change) => {
-                let mut is_as_expected = false;
-                if kind.is_plain() && self.is_simple {
-                    is_as_expected = kind.is_distinct();
-                    for update in self.memo.updates(change) {
-                        let (index, sharding) = self.memo.update(update);
-                        is_as_expected &= self.apply(position, index as usize, sharding);
-                    }
-                } else {
-                    self.record(position, run);
-                    for update in self.memo.updates(change) {
-                        let (index, sharding) = self.memo.update(update);
-                        self.apply_elsewhere(position, index as usize, sharding);
-                    }
-                }
-                let next = if is_as_expected { self.memo.next(change) } else { EntryId::NONE };
-                let runs = self.memo.nothing(next, run);
-                if runs != 0 {
-                    return self.queue.settle(position, runs);
-                }
-                let next = self.confirm(position, class, run);
-                if is_as_expected {
-                    self.memo.set_next(change, next);
-                }
+            Outcome::Updates(change) => self.change(position, class, change, run),
+        }
+    }
+
+    /// Makes the changes of the visit of the op in hand.
+    #[inline(always)]
+    fn change(&mut self, position: u32, class: ClassId, change: ChangeId, run: usize) {
+        let mut is_as_expected = false;
+        if self.hand.is_plain && self.is_simple {
+            is_as_expected = self.hand.is_distinct();
+            for update in self.memo.updates(change) {
+                let (index, sharding) = self.memo.update(update);
+                is_as_expected &=
+                    self.apply(position, self.hand.values()[index as usize], sharding);
             }
+        } else {
+            if self.recorder.is_some() {
+                let hand = std::mem::take(&mut self.hand);
+                self.record(position, run, hand.values(), hand.shardings());
+                self.hand = hand;
+            }
+            for update in self.memo.updates(change) {
+                let (index, sharding) = self.memo.update(update);
+                self.apply_elsewhere(position, index as usize, sharding);
+            }
+        }
+        let next = if is_as_expected { self.memo.next(change) } else { EntryId::NONE };
+        let runs = self.memo.nothing(next, run);
+        if runs != 0 {
+            return self.queue.settle(position, runs);
+        }
+        let next = self.confirm(position, class, run);
+        if is_as_expected {
+            self.memo.set_next(change, next);
         }
     }
 
     /// After a visit that changed something: mostly the next one would do nothing, and it is cheaper
     /// to find that out while everything is at hand. Returns what the next one is.
+    #[inline(never)]
     fn confirm(&mut self, position: u32, class: ClassId, run: usize) -> EntryId {
-        let visited = self.plan.visited(position);
-        if visited.kind.is_plain() {
-            gather(&mut self.shardings, &self.program.value_shardings, visited.tensors);
+        if self.hand.is_plain {
+            self.hand.look(&self.program.value_shardings);
         } else {
-            self.gather_elsewhere(position);
+            self.take_elsewhere(self.plan.op(position), self.plan.kind(position));
         }
-        let entry = self.memo.entry(class, Subset::ALL, &self.shardings);
+        let entry = self.memo.entry(class, Subset::ALL, self.hand.shardings());
         if let Outcome::Nothing(runs) = self.outcome(entry, run) {
             self.queue.settle(position, runs);
         }
@@ -205,57 +212,29 @@ impl<'p> Engine<'p> {
     }
 
     /// What the visit of the op in hand, which is `entry`, changes.
-    #[inline]
+    #[inline(always)]
     fn outcome(&mut self, entry: EntryId, run: usize) -> Outcome {
         let mut tables = Tables {
             rules: &self.program.rules,
             meshes: &self.program.meshes,
             shardings: &mut self.program.shardings,
         };
-        self.memo.outcome(&mut tables, entry, Subset::ALL, &self.shardings, run)
+        self.memo.outcome(&mut tables, entry, Subset::ALL, self.hand.shardings(), run)
     }
 
     /// Records, if that is wanted, a visit that changes something, before it does.
-    #[inline]
-    pub fn record(&mut self, position: u32, run: usize) {
-        if self.recorder.is_some() {
-            let kind = self.plan.kinds.row(self.plan.kind(position)).visit;
-            let tensors = self.plan.visited(position).tensors.to_vec();
-            let shardings = std::mem::take(&mut self.shardings);
-            let op = self.plan.op(position);
-            self.record_visit(Subject::Op(op), kind, run, &tensors, &shardings);
-            self.shardings = shardings;
-        }
+    pub fn record(&mut self, position: u32, run: usize, values: &[ValueId], old: &[ShardingId]) {
+        let kind = self.plan.kinds.row(self.plan.kind(position)).visit;
+        self.record_visit(Subject::Op(self.plan.op(position)), kind, run, values, old);
     }
 
-    /// Collects the shardings of the tensors of the op at `position` where some are kept in other
-    /// places.
-    pub fn gather_elsewhere(&mut self, position: u32) {
-        let op = self.plan.op(position);
-        let (tensors, edges) = (self.plan.visited(position).tensors, &self.plan.edges);
-        self.shardings.clear();
-        let shardings = tensors.iter().map(|&tensor| sharding(self.program, edges, tensor));
-        self.shardings.extend(shardings);
-        if let (Some(end), Some(last)) = (edges.manual_end(op), self.shardings.last_mut()) {
-            *last = if end.is_arg {
-                self.program.with_manual_axes(end.op, end.owner, *last)
-            } else {
-                self.program.inside_manual(end.op, *last)
-            };
-        }
-    }
-
-    /// Gives the tensor at `index` of the op at `position`, which is plain, its new sharding; false if
-    /// that may have changed other tensors too.
+    /// Gives `value`, which keeps the sharding of a tensor of the op at `position`, its new sharding;
+    /// false if that may have changed other tensors too.
     #[inline]
-    fn apply(&mut self, position: u32, index: usize, sharding: ShardingId) -> bool {
+    fn apply(&mut self, position: u32, value: ValueId, sharding: ShardingId) -> bool {
         self.stats.updates += 1;
-        let value = self.plan.tensor(position, index);
         let old = self.program.value_shardings[value];
-        let opens_others = old.is_none() && self.plan.has_siblings.contains(value);
-        if opens_others {
-            self.open_siblings(value, sharding);
-        }
+        let opens_others = old.is_none() && self.open_siblings(value, sharding);
         if old != sharding {
             self.program.value_shardings[value] = sharding;
             self.stats.changes += 1;
@@ -266,13 +245,11 @@ impl<'p> Engine<'p> {
         !opens_others
     }
 
-    /// Gives the tensor at `index` of the op at `position` its new sharding, wherever it is kept.
-    pub fn apply_elsewhere(&mut self, position: u32, index: usize, sharding: ShardingId) {
-        self.stats.updates += 1;
-        let value = self.plan.tensor(position, index);
-        let op = self.plan.op(position);
-        let own = match self.plan.edges.manual_end(op) {
-            Some(end) if index + 1 == self.plan.visited(position).tensors.len() => {
+    /// Gives the tensor at `index` of the op in hand, which stands at `position`, its new sharding,
+    /// wherever it is kept.
+    fn apply_elsewhere(&mut self, position: u32, index: usize, sharding: ShardingId) {
+        let own = match self.plan.edges.manual_end(self.plan.op(position)) {
+            Some(end) if index + 1 == self.hand.values().len() => {
                 if end.is_arg {
                     self.program.inside_manual(end.op, sharding)
                 } else {
@@ -281,7 +258,8 @@ impl<'p> Engine<'p> {
             }
             _ => sharding,
         };
-        self.update(value, own, sharding, position, true);
+        self.stats.updates += 1;
+        self.update(self.hand.values()[index], own, sharding, position, true);
     }
 
     /// Gives `value` the sharding `own`, and the others in its group `sharding`, on behalf of
@@ -311,19 +289,16 @@ impl<'p> Engine<'p> {
     }
 
     /// Marks, and queues if wanted, who depends on `value`.
-    #[inline]
     pub fn notify(&mut self, value: ValueId, current: u32, is_queueing: bool) {
-        match self.plan.notices.of(value) {
-            Some(notices) => self.queue.notify(notices, current, is_queueing),
-            None => self.notify_across_calls(value, current, is_queueing),
-        }
-    }
-
-    #[cold]
-    fn notify_across_calls(&mut self, value: ValueId, current: u32, is_queueing: bool) {
-        let mut notices = Vec::new();
-        Walk::new(self.plan.listing(self.program), &mut notices, true).value_changed(value);
-        self.queue.notify(&notices, current, is_queueing);
+        let mut notice = Notice {
+            program: self.program,
+            edges: &self.plan.edges,
+            spots: &self.plan.spots,
+            queue: &mut self.queue,
+            current,
+            is_queueing,
+        };
+        notice.value_changed(value);
     }
 
     /// Sets the sharding of `value` where it is kept, and says where that is; does not notify.
@@ -352,12 +327,20 @@ impl<'p> Engine<'p> {
         }
     }
 
-    /// An op has shardings for all of its results or for none: the first one opens the others.
-    fn open_siblings(&mut self, value: ValueId, sharding: ShardingId) {
+    /// An op has shardings for all of its results or for none: the first one opens the others. Says
+    /// whether there are some.
+    #[inline(always)]
+    fn open_siblings(&mut self, value: ValueId, sharding: ShardingId) -> bool {
         let siblings = self.program.siblings(value);
-        if siblings.len() < 2 {
-            return;
+        let has_others = siblings.len() > 1;
+        if has_others {
+            self.open_all(siblings, value, sharding);
         }
+        has_others
+    }
+
+    #[cold]
+    fn open_all(&mut self, siblings: Range<usize>, value: ValueId, sharding: ShardingId) {
         let mesh = self.program.mesh_of(sharding);
         for other in siblings.map(ValueId::from_index) {
             if other != value && self.program.sharding(other).is_none() {
@@ -368,13 +351,6 @@ impl<'p> Engine<'p> {
             }
         }
     }
-}
-
-/// Collects the shardings of `tensors`.
-#[inline]
-fn gather(hand: &mut Vec<ShardingId>, shardings: &IdVec<ValueId, ShardingId>, tensors: &[ValueId]) {
-    hand.clear();
-    hand.extend(tensors.iter().map(|&tensor| shardings[tensor]));
 }
 
 /// The sharding of `value`, wherever it is kept.

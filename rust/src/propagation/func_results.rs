@@ -5,13 +5,13 @@
 use super::direction::OpClass;
 use super::engine::{sharding, Engine};
 use super::kinds::identity_rule;
-use super::memo::Outcome;
+use super::memo::{ClassId, Memo, Outcome};
 use super::origins::Subject;
 use super::plan::WIDE;
 use super::queue::NOBODY;
 use super::visit::{Subset, Tables, VisitKind};
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{FuncId, OpId, RuleId, ShardingId, TypeId};
+use crate::index::{FuncId, OpId, ShardingId, TypeId};
 use crate::ir::{Direction, OpKind, Program};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -33,8 +33,8 @@ pub(super) struct FuncResults {
 
 #[derive(Clone, Copy)]
 struct FuncResult {
-    /// None for tokens and the like.
-    rule: Option<RuleId>,
+    /// How it is visited; none for tokens and the like.
+    visit: Option<(VisitKind, ClassId)>,
     /// Shardings of value and result between which nothing propagates in any run.
     settled: (ShardingId, ShardingId),
 }
@@ -59,22 +59,34 @@ pub(super) fn main_function(program: &Program) -> Result<FuncId> {
 
 impl FuncResults {
     /// Those of `func`.
-    pub fn new(program: &mut Program, func: FuncId, num_runs: usize) -> Self {
+    pub fn new(program: &mut Program, func: FuncId, memo: &mut Memo) -> Self {
         let mut results = Vec::new();
-        let mut rules: FxHashMap<TypeId, Option<RuleId>> = FxHashMap::default();
+        let mut visits: FxHashMap<TypeId, Option<(VisitKind, ClassId)>> = FxHashMap::default();
         let last = return_of(program, func);
         if let Some(last) = last {
             let types: Vec<_> =
                 program.op_operands(last).iter().map(|s| program.values[s.value].ty).collect();
             let num_results = program.func_results(func).len();
             for ty in types.into_iter().take(num_results) {
-                let rule = rules.entry(ty).or_insert_with(|| identity_rule(program, ty, 1));
-                results.push(FuncResult { rule: *rule, settled: Default::default() });
+                let visit = visits.entry(ty).or_insert_with(|| visit_of(program, ty, memo));
+                results.push(FuncResult { visit: *visit, settled: Default::default() });
             }
         }
-        let (pending, settled) = (Vec::new(), vec![None; num_runs]);
+        let (pending, settled) = (Vec::new(), vec![None; memo.runs().len()]);
         Self { func, last, results, reader: None, pending, settled }
     }
+}
+
+/// How a value of this type and the result that it is returned as are visited.
+fn visit_of(program: &mut Program, ty: TypeId, memo: &mut Memo) -> Option<(VisitKind, ClassId)> {
+    let kind = VisitKind {
+        rule: identity_rule(program, ty, 1)?,
+        class: OpClass::Fixed(Direction::Both),
+        has_single_uses: false,
+        is_elementwise: false,
+        is_conservative: false,
+    };
+    Some((kind, memo.class(&program.rules, kind)))
 }
 
 fn return_of(program: &Program, func: FuncId) -> Option<OpId> {
@@ -135,8 +147,8 @@ impl Engine<'_> {
 
     /// Propagates between one result and its value; true if nothing does in any run.
     fn is_result_settled(&mut self, last: OpId, index: usize, run: usize) -> bool {
-        let FuncResult { rule, settled } = self.results.results[index];
-        let Some(rule) = rule else { return true };
+        let FuncResult { visit, settled } = self.results.results[index];
+        let Some((kind, class)) = visit else { return true };
         let func = self.results.func;
         let value = self.program.operand(last, index);
         let inside = sharding(self.program, &self.plan.edges, value);
@@ -144,20 +156,12 @@ impl Engine<'_> {
         if pair == settled {
             return true;
         }
-        let kind = VisitKind {
-            rule,
-            class: OpClass::Fixed(Direction::Both),
-            has_single_uses: false,
-            is_elementwise: false,
-            is_conservative: false,
-        };
         let mut tables = Tables {
             rules: &self.program.rules,
             meshes: &self.program.meshes,
             shardings: &mut self.program.shardings,
         };
         let all_runs = (1 << self.memo.runs().len()) - 1;
-        let class = self.memo.class(tables.rules, kind);
         let (all_tensors, both) = (Subset::ALL, [pair.0, pair.1]);
         let entry = self.memo.entry(class, all_tensors, &both);
         match self.memo.outcome(&mut tables, entry, all_tensors, &both, run) {

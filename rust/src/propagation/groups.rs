@@ -22,7 +22,7 @@ impl Groups {
     /// The groups that `sdy.sharding_group` ops declare. A value may be in one only; the import
     /// passes see to that.
     pub fn new(program: &Program) -> Result<Self> {
-        if !program.ops.iter().any(|op| op.kind == OpKind::ShardingGroup) {
+        if !program.has_any(&[OpKind::ShardingGroup]) {
             return Ok(Self::default());
         }
         let mut by_id: BTreeMap<i64, Vec<ValueId>> = BTreeMap::new();

@@ -28,10 +28,10 @@ mod engine;
 pub mod factor_table;
 mod func_results;
 mod groups;
+mod hand;
 mod kinds;
 mod known;
 mod memo;
-mod notices;
 mod notify;
 pub mod origins;
 mod parts;
@@ -48,14 +48,14 @@ mod user_priority;
 mod visit;
 mod wide;
 
-use crate::context::Context;
+use crate::context::{Context, RuleSource};
 use crate::error::Result;
+use crate::index::{Id, RuleId};
 use crate::ir::Program;
 use edges::Place;
 use engine::Engine;
 use func_results::{main_function, FuncResults};
 use groups::Groups;
-use kinds::Role;
 use memo::{Memo, Run};
 use origins::{Origins, Recorder, Settings};
 use plan::Plan;
@@ -171,8 +171,8 @@ pub fn propagate_with_origins(
     let groups = synchronised_groups(program, context)?;
     let plan = Plan::new(program, &*context.rules, options.conservative)?;
     plan.edges.calls.check(program)?;
-    let memo = Memo::new(options.runs());
-    let results = FuncResults::new(program, main, memo.runs().len());
+    let mut memo = Memo::new(options.runs());
+    let results = FuncResults::new(program, main, &mut memo);
     let mut engine = Engine::new(program, plan, memo, groups, results, recorder);
     if options.user_priority {
         let priorities = engine.initialise_priorities();
@@ -186,7 +186,7 @@ pub fn propagate_with_origins(
         run_all(&mut engine, context, options)?;
     }
     let (plan, stats, recorder) = engine.finish();
-    leave_rules(program, &plan, options);
+    leave_rules(program, plan, &*context.rules, options);
     let origins = recorder.map_or_else(Origins::default, |recorder| recorder.finish(program));
     Ok((stats, origins))
 }
@@ -223,21 +223,23 @@ fn run_all(engine: &mut Engine<'_>, context: &mut Context<'_>, options: &Options
 }
 
 /// Leaves on ops the rules they were visited with, or only those that users wrote.
-fn leave_rules(program: &mut Program, plan: &Plan, options: &Options) {
+fn leave_rules(program: &mut Program, mut plan: Plan, source: &dyn RuleSource, options: &Options) {
     if !options.keep_sharding_rules {
-        if !program.op_rules.is_empty() {
-            plan.order().iter().for_each(|&op| program.drop_rule(op));
-        }
+        program.drop_rules();
         return;
     }
-    for (position, &op) in plan.order().iter().enumerate() {
-        let kind = plan.kind(position as u32);
-        if !kind.is_some() {
+    let mut rules = vec![RuleId::NONE; program.ops.len()];
+    for position in 0..plan.order().len() as u32 {
+        let (op, rule) = (plan.op(position), plan.rule(program, source, position));
+        if rule.is_none() || program.op_rules.is_own(op) {
             continue;
         }
-        let kind = plan.kinds.row(kind);
-        if kind.role == Role::Op && program.op_rules.set(op, kind.visit.rule) {
+        if program.rules[rule].is_custom {
+            program.op_rules.set(op, rule);
             program.mark_attrs_changed(op);
+        } else {
+            rules[op.index()] = rule;
         }
     }
+    program.op_rules.leave(rules);
 }

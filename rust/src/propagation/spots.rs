@@ -11,7 +11,7 @@ impl Spot {
     /// How many positions there are.
     pub const MAX: usize = 1 << Self::POSITION_BITS;
     const POSITION_BITS: u32 = 28;
-    /// A visit can do something.
+    /// A visit may do something.
     pub const VISITED: u32 = 1 << 28;
     /// An op around it is visited.
     pub const INSIDE: u32 = 1 << 29;
@@ -39,12 +39,12 @@ pub(super) struct Spots {
     by_op: IdVec<OpId, Spot>,
     /// The ops in pre-order, without the module.
     pub order: Vec<OpId>,
-    /// Those among them that have regions or may have edges, until [`super::edges`] has seen them.
+    /// Those among them that have regions or may have edges.
     pub special: Vec<OpId>,
 }
 
 impl Spots {
-    /// The spots in `program`, of ops that are not visited so far.
+    /// The spots in `program`, where every op may be visited so far, and none is inside of others that are.
     pub fn new(program: &Program) -> Self {
         let mut spots = Self {
             by_op: IdVec::filled(Spot::NOWHERE, program.ops.len()),
@@ -54,7 +54,7 @@ impl Spots {
         let has_user_edges = !program.edge_specs.is_empty();
         for op in program.pre_order(program.module).skip(1) {
             let row = &program.ops[op];
-            let mut spot = spots.order.len() as u32;
+            let mut spot = spots.order.len() as u32 | Spot::VISITED;
             match row.kind {
                 OpKind::FuncReturn | OpKind::SdyReturn | OpKind::StablehloReturn | OpKind::Call => {
                     spot |= Spot::HANDS_ON;
@@ -87,6 +87,10 @@ impl Spots {
     #[inline]
     pub fn add(&mut self, op: OpId, facts: u32) {
         self.by_op[op].0 |= facts;
+    }
+    /// Says that `facts` do not hold of `op`.
+    pub fn take(&mut self, op: OpId, facts: u32) {
+        self.by_op[op].0 &= !facts;
     }
     /// Takes out `op`, which is erased.
     pub fn remove(&mut self, op: OpId) {

@@ -40,10 +40,10 @@ impl Printer<'_> {
             self.function_edits(op, edits)?;
         }
         let is_affected = self.names.is_affected(program, op);
-        if row.flags.is_clean() && !is_affected {
+        let flags = self.flags(op);
+        if flags.is_clean() && !is_affected {
             return Some(());
         }
-        let flags = row.flags;
         if is_affected || flags.has(OpFlags::OPERANDS_CHANGED) {
             self.operand_edits(op, edits)?;
         }

@@ -312,7 +312,7 @@ impl<'p> Printer<'p> {
     /// Prints an op; those that have regions leave tasks for them.
     fn print_op(&mut self, op: OpId) {
         let row = &self.program.ops[op];
-        if row.num_regions == 0 && row.flags.is_clean() && !self.names.has_renamed() {
+        if row.num_regions == 0 && self.flags(op).is_clean() && !self.names.has_renamed() {
             if matches!(row.kind, OpKind::Call | OpKind::FuncReturn) && self.has_lost_prefix(op) {
                 self.print_fields(op);
                 return;
@@ -357,13 +357,22 @@ impl<'p> Printer<'p> {
     fn has_lost_prefix(&self, op: OpId) -> bool {
         self.needs_prefix(op) && self.text_at(self.name_start(op)).starts_with(['c', 'r'])
     }
+    /// What happened to `op`; rules that propagation has left are in no flag.
+    #[inline]
+    fn flags(&self, op: OpId) -> OpFlags {
+        let mut flags = self.program.ops[op].flags;
+        if self.program.op_rules.is_left(op) {
+            flags.set(OpFlags::ATTRS_CHANGED);
+        }
+        flags
+    }
     /// Whether an op has to be written from its fields.
     fn is_from_fields(&self, op: OpId) -> bool {
         let row = &self.program.ops[op];
         if row.flags.has(OpFlags::SYNTHESISED) || row.span.is_empty() {
             return true;
         }
-        let is_touched = !row.flags.is_clean() || self.names.is_affected(self.program, op);
+        let is_touched = !self.flags(op).is_clean() || self.names.is_affected(self.program, op);
         match row.kind {
             OpKind::Call | OpKind::FuncReturn => is_touched || self.has_lost_prefix(op),
             OpKind::Func => is_touched && self.is_generic(op),
