@@ -14,7 +14,7 @@ use super::{callee, CallGraph, FunctionCloner};
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FuncId, Id, OpId, StrId, ValueId};
-use crate::ir::{OpKind, OpTraits, Payload, Place, Program, SymbolTable, ValueDef, ValueMap};
+use crate::ir::{OpKind, OpTraits, Payload, Place, Program, SymbolTable, ValueMap};
 use crate::partition::conversion::fold_all;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem::take;
@@ -192,6 +192,7 @@ impl Splitter<'_> {
     }
 
     /// What `op` is, whose operands are all constants or not.
+    #[inline]
     fn role(&mut self, op: OpId, is_constant: bool) -> Result<Role> {
         let kind = self.program.kind(op);
         if matches!(kind, OpKind::SdyConstant | OpKind::Iota) {
@@ -263,6 +264,12 @@ impl Splitter<'_> {
     /// Copies what computes `root`, a constant or a scalar expansion, for a use of it; `None` if it stays
     /// the operand.
     fn copy(&mut self, root: ValueId) -> Result<Option<ValueId>> {
+        let Some(op) = self.copied_op(root) else { return Ok(None) };
+        let mut operands = self.program.op_operands(op).iter();
+        if self.can_stay(root, op) && operands.all(|slot| self.copied_op(slot.value).is_none()) {
+            self.program.op_uses(op).for_each(|slot| self.program.make_newest_use(slot));
+            return Ok(None);
+        }
         let (mut map, mut stack) = (take(&mut self.map), take(&mut self.stack));
         map.clear();
         self.enter(root, true, &map, &mut stack);
@@ -287,15 +294,22 @@ impl Splitter<'_> {
 
     /// Puts the op of `value` on the stack if it has to be copied for a user, which may be one that stays.
     fn enter(&self, value: ValueId, user_stays: bool, map: &ValueMap, stack: &mut Vec<Entry>) {
-        if let ValueDef::Result(op) = self.program.values[value].def {
-            if !is_scalar(self.program, value) && map.get(value).is_none() {
-                let row = &self.program.ops[op];
-                let is_plain =
-                    row.num_results == 1 && row.num_regions == 0 && row.kind != OpKind::Call;
-                let stays = user_stays && is_plain && self.program.has_one_use(value);
-                stack.push(Entry { value, op, next: 0, stays });
-            }
+        if let Some(op) = self.copied_op(value).filter(|_| map.get(value).is_none()) {
+            let stays = user_stays && self.can_stay(value, op);
+            stack.push(Entry { value, op, next: 0, stays });
         }
+    }
+
+    /// The op that makes `value`, unless that is an argument or a scalar, of which there are no copies.
+    fn copied_op(&self, value: ValueId) -> Option<OpId> {
+        self.program.defining_op(value).filter(|_| !is_scalar(self.program, value))
+    }
+
+    /// Whether `op`, of which `value` is a result, has only one use and nothing that is copied with it.
+    fn can_stay(&self, value: ValueId, op: OpId) -> bool {
+        let row = &self.program.ops[op];
+        let is_plain = row.num_results == 1 && row.num_regions == 0 && row.kind != OpKind::Call;
+        is_plain && self.program.has_one_use(value)
     }
 
     /// Makes `op` what its copy would be.

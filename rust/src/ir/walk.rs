@@ -54,8 +54,13 @@ impl Program {
     #[inline]
     pub fn next_in_pre_order(&self, op: OpId, root: OpId) -> Option<OpId> {
         let row = &self.ops[op];
-        if row.num_regions == 0 && row.next.is_some() && op != root {
-            return row.next.get();
+        if row.num_regions == 0 {
+            if op == root {
+                return None;
+            }
+            if row.next.is_some() {
+                return row.next.get();
+            }
         }
         self.step_in_pre_order(op, root)
     }
