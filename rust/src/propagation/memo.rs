@@ -348,3 +348,19 @@ fn hash(class: ClassId, subset: Subset<'_>, shardings: &[ShardingId]) -> u32 {
     }
     (hash >> 32) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_tensors_are_not_taken_for_shardings() {
+        let mut memo = Memo::new(Vec::new());
+        let class = ClassId::from_index(0);
+        let [a, b] = [5, 6].map(ShardingId::new);
+        let some = memo.entry(class, Subset(Some(&[0, 2])), &[a, b]);
+        let all = memo.entry(class, Subset::ALL, &[a, b, ShardingId::new(0), ShardingId::new(2)]);
+        assert_ne!(some, all);
+        assert_eq!(memo.entry(class, Subset(Some(&[0, 2])), &[a, b]), some);
+    }
+}
