@@ -293,3 +293,50 @@ impl Program {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{FuncId, Id};
+
+    /// The users of each value of the only function, newest first, by their place in the block.
+    fn users(program: &Program, body: BlockId) -> Vec<Vec<(usize, usize)>> {
+        let ops: Vec<OpId> = program.block_ops(body).collect();
+        let user = |slot: UseId| {
+            let owner = program.operands[slot].owner;
+            (ops.iter().position(|&op| op == owner).unwrap(), program.operand_index(slot))
+        };
+        let results = ops.iter().flat_map(|&op| program.op_results(op));
+        program
+            .block_args(body)
+            .chain(results)
+            .map(|value| program.uses(value).map(user).collect())
+            .collect()
+    }
+
+    #[test]
+    fn a_recast_op_has_the_uses_of_a_new_one_in_its_place() {
+        let text = "func.func private @g(tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>\n\
+            func.func @f(%a: tensor<2xf32>, %b: tensor<2xf32>) -> tensor<2xf32> {\n\
+            %0 = stablehlo.add %a, %b : tensor<2xf32>\n\
+            %1 = call @g(%a, %b, %a) : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>\n\
+            %2 = stablehlo.add %1, %a : tensor<2xf32>\n\
+            %3 = stablehlo.add %b, %1 : tensor<2xf32>\n\
+            return %1 : tensor<2xf32>\n}";
+        let parsed = crate::mlir::parse(text.into()).unwrap();
+        let body = parsed.functions[FuncId::from_index(1)].body;
+        let call = parsed.block_ops(body).nth(1).unwrap();
+        let mut recast = parsed.clone();
+        recast.recast_op(call, OpKind::NamedComputation);
+        let mut replaced = parsed.clone();
+        let operands: Vec<ValueId> = replaced.op_operands(call).iter().map(|o| o.value).collect();
+        let (old, ty) = (replaced.result(call, 0), replaced.values[replaced.result(call, 0)].ty);
+        let new = replaced.create_op_of(OpKind::NamedComputation, &operands, &[ty]);
+        replaced.insert_op(new, Place::Before(call));
+        replaced.replace_all_uses(old, replaced.result(new, 0));
+        replaced.erase_op(call);
+        assert_eq!(users(&recast, body), users(&replaced, body));
+        assert_ne!(users(&recast, body), users(&parsed, body));
+        assert!(recast.has_any(&[OpKind::NamedComputation]) && !recast.has_any(&[OpKind::Call]));
+    }
+}
