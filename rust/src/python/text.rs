@@ -11,19 +11,13 @@ use pyo3::types::PyString;
 /// The text of `program`.
 pub(super) fn text<'py>(py: Python<'py>, program: &Program) -> PyResult<Bound<'py, PyString>> {
     let mut joined: Option<Py<PyAny>> = None;
-    let mut last = String::new();
     let mut outcome = Ok(());
-    py.detach(|| {
+    let last = py.detach(|| {
         print_in_pieces(program, &mut |piece| {
-            if outcome.is_err() || piece.is_empty() {
-                return;
+            if outcome.is_ok() {
+                outcome = Python::attach(|py| append(py, &mut joined, piece));
             }
-            if !last.is_empty() {
-                outcome = Python::attach(|py| append(py, &mut joined, &last));
-            }
-            last.clear();
-            last.push_str(piece);
-        });
+        })
     });
     outcome?;
     let Some(joined) = joined else { return Ok(PyString::new(py, &last)) };

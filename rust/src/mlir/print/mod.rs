@@ -30,13 +30,12 @@ pub fn print(program: &Program) -> String {
     printer.out
 }
 
-/// Prints `program` as MLIR text in pieces of a mebibyte or so, each given to `take`, so that a large
-/// text need not be in memory as a whole.
-pub fn print_in_pieces(program: &Program, take: &mut dyn FnMut(&str)) {
+/// Prints `program` as MLIR text in pieces of a mebibyte or so, each given to `take` but for the last,
+/// which is returned, so that a large text need not be in memory as a whole.
+pub fn print_in_pieces(program: &Program, take: &mut dyn FnMut(&str)) -> String {
     let mut printer = Printer::new(program, PIECE * 2, Some(take));
     printer.print_module();
-    let rest = std::mem::take(&mut printer.out);
-    take(&rest);
+    std::mem::take(&mut printer.out)
 }
 
 /// Bytes after which a piece is given away.

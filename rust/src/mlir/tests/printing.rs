@@ -193,7 +193,8 @@ func.func @f() {
 fn pieces_are_the_whole() {
     let pieces = |program: &Program| {
         let mut pieces = Vec::new();
-        print_in_pieces(program, &mut |piece| pieces.push(piece.to_owned()));
+        let last = print_in_pieces(program, &mut |piece| pieces.push(piece.to_owned()));
+        pieces.push(last);
         pieces
     };
     let mut text = String::from("func.func @main(%arg0: tensor<8xf32>) {\n");
