@@ -79,7 +79,6 @@ pub(super) fn project(
     closed_if_missing: bool,
 ) {
     row.factors.clear();
-    row.factors.resize_with(factor_sizes.len(), || None);
     row.replicated.clear();
     row.unreduced.clear();
     if let Some(sharding) = sharding {
@@ -92,6 +91,7 @@ pub(super) fn project(
         let is_closed = dim.map_or(closed_if_missing, |dim| dim.is_closed);
         project_dim(row, factors, axes, is_closed, factor_sizes, mesh);
     }
+    row.factors.sort();
 }
 
 fn project_dim(
@@ -106,14 +106,15 @@ fn project_dim(
     let mut has_overflow = false;
     for &factor in factors {
         let is_minor_most = factors.last() == Some(&factor);
-        let entry = row.factors[factor.index()].insert(FactorSharding {
+        let mut entry = FactorSharding {
             axes: if is_minor_most { remaining.drain(mesh) } else { AxisList::new() },
             is_closed: is_closed || has_overflow,
             is_minor_most,
             overflow: Vec::new(),
-        });
+        };
         if has_overflow {
             // Only the factor right behind is entered, as closed; those after it stay out.
+            row.factors.push(factor, entry);
             return;
         }
         if !is_minor_most {
@@ -124,5 +125,6 @@ fn project_dim(
                 entry.overflow = remaining.drain(mesh).to_vec();
             }
         }
+        row.factors.push(factor, entry);
     }
 }

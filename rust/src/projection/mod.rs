@@ -24,9 +24,11 @@
 mod axis_list;
 mod back;
 mod build;
+mod factors;
 
 pub use axis_list::AxisList;
 pub(crate) use build::gcd;
+pub use factors::Factors;
 
 use crate::axis::{prefix_status, AxisRef, PrefixStatus};
 use crate::index::{FactorId, Id};
@@ -50,9 +52,9 @@ pub struct FactorSharding {
 /// One row of the factor table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TensorFactorShardings {
-    /// For each factor of the rule how it is sharded; `None` if the tensor does not have it, or if
-    /// it stands behind a factor that overflows.
-    pub factors: Vec<Option<FactorSharding>>,
+    /// How factors are sharded: those that the tensor has, but for what stands behind a factor that
+    /// overflows.
+    pub factors: Factors,
     /// Axes that may not shard any factor.
     pub replicated: Vec<AxisRef>,
     /// Axes over which the value still has to be summed.
@@ -63,12 +65,12 @@ impl TensorFactorShardings {
     /// The sharding of `factor`.
     #[inline]
     pub fn factor(&self, factor: FactorId) -> Option<&FactorSharding> {
-        self.factors[factor.index()].as_ref()
+        self.factors.get(factor)
     }
     /// Gives `factor` the axes `axes` if the tensor has it and its axes are a strict prefix of them;
     /// true if so.
     pub fn expand(&mut self, factor: FactorId, axes: &[AxisRef]) -> bool {
-        let Some(sharding) = &mut self.factors[factor.index()] else { return false };
+        let Some(sharding) = self.factors.get_mut(factor) else { return false };
         if prefix_status(&sharding.axes, axes) != PrefixStatus::StrictPrefix {
             return false;
         }
@@ -78,7 +80,7 @@ impl TensorFactorShardings {
     /// Gives `factor` these axes and overflow axes if the tensor has it; true if they are not what
     /// it had.
     pub fn update(&mut self, factor: FactorId, axes: &[AxisRef], overflow: &[AxisRef]) -> bool {
-        let Some(sharding) = &mut self.factors[factor.index()] else { return false };
+        let Some(sharding) = self.factors.get_mut(factor) else { return false };
         if *sharding.axes == *axes && sharding.overflow == overflow {
             return false;
         }
@@ -88,7 +90,7 @@ impl TensorFactorShardings {
     }
     /// Number of shards of the tensor.
     pub fn sharding_size(&self, mesh: &Mesh) -> i64 {
-        let factors = self.factors.iter().flatten();
+        let factors = self.factors.shardings();
         factors
             .flat_map(|factor| factor.axes.iter().chain(&factor.overflow))
             .map(|axis| axis.size(mesh))
@@ -96,7 +98,7 @@ impl TensorFactorShardings {
     }
     /// Whether some factor overflows.
     pub fn has_overflow(&self) -> bool {
-        self.factors.iter().flatten().any(|factor| !factor.overflow.is_empty())
+        self.factors.shardings().any(|factor| !factor.overflow.is_empty())
     }
 }
 
@@ -188,8 +190,8 @@ impl Projection {
     pub fn greatest_common_prefix_axes(&self, num_factors: usize) -> Vec<Vec<AxisRef>> {
         let mut common: Vec<Option<Vec<AxisRef>>> = vec![None; num_factors];
         for tensor in &self.tensors {
-            for (entry, sharding) in common.iter_mut().zip(&tensor.factors) {
-                let Some(sharding) = sharding else { continue };
+            for (factor, sharding) in tensor.factors.iter() {
+                let entry = &mut common[factor.index()];
                 *entry = Some(match entry.take() {
                     None => sharding.axes.to_vec(),
                     Some(axes) => greatest_common_prefix(&axes, &sharding.axes),

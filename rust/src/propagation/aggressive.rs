@@ -128,6 +128,6 @@ fn put_in_order(visit: &FactorVisit<'_>, projection: &Projection, all: &mut [Wan
 
 /// Number of elements along the factors that the tensor has.
 fn tensor_size(tensor: &TensorFactorShardings, factor_sizes: &[i64]) -> i64 {
-    let present = tensor.factors.iter().zip(factor_sizes).filter(|(factor, _)| factor.is_some());
-    present.fold(1i64, |size, (_, &factor_size)| size.wrapping_mul(factor_size))
+    let sizes = tensor.factors.iter().map(|(factor, _)| factor_sizes[factor.index()]);
+    sizes.fold(1i64, i64::wrapping_mul)
 }

@@ -146,8 +146,9 @@ fn cells(
     };
     let rows = shardings.iter().map(|&id| program.shardings.get(id));
     let projection = Projection::build(rule, rows, program.mesh(mesh), false);
-    let row = &projection.tensors[index].factors;
-    row.iter().map(|cell| cell.as_ref().map(|cell| cell_text(program, mesh, cell))).collect()
+    let row = &projection.tensors[index];
+    let factors = (0..rule.num_factors()).map(FactorId::from_index);
+    factors.map(|factor| row.factor(factor).map(|cell| cell_text(program, mesh, cell))).collect()
 }
 
 /// `"x", "y":(1)2`, with the overflow axes after a bar and `?` where propagation may add axes.

@@ -149,10 +149,7 @@ fn candidates(
 
 /// The factors of `tensor` that have axes, with these.
 fn sharded_factors(tensor: &TensorFactorShardings) -> impl Iterator<Item = (FactorId, &[AxisRef])> {
-    let entries = tensor.factors.iter().enumerate();
-    let axes = entries.filter_map(|(index, entry)| {
-        Some((FactorId::from_index(index), entry.as_ref()?.axes.as_slice()))
-    });
+    let axes = tensor.factors.iter().map(|(factor, entry)| (factor, entry.axes.as_slice()));
     axes.filter(|(_, axes)| !axes.is_empty())
 }
 

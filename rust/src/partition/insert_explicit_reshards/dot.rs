@@ -24,7 +24,7 @@ pub fn reshard_result(
     let Some((factor, axes)) = conflict(projection, rule, &tensor_sizes(program, op)) else {
         return;
     };
-    let Some(entry) = projection.tensors[2].factors[factor.index()].as_mut() else { return };
+    let Some(entry) = projection.tensors[2].factors.get_mut(factor) else { return };
     entry.axes = axes;
     let mesh = program.mesh(mesh_id);
     let new =

@@ -4,7 +4,7 @@
 //! first factors that can take it or a part of it; what both sides then have in common is kept.
 
 use crate::axis::{push_or_merge, AxisRef};
-use crate::index::{Id, MeshId, OpId, ShardingId};
+use crate::index::{FactorId, Id, MeshId, OpId, ShardingId};
 use crate::ir::Program;
 use crate::mesh::Mesh;
 use crate::partition::common_axes::AxesPerFactor;
@@ -24,7 +24,7 @@ pub fn common_axes(
     let mesh = program.mesh(mesh_id).clone();
     let sizes = |tensor: usize| projection.tensors[tensor].sharding_size(&mesh);
     let preferred = &projection.tensors[usize::from(sizes(0) < sizes(1))];
-    let entries = preferred.factors.iter().flatten();
+    let entries = preferred.factors.shardings();
     let axes: Vec<AxisRef> =
         entries.flat_map(|entry| entry.axes.iter().chain(&entry.overflow)).copied().collect();
     let mappings = [&rule.operands[0], &rule.results[0]];
@@ -86,17 +86,17 @@ fn deal(
 ) {
     let mut factors = Vec::new();
     for &factor in mapping.dims.iter().flatten() {
-        if let Some(entry) = tensor.factors[factor.index()].as_mut() {
+        if let Some(entry) = tensor.factors.get_mut(factor) {
             entry.axes.clear();
             entry.overflow.clear();
-            factors.push((factor.index(), factor_sizes[factor.index()]));
+            factors.push((factor, factor_sizes[factor.index()]));
         }
     }
     let mut remaining = axes.iter().copied();
     while let Some(axis) = remaining.next() {
         let mut left = Left { axis, size: axis.size(mesh), taken: false };
         if !deal_one(tensor, &mut factors, &mut left, mesh) {
-            let last = factors.last().and_then(|&(factor, _)| tensor.factors[factor].as_mut());
+            let last = factors.last().and_then(|&(factor, _)| tensor.factors.get_mut(factor));
             if let Some(entry) = last {
                 push_or_merge(&mut entry.overflow, left.as_ref(), mesh);
                 for axis in remaining.by_ref() {
@@ -111,7 +111,7 @@ fn deal(
 /// Deals one axis out to `factors`, with the room that each has; false if part of it is left.
 fn deal_one(
     tensor: &mut TensorFactorShardings,
-    factors: &mut [(usize, i64)],
+    factors: &mut [(FactorId, i64)],
     left: &mut Left,
     mesh: &Mesh,
 ) -> bool {
@@ -123,7 +123,7 @@ fn deal_one(
                 continue;
             }
             is_used = true;
-            let Some(entry) = tensor.factors[*factor].as_mut() else { continue };
+            let Some(entry) = tensor.factors.get_mut(*factor) else { continue };
             if left.size > common {
                 push_or_merge(&mut entry.axes, left.take(common), mesh);
                 *room /= common;

@@ -1,0 +1,45 @@
+//! The factors of one tensor: a few, of what may be thousands that an op has.
+
+use super::FactorSharding;
+use crate::index::FactorId;
+
+/// How each factor is sharded, by factor.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Factors(Vec<(FactorId, FactorSharding)>);
+
+impl Factors {
+    /// The sharding of `factor`.
+    #[inline]
+    pub fn get(&self, factor: FactorId) -> Option<&FactorSharding> {
+        let at = self.0.binary_search_by_key(&factor, |(factor, _)| *factor).ok()?;
+        self.0.get(at).map(|(_, sharding)| sharding)
+    }
+    /// The same, to change it.
+    #[inline]
+    pub fn get_mut(&mut self, factor: FactorId) -> Option<&mut FactorSharding> {
+        let at = self.0.binary_search_by_key(&factor, |(factor, _)| *factor).ok()?;
+        self.0.get_mut(at).map(|(_, sharding)| sharding)
+    }
+    /// All in order.
+    pub fn iter(&self) -> impl Iterator<Item = (FactorId, &FactorSharding)> {
+        self.0.iter().map(|(factor, sharding)| (*factor, sharding))
+    }
+    /// All shardings, in order of their factors.
+    pub fn shardings(&self) -> impl Iterator<Item = &FactorSharding> {
+        self.0.iter().map(|(_, sharding)| sharding)
+    }
+    /// Takes all out.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+    /// Adds a factor that is not there; [`Factors::sort`] is to follow.
+    pub(super) fn push(&mut self, factor: FactorId, sharding: FactorSharding) {
+        self.0.push((factor, sharding));
+    }
+    /// Puts factors in order.
+    pub(super) fn sort(&mut self) {
+        if !self.0.is_sorted_by_key(|(factor, _)| *factor) {
+            self.0.sort_unstable_by_key(|(factor, _)| *factor);
+        }
+    }
+}
