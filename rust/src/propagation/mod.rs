@@ -10,8 +10,9 @@
 //! take part ([`direction`]). A strategy may make two runs of each step, basic then aggressive.
 //!
 //! What makes it fast: shardings and rules are hash-consed, so that a visit is a function of a few
-//! ids, and most visits have been made before ([`memo`]); and an op is visited again only if a
-//! sharding that its visit reads has changed since its last visit that did nothing in such a run.
+//! ids, and most visits have been made before ([`memo`]), if not in this program then in another one
+//! of the process ([`known`]); and an op is visited again only if a sharding that its visit reads has
+//! changed since its last visit that did nothing in such a run.
 //! So the second to fifth sweep, and all sweeps of later priorities, cost what they can touch.
 //!
 //! Source: Shardy's propagation document.
