@@ -20,8 +20,8 @@ def main() -> None:
     """Measure the families that the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("families", nargs="*", metavar="FAMILY", help="all, unless said otherwise")
-    parser.add_argument("--size", type=int, default=10_000, help="N (default: 10000)")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--size", type=int, default=3_000, help="N (default: 3000)")
+    parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     ours = Ours()
 
