@@ -51,6 +51,7 @@ pub(super) struct Repeated {
 
 impl Repeated {
     /// Takes the line at `start` apart; false if it is too long or has a `%` without a name.
+    #[inline]
     fn split(&mut self, text: &str, start: usize) -> bool {
         let bytes = text.as_bytes();
         let limit = text.len().min(start + MAX_LEN);
@@ -78,6 +79,7 @@ impl Repeated {
         }
     }
     /// The example that has the same pieces.
+    #[inline]
     fn find(&mut self, text: &str) -> Option<Example> {
         let example = self.examples.get(&self.hash)?;
         let bytes = text.as_bytes();
