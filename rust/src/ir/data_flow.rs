@@ -115,6 +115,7 @@ impl Program {
     }
     /// Positions of the values that get shardings together with `value`, itself included: all results
     /// of an op, all arguments of a named computation.
+    #[inline]
     pub fn siblings(&self, value: ValueId) -> Range<usize> {
         let (first, count) = match self.values[value].def {
             ValueDef::Result(op) => (self.ops[op].first_result, self.ops[op].num_results),

@@ -125,22 +125,8 @@ impl Edges {
     /// Whether it is not on `value` itself.
     /// The value that the sharding of `value` is kept on; `NONE` if its place is none of that kind.
     #[inline]
-    fn plainly_kept(&self, value: ValueId) -> ValueId {
+    pub fn plainly_kept(&self, value: ValueId) -> ValueId {
         self.kept.get(value.index()).copied().unwrap_or(value)
-    }
-    /// Puts in the place of each of `values` the one that its sharding is kept on; false if the place of
-    /// some is none of that kind.
-    #[inline]
-    pub fn replace_by_kept(&self, values: &mut [ValueId]) -> bool {
-        if self.kept.is_empty() {
-            return true;
-        }
-        let mut are_kept = true;
-        for value in values {
-            *value = self.kept[value.index()];
-            are_kept &= value.is_some();
-        }
-        are_kept
     }
     /// Whether some value shares its sharding without an edge op.
     #[inline]

@@ -3,7 +3,8 @@
 use super::engine::{sharding, Engine};
 use super::kinds::KindId;
 use super::plan::WIDE;
-use crate::index::{IdVec, OpId, ShardingId, ValueId};
+use crate::index::{Id, IdVec, OpId, ShardingId, ValueId};
+use crate::ir::Program;
 
 /// The tensors of the op in hand, which are at most [`WIDE`].
 #[derive(Default)]
@@ -36,8 +37,9 @@ impl Hand {
         }
     }
     #[inline]
-    fn add(&mut self, value: ValueId) {
+    fn add(&mut self, value: ValueId, sharding: ShardingId) {
         self.values[self.len] = value;
+        self.shardings[self.len] = sharding;
         self.len += 1;
     }
     /// Looks at the shardings that are kept on the values.
@@ -53,20 +55,24 @@ impl Engine<'_> {
     /// Takes `op` in hand.
     #[inline(always)]
     pub fn take(&mut self, op: OpId, kind: KindId) {
-        self.hand.len = 0;
+        let Program { operands, value_shardings, ops, .. } = &*self.program;
+        let (hand, edges, row) = (&mut self.hand, &self.plan.edges, &ops[op]);
+        (hand.len, hand.is_plain) = (0, true);
+        let mut add = |value: ValueId| {
+            let kept = edges.plainly_kept(value);
+            let sharding = value_shardings.get(kept).copied();
+            hand.is_plain &= sharding.is_some();
+            hand.add(kept, sharding.unwrap_or_default());
+        };
         if kind.is_edge() {
-            let edges = &self.plan.edges;
-            edges.sources(op).iter().for_each(|&source| self.hand.add(source));
-            self.hand.is_plain = edges.manual_end(op).is_none();
-        } else {
-            self.program.op_operands(op).iter().for_each(|slot| self.hand.add(slot.value));
-            self.hand.is_plain = true;
+            edges.sources(op).iter().for_each(|&source| add(source));
+        } else if row.num_operands > 0 {
+            let first = row.first_operand.index();
+            let slots = operands.slice(first..first + row.num_operands as usize);
+            slots.iter().for_each(|slot| add(slot.value));
         }
-        self.program.op_results(op).for_each(|result| self.hand.add(result));
-        let values = &mut self.hand.values[..self.hand.len];
-        if self.hand.is_plain && self.plan.edges.replace_by_kept(values) {
-            self.hand.look(&self.program.value_shardings);
-        } else {
+        self.program.op_results(op).for_each(add);
+        if !self.hand.is_plain || (kind.is_edge() && edges.manual_end(op).is_some()) {
             self.take_elsewhere(op, kind);
         }
     }
@@ -77,8 +83,7 @@ impl Engine<'_> {
         let (hand, edges) = (&mut self.hand, &self.plan.edges);
         (hand.len, hand.is_plain) = (0, false);
         for value in self.plan.tensors(self.program, op, kind) {
-            hand.shardings[hand.len] = sharding(self.program, edges, value);
-            hand.add(value);
+            hand.add(value, sharding(self.program, edges, value));
         }
         let end = edges.manual_end(op);
         if let (Some(end), Some(last)) = (end, hand.shardings[..hand.len].last_mut()) {

@@ -5,10 +5,11 @@
 //! is 'nothing', all are worked out, so that the caller knows in which runs it need not look again.
 
 use super::known::{Class, Known, KnownVisit};
+use super::lookup::Lookup;
 use super::queue::RunMask;
 use super::visit::{Site, Subset, Tables, Update, VisitKind, Workspace};
 use super::Strategy;
-use crate::index::{Id, ShardingId};
+use crate::index::ShardingId;
 use crate::rule::RuleTable;
 use std::ops::Range;
 
@@ -61,16 +62,15 @@ pub(super) struct EntryId(u32);
 impl EntryId {
     /// None.
     pub const NONE: Self = Self(u32::MAX);
+    /// The entry of that number.
+    #[cfg(test)]
+    pub const fn from_index(index: usize) -> Self {
+        Self(index as u32)
+    }
 }
-
-/// A slot of no entry.
-const FREE: (u32, EntryId) = (0, EntryId::NONE);
 
 struct Entry {
     class: ClassId,
-    /// Where the shardings of the tensors stand, followed by what distinguishes the subset.
-    key: Range<u32>,
-    has_subset: bool,
     /// For each run what it changes.
     outcomes: [u32; MAX_RUNS],
     /// The runs in which the outcome is known to be nothing.
@@ -91,10 +91,8 @@ struct Change {
 /// The table.
 pub(super) struct Memo {
     runs: Vec<Run>,
-    /// Open addressing: the hash and number of an entry.
-    slots: Vec<(u32, EntryId)>,
+    lookup: Lookup,
     entries: Vec<Entry>,
-    keys: Vec<ShardingId>,
     changes: Vec<Change>,
     updates: Vec<Update>,
     known: Box<Known>,
@@ -108,9 +106,8 @@ impl Memo {
         debug_assert!(runs.len() <= MAX_RUNS);
         Self {
             runs,
-            slots: vec![FREE; 256],
+            lookup: Lookup::default(),
             entries: Vec::new(),
-            keys: Vec::new(),
             changes: Vec::new(),
             updates: Vec::new(),
             known: Known::take(),
@@ -153,20 +150,15 @@ impl Memo {
         subset: Subset<'_>,
         shardings: &[ShardingId],
     ) -> EntryId {
-        let hash = hash(class, subset, shardings);
-        let mask = self.slots.len() - 1;
-        let mut slot = hash as usize & mask;
-        loop {
-            let (other, id) = self.slots[slot];
-            if other == hash && self.matches(id, class, subset, shardings) {
-                self.hits += 1;
-                return id;
-            }
-            if id == EntryId::NONE {
-                return self.insert(hash, class, subset, shardings);
-            }
-            slot = (slot + 1) & mask;
+        let next = EntryId(self.entries.len() as u32);
+        let id = self.lookup.find(class, subset, shardings, next);
+        if id == next {
+            let outcomes = [UNKNOWN; MAX_RUNS];
+            self.entries.push(Entry { class, outcomes, nothing: 0, is_complete: false });
+        } else {
+            self.hits += 1;
         }
+        id
     }
     /// What a visit changes in `run`, see [`Memo::entry`]. Indices in updates count within `subset`.
     #[inline]
@@ -208,65 +200,6 @@ impl Memo {
             Some(entry) if entry.is_complete && entry.outcomes[run] == NOTHING => entry.nothing,
             _ => 0,
         }
-    }
-
-    #[inline]
-    fn matches(
-        &self,
-        id: EntryId,
-        class: ClassId,
-        subset: Subset<'_>,
-        shardings: &[ShardingId],
-    ) -> bool {
-        let Some(entry) = self.entries.get(id.0 as usize) else { return false };
-        if entry.class != class || entry.has_subset != subset.0.is_some() {
-            return false;
-        }
-        let key = self.keys.get(entry.key.start as usize..entry.key.end as usize);
-        let key = key.unwrap_or_default();
-        match subset.0 {
-            None => key == shardings,
-            Some(_) => {
-                key.len() == shardings.len() + subset.key().len()
-                    && key.starts_with(shardings)
-                    && key[shardings.len()..].iter().copied().eq(subset.key().map(ShardingId::new))
-            }
-        }
-    }
-
-    #[cold]
-    fn insert(
-        &mut self,
-        hash: u32,
-        class: ClassId,
-        subset: Subset<'_>,
-        shardings: &[ShardingId],
-    ) -> EntryId {
-        let start = self.keys.len() as u32;
-        self.keys.extend_from_slice(shardings);
-        self.keys.extend(subset.key().map(ShardingId::new));
-        let key = start..self.keys.len() as u32;
-        let id = EntryId(self.entries.len() as u32);
-        let outcomes = [UNKNOWN; MAX_RUNS];
-        let has_subset = subset.0.is_some();
-        let entry = Entry { class, key, has_subset, outcomes, nothing: 0, is_complete: false };
-        self.entries.push(entry);
-        if self.entries.len() * 2 > self.slots.len() {
-            let larger = vec![FREE; self.slots.len() * 4];
-            let smaller = std::mem::replace(&mut self.slots, larger);
-            smaller.into_iter().filter(|slot| *slot != FREE).for_each(|slot| self.link(slot));
-        }
-        self.link((hash, id));
-        id
-    }
-
-    fn link(&mut self, (hash, id): (u32, EntryId)) {
-        let mask = self.slots.len() - 1;
-        let mut slot = hash as usize & mask;
-        while self.slots[slot] != FREE {
-            slot = (slot + 1) & mask;
-        }
-        self.slots[slot] = (hash, id);
     }
 
     /// Works out the outcome in `run`; if it is nothing, in all other runs too.
@@ -332,35 +265,5 @@ impl Memo {
         }
         changes.push(Change { updates, next: EntryId::NONE });
         changes.len() as u32 - 1
-    }
-}
-
-#[inline]
-fn hash(class: ClassId, subset: Subset<'_>, shardings: &[ShardingId]) -> u32 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let add = |hash: u64, word: u32| (hash.rotate_left(23) ^ u64::from(word)).wrapping_mul(FACTOR);
-    let mut hash = u64::from(class.0).wrapping_mul(FACTOR);
-    for &sharding in shardings {
-        hash = add(hash, sharding.index() as u32);
-    }
-    for word in subset.key() {
-        hash = add(hash, word);
-    }
-    (hash >> 32) as u32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_tensors_are_not_taken_for_shardings() {
-        let mut memo = Memo::new(Vec::new());
-        let class = ClassId::from_index(0);
-        let [a, b] = [5, 6].map(ShardingId::new);
-        let some = memo.entry(class, Subset(Some(&[0, 2])), &[a, b]);
-        let all = memo.entry(class, Subset::ALL, &[a, b, ShardingId::new(0), ShardingId::new(2)]);
-        assert_ne!(some, all);
-        assert_eq!(memo.entry(class, Subset(Some(&[0, 2])), &[a, b]), some);
     }
 }

@@ -32,6 +32,7 @@ mod groups;
 mod hand;
 mod kinds;
 mod known;
+mod lookup;
 mod memo;
 mod notify;
 pub mod origins;

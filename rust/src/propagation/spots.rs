@@ -52,7 +52,9 @@ impl Spots {
             special: Vec::new(),
         };
         let has_user_edges = !program.edge_specs.is_empty();
-        for op in program.pre_order(program.module).skip(1) {
+        let mut walk = program.pre_order(program.module);
+        walk.next();
+        for op in walk {
             let row = &program.ops[op];
             let mut spot = spots.order.len() as u32 | Spot::VISITED;
             match row.kind {
