@@ -65,11 +65,15 @@ impl Engine<'_> {
             hand.add(kept, sharding.unwrap_or_default());
         };
         if kind.is_edge() {
-            edges.sources(op).iter().for_each(|&source| add(source));
+            for &source in edges.sources(op) {
+                add(source);
+            }
         } else if row.num_operands > 0 {
             let first = row.first_operand.index();
             let slots = operands.slice(first..first + row.num_operands as usize);
-            slots.iter().for_each(|slot| add(slot.value));
+            for slot in slots {
+                add(slot.value);
+            }
         }
         self.program.op_results(op).for_each(add);
         if !self.hand.is_plain || (kind.is_edge() && edges.manual_end(op).is_some()) {
