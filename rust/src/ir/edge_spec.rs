@@ -140,12 +140,21 @@ impl EdgeSpec {
     /// Every edge of `op` in the order of groups and owners.
     pub fn edges(&self, program: &Program, op: OpId) -> Vec<Edge> {
         let mut edges = Vec::new();
+        self.for_each_edge(program, op, |edge| edges.push(edge.clone()));
+        edges
+    }
+    /// The same without a list.
+    pub fn for_each_edge(&self, program: &Program, op: OpId, mut visit: impl FnMut(&Edge)) {
+        let mut edge = Edge { owner: ValueId::NONE, sources: Vec::new(), targets: Vec::new() };
         for group in self.groups.iter() {
             for index in 0..group.num_edges(program, op) {
-                edges.extend(group.edge(program, op, index));
+                if let Some(owner) = group.owner(program, op, index) {
+                    edge.owner = owner;
+                    group.fill_edge(program, op, index, &mut edge);
+                    visit(&edge);
+                }
             }
         }
-        edges
     }
 
     /// The owner of the edge that has `target`, a result of `op` or an argument of one of its
@@ -215,11 +224,11 @@ impl EdgeGroup {
         }
     }
 
-    /// The `index`-th edge.
-    pub fn edge(&self, program: &Program, op: OpId, index: usize) -> Option<Edge> {
-        let owner = self.owner(program, op, index)?;
-        let mut sources = Vec::new();
-        let mut targets = Vec::new();
+    /// Lists sources and targets of the `index`-th edge, whose owner is there already.
+    fn fill_edge(&self, program: &Program, op: OpId, index: usize, edge: &mut Edge) {
+        let Edge { owner, sources, targets } = edge;
+        sources.clear();
+        targets.clear();
         if let Some(first) = self.first_operand {
             sources.extend(program.op_uses(op).nth(first as usize + index));
         }
@@ -231,10 +240,9 @@ impl EdgeGroup {
             if self.block_args.contains(region) {
                 let block = entry_block(program, op, region);
                 let arg = block.and_then(|block| program.block_args(block).nth(index));
-                targets.extend(arg.filter(|&arg| arg != owner));
+                targets.extend(arg.filter(|arg| arg != owner));
             }
         }
-        Some(Edge { owner, sources, targets })
     }
 
     fn takes_block_args_of(&self, region: usize) -> bool {

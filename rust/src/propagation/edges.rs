@@ -182,9 +182,7 @@ impl Edges {
 
     fn add_flow_op(&mut self, program: &Program, spots: &mut Spots, op: OpId, spec: &EdgeSpec) {
         self.add_opaque_regions(program, op);
-        for edge in spec.edges(program, op) {
-            self.add_edge(program, spots, op, &edge);
-        }
+        spec.for_each_edge(program, op, |edge| self.add_edge(program, spots, op, edge));
     }
 
     fn add_edge(&mut self, program: &Program, spots: &mut Spots, op: OpId, edge: &Edge) {
