@@ -78,8 +78,7 @@ impl Edges {
             followers: FxHashMap::default(),
             calls: Calls::new(program, &spots.order),
         };
-        let special = std::mem::take(&mut spots.special);
-        for &op in &special {
+        for op in std::mem::take(&mut spots.special) {
             if program.kind(op) == OpKind::FuncDataFlowEdge {
                 edges.add_func_edge(program, op);
             } else if let Some(spec) = source.edges(program, op) {
@@ -88,7 +87,6 @@ impl Edges {
                 edges.add_opaque_regions(program, op);
             }
         }
-        spots.special = special;
         edges
     }
     /// The values that flow into edge `op`.
@@ -125,8 +123,23 @@ impl Edges {
     /// Whether it is not on `value` itself.
     /// The value that the sharding of `value` is kept on; `NONE` if its place is none of that kind.
     #[inline]
-    pub fn plainly_kept(&self, value: ValueId) -> ValueId {
+    fn plainly_kept(&self, value: ValueId) -> ValueId {
         self.kept.get(value.index()).copied().unwrap_or(value)
+    }
+    /// Puts in the place of each of `values` the one that its sharding is kept on, if all places are of
+    /// that kind; else says false.
+    #[inline]
+    pub fn replace_by_kept(&self, values: &mut [ValueId]) -> bool {
+        if self.kept.is_empty() {
+            return true;
+        }
+        let are_kept = values.iter().all(|&value| self.kept[value.index()].is_some());
+        if are_kept {
+            for value in values {
+                *value = self.kept[value.index()];
+            }
+        }
+        are_kept
     }
     /// Whether some value shares its sharding without an edge op.
     #[inline]

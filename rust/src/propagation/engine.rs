@@ -5,20 +5,19 @@ use super::func_results::FuncResults;
 use super::groups::Groups;
 use super::hand::Hand;
 use super::memo::{ChangeId, ClassId, EntryId, Memo, Outcome};
-use super::notify::Notice;
+use super::notify::Walk;
 use super::origins::{Recorder, Subject};
-use super::plan::{Plan, WIDE};
+use super::plan::{Plan, Visited, WIDE};
 use super::queue::{Queue, RunMask, NOBODY};
 use super::readers::Readers;
 use super::visit::{Subset, Tables};
 use super::wide::Wide;
 use super::Stats;
 use crate::bitset::BitSet;
-use crate::context::{Context, RuleSource};
+use crate::context::Context;
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::{Id, ShardingId, ValueId};
 use crate::ir::{Program, ValueDef};
-use std::ops::Range;
 
 /// Visits between two reports of progress.
 const REPORT_EVERY: usize = 1 << 12;
@@ -126,7 +125,7 @@ impl<'p> Engine<'p> {
             if self.stats.visits > last {
                 return Err(self.no_convergence(position));
             }
-            self.visit(position, run, &*context.rules);
+            self.visit(position, run);
         }
         Ok(())
     }
@@ -140,19 +139,18 @@ impl<'p> Engine<'p> {
         Diagnostic::new(Code::NoConvergence, message).at_op(self.program, op).with_hint(hint).into()
     }
 
-    fn visit(&mut self, position: u32, run: usize, source: &dyn RuleSource) {
+    fn visit(&mut self, position: u32, run: usize) {
         if !self.plan.unused.is_empty() && self.erase_if_dead(position) {
             return;
         }
-        let kind = self.plan.find_kind(self.program, source, position);
+        let Visited { kind, tensors } = self.plan.visited(position);
         if !kind.is_some() {
             return self.queue.settle(position, RunMask::MAX);
         }
-        let op = self.plan.op(position);
-        if self.plan.num_tensors(self.program, op, kind) > WIDE {
+        if tensors.len() > WIDE {
             return self.visit_wide(position, run);
         }
-        self.take(op, kind);
+        self.look(position);
         let (memo, rules) = (&mut self.memo, &self.program.rules);
         let class = self.plan.kinds.class(kind, |visit| memo.class(rules, visit));
         let entry = memo.entry(class, Subset::ALL, self.hand.shardings());
@@ -165,19 +163,18 @@ impl<'p> Engine<'p> {
     /// Makes the changes of the visit of the op in hand.
     #[inline(always)]
     fn change(&mut self, position: u32, class: ClassId, change: ChangeId, run: usize) {
+        let kind = self.plan.kind(position);
         let mut is_as_expected = false;
-        if self.hand.is_plain && self.is_simple {
-            is_as_expected = self.hand.is_distinct();
+        if kind.is_plain() && self.is_simple {
+            is_as_expected = kind.is_distinct();
             for update in self.memo.updates(change) {
                 let (index, sharding) = self.memo.update(update);
-                is_as_expected &=
-                    self.apply(position, self.hand.values()[index as usize], sharding);
+                is_as_expected &= self.apply(position, index as usize, sharding);
             }
         } else {
             if self.recorder.is_some() {
-                let hand = std::mem::take(&mut self.hand);
-                self.record(position, run, hand.values(), hand.shardings());
-                self.hand = hand;
+                let old = self.hand.shardings().to_vec();
+                self.record(position, run, &old);
             }
             for update in self.memo.updates(change) {
                 let (index, sharding) = self.memo.update(update);
@@ -199,11 +196,7 @@ impl<'p> Engine<'p> {
     /// to find that out while everything is at hand. Returns what the next one is.
     #[inline(never)]
     fn confirm(&mut self, position: u32, class: ClassId, run: usize) -> EntryId {
-        if self.hand.is_plain {
-            self.hand.look(&self.program.value_shardings);
-        } else {
-            self.take_elsewhere(self.plan.op(position), self.plan.kind(position));
-        }
+        self.look(position);
         let entry = self.memo.entry(class, Subset::ALL, self.hand.shardings());
         if let Outcome::Nothing(runs) = self.outcome(entry, run) {
             self.queue.settle(position, runs);
@@ -223,18 +216,23 @@ impl<'p> Engine<'p> {
     }
 
     /// Records, if that is wanted, a visit that changes something, before it does.
-    pub fn record(&mut self, position: u32, run: usize, values: &[ValueId], old: &[ShardingId]) {
+    pub fn record(&mut self, position: u32, run: usize, old: &[ShardingId]) {
         let kind = self.plan.kinds.row(self.plan.kind(position)).visit;
-        self.record_visit(Subject::Op(self.plan.op(position)), kind, run, values, old);
+        let tensors = self.plan.visited(position).tensors.to_vec();
+        self.record_visit(Subject::Op(self.plan.op(position)), kind, run, &tensors, old);
     }
 
-    /// Gives `value`, which keeps the sharding of a tensor of the op at `position`, its new sharding;
-    /// false if that may have changed other tensors too.
+    /// Gives the tensor at `index` of the op at `position`, which is plain, its new sharding; false if
+    /// that may have changed other tensors too.
     #[inline]
-    fn apply(&mut self, position: u32, value: ValueId, sharding: ShardingId) -> bool {
+    fn apply(&mut self, position: u32, index: usize, sharding: ShardingId) -> bool {
         self.stats.updates += 1;
+        let value = self.plan.tensor(position, index);
         let old = self.program.value_shardings[value];
-        let opens_others = old.is_none() && self.open_siblings(value, sharding);
+        let opens_others = old.is_none() && self.plan.has_siblings.contains(value);
+        if opens_others {
+            self.open_siblings(value, sharding);
+        }
         if old != sharding {
             self.program.value_shardings[value] = sharding;
             self.stats.changes += 1;
@@ -249,7 +247,7 @@ impl<'p> Engine<'p> {
     /// wherever it is kept.
     fn apply_elsewhere(&mut self, position: u32, index: usize, sharding: ShardingId) {
         let own = match self.plan.edges.manual_end(self.plan.op(position)) {
-            Some(end) if index + 1 == self.hand.values().len() => {
+            Some(end) if index + 1 == self.plan.visited(position).tensors.len() => {
                 if end.is_arg {
                     self.program.inside_manual(end.op, sharding)
                 } else {
@@ -259,7 +257,7 @@ impl<'p> Engine<'p> {
             _ => sharding,
         };
         self.stats.updates += 1;
-        self.update(self.hand.values()[index], own, sharding, position, true);
+        self.update(self.plan.tensor(position, index), own, sharding, position, true);
     }
 
     /// Gives `value` the sharding `own`, and the others in its group `sharding`, on behalf of
@@ -289,16 +287,19 @@ impl<'p> Engine<'p> {
     }
 
     /// Marks, and queues if wanted, who depends on `value`.
+    #[inline]
     pub fn notify(&mut self, value: ValueId, current: u32, is_queueing: bool) {
-        let mut notice = Notice {
-            program: self.program,
-            edges: &self.plan.edges,
-            spots: &self.plan.spots,
-            queue: &mut self.queue,
-            current,
-            is_queueing,
-        };
-        notice.value_changed(value);
+        match self.plan.notices.of(value) {
+            Some(notices) => self.queue.notify(notices, current, is_queueing),
+            None => self.notify_unlisted(value, current, is_queueing),
+        }
+    }
+
+    #[cold]
+    fn notify_unlisted(&mut self, value: ValueId, current: u32, is_queueing: bool) {
+        let mut notices = Vec::new();
+        Walk::new(self.plan.listing(self.program), &mut notices, true).value_changed(value);
+        self.queue.notify(&notices, current, is_queueing);
     }
 
     /// Sets the sharding of `value` where it is kept, and says where that is; does not notify.
@@ -327,20 +328,12 @@ impl<'p> Engine<'p> {
         }
     }
 
-    /// An op has shardings for all of its results or for none: the first one opens the others. Says
-    /// whether there are some.
-    #[inline(always)]
-    fn open_siblings(&mut self, value: ValueId, sharding: ShardingId) -> bool {
+    /// An op has shardings for all of its results or for none: the first one opens the others.
+    fn open_siblings(&mut self, value: ValueId, sharding: ShardingId) {
         let siblings = self.program.siblings(value);
-        let has_others = siblings.len() > 1;
-        if has_others {
-            self.open_all(siblings, value, sharding);
+        if siblings.len() < 2 {
+            return;
         }
-        has_others
-    }
-
-    #[cold]
-    fn open_all(&mut self, siblings: Range<usize>, value: ValueId, sharding: ShardingId) {
         let mesh = self.program.mesh_of(sharding);
         for other in siblings.map(ValueId::from_index) {
             if other != value && self.program.sharding(other).is_none() {

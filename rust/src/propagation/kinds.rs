@@ -21,22 +21,38 @@ impl KindId {
     /// A visit does nothing.
     pub const NEVER: Self = Self(u32::MAX);
     /// Not known yet.
-    pub const UNKNOWN: Self = Self(u32::MAX - 1);
-    const EDGE: u32 = 1 << 31;
+    const UNKNOWN: Self = Self(u32::MAX - 1);
+    const PLAIN: u32 = 1 << 31;
+    const DISTINCT: u32 = 1 << 30;
 
     /// Whether a visit can do anything.
     #[inline]
     pub const fn is_some(self) -> bool {
         self.0 != u32::MAX
     }
-    /// Whether it is a data-flow edge, whose operands are the sources of the edge.
+    /// The same kind, of an op whose tensors are plain: see [`super::plan`].
     #[inline]
-    pub const fn is_edge(self) -> bool {
-        self.0 & Self::EDGE != 0
+    pub const fn plain(self) -> Self {
+        Self(self.0 | Self::PLAIN)
+    }
+    /// Whether it is that, and not [`KindId::NEVER`].
+    #[inline]
+    pub const fn is_plain(self) -> bool {
+        self.0 & Self::PLAIN != 0 && self.is_some()
+    }
+    /// The same kind, of an op no two of whose tensors are the same.
+    #[inline]
+    pub const fn distinct(self) -> Self {
+        Self(self.0 | Self::DISTINCT)
+    }
+    /// Whether it is that.
+    #[inline]
+    pub const fn is_distinct(self) -> bool {
+        self.0 & Self::DISTINCT != 0
     }
     #[inline]
     const fn index(self) -> usize {
-        (self.0 & !Self::EDGE) as usize
+        (self.0 & !(Self::PLAIN | Self::DISTINCT)) as usize
     }
 }
 
@@ -100,17 +116,16 @@ impl Kinds {
     }
     /// The same kind as `id` for an op whose operands have got single uses, or not.
     pub fn with_single_uses(&mut self, id: KindId, program: &Program, op: OpId) -> KindId {
-        if !id.is_some() || id == KindId::UNKNOWN {
+        if !id.is_some() {
             return id;
         }
         let mut kind = *self.row(id);
         kind.visit.has_single_uses = kind.depends_on_uses() && has_single_uses(program, op);
-        self.intern(kind)
+        KindId(self.intern(kind).0 | id.0 & (KindId::PLAIN | KindId::DISTINCT))
     }
 
     fn intern(&mut self, kind: Kind) -> KindId {
-        let flag = if kind.role == Role::Edge { KindId::EDGE } else { 0 };
-        let next = KindId(self.rows.len() as u32 | flag);
+        let next = KindId(self.rows.len() as u32);
         let id = *self.ids.entry(kind).or_insert(next);
         if id == next {
             self.rows.push(kind);
@@ -129,37 +144,24 @@ impl Kinds {
         op: OpId,
         is_conservative: bool,
     ) -> KindId {
-        let pair = self.pair_of_op(program, source, edges, op, is_conservative);
-        if pair[0] == pair[1] {
-            return pair[0];
-        }
-        pair[usize::from(has_single_uses(program, op))]
-    }
-
-    /// How `op` is visited without and with single uses, by the same rule.
-    #[inline]
-    pub fn pair_of_op(
-        &mut self,
-        program: &mut Program,
-        source: &dyn RuleSource,
-        edges: &Edges,
-        op: OpId,
-        is_conservative: bool,
-    ) -> [KindId; 2] {
         let row = &program.ops[op];
         let signature = row.signature;
         let has_own_rule = !program.op_rules.is_empty() && program.op_rules.get(op).is_some();
         if signature.is_none() && !has_own_rule && !has_rule_by_kind(row.kind) {
-            return NEVER;
+            return KindId::NEVER;
         }
         let known = if has_own_rule { None } else { self.by_signature.get(signature.index()) };
-        match known {
+        let pair = match known {
             Some(&pair) if pair[0] != KindId::UNKNOWN => pair,
             _ => {
                 let signature = if has_own_rule { SignatureId::NONE } else { signature };
                 self.find(program, source, edges, op, signature, is_conservative)
             }
+        };
+        if pair[0] == pair[1] {
+            return pair[0];
         }
+        pair[usize::from(has_single_uses(program, op))]
     }
 
     /// The kinds of `op` without and with single uses; remembered for `signature` if all ops of that

@@ -34,6 +34,7 @@ mod kinds;
 mod known;
 mod lookup;
 mod memo;
+mod notices;
 mod notify;
 pub mod origins;
 mod parts;
@@ -50,7 +51,7 @@ mod user_priority;
 mod visit;
 mod wide;
 
-use crate::context::{Context, RuleSource};
+use crate::context::Context;
 use crate::error::Result;
 use crate::index::{Id, RuleId};
 use crate::ir::Program;
@@ -188,7 +189,7 @@ pub fn propagate_with_origins(
         run_all(&mut engine, context, options)?;
     }
     let (plan, stats, recorder) = engine.finish();
-    leave_rules(program, plan, &*context.rules, options);
+    leave_rules(program, &plan, options);
     let origins = recorder.map_or_else(Origins::default, |recorder| recorder.finish(program));
     Ok((stats, origins))
 }
@@ -225,14 +226,14 @@ fn run_all(engine: &mut Engine<'_>, context: &mut Context<'_>, options: &Options
 }
 
 /// Leaves on ops the rules they were visited with, or only those that users wrote.
-fn leave_rules(program: &mut Program, mut plan: Plan, source: &dyn RuleSource, options: &Options) {
+fn leave_rules(program: &mut Program, plan: &Plan, options: &Options) {
     if !options.keep_sharding_rules {
         program.drop_rules();
         return;
     }
     let mut rules = vec![RuleId::NONE; program.ops.len()];
     for position in 0..plan.order().len() as u32 {
-        let (op, rule) = (plan.op(position), plan.rule(program, source, position));
+        let (op, rule) = (plan.op(position), plan.rule(position));
         if rule.is_none() || program.op_rules.is_own(op) {
             continue;
         }

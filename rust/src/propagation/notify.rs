@@ -1,91 +1,94 @@
-//! Tells who has to look again when the sharding of a value changes.
-//!
-//! Two things follow from a change. Every op whose visit reads the sharding becomes dirty. And the
-//! ops that the reference notifies are queued, in its order, for that order is part of the result:
-//! the users of the other targets of an edge, the defining op, the users of the value, with edges in
-//! the place of ops that only let values flow. Of users the one added last comes first.
+//! Finds out who has to look again when the sharding of a value changes: see [`super::notices`].
 
 use super::edges::Edges;
-use super::queue::Queue;
-use super::spots::{Spot, Spots};
+use super::notices::{How, Listing, Notice};
+use super::spots::Spot;
 use crate::index::{OpId, UseId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use rustc_hash::FxHashSet;
 
-/// A change on its way to those who read it.
-pub(super) struct Notice<'a> {
-    pub program: &'a Program,
-    pub edges: &'a Edges,
-    pub spots: &'a Spots,
-    pub queue: &'a mut Queue,
-    /// The op in hand, which changed the value and is not queued by that.
-    pub current: u32,
-    /// Whether ops are queued, or only marked.
-    pub is_queueing: bool,
+/// Lists ops.
+pub(super) struct Walk<'a> {
+    listing: Listing<'a>,
+    out: &'a mut Vec<Notice>,
+    /// Whether ops are only marked for now.
+    is_marking: bool,
+    /// Whether to follow values across calls.
+    may_cross: bool,
+    /// Whether there was one to follow.
+    has_crossed: bool,
 }
 
-impl Notice<'_> {
-    /// Tells those who depend on the sharding kept on `value`.
-    #[inline]
+impl<'a> Walk<'a> {
+    pub fn new(listing: Listing<'a>, out: &'a mut Vec<Notice>, may_cross: bool) -> Self {
+        Self { listing, out, is_marking: false, may_cross, has_crossed: false }
+    }
+    /// Whether the list is not complete because values cross calls.
+    pub fn has_crossed(&self) -> bool {
+        self.has_crossed && !self.may_cross
+    }
+    /// Lists who depends on the sharding kept on `value`.
     pub fn value_changed(&mut self, value: ValueId) {
-        match self.program.values[value].def {
+        match self.program().values[value].def {
             ValueDef::Result(op) => {
-                if self.spots.of(op).has_any(Spot::EDGE) {
-                    self.targets(op);
+                if self.spot(op).has_any(Spot::EDGE) {
+                    for &target in self.edges().targets(op) {
+                        self.users(target);
+                    }
                 }
                 self.op(op);
             }
-            ValueDef::Arg(block) => self.op(self.program.block_parent_op(block)),
+            ValueDef::Arg(block) => self.op(self.program().block_parent_op(block)),
         }
         self.users(value);
-        if self.edges.has_followers() {
+        if !self.edges().followers(value).is_empty() {
             self.followers(value);
         }
     }
 
-    /// The users of the targets of edge `op` beside its owner.
-    #[inline(never)]
-    fn targets(&mut self, op: OpId) {
-        let edges = self.edges;
-        edges.targets(op).iter().for_each(|&target| self.all_users(target));
+    /// Values without an edge op follow `value`: the reference notifies nobody of them.
+    fn followers(&mut self, value: ValueId) {
+        let was_marking = std::mem::replace(&mut self.is_marking, true);
+        for &follower in self.edges().followers(value) {
+            self.users(follower);
+        }
+        self.is_marking = was_marking;
     }
 
-    /// Values without an edge op follow `value`: the reference notifies nobody of them.
-    #[inline(never)]
-    fn followers(&mut self, value: ValueId) {
-        let was_queueing = std::mem::replace(&mut self.is_queueing, false);
-        let edges = self.edges;
-        edges.followers(value).iter().for_each(|&follower| self.all_users(follower));
-        self.is_queueing = was_queueing;
+    #[inline]
+    fn program(&self) -> &'a Program {
+        self.listing.program
+    }
+    #[inline]
+    fn edges(&self) -> &'a Edges {
+        self.listing.edges
+    }
+    #[inline]
+    fn spot(&self, op: OpId) -> Spot {
+        self.listing.spots.of(op)
     }
 
     /// `op` is to be visited again.
-    #[inline(always)]
+    #[inline]
     fn op(&mut self, op: OpId) {
-        let spot = self.spots.of(op);
+        let spot = self.spot(op);
         let is_visited = spot.has_any(Spot::VISITED);
-        let position = spot.position();
         if is_visited {
-            self.queue.touch(position);
+            let how = if self.is_marking { How::Marked } else { How::Visited };
+            self.out.push(Notice::new(spot.position(), how));
         }
-        if self.is_queueing && position != self.current {
-            if is_visited {
-                self.queue.push(position);
-            }
-            if spot.has_any(Spot::INSIDE) {
-                self.parents(op);
-            }
+        if spot.has_any(Spot::INSIDE) && !self.is_marking {
+            self.parents(op, if is_visited { How::Around } else { How::Queued });
         }
     }
 
     /// Queues the ops around `op`, innermost first.
-    #[inline(never)]
-    fn parents(&mut self, op: OpId) {
+    fn parents(&mut self, op: OpId, how: How) {
         let mut op = op;
-        while let Some(parent) = self.program.parent_op(op) {
-            let spot = self.spots.of(parent);
+        while let Some(parent) = self.program().parent_op(op) {
+            let spot = self.spot(parent);
             if spot.has_any(Spot::VISITED) {
-                self.queue.push(spot.position());
+                self.out.push(Notice::new(spot.position(), how));
             }
             if !spot.has_any(Spot::INSIDE) {
                 return;
@@ -94,33 +97,32 @@ impl Notice<'_> {
         }
     }
 
-    /// The users of `value`.
-    #[inline(always)]
+    /// Lists the users of `value`.
     fn users(&mut self, value: ValueId) {
-        let program = self.program;
-        let mut next = program.values[value].first_use;
+        let operands = &self.program().operands;
+        let mut next = self.program().values[value].first_use;
         while next.is_some() {
-            let row = &program.operands[next];
+            let row = &operands[next];
             let slot = std::mem::replace(&mut next, row.next_use);
-            if !self.spots.of(row.owner).has_any(Spot::HANDS_ON) {
-                self.op(row.owner);
+            let user = row.owner;
+            if !self.spot(user).has_any(Spot::HANDS_ON) {
+                self.op(user);
             } else if let Some(inner) = self.special_use(slot, next) {
-                return self.cross(inner);
+                self.has_crossed = true;
+                if !self.may_cross {
+                    return;
+                }
+                self.cross(inner);
+                return;
             }
         }
     }
 
-    #[inline(never)]
-    fn all_users(&mut self, value: ValueId) {
-        self.users(value);
-    }
-
-    /// The users on the other side of calls and returns, then those that are left on this one.
+    /// Lists the users on the other side of calls and returns, then those that are left on this one.
     ///
     /// That is done without recursion, on a stack of uses to go on from. A value may come back to
     /// where it crossed before, by a function that hands its argument on to the next call of itself:
     /// crossing there again would notify the same ops again, which changes nothing, without end.
-    #[cold]
     fn cross(&mut self, first: Continuation) {
         let mut crossed = FxHashSet::default();
         crossed.insert((first.func, first.index, first.is_return));
@@ -129,13 +131,13 @@ impl Notice<'_> {
         loop {
             let Some(slot) = next.get() else {
                 let Some(inner) = outer.last_mut() else { return };
-                match inner.next(self.program, self.edges) {
+                match inner.next(self.program(), self.edges()) {
                     Some(use_list) => next = use_list,
                     None => next = outer.pop().map_or(UseId::NONE, |inner| inner.after),
                 }
                 continue;
             };
-            next = self.program.operands[slot].next_use;
+            next = self.program().operands[slot].next_use;
             if let Some(inner) = self.special_use(slot, next) {
                 if crossed.insert((inner.func, inner.index, inner.is_return)) {
                     outer.push(inner);
@@ -145,12 +147,12 @@ impl Notice<'_> {
         }
     }
 
-    /// The user of one slot, unless the value goes into or out of a function there: then says where.
-    #[inline(never)]
+    /// Lists the user of one slot, unless the value goes into or out of a function there: then says
+    /// where.
     fn special_use(&mut self, slot: UseId, after: UseId) -> Option<Continuation> {
-        let program = self.program;
+        let program = self.program();
         let user = program.operands[slot].owner;
-        if let Some(source) = self.edges.edge_of_source(slot) {
+        if let Some(source) = self.edges().edge_of_source(slot) {
             if source.is_notified {
                 self.op(source.edge);
                 self.mark(user);
@@ -161,7 +163,7 @@ impl Notice<'_> {
         match program.kind(user) {
             OpKind::FuncReturn => {
                 let func = program.parent_op(user)?;
-                let callers = self.edges.calls.callers(program.function_of(func));
+                let callers = self.edges().calls.callers(program.function_of(func));
                 if callers.is_empty() {
                     self.op(func);
                     return None;
@@ -176,7 +178,7 @@ impl Notice<'_> {
                 None
             }
             OpKind::Call => {
-                let callee = self.edges.calls.callee(user)?;
+                let callee = self.edges().calls.callee(user)?;
                 let func = program.functions[callee].op;
                 let index = program.operand_index(slot);
                 Some(Continuation { func, index, caller: 0, is_return: false, after })
@@ -188,11 +190,10 @@ impl Notice<'_> {
         }
     }
 
-    /// `op` is only marked.
     fn mark(&mut self, op: OpId) {
-        let spot = self.spots.of(op);
+        let spot = self.spot(op);
         if spot.has_any(Spot::VISITED) {
-            self.queue.touch(spot.position());
+            self.out.push(Notice::new(spot.position(), How::Marked));
         }
     }
 }

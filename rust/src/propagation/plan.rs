@@ -1,34 +1,55 @@
 //! What propagation knows about a program before it starts: where each op stands in the order of
-//! visits, which values share a sharding, and which ops nothing needs.
+//! visits, how it is visited, which tensors it has, and who is to hear of a change of each value.
 //!
-//! How an op is visited is found out at its first visit, since many have none: half of the ops of a
-//! model are never reached by an axis that could move.
+//! All of it is dense arrays by position or value, so that a run reads no row of the program: an op
+//! is 16 bytes and 4 for each tensor, a value 4 and 4 for each op that hears of it.
 
 use super::edges::Edges;
 use super::effects::is_trivially_dead;
 use super::kinds::{KindId, Kinds, Role};
+use super::notices::{Listing, Notices};
 use super::spots::{Spot, Spots};
+use crate::bitset::BitSet;
 use crate::context::RuleSource;
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{OpId, RuleId, ValueId};
-use crate::ir::Program;
+use crate::index::{BlockId, OpId, RuleId, ValueId};
+use crate::ir::{OpKind, Program};
 
 /// Ops with more tensors than this are visited by the kinds of tensors they have.
 pub(super) const WIDE: usize = 16;
+
+#[derive(Clone, Copy)]
+struct Row {
+    first_tensor: u32,
+    kind: KindId,
+}
+
+/// An op as a visit needs it.
+#[derive(Clone, Copy)]
+pub(super) struct Visited<'a> {
+    /// How it is visited.
+    pub kind: KindId,
+    /// Operands (or the sources of an edge) and results.
+    pub tensors: &'a [ValueId],
+}
 
 /// What is known of the ops and values of a program.
 pub(super) struct Plan {
     /// Where ops stand.
     pub spots: Spots,
-    /// By position: how the op is visited, once that is known.
-    kinds_of: Vec<KindId>,
+    /// By position, and one more.
+    rows: Vec<Row>,
+    tensors: Vec<ValueId>,
     /// The kinds of visits.
     pub kinds: Kinds,
     /// Data-flow edges and where shardings are kept.
     pub edges: Edges,
+    /// Who hears of changes.
+    pub notices: Notices,
+    /// Values that get shardings together with others.
+    pub has_siblings: BitSet<ValueId>,
     /// By position, in order: ops that nothing uses and that may go.
     pub unused: Vec<u32>,
-    is_conservative: bool,
 }
 
 impl Plan {
@@ -44,21 +65,24 @@ impl Plan {
         }
         let mut spots = Spots::new(program);
         let edges = Edges::new(program, source, &mut spots);
+        let len = spots.order.len();
         let mut plan = Self {
-            kinds_of: vec![KindId::UNKNOWN; spots.order.len()],
             spots,
+            rows: Vec::with_capacity(len + 1),
+            tensors: Vec::with_capacity(program.operands.len() + program.values.len()),
             kinds: Kinds::default(),
+            notices: Notices::default(),
+            has_siblings: BitSet::new(program.values.len()),
             unused: Vec::new(),
             edges,
-            is_conservative,
         };
-        plan.look_inside(program, source);
-        plan.find_unused(program);
-        if !plan.unused.is_empty() {
-            // Rules may depend on uses, and count those that are there now.
-            plan.find_all_kinds(program, source);
-        }
+        plan.look_at_ops(program, source, is_conservative);
+        plan.notices = Notices::new(plan.listing(program));
         Ok(plan)
+    }
+    /// What lists of those who hear of changes are made from.
+    pub fn listing<'a>(&'a self, program: &'a Program) -> Listing<'a> {
+        Listing { program, edges: &self.edges, spots: &self.spots }
     }
     /// The ops in order of their positions.
     pub fn order(&self) -> &[OpId] {
@@ -69,50 +93,14 @@ impl Plan {
     pub fn op(&self, position: u32) -> OpId {
         self.spots.order[position as usize]
     }
-    /// The kind of visit of the op at `position`, which was visited.
+    /// The kind of visit of the op at `position`.
     #[inline]
     pub fn kind(&self, position: u32) -> KindId {
-        self.kinds_of[position as usize]
-    }
-    /// The kind of visit of the op at `position`.
-    #[inline(always)]
-    pub fn find_kind(
-        &mut self,
-        program: &mut Program,
-        source: &dyn RuleSource,
-        position: u32,
-    ) -> KindId {
-        let known = self.kinds_of[position as usize];
-        if known == KindId::UNKNOWN {
-            self.find_first(program, source, position)
-        } else {
-            known
-        }
-    }
-    #[inline(never)]
-    fn find_first(
-        &mut self,
-        program: &mut Program,
-        source: &dyn RuleSource,
-        position: u32,
-    ) -> KindId {
-        let op = self.spots.order[position as usize];
-        let kind = self.kinds.of_op(program, source, &self.edges, op, self.is_conservative);
-        self.kinds_of[position as usize] = kind;
-        kind
+        self.rows[position as usize].kind
     }
     /// The rule that the op at `position` is visited with, `NONE` if that is none of its own.
-    pub fn rule(
-        &mut self,
-        program: &mut Program,
-        source: &dyn RuleSource,
-        position: u32,
-    ) -> RuleId {
-        let mut kind = self.kinds_of[position as usize];
-        if kind == KindId::UNKNOWN {
-            let (op, conservative) = (self.spots.order[position as usize], self.is_conservative);
-            [kind, _] = self.kinds.pair_of_op(program, source, &self.edges, op, conservative);
-        }
+    pub fn rule(&self, position: u32) -> RuleId {
+        let kind = self.kind(position);
         if !kind.is_some() {
             return RuleId::NONE;
         }
@@ -123,90 +111,127 @@ impl Plan {
             RuleId::NONE
         }
     }
-    /// Finds out how each op is visited.
-    fn find_all_kinds(&mut self, program: &mut Program, source: &dyn RuleSource) {
-        for position in 0..self.spots.order.len() as u32 {
-            self.find_kind(program, source, position);
-        }
-    }
     /// Looks at the number of uses of the operands of `op` again.
     pub fn recount_uses(&mut self, program: &Program, op: OpId) {
-        let kind = &mut self.kinds_of[self.spots.position(op) as usize];
+        let kind = &mut self.rows[self.spots.position(op) as usize].kind;
         *kind = self.kinds.with_single_uses(*kind, program, op);
     }
     /// Takes out `op`, which is erased.
     pub fn remove(&mut self, op: OpId) {
-        self.kinds_of[self.spots.position(op) as usize] = KindId::NEVER;
+        self.rows[self.spots.position(op) as usize].kind = KindId::NEVER;
         self.spots.remove(op);
     }
-    /// Whether a visit of `op` may do something.
+    /// Whether `op` is visited.
     #[inline]
     pub fn is_visited(&self, op: OpId) -> bool {
         self.spots.of(op).has_any(Spot::VISITED)
     }
-    /// The values that a visit of `op`, which is of `kind`, is about: operands (or the sources of an
-    /// edge) and results.
-    pub fn tensors(&self, program: &Program, op: OpId, kind: KindId) -> Vec<ValueId> {
-        let mut tensors = if kind.is_edge() {
-            self.edges.sources(op).to_vec()
-        } else {
-            program.op_operands(op).iter().map(|slot| slot.value).collect()
-        };
-        tensors.extend(program.op_results(op));
-        tensors
-    }
-    /// How many those are.
+    /// The op at `position`.
     #[inline]
-    pub fn num_tensors(&self, program: &Program, op: OpId, kind: KindId) -> usize {
-        let row = &program.ops[op];
-        self.num_operands(program, op, kind) + row.num_results as usize
-    }
-    /// The `index`-th of them.
-    pub fn tensor(&self, program: &Program, op: OpId, kind: KindId, index: usize) -> ValueId {
-        match index.checked_sub(self.num_operands(program, op, kind)) {
-            Some(result) => program.result(op, result),
-            None if kind.is_edge() => self.edges.sources(op)[index],
-            None => program.operand(op, index),
+    pub fn visited(&self, position: u32) -> Visited<'_> {
+        match self.rows.get(position as usize..position as usize + 2) {
+            Some([row, next]) => Visited {
+                kind: row.kind,
+                tensors: &self.tensors[row.first_tensor as usize..next.first_tensor as usize],
+            },
+            _ => Visited { kind: KindId::NEVER, tensors: &[] },
         }
     }
+    /// The tensor at `index` of the op at `position`.
     #[inline]
-    fn num_operands(&self, program: &Program, op: OpId, kind: KindId) -> usize {
-        if kind.is_edge() {
-            self.edges.sources(op).len()
-        } else {
-            program.ops[op].num_operands as usize
-        }
+    pub fn tensor(&self, position: u32, index: usize) -> ValueId {
+        self.tensors[self.rows[position as usize].first_tensor as usize + index]
     }
 
-    /// Says of ops inside others that are visited that they are, and of the others whether they are.
-    fn look_inside(&mut self, program: &mut Program, source: &dyn RuleSource) {
-        for index in 0..self.spots.special.len() {
-            let op = self.spots.special[index];
-            if program.ops[op].num_regions == 0 {
-                continue;
+    fn look_at_ops(&mut self, program: &mut Program, source: &dyn RuleSource, conservative: bool) {
+        let mut last_block = BlockId::NONE;
+        let mut inside = 0;
+        for position in 0..self.spots.order.len() {
+            let op = self.spots.order[position];
+            let mut kind = self.kinds.of_op(program, source, &self.edges, op, conservative);
+            let first_tensor = self.tensors.len() as u32;
+            let row = &program.ops[op];
+            if row.parent != last_block {
+                last_block = row.parent;
+                inside = self.facts_inside(program, last_block);
             }
-            let kind = self.find_kind(program, source, self.spots.position(op));
-            if !kind.is_some() {
-                self.spots.take(op, Spot::VISITED);
-                if !self.spots.of(op).has_any(Spot::INSIDE) {
-                    continue;
-                }
+            if row.num_results > 1 {
+                program.op_results(op).for_each(|result| self.add_siblings(program, result));
+            } else if row.kind == OpKind::NamedComputation {
+                let body = program.op_regions(op).next().map(|body| program.region_entry(body));
+                let args = body.and_then(BlockId::get).map(|body| program.block_args(body));
+                args.into_iter().flatten().for_each(|arg| self.add_siblings(program, arg));
             }
-            for region in program.op_regions(op) {
-                for block in program.region_blocks(region) {
-                    program.block_ops(block).for_each(|op| self.spots.add(op, Spot::INSIDE));
-                }
-            }
-        }
-    }
-
-    fn find_unused(&mut self, program: &Program) {
-        for (position, &op) in self.spots.order.iter().enumerate() {
-            let first = program.ops[op].first_result.get();
-            let is_unused = first.is_none_or(|result| program.values[result].first_use.is_none());
+            let is_unused = row
+                .first_result
+                .get()
+                .is_none_or(|result| program.values[result].first_use.is_none());
             if is_unused && is_trivially_dead(program, op) {
                 self.unused.push(position as u32);
             }
+            let visited = if kind.is_some() { Spot::VISITED } else { 0 };
+            if visited | inside != 0 {
+                self.spots.add(op, visited | inside);
+            }
+            if visited != 0 && self.add_tensors(program, op, kind) {
+                kind = kind.plain();
+                if are_distinct(&self.tensors[first_tensor as usize..]) {
+                    kind = kind.distinct();
+                }
+            }
+            self.rows.push(Row { first_tensor, kind });
         }
+        self.rows.push(Row { first_tensor: self.tensors.len() as u32, kind: KindId::NEVER });
+    }
+
+    fn add_siblings(&mut self, program: &Program, value: ValueId) {
+        if program.siblings(value).len() > 1 {
+            self.has_siblings.insert(value);
+        }
+    }
+
+    fn facts_inside(&self, program: &Program, block: BlockId) -> u32 {
+        let around = self.spots.of(program.block_parent_op(block));
+        if around.has_any(Spot::VISITED | Spot::INSIDE) {
+            Spot::INSIDE
+        } else {
+            0
+        }
+    }
+
+    /// Lists the tensors of `op`; true if they are plain: values that have their shardings to
+    /// themselves, and not many.
+    #[inline]
+    fn add_tensors(&mut self, program: &Program, op: OpId, kind: KindId) -> bool {
+        let start = self.tensors.len();
+        let edges = &self.edges;
+        let mut is_plain = true;
+        if self.kinds.row(kind).role == Role::Edge {
+            self.tensors.extend_from_slice(edges.sources(op));
+            is_plain = edges.manual_end(op).is_none();
+        } else {
+            self.tensors.extend(program.op_operands(op).iter().map(|slot| slot.value));
+        }
+        let row = &program.ops[op];
+        if row.num_results == 1 {
+            self.tensors.push(row.first_result);
+        } else {
+            self.tensors.extend(program.op_results(op));
+        }
+        let tensors = &mut self.tensors[start..];
+        if !is_plain || tensors.len() > WIDE {
+            return false;
+        }
+        edges.replace_by_kept(tensors)
+    }
+}
+
+/// Whether no two of `tensors`, which are few, are the same.
+#[inline]
+fn are_distinct(tensors: &[ValueId]) -> bool {
+    match *tensors {
+        [a, b] => a != b,
+        [a, b, c] => a != b && a != c && b != c,
+        _ => (1..tensors.len()).all(|index| !tensors[..index].contains(&tensors[index])),
     }
 }

@@ -13,6 +13,7 @@
 //!
 //! Source: MLIR's `GreedyPatternRewriteDriver`.
 
+use super::notices::{How, Notice};
 use std::ops::Range;
 
 /// A set of greedy runs, one bit each.
@@ -77,6 +78,35 @@ impl Queue {
             block /= BLOCK;
             level[block] = self.all_runs;
         }
+    }
+    /// Tells the ops that `notices` list of a change on behalf of `current`; they are queued, or only
+    /// marked.
+    #[inline]
+    pub fn notify(&mut self, notices: &[Notice], current: u32, is_queueing: bool) {
+        let mut is_passed_over = false;
+        for notice in notices {
+            let position = notice.position();
+            match notice.how() {
+                How::Visited => {
+                    is_passed_over = self.is_gone(position) || position == current;
+                    self.touch(position);
+                    if is_queueing && !is_passed_over {
+                        self.push(position);
+                    }
+                }
+                How::Marked => self.touch(position),
+                How::Around if is_passed_over => {}
+                How::Around | How::Queued => {
+                    if is_queueing {
+                        self.push(position);
+                    }
+                }
+            }
+        }
+    }
+    #[inline]
+    fn is_gone(&self, position: u32) -> bool {
+        self.dirty[position as usize] & GONE != 0
     }
     /// Says that the op at `position` was erased.
     pub fn remove(&mut self, position: u32) {

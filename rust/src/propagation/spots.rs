@@ -11,7 +11,7 @@ impl Spot {
     /// How many positions there are.
     pub const MAX: usize = 1 << Self::POSITION_BITS;
     const POSITION_BITS: u32 = 28;
-    /// A visit may do something.
+    /// A visit can do something.
     pub const VISITED: u32 = 1 << 28;
     /// An op around it is visited.
     pub const INSIDE: u32 = 1 << 29;
@@ -39,12 +39,12 @@ pub(super) struct Spots {
     by_op: IdVec<OpId, Spot>,
     /// The ops in pre-order, without the module.
     pub order: Vec<OpId>,
-    /// Those among them that have regions or may have edges.
+    /// Those among them that have regions or may have edges, until [`super::edges`] has seen them.
     pub special: Vec<OpId>,
 }
 
 impl Spots {
-    /// The spots in `program`, where every op may be visited so far, and none is inside of others that are.
+    /// The spots in `program`, of ops that are not visited so far.
     pub fn new(program: &Program) -> Self {
         let mut spots = Self {
             by_op: IdVec::filled(Spot::NOWHERE, program.ops.len()),
@@ -56,7 +56,7 @@ impl Spots {
         walk.next();
         for op in walk {
             let row = &program.ops[op];
-            let mut spot = spots.order.len() as u32 | Spot::VISITED;
+            let mut spot = spots.order.len() as u32;
             match row.kind {
                 OpKind::FuncReturn | OpKind::SdyReturn | OpKind::StablehloReturn | OpKind::Call => {
                     spot |= Spot::HANDS_ON;
@@ -89,10 +89,6 @@ impl Spots {
     #[inline]
     pub fn add(&mut self, op: OpId, facts: u32) {
         self.by_op[op].0 |= facts;
-    }
-    /// Says that `facts` do not hold of `op`.
-    pub fn take(&mut self, op: OpId, facts: u32) {
-        self.by_op[op].0 &= !facts;
     }
     /// Takes out `op`, which is erased.
     pub fn remove(&mut self, op: OpId) {

@@ -23,7 +23,7 @@ use super::parts::{parts, RulePart};
 use super::queue::RunMask;
 use super::visit::{visit, Site, Subset, Tables, Update, VisitKind};
 use super::Strategy;
-use crate::index::{MeshId, RuleId, ShardingId, ValueId};
+use crate::index::{MeshId, RuleId, ShardingId};
 use crate::mesh::Mesh;
 use crate::rule::{OpShardingRule, RuleTable, TensorMapping};
 use crate::sharding::TensorSharding;
@@ -225,15 +225,13 @@ impl Engine<'_> {
         if updates.is_empty() {
             return self.queue.settle(position, runs);
         }
-        let (op, kind) = (self.plan.op(position), self.plan.kind(position));
         if self.recorder.is_some() {
-            let tensors = self.plan.tensors(self.program, op, kind);
-            let shardings = self.shardings_of(&tensors);
-            self.record(position, run, &tensors, &shardings);
+            let shardings = self.all_shardings(position);
+            self.record(position, run, &shardings);
         }
         for (tensor, sharding) in updates {
             self.stats.updates += 1;
-            let value = self.plan.tensor(self.program, op, kind, tensor as usize);
+            let value = self.plan.tensor(position, tensor as usize);
             self.update(value, sharding, sharding, position, true);
         }
     }
@@ -250,8 +248,7 @@ impl Engine<'_> {
     /// and so is never wide.
     fn add_wide(&mut self, position: u32, shape: &Shape) -> usize {
         let place = self.wide.ops.len();
-        let (op, kind) = (self.plan.op(position), self.plan.kind(position));
-        let tensors = self.plan.tensors(self.program, op, kind);
+        let tensors = self.plan.visited(position).tensors;
         let kept = tensors.iter().map(|&value| self.plan.edges.kept(value));
         let reader = self.readers.add(kept);
         let new = |part: &ShapePart| Part {
@@ -265,16 +262,15 @@ impl Engine<'_> {
         place
     }
 
-    fn shardings_of(&mut self, tensors: &[ValueId]) -> Vec<ShardingId> {
-        let edges = &self.plan.edges;
+    fn all_shardings(&mut self, position: u32) -> Vec<ShardingId> {
+        let (tensors, edges) = (self.plan.visited(position).tensors, &self.plan.edges);
         tensors.iter().map(|&tensor| sharding(self.program, edges, tensor)).collect()
     }
 
     fn look_at_changes(&mut self, position: u32, shape: &Shape, state: &mut WideOp) {
-        let (op, kind) = (self.plan.op(position), self.plan.kind(position));
         for tensor in self.readers.changed(state.reader) {
             let Some((part, number)) = shape.places[tensor as usize] else { continue };
-            let value = self.plan.tensor(self.program, op, kind, tensor as usize);
+            let value = self.plan.tensor(position, tensor as usize);
             let id = sharding(self.program, &self.plan.edges, value);
             let first = shape.parts[part as usize].firsts[number as usize];
             state.parts[part as usize].put(number, first, id);
@@ -337,10 +333,8 @@ impl Engine<'_> {
 
     /// Visits with every tensor. Not remembered: the key would be as long as the op.
     fn visit_all(&mut self, position: u32, run: usize) -> Vec<Update> {
-        let (op, kind) = (self.plan.op(position), self.plan.kind(position));
-        let tensors = self.plan.tensors(self.program, op, kind);
-        let shardings = self.shardings_of(&tensors);
-        let kind = self.plan.kinds.row(kind).visit;
+        let shardings = self.all_shardings(position);
+        let kind = self.plan.kinds.row(self.plan.kind(position)).visit;
         let mut tables = Tables {
             rules: &self.program.rules,
             meshes: &self.program.meshes,
