@@ -209,7 +209,7 @@ fn inlined_cost(program: &Program, exchanges_halos: &dyn Fn(OpId) -> bool) -> Pr
                 continue;
             }
             let element = element(program, &mut works, op);
-            let place = program.text.get(program.ops[op].loc);
+            let place = program.text.get(program.op_texts[op].loc);
             let key = (program.ops[op].name, place, element, work, traffic);
             let index = *rows.entry(key).or_insert_with(|| {
                 let row = OpRow { op, element, work, traffic, count: 0, once: 0, is_collective };

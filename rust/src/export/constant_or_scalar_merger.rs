@@ -125,7 +125,7 @@ fn hash(program: &Program, op: OpId, key: &Key, value_name: StrId) -> u64 {
 }
 
 fn have_equal_attrs(program: &Program, first: OpId, second: OpId, value_name: StrId) -> bool {
-    if program.ops[first].attrs == program.ops[second].attrs {
+    if program.op_texts[first].attrs == program.op_texts[second].attrs {
         return true;
     }
     let sorted = |op| {

@@ -65,7 +65,7 @@ fn create_function(
 ) -> FuncId {
     let name = computation_name(program, op);
     let func_op = program.create_op_of(OpKind::Func, &[], &[]);
-    program.ops[func_op].loc = program.ops[op].loc;
+    program.op_texts[func_op].loc = program.op_texts[op].loc;
     program.add_regions(func_op, 1);
     let (from, to) = (program.ops[op].first_region, program.ops[func_op].first_region);
     program.take_blocks(from, to);
@@ -87,7 +87,7 @@ fn create_function(
         program.add_func_result(func, Port::of_type(program.values[result].ty));
     }
     program.set_payload(func_op, Payload::Function(func));
-    program.ops[func_op].attrs = *attrs.entry(name).or_insert_with(|| {
+    program.op_texts[func_op].attrs = *attrs.entry(name).or_insert_with(|| {
         let value = program.text.add(&format!("\"{}\"", program.strings.get(name)));
         let name = program.strings.intern(ORIGINAL_NAME);
         program.add_attrs(&[Attr { name, value }])

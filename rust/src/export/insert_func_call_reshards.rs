@@ -69,7 +69,7 @@ impl Program {
         place: Place,
     ) -> OpId {
         let reshard = self.create_op("sdy.reshard", &[input], &[self.values[input].ty]);
-        self.ops[reshard].loc = self.value_loc(input);
+        self.op_texts[reshard].loc = self.value_loc(input);
         self.insert_op(reshard, place);
         let result = self.result(reshard, 0);
         self.set_sharding(result, sharding);

@@ -190,7 +190,7 @@ impl Pass<'_, '_> {
         } else {
             let ty = program.values[input].ty;
             let created = program.create_op("sdy.sharding_constraint", &[input], &[ty]);
-            program.ops[created].loc = program.ops[op].loc;
+            program.op_texts[created].loc = program.op_texts[op].loc;
             program.insert_op(created, place);
             let result = program.result(created, 0);
             program.set_sharding(result, id);

@@ -105,13 +105,13 @@ impl FunctionCloner {
         if program.attr(op, ORIGINAL_NAME).is_some_and(|text| text.starts_with('"')) {
             program.mark_attrs_changed(op);
         } else if let Some(&range) = self.attrs.get(&func) {
-            program.ops[op].attrs = range;
+            program.op_texts[op].attrs = range;
             program.mark_attrs_changed(op);
         } else {
             let name = program.original_name(func);
             let quoted = format!("\"{}\"", program.strings.get(name));
             program.set_attr(op, ORIGINAL_NAME, &quoted);
-            self.attrs.insert(func, program.ops[op].attrs);
+            self.attrs.insert(func, program.op_texts[op].attrs);
         }
     }
 }

@@ -11,7 +11,7 @@ pub(super) fn has_static_shape(program: &Program, value: ValueId) -> bool {
 /// Where `value` says it comes from.
 fn location(program: &Program, value: ValueId) -> Span {
     match program.values[value].def {
-        ValueDef::Result(op) => program.ops[op].loc,
+        ValueDef::Result(op) => program.op_texts[op].loc,
         ValueDef::Arg(_) => program.arg_location_text(value).unwrap_or(Span::EMPTY),
     }
 }
@@ -27,7 +27,7 @@ pub(super) fn insert_edge(
 ) -> OpId {
     let ty = program.values[value].ty;
     let edge = program.create_op_of(kind, &[value], &[ty]);
-    program.ops[edge].loc = loc;
+    program.op_texts[edge].loc = loc;
     program.insert_op(edge, place);
     let result = program.result(edge, 0);
     program.set_sharding(result, sharding);

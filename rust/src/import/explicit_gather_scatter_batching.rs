@@ -217,7 +217,7 @@ impl Batch {
         let types: Vec<_> = results.iter().map(|&result| program.values[result].ty).collect();
         let name = program.op_name(op).to_owned();
         let new = program.create_op(&name, &operands, &types);
-        program.ops[new].loc = program.ops[op].loc;
+        program.op_texts[new].loc = program.op_texts[op].loc;
         let attrs: Vec<Attr> = program.op_attrs(op).to_vec();
         program.replace_attrs(new, &attrs);
         program.set_attr(new, names.attribute, &self.dims);

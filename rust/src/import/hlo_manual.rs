@@ -64,7 +64,7 @@ impl Body {
             shardings.push(sharding);
         }
         let computation = program.create_op("sdy.manual_computation", &operands, &[]);
-        program.ops[computation].loc = program.ops[end].loc;
+        program.op_texts[computation].loc = program.op_texts[end].loc;
         let results: Vec<ValueId> = self.ends.iter().map(|&end| program.result(end, 0)).collect();
         let name = if let [only] = results[..] { program.values[only].name } else { u32::MAX };
         let rows: Vec<(TypeId, u32)> =

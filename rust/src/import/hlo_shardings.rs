@@ -138,7 +138,7 @@ fn constrain(program: &mut Program, call: OpId, sharding: ShardingId, group: Opt
         program.replace_all_uses(result, input);
         if let Some(group) = group {
             let member = group_op(program, input, group);
-            program.ops[member].loc = program.ops[call].loc;
+            program.op_texts[member].loc = program.op_texts[call].loc;
             program.insert_op(member, Place::Before(call));
         }
         program.erase_op(call);

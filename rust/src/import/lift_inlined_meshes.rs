@@ -75,7 +75,7 @@ impl Lifting {
     /// Puts all shardings over named meshes; new ones are made in the order in which shardings over
     /// them appear.
     fn name_meshes_of_shardings(&mut self, program: &mut Program) {
-        let loc = program.ops[program.module].loc;
+        let loc = program.op_texts[program.module].loc;
         for inlined in inlined_meshes_in_order(program) {
             let mesh = program.mesh(inlined).clone();
             self.name_of_mesh(program, mesh, loc);
@@ -132,7 +132,7 @@ impl Lifting {
         let name = self.symbols.reserve(program, wanted, FuncId::NONE);
         let id = program.meshes.add(name, mesh);
         let op = program.create_op("sdy.mesh", &[], &[]);
-        program.ops[op].loc = loc;
+        program.op_texts[op].loc = loc;
         program.set_payload(op, Payload::Mesh(id));
         let start = Place::Start(program.module_block());
         program.insert_op(op, self.last_op.get().map_or(start, Place::After));

@@ -55,12 +55,12 @@ fn with_named_mesh(program: &mut Program, lifting: &mut Lifting, op: OpId) -> Op
     } else if value.starts_with("#sdy.mesh<") {
         let mesh = parse_mesh(value.strip_prefix("#sdy.mesh")?, 0).ok()?;
         let text = text.to_owned();
-        let name = lifting.name_of_mesh(program, mesh, program.ops[op].loc);
+        let name = lifting.name_of_mesh(program, mesh, program.op_texts[op].loc);
         return Some(replaced(program.strings.get(name), &text, (start, end)));
     } else {
         let (mesh, key) = (described_mesh(value)?, value.replace(char::is_whitespace, ""));
         let text = text.to_owned();
-        let name = lifting.name_of_description(program, key, mesh, program.ops[op].loc);
+        let name = lifting.name_of_description(program, key, mesh, program.op_texts[op].loc);
         return Some(replaced(program.strings.get(name), &text, (start, end)));
     };
     Some(replaced(program.strings.get(name), text, (start, end)))

@@ -110,7 +110,8 @@ fn references(program: &Program, symbols: &SymbolTable, op: OpId, mark: &mut imp
     if matches!(program.kind(op), OpKind::Mesh | OpKind::Constant | OpKind::SdyConstant) {
         return;
     }
-    let own = (program.op_name(op) == CONSTANT).then(|| program.text.get(program.ops[op].span));
+    let own =
+        (program.op_name(op) == CONSTANT).then(|| program.text.get(program.op_texts[op].span));
     let attrs = program.op_attrs(op).iter().map(|attr| program.text.get(attr.value));
     for text in attrs.chain(own) {
         for at in memchr::memchr_iter(b'@', text.as_bytes()) {

@@ -40,8 +40,8 @@ impl Program {
     }
     /// Makes the location of `op` unknown; an op without a location stays without.
     pub fn forget_loc(&mut self, op: OpId) {
-        if !self.ops[op].loc.is_empty() {
-            self.ops[op].loc = self.text.add("unknown");
+        if !self.op_texts[op].loc.is_empty() {
+            self.op_texts[op].loc = self.text.add("unknown");
             self.ops[op].flags.set(OpFlags::LOC_CHANGED);
         }
     }
@@ -50,7 +50,7 @@ impl Program {
     pub fn fused_loc(&mut self, ops: &[OpId]) -> Span {
         let mut locs: Vec<Span> = Vec::new();
         for &op in ops {
-            let loc = self.ops[op].loc;
+            let loc = self.op_texts[op].loc;
             let text = self.text.get(loc);
             let is_new = locs.iter().all(|&seen| self.text.get(seen) != text);
             if !text.is_empty() && text != "unknown" && is_new {
@@ -101,7 +101,7 @@ impl Program {
     /// The location of `value`: that of its op, or its own if it is a block argument.
     pub fn value_loc(&self, value: ValueId) -> Span {
         match self.values[value].def {
-            ValueDef::Result(op) => self.ops[op].loc,
+            ValueDef::Result(op) => self.op_texts[op].loc,
             ValueDef::Arg(_) => self.arg_location_text(value).unwrap_or(Span::EMPTY),
         }
     }
@@ -144,9 +144,8 @@ impl Program {
     /// Replaces the whole dictionary of `op`.
     pub fn replace_attrs(&mut self, op: OpId, list: &[Attr]) {
         let range = self.add_attrs(list);
-        let row = &mut self.ops[op];
-        row.attrs = range;
-        row.flags.set(OpFlags::ATTRS_CHANGED);
+        self.op_texts[op].attrs = range;
+        self.ops[op].flags.set(OpFlags::ATTRS_CHANGED);
     }
     /// The id of `ty`; `text` is how it is written, should it be new.
     pub fn intern_type(&mut self, ty: Type, text: &str) -> TypeId {

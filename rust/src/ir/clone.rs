@@ -10,6 +10,7 @@ impl Program {
     pub fn clone_op(&mut self, op: OpId, map: &mut ValueMap, keep_names: bool) -> OpId {
         let original = self.ops[op].clone();
         self.kinds.added(self.ops.next_id(), original.kind);
+        self.op_texts.push(self.op_texts[op]);
         let clone = self.ops.push(Op {
             parent: BlockId::NONE,
             prev: OpId::NONE,

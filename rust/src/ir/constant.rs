@@ -1,6 +1,6 @@
 //! The values of constants, as text that can be compared.
 
-use super::Program;
+use super::{OpText, Program};
 use crate::index::OpId;
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
@@ -40,13 +40,13 @@ impl Program {
     }
     /// What the text of `op` has between its dictionary and its location.
     fn written_value(&self, op: OpId) -> &str {
-        let row = &self.ops[op];
-        let start = row.dict.end.saturating_sub(row.span.start) as usize;
-        let text = self.text.get(row.span).get(start..).unwrap_or_default();
-        if row.loc.is_empty() || row.loc.end > row.span.end {
+        let OpText { span, dict, loc, .. } = self.op_texts[op];
+        let start = dict.end.saturating_sub(span.start) as usize;
+        let text = self.text.get(span).get(start..).unwrap_or_default();
+        if loc.is_empty() || loc.end > span.end {
             return text;
         }
-        let len = row.loc.start.saturating_sub(row.dict.end) as usize;
+        let len = loc.start.saturating_sub(dict.end) as usize;
         let text = text.get(..len).unwrap_or(text).trim_end();
         let text = text.strip_suffix('(').unwrap_or(text).trim_end();
         text.strip_suffix("loc").unwrap_or(text)

@@ -1,7 +1,8 @@
 //! Edits: the only ways to change a program's structure. They keep use lists and print flags right.
 
-use super::op::AttrRange;
-use super::{Block, Op, OpFlags, OpKind, Operand, Program, Region, Span, Value, ValueDef, OPS};
+use super::{
+    Block, Op, OpFlags, OpKind, OpText, Operand, Program, Region, Span, Value, ValueDef, OPS,
+};
 use crate::index::{
     BlockId, OpId, PayloadId, RegionId, RuleId, ShardingId, SignatureId, StrId, TypeId, UseId,
     ValueId,
@@ -25,6 +26,7 @@ impl Program {
     pub fn new_op_row(&mut self, name: StrId, kind: OpKind) -> OpId {
         let traits = self.kinds.traits_of(name, self.strings.get(name), kind);
         self.kinds.added(self.ops.next_id(), kind);
+        self.op_texts.push(OpText::default());
         self.ops.push(Op {
             name,
             kind,
@@ -40,10 +42,6 @@ impl Program {
             prev: OpId::NONE,
             next: OpId::NONE,
             order: 0,
-            span: Span::EMPTY,
-            dict: Span::EMPTY,
-            loc: Span::EMPTY,
-            attrs: AttrRange::default(),
             signature: SignatureId::NONE,
             payload: PayloadId::NONE,
         })
@@ -90,7 +88,8 @@ impl Program {
         self.kinds.removed(row.kind);
         self.kinds.added(op, kind);
         (row.name, row.kind, row.traits, row.flags) = (name, kind, traits, OpFlags::SYNTHESISED);
-        (row.span, row.dict, row.attrs) = (Span::EMPTY, Span::EMPTY, AttrRange::default());
+        let text = &mut self.op_texts[op];
+        *text = OpText { loc: text.loc, ..OpText::default() };
         row.signature = SignatureId::NONE;
         self.op_rules.set(op, RuleId::NONE);
         if !self.no_result_shardings.is_empty() {

@@ -56,7 +56,7 @@ pub use findings::Findings;
 pub use function::{Function, ORIGINAL_NAME};
 pub use kinds::KindTable;
 pub use meshes::{MeshTable, ProgramMesh};
-pub use op::{Attr, AttrRange, Block, Op, OpFlags, Operand, Region, Value, ValueDef};
+pub use op::{Attr, AttrRange, Block, Op, OpFlags, OpText, Operand, Region, Value, ValueDef};
 pub use op_info::{OpInfo, OpKind, OpTraits, Syntax, OPS};
 pub use op_rules::OpRules;
 pub use op_text::has_one_sharding;
@@ -100,6 +100,8 @@ pub struct Program {
     pub signature_rules: SignatureRules,
     /// Ops; erased ones stay as rows that nothing refers to.
     pub ops: IdVec<OpId, Op>,
+    /// Their text.
+    pub op_texts: IdVec<OpId, OpText>,
     /// Ops by kind.
     pub kinds: KindTable,
     /// Op results and block arguments.
@@ -307,7 +309,7 @@ impl Program {
     /// The attribute dictionary of `op`.
     #[inline]
     pub fn op_attrs(&self, op: OpId) -> &[Attr] {
-        self.attr_list(self.ops[op].attrs)
+        self.attr_list(self.op_texts[op].attrs)
     }
     /// The attributes in `range` of the attribute table.
     #[inline]

@@ -94,6 +94,15 @@ pub struct Op {
     pub next: OpId,
     /// Grows along its block; see [`Program::number_block`](super::Program::number_block).
     pub order: u32,
+    /// Its signature, `NONE` if no rule can apply.
+    pub signature: SignatureId,
+    /// Structured attributes.
+    pub payload: PayloadId,
+}
+
+/// The text of an op, in a table of its own: passes but the printer rarely read it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpText {
     /// Its text: from the end of the op before it (so leading white space and comments travel with
     /// it) to its own end, location included.
     pub span: Span,
@@ -104,10 +113,6 @@ pub struct Op {
     pub loc: Span,
     /// Its attribute dictionary (for generic form: discardable and inherent together).
     pub attrs: AttrRange,
-    /// Its signature, `NONE` if no rule can apply.
-    pub signature: SignatureId,
-    /// Structured attributes.
-    pub payload: PayloadId,
 }
 
 /// An operand slot, and a node in the use list of its value.

@@ -9,15 +9,15 @@ impl Program {
     /// The text of `op` without the space and comments before it and without its regions, and where it
     /// stands; none if a pass made the op.
     fn header(&self, op: OpId) -> Option<(&str, u32)> {
-        let row = &self.ops[op];
-        if row.flags.has(OpFlags::SYNTHESISED) {
+        let whole = self.op_texts[op].span;
+        if self.ops[op].flags.has(OpFlags::SYNTHESISED) {
             return None;
         }
         let start = self.op_span(op)?.start;
         let regions = self.op_regions(op).map(|region| self.regions[region].span);
         let body = regions.filter(|span| !span.is_empty()).map(|span| span.start).min();
-        let end = body.filter(|body| (start..row.span.end).contains(body));
-        let span = Span::new(start, end.unwrap_or(row.span.end));
+        let end = body.filter(|body| (start..whole.end).contains(body));
+        let span = Span::new(start, end.unwrap_or(whole.end));
         Some((self.text.get(span), span.start))
     }
     /// The name of `op`, which is where MLIR says it is.

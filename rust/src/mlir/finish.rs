@@ -19,14 +19,14 @@ impl Parser<'_> {
         self.note_meaning(&building)?;
         self.check_arity(&building)?;
         let end = self.cursor.pos;
-        self.program.ops[op].loc = self.skip_location()?;
-        if self.program.ops[op].loc == Span::EMPTY {
+        self.program.op_texts[op].loc = self.skip_location()?;
+        if self.program.op_texts[op].loc == Span::EMPTY {
             self.cursor.pos = end;
         }
-        self.program.ops[op].dict = building.dict;
-        self.program.ops[op].span = Span::new(building.start, self.cursor.pos as u32);
+        self.program.op_texts[op].dict = building.dict;
+        self.program.op_texts[op].span = Span::new(building.start, self.cursor.pos as u32);
         self.program.ops[op].signature = self.signature(&building);
-        self.program.ops[op].attrs = self.flush_attrs(building.attrs);
+        self.program.op_texts[op].attrs = self.flush_attrs(building.attrs);
         self.types.truncate(building.types);
         self.last_end = self.cursor.pos as u32;
         let block = self.current_block();

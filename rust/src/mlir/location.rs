@@ -34,7 +34,7 @@ pub(super) fn after_argument(text: &str, offset: u32) -> Option<Span> {
 impl Program {
     /// Where `op` comes from: `file.py:12:3`, or a name where the location is no more than that.
     pub fn op_location(&self, op: OpId) -> Option<String> {
-        self.location_text(self.text.get(self.ops[op].loc))
+        self.location_text(self.text.get(self.op_texts[op].loc))
     }
     /// Where `value` comes from, likewise.
     pub fn value_location(&self, value: ValueId) -> Option<String> {

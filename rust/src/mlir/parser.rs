@@ -286,8 +286,7 @@ impl<'a> Parser<'a> {
         }
         self.regions.push((block, Span::EMPTY));
         self.add_regions(implicit.op, implicit.regions);
-        let row = &mut self.program.ops[implicit.op];
-        row.span = Span::new(0, end);
+        self.program.op_texts[implicit.op].span = Span::new(0, end);
         self.program.module = implicit.op;
         Ok(())
     }

@@ -14,7 +14,7 @@ use super::parser::{Parser, PendingOperand};
 use super::target::Target;
 use crate::error::{Result, Span};
 use crate::index::{Id, OpId};
-use crate::ir::{Attr, AttrRange, OpKind, Place};
+use crate::ir::{Attr, AttrRange, OpKind, OpText, Place};
 use memchr::memchr2;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
@@ -137,7 +137,7 @@ impl<'a> Parser<'a> {
         };
         let op = self.repeat(&example)?;
         self.cursor.pos = end;
-        let row = &mut self.program.ops[op];
+        let row = &mut self.program.op_texts[op];
         row.loc = loc;
         row.span = Span::new(self.last_end, end as u32);
         self.last_end = end as u32;
@@ -180,15 +180,17 @@ impl<'a> Parser<'a> {
             let ty = self.program.values[Id::from_index(from.first_result.index() + index)].ty;
             self.program.push_result(op, ty, offset);
         }
-        let attrs = self.repeat_attrs(from.attrs);
+        let OpText { attrs, dict, .. } = self.program.op_texts[example.op];
+        let attrs = self.repeat_attrs(attrs);
+        let dict = self.repeated.shifted(dict);
+        let text = &mut self.program.op_texts[op];
+        (text.dict, text.attrs) = (dict, attrs);
         let row = &mut self.program.ops[op];
         row.num_operands = from.num_operands;
         row.first_operand = if from.num_operands == 0 { from.first_operand } else { first };
         row.num_results = from.num_results;
         row.first_result = if from.num_results == 0 { from.first_result } else { result };
         row.signature = from.signature;
-        row.dict = self.repeated.shifted(from.dict);
-        row.attrs = attrs;
         if let Some(name) = name {
             let name = self.text_at(Span::new(name.start + 1, name.end));
             self.define(name, result, from.num_results)?;
@@ -300,7 +302,8 @@ impl Parser<'_> {
         {
             return None;
         }
-        self.ends_as_split(mark.text.end, row.span, row.loc).then_some(())?;
+        let text = &self.program.op_texts[mark.op];
+        self.ends_as_split(mark.text.end, text.span, text.loc).then_some(())?;
         // The names are those of the results and the operands, in this order.
         let names = &self.repeated.names;
         let operands = self.program.op_operands(mark.op);

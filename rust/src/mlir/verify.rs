@@ -256,7 +256,7 @@ impl Parser<'_> {
     }
     /// The text of `op` without the space before it, or its first line.
     fn op_span(&self, op: OpId) -> Span {
-        let span = self.program.ops[op].span;
+        let span = self.program.op_texts[op].span;
         let mut cursor = super::cursor::Cursor::new(self.cursor.text(), span.start as usize);
         cursor.skip_space();
         let text = self.text_at(Span::new(cursor.pos as u32, span.end));

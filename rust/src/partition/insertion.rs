@@ -31,7 +31,7 @@ impl Program {
         (place, loc_of): (Place, ValueId),
     ) -> ValueId {
         let op = self.create_op(name, &[input], &[self.values[input].ty]);
-        self.ops[op].loc = self.value_loc(loc_of);
+        self.op_texts[op].loc = self.value_loc(loc_of);
         if let Some(payload) = payload {
             self.set_payload(op, payload);
         }

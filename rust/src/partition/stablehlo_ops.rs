@@ -55,7 +55,7 @@ impl Program {
         (place, like): (Place, OpId),
     ) -> ValueId {
         let op = self.create_op(name, operands, &[ty]);
-        self.ops[op].loc = self.ops[like].loc;
+        self.op_texts[op].loc = self.op_texts[like].loc;
         for (name, value) in attrs {
             self.set_attr(op, name, value);
         }

@@ -166,7 +166,7 @@ impl<'a, 'py> Tables<'a, 'py> {
     }
     fn location(&mut self, op: OpId) -> Option<String> {
         let program = self.program;
-        let text = program.text.get(program.ops[op].loc);
+        let text = program.text.get(program.op_texts[op].loc);
         self.locations.entry(text).or_insert_with(|| program.op_location(op)).clone()
     }
     fn sharding(&mut self, value: ValueId) -> Option<String> {

@@ -63,7 +63,7 @@ pub fn write_key(
     }
     key.extend_from_slice(&(signature.operand_types.len() as u32).to_le_bytes());
     let start = key.len();
-    let (syntax, dict) = (signature.syntax, program.ops[signature.example].dict);
+    let (syntax, dict) = (signature.syntax, program.op_texts[signature.example].dict);
     if syntax.start <= dict.start && dict.end <= syntax.end {
         write_without_names(program.text.get(Span::new(syntax.start, dict.start)), key);
         write_without_names(program.text.get(Span::new(dict.end, syntax.end)), key);

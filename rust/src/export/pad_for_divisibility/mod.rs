@@ -181,7 +181,7 @@ impl Conversion {
             return cast;
         }
         let cast = program.create_op("builtin.unrealized_conversion_cast", &[latest], &[ty]);
-        program.ops[cast].loc = program.value_loc(value);
+        program.op_texts[cast].loc = program.value_loc(value);
         program.insert_op(cast, program.point_after_value(latest));
         let result = program.result(cast, 0);
         self.casts.insert((latest, ty), result);
@@ -240,7 +240,7 @@ impl Conversion {
         let pad = program.create_pad(input, zero, &shape, input_sharding, at);
         for value in [zero, pad] {
             if let Some(op) = program.defining_op(value) {
-                program.ops[op].loc = loc;
+                program.op_texts[op].loc = loc;
             }
         }
         if let Some(slot) = program.op_uses(op).next() {

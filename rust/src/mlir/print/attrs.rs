@@ -148,14 +148,14 @@ impl Printer<'_> {
     /// The dictionary of `op` written anew.
     pub(super) fn dict_edit(&self, op: OpId, edits: &mut Vec<Edit>) {
         let program = self.program;
-        let row = &program.ops[op];
+        let (row, dict) = (&program.ops[op], program.op_texts[op].dict);
         if row.kind == OpKind::Func {
             return;
         }
         let is_generic = self.is_generic(op);
         let is_special = row.kind == OpKind::While || program.op_name(op) == "chlo.scan";
         if !is_generic && !is_special {
-            edits.push(Edit::Dict(row.dict));
+            edits.push(Edit::Dict(dict));
             return;
         }
         let mut attrs: Vec<Attr> = program.op_attrs(op).to_vec();
@@ -174,18 +174,18 @@ impl Printer<'_> {
             }
         }
         if is_special {
-            let needs_word = row.dict.is_empty() && !is_generic;
+            let needs_word = dict.is_empty() && !is_generic;
             let text = self.dict(&attrs, &more);
             let word = if needs_word && !text.is_empty() { " attributes " } else { "" };
-            let text = if text.is_empty() && !row.dict.is_empty() { "{}".into() } else { text };
-            edits.push(Edit::Text(row.dict, format!("{word}{text}")));
+            let text = if text.is_empty() && !dict.is_empty() { "{}".into() } else { text };
+            edits.push(Edit::Text(dict, format!("{word}{text}")));
             return;
         }
         // What the syntax says outside of the dictionary stays there.
         more.retain(|(name, _)| !name.is_empty());
         let text = self.dict(&attrs, &more);
-        let text = if row.dict.is_empty() && !text.is_empty() { format!(" {text}") } else { text };
-        edits.push(Edit::Text(row.dict, text));
+        let text = if dict.is_empty() && !text.is_empty() { format!(" {text}") } else { text };
+        edits.push(Edit::Text(dict, text));
     }
     /// The text of `<{...}>` of an op in generic form.
     fn properties(&self, op: OpId) -> Option<Span> {

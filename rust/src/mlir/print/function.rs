@@ -43,7 +43,7 @@ impl Printer<'_> {
                 edits.push(Edit::Text(function.results_span, text));
             }
         }
-        let dict = program.ops[op].dict;
+        let dict = program.op_texts[op].dict;
         let text = self.function_dict(op);
         let old = program.text.get(dict);
         if dict.is_empty() && !text.is_empty() {
@@ -173,7 +173,7 @@ impl Printer<'_> {
     }
     /// ` loc(...)`, or nothing.
     pub(super) fn loc_suffix(&self, op: OpId) -> String {
-        let loc = self.program.ops[op].loc;
+        let loc = self.program.op_texts[op].loc;
         if loc.is_empty() {
             return String::new();
         }

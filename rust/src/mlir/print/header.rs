@@ -16,7 +16,7 @@ impl Printer<'_> {
     /// Where the name of `op` starts, behind its results.
     pub(super) fn name_start(&self, op: OpId) -> u32 {
         let mut cursor =
-            Cursor::new(self.program.text.source(), self.program.ops[op].span.start as usize);
+            Cursor::new(self.program.text.source(), self.program.op_texts[op].span.start as usize);
         if cursor.next_byte() == b'%' {
             while cursor.next_byte() != b'=' && !cursor.at_end() {
                 cursor.pos += 1;
@@ -79,18 +79,19 @@ impl Printer<'_> {
     }
     /// Puts the location of `op` at the end of its text, in place of the one there.
     fn loc_edit(&self, op: OpId, edits: &mut Vec<Edit>) {
-        let row = &self.program.ops[op];
-        let text = self.program.text.get(row.span);
+        let whole = self.program.op_texts[op];
+        let text = self.program.text.get(whole.span);
         let old = text.rfind("loc(").filter(|&at| text.ends_with(')') && is_loc(&text[at..]));
-        let start = old.map_or(row.span.end, |at| row.span.start + at as u32);
-        let new = format!("loc({})", self.program.text.get(row.loc));
+        let start = old.map_or(whole.span.end, |at| whole.span.start + at as u32);
+        let new = format!("loc({})", self.program.text.get(whole.loc));
         let new = if old.is_some() { new } else { format!(" {new}") };
-        edits.push(Edit::Text(Span::new(start, row.span.end), new));
+        edits.push(Edit::Text(Span::new(start, whole.span.end), new));
     }
     /// The types of operands and results, behind the colon that follows everything else.
     fn types_edit(&self, op: OpId) -> Option<Edit> {
         let row = &self.program.ops[op];
-        let end = row.span.end as usize;
+        let whole = self.program.op_texts[op];
+        let end = whole.span.end as usize;
         let mut cursor = Cursor::new(self.program.text.source(), self.name_start(op) as usize);
         loop {
             if cursor.pos >= end {
@@ -148,6 +149,7 @@ impl Printer<'_> {
     /// Where operands stand in the text of `op`, in the order of its operands.
     fn operand_places(&self, op: OpId) -> Vec<u32> {
         let row = &self.program.ops[op];
+        let whole = self.program.op_texts[op];
         let mut cursor = Cursor::new(self.program.text.source(), self.name_start(op) as usize);
         let is_generic = cursor.peek() == b'"';
         if is_generic {
@@ -155,7 +157,7 @@ impl Printer<'_> {
             let _ = cursor.string();
         }
         let mut places = Vec::new();
-        while cursor.pos < row.span.end as usize {
+        while cursor.pos < whole.span.end as usize {
             match cursor.next_byte() {
                 b'%' => {
                     places.push(cursor.pos as u32);
@@ -189,7 +191,7 @@ impl Printer<'_> {
         if program.op_results(op).all(|value| self.names.keeps(program, value)) {
             return;
         }
-        let span = program.ops[op].span;
+        let span = program.op_texts[op].span;
         let mut cursor = Cursor::new(program.text.source(), span.start as usize);
         cursor.skip_space();
         let start = cursor.pos as u32;
@@ -264,14 +266,15 @@ impl Printer<'_> {
     /// Where the arguments of `op`'s regions stand in its own syntax, before these regions.
     fn arg_places(&self, op: OpId) -> Vec<u32> {
         let row = &self.program.ops[op];
+        let whole = self.program.op_texts[op];
         let mut cursor = Cursor::new(self.program.text.source(), self.name_start(op) as usize);
         if row.kind == OpKind::Reduce {
-            let text = self.program.text.get(row.span);
+            let text = self.program.text.get(whole.span);
             let Some(at) = text.find(" reducer") else { return Vec::new() };
-            cursor.pos = row.span.start as usize + at;
+            cursor.pos = whole.span.start as usize + at;
         }
         let mut places = Vec::new();
-        while cursor.pos < row.span.end as usize {
+        while cursor.pos < whole.span.end as usize {
             match cursor.next_byte() {
                 b'%' => {
                     places.push(cursor.pos as u32);

@@ -186,7 +186,7 @@ impl<'p> Printer<'p> {
 
     fn print_module(&mut self) {
         let module = self.program.module;
-        let span = self.program.ops[module].span;
+        let span = self.program.op_texts[module].span;
         let end = self.program.text.source().len() as u32;
         let is_implicit = self
             .program
@@ -296,7 +296,7 @@ impl<'p> Printer<'p> {
     /// Appends what stands between the last op of a region, or else its start, and its end, should
     /// that be nothing but white space and comments; else starts a new line.
     fn copy_tail(&mut self, last: OpId, start: u32, end: u32) {
-        let start = last.get().map_or(start, |op| self.program.ops[op].span.end);
+        let start = last.get().map_or(start, |op| self.program.op_texts[op].span.end);
         let text = self.program.text.source();
         let mut cursor = super::cursor::Cursor::new(text, start as usize);
         if start <= end && (last.is_none() || start > 0) {
@@ -310,14 +310,14 @@ impl<'p> Printer<'p> {
     }
     /// Prints an op; those that have regions leave tasks for them.
     fn print_op(&mut self, op: OpId) {
-        let row = &self.program.ops[op];
+        let (row, span) = (&self.program.ops[op], self.program.op_texts[op].span);
         if row.num_regions == 0 && self.flags(op).is_clean() && !self.names.has_renamed() {
             if matches!(row.kind, OpKind::Call | OpKind::FuncReturn) && self.has_lost_prefix(op) {
                 self.print_fields(op);
                 return;
             }
-            self.before_op(row.span);
-            self.copy(row.span);
+            self.before_op(span);
+            self.copy(span);
             return;
         }
         if self.is_from_fields(op) {
@@ -327,8 +327,8 @@ impl<'p> Printer<'p> {
         let mut edits = std::mem::take(&mut self.edits);
         match self.collect_edits(op, &mut edits) {
             Some(()) => {
-                self.before_op(row.span);
-                self.splice(op, row.span, &mut edits);
+                self.before_op(span);
+                self.splice(op, span, &mut edits);
             }
             None if row.kind == OpKind::Func => self.print_fields(op),
             None => self.print_generic(op),
@@ -368,7 +368,7 @@ impl<'p> Printer<'p> {
     /// Whether an op has to be written from its fields.
     fn is_from_fields(&self, op: OpId) -> bool {
         let row = &self.program.ops[op];
-        if row.flags.has(OpFlags::SYNTHESISED) || row.span.is_empty() {
+        if row.flags.has(OpFlags::SYNTHESISED) || self.program.op_texts[op].span.is_empty() {
             return true;
         }
         let is_touched = !self.flags(op).is_clean() || self.names.is_affected(self.program, op);
@@ -380,7 +380,7 @@ impl<'p> Printer<'p> {
         }
     }
     fn has_generic_text(&self, op: OpId) -> bool {
-        !self.program.ops[op].span.is_empty() && self.is_generic(op)
+        !self.program.op_texts[op].span.is_empty() && self.is_generic(op)
     }
     /// Whether `op`'s text is in generic form.
     fn is_generic(&self, op: OpId) -> bool {

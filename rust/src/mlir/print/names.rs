@@ -102,10 +102,10 @@ fn has_foreign_ops(program: &Program, function: OpId) -> bool {
     if program.has_moved_ops {
         return true;
     }
-    let span = program.ops[function].span;
+    let span = program.op_texts[function].span;
     let mut last = span.start;
     for op in program.pre_order(function).skip(1) {
-        let own = program.ops[op].span;
+        let own = program.op_texts[op].span;
         if own.is_empty() {
             if has_named_args(program, op) {
                 return true;
@@ -116,7 +116,7 @@ fn has_foreign_ops(program: &Program, function: OpId) -> bool {
             return true;
         }
         let Some(parent) = program.parent_op(op) else { continue };
-        let outer = program.ops[parent].span;
+        let outer = program.op_texts[parent].span;
         if own.end > outer.end || own.start < outer.start {
             return true;
         }

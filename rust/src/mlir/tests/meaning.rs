@@ -70,7 +70,10 @@ func.func private @f(%a: tensor<2xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]
     assert_eq!(mesh(&a), mesh(&b));
     assert_eq!(a.payloads.len(), b.payloads.len());
     for (x, y) in ops(&a).into_iter().zip(ops(&b)) {
-        assert_eq!((a.op_name(x), a.ops[x].attrs.len), (b.op_name(y), b.ops[y].attrs.len));
+        assert_eq!(
+            (a.op_name(x), a.op_texts[x].attrs.len),
+            (b.op_name(y), b.op_texts[y].attrs.len)
+        );
         for (v, w) in a.op_results(x).zip(b.op_results(y)) {
             assert_eq!(sharding(&a, a.sharding(v)), sharding(&b, b.sharding(w)));
         }

@@ -41,7 +41,7 @@ fn every_op_can_get_an_attribute() {
     let again = parsed(&text);
     assert_eq!(outline(&again), before);
     for op in ops(&again) {
-        let is_implied = again.ops[op].span.is_empty();
+        let is_implied = again.op_texts[op].span.is_empty();
         assert!(
             is_implied || again.attr(op, "x.touched") == Some("\"}\""),
             "{}",

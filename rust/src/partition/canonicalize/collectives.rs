@@ -72,7 +72,7 @@ pub(super) fn create(
 ) -> OpId {
     let ty = driver.program.values[input].ty;
     let new = driver.program.create_op(name, &[input], &[ty]);
-    driver.program.ops[new].loc = driver.program.fused_loc(locs);
+    driver.program.op_texts[new].loc = driver.program.fused_loc(locs);
     let result = driver.program.result(new, 0);
     driver.program.set_sharding(result, sharding);
     driver.insert(new, root);

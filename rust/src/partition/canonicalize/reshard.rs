@@ -33,7 +33,7 @@ pub fn reuse(driver: &mut Driver, op: OpId) -> bool {
     if driver.program.values[value].ty != ty {
         let place = driver.program.point_after_value(value);
         let reshape = driver.program.create_op("stablehlo.reshape", &[value], &[ty]);
-        driver.program.ops[reshape].loc = driver.program.ops[op].loc;
+        driver.program.op_texts[reshape].loc = driver.program.op_texts[op].loc;
         driver.insert_at(reshape, place, op);
         value = driver.program.result(reshape, 0);
     }

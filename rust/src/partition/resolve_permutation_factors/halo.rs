@@ -46,7 +46,7 @@ pub fn shift_padding_to_low(
     let names: Vec<StrId> = names.iter().map(|name| program.strings.intern(name)).collect();
     let ty = program.values[input].ty;
     let computation = program.create_op("sdy.manual_computation", &[input], &[ty]);
-    program.ops[computation].loc = program.ops[op].loc;
+    program.op_texts[computation].loc = program.op_texts[op].loc;
     program.set_payload(computation, Payload::ManualComputation(names));
     program.add_regions(computation, 1);
     let body = program.add_block(program.ops[computation].first_region);
@@ -70,7 +70,7 @@ pub fn shift_padding_to_low(
         }
     }
     let end = program.create_op("sdy.return", &[value], &[]);
-    program.ops[end].loc = program.ops[op].loc;
+    program.op_texts[end].loc = program.op_texts[op].loc;
     program.insert_op(end, Place::End(body));
     result
 }

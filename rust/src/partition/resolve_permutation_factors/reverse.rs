@@ -122,7 +122,7 @@ fn reverse_padded(
         reversed_dims(program, op).into_iter().filter_map(|dim| i64::try_from(dim).ok()).collect();
     let old = program.result(op, 0);
     let reverse = program.create_op("stablehlo.reverse", &[input], &[program.values[input].ty]);
-    program.ops[reverse].loc = program.ops[op].loc;
+    program.op_texts[reverse].loc = program.op_texts[op].loc;
     let kept = program.op_attrs(op).to_vec();
     program.replace_attrs(reverse, &kept);
     program.set_attr(reverse, "dimensions", &int_array(&dims));
