@@ -9,6 +9,7 @@
 use crate::index::{FactorId, Id, IdVec, RuleId};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// The factors of each dim of one tensor, major to minor.
@@ -104,6 +105,13 @@ impl PartialEq for SharedRule {
 }
 
 impl Eq for SharedRule {}
+
+impl Deref for SharedRule {
+    type Target = OpShardingRule;
+    fn deref(&self) -> &OpShardingRule {
+        &self.rule
+    }
+}
 
 /// Hash-conses rules: equal rules have equal ids.
 #[derive(Clone, Debug, Default)]

@@ -130,6 +130,14 @@ pub struct Operand {
     pub text: u32,
 }
 
+impl Operand {
+    /// Whether its value has no other use.
+    #[inline]
+    pub fn is_only_use(&self) -> bool {
+        self.next_use.is_none() && self.prev_use.is_none()
+    }
+}
+
 /// What defines a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueDef {

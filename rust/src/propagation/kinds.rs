@@ -264,9 +264,10 @@ fn has_rule_by_kind(kind: OpKind) -> bool {
 
 /// Whether each operand that is not a scalar has `op` as its only use.
 fn has_single_uses(program: &Program, op: OpId) -> bool {
-    program.op_operands(op).iter().all(|slot| {
-        program.has_one_use(slot.value) || program.types.is_scalar(program.values[slot.value].ty)
-    })
+    program
+        .op_operands(op)
+        .iter()
+        .all(|slot| slot.is_only_use() || program.types.is_scalar(program.values[slot.value].ty))
 }
 
 fn is_elementwise(program: &Program, op: OpId) -> bool {

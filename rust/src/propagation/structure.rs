@@ -7,11 +7,14 @@
 //! in which no shape comes twice finds its visits in the table just as any other.
 
 use crate::index::{FactorId, Id, RuleId};
-use crate::rule::{OpShardingRule, RuleTable};
+use crate::rule::{OpShardingRule, RuleTable, SharedRule};
 use rustc_hash::FxHashMap;
 
 /// Tensors of a rule above which it is not worth looking.
 const MAX_TENSORS: usize = 64;
+
+/// The most rules for which the answer is remembered.
+const MAX_RULES: usize = 1 << 14;
 
 /// The classes.
 #[derive(Default)]
@@ -21,6 +24,9 @@ pub(super) struct Structures {
     /// By rule of the program at hand: the first rule that visits alike, `NONE` if not known yet.
     firsts: Vec<RuleId>,
     by_key: FxHashMap<Box<[u32]>, RuleId>,
+    /// What was found for rules of this program and those before it, at most [`MAX_RULES`]: looking at a
+    /// rule touches a dozen places in memory.
+    by_rule: FxHashMap<SharedRule, RuleId>,
     key: Vec<u32>,
     sizes: Vec<i64>,
 }
@@ -48,16 +54,26 @@ impl Structures {
         if self.firsts.len() <= rule.index() {
             self.firsts.resize(rules.len().max(rule.index() + 1), RuleId::NONE);
         }
-        let first = if self.describe(&rules[rule]).is_none() {
-            self.rules.intern_shared(rules.shared(rule))
+        let shared = rules.shared(rule);
+        let known = self.by_rule.get(shared).copied();
+        let first = known.unwrap_or_else(|| self.find_new(shared));
+        self.firsts[rule.index()] = first;
+        first
+    }
+
+    fn find_new(&mut self, rule: &SharedRule) -> RuleId {
+        let first = if self.describe(rule).is_none() {
+            self.rules.intern_shared(rule)
         } else if let Some(&first) = self.by_key.get(&self.key[..]) {
             first
         } else {
-            let first = self.rules.intern_shared(rules.shared(rule));
+            let first = self.rules.intern_shared(rule);
             self.by_key.insert(self.key[..].into(), first);
             first
         };
-        self.firsts[rule.index()] = first;
+        if self.by_rule.len() < MAX_RULES {
+            self.by_rule.insert(rule.clone(), first);
+        }
         first
     }
 
