@@ -37,7 +37,6 @@ pub(super) struct ManualEnd {
 struct EdgeRow {
     sources: Range<u32>,
     targets: Range<u32>,
-    manual: Option<ManualEnd>,
 }
 
 /// The edge that an operand slot is a source of.
@@ -52,7 +51,10 @@ pub(super) struct SourceEdge {
 
 /// The table.
 pub(super) struct Edges {
-    rows: FxHashMap<OpId, EdgeRow>,
+    rows: Vec<EdgeRow>,
+    /// By op: one more than the row of an edge. Empty as long as there is no edge.
+    row_of: Vec<u32>,
+    manual_ends: FxHashMap<OpId, ManualEnd>,
     values: Vec<ValueId>,
     sources: FxHashMap<UseId, SourceEdge>,
     /// By value: the value that its sharding is kept on; `NONE` where that is not all there is to it,
@@ -70,7 +72,9 @@ impl Edges {
     /// The edges of all ops of `program`; says in `spots` which ops hand values on by them.
     pub fn new(program: &Program, source: &dyn RuleSource, spots: &mut Spots) -> Self {
         let mut edges = Self {
-            rows: FxHashMap::default(),
+            rows: Vec::new(),
+            row_of: Vec::new(),
+            manual_ends: FxHashMap::default(),
             values: Vec::new(),
             sources: FxHashMap::default(),
             kept: Vec::new(),
@@ -91,15 +95,30 @@ impl Edges {
     }
     /// The values that flow into edge `op`.
     pub fn sources(&self, op: OpId) -> &[ValueId] {
-        self.rows.get(&op).map_or(&[], |edge| self.slice(&edge.sources))
+        self.row(op).map_or(&[], |edge| self.slice(&edge.sources))
     }
     /// The targets of edge `op` beside its owner.
     pub fn targets(&self, op: OpId) -> &[ValueId] {
-        self.rows.get(&op).map_or(&[], |edge| self.slice(&edge.targets))
+        self.row(op).map_or(&[], |edge| self.slice(&edge.targets))
     }
     /// The manual computation that edge `op` leads into or out of.
     pub fn manual_end(&self, op: OpId) -> Option<ManualEnd> {
-        self.rows.get(&op)?.manual
+        if self.manual_ends.is_empty() {
+            return None;
+        }
+        self.manual_ends.get(&op).copied()
+    }
+    #[inline]
+    fn row(&self, op: OpId) -> Option<&EdgeRow> {
+        let row = self.row_of.get(op.index()).copied()?;
+        self.rows.get((row as usize).checked_sub(1)?)
+    }
+    fn set_row(&mut self, program: &Program, op: OpId, row: EdgeRow) {
+        if self.row_of.is_empty() {
+            self.row_of = vec![0; program.ops.len()];
+        }
+        self.rows.push(row);
+        self.row_of[op.index()] = self.rows.len() as u32;
     }
     /// The edge that `slot` is a source of.
     pub fn edge_of_source(&self, slot: UseId) -> Option<SourceEdge> {
@@ -209,9 +228,11 @@ impl Edges {
             let row = EdgeRow {
                 sources: self.add_values(sources),
                 targets: self.add_values(edge.targets.iter().copied()),
-                manual: is_manual.then_some(ManualEnd { op, owner: edge.owner, is_arg }),
             };
-            self.rows.insert(user, row);
+            self.set_row(program, user, row);
+            if is_manual {
+                self.manual_ends.insert(user, ManualEnd { op, owner: edge.owner, is_arg });
+            }
             for &slot in &edge.sources {
                 let is_body = is_manual || kind == OpKind::NamedComputation;
                 let is_found = program.has_one_use(edge.owner);
@@ -256,7 +277,7 @@ impl Edges {
                 operand.map(|slot| slot.value).into_iter().collect()
             }
         };
-        let row = EdgeRow { sources: self.add_values(sources), targets: 0..0, manual: None };
-        self.rows.insert(op, row);
+        let row = EdgeRow { sources: self.add_values(sources), targets: 0..0 };
+        self.set_row(program, op, row);
     }
 }
