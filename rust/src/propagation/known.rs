@@ -25,6 +25,10 @@ use std::sync::{Mutex, PoisonError};
 /// The most visits, and kinds of visits, that are remembered: many times those of a large model.
 const MAX_VISITS: usize = 1 << 14;
 
+/// Visits of more tensors than this are not remembered: those of an op with thousands of different ones
+/// would take as many keys of that length.
+const MAX_TENSORS: usize = 64;
+
 /// The table, while no run has it.
 static KEPT: Mutex<Option<Box<Known>>> = Mutex::new(None);
 
@@ -153,7 +157,7 @@ impl Known {
     }
 
     /// The visit of an op of `class` whose tensors have these shardings; `None` if it cannot be known
-    /// here: there is no room, or no mesh that all shardings are over.
+    /// here: there are many tensors, no room, or no mesh that all shardings are over.
     pub fn visit(
         &mut self,
         tables: &Tables<'_>,
@@ -164,7 +168,8 @@ impl Known {
         let mut meshes =
             shardings.iter().filter_map(|&id| tables.shardings.get(id)).map(|known| known.mesh);
         let mesh = meshes.next()?;
-        if meshes.any(|other| other != mesh) || self.is_full() {
+        let is_long = shardings.len() > MAX_TENSORS;
+        if is_long || meshes.any(|other| other != mesh) || self.is_full() {
             return None;
         }
         let mut key = std::mem::take(&mut self.key);
