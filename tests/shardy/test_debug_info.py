@@ -14,10 +14,11 @@ import pytest
 import shardcore
 from hypothesis import given
 
+from benches.every import ALL
 from tests.oracle.graph import Program
 from tests.oracle.printing import to_mlir
 from tests.property.programs import Features, programs
-from tests.shardy import reference
+from tests.shardy import reference, wide_programs
 from tests.shardy.diff import explain, ours
 from tests.shardy.programs import registry
 from tests.shardy.worker import Worker
@@ -187,6 +188,20 @@ def pipeline(*passes: str) -> str:
     return reference.join_passes([one.replace("*", f"{EDGES} {ORIGINS}") for one in passes])
 
 
+# Ops with many tensors, of which few have the same factors or the same shardings, or many have.
+WIDE_FAMILIES = [
+    "barrier",
+    "carried",
+    "concatenate",
+    "own-factors",
+    "own-factors-backward",
+    "reduce",
+    "results-of-one",
+    "rotating",
+    "shared-factor",
+]
+
+
 FLOW = r'\{"[^"]*"(?::\(\d+\)\d+)? = \w+-\d+ -> \[[^]]*\]\}'
 FLOWS = re.compile(rf"{FLOW}(?:, {FLOW})+")
 
@@ -315,6 +330,21 @@ def test_random_programs_with_regions(worker: Worker, program: Program) -> None:
     sink = f"func.func(sdy-sink-data-flow-edges{{sink-{EDGES}}})"
     passes = ["sdy-add-data-flow-edges", f"sdy-aggressive-propagate{{{EDGES}}}", sink]
     assert_agree(to_mlir(program), reference.join_passes(passes), worker)
+
+
+@pytest.mark.parametrize("family", WIDE_FAMILIES)
+@pytest.mark.parametrize("propagation", PROPAGATIONS)
+def test_ops_of_many_tensors(family: str, propagation: str, worker: Worker) -> None:
+    passes = pipeline("sdy-add-data-flow-edges", propagation, SINK)
+    assert_agree(ALL[family](20), passes, worker)
+
+
+@pytest.mark.parametrize("propagation", PROPAGATIONS)
+def test_ops_of_random_rules(propagation: str, worker: Worker) -> None:
+    # Of axes in parts with several origins the reference names one by their addresses in memory.
+    passes = reference.join_passes([propagation.replace("*", EDGES)])
+    for seed in range(20):
+        assert_agree(wide_programs.program(seed), passes, worker)
 
 
 def test_refused_when_it_makes_no_sense() -> None:

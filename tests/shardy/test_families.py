@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benches.every import ALL
-from tests.shardy import diff, reference
+from tests.shardy import diff, reference, wide_programs
 
 # Enough for the ops of wide families to have more tensors than are looked at one by one.
 SIZE = 40
@@ -16,3 +16,17 @@ LEVELS = 4
 def test_family(family: str) -> None:
     text = ALL[family](LEVELS if family == "calls" else SIZE)
     diff.assert_same(reference.run(text), diff.ours(text))
+
+
+COLLECTIVES = [
+    "sdy-import-pipeline",
+    "sdy-user-priority-propagate{keep-sharding-rules=true}",
+    "sdy-export-pipeline{enable-insert-explicit-collectives=true}",
+]
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("passes", [["sdy-propagation-pipeline"], COLLECTIVES])
+def test_random_rules(seed: int, passes: list[str]) -> None:
+    text, pipeline = wide_programs.program(seed), reference.join_passes(passes)
+    diff.assert_same(reference.run(text, pipeline), diff.ours(text, pipeline))

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::index::{BlockId, OpId, ShardingId, ValueId};
 use crate::ir::{EdgeSpec, OpFlags, OpKind, Place, Program, ValueDef};
 use crate::projection::Projection;
-use crate::propagation::origins::{Recorder, Settings, Subject, Visited};
+use crate::propagation::origins::{arrivals, Recorder, Settings, Subject, Visited};
 use crate::rule::OpShardingRule;
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
@@ -166,15 +166,11 @@ impl Pass<'_, '_> {
         let (operand, result) = (self.program.operand(op, 0), self.program.result(op, 0));
         let values = [operand, result].map(|value| self.program.shardable_value(value));
         let mesh = self.program.mesh_of(self.program.sharding(result));
-        let visited = Visited {
-            subject: Subject::Op(op),
-            rule: &self.program.rules[self.program.op_rules.get(op)],
-            mesh: &self.program.meshes[mesh].mesh,
-            values: &values,
-            old,
-            new: &new,
-        };
-        recorder.record(&mut self.program.strings, &visited);
+        let mesh = &self.program.meshes[mesh].mesh;
+        let rule = &self.program.rules[self.program.op_rules.get(op)];
+        let arrivals = &arrivals(rule.tensors(), mesh, old, &new);
+        let visited = Visited { subject: Subject::Op(op), num_operands: 1, mesh, arrivals };
+        recorder.record(&mut self.program.strings, &visited, |tensor| values[tensor]);
     }
 
     /// Has everything that uses `input` use a constraint right after it.

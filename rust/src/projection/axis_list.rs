@@ -3,6 +3,7 @@
 use crate::axis::AxisRef;
 use crate::index::AxisId;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};
 
 /// The most axes kept in place: a dim is rarely sharded by more.
@@ -116,6 +117,12 @@ impl PartialEq for AxisList {
 }
 
 impl Eq for AxisList {}
+
+impl Hash for AxisList {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_slice().hash(state);
+    }
+}
 
 impl fmt::Debug for AxisList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -25,6 +25,7 @@ mod axis_list;
 mod back;
 mod build;
 mod factors;
+mod holders;
 
 pub use axis_list::AxisList;
 pub(crate) use build::gcd;
@@ -35,6 +36,7 @@ use crate::index::{FactorId, Id};
 use crate::mesh::Mesh;
 use crate::rule::{OpShardingRule, TensorMapping};
 use crate::sharding::TensorSharding;
+use holders::Holders;
 
 /// How one factor of one tensor is sharded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -77,15 +79,14 @@ impl TensorFactorShardings {
         sharding.axes = axes.into();
         true
     }
-    /// Gives `factor` these axes and overflow axes if the tensor has it; true if they are not what
-    /// it had.
-    pub fn update(&mut self, factor: FactorId, axes: &[AxisRef], overflow: &[AxisRef]) -> bool {
+    /// Gives `factor` these axes and no overflow axes if the tensor has it; true if that is new.
+    fn update(&mut self, factor: FactorId, axes: &[AxisRef]) -> bool {
         let Some(sharding) = self.factors.get_mut(factor) else { return false };
-        if *sharding.axes == *axes && sharding.overflow == overflow {
+        if *sharding.axes == *axes && sharding.overflow.is_empty() {
             return false;
         }
         sharding.axes = axes.into();
-        sharding.overflow = overflow.to_vec();
+        sharding.overflow.clear();
         true
     }
     /// Number of shards of the tensor.
@@ -109,8 +110,7 @@ pub struct Projection {
     pub tensors: Vec<TensorFactorShardings>,
     /// How many of the tensors are operands.
     pub num_operands: usize,
-    /// The factors in the order in which the reference looks for conflicts between them.
-    pub conflict_order: Vec<FactorId>,
+    holders: Holders,
 }
 
 impl Projection {
@@ -158,9 +158,32 @@ impl Projection {
         }
         self.tensors.truncate(num_tensors);
         self.num_operands = num_operands;
-        if self.conflict_order.len() != rule.num_factors() {
-            self.conflict_order = conflict_order(rule.num_factors());
-        }
+        self.holders.fill(rule.num_factors(), &self.tensors);
+    }
+    /// The tensors that have `factor`, by their numbers, in order.
+    #[inline]
+    pub fn holders(&self, factor: FactorId) -> &[u32] {
+        self.holders.of(factor)
+    }
+    /// The same, operands and results apart.
+    #[inline]
+    pub fn holders_by_side(&self, factor: FactorId) -> (&[u32], &[u32]) {
+        let all = self.holders(factor);
+        all.split_at(all.partition_point(|&tensor| (tensor as usize) < self.num_operands))
+    }
+    /// How the tensors that have `factor` are sharded along it.
+    #[inline]
+    pub fn along(&self, factor: FactorId) -> impl Iterator<Item = &FactorSharding> {
+        self.along_in(self.holders(factor), factor)
+    }
+    /// The same of some of these tensors.
+    #[inline]
+    pub fn along_in<'a>(
+        &'a self,
+        tensors: &'a [u32],
+        factor: FactorId,
+    ) -> impl Iterator<Item = &'a FactorSharding> {
+        tensors.iter().filter_map(move |&tensor| self.tensors[tensor as usize].factor(factor))
     }
     /// The rows of the operands.
     pub fn operands(&self) -> &[TensorFactorShardings] {
@@ -173,16 +196,25 @@ impl Projection {
     /// Gives `factor` the axes `axes` in every tensor that has it with a strict prefix of them;
     /// `changed` is told the index of each such tensor.
     pub fn expand(&mut self, factor: FactorId, axes: &[AxisRef], mut changed: impl FnMut(usize)) {
-        for (index, tensor) in self.tensors.iter_mut().enumerate() {
-            if tensor.expand(factor, axes) {
-                changed(index);
+        for &tensor in self.holders.of(factor) {
+            if self.tensors[tensor as usize].expand(factor, axes) {
+                changed(tensor as usize);
+            }
+        }
+    }
+    /// Gives `factor` these axes and no overflow axes in every tensor that has it; `changed` is told the
+    /// index of each tensor for which that is new.
+    pub fn update(&mut self, factor: FactorId, axes: &[AxisRef], mut changed: impl FnMut(usize)) {
+        for &tensor in self.holders.of(factor) {
+            if self.tensors[tensor as usize].update(factor, axes) {
+                changed(tensor as usize);
             }
         }
     }
     /// The factors along which tensors that have them differ.
     pub fn contested_factors(&self) -> impl Iterator<Item = FactorId> + '_ {
-        (0..self.conflict_order.len()).map(FactorId::from_index).filter(|&factor| {
-            let mut all = self.tensors.iter().filter_map(|tensor| tensor.factor(factor));
+        self.holders.factors().filter(|&factor| {
+            let mut all = self.along(factor);
             all.next().is_some_and(|first| all.any(|other| other.axes != first.axes))
         })
     }
@@ -215,16 +247,18 @@ pub fn greatest_common_prefix(first: &[AxisRef], second: &[AxisRef]) -> Vec<Axis
     common
 }
 
-/// The order in which the reference walks the factors of one tensor.
+/// Puts `factors` of a rule of `num_factors` in the order in which the reference walks those of one tensor.
 ///
 /// It keeps them in a hash table of at least 64 buckets and a power of two, more than 4/3 of the
 /// number of factors, in which factor `i` has bucket `37 * i`. The order matters only where axes
 /// are split in ways that do not nest, but there it does.
-fn conflict_order(num_factors: usize) -> Vec<FactorId> {
+pub fn sort_by_bucket<T>(
+    factors: &mut [T],
+    num_factors: usize,
+    factor_of: impl Fn(&T) -> FactorId,
+) {
     let buckets = (num_factors * 4 / 3 + 2).next_power_of_two().max(64);
-    let mut order: Vec<FactorId> = (0..num_factors).map(FactorId::from_index).collect();
-    order.sort_by_key(|factor| factor.index() * 37 % buckets);
-    order
+    factors.sort_by_key(|factor| factor_of(factor).index() * 37 % buckets);
 }
 
 #[cfg(test)]
@@ -232,9 +266,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conflict_order_is_that_of_buckets() {
-        let order: Vec<usize> = conflict_order(3).into_iter().map(Id::index).collect();
-        assert_eq!(order, [0, 2, 1]);
-        assert!(conflict_order(0).is_empty());
+    fn factors_stand_in_the_order_of_their_buckets() {
+        let mut factors: Vec<FactorId> = (0..3).map(FactorId::from_index).collect();
+        sort_by_bucket(&mut factors, 3, |&factor| factor);
+        assert_eq!(factors.into_iter().map(Id::index).collect::<Vec<_>>(), [0, 2, 1]);
     }
 }

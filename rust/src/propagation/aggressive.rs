@@ -13,6 +13,7 @@ use super::visit::FactorVisit;
 use crate::axis::{prefix_status, total_size, PrefixStatus};
 use crate::index::{FactorId, Id};
 use crate::projection::{AxisList, Projection, TensorFactorShardings};
+use std::ops::Range;
 
 /// A factor with axes that the tensors agree on along it and some lack, and where these come from.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(super) struct Wanted {
 #[derive(Clone, Copy, Debug)]
 struct Source {
     /// `None`, which comes before all, if there is none.
-    index: Option<usize>,
+    index: Option<u32>,
     /// -1 if there is none.
     size: i64,
 }
@@ -46,39 +47,50 @@ pub(super) fn propagate(
         }
     }
     put_in_order(visit, projection, wanted);
-    let (operands, results) = updated.split_at_mut(projection.num_operands);
-    for (index, is_updated) in (operands.len()..).zip(results) {
-        for wanted in &*wanted {
-            if let Some(axes) = propagated_axes(visit, projection, index, wanted) {
-                *is_updated |= projection.tensors[index].expand(wanted.factor, &axes);
-            }
-        }
-    }
-    for (index, is_updated) in operands.iter_mut().enumerate() {
-        for wanted in &*wanted {
-            if let Some(mut axes) = propagated_axes(visit, projection, index, wanted) {
-                if visit.is_elementwise {
-                    limit_to_results(projection, wanted.factor, &mut axes);
+    // Tensors have nothing to do with each other, but for operands that look at results.
+    for side in [Side::Results, Side::Operands] {
+        for Wanted { factor, axes, .. } in &*wanted {
+            for at in side.range(projection, *factor) {
+                let tensor = projection.holders(*factor)[at] as usize;
+                let propagated = propagated_axes(visit, &projection.tensors[tensor], *factor, axes);
+                let Some(mut axes) = propagated else { continue };
+                if visit.is_elementwise && side == Side::Operands {
+                    limit_to_results(projection, *factor, &mut axes);
                 }
-                *is_updated |= projection.tensors[index].expand(wanted.factor, &axes);
+                updated[tensor] |= projection.tensors[tensor].expand(*factor, &axes);
             }
         }
     }
 }
 
-/// What of the axes agreed on along a factor the tensor at `index` can take now; `None` if it has as
-/// much already.
+/// Which tensors.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Operands,
+    Results,
+}
+
+impl Side {
+    /// Where those of the side stand among the tensors that have `factor`.
+    fn range(self, projection: &Projection, factor: FactorId) -> Range<usize> {
+        let (operands, results) = projection.holders_by_side(factor);
+        match self {
+            Self::Operands => 0..operands.len(),
+            Self::Results => operands.len()..operands.len() + results.len(),
+        }
+    }
+}
+
+/// What of the axes agreed on along `factor` the tensor can take now; `None` if it has as much already.
 fn propagated_axes(
     visit: &FactorVisit<'_>,
-    projection: &Projection,
-    index: usize,
-    wanted: &Wanted,
+    tensor: &TensorFactorShardings,
+    factor: FactorId,
+    axes: &AxisList,
 ) -> Option<AxisList> {
-    let Wanted { factor, axes, .. } = wanted;
-    let tensor = &projection.tensors[index];
-    let sharding = tensor.factor(*factor).filter(|sharding| would_expand(sharding, axes))?;
+    let sharding = tensor.factor(factor).filter(|sharding| would_expand(sharding, axes))?;
     let mut axes = axes.clone();
-    let factor_size = visit.rule.factor_size(*factor);
+    let factor_size = visit.rule.factor_size(factor);
     truncate_by(&mut axes, visit.mesh, visit.conservative, |axis, sharded_size| {
         let room = Room { sharding, factor_size, sharded_size };
         prefix_within_factor(axis, tensor, room, visit.mesh)
@@ -87,7 +99,7 @@ fn propagated_axes(
         return None;
     }
     truncate_by(&mut axes, visit.mesh, visit.conservative, |axis, _| {
-        prefix_across_factors(axis, tensor, *factor, &projection.conflict_order)
+        prefix_across_factors(axis, tensor, factor, visit.rule.num_factors())
     });
     Some(axes)
 }
@@ -95,11 +107,10 @@ fn propagated_axes(
 /// An operand of an elementwise op gets no more than the results have: an axis that is not in a
 /// result would only have to be gathered again.
 fn limit_to_results(projection: &Projection, factor: FactorId, axes: &mut AxisList) {
-    for result in projection.results() {
-        if let Some(sharding) = result.factor(factor) {
-            if would_expand(sharding, axes) {
-                axes.clone_from(&sharding.axes);
-            }
+    let (_, results) = projection.holders_by_side(factor);
+    for sharding in projection.along_in(results, factor) {
+        if would_expand(sharding, axes) {
+            axes.clone_from(&sharding.axes);
         }
     }
 }
@@ -110,12 +121,15 @@ fn put_in_order(visit: &FactorVisit<'_>, projection: &Projection, all: &mut [Wan
     if all.len() < 2 {
         return;
     }
-    for (index, tensor) in projection.tensors.iter().enumerate() {
-        let size = tensor_size(tensor, &visit.rule.factor_sizes);
-        for Wanted { factor, axes, source } in &mut *all {
-            let Some(sharding) = tensor.factor(*factor) else { continue };
+    for Wanted { factor, axes, source } in &mut *all {
+        let holders = projection.holders(*factor);
+        for (&index, sharding) in holders.iter().zip(projection.along(*factor)) {
             let is_source = prefix_status(axes, &sharding.axes) != PrefixStatus::NotAPrefix;
-            if is_source && size > source.size {
+            if !is_source {
+                continue;
+            }
+            let size = tensor_size(&projection.tensors[index as usize], &visit.rule.factor_sizes);
+            if size > source.size {
                 *source = Source { index: Some(index), size };
             }
         }

@@ -24,7 +24,7 @@ pub(super) fn propagate(
         let Some(mut axes) = wanted_axes(projection, factor, direction) else { continue };
         truncate_by(&mut axes, visit.mesh, visit.conservative, |axis, sharded_size| {
             let compatible = |axis: AxisRef, tensor: &TensorFactorShardings| {
-                compatible_prefix(visit, projection, tensor, factor, axis, sharded_size)
+                compatible_prefix(visit, tensor, factor, axis, sharded_size)
             };
             projection.tensors.iter().try_fold(axis, compatible)
         });
@@ -36,13 +36,12 @@ pub(super) fn propagate(
 /// factor, that it does not use elsewhere.
 fn compatible_prefix(
     visit: &FactorVisit<'_>,
-    projection: &Projection,
     tensor: &TensorFactorShardings,
     factor: FactorId,
     axis: AxisRef,
     sharded_size: i64,
 ) -> Option<AxisRef> {
-    let axis = prefix_across_factors(axis, tensor, factor, &projection.conflict_order)?;
+    let axis = prefix_across_factors(axis, tensor, factor, visit.rule.num_factors())?;
     let Some(sharding) = tensor.factor(factor) else { return Some(axis) };
     let room = Room { sharding, factor_size: visit.rule.factor_size(factor), sharded_size };
     prefix_within_factor(axis, tensor, room, visit.mesh)

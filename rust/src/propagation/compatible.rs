@@ -4,7 +4,9 @@ use crate::axis::{prefix_status, AxisRef, PrefixStatus};
 use crate::index::FactorId;
 use crate::ir::Direction;
 use crate::mesh::Mesh;
-use crate::projection::{gcd, AxisList, FactorSharding, Projection, TensorFactorShardings};
+use crate::projection::{
+    gcd, sort_by_bucket, AxisList, FactorSharding, Projection, TensorFactorShardings,
+};
 
 /// The axes that tensors agree on along `factor`, see [`major_axes`]; `None` if no tensor lacks any of
 /// them: what can go to a tensor is a prefix of them.
@@ -17,23 +19,24 @@ pub(super) fn wanted_axes(
     if axes.is_empty() {
         return None;
     }
-    let mut shardings = projection.tensors.iter().filter_map(|tensor| tensor.factor(factor));
-    shardings.any(|sharding| would_expand(sharding, &axes)).then_some(axes)
+    let lacks_some = projection.along(factor).any(|sharding| would_expand(sharding, &axes));
+    lacks_some.then_some(axes)
 }
 
 /// The longest list of axes that no tensor's sharding along `factor` contradicts, other factors
 /// aside: what tensors on the giving side of `direction` have, cut where any tensor disagrees.
 fn major_axes(projection: &Projection, factor: FactorId, direction: Direction) -> AxisList {
+    let (operands, results) = projection.holders_by_side(factor);
     let (first, second) = match direction {
         Direction::None => return AxisList::new(),
-        Direction::Forward | Direction::Both => (projection.operands(), projection.results()),
-        Direction::Backward => (projection.results(), projection.operands()),
+        Direction::Forward | Direction::Both => (operands, results),
+        Direction::Backward => (results, operands),
     };
     let mut merged = Merged { axes: AxisList::new(), can_expand: true };
-    merged.merge_all(first, factor);
+    merged.merge_all(projection, first, factor);
     // The other side may only contradict.
     merged.can_expand &= direction == Direction::Both;
-    merged.merge_all(second, factor);
+    merged.merge_all(projection, second, factor);
     merged.axes
 }
 
@@ -44,12 +47,10 @@ struct Merged {
 }
 
 impl Merged {
-    fn merge_all(&mut self, tensors: &[TensorFactorShardings], factor: FactorId) {
-        for tensor in tensors {
-            if let Some(sharding) = tensor.factor(factor) {
-                if !self.merge(&sharding.axes) {
-                    self.can_expand = false;
-                }
+    fn merge_all(&mut self, projection: &Projection, tensors: &[u32], factor: FactorId) {
+        for sharding in projection.along_in(tensors, factor) {
+            if !self.merge(&sharding.axes) {
+                self.can_expand = false;
             }
         }
     }
@@ -102,23 +103,27 @@ fn prefix_without_overlaps(axis: AxisRef, others: &[AxisRef]) -> Option<AxisRef>
     others.iter().try_fold(axis, |axis, &other| axis.prefix_without_overlap(other))
 }
 
-/// The largest prefix of `axis` that shards no factor of `tensor` but `factor`.
+/// The largest prefix of `axis` that shards no factor of `tensor` but `factor`, which is one of
+/// `num_factors`.
 pub(super) fn prefix_across_factors(
     axis: AxisRef,
     tensor: &TensorFactorShardings,
     factor: FactorId,
-    order: &[FactorId],
+    num_factors: usize,
 ) -> Option<AxisRef> {
-    let mut prefix = axis;
-    for &other in order {
-        if other == factor {
-            continue;
-        }
-        let Some(sharding) = tensor.factor(other) else { continue };
-        prefix = prefix_without_overlaps(prefix, &sharding.overflow)?;
-        prefix = prefix_without_overlaps(prefix, &sharding.axes)?;
-    }
-    Some(prefix)
+    let without = |prefix: AxisRef, sharding: &FactorSharding| {
+        let prefix = prefix_without_overlaps(prefix, &sharding.overflow)?;
+        prefix_without_overlaps(prefix, &sharding.axes)
+    };
+    let mut others = tensor.factors.iter().filter(|(other, sharding)| {
+        let mut axes = sharding.axes.iter().chain(&sharding.overflow);
+        *other != factor && axes.any(|own| own.axis == axis.axis)
+    });
+    let Some(first) = others.next() else { return Some(axis) };
+    let Some(second) = others.next() else { return without(axis, first.1) };
+    let mut others: Vec<_> = [first, second].into_iter().chain(others).collect();
+    sort_by_bucket(&mut others, num_factors, |(other, _)| *other);
+    others.into_iter().try_fold(axis, |prefix, (_, sharding)| without(prefix, sharding))
 }
 
 /// What is known of the factor that an axis is added to.

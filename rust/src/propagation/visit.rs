@@ -64,7 +64,7 @@ impl<'a> Subset<'a> {
         self.0.unwrap_or_default().iter().copied()
     }
     /// The mapping of the tensor at `index` of the subset.
-    fn mapping(self, rule: &OpShardingRule, index: usize) -> Option<&TensorMapping> {
+    pub fn mapping(self, rule: &OpShardingRule, index: usize) -> Option<&TensorMapping> {
         let index = self.0.map_or(index, |tensors| tensors[index] as usize);
         match index.checked_sub(rule.operands.len()) {
             None => rule.operands.get(index),

@@ -19,6 +19,7 @@
 
 use super::engine::{sharding, Engine};
 use super::memo::{Outcome, Run};
+use super::origins::{Arrivals, Subject};
 use super::parts::{parts, RulePart};
 use super::queue::RunMask;
 use super::visit::{visit, Site, Subset, Tables, Update, VisitKind};
@@ -191,13 +192,29 @@ impl Part {
             pair.is_present = !pair.tensors.is_empty();
             pair.is_present
         });
-        present.sort_unstable_by_key(|&id| pairs[id as usize].tensors.peek().map(|first| first.0));
+        let mut present = std::mem::take(present);
+        present.sort_unstable_by_key(|&id| self.first(id));
+        self.present = present;
+    }
+    /// The first tensor that has pair `id`, once [`Part::sort`] ran.
+    fn first(&self, id: u32) -> u32 {
+        self.pairs[id as usize].tensors.peek().map_or(0, |first| first.0)
     }
     /// The tensors that have pair `id`.
     fn tensors(&self, id: u32) -> impl Iterator<Item = u32> + '_ {
         let tensors = self.pairs[id as usize].tensors.iter().map(|tensor| tensor.0);
         tensors.filter(move |&tensor| self.pair_of[tensor as usize] == id)
     }
+}
+
+/// What a visit of a wide op does.
+struct WideVisit {
+    /// What changes, in order.
+    updates: Vec<Update>,
+    /// If that is nothing: in which runs.
+    runs: RunMask,
+    /// What comes to which tensor, if that is recorded and known.
+    arrivals: Option<Arrivals>,
 }
 
 impl Engine<'_> {
@@ -215,21 +232,21 @@ impl Engine<'_> {
             (0..state.parts.len() as u32).for_each(|part| state.open(part));
         }
         let Run { strategy, .. } = self.memo.runs()[run];
-        let mut runs = 1 << run;
-        let updates = if state.is_whole || strategy == Strategy::Basic && shape.parts.len() > 1 {
-            self.visit_all(position, run)
+        let is_whole = state.is_whole || strategy == Strategy::Basic && shape.parts.len() > 1;
+        let visit = if is_whole {
+            let updates = self.visit_all(position, run);
+            WideVisit { updates, runs: 1 << run, arrivals: None }
         } else {
-            self.visit_parts(kind, &shape, &mut state, run, &mut runs)
+            self.visit_parts(kind, &shape, &mut state, run)
         };
         self.wide.ops[place] = state;
-        if updates.is_empty() {
-            return self.queue.settle(position, runs);
+        if visit.updates.is_empty() {
+            return self.queue.settle(position, visit.runs);
         }
         if self.recorder.is_some() {
-            let shardings = self.all_shardings(position);
-            self.record(position, run, &shardings);
+            self.record_wide(position, run, &visit);
         }
-        for (tensor, sharding) in updates {
+        for (tensor, sharding) in visit.updates {
             self.stats.updates += 1;
             let value = self.plan.tensor(position, tensor as usize);
             self.update(value, sharding, sharding, position, true);
@@ -286,17 +303,34 @@ impl Engine<'_> {
         }
     }
 
-    /// Visits parts that may do something in `run`, and returns what that changes, in order. If that is
-    /// nothing and was not known, `runs` are the runs in which nothing happens.
+    /// Records a visit that changes something, before it does.
+    #[cold]
+    fn record_wide(&mut self, position: u32, run: usize, visit: &WideVisit) {
+        let Some(arrivals) = &visit.arrivals else {
+            let shardings = self.all_shardings(position);
+            return self.record(position, run, &shardings);
+        };
+        let kind = self.plan.kinds.row(self.plan.kind(position)).visit;
+        let num_operands = self.program.rules[kind.rule].operands.len();
+        let tensors = self.plan.visited(position).tensors.to_vec();
+        let subject = Subject::Op(self.plan.op(position));
+        self.record_arrivals(subject, num_operands, arrivals, |tensor| tensors[tensor]);
+    }
+
+    /// Visits parts that may do something in `run`.
     fn visit_parts(
         &mut self,
         kind: VisitKind,
         shape: &Shape,
         state: &mut WideOp,
         run: usize,
-        runs: &mut RunMask,
-    ) -> Vec<Update> {
+    ) -> WideVisit {
+        // Behind a factor that is not fully sharded, axes can come to a tensor and leave no trace. Parts in
+        // which nothing else happens would have to be looked at for them.
+        let is_recording = self.recorder.is_some() && !(shape.has_splits && shape.parts.len() > 1);
+        let mut arrivals = is_recording.then(Arrivals::default);
         let mut updates: Vec<Update> = Vec::new();
+        let mut runs = 1 << run;
         for number in state.take_open(run) {
             let part = &mut state.parts[number as usize];
             part.sort();
@@ -313,9 +347,17 @@ impl Engine<'_> {
             let (class, subset) = (self.memo.class(tables.rules, kind), Subset(Some(&firsts)));
             let entry = self.memo.entry(class, subset, &reduced);
             match self.memo.outcome(&mut tables, entry, subset, &reduced, run) {
-                Outcome::Nothing(nothing) if shape.parts.len() == 1 => *runs = nothing,
+                Outcome::Nothing(nothing) if shape.parts.len() == 1 => runs = nothing,
                 Outcome::Nothing(_) => {}
                 Outcome::Updates(change) => {
+                    if let Some(arrivals) = &mut arrivals {
+                        let site = Site { kind, subset, shardings: &reduced };
+                        let new = Arrivals::of(&tables, site, self.memo.runs()[run]);
+                        let id = |pair: u32| part.present[pair as usize];
+                        let first = |pair| tensors[part.first(id(pair)) as usize];
+                        let same = |pair| part.tensors(id(pair)).map(|at| tensors[at as usize]);
+                        arrivals.add(new, first, same);
+                    }
                     for index in self.memo.updates(change) {
                         let (pair, sharding) = self.memo.update(index);
                         let same = part.tensors(part.present[pair as usize]);
@@ -328,7 +370,7 @@ impl Engine<'_> {
         updates.sort_unstable_by_key(|&(tensor, _)| tensor);
         // A tensor that left a pair and came back stands there twice.
         updates.dedup();
-        updates
+        WideVisit { updates, runs, arrivals: arrivals.map(Arrivals::in_order) }
     }
 
     /// Visits with every tensor. Not remembered: the key would be as long as the op.

@@ -136,8 +136,8 @@ BUGS = [
     Bug(
         "elementwise operands get all",
         "propagation/aggressive.rs",
-        "if visit.is_elementwise {\n                    limit",
-        "if visit.is_elementwise && !ON {\n                    limit",
+        "if visit.is_elementwise && side",
+        "if visit.is_elementwise && !ON && side",
     ),
     Bug(
         "constants are shared",

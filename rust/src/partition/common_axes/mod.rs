@@ -13,7 +13,7 @@ use super::axis_sets::truncate_without_overlap;
 use crate::axis::{any_overlap, AxisRef};
 use crate::index::{FactorId, Id};
 use crate::mesh::Mesh;
-use crate::projection::{Projection, TensorFactorShardings};
+use crate::projection::{sort_by_bucket, Projection, TensorFactorShardings};
 use crate::rule::OpShardingRule;
 
 /// For each factor its axes.
@@ -44,7 +44,7 @@ pub fn common_axes(
 
 /// The axes of `factor` if all tensors that have it have the same; none if no tensor has it.
 pub fn compatible_axes_of(projection: &Projection, factor: FactorId) -> Option<&[AxisRef]> {
-    let mut shardings = projection.tensors.iter().filter_map(|tensor| tensor.factor(factor));
+    let mut shardings = projection.along(factor);
     let Some(first) = shardings.next() else { return Some(&[]) };
     shardings.all(|other| other.axes == first.axes).then_some(&first.axes)
 }
@@ -78,8 +78,8 @@ fn non_scalar_tensors(rule: &OpShardingRule) -> Vec<usize> {
 /// The axes of the better one of two tensors, and those of factors that only the other has as far as
 /// they do not overlap. Better is one whose permutation factors are not sharded, then the larger one,
 /// then the one in more shards, then the first.
-fn axes_of_unary(
-    projection: &Projection,
+fn axes_of_unary<'p>(
+    projection: &'p Projection,
     rule: &OpShardingRule,
     tensor_sizes: &[i64],
     mesh: &Mesh,
@@ -97,14 +97,17 @@ fn axes_of_unary(
     };
     let mut axes = vec![Vec::new(); rule.num_factors()];
     let mut used = Vec::new();
-    for &factor in &projection.conflict_order {
-        if let Some(sharding) = best.factor(factor) {
-            axes[factor.index()] = sharding.axes.to_vec();
-            used.extend_from_slice(&sharding.axes);
-        }
+    let in_order = |tensor: &'p TensorFactorShardings| {
+        let mut factors: Vec<_> = tensor.factors.iter().collect();
+        sort_by_bucket(&mut factors, rule.num_factors(), |(factor, _)| *factor);
+        factors
+    };
+    for (factor, sharding) in in_order(best) {
+        axes[factor.index()] = sharding.axes.to_vec();
+        used.extend_from_slice(&sharding.axes);
     }
-    for &factor in &projection.conflict_order {
-        if let (Some(sharding), None) = (other.factor(factor), best.factor(factor)) {
+    for (factor, sharding) in in_order(other) {
+        if best.factor(factor).is_none() {
             axes[factor.index()] = sharding.axes.to_vec();
             truncate_without_overlap(&mut axes[factor.index()], &used);
         }

@@ -265,9 +265,7 @@ fn plan(
         let sizes = tensor_sizes(program, op);
         let common = common_axes(&projection, rule, &sizes, program.mesh(mesh));
         for (factor, axes) in common.iter().enumerate() {
-            for (tensor, update) in projection.tensors.iter_mut().zip(&mut updates) {
-                *update |= tensor.update(Id::from_index(factor), axes, &[]);
-            }
+            projection.update(Id::from_index(factor), axes, |tensor| updates[tensor] = true);
         }
         common
     };

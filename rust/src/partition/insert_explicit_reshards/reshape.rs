@@ -36,9 +36,7 @@ pub fn common_axes(
     let legal = Projection::build(rule, dealt.iter().map(Some), &mesh, false);
     let common = legal.greatest_common_prefix_axes(rule.num_factors());
     for (factor, axes) in common.iter().enumerate() {
-        for tensor in &mut projection.tensors {
-            tensor.update(Id::from_index(factor), axes, &[]);
-        }
+        projection.update(Id::from_index(factor), axes, |_| {});
     }
     let old = [program.sharding_of(program.operand(op, 0)), shardings[1]];
     for (index, mapping) in mappings.into_iter().enumerate() {

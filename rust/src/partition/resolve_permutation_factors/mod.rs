@@ -109,9 +109,7 @@ fn replicate(program: &mut Program, op: OpId, rule: &OpShardingRule) -> Result<(
         {
             continue;
         }
-        for (tensor, update) in projection.tensors.iter_mut().zip(&mut updates) {
-            *update |= tensor.update(factor, &[], &[]);
-        }
+        projection.update(factor, &[], |tensor| updates[tensor] = true);
     }
     if updates.contains(&true) {
         let plan = Plan::from_table(program, &projection, (&shardings, mesh), rule, &updates);

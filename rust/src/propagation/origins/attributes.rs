@@ -31,6 +31,7 @@ impl Recorder {
         let edges = self.manual_edges(program);
         let mut values: Vec<ValueId> = self.origins.values.keys().copied().collect();
         values.sort_unstable_by_key(|value| value.index());
+        let mut results = ResultDicts::default();
         for value in values {
             let owner = match program.values[value].def {
                 ValueDef::Result(op) => op,
@@ -62,12 +63,13 @@ impl Recorder {
                 }
                 (_, ValueDef::Result(_)) => {
                     let text = origins_dict(program, known, None);
-                    set_result_dict(program, owner, index, text);
+                    results.set(program, owner, index, text);
                 }
                 // There is no place for an argument of another region.
                 (_, ValueDef::Arg(_)) => {}
             }
         }
+        results.save(program);
     }
 
     /// The edges into and out of manual computations, with the origins that they are.
@@ -114,9 +116,9 @@ impl Recorder {
 /// The function that returns `value`, which `owner` defines, and as which of its results: the use
 /// added last counts.
 fn returned_as(program: &Program, value: ValueId, owner: OpId) -> Option<(FuncId, usize)> {
-    let mut op = owner;
-    while program.kind(op) != OpKind::Func {
-        op = program.parent_op(op)?;
+    let op = if program.kind(owner) == OpKind::Func { owner } else { program.parent_op(owner)? };
+    if program.kind(op) != OpKind::Func {
+        return None;
     }
     let func = program.function_of(op);
     let body = program.functions.get(func)?.body.get()?;
@@ -150,14 +152,32 @@ fn origins_dict(program: &Program, known: &[(NamedAxis, Origin)], own: Option<Or
     out
 }
 
-/// Sets the origins of one result of `op` in the list that has a dictionary for each.
-fn set_result_dict(program: &mut Program, op: OpId, index: usize, text: String) {
-    let num_results = program.ops[op].num_results as usize;
-    let old = program.attr(op, ORIGINS).and_then(split_array).unwrap_or_default();
-    let mut dicts: Vec<String> = old.into_iter().map(str::to_owned).collect();
-    dicts.resize(num_results.max(dicts.len()), "{}".to_owned());
-    dicts[index] = text;
-    program.set_attr(op, ORIGINS, &format!("[{}]", dicts.join(", ")));
+/// The origins of the results of the op in hand: a list that has a dictionary for each.
+#[derive(Default)]
+struct ResultDicts {
+    op: Option<OpId>,
+    dicts: Vec<String>,
+}
+
+impl ResultDicts {
+    /// Sets those of one result of `op`. The results of an op come one after the other.
+    fn set(&mut self, program: &mut Program, op: OpId, index: usize, text: String) {
+        if self.op != Some(op) {
+            self.save(program);
+            let num_results = program.ops[op].num_results as usize;
+            let old = program.attr(op, ORIGINS).and_then(split_array).unwrap_or_default();
+            self.dicts = old.into_iter().map(str::to_owned).collect();
+            self.dicts.resize(num_results.max(self.dicts.len()), "{}".to_owned());
+            self.op = Some(op);
+        }
+        self.dicts[index] = text;
+    }
+    /// Puts them on the op.
+    fn save(&mut self, program: &mut Program) {
+        if let Some(op) = self.op.take() {
+            program.set_attr(op, ORIGINS, &format!("[{}]", self.dicts.join(", ")));
+        }
+    }
 }
 
 /// `#sdy.propagation_edges<...>` of `flows`; none if there are none.
@@ -166,16 +186,18 @@ fn set_result_dict(program: &mut Program, op: OpId, index: usize, text: String) 
 fn edges_text(program: &Program, flows: &[Flow]) -> Option<String> {
     let mut seen = FxHashSet::default();
     let mut steps: BTreeMap<i64, Vec<AxisPropagation>> = BTreeMap::new();
+    let mut places: FxHashMap<(i64, NamedAxis, EdgeValueRef), usize> = FxHashMap::default();
     for &Flow { step, axis, source, target } in flows {
         if !seen.insert((axis, source, target)) {
             continue;
         }
-        let axis = (program.strings.get(axis.name).to_owned(), axis.sub);
         let entries = steps.entry(step).or_default();
-        match entries.iter_mut().find(|entry| entry.axis == axis && entry.source == source) {
-            Some(entry) => entry.targets.push(target),
-            None => entries.push(AxisPropagation { axis, source, targets: vec![target] }),
+        let place = *places.entry((step, axis, source)).or_insert(entries.len());
+        if place == entries.len() {
+            let axis = (program.strings.get(axis.name).to_owned(), axis.sub);
+            entries.push(AxisPropagation { axis, source, targets: Vec::new() });
         }
+        entries[place].targets.push(target);
     }
     let steps: Vec<PropagationStep> = steps
         .into_iter()

@@ -3,52 +3,77 @@
 use crate::axis::{prefix_status, AxisRef, PrefixStatus};
 use crate::index::FactorId;
 use crate::mesh::Mesh;
-use crate::projection::{Projection, TensorFactorShardings};
-use crate::rule::{OpShardingRule, TensorMapping};
+use crate::projection::{AxisList, FactorSharding, Projection, TensorFactorShardings};
+use crate::rule::TensorMapping;
+use rustc_hash::FxHashMap;
 
 /// An axis that is new on a tensor. Tensors are counted over operands, then results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Arrival {
+pub(crate) struct Arrival {
     /// The tensor.
-    pub target: usize,
+    pub target: u32,
     /// The axis.
     pub axis: AxisRef,
     /// The tensor that had it before.
-    pub source: usize,
+    pub source: u32,
 }
 
-/// What is new in `new`, compared with `old`.
-pub(super) fn arrivals(
-    rule: &OpShardingRule,
+/// What is new in `new`, compared with `old`; in order of the tensors, which have these `mappings`.
+pub(crate) fn arrivals<'a>(
+    mappings: impl Iterator<Item = &'a TensorMapping>,
     mesh: &Mesh,
     old: &Projection,
     new: &Projection,
 ) -> Vec<Arrival> {
     let mut arrivals = Vec::new();
-    for (target, mapping) in rule.tensors().enumerate() {
-        let Some(before) = old.tensors.get(target) else { break };
-        let after = &new.tensors[target];
+    let mut sources = Sources { old, known: FxHashMap::default() };
+    let pairs = old.tensors.iter().zip(&new.tensors);
+    for (target, (mapping, (before, after))) in (0..).zip(mappings.zip(pairs)) {
         if before.factors == after.factors {
             continue;
         }
         let start = arrivals.len();
-        let mut tensor = Tensor { target, mesh, old, arrivals: &mut arrivals, start };
-        tensor.compare(mapping, before, after);
+        let (arrivals, sources) = (&mut arrivals, &mut sources);
+        Tensor { target, mesh, sources, arrivals, start }.compare(mapping, before, after);
     }
     arrivals
 }
 
-/// One tensor under comparison.
-struct Tensor<'a> {
-    target: usize,
-    mesh: &'a Mesh,
+/// Where axes come from.
+struct Sources<'a> {
     old: &'a Projection,
+    /// What was asked before.
+    known: FxHashMap<(FactorId, AxisList), Option<u32>>,
+}
+
+impl Sources<'_> {
+    /// The first tensor whose axes along `factor` started with `axes` before.
+    fn of(&mut self, factor: FactorId, axes: &AxisList) -> Option<u32> {
+        if let Some(&known) = self.known.get(&(factor, axes.clone())) {
+            return known;
+        }
+        let holders = self.old.holders(factor).iter();
+        let mut pairs = holders.zip(self.old.along(factor));
+        let starts_so = |sharding: &FactorSharding| {
+            prefix_status(axes, &sharding.axes) != PrefixStatus::NotAPrefix
+        };
+        let source = pairs.find(|(_, sharding)| starts_so(sharding)).map(|(&tensor, _)| tensor);
+        self.known.insert((factor, axes.clone()), source);
+        source
+    }
+}
+
+/// One tensor under comparison.
+struct Tensor<'a, 'p> {
+    target: u32,
+    mesh: &'a Mesh,
+    sources: &'a mut Sources<'p>,
     arrivals: &'a mut Vec<Arrival>,
     /// Where the arrivals of this tensor start.
     start: usize,
 }
 
-impl Tensor<'_> {
+impl Tensor<'_, '_> {
     fn compare(
         &mut self,
         mapping: &TensorMapping,
@@ -73,7 +98,7 @@ impl Tensor<'_> {
                     merged = previous.merge(last, self.mesh);
                 }
                 previous = Some(last);
-                if let Some(source) = self.source(factor, after) {
+                if let Some(source) = self.sources.of(factor, after) {
                     let shown: Vec<AxisRef> = rest.iter().copied().chain([merged]).collect();
                     self.add_new(before, &shown, source);
                 }
@@ -88,18 +113,8 @@ impl Tensor<'_> {
         }
     }
 
-    /// The first tensor whose axes along `factor` started with `axes` before.
-    fn source(&self, factor: FactorId, axes: &[AxisRef]) -> Option<usize> {
-        self.old.tensors.iter().position(|tensor| {
-            let sharding = tensor.factor(factor);
-            sharding.is_some_and(|sharding| {
-                prefix_status(axes, &sharding.axes) != PrefixStatus::NotAPrefix
-            })
-        })
-    }
-
     /// Adds those of `after` that `before` does not have; the last of `before` may have grown.
-    fn add_new(&mut self, before: &[AxisRef], after: &[AxisRef], source: usize) {
+    fn add_new(&mut self, before: &[AxisRef], after: &[AxisRef], source: u32) {
         let grown = before.len().checked_sub(1).filter(|&last| after.get(last) != before.last());
         let added = before.len().min(after.len())..after.len();
         for index in grown.into_iter().chain(added) {

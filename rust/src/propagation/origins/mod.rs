@@ -20,6 +20,8 @@ mod initial;
 mod observe;
 mod record;
 
+pub(crate) use compare::{arrivals, Arrival};
+pub(super) use observe::Arrivals;
 pub(crate) use record::{Recorder, Subject, Visited};
 
 use crate::attribute::EdgeValueRef;

@@ -1,10 +1,59 @@
 //! What the engine tells the record.
 
 use super::record::{Subject, Visited};
-use crate::index::{ShardingId, ValueId};
+use super::{arrivals, Arrival};
+use crate::index::{MeshId, ShardingId, ValueId};
 use crate::propagation::edges::Place;
 use crate::propagation::engine::Engine;
+use crate::propagation::memo::Run;
 use crate::propagation::visit::{Site, Subset, Tables, VisitKind, Workspace};
+
+/// What a visit brings to the tensors of an op, or to some of them.
+#[derive(Default)]
+pub(in crate::propagation) struct Arrivals {
+    /// The mesh of all shardings.
+    pub mesh: MeshId,
+    pub list: Vec<Arrival>,
+}
+
+impl Arrivals {
+    /// Those of the visit of `site` in `run`, which is made once more for that. Tensors count within the
+    /// subset.
+    #[cold]
+    pub fn of(tables: &Tables<'_>, site: Site<'_>, run: Run) -> Self {
+        let Site { kind, subset, shardings } = site;
+        let rule = &tables.rules[kind.rule];
+        let mut workspace = Workspace::default();
+        let Some(mesh) = workspace.project(tables, site) else { return Self::default() };
+        let old = workspace.table.clone();
+        let directions = kind.directions(tables.rules);
+        workspace.propagate(tables, kind, mesh, directions.of(run.step), run.strategy);
+        let mappings = (0..shardings.len()).map_while(|index| subset.mapping(rule, index));
+        let list = arrivals(mappings, &tables.meshes[mesh].mesh, &old, &workspace.table);
+        Self { mesh, list }
+    }
+
+    /// Adds `new`, in which a number stands for all tensors that are `same`. Axes come from the `first` one.
+    pub fn add<I: Iterator<Item = u32>>(
+        &mut self,
+        new: Self,
+        first: impl Fn(u32) -> u32,
+        same: impl Fn(u32) -> I,
+    ) {
+        self.mesh = new.mesh;
+        for Arrival { target, axis, source } in new.list {
+            let source = first(source);
+            self.list.extend(same(target).map(|target| Arrival { target, axis, source }));
+        }
+    }
+
+    /// All of them in the order of their tensors, each once.
+    pub fn in_order(mut self) -> Self {
+        self.list.sort_by_key(|arrival| arrival.target);
+        self.list.dedup();
+        self
+    }
+}
 
 impl Engine<'_> {
     /// Makes the visit once more, for the record only. `shardings` are those of `tensors` before it.
@@ -17,28 +66,36 @@ impl Engine<'_> {
         tensors: &[ValueId],
         shardings: &[ShardingId],
     ) {
-        let Some(recorder) = &mut self.recorder else { return };
-        let run = self.memo.runs()[run];
         let tables = Tables {
             rules: &self.program.rules,
             meshes: &self.program.meshes,
             shardings: &mut self.program.shardings,
         };
-        let rule = &tables.rules[kind.rule];
-        let directions = kind.directions(tables.rules);
-        let mut workspace = Workspace::default();
-        let mesh = workspace.project(&tables, Site { kind, subset: Subset::ALL, shardings });
-        let Some(mesh) = mesh else { return };
-        let old = workspace.table.clone();
-        workspace.propagate(&tables, kind, mesh, directions.of(run.step), run.strategy);
-        let new = &workspace.table;
-        let kept = |&value: &ValueId| match self.plan.edges.place(value) {
-            Place::Value(kept) | Place::ManualArg(_, kept) => Some(kept),
-            Place::Nowhere => None,
+        let site = Site { kind, subset: Subset::ALL, shardings };
+        let arrivals = Arrivals::of(&tables, site, self.memo.runs()[run]);
+        let num_operands = self.program.rules[kind.rule].operands.len();
+        self.record_arrivals(subject, num_operands, &arrivals, |tensor| tensors[tensor]);
+    }
+
+    /// Records what came to the tensors of an op, which stand for these values.
+    pub(in crate::propagation) fn record_arrivals(
+        &mut self,
+        subject: Subject,
+        num_operands: usize,
+        arrivals: &Arrivals,
+        value: impl Fn(usize) -> ValueId,
+    ) {
+        let (Some(recorder), Some(mesh)) = (&mut self.recorder, arrivals.mesh.get()) else {
+            return;
         };
-        let values: Vec<Option<ValueId>> = tensors.iter().map(kept).collect();
-        let mesh = &tables.meshes[mesh].mesh;
-        let visited = Visited { subject, rule, mesh, values: &values, old: &old, new };
-        recorder.record(&mut self.program.strings, &visited);
+        let mesh = &self.program.meshes[mesh].mesh;
+        let visited = Visited { subject, num_operands, mesh, arrivals: &arrivals.list };
+        let plan = &self.plan;
+        recorder.record(&mut self.program.strings, &visited, |tensor| {
+            match plan.edges.place(value(tensor)) {
+                Place::Value(kept) | Place::ManualArg(_, kept) => Some(kept),
+                Place::Nowhere => None,
+            }
+        });
     }
 }

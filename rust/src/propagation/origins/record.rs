@@ -1,14 +1,12 @@
 //! Keeps the record while propagation runs.
 
-use super::compare::{arrivals, Arrival};
+use super::compare::Arrival;
 use super::initial::last_recorded_step;
 use super::{Flow, NamedAxis, Origin, Origins, Settings};
 use crate::attribute::EdgeValueRef;
 use crate::index::{FuncId, OpId, ValueId};
 use crate::ir::{Interner, Program};
 use crate::mesh::Mesh;
-use crate::projection::Projection;
-use crate::rule::OpShardingRule;
 use rustc_hash::FxHashMap;
 
 /// What shardings went through.
@@ -24,16 +22,12 @@ pub(crate) enum Subject {
 pub(crate) struct Visited<'a> {
     /// What was visited.
     pub subject: Subject,
-    /// By which rule.
-    pub rule: &'a OpShardingRule,
+    /// How many of its tensors are operands.
+    pub num_operands: usize,
     /// The mesh of all shardings.
     pub mesh: &'a Mesh,
-    /// For each tensor the value that its sharding is kept on.
-    pub values: &'a [Option<ValueId>],
-    /// Before the visit.
-    pub old: &'a Projection,
-    /// After it.
-    pub new: &'a Projection,
+    /// What came to tensors, in their order.
+    pub arrivals: &'a [Arrival],
 }
 
 /// The record, growing.
@@ -66,16 +60,19 @@ impl Recorder {
         Some(recorder)
     }
 
-    /// Records a visit that changed something.
-    pub fn record(&mut self, strings: &mut Interner, visited: &Visited<'_>) {
-        let num_operands = visited.rule.operands.len();
-        let node = |tensor: usize| match tensor.checked_sub(num_operands) {
-            None => EdgeValueRef::Operand(tensor as u32),
-            Some(index) => EdgeValueRef::Result(index as u32),
+    /// Records a visit that changed something; `value` is where the sharding of a tensor is kept.
+    pub fn record(
+        &mut self,
+        strings: &mut Interner,
+        visited: &Visited<'_>,
+        value: impl Fn(usize) -> Option<ValueId>,
+    ) {
+        let num_operands = visited.num_operands as u32;
+        let node = |tensor: u32| match tensor.checked_sub(num_operands) {
+            None => EdgeValueRef::Operand(tensor),
+            Some(index) => EdgeValueRef::Result(index),
         };
-        for Arrival { target, axis, source } in
-            arrivals(visited.rule, visited.mesh, visited.old, visited.new)
-        {
+        for &Arrival { target, axis, source } in visited.arrivals {
             let name = strings.intern(visited.mesh.axis_name(axis.axis));
             let axis = NamedAxis { name, sub: axis.sub };
             if self.settings.propagation_edges {
@@ -88,8 +85,8 @@ impl Recorder {
                 flows.push(flow);
             }
             if self.settings.sharding_origins {
-                let value = |tensor: usize| visited.values.get(tensor).copied().flatten();
-                if let (Some(target), Some(source)) = (value(target), value(source)) {
+                let (target, source) = (value(target as usize), value(source as usize));
+                if let (Some(target), Some(source)) = (target, source) {
                     let origin = self.origins.of_axis(source, axis).unwrap_or(Origin::Unnamed);
                     self.add_origin(target, axis, origin);
                 }
