@@ -7,6 +7,7 @@
 //! Source: Shardy's sharding representation, "Mesh".
 
 use crate::index::{AxisId, Id};
+use std::hash::{Hash, Hasher};
 
 /// One axis of a mesh.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -24,9 +25,39 @@ pub struct Mesh {
     pub axes: Vec<MeshAxis>,
     /// Device ids in row-major order of the axes; empty means `0..n`.
     pub device_ids: Vec<i64>,
+    /// Where axes are many, their numbers in the order of names. Of no account in comparisons.
+    by_name: AxesByName,
 }
 
+/// The numbers of the axes of a mesh, sorted by name; empty where that is not known.
+#[derive(Clone, Debug, Default)]
+struct AxesByName(Box<[u32]>);
+
+impl PartialEq for AxesByName {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for AxesByName {}
+
+impl Hash for AxesByName {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+/// The most axes among which one is found by looking at each.
+const FEW_AXES: usize = 32;
+
 impl Mesh {
+    /// The mesh of these axes and device ids.
+    pub fn new(axes: Vec<MeshAxis>, device_ids: Vec<i64>) -> Self {
+        let mut by_name = AxesByName::default();
+        if axes.len() > FEW_AXES {
+            by_name.0 = (0..axes.len() as u32).collect();
+            by_name.0.sort_by_key(|&axis| &axes[axis as usize].name);
+        }
+        Self { axes, device_ids, by_name }
+    }
     /// Size of `axis`, which must be an axis of this mesh.
     #[inline]
     pub fn axis_size(&self, axis: AxisId) -> i64 {
@@ -38,7 +69,15 @@ impl Mesh {
     }
     /// The axis called `name`.
     pub fn axis_by_name(&self, name: &str) -> Option<AxisId> {
-        self.axes.iter().position(|axis| &*axis.name == name).map(AxisId::from_index)
+        let sorted = &self.by_name.0;
+        let position = if sorted.len() == self.axes.len() {
+            let name_of = |axis: u32| &*self.axes[axis as usize].name;
+            let at = sorted.partition_point(|&axis| name_of(axis) < name);
+            sorted.get(at).filter(|&&axis| name_of(axis) == name).map(|&axis| axis as usize)
+        } else {
+            self.axes.iter().position(|axis| &*axis.name == name)
+        };
+        position.map(AxisId::from_index)
     }
     /// Number of devices; the verifier has checked that the product fits.
     pub fn num_devices(&self) -> i64 {
@@ -77,6 +116,6 @@ impl Mesh {
     /// The same mesh with the default order of devices.
     #[must_use]
     pub fn without_device_ids(&self) -> Self {
-        Self { axes: self.axes.clone(), device_ids: Vec::new() }
+        Self { device_ids: Vec::new(), ..self.clone() }
     }
 }

@@ -58,9 +58,8 @@ impl OpShardingRule {
     }
     /// Whether `factor` is neither a reduction nor needs replication nor a permutation.
     pub fn is_pass_through(&self, factor: FactorId) -> bool {
-        !self.reduction.contains(&factor)
-            && !self.need_replication.contains(&factor)
-            && !self.permutation.contains(&factor)
+        let has = |list: &[FactorId]| list.binary_search(&factor).is_ok();
+        !has(&self.reduction) && !has(&self.need_replication) && !has(&self.permutation)
     }
     /// All tensors' mappings: operands, then results.
     pub fn tensors(&self) -> impl Iterator<Item = &TensorMapping> {

@@ -7,6 +7,7 @@
 //! Source: Shardy's sharding representation.
 
 use crate::axis::AxisRef;
+use crate::bitset::BitSet;
 use crate::index::{AxisId, Id, IdVec, MeshId, ShardingId};
 use rustc_hash::FxHashMap;
 
@@ -106,8 +107,8 @@ impl TensorSharding {
     }
     /// What remains inside a manual computation over `manual`, which come first in each dim.
     #[must_use]
-    pub fn without_manual_axes(&self, manual: &[AxisId]) -> Self {
-        let is_manual = |axis: &AxisRef| manual.contains(&axis.axis);
+    pub fn without_manual_axes(&self, manual: &BitSet<AxisId>) -> Self {
+        let is_manual = |axis: &AxisRef| manual.contains(axis.axis);
         self.pruned(
             |dim| dim.axes[dim.axes.partition_point(is_manual)..].to_vec(),
             |axis| !is_manual(axis),
@@ -116,8 +117,8 @@ impl TensorSharding {
     /// The outer sharding of a manual computation over `manual` when `inner` is the one inside:
     /// in each dim the manual axes of `self`, then the axes of `inner`, open or closed like that.
     #[must_use]
-    pub fn with_free_axes_of(&self, inner: &Self, manual: &[AxisId]) -> Self {
-        let is_manual = |axis: &AxisRef| manual.contains(&axis.axis);
+    pub fn with_free_axes_of(&self, inner: &Self, manual: &BitSet<AxisId>) -> Self {
+        let is_manual = |axis: &AxisRef| manual.contains(axis.axis);
         let dims = self.dims.iter().zip(&inner.dims).map(|(outer, inner)| {
             let manual = &outer.axes[..outer.axes.partition_point(is_manual)];
             DimSharding { axes: [manual, &inner.axes].concat(), ..inner.clone() }

@@ -100,7 +100,7 @@ fn read_unverified(cursor: &mut Cursor<'_>) -> Result<(Mesh, MeshSpans)> {
     let (device_ids, each_device_id) = ids.into_iter().unzip();
     let whole = cursor.span_from(start);
     let spans = MeshSpans { whole, axes: axis_spans, device_ids: ids_span, each_device_id };
-    Ok((Mesh { axes, device_ids }, spans))
+    Ok((Mesh::new(axes, device_ids), spans))
 }
 
 /// Reads `"x"=2`.

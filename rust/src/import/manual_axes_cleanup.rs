@@ -86,10 +86,13 @@ fn mention_manual_axes(program: &mut Program, op: OpId, value: ValueId, mesh: Me
     let Some(Payload::ManualComputation(names)) = program.payload(op) else { return };
     let mesh_row = program.mesh(mesh);
     let manual = names.iter().filter_map(|&name| mesh_row.axis_by_name(program.strings.get(name)));
-    let used: Vec<AxisRef> = old.axis_refs().collect();
+    let mut used: Vec<AxisRef> = old.axis_refs().collect();
+    used.sort_by_key(|used| used.axis);
     let mut replicated = old.replicated.clone();
     for axis in manual {
-        push_unused_parts(&mut replicated, AxisRef::full(axis), &used, mesh_row);
+        let start = used.partition_point(|used| used.axis < axis);
+        let end = used.partition_point(|used| used.axis <= axis);
+        push_unused_parts(&mut replicated, AxisRef::full(axis), &used[start..end], mesh_row);
     }
     if replicated.len() == old.replicated.len() {
         return;

@@ -86,7 +86,7 @@ fn described_mesh(text: &str) -> Option<Mesh> {
         let name = value("name")?.trim_matches('"').into();
         axes.push(MeshAxis { name, size: value("size")?.parse().ok()? });
     }
-    Some(Mesh { axes, device_ids: Vec::new() })
+    Some(Mesh::new(axes, Vec::new()))
 }
 
 /// Where the value of field `name` of the structured attribute `text` stands.

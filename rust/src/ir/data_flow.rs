@@ -7,6 +7,7 @@
 //! Source: `getSharding` and `setSharding` of Shardy's utilities.
 
 use super::{OpKind, Payload, Program, ValueDef};
+use crate::bitset::BitSet;
 use crate::index::{AxisId, Id, MeshId, OpId, ShardingId, StrId, TypeId, ValueId};
 use crate::sharding::TensorSharding;
 use std::borrow::Cow;
@@ -21,12 +22,15 @@ impl Program {
         is_edge.then_some(user)
     }
     /// The manual axes of `op`, a manual computation, as axes of the mesh of `sharding`.
-    pub fn manual_axes(&self, op: OpId, sharding: &TensorSharding) -> Vec<AxisId> {
-        let Some(Payload::ManualComputation(names)) = self.payload(op) else {
-            return Vec::new();
-        };
+    pub fn manual_axes(&self, op: OpId, sharding: &TensorSharding) -> BitSet<AxisId> {
         let mesh = self.mesh(sharding.mesh);
-        names.iter().filter_map(|&name| mesh.axis_by_name(self.strings.get(name))).collect()
+        let mut axes = BitSet::new(mesh.axes.len());
+        if let Some(Payload::ManualComputation(names)) = self.payload(op) {
+            for axis in names.iter().filter_map(|&n| mesh.axis_by_name(self.strings.get(n))) {
+                axes.insert(axis);
+            }
+        }
+        axes
     }
     /// The names of the axes that are manual around `value`, innermost computation first.
     pub fn manual_axes_around(&self, value: ValueId) -> Vec<StrId> {

@@ -72,8 +72,7 @@ mod tests {
 
     #[test]
     fn difference_keeps_what_is_around_an_overlap() {
-        let mesh =
-            Mesh { axes: vec![MeshAxis { name: "x".into(), size: 16 }], device_ids: Vec::new() };
+        let mesh = Mesh::new(vec![MeshAxis { name: "x".into(), size: 16 }], Vec::new());
         let x = AxisId::new(0);
         let middle = AxisRef::sub(x, 2, 4);
         assert_eq!(

@@ -83,7 +83,7 @@ impl Directions {
         let num_factors = rule.num_factors();
         let mut rows = vec![Direction::None; num_factors * NUM_STEPS];
         for factor in (0..num_factors).map(FactorId::from_index) {
-            if rule.blocked.contains(&factor) {
+            if rule.blocked.binary_search(&factor).is_ok() {
                 continue;
             }
             let is_pass_through = rule.is_pass_through(factor);

@@ -6,7 +6,7 @@
 //! addition of any two shapes, say. A visit is made with the first rule of such a class, and a program
 //! in which no shape comes twice finds its visits in the table just as any other.
 
-use crate::index::{FactorId, Id, RuleId};
+use crate::index::{Id, RuleId};
 use crate::rule::{OpShardingRule, RuleTable, SharedRule};
 use rustc_hash::FxHashMap;
 
@@ -29,6 +29,8 @@ pub(super) struct Structures {
     by_rule: FxHashMap<SharedRule, RuleId>,
     key: Vec<u32>,
     sizes: Vec<i64>,
+    /// For each factor the number of the last tensor that had it.
+    seen: Vec<u32>,
 }
 
 impl Structures {
@@ -89,20 +91,27 @@ impl Structures {
             self.key.push(list.len() as u32);
             self.key.extend(list.iter().map(|factor| factor.index() as u32));
         }
-        for tensor in rule.tensors() {
+        self.seen.clear();
+        self.seen.resize(rule.num_factors(), 0);
+        for (tensor_number, tensor) in (1..).zip(rule.tensors()) {
             self.key.push(tensor.dims.len() as u32);
             let mut size = 1i64;
             for dim in &tensor.dims {
                 match dim.as_slice() {
                     [] => self.key.push(u32::MAX),
                     &[factor] => {
+                        // No factor comes twice.
+                        let seen = &mut self.seen[factor.index()];
+                        if std::mem::replace(seen, tensor_number) == tensor_number {
+                            return None;
+                        }
                         self.key.push(factor.index() as u32);
                         size = size.checked_mul(rule.factor_size(factor))?;
                     }
                     _ => return None,
                 }
             }
-            if size < 0 || !has_distinct(&tensor.dims) {
+            if size < 0 {
                 return None;
             }
             self.sizes.push(size);
@@ -115,17 +124,10 @@ impl Structures {
     }
 }
 
-/// Whether no factor comes twice in `dims`, each of which has one at most.
-fn has_distinct(dims: &[Vec<FactorId>]) -> bool {
-    let is_new = |(index, dim): (usize, &Vec<FactorId>)| {
-        dim.is_empty() || dims[..index].iter().all(|other| other != dim)
-    };
-    dims.iter().enumerate().all(is_new)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::FactorId;
 
     #[test]
     fn sizes_count_only_where_they_compare() {

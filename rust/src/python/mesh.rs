@@ -50,7 +50,7 @@ impl PyMeshAxis {
     #[new]
     fn new(py: Python<'_>, name: String, size: &Bound<'_, PyAny>) -> PyResult<Self> {
         let axis = MeshAxis { name: name.into(), size: saturated(size)? };
-        let problems = verify_mesh(&Mesh { axes: vec![axis.clone()], device_ids: Vec::new() });
+        let problems = verify_mesh(&Mesh::new(vec![axis.clone()], Vec::new()));
         if problems.is_empty() {
             return Ok(Self { axis });
         }
@@ -127,7 +127,7 @@ impl PyMesh {
             Some(ids) => ids.try_iter()?.map(|id| saturated(&id?)).collect::<PyResult<_>>()?,
             None => Vec::new(),
         };
-        let mut mesh = Mesh { axes, device_ids };
+        let mut mesh = Mesh::new(axes, device_ids);
         drop_default_device_ids(&mut mesh);
         let problems = verify_mesh(&mesh);
         if problems.is_empty() {
@@ -144,7 +144,7 @@ impl PyMesh {
 
     #[staticmethod]
     fn maximal(py: Python<'_>, device_id: i64) -> PyResult<Self> {
-        let mesh = Mesh { axes: Vec::new(), device_ids: vec![device_id] };
+        let mesh = Mesh::new(Vec::new(), vec![device_id]);
         let problems = verify_mesh(&mesh);
         if problems.is_empty() {
             return Ok(Self { mesh: Arc::new(mesh) });

@@ -1,7 +1,7 @@
 //! Contractions.
 
 use super::builder::{FactorKind, RuleBuilder};
-use super::view::{to_dims, SignatureView};
+use super::view::{membership, to_dims, SignatureView};
 use crate::rule::OpShardingRule;
 
 /// Batching dims, then free dims of the left and of the right operand, then contracting dims.
@@ -27,13 +27,15 @@ pub fn dot_general(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     for (&lhs_dim, &rhs_dim) in lhs_batching.iter().zip(&rhs_batching) {
         pass(&mut builder, [Some(lhs_dim), Some(rhs_dim)], *lhs.get(lhs_dim)?);
     }
+    let is_bound = membership(lhs_contracting.iter().chain(&lhs_batching), lhs.len());
     for (dim, &size) in lhs.iter().enumerate() {
-        if !lhs_contracting.contains(&dim) && !lhs_batching.contains(&dim) {
+        if !is_bound[dim] {
             pass(&mut builder, [Some(dim), None], size);
         }
     }
+    let is_bound = membership(rhs_contracting.iter().chain(&rhs_batching), rhs.len());
     for (dim, &size) in rhs.iter().enumerate() {
-        if !rhs_contracting.contains(&dim) && !rhs_batching.contains(&dim) {
+        if !is_bound[dim] {
             pass(&mut builder, [None, Some(dim)], size);
         }
     }

@@ -5,7 +5,7 @@
 //! perhaps, as an explicit batch dim, through the input too.
 
 use super::builder::{FactorKind, RuleBuilder};
-use super::view::{to_dims, SignatureView};
+use super::view::{membership, to_dims, SignatureView};
 use crate::mlir::attr_value::AttrValue;
 use crate::rule::OpShardingRule;
 
@@ -66,12 +66,13 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn run(&self, add: Add<'_>) -> Option<()> {
+        let Dims { offset, collapsed, input_batching, .. } = &self.dims;
+        let is_offset = membership(offset, self.slices.len());
+        let is_left_out = membership(collapsed.iter().chain(input_batching), self.input.len());
         let (mut input_dim, mut batch) = (0, 0);
         for (dim, &size) in self.slices.iter().enumerate() {
-            if self.dims.offset.contains(&dim) {
-                while self.dims.collapsed.contains(&input_dim)
-                    || self.dims.input_batching.contains(&input_dim)
-                {
+            if is_offset[dim] {
+                while is_left_out.get(input_dim) == Some(&true) {
                     input_dim += 1;
                 }
                 self.offset_factors(input_dim, dim, size, add)?;

@@ -1,7 +1,7 @@
 //! Ops whose dims pass straight through, perhaps in another order.
 
 use super::builder::{FactorKind, RuleBuilder};
-use super::view::SignatureView;
+use super::view::{membership, SignatureView};
 use crate::index::{FactorId, Id};
 use crate::rule::{OpShardingRule, TensorMapping};
 
@@ -40,10 +40,16 @@ pub fn transpose(view: &SignatureView<'_>) -> Option<OpShardingRule> {
 /// A dim that is expanded in place has a factor of size 1 on the operand; the result's is new.
 pub fn broadcast_in_dim(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
-    let dims = view.dims("broadcast_dimensions")?;
+    // For each dim of the result the last one of the operand that goes there.
+    let mut sources = vec![None; result_shape.len()];
+    for (dim, &target) in view.dims("broadcast_dimensions")?.iter().enumerate() {
+        if let Some(source) = sources.get_mut(target) {
+            *source = Some(dim);
+        }
+    }
     let mut builder = RuleBuilder::new(view);
     for (result_dim, &result_size) in result_shape.iter().enumerate() {
-        let mut dim = dims.iter().rposition(|&target| target == result_dim);
+        let mut dim = sources[result_dim];
         if let Some(place) = dim {
             if *shape.get(place)? == 1 && result_size != 1 {
                 builder.factor(&[dim], &[None], 1, FactorKind::PassThrough);
@@ -57,11 +63,11 @@ pub fn broadcast_in_dim(view: &SignatureView<'_>) -> Option<OpShardingRule> {
 
 /// Reversed dims need shards to move.
 pub fn reverse(view: &SignatureView<'_>) -> Option<OpShardingRule> {
-    let reversed = view.dims("dimensions")?;
+    let shape = view.result(0)?;
+    let is_reversed = membership(&view.dims("dimensions")?, shape.len());
     let mut builder = RuleBuilder::new(view);
-    for (dim, &size) in view.result(0)?.iter().enumerate() {
-        let is_reversed = reversed.contains(&dim);
-        let kind = if is_reversed { FactorKind::Permutation } else { FactorKind::PassThrough };
+    for (dim, &size) in shape.iter().enumerate() {
+        let kind = if is_reversed[dim] { FactorKind::Permutation } else { FactorKind::PassThrough };
         builder.everywhere(dim, size, kind);
     }
     builder.build()

@@ -1,21 +1,22 @@
 //! Reductions, windowed ones, and sorting.
 
 use super::builder::{FactorKind, RuleBuilder};
-use super::view::SignatureView;
+use super::view::{membership, SignatureView};
 use crate::mlir::attr_value::AttrValue;
 use crate::rule::OpShardingRule;
 
 /// Inputs, then initial values, which are scalars.
 pub fn reduce(view: &SignatureView<'_>) -> Option<OpShardingRule> {
-    let reduced = view.dims("dimensions")?;
+    let shape = view.operand(0)?;
+    let is_reduced = membership(&view.dims("dimensions")?, shape.len());
     let (num_inputs, num_operands) = (view.num_operands() / 2, view.num_operands());
     let mut builder = RuleBuilder::new(view);
     let mut next_result_dim = 0;
     let mut operand_dims = vec![None; num_operands];
     let mut result_dims = vec![None; num_inputs];
-    for (dim, &size) in view.operand(0)?.iter().enumerate() {
+    for (dim, &size) in shape.iter().enumerate() {
         operand_dims[..num_inputs].fill(Some(dim));
-        if reduced.contains(&dim) {
+        if is_reduced[dim] {
             result_dims.fill(None);
             builder.factor(&operand_dims, &result_dims, size, FactorKind::Reduction);
         } else {

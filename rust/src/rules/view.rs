@@ -136,6 +136,17 @@ impl<'a> SignatureView<'a> {
     }
 }
 
+/// For each of `rank` dims whether it is one of `dims`.
+pub fn membership<'a>(dims: impl IntoIterator<Item = &'a usize>, rank: usize) -> Vec<bool> {
+    let mut is_one = vec![false; rank];
+    for &dim in dims {
+        if let Some(is_one) = is_one.get_mut(dim) {
+            *is_one = true;
+        }
+    }
+    is_one
+}
+
 /// Integers as dims; `None` if one is negative.
 pub fn to_dims(values: &[i64]) -> Option<Vec<usize>> {
     values.iter().map(|&value| usize::try_from(value).ok()).collect()

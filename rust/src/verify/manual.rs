@@ -8,11 +8,13 @@
 
 use super::Verifier;
 use crate::attribute::{unknown_axis, write_axis};
+use crate::bitset::BitSet;
 use crate::error::{Code, Diagnostic, Span};
 use crate::index::{AxisId, MeshId, OpId, ShardingId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Payload, Type};
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
+use rustc_hash::FxHashSet;
 
 impl Verifier<'_> {
     fn manual_axis_names(&self, op: OpId) -> &[StrId] {
@@ -33,13 +35,17 @@ impl Verifier<'_> {
     ) {
         let Some(sharding) = self.program.shardings.get(sharding) else { return };
         let mesh = self.program.mesh(sharding.mesh);
+        let mut used = BitSet::new(mesh.axes.len());
+        for axis in sharding.axis_refs() {
+            used.insert(axis.axis);
+        }
         let mut found = Vec::new();
         let mut around = self.program.parent_op(op);
         while let Some(parent) = around {
             if self.program.kind(parent) == OpKind::ManualComputation {
                 for &name in self.manual_axis_names(parent) {
                     let axis = mesh.axis_by_name(self.program.strings.get(name));
-                    if axis.is_some_and(|axis| sharding.axis_refs().any(|r| r.axis == axis)) {
+                    if axis.is_some_and(|axis| used.contains(axis)) {
                         found.push((name, parent));
                     }
                 }
@@ -93,13 +99,14 @@ impl Verifier<'_> {
                 span: spans[1],
             },
         ];
-        let sound = sides.iter().all(|side| self.side(op, side, &names));
+        let sound = sides.iter().all(|side| self.side(op, side));
         if sound && !(args.is_empty() && results.is_empty()) {
             self.manual_mesh(op, &[&args[..], &results[..]].concat(), &names);
         }
     }
     /// No axis is made manual twice.
     fn rebound_axes(&mut self, op: OpId, names: &[StrId]) {
+        let names: FxHashSet<StrId> = names.iter().copied().collect();
         let mut around = self.program.parent_op(op);
         while let Some(parent) = around {
             for name in self.manual_axis_names(parent).to_vec() {
@@ -148,7 +155,7 @@ impl Verifier<'_> {
         }
     }
     /// Checks one side; false if it does not have what the rest is checked against.
-    fn side(&mut self, op: OpId, side: &Side<'_>, names: &[StrId]) -> bool {
+    fn side(&mut self, op: OpId, side: &Side<'_>) -> bool {
         let (what, span) = (side.what, side.span);
         if side.outer.len() != side.inner.len() {
             return false;
@@ -159,8 +166,7 @@ impl Verifier<'_> {
                 return false;
             };
             let mesh = self.program.mesh(sharding.mesh);
-            let axes = names.iter().filter_map(|&n| mesh.axis_by_name(self.program.strings.get(n)));
-            let manual: Vec<AxisId> = axes.collect();
+            let manual = self.program.manual_axes(op, sharding);
             let found = order_problem(sharding, mesh, &manual, what, i);
             let found = found
                 .or_else(|| self.shape_problem(sharding, mesh, &manual, (ty, inner), (what, i)));
@@ -175,7 +181,7 @@ impl Verifier<'_> {
         &self,
         sharding: &TensorSharding,
         mesh: &Mesh,
-        manual: &[AxisId],
+        manual: &BitSet<AxisId>,
         (outer, inner): (TypeId, ValueId),
         (what, index): (&str, usize),
     ) -> Option<String> {
@@ -188,7 +194,7 @@ impl Verifier<'_> {
         }
         let mut local = Vec::new();
         for (size, row) in shape.iter().zip(&sharding.dims) {
-            let axes = row.axes.iter().filter(|axis| manual.contains(&axis.axis));
+            let axes = row.axes.iter().filter(|axis| manual.contains(axis.axis));
             let parts: i64 = axes.map(|axis| axis.size(mesh)).product();
             match *size {
                 Some(size) if size % parts != 0 => {
@@ -227,12 +233,12 @@ fn bound(name: &str) -> String {
 fn order_problem(
     sharding: &TensorSharding,
     mesh: &Mesh,
-    manual: &[AxisId],
+    manual: &BitSet<AxisId>,
     what: &str,
     index: usize,
 ) -> Option<String> {
     for (dim, row) in sharding.dims.iter().enumerate() {
-        let is_manual: Vec<bool> = row.axes.iter().map(|a| manual.contains(&a.axis)).collect();
+        let is_manual: Vec<bool> = row.axes.iter().map(|a| manual.contains(a.axis)).collect();
         let wrong = is_manual.windows(2).position(|pair| !pair[0] && pair[1]);
         if let Some(at) = wrong {
             let (mut free, mut bound) = (String::new(), String::new());

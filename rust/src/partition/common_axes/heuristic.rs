@@ -154,11 +154,12 @@ fn sharded_factors(tensor: &TensorFactorShardings) -> impl Iterator<Item = (Fact
 }
 
 fn candidate(factor: FactorId, axes: &[AxisRef], rule: &OpShardingRule, mesh: &Mesh) -> Candidate {
-    let precedence = if rule.reduction.contains(&factor) {
+    let has = |list: &[FactorId]| list.binary_search(&factor).is_ok();
+    let precedence = if has(&rule.reduction) {
         2
-    } else if rule.need_replication.contains(&factor) {
+    } else if has(&rule.need_replication) {
         0
-    } else if rule.permutation.contains(&factor) {
+    } else if has(&rule.permutation) {
         1
     } else {
         3

@@ -56,7 +56,7 @@ fn compatible_axes(projection: &Projection, rule: &OpShardingRule) -> Option<Axe
     let mut all = Vec::with_capacity(rule.num_factors());
     for factor in (0..rule.num_factors()).map(FactorId::from_index) {
         let axes = compatible_axes_of(projection, factor)?;
-        let needs_replication = rule.need_replication.contains(&factor);
+        let needs_replication = rule.need_replication.binary_search(&factor).is_ok();
         if (needs_replication && !axes.is_empty()) || any_overlap(axes, &seen) {
             return None;
         }

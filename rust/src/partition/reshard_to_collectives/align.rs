@@ -63,8 +63,7 @@ mod tests {
 
     #[test]
     fn overlapping_axes_are_split_alike() {
-        let mesh =
-            Mesh { axes: vec![MeshAxis { name: "x".into(), size: 8 }], device_ids: Vec::new() };
+        let mesh = Mesh::new(vec![MeshAxis { name: "x".into(), size: 8 }], Vec::new());
         let x = AxisId::new(0);
         let mut first = [vec![AxisRef::full(x)]];
         let mut second = [vec![AxisRef::sub(x, 2, 2)]];

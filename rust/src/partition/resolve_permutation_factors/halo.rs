@@ -87,10 +87,8 @@ fn inside(program: &mut Program, outer: &TensorSharding, manual: &[AxisId]) -> S
 /// Source and target of each hand-over to the next shard along `axes`, as devices of the mesh of the
 /// `manual` axes alone.
 fn pairs(mesh: &Mesh, manual: &[AxisId], axes: &[AxisRef]) -> Vec<[i64; 2]> {
-    let own = Mesh {
-        axes: manual.iter().map(|&axis| mesh.axes[crate::index::Id::index(axis)].clone()).collect(),
-        device_ids: Vec::new(),
-    };
+    let kept = manual.iter().map(|&axis| mesh.axes[crate::index::Id::index(axis)].clone());
+    let own = Mesh::new(kept.collect(), Vec::new());
     let place = |axis: AxisRef| manual.iter().position(|&other| other == axis.axis);
     let mut pairs = Vec::new();
     for device in 0..own.num_devices() {

@@ -156,7 +156,7 @@ fn reversed_mesh(
         let known = usize::try_from(place).ok().and_then(|place| mesh.device_ids.get(place));
         known.copied().unwrap_or(place)
     });
-    let reversed = Mesh { axes: mesh.axes.clone(), device_ids: device_ids.collect() };
+    let reversed = Mesh::new(mesh.axes.clone(), device_ids.collect());
     if let Some(&known) = meshes.get(&reversed) {
         return known;
     }
