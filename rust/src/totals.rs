@@ -91,7 +91,7 @@ impl Program {
         let entry_body = entry.map_or(crate::index::BlockId::NONE, |id| self.functions[id].body);
         for value in self.values_of(self.module) {
             let row = &self.values[value];
-            let is_argument = entry_body.is_some() && row.def == ValueDef::Arg(entry_body);
+            let is_argument = entry_body.is_some() && row.def() == ValueDef::Arg(entry_body);
             let sharding = self.visible_sharding(value);
             let sharding = sharding.as_deref();
             let Some(one) = self.value_totals(row.ty, sharding) else { continue };

@@ -81,7 +81,7 @@ impl Fusion {
         let block = program.ops[op].parent;
         for slot in program.op_operands(op) {
             let value = slot.value.index();
-            let is_near = match program.values[slot.value].def {
+            let is_near = match program.values[slot.value].def() {
                 ValueDef::Result(def) => program.ops[def].parent == block,
                 ValueDef::Arg(owner) => owner == block,
             };
@@ -99,7 +99,7 @@ impl Fusion {
     fn decide(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) {
         let movement = works.movement(op);
         let row = &program.ops[op];
-        if row.num_results == 0 || row.flags.has(OpFlags::ERASED) {
+        if row.num_results == 0 || program.op_flags[op].has(OpFlags::ERASED) {
             return;
         }
         let result = program.result(op, 0);

@@ -114,7 +114,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             let first = program.op_results(op).next();
             let passes_on = first.is_some_and(|result| self.fusion.is_virtual(result));
             for (index, slot) in program.op_operands(op).iter().enumerate() {
-                let home = match program.values[slot.value].def {
+                let home = match program.values[slot.value].def() {
                     ValueDef::Result(def) => program.ops[def].parent,
                     ValueDef::Arg(block) => block,
                 };

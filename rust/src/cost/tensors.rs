@@ -95,14 +95,14 @@ enum Where {
 }
 
 fn sharding_of(program: &Program, value: ValueId) -> Where {
-    let holder = match program.values[value].def {
+    let holder = match program.values[value].def() {
         ValueDef::Result(_) => Some(value),
         ValueDef::Arg(_) => program.shardable_value(value),
     };
     let Some(holder) = holder else { return Where::Nowhere };
     let id = program.sharding(holder);
     let (ValueDef::Arg(block), Some(outer)) =
-        (program.values[holder].def, program.shardings.get(id))
+        (program.values[holder].def(), program.shardings.get(id))
     else {
         return Where::Stored(id);
     };

@@ -45,7 +45,7 @@ fn counter(program: &Program, op: OpId, value: ValueId) -> Option<usize> {
 
 /// Which carried value of `op` `value` is, an argument of its condition or body.
 fn carried(program: &Program, op: OpId, value: ValueId) -> Option<usize> {
-    let ValueDef::Arg(block) = program.values[value].def else { return None };
+    let ValueDef::Arg(block) = program.values[value].def() else { return None };
     (program.block_parent_op(block) == op).then(|| program.value_index(value))
 }
 

@@ -100,7 +100,7 @@ pub fn sink_shardings(
         if sharding.is_none() {
             sharding = program.replicated(mesh, program.values[owner].ty, false);
         }
-        let is_arg = matches!(program.values[owner].def, ValueDef::Arg(_));
+        let is_arg = matches!(program.values[owner].def(), ValueDef::Arg(_));
         if is_arg && program.kind(op) == OpKind::ManualComputation {
             sharding = program.with_manual_axes(op, owner, sharding);
         }

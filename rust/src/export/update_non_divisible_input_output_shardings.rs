@@ -54,7 +54,7 @@ fn trim_value(program: &mut Program, trimmed: &mut Trimmed, value: ValueId) {
     let old = program.sharding_of(value);
     let new = evenly_sharded(program, trimmed, old, ty);
     if new != old {
-        match program.values[value].def {
+        match program.values[value].def() {
             ValueDef::Arg(_) => program.set_sharding_of(value, new),
             ValueDef::Result(_) => {
                 program.set_sharding(value, new);

@@ -176,7 +176,7 @@ impl Pass<'_, '_> {
     /// Has everything that uses `input` use a constraint right after it.
     fn replace_by_constraint(&mut self, op: OpId, input: ValueId, id: ShardingId) {
         let program = &mut *self.program;
-        let place = match program.values[input].def {
+        let place = match program.values[input].def() {
             ValueDef::Result(op) => Place::After(op),
             ValueDef::Arg(block) => Place::Start(block),
         };
@@ -223,7 +223,7 @@ fn only_user(program: &Program, value: ValueId) -> Option<OpId> {
 
 /// Whether `value` is the result of a data-flow edge op, or a target of an edge that has one.
 fn is_edge_target(program: &Program, context: &Context<'_>, value: ValueId) -> bool {
-    let owning_op = match program.values[value].def {
+    let owning_op = match program.values[value].def() {
         ValueDef::Result(op) if program.kind(op) == OpKind::DataFlowEdge => return true,
         ValueDef::Result(op) => op,
         ValueDef::Arg(block) => program.block_parent_op(block),
@@ -236,7 +236,7 @@ fn is_edge_target(program: &Program, context: &Context<'_>, value: ValueId) -> b
 /// Sets the sharding of `value` where [`Program::shardable_value`] keeps it.
 fn set_sharding(program: &mut Program, value: ValueId, id: ShardingId) {
     let Some(value) = program.shardable_value(value) else { return };
-    match program.values[value].def {
+    match program.values[value].def() {
         ValueDef::Result(_) => program.set_result_sharding(value, id),
         ValueDef::Arg(block) => set_arg_sharding(program, value, block, id),
     }
@@ -281,6 +281,6 @@ fn attach_rule(program: &mut Program, op: OpId) {
     if let Some(shape) = ty.static_shape() {
         let rule = program.rules.intern(OpShardingRule::identity(&shape, 1, 1));
         program.op_rules.set(op, rule);
-        program.ops[op].flags.set(OpFlags::ATTRS_CHANGED);
+        program.op_flags[op].set(OpFlags::ATTRS_CHANGED);
     }
 }

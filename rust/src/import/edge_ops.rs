@@ -10,7 +10,7 @@ pub(super) fn has_static_shape(program: &Program, value: ValueId) -> bool {
 
 /// Where `value` says it comes from.
 fn location(program: &Program, value: ValueId) -> Span {
-    match program.values[value].def {
+    match program.values[value].def() {
         ValueDef::Result(op) => program.op_texts[op].loc,
         ValueDef::Arg(_) => program.arg_location_text(value).unwrap_or(Span::EMPTY),
     }
@@ -45,7 +45,7 @@ pub(super) fn add_data_flow_edges(
         if !has_static_shape(program, owner) {
             continue;
         }
-        let place = match program.values[owner].def {
+        let place = match program.values[owner].def() {
             ValueDef::Result(op) => Place::After(op),
             ValueDef::Arg(block) => Place::Start(block),
         };

@@ -121,7 +121,7 @@ impl Search<'_> {
     /// The ops of the block that make what `op` and the ops inside it use. Constants are nobody's.
     fn producers(&self, op: OpId, todo: &mut Vec<OpId>) -> Result<()> {
         for value in values_used(self.program, op) {
-            let maker = match self.program.values[value].def {
+            let maker = match self.program.values[value].def() {
                 ValueDef::Result(maker) => Some(maker),
                 ValueDef::Arg(block) if block == self.block => None,
                 ValueDef::Arg(block) => Some(self.program.block_parent_op(block)),

@@ -66,7 +66,7 @@ impl Body {
         let computation = program.create_op("sdy.manual_computation", &operands, &[]);
         program.op_texts[computation].loc = program.op_texts[end].loc;
         let results: Vec<ValueId> = self.ends.iter().map(|&end| program.result(end, 0)).collect();
-        let name = if let [only] = results[..] { program.values[only].name } else { u32::MAX };
+        let name = if let [only] = results[..] { program.value_names[only] } else { u32::MAX };
         let rows: Vec<(TypeId, u32)> =
             results.iter().map(|&result| (program.values[result].ty, name)).collect();
         program.add_results(computation, rows);

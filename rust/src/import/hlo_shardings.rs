@@ -145,7 +145,7 @@ fn constrain(program: &mut Program, call: OpId, sharding: ShardingId, group: Opt
         return;
     }
     program.rename_ops(&[call], "sdy.sharding_constraint");
-    program.ops[call].flags.set(OpFlags::SYNTHESISED);
+    program.op_flags[call].set(OpFlags::SYNTHESISED);
     program.replace_attrs(call, &[]);
     program.set_sharding(result, sharding);
     join(program, result, group);

@@ -12,11 +12,11 @@ impl Program {
         if old == sharding {
             return false;
         }
-        let owner = match self.values[value].def {
+        let owner = match self.values[value].def() {
             ValueDef::Result(op) => op,
             ValueDef::Arg(block) => self.block_parent_op(block),
         };
-        self.ops[owner].flags.set(OpFlags::ATTRS_CHANGED);
+        self.op_flags[owner].set(OpFlags::ATTRS_CHANGED);
         true
     }
     /// Makes each of `ops` an op called `name` that has the same operands, results and syntax.
@@ -31,18 +31,18 @@ impl Program {
             (row.name, row.kind, row.traits) = (id, kind, traits);
             // The signature was that of the old name. None of the new names has a rule.
             row.signature = SignatureId::NONE;
-            row.flags.set(OpFlags::RENAMED);
+            self.op_flags[op].set(OpFlags::RENAMED);
         }
     }
     /// Has the printer write the attributes of `op` anew.
     pub fn mark_attrs_changed(&mut self, op: OpId) {
-        self.ops[op].flags.set(OpFlags::ATTRS_CHANGED);
+        self.op_flags[op].set(OpFlags::ATTRS_CHANGED);
     }
     /// Makes the location of `op` unknown; an op without a location stays without.
     pub fn forget_loc(&mut self, op: OpId) {
         if !self.op_texts[op].loc.is_empty() {
             self.op_texts[op].loc = self.text.add("unknown");
-            self.ops[op].flags.set(OpFlags::LOC_CHANGED);
+            self.op_flags[op].set(OpFlags::LOC_CHANGED);
         }
     }
     /// The location of an op made from `ops`, of which there is at least one: their only location, or
@@ -100,7 +100,7 @@ impl Program {
     }
     /// The location of `value`: that of its op, or its own if it is a block argument.
     pub fn value_loc(&self, value: ValueId) -> Span {
-        match self.values[value].def {
+        match self.values[value].def() {
             ValueDef::Result(op) => self.op_texts[op].loc,
             ValueDef::Arg(_) => self.arg_location_text(value).unwrap_or(Span::EMPTY),
         }
@@ -119,7 +119,7 @@ impl Program {
             Some(id) => self.payloads[id] = payload,
             None => self.ops[op].payload = self.payloads.push(payload),
         }
-        self.ops[op].flags.set(OpFlags::ATTRS_CHANGED);
+        self.op_flags[op].set(OpFlags::ATTRS_CHANGED);
     }
     /// Sets attribute `name` of `op` to `value`, a text as MLIR prints it (empty for a unit).
     pub fn set_attr(&mut self, op: OpId, name: &str, value: &str) {
@@ -145,7 +145,7 @@ impl Program {
     pub fn replace_attrs(&mut self, op: OpId, list: &[Attr]) {
         let range = self.add_attrs(list);
         self.op_texts[op].attrs = range;
-        self.ops[op].flags.set(OpFlags::ATTRS_CHANGED);
+        self.op_flags[op].set(OpFlags::ATTRS_CHANGED);
     }
     /// The id of `ty`; `text` is how it is written, should it be new.
     pub fn intern_type(&mut self, ty: Type, text: &str) -> TypeId {

@@ -1,6 +1,6 @@
 //! Clones of ops with everything inside them, as MLIR makes them.
 
-use super::{Function, Op, OpFlags, Operand, Payload, Place, Program, Value, ValueDef, ValueMap};
+use super::{Function, Op, OpFlags, Payload, Place, Program, Value, ValueDef, ValueMap};
 use crate::index::{BlockId, FuncId, Id, OpId, RegionId, UseId, ValueId};
 
 impl Program {
@@ -11,6 +11,7 @@ impl Program {
         let original = self.ops[op].clone();
         self.kinds.added(self.ops.next_id(), original.kind);
         self.op_texts.push(self.op_texts[op]);
+        self.op_flags.push(self.op_flags[op]);
         let clone = self.ops.push(Op {
             parent: BlockId::NONE,
             prev: OpId::NONE,
@@ -46,11 +47,11 @@ impl Program {
     fn clone_operands(&mut self, op: OpId, clone: OpId, map: &ValueMap) {
         let first = self.operands.next_id();
         for slot in self.op_uses(op) {
-            let Operand { value, text, .. } = self.operands[slot];
+            let (value, text) = (self.operands[slot].value, self.operand_texts[slot]);
             let mapped = map.get(value).unwrap_or(value);
             self.push_operand(clone, mapped, text);
             if mapped != value {
-                self.ops[clone].flags.set(OpFlags::OPERANDS_CHANGED);
+                self.op_flags[clone].set(OpFlags::OPERANDS_CHANGED);
             }
         }
         let count = self.ops[op].num_operands;
@@ -61,9 +62,8 @@ impl Program {
     fn clone_results(&mut self, op: OpId, clone: OpId, map: &mut ValueMap) {
         let first = self.values.next_id();
         for old in self.op_results(op) {
-            let value =
-                Value { def: ValueDef::Result(clone), first_use: UseId::NONE, ..self.values[old] };
-            let new = self.push_value(value, self.sharding(old));
+            let value = Value::new(self.values[old].ty, ValueDef::Result(clone));
+            let new = self.push_value(value, self.value_names[old], self.sharding(old));
             map.insert(old, new);
         }
         let count = self.ops[op].num_results;
@@ -74,9 +74,8 @@ impl Program {
     fn clone_args(&mut self, block: BlockId, clone: BlockId, map: &mut ValueMap) {
         let first = self.values.next_id();
         for old in self.block_args(block) {
-            let value =
-                Value { def: ValueDef::Arg(clone), first_use: UseId::NONE, ..self.values[old] };
-            let new = self.push_value(value, self.sharding(old));
+            let value = Value::new(self.values[old].ty, ValueDef::Arg(clone));
+            let new = self.push_value(value, self.value_names[old], self.sharding(old));
             map.insert(old, new);
         }
         let count = self.blocks[block].num_args;

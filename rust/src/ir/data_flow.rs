@@ -34,7 +34,7 @@ impl Program {
     }
     /// The names of the axes that are manual around `value`, innermost computation first.
     pub fn manual_axes_around(&self, value: ValueId) -> Vec<StrId> {
-        let mut around = match self.values[value].def {
+        let mut around = match self.values[value].def() {
             ValueDef::Result(op) => self.parent_op(op),
             ValueDef::Arg(block) => Some(self.block_parent_op(block)),
         };
@@ -50,7 +50,7 @@ impl Program {
     /// The value whose sharding stands for that of `value`: the result of its data-flow edge, the
     /// owner of its edge, or itself. `None` for arguments of regions that shardings do not enter.
     pub fn shardable_value(&self, value: ValueId) -> Option<ValueId> {
-        let owning_op = match self.values[value].def {
+        let owning_op = match self.values[value].def() {
             ValueDef::Result(op) => op,
             ValueDef::Arg(block) => self.block_parent_op(block),
         };
@@ -61,7 +61,7 @@ impl Program {
                 None => Some(owner),
             };
         }
-        let is_shardable = matches!(self.values[value].def, ValueDef::Result(_))
+        let is_shardable = matches!(self.values[value].def(), ValueDef::Result(_))
             || self.kind(owning_op) == OpKind::Func;
         is_shardable.then_some(value)
     }
@@ -89,7 +89,7 @@ impl Program {
     }
     /// The manual computation whose body `value` is an argument of.
     fn manual_computation_of_arg(&self, value: ValueId) -> Option<OpId> {
-        let ValueDef::Arg(block) = self.values[value].def else { return None };
+        let ValueDef::Arg(block) = self.values[value].def() else { return None };
         let op = self.block_parent_op(block);
         (self.kind(op) == OpKind::ManualComputation).then_some(op)
     }
@@ -121,7 +121,7 @@ impl Program {
     /// of an op, all arguments of a named computation.
     #[inline]
     pub fn siblings(&self, value: ValueId) -> Range<usize> {
-        let (first, count) = match self.values[value].def {
+        let (first, count) = match self.values[value].def() {
             ValueDef::Result(op) => (self.ops[op].first_result, self.ops[op].num_results),
             ValueDef::Arg(block)
                 if self.kind(self.block_parent_op(block)) == OpKind::NamedComputation =>

@@ -161,7 +161,7 @@ impl EdgeSpec {
     /// regions, among its targets.
     pub fn owner_of_target(&self, program: &Program, op: OpId, target: ValueId) -> Option<ValueId> {
         let index = program.value_index(target);
-        let group = self.groups.iter().find(|group| match program.values[target].def {
+        let group = self.groups.iter().find(|group| match program.values[target].def() {
             ValueDef::Result(_) => group.owners == EdgeOwners::Results,
             ValueDef::Arg(block) => region_index(program, op, block)
                 .is_some_and(|region| group.takes_block_args_of(region)),

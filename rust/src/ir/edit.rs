@@ -22,16 +22,28 @@ pub enum Place {
 }
 
 impl Program {
+    /// Makes room for as many more ops, with values and operands as in most programs.
+    pub fn reserve(&mut self, ops: usize) {
+        let (values, operands) = (ops + ops / 8, ops + ops / 2);
+        self.ops.reserve(ops);
+        self.op_texts.reserve(ops);
+        self.op_flags.reserve(ops);
+        self.values.reserve(values);
+        self.value_names.reserve(values);
+        self.value_shardings.reserve(values);
+        self.operands.reserve(operands);
+        self.operand_texts.reserve(operands);
+    }
     /// Adds a row for an op of which only the name is known, in no block yet.
     pub fn new_op_row(&mut self, name: StrId, kind: OpKind) -> OpId {
         let traits = self.kinds.traits_of(name, self.strings.get(name), kind);
         self.kinds.added(self.ops.next_id(), kind);
         self.op_texts.push(OpText::default());
+        self.op_flags.push(OpFlags::default());
         self.ops.push(Op {
             name,
             kind,
             traits,
-            flags: OpFlags::default(),
             first_operand: UseId::NONE,
             num_operands: 0,
             first_result: ValueId::NONE,
@@ -74,7 +86,7 @@ impl Program {
         result_types: &[TypeId],
     ) -> OpId {
         let op = self.new_op_row(name, kind);
-        self.ops[op].flags = OpFlags::SYNTHESISED;
+        self.op_flags[op] = OpFlags::SYNTHESISED;
         self.add_operands(op, operands.iter().map(|&value| (value, u32::MAX)));
         self.add_results(op, result_types.iter().map(|&ty| (ty, u32::MAX)));
         op
@@ -87,7 +99,8 @@ impl Program {
         let row = &mut self.ops[op];
         self.kinds.removed(row.kind);
         self.kinds.added(op, kind);
-        (row.name, row.kind, row.traits, row.flags) = (name, kind, traits, OpFlags::SYNTHESISED);
+        (row.name, row.kind, row.traits) = (name, kind, traits);
+        self.op_flags[op] = OpFlags::SYNTHESISED;
         let text = &mut self.op_texts[op];
         *text = OpText { loc: text.loc, ..OpText::default() };
         row.signature = SignatureId::NONE;
@@ -96,7 +109,7 @@ impl Program {
             self.no_result_shardings.remove(&op);
         }
         for slot in self.op_uses(op) {
-            self.operands[slot].text = u32::MAX;
+            self.operand_texts[slot] = u32::MAX;
             self.make_newest_use(slot);
         }
         for result in self.op_results(op) {
@@ -122,8 +135,8 @@ impl Program {
             owner: op,
             next_use: UseId::NONE,
             prev_use: UseId::NONE,
-            text,
         });
+        self.operand_texts.push(text);
         self.link_use(slot, value);
     }
     /// Adds a value that stands for one whose definition comes later; `op` is in no block.
@@ -133,12 +146,12 @@ impl Program {
     /// Adds a result; the caller tells `op` of it.
     #[inline]
     pub(crate) fn push_result(&mut self, op: OpId, ty: TypeId, name: u32) -> ValueId {
-        let def = ValueDef::Result(op);
-        self.push_value(Value { ty, def, first_use: UseId::NONE, name }, ShardingId::NONE)
+        self.push_value(Value::new(ty, ValueDef::Result(op)), name, ShardingId::NONE)
     }
     /// Adds a value.
     #[inline]
-    pub(super) fn push_value(&mut self, value: Value, sharding: ShardingId) -> ValueId {
+    pub(super) fn push_value(&mut self, value: Value, name: u32, sharding: ShardingId) -> ValueId {
+        self.value_names.push(name);
         self.value_shardings.push(sharding);
         self.values.push(value)
     }
@@ -202,8 +215,7 @@ impl Program {
         let first = self.values.next_id();
         let mut count = 0;
         for (ty, name) in args {
-            let def = ValueDef::Arg(block);
-            self.push_value(Value { ty, def, first_use: UseId::NONE, name }, ShardingId::NONE);
+            self.push_value(Value::new(ty, ValueDef::Arg(block)), name, ShardingId::NONE);
             count += 1;
         }
         self.blocks[block].num_args = count;
@@ -267,10 +279,9 @@ impl Program {
         self.unlink_op(op);
     }
     fn mark_erased(&mut self, op: OpId) {
-        let row = &mut self.ops[op];
-        if !row.flags.has(OpFlags::ERASED) {
-            row.flags.set(OpFlags::ERASED);
-            self.kinds.removed(row.kind);
+        if !self.op_flags[op].has(OpFlags::ERASED) {
+            self.op_flags[op].set(OpFlags::ERASED);
+            self.kinds.removed(self.ops[op].kind);
         }
     }
     /// Moves all blocks of `from` to the end of `to`.

@@ -29,7 +29,7 @@ impl Program {
         let kept: Vec<ValueId> =
             all.iter().zip(is_erased).filter(|(_, &erased)| !erased).map(|(&arg, _)| arg).collect();
         let rows: Vec<(TypeId, u32)> =
-            kept.iter().map(|&arg| (self.values[arg].ty, self.values[arg].name)).collect();
+            kept.iter().map(|&arg| (self.values[arg].ty, self.value_names[arg])).collect();
         self.blocks[block].first_arg = ValueId::NONE;
         self.add_block_args(block, rows);
         let new: Vec<ValueId> = self.block_args(block).collect();

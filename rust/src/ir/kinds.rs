@@ -104,7 +104,7 @@ impl Program {
         let list = self.kinds.lists.get(kind as usize).filter(|_| self.has_any(&[kind]));
         let is_there = move |&op: &OpId| {
             let row = &self.ops[op];
-            row.kind == kind && row.parent.is_some() && !row.flags.has(OpFlags::ERASED)
+            row.kind == kind && row.parent.is_some() && !self.op_flags[op].has(OpFlags::ERASED)
         };
         list.into_iter().flatten().copied().filter(is_there)
     }

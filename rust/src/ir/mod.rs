@@ -102,14 +102,21 @@ pub struct Program {
     pub ops: IdVec<OpId, Op>,
     /// Their text.
     pub op_texts: IdVec<OpId, OpText>,
+    /// What happened to them since they were parsed.
+    pub op_flags: IdVec<OpId, OpFlags>,
     /// Ops by kind.
     pub kinds: KindTable,
     /// Op results and block arguments.
     pub values: IdVec<ValueId, Value>,
     /// Their shardings: a table of its own, since propagation reads little else.
     pub value_shardings: IdVec<ValueId, ShardingId>,
+    /// Where their names `%x` stand in the text where they are defined (for a result of a group `%x:3`
+    /// the group's name); `u32::MAX` if the printer has to invent one.
+    pub value_names: IdVec<ValueId, u32>,
     /// Operand slots.
     pub operands: IdVec<UseId, Operand>,
+    /// Where their names start in the text of their ops; `u32::MAX` if they have none.
+    pub operand_texts: IdVec<UseId, u32>,
     /// Blocks.
     pub blocks: IdVec<BlockId, Block>,
     /// Regions.
@@ -188,6 +195,16 @@ impl Program {
         let start = row.first_operand.index();
         self.operands.slice(start..start + row.num_operands as usize)
     }
+    /// Where the names of the operands of `op` start in the text.
+    #[inline]
+    pub fn operand_texts(&self, op: OpId) -> &[u32] {
+        let row = &self.ops[op];
+        if row.num_operands == 0 {
+            return &[];
+        }
+        let start = row.first_operand.index();
+        self.operand_texts.slice(start..start + row.num_operands as usize)
+    }
     /// The ids of `op`'s operand slots.
     #[inline]
     pub fn op_uses(&self, op: OpId) -> IdRange<UseId> {
@@ -259,7 +276,7 @@ impl Program {
     /// Which result of its op, or argument of its block, `value` is.
     #[inline]
     pub fn value_index(&self, value: ValueId) -> usize {
-        match self.values[value].def {
+        match self.values[value].def() {
             ValueDef::Result(op) => value.index() - self.ops[op].first_result.index(),
             ValueDef::Arg(block) => value.index() - self.blocks[block].first_arg.index(),
         }
@@ -267,7 +284,7 @@ impl Program {
     /// The op that has `value` as a result.
     #[inline]
     pub fn defining_op(&self, value: ValueId) -> Option<OpId> {
-        match self.values[value].def {
+        match self.values[value].def() {
             ValueDef::Result(op) => Some(op),
             ValueDef::Arg(_) => None,
         }

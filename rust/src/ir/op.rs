@@ -2,7 +2,7 @@
 
 use super::{OpKind, OpTraits, Span};
 use crate::index::{
-    BlockId, OpId, PayloadId, RegionId, SignatureId, StrId, TypeId, UseId, ValueId,
+    BlockId, Id, OpId, PayloadId, RegionId, SignatureId, StrId, TypeId, UseId, ValueId,
 };
 
 /// A run of attributes in the program's attribute table.
@@ -72,8 +72,6 @@ pub struct Op {
     pub kind: OpKind,
     /// What the engine knows about all ops of that name.
     pub traits: OpTraits,
-    /// What happened to it since it was parsed.
-    pub flags: OpFlags,
     /// Its first operand slot.
     pub first_operand: UseId,
     /// How many operands it has.
@@ -126,8 +124,6 @@ pub struct Operand {
     pub next_use: UseId,
     /// The use added after this one; `NONE` for the newest.
     pub prev_use: UseId,
-    /// Where the operand's name starts in the op's text; `u32::MAX` if it has none.
-    pub text: u32,
 }
 
 impl Operand {
@@ -152,13 +148,34 @@ pub enum ValueDef {
 pub struct Value {
     /// Its type.
     pub ty: TypeId,
-    /// What defines it.
-    pub def: ValueDef,
+    /// The number of what defines it, and whether that is a block.
+    def: u32,
     /// Its newest use.
     pub first_use: UseId,
-    /// Where its name `%x` stands in the text where it is defined (for a result of a group `%x:3`
-    /// the group's name); `u32::MAX` if the printer has to invent one.
-    pub name: u32,
+}
+
+impl Value {
+    const IS_ARG: u32 = 1 << 31;
+
+    /// A value without uses.
+    #[inline]
+    pub fn new(ty: TypeId, def: ValueDef) -> Self {
+        let def = match def {
+            ValueDef::Result(op) => op.index() as u32,
+            ValueDef::Arg(block) => block.index() as u32 | Self::IS_ARG,
+        };
+        Self { ty, def, first_use: UseId::NONE }
+    }
+    /// What defines it.
+    #[inline]
+    pub fn def(&self) -> ValueDef {
+        let index = (self.def & !Self::IS_ARG) as usize;
+        if self.def & Self::IS_ARG == 0 {
+            ValueDef::Result(OpId::from_index(index))
+        } else {
+            ValueDef::Arg(BlockId::from_index(index))
+        }
+    }
 }
 
 /// A block.

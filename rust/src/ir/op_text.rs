@@ -10,7 +10,7 @@ impl Program {
     /// stands; none if a pass made the op.
     fn header(&self, op: OpId) -> Option<(&str, u32)> {
         let whole = self.op_texts[op].span;
-        if self.ops[op].flags.has(OpFlags::SYNTHESISED) {
+        if self.op_flags[op].has(OpFlags::SYNTHESISED) {
             return None;
         }
         let start = self.op_span(op)?.start;

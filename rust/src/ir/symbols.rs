@@ -82,7 +82,7 @@ impl SymbolTable {
         let name = self.reserve(program, wanted, func);
         if name != wanted {
             program.functions[func].name = name;
-            program.ops[program.functions[func].op].flags.set(OpFlags::ATTRS_CHANGED);
+            program.op_flags[program.functions[func].op].set(OpFlags::ATTRS_CHANGED);
         }
         name
     }

@@ -37,7 +37,7 @@ impl Program {
         self.unlink_use(slot);
         self.link_use(slot, value);
         let owner = self.operands[slot].owner;
-        self.ops[owner].flags.set(OpFlags::OPERANDS_CHANGED);
+        self.op_flags[owner].set(OpFlags::OPERANDS_CHANGED);
     }
     /// Makes every use of `old` a use of `new`, newest first, as MLIR's `replaceAllUsesWith` does
     /// (which leaves them in reverse order at the head of `new`'s list).
@@ -101,7 +101,7 @@ impl Program {
         while let Some(at) = slot.get() {
             self.operands[at].value = new;
             let owner = self.operands[at].owner;
-            self.ops[owner].flags.set(OpFlags::OPERANDS_CHANGED);
+            self.op_flags[owner].set(OpFlags::OPERANDS_CHANGED);
             slot = self.operands[at].next_use;
         }
     }
@@ -112,21 +112,21 @@ impl Program {
         }
         self.ops[op].num_operands = 0;
         self.add_operands(op, values.iter().map(|&value| (value, u32::MAX)));
-        self.ops[op].flags.set(OpFlags::OPERANDS_CHANGED);
+        self.op_flags[op].set(OpFlags::OPERANDS_CHANGED);
     }
     /// Has the printer invent a name for `value`.
     pub fn forget_name(&mut self, value: ValueId) {
-        self.values[value].name = u32::MAX;
-        match self.values[value].def {
-            ValueDef::Result(op) => self.ops[op].flags.set(OpFlags::RESULTS_RENAMED),
+        self.value_names[value] = u32::MAX;
+        match self.values[value].def() {
+            ValueDef::Result(op) => self.op_flags[op].set(OpFlags::RESULTS_RENAMED),
             ValueDef::Arg(block) => {
                 let op = self.block_parent_op(block);
-                self.ops[op].flags.set(OpFlags::ATTRS_CHANGED);
+                self.op_flags[op].set(OpFlags::ATTRS_CHANGED);
             }
         }
         let users: Vec<OpId> = self.uses(value).map(|slot| self.operands[slot].owner).collect();
         for user in users {
-            self.ops[user].flags.set(OpFlags::OPERANDS_CHANGED);
+            self.op_flags[user].set(OpFlags::OPERANDS_CHANGED);
         }
     }
 }

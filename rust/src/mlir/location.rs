@@ -38,7 +38,7 @@ impl Program {
     }
     /// Where `value` comes from, likewise.
     pub fn value_location(&self, value: ValueId) -> Option<String> {
-        match self.values[value].def {
+        match self.values[value].def() {
             ValueDef::Result(op) => self.op_location(op),
             ValueDef::Arg(_) => {
                 let span = self.arg_location_text(value)?;

@@ -18,12 +18,12 @@ pub(super) fn ssa_name_at(text: &str, offset: u32) -> &str {
 
 /// The number of `value` among the results that share its name; `None` if it has a name for itself.
 pub(super) fn group_number(program: &Program, value: ValueId) -> Option<usize> {
-    let ValueDef::Result(op) = program.values[value].def else { return None };
+    let ValueDef::Result(op) = program.values[value].def() else { return None };
     let row = &program.ops[op];
     if row.num_results == 1 {
         return None;
     }
-    let name = program.values[value].name;
+    let name = program.value_names[value];
     let mut cursor = Cursor::new(program.text.source(), name as usize + 1);
     cursor.ssa_name();
     if !cursor.eat(b':') {
@@ -32,10 +32,10 @@ pub(super) fn group_number(program: &Program, value: ValueId) -> Option<usize> {
     // The group starts where the results before it have other names.
     let mut first = value.index();
     let start = row.first_result.index();
-    if program.values[row.first_result].name == name {
+    if program.value_names[row.first_result] == name {
         first = start;
     } else {
-        while first > start && program.values[ValueId::from_index(first - 1)].name == name {
+        while first > start && program.value_names[ValueId::from_index(first - 1)] == name {
             first -= 1;
         }
     }
@@ -47,7 +47,7 @@ impl Program {
     /// put another value of that name beside it.
     pub fn value_name(&self, value: ValueId) -> String {
         let mut out = String::new();
-        let offset = self.values[value].name;
+        let offset = self.value_names[value];
         if offset == u32::MAX {
             super::print::append_fresh(self, value, &mut out);
             return out;

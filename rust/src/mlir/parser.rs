@@ -226,10 +226,7 @@ impl<'a> Parser<'a> {
         let text = self.cursor.text();
         let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
         let ops = lines.min(text.len() / 24).min(MAX_RESERVED);
-        self.program.ops.reserve(ops);
-        self.program.values.reserve(ops + ops / 8);
-        self.program.value_shardings.reserve(ops + ops / 8);
-        self.program.operands.reserve(ops + ops / 2);
+        self.program.reserve(ops);
         self.scopes.prepare(text);
     }
     /// Parses everything: ops, and aliases and resources between them.
@@ -280,7 +277,7 @@ impl<'a> Parser<'a> {
         let only = first.get().filter(|&op| op == self.program.blocks[block].last_op);
         if let Some(op) = only.filter(|&op| self.program.kind(op) == OpKind::Module) {
             self.program.unlink_op(op);
-            self.program.ops[implicit.op].flags.set(crate::ir::OpFlags::ERASED);
+            self.program.op_flags[implicit.op].set(crate::ir::OpFlags::ERASED);
             self.program.module = op;
             return Ok(());
         }

@@ -122,7 +122,7 @@ fn frame<'p>(cursor: &mut Cursor<'p>, file: &'p str) -> Option<Frame<'p>> {
 impl Program {
     /// The text of where `value` comes from.
     fn location_of(&self, value: ValueId) -> &str {
-        match self.values[value].def {
+        match self.values[value].def() {
             ValueDef::Result(op) => self.text.get(self.op_texts[op].loc),
             ValueDef::Arg(_) => {
                 self.arg_location_text(value).map_or("", |span| self.text.get(span))

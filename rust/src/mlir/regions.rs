@@ -88,8 +88,8 @@ impl Parser<'_> {
         let condition = self.region_block(&building, 0);
         if condition.is_some() && building.num_inputs > 0 {
             for value in self.program.block_args(condition) {
-                let row = &self.program.values[value];
-                let (offset, ty) = (row.name, row.ty);
+                let offset = self.program.value_names[value];
+                let ty = self.program.values[value].ty;
                 let mut look = self.cursor.clone();
                 look.pos = offset as usize + 1;
                 self.args.push(PendingArg { name: look.ssa_name(), offset, ty });

@@ -306,15 +306,15 @@ impl Parser<'_> {
         self.ends_as_split(mark.text.end, text.span, text.loc).then_some(())?;
         // The names are those of the results and the operands, in this order.
         let names = &self.repeated.names;
-        let operands = self.program.op_operands(mark.op);
+        let operands = self.program.operand_texts(mark.op);
         let results = names.len().checked_sub(operands.len())?;
-        let in_order = operands.iter().zip(&names[results..]).all(|(a, b)| a.text == b.start);
+        let in_order = operands.iter().zip(&names[results..]).all(|(&a, b)| a == b.start);
         let offset = names.first().map_or(u32::MAX, |name| name.start);
         let mut values = self.program.op_results(mark.op);
         let is_named = match results {
-            0 => values.all(|value| self.program.values[value].name == u32::MAX),
+            0 => values.all(|value| self.program.value_names[value] == u32::MAX),
             1 => {
-                row.num_results > 0 && values.all(|value| self.program.values[value].name == offset)
+                row.num_results > 0 && values.all(|value| self.program.value_names[value] == offset)
             }
             _ => false,
         };

@@ -85,10 +85,10 @@ impl<'a> Parser<'a> {
     /// do stand in a row.
     #[inline]
     fn named_with(&self, first: ValueId, number: u32) -> Option<ValueId> {
-        let values = self.program.values.as_slice();
-        let index = first.index() + number as usize;
-        let (first, value) = (&values[first.index()], values.get(index)?);
-        ((first.name, first.def) == (value.name, value.def)).then(|| Id::from_index(index))
+        let (values, names) = (&self.program.values, &self.program.value_names);
+        let value = ValueId::from_index(first.index() + number as usize);
+        let has_name = names.as_slice().get(value.index()) == Some(&names[first]);
+        (has_name && values[first].def() == values[value].def()).then_some(value)
     }
     /// How many values have their name together with `first`.
     #[cold]
@@ -101,7 +101,7 @@ impl<'a> Parser<'a> {
     }
     /// Where `name` stands in the definition of `value`.
     fn definition_span(&self, name: &str, value: ValueId) -> Span {
-        let offset = self.program.values[value].name;
+        let offset = self.program.value_names[value];
         Span::new(offset, offset + 1 + name.len() as u32)
     }
     fn resolve_forward(&mut self, operand: PendingOperand<'a>, ty: TypeId) -> Result<ValueId> {
@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
         if self.placeholder_op.is_none() {
             let id = self.program.strings.intern("builtin.unrealized_conversion_cast");
             self.placeholder_op = self.program.new_op_row(id, OpKind::UnrealizedConversionCast);
-            self.program.ops[self.placeholder_op].flags.set(OpFlags::ERASED);
+            self.program.op_flags[self.placeholder_op].set(OpFlags::ERASED);
         }
         let placeholder = self.program.new_placeholder(self.placeholder_op, ty);
         let isolation = self.scopes.isolation();
@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
             let mut diagnostic = Diagnostic::new(Code::UndefinedValue, message).at(forward.span);
             if diagnostics.len() < 10 {
                 let visible = values.iter().take(10_000).map(|&value| {
-                    let offset = self.program.values[value].name;
+                    let offset = self.program.value_names[value];
                     super::names::ssa_name_at(self.cursor.text(), offset).trim_start_matches('%')
                 });
                 diagnostic.hint = suggest::hint(name, visible, |name| format!("%{name}"));
@@ -185,10 +185,11 @@ impl<'a> Parser<'a> {
                 && self.program.ops[user].parent == block
                 && self.has_order(self.program.block_parent_op(block));
             if is_hidden || in_order {
-                let name = super::names::ssa_name_at(self.cursor.text(), operand.text);
+                let place = self.program.operand_texts[slot];
+                let name = super::names::ssa_name_at(self.cursor.text(), place);
                 let message = format!("{name} is used before it is defined");
-                let span = Span::new(operand.text, operand.text + name.len() as u32);
-                let defined = self.program.values[value].name;
+                let span = Span::new(place, place + name.len() as u32);
+                let defined = self.program.value_names[value];
                 return Err(Diagnostic::new(Code::UndefinedValue, message)
                     .at(span)
                     .with_related(Span::new(defined, defined + 1), "defined here")

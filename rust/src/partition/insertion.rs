@@ -12,7 +12,7 @@ impl Program {
     }
     /// The point right after `value` is defined.
     pub fn point_after_value(&self, value: ValueId) -> Place {
-        match self.values[value].def {
+        match self.values[value].def() {
             ValueDef::Result(op) => self.point_after(op),
             ValueDef::Arg(block) => {
                 let first = self.blocks[block].first_op.get();

@@ -220,7 +220,7 @@ impl Edges {
     fn add_edge(&mut self, program: &Program, spots: &mut Spots, op: OpId, edge: &Edge) {
         let kind = program.kind(op);
         let is_manual = kind == OpKind::ManualComputation;
-        let is_arg = matches!(program.values[edge.owner].def, ValueDef::Arg(_));
+        let is_arg = matches!(program.values[edge.owner].def(), ValueDef::Arg(_));
         // An edge op that is not the only user of its owner is visited, but nobody finds it.
         let users = program.uses(edge.owner).map(|slot| program.operands[slot].owner);
         for user in users.filter(|&user| program.kind(user) == OpKind::DataFlowEdge) {
@@ -260,7 +260,7 @@ impl Edges {
     fn add_func_edge(&mut self, program: &Program, op: OpId) {
         let value = program.operand(op, 0);
         let index = program.value_index(value);
-        let sources: Vec<ValueId> = match program.values[value].def {
+        let sources: Vec<ValueId> = match program.values[value].def() {
             ValueDef::Arg(block) => {
                 let func = program.function_of(program.block_parent_op(block));
                 let calls = self.calls.callers(func).iter();

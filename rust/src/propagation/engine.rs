@@ -97,7 +97,7 @@ impl<'p> Engine<'p> {
     /// Ends propagation: the printer is told which ops have new shardings.
     pub fn finish(self) -> (Plan, Stats, Option<Box<Recorder>>) {
         for value in self.changed.iter() {
-            let owner = match self.program.values[value].def {
+            let owner = match self.program.values[value].def() {
                 ValueDef::Result(op) => op,
                 ValueDef::Arg(block) => self.program.block_parent_op(block),
             };

@@ -118,7 +118,7 @@ impl Groups {
             let open = program.replicated(program.mesh_of(sharding), ty, false);
             let op = program.create_op("sdy.sharding_constraint", &[member], &[ty]);
             program.op_texts[op].loc = program.value_loc(member);
-            let place = match program.values[member].def {
+            let place = match program.values[member].def() {
                 ValueDef::Result(def) => Position::After(def),
                 ValueDef::Arg(block) => Position::Start(block),
             };

@@ -119,7 +119,7 @@ impl Notices {
     #[inline]
     fn list_simply(&mut self, listing: Listing<'_>, row: &Value) -> Listed {
         let Listing { program, spots, .. } = listing;
-        let owner = match row.def {
+        let owner = match row.def() {
             ValueDef::Result(op) => op,
             ValueDef::Arg(block) => program.block_parent_op(block),
         };

@@ -29,7 +29,7 @@ impl<'a> Walk<'a> {
     }
     /// Lists who depends on the sharding kept on `value`.
     pub fn value_changed(&mut self, value: ValueId) {
-        match self.program().values[value].def {
+        match self.program().values[value].def() {
             ValueDef::Result(op) => {
                 if self.spot(op).has_any(Spot::EDGE) {
                     for &target in self.edges().targets(op) {

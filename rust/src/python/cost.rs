@@ -138,7 +138,7 @@ impl<'a, 'py> Tables<'a, 'py> {
     fn live(&mut self, live: &Live) -> PyResult<Bound<'py, PyTuple>> {
         let (program, value) = (self.program, live.value);
         let row = &program.values[value];
-        let (op, location) = match row.def {
+        let (op, location) = match row.def() {
             ValueDef::Result(op) => (Some(program.op_name(op)), self.location(op)),
             ValueDef::Arg(_) => (None, program.value_location(value)),
         };
@@ -187,7 +187,7 @@ impl<'a, 'py> Tables<'a, 'py> {
     /// The name of `value`, with that of its function unless that is the entry function.
     fn value_name(&self, value: ValueId) -> String {
         let (program, name) = (self.program, self.program.value_name(value));
-        let inside = match program.values[value].def {
+        let inside = match program.values[value].def() {
             ValueDef::Result(op) => op,
             ValueDef::Arg(block) => program.block_parent_op(block),
         };

@@ -43,7 +43,7 @@ impl PyValue {
     /// Name of the op that defines it; `None` for a block argument.
     #[getter]
     fn op(&self) -> Option<&str> {
-        match self.program.values[self.value].def {
+        match self.program.values[self.value].def() {
             ValueDef::Result(op) => Some(self.program.op_name(op)),
             ValueDef::Arg(_) => None,
         }

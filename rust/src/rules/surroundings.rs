@@ -98,7 +98,7 @@ fn is_reduction(program: &Program, value: ValueId, op: OpId) -> bool {
 /// Whether the operands of `op` are these two arguments of `block`, in any order.
 fn combines_args(program: &Program, op: OpId, block: BlockId, args: [usize; 2]) -> bool {
     let is_arg = |value: ValueId, index: usize| {
-        program.values[value].def == ValueDef::Arg(block) && program.value_index(value) == index
+        program.values[value].def() == ValueDef::Arg(block) && program.value_index(value) == index
     };
     let [lhs, rhs] = program.op_operands(op) else { return false };
     let [first, second] = args;

@@ -60,7 +60,7 @@ impl Verifier<'_> {
     fn has_malformed_operand(&self, op: OpId) -> bool {
         let Some(slot) = self.program.op_operands(op).first() else { return false };
         let Some(holder) = self.program.shardable_value(slot.value) else { return false };
-        let definition = match self.program.values[holder].def {
+        let definition = match self.program.values[holder].def() {
             ValueDef::Result(definition) => definition,
             ValueDef::Arg(block) => self.program.block_parent_op(block),
         };
@@ -72,7 +72,7 @@ impl Verifier<'_> {
         let value = program.op_operands(op).first()?.value;
         let holder = program.shardable_value(value)?;
         let sharding = program.shardings.get(program.sharding(holder))?;
-        if let ValueDef::Arg(block) = program.values[holder].def {
+        if let ValueDef::Arg(block) = program.values[holder].def() {
             let parent = program.block_parent_op(block);
             if program.kind(parent) == OpKind::ManualComputation {
                 let manual = program.manual_axes(parent, sharding);

@@ -57,7 +57,7 @@ impl Verifier<'_> {
     }
     pub(super) fn func_data_flow_edge(&mut self, op: OpId) {
         let Some(owner) = self.edge(op, "operand") else { return };
-        let (is_sound, what) = match self.program.values[owner].def {
+        let (is_sound, what) = match self.program.values[owner].def() {
             ValueDef::Result(definition) => {
                 (self.program.kind(definition) == OpKind::Call, "a result of call op.")
             }

@@ -210,7 +210,7 @@ impl Conversion {
         }
         shapes::check(program, op)?;
         program.resign_op(op);
-        program.ops[op].flags.set(OpFlags::TYPES_CHANGED);
+        program.op_flags[op].set(OpFlags::TYPES_CHANGED);
         self.converted.insert(op);
         Ok(())
     }

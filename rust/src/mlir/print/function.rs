@@ -21,7 +21,7 @@ impl Printer<'_> {
         if program.text.get(function.name_span) != name {
             edits.push(Edit::Text(function.name_span, name));
         }
-        if !program.ops[op].flags.has(OpFlags::ATTRS_CHANGED) {
+        if !program.op_flags[op].has(OpFlags::ATTRS_CHANGED) {
             return Some(());
         }
         self.visibility_edit(op, id, edits);
@@ -184,7 +184,7 @@ impl Printer<'_> {
 impl Program {
     /// The location in the text of an argument of a block.
     pub(crate) fn arg_location_text(&self, arg: ValueId) -> Option<Span> {
-        let offset = self.values[arg].name;
+        let offset = self.value_names[arg];
         if offset == u32::MAX || !self.has_locations {
             return None;
         }

@@ -127,13 +127,14 @@ impl Printer<'_> {
     /// The names of operands.
     fn operand_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
         let operands = self.program.op_operands(op);
+        let texts = self.program.operand_texts(op);
         let mut add = |place: u32, value| {
             let old = operand_text(self.program, place);
             edits.push(Edit::Operand(Span::new(place, place + old.len() as u32), value));
         };
-        if operands.iter().all(|slot| slot.text != u32::MAX) {
-            for slot in operands {
-                add(slot.text, slot.value);
+        if !texts.contains(&u32::MAX) {
+            for (&place, slot) in texts.iter().zip(operands) {
+                add(place, slot.value);
             }
             return Some(());
         }
@@ -217,7 +218,7 @@ impl Printer<'_> {
         }
         let mut at = 0;
         while at < results.len() {
-            let offset = program.values[results[at]].name;
+            let offset = program.value_names[results[at]];
             if at > 0 {
                 out.push_str(", ");
             }
@@ -226,7 +227,7 @@ impl Printer<'_> {
                 at += 1;
                 continue;
             }
-            let same = |value: &&ValueId| program.values[**value].name == offset;
+            let same = |value: &&ValueId| program.value_names[**value] == offset;
             let group = results[at..].iter().take_while(same).count();
             let _ = write!(out, ":{group}");
             at += group;
@@ -311,7 +312,7 @@ impl Printer<'_> {
         }
         let mut edits = Vec::new();
         for arg in args {
-            let offset = program.values[arg].name;
+            let offset = program.value_names[arg];
             if offset == u32::MAX || self.names.is_renamed(arg) {
                 let Some(place) = self.label_arg_place(header, program.value_index(arg)) else {
                     continue;

@@ -359,7 +359,7 @@ impl<'p> Printer<'p> {
     /// What happened to `op`; rules that propagation has left are in no flag.
     #[inline]
     fn flags(&self, op: OpId) -> OpFlags {
-        let mut flags = self.program.ops[op].flags;
+        let mut flags = self.program.op_flags[op];
         if self.program.op_rules.is_left(op) {
             flags.set(OpFlags::ATTRS_CHANGED);
         }
@@ -367,12 +367,12 @@ impl<'p> Printer<'p> {
     }
     /// Whether an op has to be written from its fields.
     fn is_from_fields(&self, op: OpId) -> bool {
-        let row = &self.program.ops[op];
-        if row.flags.has(OpFlags::SYNTHESISED) || self.program.op_texts[op].span.is_empty() {
+        let made = self.program.op_flags[op].has(OpFlags::SYNTHESISED);
+        if made || self.program.op_texts[op].span.is_empty() {
             return true;
         }
         let is_touched = !self.flags(op).is_clean() || self.names.is_affected(self.program, op);
-        match row.kind {
+        match self.program.kind(op) {
             OpKind::Call | OpKind::FuncReturn => is_touched || self.has_lost_prefix(op),
             OpKind::Func => is_touched && self.is_generic(op),
             OpKind::SdyConstant => false,

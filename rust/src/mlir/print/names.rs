@@ -42,13 +42,13 @@ impl Names {
     }
     /// Whether the text of the op has a name for `value` that it keeps.
     pub fn keeps(&self, program: &Program, value: ValueId) -> bool {
-        program.values[value].name != u32::MAX && !self.is_renamed(value)
+        program.value_names[value] != u32::MAX && !self.is_renamed(value)
     }
     /// Appends the name of `value`, as an operand.
     pub fn append(&self, program: &Program, value: ValueId, out: &mut String) {
         if self.keeps(program, value) {
             let text = program.text.source();
-            out.push_str(ssa_name_at(text, program.values[value].name));
+            out.push_str(ssa_name_at(text, program.value_names[value]));
             if let Some(number) = group_number(program, value) {
                 out.push('#');
                 out.push_str(&number.to_string());
@@ -70,7 +70,7 @@ impl Names {
 /// Appends the name that the id of `value` makes.
 pub(in crate::mlir) fn append_fresh(program: &Program, value: ValueId, out: &mut String) {
     let value = name_giver(program, value);
-    let (first, number) = match program.values[value].def {
+    let (first, number) = match program.values[value].def() {
         ValueDef::Result(op) if program.ops[op].num_results > 1 => {
             (program.result(op, 0), Some(program.value_index(value)))
         }
@@ -87,7 +87,7 @@ pub(in crate::mlir) fn append_fresh(program: &Program, value: ValueId, out: &mut
 
 /// The arguments of a loop's body are called like those of its condition.
 fn name_giver(program: &Program, value: ValueId) -> ValueId {
-    let ValueDef::Arg(block) = program.values[value].def else { return value };
+    let ValueDef::Arg(block) = program.values[value].def() else { return value };
     let op = program.block_parent_op(block);
     if program.kind(op) != OpKind::While {
         return value;
@@ -130,7 +130,7 @@ fn has_named_args(program: &Program, op: OpId) -> bool {
     let blocks = program.op_regions(op).filter_map(|region| program.region_entry(region).get());
     blocks
         .flat_map(|block| program.block_args(block))
-        .any(|arg| program.values[arg].name != u32::MAX)
+        .any(|arg| program.value_names[arg] != u32::MAX)
 }
 
 /// The search for values that would be called alike.
@@ -187,10 +187,10 @@ impl Collisions<'_, '_> {
         let results: Vec<ValueId> = self.program.op_results(op).collect();
         let mut at = 0;
         while at < results.len() {
-            let name = self.program.values[results[at]].name;
+            let name = self.program.value_names[results[at]];
             let group = results[at..]
                 .iter()
-                .take_while(|&&value| self.program.values[value].name == name)
+                .take_while(|&&value| self.program.value_names[value] == name)
                 .count();
             // If one name has to go, all results of the op get new ones: a name for the group.
             if self.define(results[at], &results) {
@@ -201,7 +201,7 @@ impl Collisions<'_, '_> {
     }
     /// Notes the name of `value`; renames `group` and says so if it is taken.
     fn define(&mut self, value: ValueId, group: &[ValueId]) -> bool {
-        let offset = self.program.values[value].name;
+        let offset = self.program.value_names[value];
         if offset == u32::MAX {
             return false;
         }

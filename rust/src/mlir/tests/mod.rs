@@ -17,7 +17,7 @@ fn parsed(text: &str) -> Program {
 /// The value called `name`.
 fn value(program: &Program, name: &str) -> ValueId {
     let named = |id: &ValueId| program.value_name(*id) == name;
-    let placeholder = |id: &ValueId| program.values[*id].name == u32::MAX;
+    let placeholder = |id: &ValueId| program.value_names[*id] == u32::MAX;
     program.values.ids().filter(|id| !placeholder(id)).find(named).expect("there is such a value")
 }
 

@@ -45,6 +45,6 @@ pub fn move_constants_back(program: &mut Program, op: OpId) -> bool {
         return false;
     }
     // Their types need not be the same.
-    program.ops[op].flags.set(OpFlags::TYPES_CHANGED);
+    program.op_flags[op].set(OpFlags::TYPES_CHANGED);
     true
 }

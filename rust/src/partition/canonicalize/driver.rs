@@ -139,7 +139,7 @@ impl<'a> Driver<'a> {
         let program = &*self.program;
         let is_there = |op: &OpId| {
             let row = &program.ops[*op];
-            row.parent.is_some() && !row.flags.has(OpFlags::ERASED)
+            row.parent.is_some() && !program.op_flags[*op].has(OpFlags::ERASED)
         };
         let is_dead = |op: &OpId| self.is_unused(*op) && has_no_effect(program, *op);
         let dead: Vec<OpId> = program.ops.ids().filter(|op| is_there(op) && is_dead(op)).collect();

@@ -64,7 +64,7 @@ pub fn reshard_edges(
 ) -> Result<bool> {
     let Some(spec) = context.rules.edges(program, op) else { return Ok(false) };
     let is_arg =
-        |program: &Program, owner: ValueId| matches!(program.values[owner].def, ValueDef::Arg(_));
+        |program: &Program, owner: ValueId| matches!(program.values[owner].def(), ValueDef::Arg(_));
     let (args, results): (Vec<_>, Vec<_>) =
         spec.edges(program, op).into_iter().partition(|edge| is_arg(program, edge.owner));
     for edge in results.into_iter().chain(args) {

@@ -33,12 +33,12 @@ impl Recorder {
         values.sort_unstable_by_key(|value| value.index());
         let mut results = ResultDicts::default();
         for value in values {
-            let owner = match program.values[value].def {
+            let owner = match program.values[value].def() {
                 ValueDef::Result(op) => op,
                 ValueDef::Arg(block) => program.block_parent_op(block),
             };
             let known = self.origins.of_value(value);
-            if known.is_empty() || program.ops[owner].flags.has(OpFlags::ERASED) {
+            if known.is_empty() || program.op_flags[owner].has(OpFlags::ERASED) {
                 continue;
             }
             if let Some((func, index)) = returned_as(program, value, owner) {
@@ -46,7 +46,7 @@ impl Recorder {
                 program.set_result_attr(func, index, ORIGINS, &text);
             }
             let index = program.value_index(value);
-            match (program.kind(owner), program.values[value].def) {
+            match (program.kind(owner), program.values[value].def()) {
                 (OpKind::Func, ValueDef::Arg(_)) => {
                     let text = origins_dict(program, known, Some(Origin::Input(index as u32)));
                     let func = program.function_of(owner);
@@ -94,7 +94,7 @@ impl Recorder {
         let mut ops: Vec<OpId> = self.origins.ops.keys().copied().collect();
         ops.sort_unstable_by_key(|op| op.index());
         for op in ops {
-            if program.ops[op].flags.has(OpFlags::ERASED) {
+            if program.op_flags[op].has(OpFlags::ERASED) {
                 continue;
             }
             if let Some(text) = edges_text(program, self.origins.flows(op)) {
