@@ -62,7 +62,7 @@ pub use op_rules::OpRules;
 pub use op_text::has_one_sharding;
 pub use payload::{Direction, Payload};
 pub use port::{Port, PortRange};
-pub use signature::{Signature, SignatureRules, SignatureTable};
+pub use signature::{may_have_rule, write_attr, Signature, SignatureRules, SignatureTable};
 pub use strings::Interner;
 pub use symbols::{SymbolAttrs, SymbolTable};
 pub use text::{Source, TextPool};

@@ -4,9 +4,10 @@
 //! discardable attributes and locations, the same operand types and the same result types. A
 //! 96-layer model has a few hundred signatures; rules are built once for each.
 
-use super::{Program, Span};
+use super::{Interner, OpKind, OpTraits, Program, Span};
 use crate::index::{Id, IdVec, OpId, RuleId, SignatureId, StrId, TypeId, ValueId};
-use rustc_hash::FxHashMap;
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What the rule of an op may depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,57 +62,87 @@ impl SignatureRules {
     }
 }
 
+/// Whether an op of this kind may have a rule: values do flow through others, or come from them, but
+/// not dim by dim.
+pub fn may_have_rule(kind: OpKind, traits: OpTraits) -> bool {
+    !traits.has(OpTraits::TERMINATOR)
+        && !traits.has(OpTraits::CONSTANT_LIKE)
+        && !matches!(kind, OpKind::Module | OpKind::Func | OpKind::Mesh | OpKind::Call)
+}
+
+/// Attribute values longer than this stand in keys as a hash.
+const MAX_VALUE_LEN: usize = 512;
+
+/// What stands in keys before the types.
+const TYPES: char = '\u{1}';
+
+/// Adds attribute `name` of an op to its key.
+pub fn write_attr(name: &str, value: &str, key: &mut String) {
+    // Attributes with a dialect in their name are discardable.
+    if name.contains('.') {
+        return;
+    }
+    key.push('\0');
+    key.push_str(name);
+    if value.len() <= MAX_VALUE_LEN {
+        key.push('=');
+        key.push_str(value);
+        return;
+    }
+    // Payloads are not kept twice.
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    let _ = write!(key, "#{} {}", hasher.finish(), value.len());
+}
+
 impl Program {
+    /// Ends `key`, which has the name, syntax and attributes of an op, with its types.
+    pub fn write_types(
+        &self,
+        num_operands: usize,
+        types: impl Iterator<Item = TypeId>,
+        key: &mut String,
+    ) {
+        key.push(TYPES);
+        for ty in types {
+            key.push_str(self.text.get(self.types.text(ty)));
+            key.push('\0');
+        }
+        let _ = write!(key, "{num_operands}");
+    }
     /// Gives `op`, the types of whose values have changed, the signature that it has with them.
     pub fn resign_op(&mut self, op: OpId) {
         let Some(old) = self.ops[op].signature.get() else { return };
-        let type_of = |value| self.values[value].ty;
-        let operand_types: Box<[TypeId]> =
-            self.op_operands(op).iter().map(|slot| type_of(slot.value)).collect();
-        let result_types: Box<[TypeId]> = self.op_results(op).map(type_of).collect();
-        // Neither the name of an op nor what starts the keys of `sign_op`.
-        let mut key = (u32::MAX - 1).to_le_bytes().to_vec();
-        key.extend_from_slice(&(old.index() as u32).to_le_bytes());
-        for &ty in operand_types.iter().chain(&result_types) {
-            key.extend_from_slice(&(ty.index() as u32).to_le_bytes());
-        }
+        let key = self.signatures.key(old);
+        let mut key = key.rsplit_once(TYPES).map_or(key, |(start, _)| start).to_owned();
         let Signature { name, example, syntax, .. } = self.signatures[old];
-        let make = || Signature { name, example, syntax, operand_types, result_types };
-        self.ops[op].signature = self.signatures.intern(&key, make);
+        self.ops[op].signature = self.intern_signature(op, &mut key, name, example, syntax);
     }
     /// Gives `op`, which a pass has made, a signature.
     pub fn sign_op(&mut self, op: OpId) {
-        // What the parser's keys start with, the name of an op, is never the absent id.
-        let mut key = u32::MAX.to_le_bytes().to_vec();
-        let row = &self.ops[op];
-        key.extend_from_slice(self.strings.get(row.name).as_bytes());
+        let name = self.ops[op].name;
+        let mut key = self.strings.get(name).to_owned();
         for attr in self.op_attrs(op) {
-            key.push(0);
-            key.extend_from_slice(self.strings.get(attr.name).as_bytes());
-            key.push(b'=');
-            key.extend_from_slice(self.text.get(attr.value).as_bytes());
+            write_attr(self.strings.get(attr.name), self.text.get(attr.value), &mut key);
         }
-        key.push(1);
+        self.ops[op].signature = self.intern_signature(op, &mut key, name, op, Span::EMPTY);
+    }
+    fn intern_signature(
+        &mut self,
+        op: OpId,
+        key: &mut String,
+        name: StrId,
+        example: OpId,
+        syntax: Span,
+    ) -> SignatureId {
         let type_of = |value: ValueId| self.values[value].ty;
-        let operand_types = || self.op_operands(op).iter().map(|slot| type_of(slot.value));
-        let result_types = || self.op_results(op).map(type_of);
-        for ty in operand_types().chain(result_types()) {
-            key.extend_from_slice(&(ty.index() as u32).to_le_bytes());
-        }
-        key.extend_from_slice(&row.num_operands.to_le_bytes());
-        let known = self.signatures.find(&key);
-        self.ops[op].signature = if let Some(id) = known {
-            id
-        } else {
-            let signature = Signature {
-                name: row.name,
-                example: op,
-                syntax: Span::EMPTY,
-                operand_types: operand_types().collect(),
-                result_types: result_types().collect(),
-            };
-            self.signatures.intern(&key, || signature)
-        };
+        let operand_types: Box<[TypeId]> =
+            self.op_operands(op).iter().map(|slot| type_of(slot.value)).collect();
+        let result_types: Box<[TypeId]> = self.op_results(op).map(type_of).collect();
+        let types = operand_types.iter().chain(&result_types).copied();
+        self.write_types(operand_types.len(), types, key);
+        let make = || Signature { name, example, syntax, operand_types, result_types };
+        self.signatures.intern(key, make)
     }
 }
 
@@ -119,22 +150,23 @@ impl Program {
 #[derive(Clone, Debug, Default)]
 pub struct SignatureTable {
     signatures: IdVec<SignatureId, Signature>,
-    ids: FxHashMap<Box<[u8]>, SignatureId>,
+    /// What rules depend on, as text: the `i`-th string is that of the `i`-th signature.
+    keys: Interner,
 }
 
 impl SignatureTable {
-    /// The id of the signature whose bytes are `key`; `make` is called if it was never seen.
-    pub fn intern(&mut self, key: &[u8], make: impl FnOnce() -> Signature) -> SignatureId {
-        if let Some(&id) = self.ids.get(key) {
-            return id;
+    /// The id of the signature whose text is `key`; `make` is called if it was never seen.
+    pub fn intern(&mut self, key: &str, make: impl FnOnce() -> Signature) -> SignatureId {
+        let id = SignatureId::from_index(self.keys.intern(key).index());
+        if id == self.signatures.next_id() {
+            self.signatures.push(make());
         }
-        let id = self.signatures.push(make());
-        self.ids.insert(key.into(), id);
         id
     }
-    /// The id of the signature whose bytes are `key`, if it was seen before.
-    pub fn find(&self, key: &[u8]) -> Option<SignatureId> {
-        self.ids.get(key).copied()
+    /// The text of a signature: of two programs that write types and attributes without aliases, those
+    /// signatures that have equal ones are alike.
+    pub fn key(&self, id: SignatureId) -> &str {
+        self.keys.get(StrId::from_index(id.index()))
     }
     /// How many different signatures there are.
     pub fn len(&self) -> usize {

@@ -138,7 +138,7 @@ pub(super) struct Parser<'a> {
     /// Uses that came before the definition and have been moved to it.
     pub forward_uses: Vec<crate::index::UseId>,
     pub placeholder_op: OpId,
-    pub key: Vec<u8>,
+    pub key: String,
     pub sharding_names: [StrId; 2],
     pub has_all_aliases: bool,
 }
@@ -213,7 +213,7 @@ impl<'a> Parser<'a> {
             region_ops: Vec::new(),
             forward_uses: Vec::new(),
             placeholder_op: OpId::NONE,
-            key: Vec::new(),
+            key: String::new(),
             sharding_names,
             has_all_aliases: false,
         }

@@ -5,7 +5,7 @@
 //! depend on: those of families in a [`RuleCache`], and what users' functions have answered, since
 //! calling them is slow.
 
-use super::cache::{write_key, RuleCache, RulePair, MAX_ENTRIES};
+use super::cache::{is_portable, RuleCache, RulePair, MAX_ENTRIES};
 use super::chlo;
 use super::notation::Notation;
 use super::table::Family;
@@ -14,8 +14,8 @@ use crate::attribute::{verify_rule, verify_rule_shapes};
 use crate::context::RuleSource;
 use crate::error::{Error, Result};
 use crate::index::{OpId, RuleId, SignatureId};
-use crate::ir::{EdgeSpec, Program};
-use crate::rule::{OpShardingRule, SharedRule};
+use crate::ir::{may_have_rule, EdgeSpec, Program};
+use crate::rule::{OpShardingRule, RuleTable, SharedRule};
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,20 +42,13 @@ impl fmt::Debug for UserRule {
     }
 }
 
-/// Buffers that are used for one signature after the other.
-#[derive(Default)]
-struct Scratch {
-    shapes: Shapes,
-    key: Vec<u8>,
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn intern(program: &mut Program, pair: &RulePair) -> [RuleId; 2] {
+fn intern(rules: &mut RuleTable, pair: &RulePair) -> [RuleId; 2] {
     let mut id = |rule: &Option<SharedRule>| match rule {
-        Some(rule) => program.rules.intern_shared(rule),
+        Some(rule) => rules.intern_shared(rule),
         None => RuleId::NONE,
     };
     [id(&pair[0]), id(&pair[1])]
@@ -69,7 +62,8 @@ pub struct Registry {
     rules: Arc<FxHashMap<String, UserRule>>,
     edges: Arc<FxHashMap<String, EdgeSpec>>,
     answers: Arc<Mutex<Answers>>,
-    cache: Arc<Mutex<RuleCache>>,
+    /// In plain and in conservative propagation.
+    caches: Arc<Mutex<[RuleCache; 2]>>,
     /// Different for registries that may answer differently.
     generation: u64,
     is_conservative: bool,
@@ -94,7 +88,7 @@ impl Registry {
             rules: Arc::default(),
             edges: Arc::default(),
             answers: Arc::default(),
-            cache: Arc::default(),
+            caches: Arc::default(),
             generation: BUILTIN,
             is_conservative: false,
             legalizes_chlo: false,
@@ -106,6 +100,7 @@ impl Registry {
     #[must_use]
     pub fn legalizing_chlo(mut self) -> Self {
         self.legalizes_chlo = true;
+        self.caches = Arc::default();
         self.changed();
         self
     }
@@ -176,7 +171,8 @@ impl Registry {
         program.signature_rules.signed_ops = program.ops.len();
         for op in program.ops.ids().skip(first) {
             let row = &program.ops[op];
-            if row.signature.is_some() || row.parent.is_none() {
+            let is_done = row.signature.is_some() || row.parent.is_none();
+            if is_done || !may_have_rule(row.kind, row.traits) {
                 continue;
             }
             let name = program.op_name(op);
@@ -192,32 +188,37 @@ impl Registry {
         program: &mut Program,
         id: SignatureId,
         cache: &mut RuleCache,
-        scratch: &mut Scratch,
+        shapes: &mut Shapes,
     ) -> Result<[RuleId; 2]> {
         let name = program.strings.get(program.signatures[id].name);
         let user = if self.rules.is_empty() { None } else { self.rules.get(name) };
         if let Some(user) = user {
-            if !scratch.shapes.read(program, id) {
+            if !shapes.read(program, id) {
                 return Ok([RuleId::NONE; 2]);
             }
-            let mut view = SignatureView::of(program, id, &scratch.shapes);
+            let mut view = SignatureView::of(program, id, shapes);
             view.conservative = self.is_conservative;
             let rule = self.ask(user, &view)?;
             let rule = rule.map_or(RuleId::NONE, |rule| program.rules.intern(rule));
             return Ok([rule; 2]);
         }
-        let Some(family) = self.family(name) else { return Ok([RuleId::NONE; 2]) };
         // A program with more signatures than the cache has room for would only fill it.
-        let has_key = program.signatures.len() <= MAX_ENTRIES
-            && write_key(program, id, self.is_conservative, &mut scratch.key);
-        if let Some(pair) = cache.get(&scratch.key).filter(|_| has_key) {
-            return Ok(intern(program, pair));
+        let key = program.signatures.key(id);
+        let is_kept = program.signatures.len() <= MAX_ENTRIES && is_portable(key);
+        if let Some(pair) = if is_kept { cache.get(key) } else { None } {
+            return Ok(intern(&mut program.rules, pair));
         }
-        let pair = self.make(family, program, id, &mut scratch.shapes);
-        if has_key {
-            cache.insert(&scratch.key, &pair);
+        let pair = match self.family(name) {
+            Some(family) => self.make(family, program, id, shapes),
+            None => [None, None],
+        };
+        let ids = intern(&mut program.rules, &pair);
+        if is_kept {
+            // Equal rules are kept once, so that comparing them is comparing pointers.
+            let kept = ids.map(|id| id.get().map(|id| program.rules.shared(id).clone()));
+            cache.insert(program.signatures.key(id), kept);
         }
-        Ok(intern(program, &pair))
+        Ok(ids)
     }
 
     /// Asks `family` for the rules of a signature.
@@ -275,12 +276,13 @@ impl RuleSource for Registry {
         }
         let mut rules = std::mem::take(program.signature_rules.of_mut(conservative));
         // Taken out of the lock: a user's function may run programs itself.
-        let mut cache = std::mem::take(&mut *lock(&self.cache));
-        let mut scratch = Scratch::default();
+        let place = usize::from(conservative);
+        let mut cache = std::mem::take(&mut lock(&self.caches)[place]);
+        let mut shapes = Shapes::default();
         let mut outcome = Ok(());
         let first_new = rules.len();
         for id in program.signatures.ids().skip(first_new) {
-            match self.rules_of(program, id, &mut cache, &mut scratch) {
+            match self.rules_of(program, id, &mut cache, &mut shapes) {
                 Ok(pair) => rules.push(pair),
                 Err(error) => {
                     outcome = Err(error);
@@ -289,7 +291,7 @@ impl RuleSource for Registry {
             };
         }
         *program.signature_rules.of_mut(conservative) = rules;
-        lock(&self.cache).give_back(cache);
+        lock(&self.caches)[place].give_back(cache);
         outcome
     }
 
