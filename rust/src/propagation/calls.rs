@@ -15,13 +15,13 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// The calls among `order`, all ops of `program`.
-    pub fn new(program: &Program, order: &[OpId]) -> Self {
+    /// The calls of `program`.
+    pub fn new(program: &mut Program) -> Self {
         let mut calls = Self::default();
         if !program.has_any(&[OpKind::Call]) {
             return calls;
         }
-        calls.inside = calls_by_function(program, order);
+        calls.inside = calls_by_function(program);
         let functions = program.functions_in_order();
         let by_name: FxHashMap<_, _> =
             functions.iter().map(|&func| (program.functions[func].name, func)).collect();
@@ -87,14 +87,13 @@ impl Calls {
     }
 }
 
-/// The calls among `order` by the function they are in, in the order of [`calls_inside`]: where all of
+/// The calls of `program` by the function they are in, in the order of [`calls_inside`]: where all of
 /// them stand in the function's own body, that is the order of the program.
-fn calls_by_function(program: &Program, order: &[OpId]) -> FxHashMap<FuncId, Vec<OpId>> {
+fn calls_by_function(program: &mut Program) -> FxHashMap<FuncId, Vec<OpId>> {
     let mut inside: FxHashMap<FuncId, Vec<OpId>> = FxHashMap::default();
     let mut nested = Vec::new();
-    for &call in order.iter().filter(|&&op| program.kind(op) == OpKind::Call) {
-        let parents = std::iter::successors(Some(call), |&op| program.parent_op(op));
-        let Some(top) = parents.take_while(|&op| op != program.module).last() else { continue };
+    for call in program.ops_in_pre_order(&[OpKind::Call]) {
+        let top = program.top_level_op(call);
         let func = program.function_of(top);
         if func.is_none() {
             continue;

@@ -4,10 +4,9 @@
 //! there is no such op. This table is worked out once; visits and notifications look it up.
 
 use super::calls::Calls;
-use super::spots::{Spot, Spots};
 use crate::context::RuleSource;
-use crate::index::{Id, OpId, UseId, ValueId};
-use crate::ir::{Edge, EdgeSpec, OpKind, Program, ValueDef};
+use crate::index::{Id, OpId, RegionId, UseId, ValueId};
+use crate::ir::{Edge, OpFlags, OpKind, Program, ValueDef};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -64,13 +63,15 @@ pub(super) struct Edges {
     places: FxHashMap<ValueId, Place>,
     /// For a value that has the sharding of others, without an edge op: those others.
     followers: FxHashMap<ValueId, Vec<ValueId>>,
+    /// Ops whose operands flow into edges, some of them more than once.
+    pub handing_on: Vec<OpId>,
     /// Calls between functions.
     pub calls: Calls,
 }
 
 impl Edges {
-    /// The edges of all ops of `program`; says in `spots` which ops hand values on by them.
-    pub fn new(program: &Program, source: &dyn RuleSource, spots: &mut Spots) -> Self {
+    /// The edges of all ops of `program`.
+    pub fn new(program: &mut Program, source: &dyn RuleSource) -> Self {
         let mut edges = Self {
             rows: Vec::new(),
             row_of: Vec::new(),
@@ -80,16 +81,20 @@ impl Edges {
             kept: Vec::new(),
             places: FxHashMap::default(),
             followers: FxHashMap::default(),
-            calls: Calls::new(program, &spots.order),
+            handing_on: Vec::new(),
+            calls: Calls::new(program),
         };
-        for op in std::mem::take(&mut spots.special) {
-            if program.kind(op) == OpKind::FuncDataFlowEdge {
-                edges.add_func_edge(program, op);
-            } else if let Some(spec) = source.edges(program, op) {
-                edges.add_flow_op(program, spots, op, spec);
-            } else if program.ops[op].num_regions > 0 {
-                edges.add_opaque_regions(program, op);
+        // What has edges comes second: it says more of the arguments of regions.
+        for region in program.regions.ids() {
+            edges.add_opaque_region(program, region);
+        }
+        for op in program.ops_with_edges_in_pre_order() {
+            if let Some(spec) = source.edges(program, op) {
+                spec.for_each_edge(program, op, |edge| edges.add_edge(program, op, edge));
             }
+        }
+        for op in program.ops_of(&[OpKind::FuncDataFlowEdge]) {
+            edges.add_func_edge(program, op);
         }
         edges
     }
@@ -139,7 +144,6 @@ impl Edges {
             Place::Nowhere => None,
         }
     }
-    /// Whether it is not on `value` itself.
     /// The value that the sharding of `value` is kept on; `NONE` if its place is none of that kind.
     #[inline]
     fn plainly_kept(&self, value: ValueId) -> ValueId {
@@ -192,32 +196,29 @@ impl Edges {
         }
     }
 
-    /// Regions that shardings do not enter; an asynchronous computation's arguments are its operands.
-    fn add_opaque_regions(&mut self, program: &Program, op: OpId) {
-        if program.kind(op) == OpKind::Func {
+    /// Shardings do not enter regions; but an asynchronous computation's arguments are its operands.
+    fn add_opaque_region(&mut self, program: &Program, region: RegionId) {
+        let op = program.regions[region].op;
+        if program.kind(op) == OpKind::Func || program.op_flags[op].has(OpFlags::ERASED) {
             return;
         }
         let is_async =
             program.kind(op) == OpKind::Other && program.op_name(op) == "stablehlo.async_start";
-        for region in program.op_regions(op) {
-            for block in program.region_blocks(region) {
-                for (index, arg) in program.block_args(block).enumerate() {
-                    self.set_place(program, arg, Place::Nowhere);
-                    if let Some(slot) = program.op_operands(op).get(index).filter(|_| is_async) {
-                        self.set_place(program, arg, Place::Value(slot.value));
-                        self.followers.entry(slot.value).or_default().push(arg);
-                    }
+        for block in program.region_blocks(region) {
+            for (index, arg) in program.block_args(block).enumerate() {
+                if program.types.is_scalar(program.values[arg].ty) {
+                    continue; // Nothing could enter.
+                }
+                self.set_place(program, arg, Place::Nowhere);
+                if let Some(slot) = program.op_operands(op).get(index).filter(|_| is_async) {
+                    self.set_place(program, arg, Place::Value(slot.value));
+                    self.followers.entry(slot.value).or_default().push(arg);
                 }
             }
         }
     }
 
-    fn add_flow_op(&mut self, program: &Program, spots: &mut Spots, op: OpId, spec: &EdgeSpec) {
-        self.add_opaque_regions(program, op);
-        spec.for_each_edge(program, op, |edge| self.add_edge(program, spots, op, edge));
-    }
-
-    fn add_edge(&mut self, program: &Program, spots: &mut Spots, op: OpId, edge: &Edge) {
+    fn add_edge(&mut self, program: &Program, op: OpId, edge: &Edge) {
         let kind = program.kind(op);
         let is_manual = kind == OpKind::ManualComputation;
         let is_arg = matches!(program.values[edge.owner].def(), ValueDef::Arg(_));
@@ -237,7 +238,7 @@ impl Edges {
                 let is_body = is_manual || kind == OpKind::NamedComputation;
                 let is_found = program.has_one_use(edge.owner);
                 let is_notified = is_found && !(is_body && program.operands[slot].owner == op);
-                spots.add(program.operands[slot].owner, Spot::HANDS_ON);
+                self.handing_on.push(program.operands[slot].owner);
                 self.sources.insert(slot, SourceEdge { edge: user, is_notified });
             }
         }

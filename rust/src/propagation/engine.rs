@@ -5,7 +5,7 @@ use super::func_results::FuncResults;
 use super::groups::Groups;
 use super::hand::Hand;
 use super::memo::{ChangeId, ClassId, EntryId, Memo, Outcome};
-use super::notify::Walk;
+use super::notices::{list, Notice};
 use super::origins::{Recorder, Subject};
 use super::plan::{Plan, Visited, WIDE};
 use super::queue::{Queue, RunMask, NOBODY};
@@ -45,6 +45,8 @@ pub(super) struct Engine<'p> {
     pub recorder: Option<Box<Recorder>>,
     /// Whether there is neither a group nor a recorder to look after.
     is_simple: bool,
+    /// Who hears of the change at hand.
+    notices: Vec<Notice>,
     /// Values whose shardings may have changed without a mark on their ops.
     changed: BitSet<ValueId>,
 }
@@ -73,6 +75,7 @@ impl<'p> Engine<'p> {
             results,
             hand: Hand::default(),
             stats: Stats::default(),
+            notices: Vec::new(),
             is_simple: recorder.is_none() && groups.is_empty(),
             recorder,
             groups,
@@ -289,17 +292,10 @@ impl<'p> Engine<'p> {
     /// Marks, and queues if wanted, who depends on `value`.
     #[inline]
     pub fn notify(&mut self, value: ValueId, current: u32, is_queueing: bool) {
-        match self.plan.notices.of(value) {
-            Some(notices) => self.queue.notify(notices, current, is_queueing),
-            None => self.notify_unlisted(value, current, is_queueing),
-        }
-    }
-
-    #[cold]
-    fn notify_unlisted(&mut self, value: ValueId, current: u32, is_queueing: bool) {
-        let mut notices = Vec::new();
-        Walk::new(self.plan.listing(self.program), &mut notices, true).value_changed(value);
+        let mut notices = std::mem::take(&mut self.notices);
+        list(self.plan.listing(self.program), value, &mut notices);
         self.queue.notify(&notices, current, is_queueing);
+        self.notices = notices;
     }
 
     /// Sets the sharding of `value` where it is kept, and says where that is; does not notify.

@@ -95,6 +95,8 @@ pub(super) struct Kinds {
     /// By signature: without and with single uses, as far as both follow from the signature.
     by_signature: Vec<[KindId; 2]>,
     identities: FxHashMap<(TypeId, usize), Option<RuleId>>,
+    /// Of data-flow edges, by type and number of sources.
+    edges: FxHashMap<(TypeId, usize), [KindId; 2]>,
 }
 
 impl Kinds {
@@ -184,12 +186,17 @@ impl Kinds {
             is_conservative: false,
         };
         let mut role = Role::Op;
+        let mut edge = None;
         let mut follows_from_signature = false;
         match program.kind(op) {
             OpKind::DataFlowEdge | OpKind::FuncDataFlowEdge => {
                 let num_sources = edges.sources(op).len();
                 if num_sources == 0 {
                     return NEVER;
+                }
+                edge = Some((program.values[program.result(op, 0)].ty, num_sources));
+                if let Some(&pair) = edge.and_then(|edge| self.edges.get(&edge)) {
+                    return pair;
                 }
                 role = Role::Edge;
                 visit.rule = self.identity(program, op, num_sources);
@@ -222,6 +229,9 @@ impl Kinds {
             let single = VisitKind { has_single_uses: kind.depends_on_uses(), ..visit };
             [self.intern(kind), self.intern(Kind { visit: single, role })]
         };
+        if let Some(edge) = edge {
+            self.edges.insert(edge, pair);
+        }
         if follows_from_signature {
             if self.by_signature.len() <= signature.index() {
                 let len = program.signatures.len();

@@ -55,14 +55,13 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::index::{Id, RuleId};
 use crate::ir::Program;
-use edges::Place;
+use edges::{Edges, Place};
 use engine::Engine;
 use func_results::{main_function, FuncResults};
 use groups::Groups;
 use memo::{Memo, Run};
 use origins::{Origins, Recorder, Settings};
 use plan::Plan;
-use spots::Spots;
 
 /// How conflicts are dealt with within one visit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -198,7 +197,7 @@ pub fn propagate_with_origins(
 fn synchronised_groups(program: &mut Program, context: &Context<'_>) -> Result<Groups> {
     let mut groups = Groups::new(program)?;
     if !groups.is_empty() {
-        let edges = edges::Edges::new(program, &*context.rules, &mut Spots::new(program));
+        let edges = Edges::new(program, &*context.rules);
         groups.synchronise(program, &edges, |program, value, sharding| match edges.place(value) {
             Place::Nowhere => {}
             Place::ManualArg(op, arg) => program.set_manual_arg_sharding(op, arg, sharding),

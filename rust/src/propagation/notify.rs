@@ -13,19 +13,11 @@ pub(super) struct Walk<'a> {
     out: &'a mut Vec<Notice>,
     /// Whether ops are only marked for now.
     is_marking: bool,
-    /// Whether to follow values across calls.
-    may_cross: bool,
-    /// Whether there was one to follow.
-    has_crossed: bool,
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(listing: Listing<'a>, out: &'a mut Vec<Notice>, may_cross: bool) -> Self {
-        Self { listing, out, is_marking: false, may_cross, has_crossed: false }
-    }
-    /// Whether the list is not complete because values cross calls.
-    pub fn has_crossed(&self) -> bool {
-        self.has_crossed && !self.may_cross
+    pub fn new(listing: Listing<'a>, out: &'a mut Vec<Notice>) -> Self {
+        Self { listing, out, is_marking: false }
     }
     /// Lists who depends on the sharding kept on `value`.
     pub fn value_changed(&mut self, value: ValueId) {
@@ -75,7 +67,7 @@ impl<'a> Walk<'a> {
         let is_visited = spot.has_any(Spot::VISITED);
         if is_visited {
             let how = if self.is_marking { How::Marked } else { How::Visited };
-            self.out.push(Notice::new(spot.position(), how));
+            self.out.push(Notice { position: spot.position(), how });
         }
         if spot.has_any(Spot::INSIDE) && !self.is_marking {
             self.parents(op, if is_visited { How::Around } else { How::Queued });
@@ -88,7 +80,7 @@ impl<'a> Walk<'a> {
         while let Some(parent) = self.program().parent_op(op) {
             let spot = self.spot(parent);
             if spot.has_any(Spot::VISITED) {
-                self.out.push(Notice::new(spot.position(), how));
+                self.out.push(Notice { position: spot.position(), how });
             }
             if !spot.has_any(Spot::INSIDE) {
                 return;
@@ -108,10 +100,6 @@ impl<'a> Walk<'a> {
             if !self.spot(user).has_any(Spot::HANDS_ON) {
                 self.op(user);
             } else if let Some(inner) = self.special_use(slot, next) {
-                self.has_crossed = true;
-                if !self.may_cross {
-                    return;
-                }
                 self.cross(inner);
                 return;
             }
@@ -193,7 +181,7 @@ impl<'a> Walk<'a> {
     fn mark(&mut self, op: OpId) {
         let spot = self.spot(op);
         if spot.has_any(Spot::VISITED) {
-            self.out.push(Notice::new(spot.position(), How::Marked));
+            self.out.push(Notice { position: spot.position(), how: How::Marked });
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What propagation knows about a program before it starts: where each op stands in the order of
-//! visits, how it is visited, which tensors it has, and who is to hear of a change of each value.
+//! visits, how it is visited, and which tensors it has.
 //!
-//! All of it is dense arrays by position or value, so that a run reads no row of the program: an op
-//! is 16 bytes and 4 for each tensor, a value 4 and 4 for each op that hears of it.
+//! All of it is dense arrays by position, made in one walk, so that a visit reads no row of an op: an
+//! op is 16 bytes here and 4 for each tensor.
 
 use super::edges::Edges;
 use super::effects::is_trivially_dead;
 use super::kinds::{KindId, Kinds, Role};
-use super::notices::{Listing, Notices};
+use super::notices::Listing;
 use super::spots::{Spot, Spots};
 use crate::bitset::BitSet;
 use crate::context::RuleSource;
@@ -35,6 +35,8 @@ pub(super) struct Visited<'a> {
 
 /// What is known of the ops and values of a program.
 pub(super) struct Plan {
+    /// The ops in pre-order, without the module.
+    order: Vec<OpId>,
     /// Where ops stand.
     pub spots: Spots,
     /// By position, and one more.
@@ -44,8 +46,6 @@ pub(super) struct Plan {
     pub kinds: Kinds,
     /// Data-flow edges and where shardings are kept.
     pub edges: Edges,
-    /// Who hears of changes.
-    pub notices: Notices,
     /// Values that get shardings together with others.
     pub has_siblings: BitSet<ValueId>,
     /// By position, in order: ops that nothing uses and that may go.
@@ -63,21 +63,22 @@ impl Plan {
             let message = format!("propagation takes programs of less than {} ops", Spot::MAX);
             return Err(Diagnostic::new(Code::ProgramTooLarge, message).into());
         }
-        let mut spots = Spots::new(program);
-        let edges = Edges::new(program, source, &mut spots);
-        let len = spots.order.len();
+        let edges = Edges::new(program, source);
+        let len = program.ops.len();
         let mut plan = Self {
-            spots,
+            order: Vec::with_capacity(len),
+            spots: Spots::new(len),
             rows: Vec::with_capacity(len + 1),
             tensors: Vec::with_capacity(program.operands.len() + program.values.len()),
             kinds: Kinds::default(),
-            notices: Notices::default(),
             has_siblings: BitSet::new(program.values.len()),
             unused: Vec::new(),
             edges,
         };
         plan.look_at_ops(program, source, is_conservative);
-        plan.notices = Notices::new(plan.listing(program));
+        for op in std::mem::take(&mut plan.edges.handing_on) {
+            plan.spots.add(op, Spot::HANDS_ON);
+        }
         Ok(plan)
     }
     /// What lists of those who hear of changes are made from.
@@ -86,12 +87,12 @@ impl Plan {
     }
     /// The ops in order of their positions.
     pub fn order(&self) -> &[OpId] {
-        &self.spots.order
+        &self.order
     }
     /// The op at `position`.
     #[inline]
     pub fn op(&self, position: u32) -> OpId {
-        self.spots.order[position as usize]
+        self.order[position as usize]
     }
     /// The kind of visit of the op at `position`.
     #[inline]
@@ -146,8 +147,10 @@ impl Plan {
     fn look_at_ops(&mut self, program: &mut Program, source: &dyn RuleSource, conservative: bool) {
         let mut last_block = BlockId::NONE;
         let mut inside = 0;
-        for position in 0..self.spots.order.len() {
-            let op = self.spots.order[position];
+        let mut next = program.next_in_pre_order(program.module, program.module);
+        while let Some(op) = next {
+            let position = self.order.len() as u32;
+            self.order.push(op);
             let mut kind = self.kinds.of_op(program, source, &self.edges, op, conservative);
             let first_tensor = self.tensors.len() as u32;
             let row = &program.ops[op];
@@ -167,12 +170,10 @@ impl Plan {
                 .get()
                 .is_none_or(|result| program.values[result].first_use.is_none());
             if is_unused && is_trivially_dead(program, op) {
-                self.unused.push(position as u32);
+                self.unused.push(position);
             }
             let visited = if kind.is_some() { Spot::VISITED } else { 0 };
-            if visited | inside != 0 {
-                self.spots.add(op, visited | inside);
-            }
+            self.spots.put(op, position, visited | inside | facts_of_kind(row.kind));
             if visited != 0 && self.add_tensors(program, op, kind) {
                 kind = kind.plain();
                 if are_distinct(&self.tensors[first_tensor as usize..]) {
@@ -180,6 +181,7 @@ impl Plan {
                 }
             }
             self.rows.push(Row { first_tensor, kind });
+            next = program.next_in_pre_order(op, program.module);
         }
         self.rows.push(Row { first_tensor: self.tensors.len() as u32, kind: KindId::NEVER });
     }
@@ -223,6 +225,18 @@ impl Plan {
             return false;
         }
         edges.replace_by_kept(tensors)
+    }
+}
+
+/// What follows for the spot of an op of `kind`.
+#[inline]
+fn facts_of_kind(kind: OpKind) -> u32 {
+    match kind {
+        OpKind::FuncReturn | OpKind::SdyReturn | OpKind::StablehloReturn | OpKind::Call => {
+            Spot::HANDS_ON
+        }
+        OpKind::DataFlowEdge => Spot::EDGE,
+        _ => 0,
     }
 }
 

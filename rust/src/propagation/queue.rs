@@ -84,9 +84,8 @@ impl Queue {
     #[inline]
     pub fn notify(&mut self, notices: &[Notice], current: u32, is_queueing: bool) {
         let mut is_passed_over = false;
-        for notice in notices {
-            let position = notice.position();
-            match notice.how() {
+        for &Notice { position, how } in notices {
+            match how {
                 How::Visited => {
                     is_passed_over = self.is_gone(position) || position == current;
                     self.touch(position);

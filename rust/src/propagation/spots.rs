@@ -1,7 +1,6 @@
 //! Where each op stands, and what has to be known of it to tell who hears of a change: one word an op.
 
 use crate::index::{IdVec, OpId};
-use crate::ir::{EdgeSpec, OpKind, Program};
 
 /// The position of an op in the order of visits, with facts about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,65 +33,37 @@ impl Spot {
     }
 }
 
-/// The spots of all ops of a program, and the ops in order.
-pub(super) struct Spots {
-    by_op: IdVec<OpId, Spot>,
-    /// The ops in pre-order, without the module.
-    pub order: Vec<OpId>,
-    /// Those among them that have regions or may have edges, until [`super::edges`] has seen them.
-    pub special: Vec<OpId>,
-}
+/// The spots of all ops of a program.
+pub(super) struct Spots(IdVec<OpId, Spot>);
 
 impl Spots {
-    /// The spots in `program`, of ops that are not visited so far.
-    pub fn new(program: &Program) -> Self {
-        let mut spots = Self {
-            by_op: IdVec::filled(Spot::NOWHERE, program.ops.len()),
-            order: Vec::with_capacity(program.ops.len()),
-            special: Vec::new(),
-        };
-        let has_user_edges = !program.edge_specs.is_empty();
-        let mut walk = program.pre_order(program.module);
-        walk.next();
-        for op in walk {
-            let row = &program.ops[op];
-            let mut spot = spots.order.len() as u32;
-            match row.kind {
-                OpKind::FuncReturn | OpKind::SdyReturn | OpKind::StablehloReturn | OpKind::Call => {
-                    spot |= Spot::HANDS_ON;
-                }
-                OpKind::DataFlowEdge => spot |= Spot::EDGE,
-                OpKind::FuncDataFlowEdge => spots.special.push(op),
-                kind => {
-                    let may_have_edges = has_user_edges || EdgeSpec::of_kind(kind).is_some();
-                    if may_have_edges || row.num_regions > 0 {
-                        spots.special.push(op);
-                    }
-                }
-            }
-            spots.by_op[op] = Spot(spot);
-            spots.order.push(op);
-        }
-        spots
+    /// Ops that stand nowhere.
+    pub fn new(num_ops: usize) -> Self {
+        Self(IdVec::filled(Spot::NOWHERE, num_ops))
+    }
+    /// Puts `op` at `position`, where `facts` hold of it.
+    #[inline]
+    pub fn put(&mut self, op: OpId, position: u32, facts: u32) {
+        self.0[op] = Spot(position | facts);
     }
     /// The spot of `op`.
     #[inline]
     pub fn of(&self, op: OpId) -> Spot {
-        self.by_op[op]
+        self.0[op]
     }
     /// Where `op` stands.
     #[inline]
     pub fn position(&self, op: OpId) -> u32 {
-        self.by_op[op].position()
+        self.0[op].position()
     }
     /// Says that `facts` hold of `op`.
     #[inline]
     pub fn add(&mut self, op: OpId, facts: u32) {
-        self.by_op[op].0 |= facts;
+        self.0[op].0 |= facts;
     }
     /// Takes out `op`, which is erased.
     pub fn remove(&mut self, op: OpId) {
         let position = self.position(op);
-        self.by_op[op] = Spot(position);
+        self.0[op] = Spot(position);
     }
 }
