@@ -117,6 +117,15 @@ def test_values_by_name() -> None:
         module[3]  # type: ignore[index]
 
 
+def test_values_of_functions_in_turn() -> None:
+    head = "func.func private @f{0}(%a: tensor<{0}xf32>) -> tensor<{0}xf32> {{"
+    bodies = [f"{head.format(i)} return %a : tensor<{i}xf32> }}" for i in range(1, 4)]
+    module = Module.parse("\n".join([MLP, *bodies]))
+    for _ in range(2):
+        assert [module[f"f{i}", "a"].shape for i in (3, 1, 2)] == [(3,), (1,), (2,)]
+        assert module["x"].shape == (64, 512)
+
+
 def test_names_are_looked_up_in_the_module_as_it_is_now() -> None:
     module = mlp()
     assert [module[value.name] for value in module.values()] == module.values()

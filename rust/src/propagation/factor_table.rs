@@ -9,8 +9,8 @@ use crate::context::RuleSource;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FactorId, Id, MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{Direction, OpInfo, OpTraits, Program};
-use crate::projection::{FactorSharding, Projection};
-use crate::rule::OpShardingRule;
+use crate::projection::{FactorSharding, Projection, TensorFactorShardings};
+use crate::rule::{OpShardingRule, TensorMapping};
 
 /// One factor: a column of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,13 +30,16 @@ pub struct Row {
     pub value: ValueId,
     /// Whether it is a result.
     pub is_result: bool,
-    /// For each factor its axes before the visit, `None` where the tensor does not have it.
-    pub before: Vec<Option<String>>,
+    /// The axes of each factor that the tensor has before the visit, in order.
+    pub before: Vec<Cell>,
     /// The same after the visit.
-    pub after: Vec<Option<String>>,
+    pub after: Vec<Cell>,
     /// The sharding after the visit; absent if there is none.
     pub sharding: ShardingId,
 }
+
+/// A factor of a tensor, and its axes.
+pub type Cell = (FactorId, String);
 
 /// The factor table of one op.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,14 +73,20 @@ pub fn factor_table(
     let after = visit_once(program, rule_id, op, &before);
     let rule = program.rules[rule_id].clone();
     let num_operands = program.op_operands(op).len();
-    let rows = tensors.iter().enumerate().map(|(index, &value)| Row {
-        value,
-        is_result: index >= num_operands,
-        before: cells(program, &rule, &before, index),
-        after: cells(program, &rule, &after, index),
-        sharding: after[index],
-    });
-    Ok(FactorTable { columns: columns(&rule), rows: rows.collect(), rule })
+    let cells_before = cells(program, &rule, &before);
+    let cells_after = cells(program, &rule, &after);
+    let mut rows = Vec::with_capacity(tensors.len());
+    for (before, after_visit) in cells_before.into_iter().zip(cells_after) {
+        let index = rows.len();
+        rows.push(Row {
+            value: tensors[index],
+            is_result: index >= num_operands,
+            before,
+            after: after_visit,
+            sharding: after[index],
+        });
+    }
+    Ok(FactorTable { columns: columns(&rule), rows, rule })
 }
 
 /// The shardings of `op`'s tensors after one visit.
@@ -127,28 +136,27 @@ fn columns(rule: &OpShardingRule) -> Vec<Column> {
     (0..rule.num_factors()).map(column).collect()
 }
 
-/// The row of the tensor at `index` of operands and results.
-fn cells(
-    program: &mut Program,
-    rule: &OpShardingRule,
-    shardings: &[ShardingId],
-    index: usize,
-) -> Vec<Option<String>> {
+/// The rows of operands and results.
+fn cells(program: &mut Program, rule: &OpShardingRule, shardings: &[ShardingId]) -> Vec<Vec<Cell>> {
     let tables = Tables {
         rules: &program.rules,
         meshes: &program.meshes,
         shardings: &mut program.shardings,
     };
     let Some(mesh) = common_mesh(&tables, shardings) else {
-        let Some(mapping) = rule.tensors().nth(index) else { return Vec::new() };
-        let factors = (0..rule.num_factors()).map(FactorId::from_index);
-        return factors.map(|factor| mapping.contains(factor).then(|| "?".to_owned())).collect();
+        let cells = |mapping: &TensorMapping| {
+            let mut factors: Vec<FactorId> = mapping.dims.iter().flatten().copied().collect();
+            factors.sort_unstable();
+            factors.into_iter().map(|factor| (factor, "?".to_owned())).collect()
+        };
+        return rule.tensors().map(cells).collect();
     };
     let rows = shardings.iter().map(|&id| program.shardings.get(id));
     let projection = Projection::build(rule, rows, program.mesh(mesh), false);
-    let row = &projection.tensors[index];
-    let factors = (0..rule.num_factors()).map(FactorId::from_index);
-    factors.map(|factor| row.factor(factor).map(|cell| cell_text(program, mesh, cell))).collect()
+    let cells = |row: &TensorFactorShardings| {
+        row.factors.iter().map(|(factor, cell)| (factor, cell_text(program, mesh, cell))).collect()
+    };
+    projection.tensors.iter().map(cells).collect()
 }
 
 /// `"x", "y":(1)2`, with the overflow axes after a bar and `?` where propagation may add axes.

@@ -1,9 +1,9 @@
 //! `shardcore.FactorTable`: what one visit of an op sees and does.
 
 use crate::attribute::print_rule;
-use crate::index::{OpId, ValueId};
+use crate::index::{Id, OpId, ValueId};
 use crate::ir::Program;
-use crate::propagation::factor_table::{FactorTable, Row};
+use crate::propagation::factor_table::{Cell, FactorTable, Row};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -26,33 +26,32 @@ impl PyFactorTable {
     fn cells<'py>(
         &self,
         py: Python<'py>,
-        pick: fn(&Row) -> &[Option<String>],
+        pick: fn(&Row) -> &[Cell],
     ) -> PyResult<Bound<'py, PyDict>> {
         let rows = PyDict::new(py);
         for (name, row) in self.names.iter().zip(&self.table.rows) {
             let cells = PyDict::new(py);
-            for (column, cell) in self.table.columns.iter().zip(pick(row)) {
-                if let Some(cell) = cell {
-                    cells.set_item(&column.symbol, cell)?;
-                }
+            for (factor, cell) in pick(row) {
+                cells.set_item(&self.table.columns[factor.index()].symbol, cell)?;
             }
             rows.set_item(name, cells)?;
         }
         Ok(rows)
     }
     /// One drawing, a line a tensor.
-    fn draw(&self, title: &str, pick: fn(&Row) -> &[Option<String>]) -> String {
+    fn draw(&self, title: &str, pick: fn(&Row) -> &[Cell]) -> String {
         let mut grid: Vec<Vec<String>> = Vec::with_capacity(self.names.len() + 1);
         let mut header = vec![title.to_owned()];
         header.extend(self.table.columns.iter().map(|c| format!("{}={}", c.symbol, c.size)));
         grid.push(header);
         for (name, row) in self.names.iter().zip(&self.table.rows) {
             let mut line = vec![format!("{}{name}", if row.is_result { "-> " } else { "" })];
-            line.extend(pick(row).iter().map(|cell| match cell.as_deref() {
-                None => "-".to_owned(),
-                Some("") => "{}".to_owned(),
-                Some(axes) => axes.to_owned(),
-            }));
+            let start = line.len();
+            line.resize(start + self.table.columns.len(), "-".to_owned());
+            for (factor, axes) in pick(row) {
+                line[start + factor.index()] =
+                    if axes.is_empty() { "{}".to_owned() } else { axes.clone() };
+            }
             grid.push(line);
         }
         let num_columns = grid.iter().map(Vec::len).max().unwrap_or(0);

@@ -74,15 +74,12 @@ impl PyModule {
     /// The function that `key` names, or the entry function.
     fn function(&self, key: Option<&str>) -> PyResult<FuncId> {
         let Some(key) = key else {
-            let entry = self.program.entry_function();
+            let entry = self.names.entry(&self.program);
             return entry.ok_or_else(|| PyKeyError::new_err("the module has no function"));
         };
         let name = key.strip_prefix('@').unwrap_or(key);
-        let functions = self.program.functions_in_order();
-        functions
-            .into_iter()
-            .find(|&id| self.program.strings.get(self.program.functions[id].name) == name)
-            .ok_or_else(|| PyKeyError::new_err(format!("no function @{name}")))
+        let function = self.names.function(&self.program, name);
+        function.ok_or_else(|| PyKeyError::new_err(format!("no function @{name}")))
     }
 }
 

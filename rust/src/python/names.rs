@@ -1,29 +1,47 @@
-//! Values by their names: `module["%12"]`.
+//! Functions and values by their names: `module["%12"]`.
 
-use crate::index::{FuncId, ValueId};
+use crate::index::{FuncId, StrId, ValueId};
 use crate::ir::Program;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The names of the function that was asked for last, so that looking up all of its values takes time
-/// linear in their number. Belongs to one program, which stays as it is.
+/// The names that were asked for, so that looking up all values takes time linear in their number.
+/// Belongs to one program, which stays as it is.
 #[derive(Default)]
-pub(super) struct Names(Mutex<Option<Index>>);
+pub(super) struct Names(Mutex<Known>);
 
-struct Index {
-    function: FuncId,
-    /// The first value with a name of this hash.
-    values: FxHashMap<u64, ValueId>,
+#[derive(Default)]
+struct Known {
+    functions: Option<Functions>,
+    /// For each function that was asked for, the first value with a name of this hash.
+    values: FxHashMap<FuncId, FxHashMap<u64, ValueId>>,
+}
+
+/// The functions of a program.
+struct Functions {
+    entry: Option<FuncId>,
+    by_name: FxHashMap<StrId, FuncId>,
 }
 
 impl Names {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// The entry function.
+    pub fn entry(&self, program: &Program) -> Option<FuncId> {
+        self.known().functions(program).entry
+    }
+    /// The first function called `name`.
+    pub fn function(&self, program: &Program, name: &str) -> Option<FuncId> {
+        let name = program.strings.find(name)?;
+        self.known().functions(program).by_name.get(&name).copied()
+    }
     /// The first value in `function` that is called `name`, which starts with `%`.
     pub fn find(&self, program: &Program, function: FuncId, name: &str) -> Option<ValueId> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = kept.take().filter(|index| index.function == function);
-        let index = kept.insert(known.unwrap_or_else(|| Index::new(program, function)));
-        let first = *index.values.get(&FxBuildHasher.hash_one(name))?;
+        let mut known = self.known();
+        let values = known.values.entry(function).or_insert_with(|| index(program, function));
+        let first = *values.get(&FxBuildHasher.hash_one(name))?;
         if program.value_name(first) == name {
             return Some(first);
         }
@@ -33,13 +51,23 @@ impl Names {
     }
 }
 
-impl Index {
-    fn new(program: &Program, function: FuncId) -> Self {
-        let mut values = FxHashMap::default();
-        for value in program.values_of(program.functions[function].op) {
-            let hash = FxBuildHasher.hash_one(&*program.value_name(value));
-            values.entry(hash).or_insert(value);
-        }
-        Self { function, values }
+impl Known {
+    fn functions(&mut self, program: &Program) -> &Functions {
+        self.functions.get_or_insert_with(|| {
+            let mut by_name = FxHashMap::default();
+            for function in program.functions_in_order() {
+                by_name.entry(program.functions[function].name).or_insert(function);
+            }
+            Functions { entry: program.entry_function(), by_name }
+        })
     }
+}
+
+fn index(program: &Program, function: FuncId) -> FxHashMap<u64, ValueId> {
+    let mut values = FxHashMap::default();
+    for value in program.values_of(program.functions[function].op) {
+        let hash = FxBuildHasher.hash_one(&*program.value_name(value));
+        values.entry(hash).or_insert(value);
+    }
+    values
 }
