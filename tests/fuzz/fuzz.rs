@@ -164,7 +164,7 @@ fn look_up(program: &Program) {
 
 /// Reads what stands in angle brackets by itself, as `TensorSharding.parse` and its like do.
 fn read_alone(text: &str) {
-    let known = |_: &str| Some(attribute::LoneScope::mesh_of_names(text));
+    let known = |_: &str| Some(attribute::LoneScope::mesh_of_names(text).into());
     for (at, _) in text.match_indices('<').take(8) {
         let alone = &text[at..];
         let alone = alone.split_inclusive('>').next().unwrap_or(alone);

@@ -8,6 +8,7 @@ use super::sharding::{read_sharding, read_shardings};
 use super::LoneScope;
 use crate::error::{Error, Result};
 use crate::mesh::Mesh;
+use std::sync::Arc;
 
 /// Attributes that stand in ops' own syntax, without their names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +34,7 @@ pub enum Form {
 pub fn syntax_error(form: Form, text: &str, base: u32) -> Option<Error> {
     let mut cursor = Cursor::new(text, base);
     // Which meshes and axes there are is no matter of syntax.
-    let resolve = |_: &str| Some(Mesh::default());
+    let resolve = |_: &str| Some(Arc::default());
     let mut scope = LoneScope::new(&resolve, &[]);
     let mesh = Mesh::default();
     let mut axes = AxisReader::new(&mesh);

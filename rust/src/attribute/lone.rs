@@ -4,6 +4,7 @@ use super::cursor::Cursor;
 use super::MeshScope;
 use crate::index::MeshId;
 use crate::mesh::{Mesh, MeshAxis};
+use std::sync::Arc;
 
 /// The id of the one mesh.
 const MESH: MeshId = MeshId::new(0);
@@ -11,20 +12,20 @@ const MESH: MeshId = MeshId::new(0);
 /// Looks up the mesh of a sharding that stands alone.
 pub struct LoneScope<'a> {
     /// The mesh of a symbol; `None` if there is none.
-    resolve: &'a dyn Fn(&str) -> Option<Mesh>,
+    resolve: &'a dyn Fn(&str) -> Option<Arc<Mesh>>,
     /// The symbols there are, for hints.
     symbols: &'a [String],
-    mesh: Mesh,
+    mesh: Arc<Mesh>,
     symbol: Option<String>,
 }
 
 impl<'a> LoneScope<'a> {
     /// A scope in which `resolve` gives the mesh of a symbol, one of `symbols`.
-    pub fn new(resolve: &'a dyn Fn(&str) -> Option<Mesh>, symbols: &'a [String]) -> Self {
-        Self { resolve, symbols, mesh: Mesh::default(), symbol: None }
+    pub fn new(resolve: &'a dyn Fn(&str) -> Option<Arc<Mesh>>, symbols: &'a [String]) -> Self {
+        Self { resolve, symbols, mesh: Arc::default(), symbol: None }
     }
     /// The mesh of the sharding that was read, and its symbol.
-    pub fn into_mesh(self) -> (Mesh, Option<String>) {
+    pub fn into_mesh(self) -> (Arc<Mesh>, Option<String>) {
         (self.mesh, self.symbol)
     }
     /// A mesh of unknown sizes, all 0, with every axis that a sharding with this text could mean:
@@ -51,7 +52,7 @@ impl MeshScope for LoneScope<'_> {
         Some(MESH)
     }
     fn inlined(&mut self, mesh: Mesh) -> MeshId {
-        self.mesh = mesh;
+        self.mesh = Arc::new(mesh);
         self.symbol = None;
         MESH
     }

@@ -3,14 +3,15 @@
 use crate::index::{IdRange, IdVec, MeshId, StrId};
 use crate::mesh::Mesh;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// A mesh as the program has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramMesh {
     /// The `sdy.mesh` symbol, `None` for a mesh written inside a sharding.
     pub symbol: Option<StrId>,
-    /// Axes and devices.
-    pub mesh: Mesh,
+    /// Axes and devices, of which there may be thousands: whoever wants to keep them shares them.
+    pub mesh: Arc<Mesh>,
 }
 
 /// All meshes, found by their symbols or, where they have none, by what they are.
@@ -18,13 +19,13 @@ pub struct ProgramMesh {
 pub struct MeshTable {
     rows: IdVec<MeshId, ProgramMesh>,
     named: FxHashMap<StrId, MeshId>,
-    inlined: FxHashMap<Mesh, MeshId>,
+    inlined: FxHashMap<Arc<Mesh>, MeshId>,
 }
 
 impl MeshTable {
     /// Adds a mesh called `symbol`.
     pub fn add(&mut self, symbol: StrId, mesh: Mesh) -> MeshId {
-        let id = self.rows.push(ProgramMesh { symbol: Some(symbol), mesh });
+        let id = self.rows.push(ProgramMesh { symbol: Some(symbol), mesh: Arc::new(mesh) });
         self.named.entry(symbol).or_insert(id);
         id
     }
@@ -33,8 +34,9 @@ impl MeshTable {
         if let Some(&id) = self.inlined.get(mesh) {
             return id;
         }
+        let mesh = Arc::new(mesh.clone());
         let id = self.rows.push(ProgramMesh { symbol: None, mesh: mesh.clone() });
-        self.inlined.insert(mesh.clone(), id);
+        self.inlined.insert(mesh, id);
         id
     }
     /// The mesh called `symbol`.
@@ -43,7 +45,7 @@ impl MeshTable {
     }
     /// Says what mesh `id`, which has a symbol, is.
     pub fn define(&mut self, id: MeshId, mesh: Mesh) {
-        self.rows[id].mesh = mesh;
+        self.rows[id].mesh = Arc::new(mesh);
     }
     /// Takes the symbol of mesh `id` away.
     pub fn take_symbol(&mut self, id: MeshId) -> Option<StrId> {

@@ -20,7 +20,7 @@ use crate::mesh::Mesh;
 use crate::rule::RuleTable;
 use crate::sharding::ShardingTable;
 use rustc_hash::FxHashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most visits, and kinds of visits, that are remembered: many times those of a large model.
 const MAX_VISITS: usize = 1 << 14;
@@ -65,7 +65,7 @@ pub(super) struct Known {
     structures: Structures,
     classes: Vec<Class>,
     class_ids: FxHashMap<VisitKind, ClassId>,
-    meshes: FxHashMap<Mesh, MeshId>,
+    meshes: FxHashMap<Arc<Mesh>, MeshId>,
     shardings: ShardingTable,
     /// By class, shardings and subset.
     rows: FxHashMap<Box<[u32]>, usize>,

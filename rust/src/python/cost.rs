@@ -1,7 +1,7 @@
 //! `program_cost`: the figures of [`crate::cost`] as plain data, for `shardcore/costs` to put times on.
 
 use super::errors::raise;
-use super::mesh::{shared, PyMesh};
+use super::mesh::PyMesh;
 use super::module::PyModule;
 use super::rules::registry;
 use crate::attribute::print_sharding;
@@ -58,12 +58,8 @@ impl<'a, 'py> Tables<'a, 'py> {
     fn all(mut self, cost: &ProgramCost) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(self.py);
         dict.set_item("ops", self.list(&cost.ops, Self::op)?)?;
-        let meshes: Vec<PyMesh> = self
-            .program
-            .meshes
-            .iter()
-            .map(|row| PyMesh::from_verified(shared(&row.mesh)))
-            .collect();
+        let meshes: Vec<PyMesh> =
+            self.program.meshes.iter().map(|row| PyMesh::from_verified(row.mesh.clone())).collect();
         dict.set_item("meshes", meshes)?;
         dict.set_item("collectives", self.list(&cost.collectives, Self::collective)?)?;
         let uncounted = self.list(&cost.uncounted, |this, row| {

@@ -10,18 +10,7 @@ use pyo3::exceptions::{PyKeyError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple, PyType};
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// `mesh` behind a pointer, shared with the mesh asked for last: the values of a program mostly have
-/// one mesh, which may list thousands of devices.
-pub(super) fn shared(mesh: &Mesh) -> Arc<Mesh> {
-    static LAST: Mutex<Option<Arc<Mesh>>> = Mutex::new(None);
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*last {
-        Some(known) if **known == *mesh => known.clone(),
-        _ => last.insert(Arc::new(mesh.clone())).clone(),
-    }
-}
+use std::sync::Arc;
 
 /// A string as Python shows it.
 pub(super) fn quoted(py: Python<'_>, text: &str) -> PyResult<String> {

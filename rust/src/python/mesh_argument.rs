@@ -32,7 +32,7 @@ impl MeshArgument {
 /// How a mesh for parsing was given.
 pub(super) enum Meshes {
     Unknown,
-    Any(Mesh),
+    Any(Arc<Mesh>),
     ByName(Vec<(String, Arc<Mesh>)>),
 }
 
@@ -40,7 +40,7 @@ impl Meshes {
     pub(super) fn new(mesh: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let Some(mesh) = mesh else { return Ok(Self::Unknown) };
         if let Ok(mesh) = mesh.cast::<PyMesh>() {
-            return Ok(Self::Any(Mesh::clone(&mesh.get().mesh)));
+            return Ok(Self::Any(mesh.get().mesh.clone()));
         }
         let mapping = mesh.cast::<PyMapping>();
         let mapping = mapping
@@ -52,13 +52,13 @@ impl Meshes {
         }
         Ok(Self::ByName(meshes))
     }
-    pub(super) fn find(&self, symbol: &str, text: &str) -> Option<Mesh> {
+    pub(super) fn find(&self, symbol: &str, text: &str) -> Option<Arc<Mesh>> {
         match self {
-            Self::Unknown => Some(LoneScope::mesh_of_names(text)),
+            Self::Unknown => Some(Arc::new(LoneScope::mesh_of_names(text))),
             Self::Any(mesh) => Some(mesh.clone()),
             Self::ByName(meshes) => {
                 let found = meshes.iter().find(|(name, _)| name == symbol);
-                found.map(|(_, mesh)| Mesh::clone(mesh))
+                found.map(|(_, mesh)| mesh.clone())
             }
         }
     }

@@ -5,7 +5,7 @@ use super::errors::{decode, raise, raise_unlocated};
 use super::factor_table::PyFactorTable;
 use super::held::{Held, Step};
 use super::hlo::imported;
-use super::mesh::{shared, PyMesh};
+use super::mesh::PyMesh;
 use super::names::Names;
 use super::port::PyPort;
 use super::result::PyPropagationResult;
@@ -187,7 +187,7 @@ impl PyModule {
         let dict = PyDict::new(py);
         for row in self.program.meshes.iter() {
             if let Some(symbol) = row.symbol {
-                let mesh = PyMesh::from_verified(shared(&row.mesh));
+                let mesh = PyMesh::from_verified(row.mesh.clone());
                 dict.set_item(self.program.strings.get(symbol), mesh)?;
             }
         }

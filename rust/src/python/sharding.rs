@@ -3,7 +3,7 @@
 use super::axis::PyAxisRef;
 use super::dim_sharding::{axes_from, list_repr, resolve_all, PyDimSharding};
 use super::errors::{raise, raise_unlocated};
-use super::mesh::{quoted, shared, PyMesh};
+use super::mesh::{quoted, PyMesh};
 use super::mesh_argument::{MeshArgument, Meshes};
 use crate::attribute::{parse_sharding, verify_sharding, write_sharding_of, LoneScope};
 use crate::axis::AxisRef;
@@ -41,7 +41,7 @@ impl PyTensorSharding {
     pub(super) fn of(program: &Program, sharding: &TensorSharding) -> Self {
         let row = &program.meshes[sharding.mesh];
         Self {
-            mesh: shared(&row.mesh),
+            mesh: row.mesh.clone(),
             is_mesh_known: true,
             symbol: row.symbol.map(|symbol| program.strings.get(symbol).into()),
             sharding: TensorSharding { mesh: MeshId::NONE, ..sharding.clone() },
@@ -183,7 +183,7 @@ impl PyTensorSharding {
         let (mesh, symbol) = scope.into_mesh();
         let is_mesh_known = symbol.is_none() || !matches!(meshes, Meshes::Unknown);
         let symbol = symbol.map(Into::into);
-        let read = Self { mesh: shared(&mesh), is_mesh_known, symbol: symbol.clone(), sharding };
+        let read = Self { mesh, is_mesh_known, symbol: symbol.clone(), sharding };
         if is_mesh_known {
             let sharding = TensorSharding { mesh: MeshId::NONE, ..read.sharding };
             return Ok(Self { sharding, ..read });
