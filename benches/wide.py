@@ -60,6 +60,19 @@ def shared_factor(count: int) -> str:
     return _wide([_custom(count, factors)], args, _names("%r#", count))
 
 
+def own_factors_closed(count: int) -> str:
+    """Factors of their own again, but closed shardings that disagree: all has to be resharded."""
+    dims = ['[{"data"}, {}]', '[{"model"}, {"data"}]']
+    operand, result = (
+        f"{SQUARE} {{sdy.sharding = #sdy.sharding<@mesh, {sharding}>}}" for sharding in dims
+    )
+    args = [f"{name}: {operand}" for name in _names("%x", count)]
+    head = f"func.func @main({', '.join(args)}) -> ({', '.join([result] * count)}) {{"
+    call = _custom(count, [(2 * i, 2 * i + 1) for i in range(count)])
+    last = f"return {', '.join(_names('%r#', count))} : {_types(count)}"
+    return _module([head, call, last, "}"])
+
+
 def results_of_one(count: int) -> str:
     """An op without a rule, of many results, one of which gets a sharding from its user."""
     lines = [f"%r:{count} = stablehlo.custom_call @f(%x) : ({SQUARE}) -> ({_types(count)})"]
@@ -153,6 +166,7 @@ WIDE: dict[str, Callable[[int], str]] = {
         own_factors,
         own_factors_backward,
         shared_factor,
+        own_factors_closed,
         results_of_one,
         reduce,
         rotating,

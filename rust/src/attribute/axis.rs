@@ -11,6 +11,7 @@ use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{AxisId, Id};
 use crate::mesh::Mesh;
 use crate::suggest;
+use rustc_hash::FxHashMap;
 use std::fmt::Write as _;
 
 /// Reads axis refs of one mesh. An axis that the mesh does not have gets an id beyond those of the
@@ -20,6 +21,7 @@ pub(super) struct AxisReader<'m> {
     pub mesh: &'m Mesh,
     /// The names that the mesh does not have, in the order of their ids.
     pub unknown: Vec<String>,
+    unknown_ids: FxHashMap<String, AxisId>,
     /// Where each of these is used first.
     unknown_spans: Vec<Span>,
 }
@@ -27,7 +29,8 @@ pub(super) struct AxisReader<'m> {
 impl<'m> AxisReader<'m> {
     /// A reader for axes of `mesh`.
     pub fn new(mesh: &'m Mesh) -> Self {
-        Self { mesh, unknown: Vec::new(), unknown_spans: Vec::new() }
+        let unknown_ids = FxHashMap::default();
+        Self { mesh, unknown: Vec::new(), unknown_ids, unknown_spans: Vec::new() }
     }
     /// Reads an axis ref.
     pub fn axis_ref(&mut self, cursor: &mut Cursor<'_>) -> Result<(AxisRef, Span)> {
@@ -38,13 +41,12 @@ impl<'m> AxisReader<'m> {
         Ok((AxisRef { axis, sub }, cursor.span_from(start)))
     }
     fn unknown_id(&mut self, name: String, span: Span) -> AxisId {
-        let known = self.unknown.iter().position(|other| *other == name);
-        let at = known.unwrap_or_else(|| {
-            self.unknown.push(name);
+        let next = AxisId::from_index(self.mesh.axes.len() + self.unknown.len());
+        *self.unknown_ids.entry(name).or_insert_with_key(|name| {
+            self.unknown.push(name.clone());
             self.unknown_spans.push(span);
-            self.unknown.len() - 1
-        });
-        AxisId::from_index(self.mesh.axes.len() + at)
+            next
+        })
     }
     /// Reads axis refs, of which there is at least one, and stops at what is none.
     pub fn some(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<(AxisRef, Span)>> {

@@ -59,8 +59,7 @@ fn has_one_device(program: &Program, op: OpId, block: BlockId) -> bool {
         return manual.is_empty();
     };
     let size = |&name: &StrId| {
-        let name = program.strings.get(name);
-        mesh.axes.iter().find(|axis| &*axis.name == name).map_or(1, |axis| axis.size)
+        mesh.axis_by_name(program.strings.get(name)).map_or(1, |axis| mesh.axis_size(axis))
     };
     manual.iter().map(size).product::<i64>() == 1
 }

@@ -14,7 +14,7 @@ use crate::index::{FactorId, Id};
 use crate::mesh::Mesh;
 use crate::projection::{Projection, TensorFactorShardings};
 use crate::rule::OpShardingRule;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
 /// A factor and axes to shard it by.
@@ -129,16 +129,20 @@ fn candidates(
         }
     }
     let mut candidates: Vec<Candidate> = Vec::new();
+    let mut seen: FxHashSet<(FactorId, &[AxisRef])> = FxHashSet::default();
     for &(factor, axes) in &sources {
         for len in 1..=axes.len() {
-            let axes = &axes[..len];
-            if !candidates.iter().any(|other| other.factor == factor && other.axes == axes) {
-                candidates.push(candidate(factor, axes, rule, mesh));
+            if seen.insert((factor, &axes[..len])) {
+                candidates.push(candidate(factor, &axes[..len], rule, mesh));
             }
         }
     }
+    sources.sort_by_key(|(factor, _)| *factor);
     for candidate in &mut candidates {
-        for source in sources.iter().filter(|(factor, _)| *factor == candidate.factor) {
+        let start = sources.partition_point(|(factor, _)| *factor < candidate.factor);
+        let of_factor =
+            sources[start..].iter().take_while(|(factor, _)| *factor == candidate.factor);
+        for source in of_factor {
             if prefix_status(&candidate.axes, source.1) != PrefixStatus::NotAPrefix {
                 candidate.source_size = candidate.source_size.wrapping_add(sizes[source]);
             }

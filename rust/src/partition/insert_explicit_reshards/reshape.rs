@@ -21,7 +21,7 @@ pub fn common_axes(
     rule: &OpShardingRule,
     updates: &mut [bool],
 ) -> AxesPerFactor {
-    let mesh = program.mesh(mesh_id).clone();
+    let mesh = program.meshes[mesh_id].mesh.clone();
     let sizes = |tensor: usize| projection.tensors[tensor].sharding_size(&mesh);
     let preferred = &projection.tensors[usize::from(sizes(0) < sizes(1))];
     let entries = preferred.factors.shardings();

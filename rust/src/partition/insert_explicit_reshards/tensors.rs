@@ -65,6 +65,7 @@ pub fn common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId
             mesh.axes.is_empty() && mesh.device_ids.is_empty()
         };
         match common {
+            Some(known) if known == mesh => {}
             Some(known) if !is_empty(known) => {
                 if is_empty(mesh) {
                     continue;

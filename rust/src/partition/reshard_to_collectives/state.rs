@@ -7,6 +7,7 @@ use crate::ir::{Payload, Place, Program};
 use crate::mesh::Mesh;
 use crate::sharding::{DimSharding, TensorSharding};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// A value on its way from one sharding to another.
 ///
@@ -28,7 +29,7 @@ pub struct State<'a> {
     op: OpId,
     /// The value as far as it has come.
     pub value: ValueId,
-    pub mesh: Mesh,
+    pub mesh: Arc<Mesh>,
     current_mesh: MeshId,
     wanted_mesh: MeshId,
     unreduced: Vec<AxisRef>,
@@ -59,7 +60,7 @@ impl<'a> State<'a> {
         let (mut incoming, mut outgoing) = (axes(source), axes(target));
         let current = incoming.clone();
         let (current_mesh, wanted_mesh) = (program.mesh_of(source), program.mesh_of(target));
-        let mesh = program.mesh(current_mesh).clone();
+        let mesh = program.meshes[current_mesh].mesh.clone();
         let unreduced = program.shardings[target].unreduced.clone();
         align_both(&mut incoming, &mut outgoing, &mesh);
         for (incoming, outgoing) in incoming.iter_mut().zip(&mut outgoing) {
