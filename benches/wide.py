@@ -60,6 +60,25 @@ def shared_factor(count: int) -> str:
     return _wide([_custom(count, factors)], args, _names("%r#", count))
 
 
+def shared_factor_backward(count: int) -> str:
+    """The same, and shardings reach the operands one by one from ops behind it."""
+    lines = [_custom(count, [(0, i + 1) for i in range(count)])]
+    for user in range(count):
+        annotation = _annotation("", "data" if user % 2 else "model")
+        lines.append(f"%u{user} = stablehlo.negate %x{user}{annotation} : {SQUARE}")
+    args = [f"{name}: {SQUARE}" for name in _names("%x", count)]
+    return _wide(lines, args, [*_names("%u", count), "%r#0"])
+
+
+def shared_factor_round(count: int) -> str:
+    """An op with a factor that all share, whose results are summed with the next operand each."""
+    lines = [_custom(count, [(0, i + 1) for i in range(count)])]
+    for i in range(count):
+        lines.append(f"%u{i} = stablehlo.add %r#{i}, %x{(i + 1) % count} : {SQUARE}")
+    args = _squares(count, _sharding("", "model"))
+    return _wide(lines, args, _names("%u", count))
+
+
 def own_factors_closed(count: int) -> str:
     """Factors of their own again, but closed shardings that disagree: all has to be resharded."""
     dims = ['[{"data"}, {}]', '[{"model"}, {"data"}]']
@@ -166,6 +185,8 @@ WIDE: dict[str, Callable[[int], str]] = {
         own_factors,
         own_factors_backward,
         shared_factor,
+        shared_factor_backward,
+        shared_factor_round,
         own_factors_closed,
         results_of_one,
         reduce,

@@ -52,11 +52,11 @@ class _Rule:
 
     def __init__(self, choose: random.Random) -> None:
         self.choose = choose
-        self.num_factors = choose.choice([3, 6, 12, 24])
+        self.num_factors = choose.choice([3, 6, 12, 24, 80])
         self.has_splits = choose.random() < 0.5
         self.has_shared = choose.random() < 0.6
         self.sizes = [choose.choice([2, 3, 4, 6, 8, 8, 16]) for _ in range(self.num_factors)]
-        self.operands = [self.tensor() for _ in range(choose.choice([3, 10, 14, 20]))]
+        self.operands = [self.tensor() for _ in range(choose.choice([3, 10, 14, 20, 45]))]
         count = choose.choice([1, 2, len(self.operands)])
         self.results = [
             self.tensor() if choose.random() < 0.5 else choose.choice(self.operands)

@@ -160,6 +160,19 @@ impl Projection {
         self.num_operands = num_operands;
         self.holders.fill(rule.num_factors(), &self.tensors);
     }
+    /// Makes the row of one tensor anew, which has the same factors as before; returns the old one.
+    pub fn replace_row(
+        &mut self,
+        tensor: usize,
+        rule: &OpShardingRule,
+        mapping: &TensorMapping,
+        sharding: Option<&TensorSharding>,
+        mesh: &Mesh,
+    ) -> TensorFactorShardings {
+        let mut row = TensorFactorShardings::default();
+        build::project(&mut row, mapping, sharding, &rule.factor_sizes, mesh, false);
+        std::mem::replace(&mut self.tensors[tensor], row)
+    }
     /// The tensors that have `factor`, by their numbers, in order.
     #[inline]
     pub fn holders(&self, factor: FactorId) -> &[u32] {

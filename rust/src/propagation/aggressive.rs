@@ -16,15 +16,54 @@ use crate::projection::{AxisList, Projection, TensorFactorShardings};
 use std::ops::Range;
 
 /// A factor with axes that the tensors agree on along it and some lack, and where these come from.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Wanted {
     factor: FactorId,
     axes: AxisList,
     source: Source,
 }
 
+impl Wanted {
+    /// What is wanted along `factor`; `None` if no tensor lacks anything.
+    fn new(visit: &FactorVisit<'_>, projection: &Projection, factor: FactorId) -> Option<Self> {
+        let axes = wanted_axes(projection, factor, visit.directions[factor.index()])?;
+        Some(Self { factor, axes, source: Source { index: None, size: -1 } })
+    }
+    /// The same with its source.
+    pub fn with_source(
+        visit: &FactorVisit<'_>,
+        projection: &Projection,
+        factor: FactorId,
+    ) -> Option<Self> {
+        let mut wanted = Self::new(visit, projection, factor)?;
+        wanted.find_source(visit, projection);
+        Some(wanted)
+    }
+    fn find_source(&mut self, visit: &FactorVisit<'_>, projection: &Projection) {
+        let Self { factor, axes, source } = self;
+        let holders = projection.holders(*factor);
+        for (&index, sharding) in holders.iter().zip(projection.along(*factor)) {
+            let is_source = prefix_status(axes, &sharding.axes) != PrefixStatus::NotAPrefix;
+            if !is_source {
+                continue;
+            }
+            let size = tensor_size(&projection.tensors[index as usize], &visit.rule.factor_sizes);
+            if size > source.size {
+                *source = Source { index: Some(index), size };
+            }
+        }
+    }
+    /// Factors claim axes in the order of their keys: those from a larger tensor first; for an
+    /// elementwise op then those with more shards; then those from an earlier tensor.
+    pub fn key(&self, visit: &FactorVisit<'_>) -> impl Ord {
+        let Self { factor, axes, source } = self;
+        let shards = if visit.is_elementwise { total_size(axes, visit.mesh) } else { 0 };
+        (source.size.wrapping_neg(), -shards, source.index, *factor)
+    }
+}
+
 /// The largest tensor (of equals the first) whose axes along a factor start with those agreed on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Source {
     /// `None`, which comes before all, if there is none.
     index: Option<u32>,
@@ -40,12 +79,8 @@ pub(super) fn propagate(
     wanted: &mut Vec<Wanted>,
 ) {
     wanted.clear();
-    for &factor in visit.factors {
-        let direction = visit.directions[factor.index()];
-        if let Some(axes) = wanted_axes(projection, factor, direction) {
-            wanted.push(Wanted { factor, axes, source: Source { index: None, size: -1 } });
-        }
-    }
+    let factors = visit.factors.iter();
+    wanted.extend(factors.filter_map(|&factor| Wanted::new(visit, projection, factor)));
     put_in_order(visit, projection, wanted);
     // Tensors have nothing to do with each other, but for operands that look at results.
     for side in [Side::Results, Side::Operands] {
@@ -79,6 +114,23 @@ impl Side {
             Self::Results => operands.len()..operands.len() + results.len(),
         }
     }
+}
+
+/// The tensor with what it can take of all that is `wanted`, in this order; `None` if that is nothing.
+/// The op is not elementwise.
+pub(super) fn expanded(
+    visit: &FactorVisit<'_>,
+    tensor: &TensorFactorShardings,
+    wanted: &[&Wanted],
+) -> Option<TensorFactorShardings> {
+    let mut new: Option<TensorFactorShardings> = None;
+    for Wanted { factor, axes, .. } in wanted {
+        let now = new.as_ref().unwrap_or(tensor);
+        if let Some(axes) = propagated_axes(visit, now, *factor, axes) {
+            new.get_or_insert_with(|| tensor.clone()).expand(*factor, &axes);
+        }
+    }
+    new.filter(|new| new != tensor)
 }
 
 /// What of the axes agreed on along `factor` the tensor can take now; `None` if it has as much already.
@@ -115,29 +167,15 @@ fn limit_to_results(projection: &Projection, factor: FactorId, axes: &mut AxisLi
     }
 }
 
-/// Puts factors in the order in which they claim axes: those from a larger tensor first; for an
-/// elementwise op then those with more shards; then those from an earlier tensor.
+/// Puts factors in the order in which they claim axes.
 fn put_in_order(visit: &FactorVisit<'_>, projection: &Projection, all: &mut [Wanted]) {
     if all.len() < 2 {
         return;
     }
-    for Wanted { factor, axes, source } in &mut *all {
-        let holders = projection.holders(*factor);
-        for (&index, sharding) in holders.iter().zip(projection.along(*factor)) {
-            let is_source = prefix_status(axes, &sharding.axes) != PrefixStatus::NotAPrefix;
-            if !is_source {
-                continue;
-            }
-            let size = tensor_size(&projection.tensors[index as usize], &visit.rule.factor_sizes);
-            if size > source.size {
-                *source = Source { index: Some(index), size };
-            }
-        }
+    for wanted in &mut *all {
+        wanted.find_source(visit, projection);
     }
-    all.sort_by_key(|Wanted { factor, axes, source }| {
-        let shards = if visit.is_elementwise { total_size(axes, visit.mesh) } else { 0 };
-        (source.size.wrapping_neg(), -shards, source.index, *factor)
-    });
+    all.sort_by_key(|wanted| wanted.key(visit));
 }
 
 /// Number of elements along the factors that the tensor has.

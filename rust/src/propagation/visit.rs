@@ -250,6 +250,6 @@ pub(super) fn visit(
 }
 
 /// Whether `new` says something that `old` does not.
-fn is_update(old: Option<&TensorSharding>, new: &TensorSharding) -> bool {
+pub(super) fn is_update(old: Option<&TensorSharding>, new: &TensorSharding) -> bool {
     old.map_or(!new.has_no_axes(), |old| old != new)
 }

@@ -10,6 +10,9 @@
 //! the tensors that read it are listed, and the next visit looks at those alone: one operand of
 //! thousands that changes costs the logarithm of their number, not their number.
 //!
+//! Where nearly every tensor has a pair of its own, what a visit does is worked out from what has changed
+//! since the one before ([`super::ledger`]).
+//!
 //! Tensors that share no factor have nothing to do with each other either: each part of the op is
 //! visited by itself ([`super::parts`]), and only if one of its tensors has changed. (In the basic
 //! strategy an axis that any tensor uses stops all others; there parts are not told apart.)
@@ -18,19 +21,18 @@
 //! power of two, and parts of it; such an op is visited with every tensor from then on.
 
 use super::engine::{sharding, Engine};
+use super::ledger::Ledger;
 use super::memo::{Outcome, Run};
 use super::origins::{Arrivals, Subject};
-use super::parts::{parts, RulePart};
+use super::pairs::Pairs;
 use super::queue::RunMask;
+use super::shape::{Shape, ShapePart};
 use super::visit::{visit, Site, Subset, Tables, Update, VisitKind};
 use super::Strategy;
 use crate::index::{MeshId, RuleId, ShardingId};
 use crate::mesh::Mesh;
-use crate::rule::{OpShardingRule, RuleTable, TensorMapping};
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 /// What is known of wide ops.
@@ -40,64 +42,6 @@ pub(super) struct Wide {
     places: FxHashMap<u32, u32>,
     ops: Vec<WideOp>,
     shapes: FxHashMap<RuleId, Rc<Shape>>,
-}
-
-/// What a rule says of a wide op.
-struct Shape {
-    parts: Vec<ShapePart>,
-    /// For each tensor its part, and its number there.
-    places: Vec<Option<(u32, u32)>>,
-    /// Whether some dim has several factors.
-    has_splits: bool,
-}
-
-struct ShapePart {
-    rule: RuleId,
-    /// In order.
-    tensors: Vec<u32>,
-    /// For each tensor the first one on the same side that has the same mapping.
-    firsts: Vec<u32>,
-}
-
-impl Shape {
-    fn of(rules: &mut RuleTable, id: RuleId) -> Self {
-        let rule = &rules[id];
-        let num_tensors = rule.operands.len() + rule.results.len();
-        let has_splits = rule.tensors().any(|tensor| tensor.dims.iter().any(|dim| dim.len() > 1));
-        let mut parts = parts(rule);
-        parts.retain(|part| !part.tensors.is_empty());
-        let parts: Vec<ShapePart> = if parts.len() > 1 {
-            let part = |RulePart { tensors, rule }| {
-                let firsts = firsts(&rule);
-                ShapePart { rule: rules.intern(rule), tensors, firsts }
-            };
-            parts.into_iter().map(part).collect()
-        } else {
-            let tensors = (0..num_tensors as u32).collect();
-            vec![ShapePart { rule: id, tensors, firsts: firsts(rule) }]
-        };
-        let mut places = vec![None; num_tensors];
-        for (part, ShapePart { tensors, .. }) in parts.iter().enumerate() {
-            for (number, &tensor) in tensors.iter().enumerate() {
-                places[tensor as usize] = Some((part as u32, number as u32));
-            }
-        }
-        Self { parts, places, has_splits }
-    }
-}
-
-/// For each tensor the first one on the same side that has the same mapping.
-fn firsts(rule: &OpShardingRule) -> Vec<u32> {
-    let mut firsts = Vec::with_capacity(rule.operands.len() + rule.results.len());
-    let mut start = 0;
-    for side in [&rule.operands, &rule.results] {
-        let mut known: FxHashMap<&TensorMapping, u32> = FxHashMap::default();
-        for (index, mapping) in side.iter().enumerate() {
-            firsts.push(*known.entry(mapping).or_insert(start + index as u32));
-        }
-        start += side.len() as u32;
-    }
-    firsts
 }
 
 /// What is known of a wide op.
@@ -111,6 +55,8 @@ struct WideOp {
     open: Vec<Vec<u32>>,
     /// The mesh of the shardings so far.
     mesh: MeshId,
+    /// Whether there was another one.
+    has_other_mesh: bool,
     /// Whether it is visited with every tensor.
     is_whole: bool,
 }
@@ -139,72 +85,13 @@ impl WideOp {
     }
 }
 
-/// The tensors of a part by the pair of mapping and sharding that they have.
-#[derive(Default)]
+/// A part of a wide op.
 struct Part {
     /// The runs in which it stands in [`WideOp::open`].
     is_open: RunMask,
-    pairs: Vec<Pair>,
-    ids: FxHashMap<(u32, ShardingId), u32>,
-    /// For each tensor its pair.
-    pair_of: Vec<u32>,
-    /// The pairs that tensors have, in the order of their first tensors once [`Part::sort`] ran.
-    present: Vec<u32>,
-}
-
-struct Pair {
-    /// The first tensor that has the mapping.
-    mapping: u32,
-    sharding: ShardingId,
-    is_present: bool,
-    /// Tensors that have the pair, and some that had it once; the first one is the smallest.
-    tensors: BinaryHeap<Reverse<u32>>,
-}
-
-impl Part {
-    /// Notes that the tensor, whose mapping is that of tensor `mapping`, has `sharding` now.
-    fn put(&mut self, tensor: u32, mapping: u32, sharding: ShardingId) {
-        let next = self.pairs.len() as u32;
-        let id = *self.ids.entry((mapping, sharding)).or_insert(next);
-        if id == next {
-            let tensors = BinaryHeap::new();
-            self.pairs.push(Pair { mapping, sharding, is_present: false, tensors });
-        }
-        if self.pair_of[tensor as usize] == id {
-            return;
-        }
-        self.pair_of[tensor as usize] = id;
-        let pair = &mut self.pairs[id as usize];
-        pair.tensors.push(Reverse(tensor));
-        if !pair.is_present {
-            pair.is_present = true;
-            self.present.push(id);
-        }
-    }
-    /// Finds the first tensor of each pair, and puts the pairs in the order of those.
-    fn sort(&mut self) {
-        let Self { pairs, pair_of, present, .. } = self;
-        present.retain(|&id| {
-            let pair = &mut pairs[id as usize];
-            while pair.tensors.peek().is_some_and(|first| pair_of[first.0 as usize] != id) {
-                pair.tensors.pop();
-            }
-            pair.is_present = !pair.tensors.is_empty();
-            pair.is_present
-        });
-        let mut present = std::mem::take(present);
-        present.sort_unstable_by_key(|&id| self.first(id));
-        self.present = present;
-    }
-    /// The first tensor that has pair `id`, once [`Part::sort`] ran.
-    fn first(&self, id: u32) -> u32 {
-        self.pairs[id as usize].tensors.peek().map_or(0, |first| first.0)
-    }
-    /// The tensors that have pair `id`.
-    fn tensors(&self, id: u32) -> impl Iterator<Item = u32> + '_ {
-        let tensors = self.pairs[id as usize].tensors.iter().map(|tensor| tensor.0);
-        tensors.filter(move |&tensor| self.pair_of[tensor as usize] == id)
-    }
+    pairs: Pairs,
+    /// Where there are many pairs: what is wanted along each factor.
+    ledger: Option<Box<Ledger>>,
 }
 
 /// What a visit of a wide op does.
@@ -269,8 +156,9 @@ impl Engine<'_> {
         let kept = tensors.iter().map(|&value| self.plan.edges.kept(value));
         let reader = self.readers.add(kept);
         let new = |part: &ShapePart| Part {
-            pair_of: vec![u32::MAX; part.tensors.len()],
-            ..Part::default()
+            is_open: 0,
+            pairs: Pairs::new(part.tensors.len()),
+            ledger: None,
         };
         let parts = shape.parts.iter().map(new).collect();
         let open = vec![Vec::new(); self.memo.runs().len()];
@@ -290,13 +178,18 @@ impl Engine<'_> {
             let value = self.plan.tensor(position, tensor as usize);
             let id = sharding(self.program, &self.plan.edges, value);
             let first = shape.parts[part as usize].firsts[number as usize];
-            state.parts[part as usize].put(number, first, id);
+            let row = &mut state.parts[part as usize];
+            row.pairs.put(number, first, id);
+            if let Some(ledger) = &mut row.ledger {
+                ledger.change(self.program, number, id);
+            }
             state.open(part);
             if let Some(sharding) = self.program.shardings.get(id) {
                 if state.mesh.is_none() {
                     state.mesh = sharding.mesh;
                 }
-                let is_other_mesh = sharding.mesh != state.mesh && shape.parts.len() > 1;
+                state.has_other_mesh |= sharding.mesh != state.mesh;
+                let is_other_mesh = state.has_other_mesh && shape.parts.len() > 1;
                 let mesh = self.program.mesh(sharding.mesh);
                 state.is_whole |= is_other_mesh || !do_parts_nest(sharding, mesh, shape.has_splits);
             }
@@ -329,12 +222,28 @@ impl Engine<'_> {
         // which nothing else happens would have to be looked at for them.
         let is_recording = self.recorder.is_some() && !(shape.has_splits && shape.parts.len() > 1);
         let mut arrivals = is_recording.then(Arrivals::default);
+        let has_ledgers = self.recorder.is_none()
+            && self.memo.runs()[run].strategy != Strategy::Basic
+            && !(kind.is_elementwise || shape.has_splits || state.has_other_mesh)
+            && state.mesh.get().is_some_and(|mesh| !self.program.mesh(mesh).is_maximal());
         let mut updates: Vec<Update> = Vec::new();
         let mut runs = 1 << run;
         for number in state.take_open(run) {
+            let ShapePart { rule, tensors, .. } = &shape.parts[number as usize];
+            let kind = VisitKind { rule: *rule, ..kind };
             let part = &mut state.parts[number as usize];
+            if has_ledgers && shape.parts[number as usize].has_many_mappings() {
+                let new = self.visit_by_ledger(kind, state.mesh, part, run);
+                if !new.is_empty() {
+                    state.open_in(run, number);
+                }
+                let of_op = |(tensor, sharding): Update| (tensors[tensor as usize], sharding);
+                updates.extend(new.into_iter().map(of_op));
+                continue;
+            }
+            let part = &mut part.pairs;
             part.sort();
-            let pairs = || part.present.iter().map(|&id| &part.pairs[id as usize]);
+            let pairs = || part.present.iter().map(|&id| part.pair(id));
             let firsts: Vec<u32> = pairs().map(|pair| pair.mapping).collect();
             let reduced: Vec<ShardingId> = pairs().map(|pair| pair.sharding).collect();
             let mut tables = Tables {
@@ -342,8 +251,6 @@ impl Engine<'_> {
                 meshes: &self.program.meshes,
                 shardings: &mut self.program.shardings,
             };
-            let ShapePart { rule, tensors, .. } = &shape.parts[number as usize];
-            let kind = VisitKind { rule: *rule, ..kind };
             let (class, subset) = (self.memo.class(tables.rules, kind), Subset(Some(&firsts)));
             let entry = self.memo.entry(class, subset, &reduced);
             match self.memo.outcome(&mut tables, entry, subset, &reduced, run) {
@@ -371,6 +278,30 @@ impl Engine<'_> {
         // A tensor that left a pair and came back stands there twice.
         updates.dedup();
         WideVisit { updates, runs, arrivals: arrivals.map(Arrivals::in_order) }
+    }
+
+    /// Visits a part in which few tensors are alike; tensors count within the part.
+    fn visit_by_ledger(
+        &mut self,
+        kind: VisitKind,
+        mesh: MeshId,
+        part: &mut Part,
+        run: usize,
+    ) -> Vec<Update> {
+        let Part { pairs, ledger, .. } = part;
+        let mut tables = Tables {
+            rules: &self.program.rules,
+            meshes: &self.program.meshes,
+            shardings: &mut self.program.shardings,
+        };
+        if ledger.as_ref().is_some_and(|ledger| ledger.kind != kind) {
+            *ledger = None;
+        }
+        let runs = self.memo.runs();
+        let ledger = ledger.get_or_insert_with(|| {
+            Box::new(Ledger::new(&tables, kind, mesh, pairs.shardings(), runs.len()))
+        });
+        ledger.visit(&mut tables, run, runs[run].step)
     }
 
     /// Visits with every tensor. Not remembered: the key would be as long as the op.
