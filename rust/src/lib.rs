@@ -28,6 +28,11 @@
 //! | 11 | [`pipeline`] |
 //! | 12 | `python` |
 
+/// Tables of a program stand together, away from what else the process has, and the memory of one program
+/// serves the next.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 pub mod attribute;
 pub mod axis;
 pub mod bitset;
