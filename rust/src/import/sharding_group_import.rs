@@ -5,7 +5,7 @@
 use super::mistake;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Error, Result};
-use crate::index::{OpId, ValueId};
+use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, Payload, Program, Type};
 use rustc_hash::FxHashMap;
 
@@ -13,50 +13,56 @@ use rustc_hash::FxHashMap;
 struct Member {
     op: OpId,
     value: ValueId,
-    group: i64,
+    /// The number of its group in order of first appearance.
+    group: usize,
 }
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
-    let members = members(program);
+    let (members, ids) = members(program);
     if members.is_empty() {
         return Ok(());
     }
-    Error::check(check(program, &members))?;
-    let by_value = by_value(&members);
-    let ids = unify(&members, &by_value);
-    for group_ops in by_value {
-        for (place, &member) in group_ops.iter().enumerate() {
-            let Member { op, group, .. } = members[member];
-            if place > 0 {
-                program.erase_op(op);
-            } else if ids[&group] != group {
-                program.set_payload(op, Payload::ShardingGroup(ids[&group]));
-            }
+    Error::check(check(program, &members, &ids))?;
+    let by_value = by_value(program, &members);
+    let groups = unify(&members, &by_value, ids.len());
+    let mut last = ValueId::NONE;
+    for index in by_value {
+        let Member { op, value, group } = members[index as usize];
+        if value == last {
+            program.erase_op(op);
+        } else if groups[group] != ids[group] {
+            program.set_payload(op, Payload::ShardingGroup(groups[group]));
         }
+        last = value;
     }
     Ok(())
 }
 
-/// All memberships in program order.
-fn members(program: &mut Program) -> Vec<Member> {
-    let mut members = Vec::new();
+/// All memberships in program order, and the ids of groups.
+fn members(program: &mut Program) -> (Vec<Member>, Vec<i64>) {
+    let (mut members, mut ids) = (Vec::new(), Vec::new());
+    let mut numbers: FxHashMap<i64, usize> = FxHashMap::default();
     for op in program.ops_in_post_order(&[OpKind::ShardingGroup]) {
-        if let Some(&Payload::ShardingGroup(group)) = program.payload(op) {
+        if let Some(&Payload::ShardingGroup(id)) = program.payload(op) {
+            let group = *numbers.entry(id).or_insert(ids.len());
+            if group == ids.len() {
+                ids.push(id);
+            }
             members.push(Member { op, value: program.operand(op, 0), group });
         }
     }
-    members
+    (members, ids)
 }
 
 /// Every member that does not go with the first one of its group.
-fn check(program: &Program, members: &[Member]) -> Vec<Diagnostic> {
-    let mut first: FxHashMap<i64, (&Member, Option<OpId>)> = FxHashMap::default();
+fn check(program: &Program, members: &[Member], ids: &[i64]) -> Vec<Diagnostic> {
+    let mut first: Vec<Option<(&Member, Option<OpId>)>> = vec![None; ids.len()];
     let mut diagnostics = Vec::new();
     for member in members {
         let parent = manual_computation_around(program, member.op);
-        let &mut (other, other_parent) = first.entry(member.group).or_insert((member, parent));
-        let group = member.group;
+        let (other, other_parent) = *first[member.group].get_or_insert((member, parent));
+        let group = ids[member.group];
         let problem = if parent != other_parent {
             format!(
                 "ShardingGroupOps values cannot cross ManualComputationOp boundaries for groupId: \
@@ -90,45 +96,45 @@ fn manual_computation_around(program: &Program, op: OpId) -> Option<OpId> {
 }
 
 /// Positions in `members` by value, values in order of first appearance.
-fn by_value(members: &[Member]) -> Vec<Vec<usize>> {
-    let mut places: FxHashMap<ValueId, usize> = FxHashMap::default();
-    let mut lists: Vec<Vec<usize>> = Vec::new();
-    for (index, member) in members.iter().enumerate() {
-        let place = *places.entry(member.value).or_insert(lists.len());
-        if place == lists.len() {
-            lists.push(Vec::new());
-        }
-        lists[place].push(index);
+fn by_value(program: &Program, members: &[Member]) -> Vec<u32> {
+    // Of each member the first one with the same value, then of each value those members.
+    let mut first_of: Vec<u32> = vec![u32::MAX; program.values.len()];
+    let mut places: Vec<(u32, u32)> = Vec::with_capacity(members.len());
+    for (place, member) in members.iter().enumerate() {
+        let first = &mut first_of[member.value.index()];
+        *first = (*first).min(place as u32);
+        places.push((*first, place as u32));
     }
-    lists
+    places.sort_unstable();
+    places.into_iter().map(|(_, place)| place).collect()
 }
 
-/// For each group id the number of the merged group. A merged group keeps the place of the group
-/// that absorbed the others: the first one of the value that joined them.
-fn unify(members: &[Member], by_value: &[Vec<usize>]) -> FxHashMap<i64, i64> {
-    let mut sets = DisjointSets::default();
-    for list in by_value {
-        let leader = sets.element(members[list[0]].group);
-        for &member in list {
-            let other = sets.element(members[member].group);
-            sets.union(leader, other);
+/// For each group the number of the merged group. A merged group keeps the place of the group that
+/// absorbed the others: the first one of the value that joined them.
+fn unify(members: &[Member], by_value: &[u32], num_groups: usize) -> Vec<i64> {
+    let mut sets = DisjointSets::new(num_groups);
+    let by_value = by_value.iter().map(|&place| &members[place as usize]);
+    let mut leader: Option<&Member> = None;
+    for member in by_value {
+        let first = *leader.get_or_insert(member);
+        if first.value == member.value {
+            sets.union(first.group, member.group);
+        } else {
+            leader = Some(member);
         }
     }
-    let leaders: Vec<usize> = (0..sets.ids.len()).map(|element| sets.leader(element)).collect();
+    let leaders: Vec<usize> = (0..num_groups).map(|group| sets.leader(group)).collect();
     let mut numbers: Vec<i64> = Vec::with_capacity(leaders.len());
     let mut count = 0;
     for (element, &leader) in leaders.iter().enumerate() {
         numbers.push(count);
         count += i64::from(leader == element);
     }
-    sets.ids.iter().zip(&leaders).map(|(&id, &leader)| (id, numbers[leader])).collect()
+    leaders.iter().map(|&leader| numbers[leader]).collect()
 }
 
-/// Sets of group ids; elements in order of first appearance.
-#[derive(Default)]
+/// Sets of groups.
 struct DisjointSets {
-    ids: Vec<i64>,
-    elements: FxHashMap<i64, usize>,
     parents: Vec<usize>,
     /// Number of elements below each root, and the element that leads them.
     sizes: Vec<usize>,
@@ -136,15 +142,9 @@ struct DisjointSets {
 }
 
 impl DisjointSets {
-    fn element(&mut self, id: i64) -> usize {
-        *self.elements.entry(id).or_insert_with(|| {
-            let element = self.ids.len();
-            self.ids.push(id);
-            self.parents.push(element);
-            self.sizes.push(1);
-            self.leaders.push(element);
-            element
-        })
+    fn new(len: usize) -> Self {
+        let each: Vec<usize> = (0..len).collect();
+        Self { parents: each.clone(), sizes: vec![1; len], leaders: each }
     }
     fn root(&mut self, mut element: usize) -> usize {
         while self.parents[element] != element {

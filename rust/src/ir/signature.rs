@@ -67,7 +67,10 @@ impl SignatureRules {
 pub fn may_have_rule(kind: OpKind, traits: OpTraits) -> bool {
     !traits.has(OpTraits::TERMINATOR)
         && !traits.has(OpTraits::CONSTANT_LIKE)
-        && !matches!(kind, OpKind::Module | OpKind::Func | OpKind::Mesh | OpKind::Call)
+        && !matches!(
+            kind,
+            OpKind::Module | OpKind::Func | OpKind::Mesh | OpKind::Call | OpKind::ShardingGroup
+        )
 }
 
 /// Attribute values longer than this stand in keys as a hash.

@@ -55,7 +55,8 @@ pub(super) struct Edges {
     row_of: Vec<u32>,
     manual_ends: FxHashMap<OpId, ManualEnd>,
     values: Vec<ValueId>,
-    sources: FxHashMap<UseId, SourceEdge>,
+    /// By operand slot: the edge that it is a source of. Empty as long as there is no edge.
+    sources: Vec<Option<SourceEdge>>,
     /// By value: the value that its sharding is kept on; `NONE` where that is not all there is to it,
     /// see `places`. Empty as long as each value has its sharding to itself.
     kept: Vec<ValueId>,
@@ -77,7 +78,7 @@ impl Edges {
             row_of: Vec::new(),
             manual_ends: FxHashMap::default(),
             values: Vec::new(),
-            sources: FxHashMap::default(),
+            sources: Vec::new(),
             kept: Vec::new(),
             places: FxHashMap::default(),
             followers: FxHashMap::default(),
@@ -127,7 +128,7 @@ impl Edges {
     }
     /// The edge that `slot` is a source of.
     pub fn edge_of_source(&self, slot: UseId) -> Option<SourceEdge> {
-        self.sources.get(&slot).copied()
+        self.sources.get(slot.index()).copied().flatten()
     }
     /// Where the sharding of `value` is kept.
     #[inline]
@@ -239,7 +240,10 @@ impl Edges {
                 let is_found = program.has_one_use(edge.owner);
                 let is_notified = is_found && !(is_body && program.operands[slot].owner == op);
                 self.handing_on.push(program.operands[slot].owner);
-                self.sources.insert(slot, SourceEdge { edge: user, is_notified });
+                if self.sources.is_empty() {
+                    self.sources = vec![None; program.operands.len()];
+                }
+                self.sources[slot.index()] = Some(SourceEdge { edge: user, is_notified });
             }
         }
         let place = match program.data_flow_edge(edge.owner) {

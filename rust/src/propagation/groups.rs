@@ -5,66 +5,75 @@
 use super::edges::Edges;
 use super::engine::sharding;
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{ShardingId, ValueId};
+use crate::index::{Id, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Place as Position, Program, ValueDef};
-use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The groups of a program.
 #[derive(Default)]
 pub(super) struct Groups {
-    /// In order of their ids.
-    members: Vec<Vec<ValueId>>,
-    groups: FxHashMap<ValueId, u32>,
+    /// Of all groups, in order of their ids.
+    members: Vec<ValueId>,
+    /// Where the members of each group end.
+    ends: Vec<usize>,
+    /// By value: its group, [`NO_GROUP`] if it is in none.
+    groups: Vec<u32>,
 }
+
+/// The group of values that are in none.
+const NO_GROUP: u32 = u32::MAX;
 
 impl Groups {
     /// The groups that `sdy.sharding_group` ops declare. A value may be in one only; the import
     /// passes see to that.
-    pub fn new(program: &Program) -> Result<Self> {
+    pub fn new(program: &mut Program) -> Result<Self> {
+        let mut groups = Self::default();
         if !program.has_any(&[OpKind::ShardingGroup]) {
-            return Ok(Self::default());
+            return Ok(groups);
         }
-        let mut by_id: BTreeMap<i64, Vec<ValueId>> = BTreeMap::new();
-        let mut ids: FxHashMap<ValueId, i64> = FxHashMap::default();
-        for op in program.post_order(program.module) {
-            if program.kind(op) != OpKind::ShardingGroup {
-                continue;
-            }
+        let mut members: Vec<(i64, ValueId)> = Vec::new();
+        // At first the place of each value among the members.
+        groups.groups = vec![NO_GROUP; program.values.len()];
+        for op in program.ops_in_post_order(&[OpKind::ShardingGroup]) {
             let Some(&Payload::ShardingGroup(id)) = program.payload(op) else { continue };
             let value = program.operand(op, 0);
-            if *ids.entry(value).or_insert(id) != id {
+            let place = &mut groups.groups[value.index()];
+            if *place == NO_GROUP {
+                *place = members.len() as u32;
+            } else if members[*place as usize].0 != id {
                 let message = "a value is in two sharding groups";
                 let diagnostic = Diagnostic::new(Code::InvalidGroup, message).at_op(program, op);
                 let hint = "run sdy-sharding-group-import first, which merges them";
                 return Err(diagnostic.with_hint(hint).into());
             }
-            by_id.entry(id).or_default().push(value);
+            members.push((id, value));
         }
-        let mut groups = Self::default();
-        for members in by_id.into_values() {
-            for &member in &members {
-                groups.groups.insert(member, groups.members.len() as u32);
+        members.sort_by_key(|&(id, _)| id);
+        for alike in members.chunk_by(|(id, _), (other, _)| id == other) {
+            for &(_, member) in alike {
+                groups.groups[member.index()] = groups.ends.len() as u32;
+                groups.members.push(member);
             }
-            groups.members.push(members);
+            groups.ends.push(groups.members.len());
         }
         Ok(groups)
     }
     /// Whether there are no groups.
     pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
+        self.ends.is_empty()
     }
     /// The group that `value` is in.
     #[inline]
     pub fn group_of(&self, value: ValueId) -> Option<usize> {
-        if self.groups.is_empty() {
-            return None;
-        }
-        self.groups.get(&value).map(|&group| group as usize)
+        let group = self.groups.get(value.index()).copied()?;
+        (group != NO_GROUP).then_some(group as usize)
     }
     /// The members of a group in program order.
     pub fn members(&self, group: usize) -> &[ValueId] {
-        &self.members[group]
+        &self.members[self.range(group)]
+    }
+    fn range(&self, group: usize) -> Range<usize> {
+        group.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[group]
     }
     /// Gives all members of each group the sharding that some of them have. Where they have
     /// different ones, each keeps its own, and an open constraint on it becomes the member.
@@ -76,11 +85,11 @@ impl Groups {
         edges: &Edges,
         mut set: impl FnMut(&mut Program, ValueId, ShardingId),
     ) {
-        for group in 0..self.members.len() {
+        for group in 0..self.ends.len() {
             match self.common_sharding(program, edges, group) {
                 Common::None => {}
                 Common::One(sharding) => {
-                    for &member in &self.members[group] {
+                    for &member in self.members(group) {
                         set(program, member, sharding);
                     }
                 }
@@ -90,7 +99,7 @@ impl Groups {
     }
 
     fn common_sharding(&self, program: &mut Program, edges: &Edges, group: usize) -> Common {
-        let members = &self.members[group];
+        let members = self.members(group);
         let mut common = ShardingId::NONE;
         if members.len() == 1 {
             return Common::None;
@@ -112,8 +121,9 @@ impl Groups {
 
     /// Puts an open constraint on each member, which takes the member's place.
     fn constrain(&mut self, program: &mut Program, group: usize, sharding: ShardingId) {
-        for index in 0..self.members[group].len() {
-            let member = self.members[group][index];
+        self.groups.resize(program.values.len() + self.members(group).len(), NO_GROUP);
+        for index in self.range(group) {
+            let member = self.members[index];
             let ty = program.values[member].ty;
             let open = program.replicated(program.mesh_of(sharding), ty, false);
             let op = program.create_op("sdy.sharding_constraint", &[member], &[ty]);
@@ -126,9 +136,9 @@ impl Groups {
             let result = program.result(op, 0);
             program.set_sharding(result, open);
             program.replace_all_uses_except(member, result, op);
-            self.groups.remove(&member);
-            self.groups.insert(result, group as u32);
-            self.members[group][index] = result;
+            self.groups[member.index()] = NO_GROUP;
+            self.groups[result.index()] = group as u32;
+            self.members[index] = result;
         }
     }
 }
