@@ -16,7 +16,7 @@ use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FuncId, Id, OpId, StrId, ValueId};
 use crate::ir::{OpKind, OpTraits, Payload, Place, Program, SymbolTable, ValueMap};
 use crate::partition::conversion::fold_all;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use std::mem::take;
 
 /// Runs the pass.
@@ -57,17 +57,17 @@ fn rename_constants(program: &mut Program) {
     }
 }
 
-/// For each value in a sharding group the ops that put it there, in the order of its uses.
-fn group_users(program: &Program) -> FxHashMap<ValueId, Vec<OpId>> {
-    let mut users: FxHashMap<ValueId, Vec<OpId>> = FxHashMap::default();
-    for op in program.ops_of(&[OpKind::ShardingGroup]) {
-        let value = program.operand(op, 0);
-        users.entry(value).or_insert_with(|| {
-            let owners = program.uses(value).map(|slot| program.operands[slot].owner);
-            owners.filter(|&user| program.kind(user) == OpKind::ShardingGroup).collect()
-        });
-    }
-    users
+/// The values in sharding groups, sorted, and the ops that put them there, in the order of uses.
+fn group_users(program: &Program) -> Vec<(ValueId, OpId)> {
+    let groups = program.ops_of(&[OpKind::ShardingGroup]);
+    let mut values: Vec<ValueId> = groups.iter().map(|&op| program.operand(op, 0)).collect();
+    values.sort();
+    values.dedup();
+    let users = |value| {
+        let owners = program.uses(value).map(move |slot| (value, program.operands[slot].owner));
+        owners.filter(|&(_, user)| program.kind(user) == OpKind::ShardingGroup)
+    };
+    values.into_iter().flat_map(users).collect()
 }
 
 /// What an op is to this pass.
@@ -95,7 +95,7 @@ struct Splitter<'a> {
     roles: Vec<Role>,
     /// How many ops may still be added.
     room: usize,
-    group_users: FxHashMap<ValueId, Vec<OpId>>,
+    group_users: Vec<(ValueId, OpId)>,
     /// Whether functions can be cloned with what they call.
     is_acyclic: bool,
     /// Used while one value is copied.
@@ -336,8 +336,9 @@ impl Splitter<'_> {
             let name = cloner.clone_recursively(self.program, &mut self.symbols, func)?;
             self.program.set_payload(copy, Payload::Call(name));
         }
-        let groups = if self.group_users.is_empty() { None } else { self.group_users.get(&value) };
-        for &group in groups.map_or(&[][..], Vec::as_slice) {
+        let first = self.group_users.partition_point(|&(other, _)| other < value);
+        for &(_, group) in self.group_users[first..].iter().take_while(|(other, _)| *other == value)
+        {
             let group = self.program.clone_op(group, map, false);
             self.program.insert_op(group, Place::Before(op));
         }
