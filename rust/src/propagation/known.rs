@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most visits, and kinds of visits, that are remembered: many times those of a large model.
-const MAX_VISITS: usize = 1 << 14;
+const MAX_VISITS: usize = 1 << 15;
 
 /// Visits of more tensors than this are not remembered: those of an op with thousands of different ones
 /// would take as many keys of that length.

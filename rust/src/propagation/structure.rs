@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 const MAX_TENSORS: usize = 64;
 
 /// The most rules for which the answer is remembered.
-const MAX_RULES: usize = 1 << 14;
+const MAX_RULES: usize = 1 << 15;
 
 /// The classes.
 #[derive(Default)]

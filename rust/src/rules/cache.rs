@@ -10,7 +10,7 @@ use crate::ir::Interner;
 use crate::rule::SharedRule;
 
 /// The most signatures that are remembered: many times those of a large model.
-pub const MAX_ENTRIES: usize = 1 << 14;
+pub const MAX_ENTRIES: usize = 1 << 15;
 
 /// The rules of a signature: in usual surroundings, and in special ones.
 pub type RulePair = [Option<SharedRule>; 2];
