@@ -53,6 +53,12 @@ def own_factors_backward(count: int) -> str:
     return _wide(lines, args, [*_names("%u", count), "%r#0"])
 
 
+def own_factors_in_parts(count: int) -> str:
+    """The same with a part of an axis whose size is no power of two."""
+    text = own_factors_backward(count).replace('"data"=4', '"data"=12')
+    return text.replace('{"data"}', '{"data":(1)6}')
+
+
 def shared_factor(count: int) -> str:
     """An op whose tensors have one factor in common, and one of their own."""
     factors = [(0, i + 1) for i in range(count)]
@@ -184,6 +190,7 @@ WIDE: dict[str, Callable[[int], str]] = {
     for family in (
         own_factors,
         own_factors_backward,
+        own_factors_in_parts,
         shared_factor,
         shared_factor_backward,
         shared_factor_round,

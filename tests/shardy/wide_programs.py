@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-AXES = {"a": 2, "b": 4, "c": 8}
+AXES = {"a": 2, "b": 4, "c": 8, "d": 6}
 MESH = "sdy.mesh @m = <[" + ", ".join(f'"{name}"={size}' for name, size in AXES.items()) + "]>"
 
 Dims = list[list[int]]
@@ -27,7 +27,9 @@ def _axes(choose: random.Random) -> list[str]:
         if kind < 0.25:
             axes.append(f'"{name}"')
         elif kind < 0.5 and size > 2:
-            axes.append(f'"{name}":({1 if kind < 0.4 else 2}){size // 2}')
+            # Parts of an axis of size 6 need not nest.
+            parts = ["(1)2", "(1)3", "(2)3", "(3)2"] if size == 6 else ["(1)2", f"(2){size // 2}"]
+            axes.append(f'"{name}":{choose.choice(parts)}')
     choose.shuffle(axes)
     return axes
 

@@ -7,7 +7,7 @@
 //! its factors.
 //!
 //! That holds in the aggressive strategy, for ops that are not elementwise, and where each dim has one
-//! factor at most.
+//! factor at most, whichever axes there are.
 
 use super::aggressive::{expanded, Wanted};
 use super::direction::Directions;
@@ -69,11 +69,10 @@ impl Ledger {
         tables: &Tables<'_>,
         kind: VisitKind,
         mesh: MeshId,
-        shardings: impl Iterator<Item = ShardingId>,
+        shardings: Vec<ShardingId>,
         num_runs: usize,
     ) -> Self {
         let rule = &tables.rules[kind.rule];
-        let shardings: Vec<ShardingId> = shardings.collect();
         let given = shardings.iter().map(|&id| tables.shardings.get(id));
         let table = Projection::build(rule, given, &tables.meshes[mesh].mesh, false);
         let run = OneRun {

@@ -18,7 +18,8 @@
 //! strategy an axis that any tensor uses stops all others; there parts are not told apart.)
 //!
 //! None of that holds where parts of an axis need not nest, which takes an axis whose size is not a
-//! power of two, and parts of it; such an op is visited with every tensor from then on.
+//! power of two, and parts of it; such an op is visited with every tensor from then on, by a ledger if
+//! that can be.
 
 use super::engine::{sharding, Engine};
 use super::ledger::Ledger;
@@ -59,6 +60,8 @@ struct WideOp {
     has_other_mesh: bool,
     /// Whether it is visited with every tensor.
     is_whole: bool,
+    /// If so: what is wanted along each factor.
+    ledger: Option<Box<Ledger>>,
 }
 
 impl WideOp {
@@ -121,7 +124,13 @@ impl Engine<'_> {
         let Run { strategy, .. } = self.memo.runs()[run];
         let is_whole = state.is_whole || strategy == Strategy::Basic && shape.parts.len() > 1;
         let visit = if is_whole {
-            let updates = self.visit_all(position, run);
+            let mut updates = if self.can_keep_ledger(kind, &shape, &state, run) {
+                let all = |engine: &mut Self| engine.all_shardings(position);
+                self.visit_by_ledger(&mut state.ledger, kind, state.mesh, run, all)
+            } else {
+                self.visit_all(position, run)
+            };
+            updates.sort_unstable_by_key(|&(tensor, _)| tensor);
             WideVisit { updates, runs: 1 << run, arrivals: None }
         } else {
             self.visit_parts(kind, &shape, &mut state, run)
@@ -177,6 +186,9 @@ impl Engine<'_> {
             let Some((part, number)) = shape.places[tensor as usize] else { continue };
             let value = self.plan.tensor(position, tensor as usize);
             let id = sharding(self.program, &self.plan.edges, value);
+            if let Some(ledger) = &mut state.ledger {
+                ledger.change(self.program, tensor, id);
+            }
             let first = shape.parts[part as usize].firsts[number as usize];
             let row = &mut state.parts[part as usize];
             row.pairs.put(number, first, id);
@@ -222,10 +234,7 @@ impl Engine<'_> {
         // which nothing else happens would have to be looked at for them.
         let is_recording = self.recorder.is_some() && !(shape.has_splits && shape.parts.len() > 1);
         let mut arrivals = is_recording.then(Arrivals::default);
-        let has_ledgers = self.recorder.is_none()
-            && self.memo.runs()[run].strategy != Strategy::Basic
-            && !(kind.is_elementwise || shape.has_splits || state.has_other_mesh)
-            && state.mesh.get().is_some_and(|mesh| !self.program.mesh(mesh).is_maximal());
+        let has_ledgers = self.can_keep_ledger(kind, shape, state, run);
         let mut updates: Vec<Update> = Vec::new();
         let mut runs = 1 << run;
         for number in state.take_open(run) {
@@ -233,7 +242,9 @@ impl Engine<'_> {
             let kind = VisitKind { rule: *rule, ..kind };
             let part = &mut state.parts[number as usize];
             if has_ledgers && shape.parts[number as usize].has_many_mappings() {
-                let new = self.visit_by_ledger(kind, state.mesh, part, run);
+                let (pairs, ledger) = (&part.pairs, &mut part.ledger);
+                let all = |_: &mut Self| pairs.shardings().collect();
+                let new = self.visit_by_ledger(ledger, kind, state.mesh, run, all);
                 if !new.is_empty() {
                     state.open_in(run, number);
                 }
@@ -280,27 +291,34 @@ impl Engine<'_> {
         WideVisit { updates, runs, arrivals: arrivals.map(Arrivals::in_order) }
     }
 
-    /// Visits a part in which few tensors are alike; tensors count within the part.
+    /// Whether visits of the op in `run` can go by ledgers.
+    fn can_keep_ledger(&self, kind: VisitKind, shape: &Shape, state: &WideOp, run: usize) -> bool {
+        self.recorder.is_none()
+            && self.memo.runs()[run].strategy != Strategy::Basic
+            && !(kind.is_elementwise || shape.has_splits || state.has_other_mesh)
+            && state.mesh.get().is_some_and(|mesh| !self.program.mesh(mesh).is_maximal())
+    }
+
+    /// Visits an op or a part of it by its ledger, or by a new one of tensors with these `shardings`.
+    /// Tensors of updates count within it.
     fn visit_by_ledger(
         &mut self,
+        ledger: &mut Option<Box<Ledger>>,
         kind: VisitKind,
         mesh: MeshId,
-        part: &mut Part,
         run: usize,
+        shardings: impl FnOnce(&mut Self) -> Vec<ShardingId>,
     ) -> Vec<Update> {
-        let Part { pairs, ledger, .. } = part;
+        let known = ledger.take().filter(|ledger| ledger.kind == kind);
+        let shardings = if known.is_none() { shardings(self) } else { Vec::new() };
         let mut tables = Tables {
             rules: &self.program.rules,
             meshes: &self.program.meshes,
             shardings: &mut self.program.shardings,
         };
-        if ledger.as_ref().is_some_and(|ledger| ledger.kind != kind) {
-            *ledger = None;
-        }
         let runs = self.memo.runs();
-        let ledger = ledger.get_or_insert_with(|| {
-            Box::new(Ledger::new(&tables, kind, mesh, pairs.shardings(), runs.len()))
-        });
+        let new = || Box::new(Ledger::new(&tables, kind, mesh, shardings, runs.len()));
+        let ledger = ledger.insert(known.unwrap_or_else(new));
         ledger.visit(&mut tables, run, runs[run].step)
     }
 
