@@ -160,7 +160,8 @@ impl Projection {
         self.num_operands = num_operands;
         self.holders.fill(rule.num_factors(), &self.tensors);
     }
-    /// Makes the row of one tensor anew, which has the same factors as before; returns the old one.
+    /// Makes the row of one tensor anew and returns the old one. If it has not the same factors as that,
+    /// the table is of no use any more.
     pub fn replace_row(
         &mut self,
         tensor: usize,

@@ -6,8 +6,8 @@
 //! did at the visit before: what a tensor takes depends on its own row and on what is wanted along
 //! its factors.
 //!
-//! That holds in the aggressive strategy, for ops that are not elementwise, and where each dim has one
-//! factor at most, whichever axes there are.
+//! That holds in the aggressive strategy and for ops that are not elementwise, whichever axes there are.
+//! Where a factor overflows, those behind it are not in the table; a ledger ends when that changes.
 
 use super::aggressive::{expanded, Wanted};
 use super::direction::Directions;
@@ -84,14 +84,18 @@ impl Ledger {
         Self { kind, mesh, directions, shardings, table, runs: vec![run; num_runs] }
     }
 
-    /// Notes that `tensor` has `sharding` now.
-    pub fn change(&mut self, program: &Program, tensor: u32, sharding: ShardingId) {
+    /// Notes that `tensor` has `sharding` now; false if the ledger is of no use any more.
+    pub fn change(&mut self, program: &Program, tensor: u32, sharding: ShardingId) -> bool {
         let rule = &program.rules[self.kind.rule];
-        let Some(mapping) = Subset::ALL.mapping(rule, tensor as usize) else { return };
+        let Some(mapping) = Subset::ALL.mapping(rule, tensor as usize) else { return false };
         self.shardings[tensor as usize] = sharding;
         let (sharding, mesh) = (program.shardings.get(sharding), program.mesh(self.mesh));
         let old = self.table.replace_row(tensor as usize, rule, mapping, sharding, mesh);
         let new = &self.table.tensors[tensor as usize];
+        let factors = || new.factors.iter().map(|(factor, _)| factor);
+        if !factors().eq(old.factors.iter().map(|(factor, _)| factor)) {
+            return false;
+        }
         for run in &mut self.runs {
             run.tensors.add(tensor);
             for ((factor, new), old) in new.factors.iter().zip(old.factors.shardings()) {
@@ -100,6 +104,7 @@ impl Ledger {
                 }
             }
         }
+        true
     }
 
     /// What a visit in `run`, which is in `step`, changes.

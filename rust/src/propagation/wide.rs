@@ -124,7 +124,7 @@ impl Engine<'_> {
         let Run { strategy, .. } = self.memo.runs()[run];
         let is_whole = state.is_whole || strategy == Strategy::Basic && shape.parts.len() > 1;
         let visit = if is_whole {
-            let mut updates = if self.can_keep_ledger(kind, &shape, &state, run) {
+            let mut updates = if self.can_keep_ledger(kind, &state, run) {
                 let all = |engine: &mut Self| engine.all_shardings(position);
                 self.visit_by_ledger(&mut state.ledger, kind, state.mesh, run, all)
             } else {
@@ -186,15 +186,12 @@ impl Engine<'_> {
             let Some((part, number)) = shape.places[tensor as usize] else { continue };
             let value = self.plan.tensor(position, tensor as usize);
             let id = sharding(self.program, &self.plan.edges, value);
-            if let Some(ledger) = &mut state.ledger {
-                ledger.change(self.program, tensor, id);
-            }
+            let program = &*self.program;
+            state.ledger.take_if(|ledger| !ledger.change(program, tensor, id));
             let first = shape.parts[part as usize].firsts[number as usize];
             let row = &mut state.parts[part as usize];
             row.pairs.put(number, first, id);
-            if let Some(ledger) = &mut row.ledger {
-                ledger.change(self.program, number, id);
-            }
+            row.ledger.take_if(|ledger| !ledger.change(program, number, id));
             state.open(part);
             if let Some(sharding) = self.program.shardings.get(id) {
                 if state.mesh.is_none() {
@@ -234,7 +231,7 @@ impl Engine<'_> {
         // which nothing else happens would have to be looked at for them.
         let is_recording = self.recorder.is_some() && !(shape.has_splits && shape.parts.len() > 1);
         let mut arrivals = is_recording.then(Arrivals::default);
-        let has_ledgers = self.can_keep_ledger(kind, shape, state, run);
+        let has_ledgers = self.can_keep_ledger(kind, state, run);
         let mut updates: Vec<Update> = Vec::new();
         let mut runs = 1 << run;
         for number in state.take_open(run) {
@@ -292,10 +289,10 @@ impl Engine<'_> {
     }
 
     /// Whether visits of the op in `run` can go by ledgers.
-    fn can_keep_ledger(&self, kind: VisitKind, shape: &Shape, state: &WideOp, run: usize) -> bool {
+    fn can_keep_ledger(&self, kind: VisitKind, state: &WideOp, run: usize) -> bool {
         self.recorder.is_none()
             && self.memo.runs()[run].strategy != Strategy::Basic
-            && !(kind.is_elementwise || shape.has_splits || state.has_other_mesh)
+            && !(kind.is_elementwise || state.has_other_mesh)
             && state.mesh.get().is_some_and(|mesh| !self.program.mesh(mesh).is_maximal())
     }
 
