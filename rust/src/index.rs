@@ -172,9 +172,10 @@ impl<I: Id, T> IdVec<I, T> {
     {
         Self { items: vec![item; len], ids: PhantomData }
     }
-    /// Makes room for `additional` more items.
+    /// Makes room for `additional` more items, if there is memory.
     pub fn reserve(&mut self, additional: usize) {
-        self.items.reserve(additional);
+        // Without it the table grows as it has to.
+        let _ = self.items.try_reserve(additional);
     }
     /// Appends `item` and returns its id.
     #[inline]

@@ -22,7 +22,8 @@ pub enum Place {
 }
 
 impl Program {
-    /// Makes room for as many more ops, with values and operands as in most programs.
+    /// Makes room for as many more ops, with values and operands as in most programs, if there is memory:
+    /// tables that grow leave what they were behind for a while.
     pub fn reserve(&mut self, ops: usize) {
         let (values, operands) = (ops + ops / 8, ops + ops / 2);
         self.ops.reserve(ops);

@@ -222,7 +222,7 @@ impl<'a> Parser<'a> {
     /// Makes room for half as many ops again as there are lines: some are implied, and passes add more.
     fn reserve(&mut self) {
         /// Beyond this tables grow as they have to.
-        const MAX_RESERVED: usize = 1 << 22;
+        const MAX_RESERVED: usize = 1 << 24;
         let text = self.cursor.text();
         let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
         let ops = (lines + lines / 2).min(text.len() / 24).min(MAX_RESERVED);
