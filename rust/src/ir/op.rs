@@ -160,10 +160,12 @@ impl Value {
     /// A value without uses.
     #[inline]
     pub fn new(ty: TypeId, def: ValueDef) -> Self {
-        let def = match def {
-            ValueDef::Result(op) => op.index() as u32,
-            ValueDef::Arg(block) => block.index() as u32 | Self::IS_ARG,
+        let (index, kind) = match def {
+            ValueDef::Result(op) => (op.index() as u32, 0),
+            ValueDef::Arg(block) => (block.index() as u32, Self::IS_ARG),
         };
+        debug_assert!(index < Self::IS_ARG);
+        let def = index | kind;
         Self { ty, def, first_use: UseId::NONE }
     }
     /// What defines it.

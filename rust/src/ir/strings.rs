@@ -39,14 +39,6 @@ impl Interner {
         }
         self.slots[self.slot(text)].get()
     }
-    /// How many different strings there are.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
     /// The string of `id`.
     #[inline]
     pub fn get(&self, id: StrId) -> &str {
