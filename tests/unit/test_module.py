@@ -434,8 +434,8 @@ import signal, shardcore
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 module = shardcore.Module.parse(open(0).read())
 manager = shardcore.PassManager.parse(f"builtin.module({','.join(['symbol-dce'] * 1_000_000)})")
-signal.setitimer(signal.ITIMER_REAL, 0.05)
 try:
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
     manager.run(module)
 except KeyboardInterrupt:
     print("interrupted")
