@@ -43,14 +43,19 @@ def own_factors(count: int) -> str:
     return _wide([_custom(count, factors)], args, _names("%r#", count))
 
 
-def own_factors_backward(count: int) -> str:
-    """The same, and shardings reach the operands one by one from ops behind it."""
-    lines = [_custom(count, [(2 * i, 2 * i + 1) for i in range(count)])]
+def _backward(count: int, factors: list[tuple[int, int]]) -> str:
+    """An op with these factors, whose operands have users that want something, one by one."""
+    lines = [_custom(count, factors)]
     for user in range(count):
         annotation = _annotation("", "data" if user % 2 else "model")
         lines.append(f"%u{user} = stablehlo.negate %x{user}{annotation} : {SQUARE}")
     args = [f"{name}: {SQUARE}" for name in _names("%x", count)]
     return _wide(lines, args, [*_names("%u", count), "%r#0"])
+
+
+def own_factors_backward(count: int) -> str:
+    """The same, and shardings reach the operands one by one from ops behind it."""
+    return _backward(count, [(2 * i, 2 * i + 1) for i in range(count)])
 
 
 def own_factors_in_parts(count: int) -> str:
@@ -68,12 +73,7 @@ def shared_factor(count: int) -> str:
 
 def shared_factor_backward(count: int) -> str:
     """The same, and shardings reach the operands one by one from ops behind it."""
-    lines = [_custom(count, [(0, i + 1) for i in range(count)])]
-    for user in range(count):
-        annotation = _annotation("", "data" if user % 2 else "model")
-        lines.append(f"%u{user} = stablehlo.negate %x{user}{annotation} : {SQUARE}")
-    args = [f"{name}: {SQUARE}" for name in _names("%x", count)]
-    return _wide(lines, args, [*_names("%u", count), "%r#0"])
+    return _backward(count, [(0, i + 1) for i in range(count)])
 
 
 def shared_factor_round(count: int) -> str:

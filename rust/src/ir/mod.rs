@@ -78,6 +78,7 @@ use crate::mesh::Mesh;
 use crate::rule::RuleTable;
 use crate::sharding::ShardingTable;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// A whole module.
 #[derive(Clone, Debug, Default)]
@@ -188,29 +189,23 @@ impl Program {
     /// The operand slots of `op`.
     #[inline]
     pub fn op_operands(&self, op: OpId) -> &[Operand] {
-        let row = &self.ops[op];
-        if row.num_operands == 0 {
-            return &[];
-        }
-        let start = row.first_operand.index();
-        self.operands.slice(start..start + row.num_operands as usize)
+        self.operands.slice(self.operand_range(op))
     }
     /// Where the names of the operands of `op` start in the text.
     #[inline]
     pub fn operand_texts(&self, op: OpId) -> &[u32] {
-        let row = &self.ops[op];
-        if row.num_operands == 0 {
-            return &[];
-        }
-        let start = row.first_operand.index();
-        self.operand_texts.slice(start..start + row.num_operands as usize)
+        self.operand_texts.slice(self.operand_range(op))
     }
     /// The ids of `op`'s operand slots.
     #[inline]
     pub fn op_uses(&self, op: OpId) -> IdRange<UseId> {
+        IdRange::new(self.operand_range(op))
+    }
+    #[inline]
+    fn operand_range(&self, op: OpId) -> Range<usize> {
         let row = &self.ops[op];
         let start = if row.num_operands == 0 { 0 } else { row.first_operand.index() };
-        IdRange::new(start..start + row.num_operands as usize)
+        start..start + row.num_operands as usize
     }
     /// The `index`-th operand of `op`.
     #[inline]

@@ -194,7 +194,8 @@ impl Kinds {
                 if num_sources == 0 {
                     return NEVER;
                 }
-                edge = Some((program.values[program.result(op, 0)].ty, num_sources));
+                let result = program.op_results(op).next();
+                edge = result.map(|result| (program.values[result].ty, num_sources));
                 if let Some(&pair) = edge.and_then(|edge| self.edges.get(&edge)) {
                     return pair;
                 }
