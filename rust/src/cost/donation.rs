@@ -5,7 +5,7 @@
 
 use crate::index::{FuncId, ValueId};
 use crate::ir::Program;
-use crate::mlir::attr_value::AttrValue;
+use crate::mlir::AttrValue;
 
 /// Pairs of an output, by its place, and the argument whose memory it takes.
 pub fn donated_arguments(

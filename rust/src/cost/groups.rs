@@ -4,8 +4,8 @@ use crate::axis::AxisRef;
 use crate::index::{AxisId, Id, OpId};
 use crate::ir::Program;
 use crate::mesh::Mesh;
-use crate::mlir::attr_value::AttrValue;
 use crate::mlir::op_attribute;
+use crate::mlir::AttrValue;
 
 /// The axes of `mesh` along which the devices of each group of `op` lie; `None` where groups are not
 /// along whole axes, or are not understood.

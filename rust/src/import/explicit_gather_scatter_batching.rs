@@ -13,8 +13,8 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::index::{OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{Attr, OpKind, Place, Program, Type};
-use crate::mlir::attr_value::AttrValue;
 use crate::mlir::op_attribute;
+use crate::mlir::AttrValue;
 use crate::partition::canonicalize::{apply_greedily, Config, Driver, Patterns};
 use crate::partition::stablehlo_ops::{int_array, joined};
 

@@ -4,8 +4,8 @@ use super::mistake;
 use crate::error::{Code, Error, Result};
 use crate::index::{FuncId, OpId, TypeId};
 use crate::ir::{Attr, OpKind, Program, Span, Type};
-use crate::mlir::attr_value::AttrValue;
 use crate::mlir::op_attribute;
+use crate::mlir::AttrValue;
 
 /// The attribute's name.
 pub const HLO_SHARDING: &str = "mhlo.sharding";

@@ -7,43 +7,19 @@
 //!
 //! Source: MLIR's language reference; the assembly formats of `StableHLO`, CHLO and Shardy.
 
-mod aliases;
-mod attr_cursor;
-mod attr_reader;
-pub mod attr_value;
-mod attrs;
-mod blocks;
-mod conv_dims;
+mod attributes;
 mod cursor;
-mod custom;
-mod finish;
-mod formats;
-mod function;
-mod generic;
 mod grammar;
-mod location;
+mod locations;
 mod meaning;
 mod names;
-mod op_attributes;
-mod operands;
-mod parser;
-mod places;
 mod print;
-mod regions;
-mod repeated;
-mod resolve;
-mod scopes;
-mod sdy;
-mod signature;
-mod target;
-mod types;
-mod values;
-mod verify;
+mod reader;
 
 #[cfg(test)]
 mod tests;
 
-pub use op_attributes::{attributes, op_attribute, signature_attributes};
-pub use parser::{parse, parse_shared, read, Parsed};
-pub use places::Frame;
+pub use attributes::{attributes, op_attribute, signature_attributes, AttrValue, Fields};
+pub use locations::Frame;
 pub use print::{print, print_in_pieces};
+pub use reader::{parse, parse_shared, read, Parsed};

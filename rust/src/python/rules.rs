@@ -4,7 +4,7 @@ use super::rule::PyOpShardingRule;
 use crate::attribute::parse_rule;
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::ir::{EdgeGroup, EdgeOwners, EdgeSpec, Regions, Type};
-use crate::mlir::attr_value::AttrValue;
+use crate::mlir::AttrValue;
 use crate::rule::OpShardingRule;
 use crate::rules::notation::Notation;
 use crate::rules::table::FAMILIES;

@@ -2,7 +2,7 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{to_dims, SignatureView};
-use crate::mlir::attr_value::AttrValue;
+use crate::mlir::AttrValue;
 use crate::rule::OpShardingRule;
 
 /// What a convolution calls its dims and groups.

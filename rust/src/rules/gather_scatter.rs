@@ -6,7 +6,7 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, to_dims, SignatureView};
-use crate::mlir::attr_value::AttrValue;
+use crate::mlir::AttrValue;
 use crate::rule::OpShardingRule;
 
 /// The dims of a gather or scatter under names that fit both.

@@ -2,7 +2,7 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, SignatureView};
-use crate::mlir::attr_value::AttrValue;
+use crate::mlir::AttrValue;
 use crate::rule::OpShardingRule;
 
 /// Inputs, then initial values, which are scalars.

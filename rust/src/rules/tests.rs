@@ -5,7 +5,7 @@ use super::table::{Family, FAMILIES};
 use super::{Shapes, SignatureView};
 use crate::attribute::print_rule;
 use crate::ir::OpInfo;
-use crate::mlir::attr_value::AttrValue;
+use crate::mlir::AttrValue;
 use std::collections::HashSet;
 
 /// Shapes from text, `2x3, , 4`: an empty one is a scalar, `-` is no tensor.

@@ -2,8 +2,8 @@
 
 use crate::index::SignatureId;
 use crate::ir::{Program, Type};
-use crate::mlir::attr_value::{AttrValue, Fields};
 use crate::mlir::signature_attributes;
+use crate::mlir::{AttrValue, Fields};
 use std::cell::OnceCell;
 
 /// The shapes of an op's operands and results, in buffers that are used again for the next op.

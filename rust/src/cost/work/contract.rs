@@ -1,7 +1,7 @@
 //! Contractions: two flops, a multiplication and an addition, for each pair of elements that meet.
 
 use super::Work;
-use crate::mlir::attr_value::AttrValue;
+use crate::mlir::AttrValue;
 use crate::rules::view::to_dims;
 use crate::rules::SignatureView;
 

@@ -5,7 +5,7 @@
 
 use super::contract::product;
 use super::Work;
-use crate::mlir::attr_value::AttrValue;
+use crate::mlir::AttrValue;
 use crate::rules::SignatureView;
 
 /// Number of matrices, rows and columns of a stack of matrices.

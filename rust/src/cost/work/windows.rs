@@ -2,7 +2,7 @@
 
 use super::contract::product;
 use super::Work;
-use crate::mlir::attr_value::AttrValue;
+use crate::mlir::AttrValue;
 use crate::rules::SignatureView;
 
 /// The logarithm to base 2, rounded up.

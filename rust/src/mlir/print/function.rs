@@ -188,6 +188,6 @@ impl Program {
         if offset == u32::MAX || !self.has_locations {
             return None;
         }
-        crate::mlir::location::after_argument(self.text.source(), offset)
+        crate::mlir::locations::innermost::after_argument(self.text.source(), offset)
     }
 }

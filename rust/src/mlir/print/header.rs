@@ -5,7 +5,7 @@ use crate::error::Span;
 use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{OpFlags, OpInfo, OpKind, Program, Syntax};
 use crate::mlir::cursor::Cursor;
-use crate::mlir::names::{group_number, ssa_name_at};
+use crate::mlir::names::text::{group_number, ssa_name_at};
 use std::fmt::Write as _;
 
 impl Printer<'_> {

@@ -6,7 +6,7 @@
 
 use crate::index::{Id, OpId, RegionId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
-use crate::mlir::names::{group_number, ssa_name_at};
+use crate::mlir::names::text::{group_number, ssa_name_at};
 use rustc_hash::FxHashSet;
 
 /// The names of one print.

@@ -15,7 +15,7 @@ use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FactorId, Id, MeshId, OpId, RuleId, ShardingId};
 use crate::ir::{OpKind, OpTraits, Payload, Program, SymbolTable};
 use crate::mesh::Mesh;
-use crate::mlir::attr_value::AttrValue;
+use crate::mlir::AttrValue;
 use crate::projection::{Projection, TensorFactorShardings};
 use crate::rule::OpShardingRule;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -10,7 +10,7 @@ use crate::axis::{total_size, AxisRef};
 use crate::index::{AxisId, FuncId, Id, MeshId, OpId, ShardingId};
 use crate::ir::{Payload, Place, Program, SymbolTable};
 use crate::mesh::Mesh;
-use crate::mlir::attr_value::AttrValue;
+use crate::mlir::AttrValue;
 use crate::partition::stablehlo_ops::int_array;
 use crate::sharding::TensorSharding;
 

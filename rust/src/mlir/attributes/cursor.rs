@@ -1,0 +1,235 @@
+//! A place in the text of an attribute, and the small things that are read there: words, numbers,
+//! strings, lists, types. `attr_reader.rs` reads whole attributes.
+//!
+//! Every reader returns `None` and leaves the cursor anywhere if the text is not what it expects.
+//! Nesting and aliases are limited, so that hostile text exhausts neither stack nor time.
+
+use super::value::Aliases;
+use std::borrow::Cow;
+
+/// How many aliases one attribute may go through: each may stand for many of the next.
+const MAX_ALIASES: u32 = 256;
+
+/// A place in the text of an attribute.
+pub struct AttrCursor<'r, 'a> {
+    pub(in crate::mlir) text: &'a str,
+    pub(in crate::mlir) place: usize,
+    pub(in crate::mlir) depth: u32,
+    pub(in crate::mlir) aliases: Aliases<'r, 'a>,
+    pub(in crate::mlir) aliases_left: u32,
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.' | b'-')
+}
+
+impl<'r, 'a> AttrCursor<'r, 'a> {
+    /// A cursor at the start of `text`.
+    pub fn new(text: &'a str, aliases: Aliases<'r, 'a>) -> Self {
+        Self { text, place: 0, depth: 0, aliases, aliases_left: MAX_ALIASES }
+    }
+    /// Whether nothing but white space is left.
+    pub fn at_end(&mut self) -> bool {
+        self.peek().is_none()
+    }
+    /// The byte that comes next, after white space.
+    pub fn peek(&mut self) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        while bytes.get(self.place).is_some_and(u8::is_ascii_whitespace) {
+            self.place += 1;
+        }
+        bytes.get(self.place).copied()
+    }
+    /// What is left of the text.
+    pub fn rest(&self) -> &'a str {
+        self.text.get(self.place..).unwrap_or("")
+    }
+    /// Skips `token` if it comes next.
+    pub fn eat(&mut self, token: &str) -> bool {
+        self.peek();
+        let found = self.rest().starts_with(token);
+        if found {
+            self.place += token.len();
+        }
+        found
+    }
+    /// Skips one byte, or one character if it is not ASCII.
+    pub fn skip_char(&mut self) {
+        self.place += self.rest().chars().next().map_or(0, char::len_utf8);
+    }
+    pub(in crate::mlir) fn expect(&mut self, token: &str) -> Option<()> {
+        self.eat(token).then_some(())
+    }
+    /// A word of letters, digits, `_`, `$`, `.` and `-`, not empty.
+    pub fn word(&mut self) -> Option<&'a str> {
+        self.peek();
+        let rest = self.rest();
+        let mut len = rest.bytes().position(|byte| !is_word(byte)).unwrap_or(rest.len());
+        if rest.as_bytes().get(len) == Some(&b'>') && rest[..len].ends_with('-') {
+            len -= 1;
+        }
+        self.place += len;
+        (len > 0).then(|| &rest[..len])
+    }
+    /// An integer in decimal or hexadecimal.
+    pub fn int(&mut self) -> Option<i64> {
+        self.peek();
+        parse_int(self.number())
+    }
+    pub(in crate::mlir) fn number(&mut self) -> &'a str {
+        let rest = self.rest();
+        let bytes = rest.as_bytes();
+        let mut len = usize::from(bytes.first().is_some_and(|byte| matches!(byte, b'-' | b'+')));
+        while let Some(&byte) = bytes.get(len) {
+            let is_exponent_sign =
+                matches!(byte, b'-' | b'+') && len > 0 && matches!(bytes[len - 1], b'e' | b'E');
+            if !(byte.is_ascii_alphanumeric() || byte == b'.' || is_exponent_sign) {
+                break;
+            }
+            len += 1;
+        }
+        self.place += len;
+        &rest[..len]
+    }
+    /// A string in quotes, unescaped.
+    pub fn string(&mut self) -> Option<Cow<'a, str>> {
+        self.expect("\"")?;
+        let rest = self.rest();
+        let bytes = rest.as_bytes();
+        let mut end = 0;
+        while *bytes.get(end)? != b'"' {
+            end += if bytes[end] == b'\\' { 2 } else { 1 };
+        }
+        let body = rest.get(..end)?;
+        self.place += end + 1;
+        Some(if body.contains('\\') { unescape(body).into() } else { body.into() })
+    }
+    /// `open`, values read by `item` with commas in between, `close`.
+    pub fn list<T>(
+        &mut self,
+        open: &str,
+        close: &str,
+        mut item: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        self.expect(open)?;
+        let mut items = Vec::new();
+        if self.eat(close) {
+            return Some(items);
+        }
+        loop {
+            items.push(item(self)?);
+            if self.eat(close) {
+                return Some(items);
+            }
+            self.expect(",")?;
+        }
+    }
+    /// `[1, 2]`.
+    pub fn ints(&mut self) -> Option<Vec<i64>> {
+        self.list("[", "]", Self::int)
+    }
+    /// `@name`, `@"na me"`, with nested references.
+    pub fn symbol(&mut self) -> Option<Cow<'a, str>> {
+        self.expect("@")?;
+        if self.rest().starts_with('"') {
+            return self.string();
+        }
+        let rest = self.rest();
+        let is_part = |byte: u8| is_word(byte) || matches!(byte, b':' | b'@');
+        let len = rest.bytes().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+        self.place += len;
+        (len > 0).then(|| rest[..len].into())
+    }
+    /// The text of a type: words, `!`, and what is bracketed after them; `->` and what follows.
+    pub fn type_text(&mut self) -> Option<&'a str> {
+        self.peek()?;
+        let start = self.place;
+        self.single_type()?;
+        while self.eat("->") {
+            self.peek()?;
+            self.single_type()?;
+        }
+        Some(self.text[start..self.place].trim_end())
+    }
+    fn single_type(&mut self) -> Option<()> {
+        if self.peek()? == b'(' {
+            return self.balanced();
+        }
+        self.eat("!");
+        self.word()?;
+        if self.rest().starts_with('<') {
+            self.balanced()
+        } else {
+            Some(())
+        }
+    }
+    pub(in crate::mlir) fn balanced_suffixes(&mut self) -> Option<()> {
+        while self.rest().starts_with(['<', '(']) {
+            self.balanced()?;
+        }
+        Some(())
+    }
+    /// Skips a bracket that comes next with everything up to its match.
+    pub fn balanced(&mut self) -> Option<()> {
+        let bytes = self.text.as_bytes();
+        let mut closers = Vec::new();
+        loop {
+            let byte = *bytes.get(self.place)?;
+            match byte {
+                b'<' => closers.push(b'>'),
+                b'(' => closers.push(b')'),
+                b'[' => closers.push(b']'),
+                b'{' => closers.push(b'}'),
+                b'"' => {
+                    self.string()?;
+                    continue;
+                }
+                b'-' if bytes.get(self.place + 1) == Some(&b'>') => self.place += 1,
+                b'>' | b')' | b']' | b'}' if closers.pop() != Some(byte) => return None,
+                _ => {}
+            }
+            self.place += 1;
+            if closers.is_empty() {
+                return Some(());
+            }
+        }
+    }
+}
+
+/// The integer that `text` is, in decimal or hexadecimal.
+pub(in crate::mlir) fn parse_int(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text),
+    };
+    match digits.strip_prefix("0x") {
+        Some(hex) => i64::from_str_radix(hex, 16).ok().map(|value| value.wrapping_mul(sign)),
+        None => text.parse().ok(),
+    }
+}
+
+/// Resolves `\\`, `\"`, `\n`, `\t` and two hex digits; bytes that are no UTF-8 are replaced.
+fn unescape(body: &str) -> String {
+    let mut bytes = Vec::with_capacity(body.len());
+    let mut rest = body.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        let hex = tail.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
+        match (tail.first(), hex.and_then(|pair| u8::from_str_radix(pair, 16).ok())) {
+            (Some(b'n'), _) => bytes.push(b'\n'),
+            (Some(b't'), _) => bytes.push(b'\t'),
+            (Some(_), Some(value)) => {
+                bytes.push(value);
+                rest = &tail[1..];
+            }
+            (Some(&other), None) => bytes.push(other),
+            (None, _) => {}
+        }
+        rest = rest.get(1..).unwrap_or(&[]);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,328 @@
+//! The attributes of an op, whichever way it is written.
+//!
+//! In an op's own syntax attributes stand among its operands as `dims = [1, 0]`; here they get the
+//! names and the forms that they have in the generic form, `permutation = array<i64: 1, 0>`.
+
+use super::conv_dims::conv_dims;
+use super::cursor::AttrCursor;
+use super::value::{Aliases, AttrValue, Fields};
+use crate::index::{OpId, SignatureId};
+use crate::ir::{Program, Span};
+
+/// The attributes that all ops with this signature have, by their names in the generic form.
+pub fn signature_attributes(program: &Program, id: SignatureId) -> Fields<'_> {
+    let signature = &program.signatures[id];
+    attributes(program, signature.example, signature.syntax)
+}
+
+/// The attributes of `op`; `syntax` is its text from its name to its first region or type.
+pub fn attributes(program: &Program, op: OpId, syntax: Span) -> Fields<'_> {
+    let aliases = |name: &str| {
+        let id = program.strings.find(name)?;
+        program.aliases.get(&id).map(|&span| program.text.get(span))
+    };
+    let dict = program.op_attrs(op).iter().map(|attr| {
+        let value = AttrValue::parse_with(program.text.get(attr.value), &aliases);
+        (program.strings.get(attr.name), value)
+    });
+    let mut fields: Fields<'_> = dict.collect();
+    let text = program.text.get(syntax);
+    // In the generic form the name stands in quotes, and everything is in the dictionaries.
+    if syntax.is_empty() || text.starts_with('"') || is_after_quote(program, syntax) {
+        return fields;
+    }
+    fields.extend(syntax_attributes(program.op_name(op), text, &aliases));
+    fields
+}
+
+/// The attribute `name` of `op`, whichever way it is written.
+pub fn op_attribute<'a>(program: &'a Program, op: OpId, name: &str) -> Option<AttrValue<'a>> {
+    let own = attributes(program, op, Span::EMPTY);
+    let find = |fields: Fields<'a>| {
+        fields.into_iter().find(|(other, _)| *other == name).map(|(_, value)| value)
+    };
+    find(own).or_else(|| find(signature_attributes(program, program.ops[op].signature.get()?)))
+}
+
+fn is_after_quote(program: &Program, syntax: Span) -> bool {
+    let before = Span::new(syntax.start.saturating_sub(1), syntax.start);
+    syntax.start > 0 && program.text.get(before) == "\""
+}
+
+/// The attributes in `text`, the own syntax of an op called `name`: what stands between its name and
+/// its type. The dictionary in braces is skipped.
+pub fn syntax_attributes<'a>(name: &str, text: &'a str, aliases: Aliases<'_, 'a>) -> Fields<'a> {
+    let mut reader = Reader { name, cursor: AttrCursor::new(text, aliases), fields: Vec::new() };
+    while reader.cursor.peek().is_some() {
+        if reader.step().is_none() {
+            reader.cursor.skip_char();
+        }
+    }
+    reader.fields
+}
+
+struct Reader<'r, 'a> {
+    name: &'r str,
+    cursor: AttrCursor<'r, 'a>,
+    fields: Fields<'a>,
+}
+
+impl<'a> Reader<'_, 'a> {
+    fn put(&mut self, name: &'a str, value: AttrValue<'a>) {
+        self.fields.push((name, value));
+    }
+
+    /// Reads one item: an operand, an attribute, a dictionary. `None` if it is nothing of the kind.
+    fn step(&mut self) -> Option<()> {
+        match self.cursor.peek()? {
+            b'%' => {
+                self.cursor.skip_char();
+                self.cursor.word()?;
+                if self.cursor.rest().starts_with('#') {
+                    self.cursor.skip_char();
+                    self.cursor.word()?;
+                }
+            }
+            b'{' => self.cursor.balanced()?,
+            b'@' => {
+                let target = self.cursor.symbol()?;
+                self.put("call_target_name", AttrValue::Str(target));
+            }
+            b'"' => {
+                let text = self.cursor.string()?;
+                self.put("name", AttrValue::Str(text));
+            }
+            b'[' => self.brackets()?,
+            byte if byte.is_ascii_alphabetic() || byte == b'_' => self.word()?,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// `[0:4, 1:8:2]` of a slice, `[1]` of a tuple element.
+    fn brackets(&mut self) -> Option<()> {
+        if self.name == "stablehlo.get_tuple_element" {
+            let index = *self.cursor.ints()?.first()?;
+            self.put("index", AttrValue::Int(index));
+            return Some(());
+        }
+        let ranges = self.cursor.list("[", "]", |cursor| {
+            let start = cursor.int()?;
+            let limit = if cursor.eat(":") { cursor.int()? } else { start };
+            let stride = if cursor.eat(":") { cursor.int()? } else { 1 };
+            Some([start, limit, stride])
+        })?;
+        for (at, name) in ["start_indices", "limit_indices", "strides"].into_iter().enumerate() {
+            let values = ranges.iter().map(|range| AttrValue::Int(range[at])).collect();
+            self.put(name, AttrValue::DenseArray(values));
+        }
+        Some(())
+    }
+
+    /// A bare word, or `word = value`.
+    fn word(&mut self) -> Option<()> {
+        let word = self.cursor.word()?;
+        if !self.cursor.eat("=") {
+            if self.name == "stablehlo.compare" {
+                let has_direction = !self.fields.is_empty();
+                let name = if has_direction { "compare_type" } else { "comparison_direction" };
+                self.put(name, AttrValue::Keyword(word));
+            }
+            return Some(());
+        }
+        match (self.name, word) {
+            (_, "batching_dims" | "contracting_dims") => self.dot_dims(word),
+            (_, "precision") => {
+                let cases = self.cursor.list("[", "]", AttrCursor::word)?;
+                let cases = cases.into_iter().map(AttrValue::Keyword).collect();
+                self.put("precision_config", AttrValue::Array(cases));
+                Some(())
+            }
+            ("stablehlo.dot_general", "algorithm") => self.dot_algorithm(),
+            (_, "dim_numbers") => {
+                let dims = conv_dims(&mut self.cursor)?;
+                self.put("dimension_numbers", dims);
+                Some(())
+            }
+            (_, "window") => self.window(),
+            ("stablehlo.reduce_precision", "format") => self.float_format(),
+            _ => {
+                let value = self.keyed_value(word)?;
+                self.put(generic_name(self.name, word), value);
+                Some(())
+            }
+        }
+    }
+
+    fn keyed_value(&mut self, word: &str) -> Option<AttrValue<'a>> {
+        match word {
+            "type" | "distribution" | "algorithm" => self.cursor.word().map(AttrValue::Keyword),
+            _ => match self.cursor.value()? {
+                AttrValue::Array(items) => Some(AttrValue::DenseArray(items)),
+                value => Some(value),
+            },
+        }
+    }
+
+    /// `[0] x [1]`, into `dot_dimension_numbers`.
+    fn dot_dims(&mut self, word: &str) -> Option<()> {
+        let lhs = int_array(self.cursor.ints()?);
+        self.cursor.eat("x").then_some(())?;
+        let rhs = int_array(self.cursor.ints()?);
+        let names = if word == "batching_dims" {
+            ["lhs_batching_dimensions", "rhs_batching_dimensions"]
+        } else {
+            ["lhs_contracting_dimensions", "rhs_contracting_dimensions"]
+        };
+        if !matches!(self.fields.last(), Some(("dot_dimension_numbers", _))) {
+            let fields = Vec::new();
+            let name = "stablehlo.dot".into();
+            self.put("dot_dimension_numbers", AttrValue::Struct { name, fields });
+        }
+        if let Some((_, AttrValue::Struct { fields, .. })) = self.fields.last_mut() {
+            fields.extend([(names[0], lhs), (names[1], rhs)]);
+        }
+        Some(())
+    }
+
+    /// `<lhs_precision_type = tf32, ...>`.
+    fn dot_algorithm(&mut self) -> Option<()> {
+        let fields = self.cursor.list("<", ">", |cursor| {
+            let name = cursor.word()?;
+            cursor.eat("=").then_some(())?;
+            Some((name, cursor.value()?))
+        })?;
+        self.put("algorithm", AttrValue::Struct { name: "stablehlo.dot_algorithm".into(), fields });
+        Some(())
+    }
+
+    /// `{stride = [1], pad = [[0, 0]], lhs_dilate = [1], rhs_dilate = [1], reverse = [false]}`.
+    fn window(&mut self) -> Option<()> {
+        for (word, value) in self.cursor.dict()? {
+            let name = match word {
+                "stride" => "window_strides",
+                "pad" => "padding",
+                "lhs_dilate" => "lhs_dilation",
+                "rhs_dilate" => "rhs_dilation",
+                "reverse" => "window_reversal",
+                _ => continue,
+            };
+            let items = value.items()?.to_vec();
+            let value = if name == "padding" {
+                let pairs = items.iter().filter_map(AttrValue::items);
+                AttrValue::Dense { elements: pairs.flatten().cloned().collect(), ty: "" }
+            } else {
+                AttrValue::DenseArray(items)
+            };
+            self.put(name, value);
+        }
+        Some(())
+    }
+
+    /// `e5m10`.
+    fn float_format(&mut self) -> Option<()> {
+        let (exponent, mantissa) = self.cursor.word()?.strip_prefix('e')?.split_once('m')?;
+        self.put("exponent_bits", AttrValue::Int(exponent.parse().ok()?));
+        self.put("mantissa_bits", AttrValue::Int(mantissa.parse().ok()?));
+        Some(())
+    }
+}
+
+fn int_array<'a>(values: Vec<i64>) -> AttrValue<'a> {
+    AttrValue::Array(values.into_iter().map(AttrValue::Int).collect())
+}
+
+/// What the generic form calls the attribute that an op's own syntax calls `word`.
+fn generic_name<'a>(op: &str, word: &'a str) -> &'a str {
+    match (op.strip_prefix("stablehlo.").unwrap_or(op), word) {
+        ("iota" | "dynamic_iota", "dim") => "iota_dimension",
+        ("concatenate" | "get_dimension_size" | "set_dimension_size", "dim") => "dimension",
+        ("broadcast_in_dim" | "dynamic_broadcast_in_dim", "dims") => "broadcast_dimensions",
+        ("transpose", "dims") => "permutation",
+        ("reverse", "dims") => "dimensions",
+        ("dynamic_slice", "sizes") => "slice_sizes",
+        ("broadcast", "sizes") => "broadcast_sizes",
+        ("pad", "low") => "edge_padding_low",
+        ("pad", "high") => "edge_padding_high",
+        ("pad", "interior") => "interior_padding",
+        ("fft", "type") => "fft_type",
+        ("fft", "length") => "fft_length",
+        ("einsum" | "unary_einsum", "config") => "einsum_config",
+        ("rng", "distribution") => "rng_distribution",
+        ("rng_bit_generator", "algorithm") => "rng_algorithm",
+        _ => word,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<'a>(name: &str, text: &'a str) -> Fields<'a> {
+        syntax_attributes(name, text, &|_| None)
+    }
+    fn ints(fields: &Fields<'_>, name: &str) -> Option<Vec<i64>> {
+        fields.iter().find(|(field, _)| *field == name)?.1.as_ints()
+    }
+
+    #[test]
+    fn keyed_attributes_get_their_generic_names() {
+        let fields = read("stablehlo.transpose", " %0#1, dims = [1, 0] {a = 3}");
+        assert_eq!(ints(&fields, "permutation"), Some(vec![1, 0]));
+        assert_eq!(fields.len(), 1);
+        let fields = read("stablehlo.pad", " %a, %b, low = [0], high = [-1], interior = [2]");
+        assert_eq!(ints(&fields, "edge_padding_high"), Some(vec![-1]));
+        let fields = read(
+            "stablehlo.reduce",
+            "(%a init: %b) applies stablehlo.add across dimensions = [1, 2]",
+        );
+        assert_eq!(ints(&fields, "dimensions"), Some(vec![1, 2]));
+        let fields = read("stablehlo.fft", " %a, type = FFT, length = [4]");
+        assert_eq!(fields[0], ("fft_type", AttrValue::Keyword("FFT")));
+        assert_eq!(ints(&fields, "fft_length"), Some(vec![4]));
+        let fields = read("stablehlo.concatenate", " %a, %b, dim = 1");
+        assert_eq!(fields, [("dimension", AttrValue::Int(1))]);
+        let fields = read("chlo.top_k", "(%a, k = 8, is_stable = true)");
+        assert_eq!(fields, [("k", AttrValue::Int(8)), ("is_stable", AttrValue::Bool(true))]);
+    }
+
+    #[test]
+    fn special_syntaxes() {
+        let text = " %0, %1, batching_dims = [0] x [0], contracting_dims = [2] x [1], \
+                    precision = [DEFAULT, HIGHEST], algorithm = <lhs_precision_type = tf32>";
+        let fields = read("stablehlo.dot_general", text);
+        let names: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["dot_dimension_numbers", "precision_config", "algorithm"]);
+        assert_eq!(fields[0].1.int_list_field("lhs_contracting_dimensions"), Some(vec![2]));
+        assert_eq!(fields[0].1.int_list_field("rhs_batching_dimensions"), Some(vec![0]));
+
+        let fields = read("stablehlo.slice", " %0 [0:4, 1:8:2]");
+        assert_eq!(ints(&fields, "start_indices"), Some(vec![0, 1]));
+        assert_eq!(ints(&fields, "strides"), Some(vec![1, 2]));
+
+        let text = "(%a, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], \
+                    window = {stride = [2, 2], pad = [[0, 1], [2, 3]], reverse = [false, true]} \
+                    {batch_group_count = 1 : i64}";
+        let fields = read("stablehlo.convolution", text);
+        assert_eq!(fields[0].1.int_list_field("output_spatial_dimensions"), Some(vec![1, 2]));
+        assert_eq!(ints(&fields, "padding"), Some(vec![0, 1, 2, 3]));
+        assert_eq!(ints(&fields, "window_strides"), Some(vec![2, 2]));
+
+        let fields = read("stablehlo.custom_call", " @\"a b\"(%0) {x = 1}");
+        assert_eq!(fields, [("call_target_name", AttrValue::Str("a b".into()))]);
+        let fields = read("stablehlo.compare", "  EQ, %0, %1,  FLOAT");
+        assert_eq!(fields[1], ("compare_type", AttrValue::Keyword("FLOAT")));
+        let fields = read("stablehlo.reduce_precision", " %0, format = e5m10");
+        assert_eq!(
+            fields,
+            [("exponent_bits", AttrValue::Int(5)), ("mantissa_bits", AttrValue::Int(10))]
+        );
+    }
+
+    #[test]
+    fn nonsense_ends() {
+        for text in ["= = [", "window = {", "batching_dims = [0] y", "[0:", "%", "é%é@", "{{{"] {
+            read("stablehlo.dot_general", text);
+        }
+    }
+}

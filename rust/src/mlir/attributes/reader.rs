@@ -1,0 +1,220 @@
+//! Reads attribute values: the part of [`AttrCursor`] that knows what attributes look like.
+
+use super::conv_dims::conv_dims;
+use super::cursor::{parse_int, AttrCursor};
+use super::value::{AttrValue, Fields};
+use std::borrow::Cow;
+
+/// How deep attributes may nest.
+const MAX_DEPTH: u32 = 64;
+
+impl<'a> AttrCursor<'_, 'a> {
+    /// `{a = 1, b}`.
+    pub fn dict(&mut self) -> Option<Fields<'a>> {
+        self.list("{", "}", Self::entry)
+    }
+    fn entry(&mut self) -> Option<(&'a str, AttrValue<'a>)> {
+        let name = if self.peek()? == b'"' {
+            let start = self.place + 1;
+            self.string()?;
+            self.text.get(start..self.place - 1)?
+        } else {
+            self.word()?
+        };
+        let value = if self.eat("=") { self.value()? } else { AttrValue::Unit };
+        Some((name, value))
+    }
+    /// Any attribute, with the type that may follow it.
+    pub fn value(&mut self) -> Option<AttrValue<'a>> {
+        if self.depth >= MAX_DEPTH {
+            return None;
+        }
+        self.depth += 1;
+        let value = self.untyped_value();
+        self.depth -= 1;
+        value
+    }
+    fn untyped_value(&mut self) -> Option<AttrValue<'a>> {
+        match self.peek()? {
+            b'[' => self.list("[", "]", Self::value).map(AttrValue::Array),
+            b'{' => self.dict().map(AttrValue::Dict),
+            b'"' => {
+                let text = self.string()?;
+                self.type_suffix();
+                Some(AttrValue::Str(text))
+            }
+            b'@' => self.symbol().map(AttrValue::Symbol),
+            b'#' => self.dialect_attribute(),
+            b'0'..=b'9' | b'-' | b'+' => self.numeric(),
+            b'!' | b'(' => self.type_text().map(AttrValue::Type),
+            _ => self.named_value(),
+        }
+    }
+    fn numeric(&mut self) -> Option<AttrValue<'a>> {
+        let number = self.number();
+        self.type_suffix();
+        let float = || number.parse().ok().map(AttrValue::Float);
+        parse_int(number).map(AttrValue::Int).or_else(float)
+    }
+    /// `: type`, if it comes next; its text.
+    fn type_suffix(&mut self) -> &'a str {
+        if self.eat(":") {
+            self.type_text().unwrap_or("")
+        } else {
+            ""
+        }
+    }
+    /// A value that starts with a word.
+    fn named_value(&mut self) -> Option<AttrValue<'a>> {
+        let start = self.place;
+        match self.word()? {
+            "true" => Some(AttrValue::Bool(true)),
+            "false" => Some(AttrValue::Bool(false)),
+            "unit" => Some(AttrValue::Unit),
+            "array" if self.rest().starts_with('<') => {
+                self.expect("<")?;
+                self.word()?;
+                self.dense_array()
+            }
+            "dense" if self.rest().starts_with('<') => self.dense(),
+            "loc" | "affine_map" | "affine_set" | "dense_resource" | "sparse" | "distinct" => {
+                self.balanced_suffixes()?;
+                self.type_suffix();
+                Some(AttrValue::Other(&self.text[start..self.place]))
+            }
+            _ => {
+                self.place = start;
+                self.type_text().map(AttrValue::Type)
+            }
+        }
+    }
+    fn dense_array(&mut self) -> Option<AttrValue<'a>> {
+        if self.eat(">") {
+            return Some(AttrValue::DenseArray(Vec::new()));
+        }
+        let items = self.list(":", ">", Self::value)?;
+        Some(AttrValue::DenseArray(items))
+    }
+    fn dense(&mut self) -> Option<AttrValue<'a>> {
+        self.expect("<")?;
+        let mut elements = Vec::new();
+        if !self.eat(">") {
+            self.dense_elements(&mut elements)?;
+            self.expect(">")?;
+        }
+        Some(AttrValue::Dense { elements, ty: self.type_suffix() })
+    }
+    /// Nested lists of elements, flattened. Brackets are counted, not recursed into.
+    fn dense_elements(&mut self, elements: &mut Vec<AttrValue<'a>>) -> Option<()> {
+        let mut depth = 0_u32;
+        loop {
+            match self.peek()? {
+                b'[' => {
+                    depth += 1;
+                    self.skip_char();
+                    continue;
+                }
+                b']' => {}
+                b'(' => elements.push(self.complex()?),
+                _ => elements.push(self.untyped_element()?),
+            }
+            while depth > 0 && self.eat("]") {
+                depth -= 1;
+            }
+            if depth == 0 {
+                return Some(());
+            }
+            self.expect(",")?;
+        }
+    }
+    fn untyped_element(&mut self) -> Option<AttrValue<'a>> {
+        match self.peek()? {
+            b'"' => self.string().map(AttrValue::Str),
+            b'0'..=b'9' | b'-' | b'+' => {
+                let number = self.number();
+                let float = || number.parse().ok().map(AttrValue::Float);
+                parse_int(number).map(AttrValue::Int).or_else(float)
+            }
+            _ => match self.word()? {
+                "true" => Some(AttrValue::Bool(true)),
+                "false" => Some(AttrValue::Bool(false)),
+                _ => None,
+            },
+        }
+    }
+    /// `(re, im)`.
+    fn complex(&mut self) -> Option<AttrValue<'a>> {
+        self.list("(", ")", Self::untyped_element).map(AttrValue::Array)
+    }
+    /// `#alias`, `#dialect.name<...>`, `#dialect<name ...>`.
+    fn dialect_attribute(&mut self) -> Option<AttrValue<'a>> {
+        let start = self.place;
+        self.expect("#")?;
+        let name = self.word()?;
+        if !self.rest().starts_with('<') {
+            let whole = &self.text[start..self.place];
+            return Some(match (self.aliases)(whole) {
+                Some(text) => self.alias_value(text),
+                None if name.contains('.') => {
+                    AttrValue::Struct { name: name.into(), fields: Vec::new() }
+                }
+                None => AttrValue::Other(whole),
+            });
+        }
+        let body_start = self.place + 1;
+        self.balanced()?;
+        let body = self.text.get(body_start..self.place - 1)?;
+        let whole = &self.text[start..self.place];
+        self.type_suffix();
+        let value = self.inside(body, |inner| inner.dialect_body(name));
+        Some(value.unwrap_or(AttrValue::Other(whole)))
+    }
+    fn alias_value(&mut self, text: &'a str) -> AttrValue<'a> {
+        if self.aliases_left == 0 {
+            return AttrValue::Other(text);
+        }
+        self.aliases_left -= 1;
+        self.inside(text, Self::value).unwrap_or(AttrValue::Other(text))
+    }
+    /// Reads `text`, which stands inside of what is read here.
+    fn inside<T>(&mut self, text: &'a str, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let mut inner = Self { text, place: 0, ..*self };
+        let read = read(&mut inner);
+        self.aliases_left = inner.aliases_left;
+        read
+    }
+    /// What stands in the angle brackets of a dialect's attribute.
+    fn dialect_body(&mut self, name: &'a str) -> Option<AttrValue<'a>> {
+        let mut name: Cow<'a, str> = name.into();
+        if !name.contains('.') {
+            name = format!("{name}.{}", self.word()?).into();
+        }
+        if name == "stablehlo.conv" && !self.eat("raw") {
+            return conv_dims(self);
+        }
+        self.eat("<");
+        if self.at_end() {
+            return Some(AttrValue::Struct { name, fields: Vec::new() });
+        }
+        let fields_start = self.place;
+        if let Some(fields) = self.struct_fields() {
+            return Some(AttrValue::Struct { name, fields });
+        }
+        self.place = fields_start;
+        let keyword = self.word()?;
+        self.at_end().then_some(AttrValue::Keyword(keyword))
+    }
+    /// `a = 1, b = [2]` to the end or a last `>`.
+    pub fn struct_fields(&mut self) -> Option<Fields<'a>> {
+        let mut fields = Vec::new();
+        loop {
+            let name = self.word()?;
+            self.expect("=")?;
+            fields.push((name, self.value()?));
+            if !self.eat(",") {
+                self.eat(">");
+                return self.at_end().then_some(fields);
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! From a line of the user's program to the values it made, and back.
+//!
+//! A location is read flat: every `"file":line:column` in it is a frame, innermost first, because a
+//! call site names its callee before its caller. An alias stands for the frames of its definition.
+//! A program has few aliases more than frames, so lines are looked up by spreading from the aliases
+//! that name them to all that refer to those: linear in the text of the locations, and no recursion.
+
+use crate::error::{Code, Diagnostic};
+use crate::index::ValueId;
+use crate::ir::{Program, ValueDef};
+use crate::mlir::cursor::Cursor;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// So many lines near the one asked for are named.
+const NEAR: usize = 6;
+
+/// How many parts of a location are looked at for one traceback; they may refer to each other in a
+/// circle.
+const MAX_STEPS: usize = 10_000;
+
+/// A place in the user's program, in the file's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'p> {
+    /// The file as the location names it.
+    pub file: &'p str,
+    /// The line, from 1.
+    pub line: u64,
+    /// The last line, where the location is a range over several.
+    pub last_line: u64,
+    /// The column as the location has it.
+    pub column: u64,
+}
+
+/// One part of a location.
+#[derive(Clone, Copy, Debug)]
+enum Part<'p> {
+    Frame(Frame<'p>),
+    Alias(&'p str),
+}
+
+impl Frame<'_> {
+    /// Whether it stands for `line` of the file that `path` is the end of.
+    fn is_at(&self, path: &str, line: u64, reach: Reach) -> bool {
+        let lines = match reach {
+            Reach::Start => self.line..=self.line,
+            Reach::Range => self.line..=self.last_line,
+        };
+        lines.contains(&line) && is_path_suffix(self.file, path)
+    }
+}
+
+/// Which lines a place stands for.
+#[derive(Clone, Copy, Debug)]
+enum Reach {
+    /// The one it starts on.
+    Start,
+    /// All that it reaches over.
+    Range,
+}
+
+/// Whether `path` is `file`, or its last components.
+fn is_path_suffix(file: &str, path: &str) -> bool {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    file.strip_suffix(path).is_some_and(|before| before.is_empty() || before.ends_with(['/', '\\']))
+}
+
+/// `model.py:42`, or `model.py:42:8`, whose column says nothing more.
+fn parse_place(place: &str) -> Option<(&str, u64)> {
+    let (rest, last) = place.trim().rsplit_once(':')?;
+    let last = last.parse().ok()?;
+    let with_column =
+        rest.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
+    let (file, line) = with_column.unwrap_or((rest, last));
+    (!file.is_empty()).then_some((file, line))
+}
+
+/// The parts of the location `text`, in its order.
+fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut cursor = Cursor::new(text, 0);
+    let mut parts = Vec::new();
+    while !cursor.at_end() {
+        match cursor.peek() {
+            b'"' => {
+                let Ok(file) = cursor.string() else { break };
+                if let Some(frame) = frame(&mut cursor, file) {
+                    parts.push(Part::Frame(frame));
+                }
+            }
+            b'#' => {
+                let start = cursor.pos;
+                cursor.pos += 1;
+                cursor.ssa_name();
+                parts.push(Part::Alias(cursor.since(start)));
+            }
+            _ => cursor.pos += 1,
+        }
+    }
+    parts
+}
+
+/// `:line:column`, and then maybe `to line:column` or `to :column`, after the name of a file.
+fn frame<'p>(cursor: &mut Cursor<'p>, file: &'p str) -> Option<Frame<'p>> {
+    let number = |cursor: &mut Cursor<'p>| {
+        cursor.skip_space();
+        cursor.digits()
+    };
+    if !cursor.eat(b':') {
+        return None;
+    }
+    let line = number(cursor)?;
+    let column = if cursor.eat(b':') { number(cursor)? } else { 0 };
+    let mut last_line = line;
+    let end = cursor.pos;
+    if cursor.eat_keyword("to") {
+        last_line = number(cursor).unwrap_or(line);
+    } else {
+        cursor.pos = end;
+    }
+    Some(Frame { file, line, last_line, column })
+}
+
+impl Program {
+    /// The text of where `value` comes from.
+    fn location_of(&self, value: ValueId) -> &str {
+        match self.values[value].def() {
+            ValueDef::Result(op) => self.text.get(self.op_texts[op].loc),
+            ValueDef::Arg(_) => {
+                self.arg_location_text(value).map_or("", |span| self.text.get(span))
+            }
+        }
+    }
+    /// The frames of the call stack that made `value`, innermost first.
+    pub fn traceback(&self, value: ValueId) -> Vec<Frame<'_>> {
+        let mut todo = parts(self.location_of(value));
+        todo.reverse();
+        let mut frames = Vec::new();
+        for _ in 0..MAX_STEPS {
+            match todo.pop() {
+                Some(Part::Frame(frame)) => frames.push(frame),
+                Some(Part::Alias(name)) => {
+                    let body = self.strings.find(name).and_then(|id| self.aliases.get(&id));
+                    let body = body.map_or("", |&span| self.text.get(span));
+                    todo.extend(parts(body).into_iter().rev());
+                }
+                None => break,
+            }
+        }
+        frames
+    }
+    /// The values that `place`, a file and a line, made; or why there are none.
+    pub fn values_at_place(&self, place: &str) -> Result<Vec<ValueId>, Diagnostic> {
+        let unknown = |message: String| Diagnostic::new(Code::UnknownLocation, message);
+        let Some((file, line)) = parse_place(place) else {
+            let problem = unknown(format!("{place:?} is no place in a file"));
+            return Err(problem.with_hint("write the file and the line: \"model.py:42\""));
+        };
+        let values = self.values_at(file, line);
+        if !values.is_empty() {
+            return Ok(values);
+        }
+        let places = self.source_places();
+        let problem = unknown(format!("no value comes from {file}:{line}"));
+        if places.is_empty() {
+            let hint = "the program has no source locations: write it with them, \
+                        lowered.as_text(debug_info=True), or use shardcore.jax.lower";
+            return Err(problem.with_hint(hint));
+        }
+        let near = places.iter().filter(|(known, _)| is_path_suffix(known, file));
+        let mut lines: Vec<u64> = near.map(|&(_, line)| line).collect();
+        lines.sort_unstable_by_key(|&known| (known.abs_diff(line), known));
+        lines.dedup();
+        if lines.is_empty() {
+            let mut files: Vec<&str> = Vec::new();
+            for (known, _) in &places {
+                let name = known.rsplit(['/', '\\']).next().unwrap_or(known);
+                if !files.contains(&name) {
+                    files.push(name);
+                }
+            }
+            let quote = |name: &str| format!("\"{name}\"");
+            let hint = crate::suggest::hint(file, files, quote);
+            return Err(match hint {
+                Some(hint) => problem.with_hint(hint),
+                None => problem,
+            });
+        }
+        lines.truncate(NEAR);
+        lines.sort_unstable();
+        let lines: Vec<String> = lines.iter().map(u64::to_string).collect();
+        let hint =
+            format!("the lines of {file} nearest to it that made values: {}", lines.join(", "));
+        Err(problem.with_hint(hint))
+    }
+    /// The values that `line` of the file `path` made, in any frame of their call stacks: those of a
+    /// place that starts there, or else of one that reaches over it.
+    fn values_at(&self, path: &str, line: u64) -> Vec<ValueId> {
+        let from_line = self.values_from(path, line, Reach::Start);
+        if from_line.is_empty() {
+            return self.values_from(path, line, Reach::Range);
+        }
+        from_line
+    }
+    fn values_from(&self, path: &str, line: u64, reach: Reach) -> Vec<ValueId> {
+        let mut users: FxHashMap<&str, Vec<&str>> = FxHashMap::default();
+        let mut todo = Vec::new();
+        for (alias, text) in self.location_aliases() {
+            for part in parts(text) {
+                match part {
+                    Part::Frame(frame) if frame.is_at(path, line, reach) => todo.push(alias),
+                    Part::Frame(_) => {}
+                    Part::Alias(used) => users.entry(used).or_default().push(alias),
+                }
+            }
+        }
+        let mut aliases: FxHashSet<&str> = FxHashSet::default();
+        while let Some(alias) = todo.pop() {
+            if aliases.insert(alias) {
+                todo.extend(users.remove(alias).unwrap_or_default());
+            }
+        }
+        let is_at = |part: Part<'_>| match part {
+            Part::Frame(frame) => frame.is_at(path, line, reach),
+            Part::Alias(name) => aliases.contains(name),
+        };
+        let values = self.values_of(self.module).into_iter();
+        values.filter(|&value| parts(self.location_of(value)).into_iter().any(is_at)).collect()
+    }
+    /// Every place of the program's locations, in the order of the text, each once.
+    fn source_places(&self) -> Vec<(&str, u64)> {
+        let of_values =
+            self.values_of(self.module).into_iter().map(|value| self.location_of(value));
+        let texts = self.location_aliases().map(|(_, text)| text).chain(of_values);
+        let mut seen = FxHashSet::default();
+        texts
+            .flat_map(parts)
+            .filter_map(|part| match part {
+                Part::Frame(frame) => Some((frame.file, frame.line)),
+                Part::Alias(_) => None,
+            })
+            .filter(|&place| seen.insert(place))
+            .collect()
+    }
+    /// The aliases of locations with what they stand for, in the order of the text.
+    fn location_aliases(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.alias_definitions.iter().filter_map(|&span| {
+            let (name, body) = self.text.get(span).split_once('=')?;
+            let name = name.trim();
+            let is_location = name.starts_with('#') && body.trim_start().starts_with("loc");
+            is_location.then_some((name, body))
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! How values are called.
+
+use crate::index::{Id, ValueId};
+use crate::ir::{Program, ValueDef};
+use crate::mlir::cursor::Cursor;
+
+/// The SSA name that starts at `offset`, with its `%`; empty if there is none.
+pub(in crate::mlir) fn ssa_name_at(text: &str, offset: u32) -> &str {
+    let start = offset as usize;
+    let mut cursor = Cursor::new(text, start);
+    if cursor.peek() != b'%' {
+        return "";
+    }
+    cursor.pos += 1;
+    cursor.ssa_name();
+    cursor.since(start)
+}
+
+/// The number of `value` among the results that share its name; `None` if it has a name for itself.
+pub(in crate::mlir) fn group_number(program: &Program, value: ValueId) -> Option<usize> {
+    let ValueDef::Result(op) = program.values[value].def() else { return None };
+    let row = &program.ops[op];
+    if row.num_results == 1 {
+        return None;
+    }
+    let name = program.value_names[value];
+    let mut cursor = Cursor::new(program.text.source(), name as usize + 1);
+    cursor.ssa_name();
+    if !cursor.eat(b':') {
+        return None;
+    }
+    // The group starts where the results before it have other names.
+    let mut first = value.index();
+    let start = row.first_result.index();
+    if program.value_names[row.first_result] == name {
+        first = start;
+    } else {
+        while first > start && program.value_names[ValueId::from_index(first - 1)] == name {
+            first -= 1;
+        }
+    }
+    Some(value.index() - first)
+}
+
+impl Program {
+    /// What `value` is called: `%12`, `%3#1`, `%arg0`. The printer calls it so too, unless a pass has
+    /// put another value of that name beside it.
+    pub fn value_name(&self, value: ValueId) -> String {
+        let mut out = String::new();
+        let offset = self.value_names[value];
+        if offset == u32::MAX {
+            crate::mlir::print::append_fresh(self, value, &mut out);
+            return out;
+        }
+        out.push_str(ssa_name_at(self.text.source(), offset));
+        if let Some(number) = group_number(self, value) {
+            out.push('#');
+            out.push_str(&number.to_string());
+        }
+        out
+    }
+}
+
+/// A prefix for new names that no name in `source` starts with.
+pub(in crate::mlir) fn fresh_prefix(source: &str) -> String {
+    let mut prefix = "shc".to_owned();
+    while memchr::memmem::find(source.as_bytes(), format!("%{prefix}").as_bytes()).is_some() {
+        prefix.push('_');
+    }
+    prefix
+}

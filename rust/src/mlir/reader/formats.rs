@@ -1,0 +1,389 @@
+//! How ops write what stands between their name and their attribute dictionary.
+//!
+//! A format is a list of parts, read in order. Source: the assembly formats of `StableHLO`, CHLO,
+//! `arith`, `tensor` and `builtin`.
+
+use crate::error::Result;
+use crate::mlir::grammar::{cases, Grammar};
+use crate::mlir::reader::parser::Parser;
+
+/// A part of a format.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::mlir) enum Part {
+    /// `%x`
+    Operand,
+    /// `%x, %y`, or nothing.
+    Operands,
+    /// `%x, %y,`, each with a comma behind it.
+    OperandsThen,
+    /// This character.
+    Byte(u8),
+    /// This word and `=`.
+    Key(&'static str),
+    /// `[1, 2]`, or an alias.
+    Ints,
+    /// `1`
+    Int,
+    /// `true` or `false`.
+    Bool,
+    /// `"text"`
+    Str,
+    /// `@name`
+    Symbol,
+    /// A case of the enumeration of this name.
+    Case(&'static str),
+    /// A comma and these parts, or nothing.
+    Optional(&'static [Part]),
+    /// `[0:4, 1:8:2]`
+    Slices,
+    /// `batching_dims = [0] x [0], contracting_dims = [2] x [1]`
+    DotDims,
+    /// `, precision = [DEFAULT, DEFAULT]`, or nothing.
+    Precision,
+    /// The same, or with `, algorithm = <...>`, or only that.
+    PrecisionAndAlgorithm,
+    /// `[b, 0, f]x[0, i, o]->[b, 0, f]`
+    ConvDims,
+    /// `{stride = [1], pad = [[0, 0]]}`
+    Window,
+    /// `e5m10`
+    FloatFormat,
+}
+use Part::{
+    Bool, Byte, Case, ConvDims, DotDims, FloatFormat, Int, Ints, Key, Operand, Operands,
+    OperandsThen, Optional, Precision, PrecisionAndAlgorithm, Slices, Str, Symbol, Window,
+};
+
+const COMMA: Part = Byte(b',');
+const ONE: &[Part] = &[Operand];
+const TWO: &[Part] = &[Operand, COMMA, Operand];
+const THREE: &[Part] = &[Operand, COMMA, Operand, COMMA, Operand];
+const ANY: &[Part] = &[Operands];
+
+/// The format of the op called `name`, one of those that are written with operands and attributes in
+/// front of their types.
+pub(in crate::mlir) fn format_of(name: &str) -> &'static [Part] {
+    let Some((dialect, op)) = name.split_once('.') else { return ANY };
+    match dialect {
+        "stablehlo" => stablehlo(op),
+        "chlo" => chlo(op),
+        "arith" if is_binary_arith(op) => TWO,
+        "arith" | "tensor" => ONE,
+        _ => ANY,
+    }
+}
+
+fn is_binary_arith(op: &str) -> bool {
+    let is_cast = op.contains("ext") || op.contains("trunc") || op.contains("to");
+    !is_cast && !matches!(op, "negf" | "index_cast" | "bitcast")
+}
+
+fn stablehlo(op: &str) -> &'static [Part] {
+    match op {
+        "iota" => &[Key("dim"), Int],
+        "dynamic_iota" | "get_dimension_size" => &[Operand, COMMA, Key("dim"), Int],
+        "create_token" | "replica_id" | "partition_id" => &[],
+        "add"
+        | "atan2"
+        | "divide"
+        | "maximum"
+        | "minimum"
+        | "multiply"
+        | "power"
+        | "remainder"
+        | "shift_left"
+        | "shift_right_arithmetic"
+        | "shift_right_logical"
+        | "subtract"
+        | "and"
+        | "or"
+        | "xor" => TWO,
+        "clamp" => THREE,
+        "complex"
+        | "select"
+        | "is_finite"
+        | "after_all"
+        | "tuple"
+        | "bitcast_convert"
+        | "reshape"
+        | "dynamic_reshape"
+        | "dynamic_update_slice"
+        | "real_dynamic_slice"
+        | "dynamic_pad" => ANY,
+        "get_tuple_element" => &[Operand, Byte(b'['), Int, Byte(b']')],
+        "compare" => &[
+            Case("comparison_direction"),
+            COMMA,
+            Operand,
+            COMMA,
+            Operand,
+            Optional(&[Case("comparison_type")]),
+        ],
+        "slice" => &[Operand, Slices],
+        "dynamic_slice" => &[Operand, COMMA, OperandsThen, Key("sizes"), Ints],
+        "broadcast" => &[Operand, COMMA, Key("sizes"), Ints],
+        "broadcast_in_dim" | "transpose" | "reverse" => &[Operand, COMMA, Key("dims"), Ints],
+        "dynamic_broadcast_in_dim" => &[Operand, COMMA, Operand, COMMA, Key("dims"), Ints],
+        "cholesky" => &[Operand, Optional(&[Key("lower"), Bool])],
+        "concatenate" => &[OperandsThen, Key("dim"), Int],
+        "set_dimension_size" => &[Operand, COMMA, Operand, COMMA, Key("dim"), Int],
+        "composite" => &[Str, Operands],
+        "custom_call" => &[Symbol, Byte(b'('), Operands, Byte(b')')],
+        "convolution" => &[
+            Byte(b'('),
+            Operands,
+            Byte(b')'),
+            Key("dim_numbers"),
+            ConvDims,
+            COMMA,
+            Key("window"),
+            Window,
+        ],
+        "dot" => &[Operand, COMMA, Operand, Precision],
+        "dot_general" => &[Operand, COMMA, Operand, COMMA, DotDims, PrecisionAndAlgorithm],
+        "einsum" => &[Operand, COMMA, Operand, COMMA, Key("config"), Str],
+        "unary_einsum" => &[Operand, COMMA, Key("config"), Str],
+        "fft" => &[Operand, COMMA, Key("type"), Case("fft_type"), COMMA, Key("length"), Ints],
+        "pad" => &[
+            Operand,
+            COMMA,
+            Operand,
+            COMMA,
+            Key("low"),
+            Ints,
+            COMMA,
+            Key("high"),
+            Ints,
+            COMMA,
+            Key("interior"),
+            Ints,
+        ],
+        "rng" => &[
+            Operand,
+            COMMA,
+            Operand,
+            COMMA,
+            Operand,
+            COMMA,
+            Key("distribution"),
+            Case("rng_distribution"),
+        ],
+        "rng_bit_generator" => &[Operand, COMMA, Key("algorithm"), Case("rng_algorithm")],
+        "reduce_precision" => &[Operand, COMMA, Key("format"), FloatFormat],
+        _ => ONE,
+    }
+}
+
+fn chlo(op: &str) -> &'static [Part] {
+    match op {
+        "top_k" => &[
+            Byte(b'('),
+            Operand,
+            COMMA,
+            Key("k"),
+            Int,
+            Optional(&[Key("is_stable"), Bool]),
+            Byte(b')'),
+        ],
+        "broadcast_select" => THREE,
+        "next_after" | "polygamma" | "zeta" | "mulhi" => TWO,
+        _ if op.starts_with("broadcast_") => TWO,
+        _ => ONE,
+    }
+}
+
+impl Parser<'_> {
+    /// Reads the parts of a format.
+    pub(in crate::mlir) fn parse_format(&mut self, parts: &'static [Part]) -> Result<()> {
+        for part in parts {
+            self.parse_part(*part)?;
+        }
+        Ok(())
+    }
+    fn parse_part(&mut self, part: Part) -> Result<()> {
+        match part {
+            Operand => self.parse_operand(),
+            Operands => {
+                let end = self.cursor.pos;
+                if self.cursor.next_byte() != b'%' {
+                    self.cursor.pos = end;
+                    return Ok(());
+                }
+                loop {
+                    self.parse_operand()?;
+                    if !self.eat_comma() {
+                        return Ok(());
+                    }
+                }
+            }
+            OperandsThen => {
+                while self.cursor.next_byte() == b'%' {
+                    self.parse_operand()?;
+                    self.cursor.expect(b',')?;
+                }
+                Ok(())
+            }
+            Byte(byte) => self.cursor.expect(byte),
+            Key(word) => self.parse_key(word),
+            Int => self.parse_integer_attribute(),
+            Symbol => self.cursor.symbol().map(|_| ()),
+            Str => {
+                if self.cursor.next_byte() != b'"' {
+                    return Err(self.cursor.expected("a string"));
+                }
+                self.cursor.string().map(|_| ())
+            }
+            Optional(parts) => {
+                if self.eat_comma() {
+                    return self.parse_format(parts);
+                }
+                Ok(())
+            }
+            Slices => self.grammar().list(b'[', b']', slice),
+            DotDims => {
+                let end = self.cursor.pos;
+                if self.cursor.eat_keyword("batching_dims") {
+                    self.cursor.pos = end;
+                    self.parse_dot_dims("batching_dims")?;
+                    self.cursor.expect(b',')?;
+                }
+                self.parse_dot_dims("contracting_dims")
+            }
+            Precision => {
+                if self.eat_comma() {
+                    return self.parse_precision();
+                }
+                Ok(())
+            }
+            PrecisionAndAlgorithm => self.parse_precision_and_algorithm(),
+            Case(name) => self.parse_case(name),
+            Ints => self.attribute_or(|mut grammar| grammar.ints()),
+            Bool => self.attribute_or(|mut grammar| grammar.case(&["true", "false"])),
+            ConvDims => self.attribute_or(|mut grammar| grammar.conv_dims()),
+            Window => window(&mut self.grammar()),
+            FloatFormat => self.parse_float_format(),
+        }
+    }
+    /// Steps over a comma if it is next, else over nothing.
+    fn eat_comma(&mut self) -> bool {
+        let end = self.cursor.pos;
+        let found = self.cursor.eat(b',');
+        if !found {
+            self.cursor.pos = end;
+        }
+        found
+    }
+    fn parse_key(&mut self, word: &str) -> Result<()> {
+        self.cursor.expect_keyword(word)?;
+        self.cursor.expect(b'=')
+    }
+    /// An attribute that starts with `#`, or what `read` reads.
+    fn attribute_or(&mut self, read: impl FnOnce(Grammar<'_, '_>) -> Result<()>) -> Result<()> {
+        if self.cursor.next_byte() == b'#' {
+            return self.grammar().attribute();
+        }
+        read(self.grammar())
+    }
+    fn parse_integer_attribute(&mut self) -> Result<()> {
+        self.attribute_or(|mut grammar| grammar.int())
+    }
+    fn parse_case(&mut self, name: &str) -> Result<()> {
+        let cases = cases(name).unwrap_or(&[]);
+        self.attribute_or(|mut grammar| grammar.case(cases))
+    }
+    /// `key = [0] x [1]`.
+    fn parse_dot_dims(&mut self, key: &str) -> Result<()> {
+        self.parse_key(key)?;
+        self.grammar().ints()?;
+        self.cursor.expect(b'x')?;
+        self.grammar().ints()
+    }
+    /// `precision = [DEFAULT, HIGHEST]`.
+    fn parse_precision(&mut self) -> Result<()> {
+        self.parse_key("precision")?;
+        let cases = cases("precision").unwrap_or(&[]);
+        self.grammar().list(b'[', b']', |grammar| grammar.case(cases))
+    }
+    fn parse_precision_and_algorithm(&mut self) -> Result<()> {
+        if !self.eat_comma() {
+            return Ok(());
+        }
+        let end = self.cursor.pos;
+        let has_algorithm = self.cursor.eat_keyword("algorithm");
+        self.cursor.pos = end;
+        if !has_algorithm {
+            self.parse_precision()?;
+            if !self.eat_comma() {
+                return Ok(());
+            }
+        }
+        self.parse_key("algorithm")?;
+        self.grammar().structure("dot_algorithm")
+    }
+    fn parse_float_format(&mut self) -> Result<()> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos;
+        let word = self.cursor.name();
+        let digits = |text: &str| text.parse::<i32>().is_ok() && !text.starts_with(['+', '-']);
+        let parts = word.strip_prefix('e').and_then(|word| word.split_once('m'));
+        if parts.is_some_and(|(exponent, mantissa)| digits(exponent) && digits(mantissa)) {
+            return Ok(());
+        }
+        self.cursor.pos = start;
+        Err(self.cursor.expected("a format such as e5m10"))
+    }
+}
+
+/// `start:limit`, `start:limit:stride`.
+fn slice(grammar: &mut Grammar<'_, '_>) -> Result<()> {
+    grammar.int()?;
+    grammar.cursor.expect(b':')?;
+    grammar.int()?;
+    if grammar.cursor.eat(b':') {
+        grammar.int()?;
+    }
+    Ok(())
+}
+
+/// `{stride = [1], pad = [[0, 0]], lhs_dilate = [1], rhs_dilate = [1], reverse = [false]}`: each at
+/// most once, in any order; a comma may stand at the end.
+fn window(grammar: &mut Grammar<'_, '_>) -> Result<()> {
+    let mut left = vec!["stride", "pad", "lhs_dilate", "rhs_dilate", "reverse"];
+    grammar.cursor.expect(b'{')?;
+    while !grammar.cursor.eat(b'}') {
+        grammar.cursor.skip_space();
+        let start = grammar.cursor.pos;
+        let word = grammar.cursor.name();
+        let Some(at) = left.iter().position(|name| *name == word) else {
+            grammar.cursor.pos = start;
+            return Err(grammar.cursor.expected(&format!("one of {}", left.join(", "))));
+        };
+        left.remove(at);
+        grammar.cursor.expect(b'=')?;
+        match word {
+            "pad" => grammar.list(b'[', b']', pair)?,
+            "reverse" => grammar.list(b'[', b']', bool_or_int)?,
+            _ => grammar.list(b'[', b']', Grammar::int)?,
+        }
+        if !grammar.cursor.eat(b',') {
+            return grammar.cursor.expect(b'}');
+        }
+    }
+    Ok(())
+}
+
+/// `[1, 2]`.
+fn pair(grammar: &mut Grammar<'_, '_>) -> Result<()> {
+    grammar.cursor.expect(b'[')?;
+    grammar.int()?;
+    grammar.cursor.expect(b',')?;
+    grammar.int()?;
+    grammar.cursor.expect(b']')
+}
+
+fn bool_or_int(grammar: &mut Grammar<'_, '_>) -> Result<()> {
+    if grammar.cursor.next_byte().is_ascii_alphabetic() {
+        return grammar.case(&["true", "false"]);
+    }
+    grammar.int()
+}

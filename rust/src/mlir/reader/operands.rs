@@ -1,0 +1,81 @@
+//! Names of operands and results as they stand in the text.
+
+use crate::error::Result;
+use crate::mlir::cursor::syntax;
+use crate::mlir::reader::parser::{Parser, PendingOperand, PendingResult};
+
+impl<'a> Parser<'a> {
+    /// Reads `%a, %b:2 =`.
+    pub(in crate::mlir) fn parse_result_names(&mut self) -> Result<()> {
+        loop {
+            self.cursor.skip_space();
+            let offset = self.cursor.pos as u32;
+            let name = self.parse_ssa_name()?;
+            let mut count = 1;
+            if self.cursor.eat(b':') {
+                self.cursor.skip_space();
+                let at = self.cursor.pos;
+                let number = self.cursor.digits().filter(|&n| (1..1 << 28).contains(&n));
+                let Some(number) = number else {
+                    let span = self.cursor.here_from(at);
+                    return Err(syntax(span, "expected integer number of results").into());
+                };
+                count = number as u32;
+            }
+            self.results.push(PendingResult { name, count, offset });
+            if !self.cursor.eat(b',') {
+                break;
+            }
+        }
+        self.cursor.expect(b'=')?;
+        self.cursor.skip_space();
+        Ok(())
+    }
+    /// Reads `%name`, returns `name`.
+    pub(in crate::mlir) fn parse_ssa_name(&mut self) -> Result<&'a str> {
+        self.cursor.skip_space();
+        if self.cursor.peek() != b'%' {
+            return Err(self.cursor.expected("SSA operand"));
+        }
+        self.cursor.pos += 1;
+        let name = self.cursor.ssa_name();
+        if name.is_empty() {
+            return Err(syntax(self.cursor.here(), "invalid SSA name").into());
+        }
+        Ok(name)
+    }
+    /// Reads `%name` or `%name#2` onto the stack of operands.
+    #[inline]
+    pub(in crate::mlir) fn parse_operand(&mut self) -> Result<()> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos;
+        let name = self.parse_ssa_name()?;
+        let mut number = 0;
+        let is_apart = self.cursor.peek() == b' '
+            && self.cursor.byte(self.cursor.pos + 1) == b'#'
+            && self.cursor.byte(self.cursor.pos + 2).is_ascii_digit();
+        self.cursor.pos += usize::from(is_apart);
+        if self.cursor.peek() == b'#' {
+            self.cursor.pos += 1;
+            number = match self.cursor.digits().and_then(|n| u32::try_from(n).ok()) {
+                Some(number) => number,
+                None => return Err(self.cursor.expected("the number of a result")),
+            };
+        }
+        let span = self.cursor.span_since(start);
+        self.operands.push(PendingOperand { name, number, span });
+        Ok(())
+    }
+    /// Reads operands separated by commas, up to `end`; the opening bracket was read.
+    pub(in crate::mlir) fn parse_operands_to(&mut self, end: u8) -> Result<()> {
+        if self.cursor.eat(end) {
+            return Ok(());
+        }
+        loop {
+            self.parse_operand()?;
+            if !self.cursor.eat(b',') {
+                return self.cursor.expect(end);
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Ops with regions in their dialect's own syntax, and what follows a region.
+
+use crate::error::{Result, Span};
+use crate::index::{BlockId, OpId, StrId, TypeId, ValueId};
+use crate::ir::{Block, OpKind, Place, Type};
+use crate::mlir::cursor::syntax;
+use crate::mlir::reader::parser::{After, Building, Parser, PendingArg};
+
+/// What a reduction can apply by name: the commutative ops of two operands.
+const APPLICABLE: [&str; 7] = [
+    "stablehlo.add",
+    "stablehlo.and",
+    "stablehlo.maximum",
+    "stablehlo.minimum",
+    "stablehlo.multiply",
+    "stablehlo.or",
+    "stablehlo.xor",
+];
+
+impl Parser<'_> {
+    /// Parses `module @name attributes {...} {`.
+    pub(in crate::mlir) fn parse_module(&mut self, mut building: Building) -> Result<()> {
+        if self.cursor.next_byte() == b'@' {
+            let start = self.cursor.pos;
+            self.cursor.symbol()?;
+            let name = self.cursor.span_since(start);
+            self.define_symbol(building.op, name)?;
+        } else {
+            self.cursor.pos = building.syntax.start as usize;
+        }
+        self.parse_optional_attributes(&mut building)?;
+        self.modules.push(building.op);
+        self.open_region(building, After::Nothing)
+    }
+    /// Parses `(%arg = %init, ...) : types attributes {...} cond {`.
+    pub(in crate::mlir) fn parse_while(&mut self, mut building: Building) -> Result<()> {
+        let start = building.syntax.start as usize;
+        self.cursor.expect(b'(')?;
+        if !self.cursor.eat(b')') {
+            loop {
+                self.cursor.skip_space();
+                let offset = self.cursor.pos as u32;
+                let name = self.parse_ssa_name()?;
+                self.cursor.expect(b'=')?;
+                self.parse_operand()?;
+                self.args.push(PendingArg { name, offset, ty: TypeId::NONE });
+                if !self.cursor.eat(b',') {
+                    self.cursor.expect(b')')?;
+                    break;
+                }
+            }
+        }
+        building.syntax = self.cursor.span_since(start);
+        if !self.args.is_empty() {
+            self.cursor.expect(b':')?;
+            let mut types = std::mem::take(&mut self.types);
+            let parsed = self.parse_types(&mut types);
+            building.num_inputs = types.len() - building.types;
+            types.extend_from_within(building.types..);
+            self.types = types;
+            parsed?;
+        }
+        self.parse_optional_attributes(&mut building)?;
+        self.cursor.expect_keyword("cond")?;
+        self.set_while_arg_types(&building)?;
+        self.open_region(building, After::Do)
+    }
+    fn set_while_arg_types(&mut self, building: &Building) -> Result<()> {
+        if building.num_inputs != self.args.len() {
+            let span = self.name_span(building);
+            let message = format!(
+                "the op has {} but {} types",
+                crate::mlir::reader::finish::plural(self.args.len(), "operand"),
+                building.num_inputs
+            );
+            return Err(crate::error::Diagnostic::new(crate::Code::TypeMismatch, message)
+                .at(span)
+                .into());
+        }
+        for (arg, &ty) in self.args.iter_mut().zip(&self.types[building.types..]) {
+            arg.ty = ty;
+        }
+        Ok(())
+    }
+    /// Opens the body of a `stablehlo.while`, whose arguments are those of its condition.
+    fn open_while_body(&mut self, building: Building) -> Result<()> {
+        self.cursor.expect_keyword("do")?;
+        let condition = self.region_block(&building, 0);
+        if condition.is_some() && building.num_inputs > 0 {
+            for value in self.program.block_args(condition) {
+                let offset = self.program.value_names[value];
+                let ty = self.program.values[value].ty;
+                let mut look = self.cursor.clone();
+                look.pos = offset as usize + 1;
+                self.args.push(PendingArg { name: look.ssa_name(), offset, ty });
+            }
+        }
+        self.open_region(building, After::Nothing)
+    }
+    /// Parses `(%a init: %b), ... applies op across dimensions = [...] {attrs} : type`, or with
+    /// `reducer(%x: type, %y: type) {` at the end.
+    pub(in crate::mlir) fn parse_reduce(&mut self, mut building: Building) -> Result<()> {
+        let start = building.syntax.start as usize;
+        let mut inits = Vec::new();
+        // MLIR takes a comma, or none, wherever there might be one.
+        loop {
+            self.cursor.eat(b',');
+            if !self.cursor.eat(b'(') {
+                break;
+            }
+            self.parse_operand()?;
+            self.cursor.expect_keyword("init")?;
+            self.cursor.expect(b':')?;
+            self.parse_operand()?;
+            inits.extend(self.operands.pop());
+            self.cursor.expect(b')')?;
+        }
+        self.operands.append(&mut inits);
+        let inner = if self.cursor.eat_keyword("applies") {
+            self.cursor.skip_space();
+            let start = self.cursor.pos;
+            let name = self.cursor.name();
+            if !APPLICABLE.contains(&name) {
+                self.cursor.pos = start;
+                return Err(self.cursor.expected(&format!("one of {}", APPLICABLE.join(", "))));
+            }
+            Some(name)
+        } else {
+            None
+        };
+        self.cursor.expect_keyword("across")?;
+        self.cursor.expect_keyword("dimensions")?;
+        self.cursor.expect(b'=')?;
+        self.grammar().ints()?;
+        building.syntax = self.cursor.span_since(start);
+        self.parse_optional_op_dict(&mut building)?;
+        self.cursor.expect(b':')?;
+        self.parse_signature_types(&mut building)?;
+        let Some(inner) = inner else { return self.parse_reducer(building) };
+        let inner = self.op_name(inner);
+        self.imply_reducer(&building, inner)?;
+        self.finish(building)
+    }
+    /// Reads `reducer(%x: type, %y: type) (...) {`: elements, then accumulators are the arguments.
+    fn parse_reducer(&mut self, building: Building) -> Result<()> {
+        self.skip_location()?;
+        self.cursor.expect_keyword("reducer")?;
+        let mut accumulators = Vec::new();
+        while self.cursor.eat(b'(') {
+            self.parse_reducer_arg()?;
+            self.cursor.expect(b',')?;
+            self.parse_reducer_arg()?;
+            accumulators.extend(self.args.pop());
+            self.cursor.expect(b')')?;
+        }
+        self.args.append(&mut accumulators);
+        self.open_region(building, After::Nothing)
+    }
+    fn parse_reducer_arg(&mut self) -> Result<()> {
+        self.cursor.skip_space();
+        let offset = self.cursor.pos as u32;
+        let name = self.parse_ssa_name()?;
+        self.cursor.expect(b':')?;
+        let ty = self.parse_type()?;
+        self.skip_location()?;
+        self.args.push(PendingArg { name, offset, ty });
+        Ok(())
+    }
+    /// Makes the region that `applies` stands for: the inner op on two scalars, and a return.
+    fn imply_reducer(
+        &mut self,
+        building: &Building,
+        inner: crate::mlir::reader::parser::OpName,
+    ) -> Result<()> {
+        let Some(&first) = self.types.get(building.types) else {
+            let span = self.name_span(building);
+            return Err(syntax(span, "'applies' needs an operand").into());
+        };
+        let scalar = self.scalar_of(first);
+        self.add_reducer((inner.id, inner.kind), scalar);
+        Ok(())
+    }
+    /// Pushes a region with op `inner` on two values of type `scalar`, and a return.
+    pub(in crate::mlir) fn add_reducer(&mut self, inner: (StrId, OpKind), scalar: TypeId) {
+        let block = self.program.blocks.push(Block {
+            region: crate::index::RegionId::NONE,
+            next: BlockId::NONE,
+            first_op: OpId::NONE,
+            last_op: OpId::NONE,
+            first_arg: ValueId::NONE,
+            num_args: 0,
+            header: Span::EMPTY,
+        });
+        self.program.add_block_args(block, [(scalar, u32::MAX); 2]);
+        let operands = self.program.block_args(block).map(|value| (value, u32::MAX));
+        let op = self.program.new_op_row(inner.0, inner.1);
+        self.program.add_operands(op, operands);
+        self.program.add_results(op, [(scalar, u32::MAX)]);
+        self.program.insert_op(op, Place::End(block));
+        let name = self.op_name("stablehlo.return");
+        let end = self.program.new_op_row(name.id, name.kind);
+        let result = self.program.result(op, 0);
+        self.program.add_operands(end, [(result, u32::MAX)]);
+        self.program.insert_op(end, Place::End(block));
+        self.push_implied_region(block);
+    }
+    /// The type of one element of a tensor, as a tensor.
+    fn scalar_of(&mut self, ty: TypeId) -> TypeId {
+        let (element, name) = match &self.program.types[ty] {
+            Type::RankedTensor { element, .. } => (element.clone(), element.text),
+            Type::UnrankedTensor(name) => {
+                let text = self.program.strings.get(*name);
+                let bits = crate::ir::element_bits(text);
+                (crate::ir::ElementType { text: *name, bits }, *name)
+            }
+            _ => return ty,
+        };
+        let text = format!("tensor<{}>", self.program.strings.get(name));
+        let scalar = Type::RankedTensor { shape: Vec::new(), element, encoding: None };
+        self.program.intern_type(scalar, &text)
+    }
+
+    /// Goes on behind a region of `building`'s op.
+    pub(in crate::mlir) fn after_region(
+        &mut self,
+        mut building: Building,
+        after: After,
+    ) -> Result<()> {
+        match after {
+            After::Generic | After::Regions if self.cursor.eat(b',') => {
+                self.open_region(building, after)
+            }
+            After::Generic => {
+                self.cursor.expect(b')')?;
+                self.parse_generic_tail(building)
+            }
+            After::Do => self.open_while_body(building),
+            After::Nothing => {
+                if building.name.kind == OpKind::Module {
+                    self.modules.pop();
+                }
+                self.finish(building)
+            }
+            After::Regions | After::Signature => {
+                if after == After::Regions {
+                    self.cursor.expect(b')')?;
+                }
+                if building.name.kind != OpKind::Other {
+                    self.parse_optional_op_dict(&mut building)?;
+                }
+                self.cursor.expect(b':')?;
+                self.parse_signature_types(&mut building)?;
+                self.finish(building)
+            }
+        }
+    }
+}

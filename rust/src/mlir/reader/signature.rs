@@ -1,0 +1,65 @@
+//! Signatures of ops: the text that their rules may depend on.
+
+use crate::index::SignatureId;
+use crate::ir::{may_have_rule, write_attr, Signature, Type};
+use crate::mlir::reader::parser::{Building, Parser};
+
+impl Parser<'_> {
+    /// The signature of an op whose parts are all on the stacks; `NONE` if it can have no rule.
+    pub(in crate::mlir) fn signature(&mut self, building: &Building) -> SignatureId {
+        let name = building.name;
+        let types = &self.types[building.types..];
+        let has_rule = may_have_rule(name.kind, name.traits)
+            && types.iter().any(|&ty| {
+                matches!(
+                    self.program.types[ty],
+                    Type::RankedTensor { .. } | Type::UnrankedTensor(_)
+                )
+            });
+        if !has_rule {
+            return SignatureId::NONE;
+        }
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        key.push_str(self.program.strings.get(name.id));
+        if !building.is_generic {
+            self.append_syntax(building, &mut key);
+        }
+        for attr in self.attrs_from(building.attrs) {
+            write_attr(self.program.strings.get(attr.name), self.text_at(attr.value), &mut key);
+        }
+        self.program.write_types(building.num_inputs, types.iter().copied(), &mut key);
+        let (inputs, results) = types.split_at(building.num_inputs.min(types.len()));
+        let id = self.program.signatures.intern(&key, || Signature {
+            name: name.id,
+            example: building.op,
+            syntax: building.syntax,
+            operand_types: inputs.into(),
+            result_types: results.into(),
+        });
+        self.key = key;
+        id
+    }
+    /// Appends the text between the op's name and its types, without operand names and dictionary.
+    fn append_syntax(&self, building: &Building, key: &mut String) {
+        let (syntax, dict) = (building.syntax, building.dict);
+        let pieces = if dict.start > syntax.start && dict.end < syntax.end {
+            [(syntax.start, dict.start), (dict.end, syntax.end)]
+        } else if dict.is_empty() || dict.start >= syntax.end || dict.end <= syntax.start {
+            [(syntax.start, syntax.end), (0, 0)]
+        } else {
+            [(syntax.start, dict.start.max(syntax.start)), (dict.end.min(syntax.end), syntax.end)]
+        };
+        for (start, end) in pieces {
+            let mut rest = self.text_at(crate::ir::Span::new(start, end)).trim_ascii();
+            while let Some(at) = memchr::memchr(b'%', rest.as_bytes()) {
+                key.push_str(&rest[..=at]);
+                rest = &rest[at + 1..];
+                let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$.-#".contains(byte);
+                let name = rest.bytes().position(|byte| !is_name(&byte));
+                rest = &rest[name.unwrap_or(rest.len())..];
+            }
+            key.push_str(rest);
+        }
+    }
+}
