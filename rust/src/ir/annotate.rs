@@ -1,8 +1,8 @@
 //! Edits of what ops and values carry: shardings, attributes, locations, names.
 
 use super::op::AttrRange;
-use super::{Attr, OpFlags, OpKind, Payload, Program, Span, Type, ValueDef};
-use crate::index::{OpId, ShardingId, SignatureId, TypeId, ValueId};
+use super::{Attr, OpFlags, OpKind, Payload, Program, Span, ValueDef};
+use crate::index::{OpId, RuleId, ShardingId, SignatureId, ValueId};
 
 impl Program {
     /// Sets the sharding of `value`; true if that changed it.
@@ -18,6 +18,28 @@ impl Program {
         };
         self.op_flags[owner].set(OpFlags::ATTRS_CHANGED);
         true
+    }
+    /// Replaces the sharding of `value` without a word to the printer: for the parser, whose text has it,
+    /// and for propagation, which marks all ops that it changed at its end.
+    #[inline]
+    pub fn assign_sharding(&mut self, value: ValueId, sharding: ShardingId) {
+        self.value_shardings[value] = sharding;
+    }
+    /// Sets the shardings of `op`, which has no results.
+    pub fn set_no_result_shardings(&mut self, op: OpId, shardings: Vec<ShardingId>) {
+        self.no_result_shardings.insert(op, shardings);
+    }
+    /// Removes the shardings of `op`, which has no results; true if it had some.
+    pub fn remove_no_result_shardings(&mut self, op: OpId) -> bool {
+        self.no_result_shardings.remove(&op).is_some()
+    }
+    /// Sets or removes (`NONE`) the rule that `op` carries; true if that changed it.
+    pub fn set_op_rule(&mut self, op: OpId, rule: RuleId) -> bool {
+        self.op_rules.set(op, rule)
+    }
+    /// Leaves `rules`, one or none for each op, on ops that carry none themselves.
+    pub fn leave_op_rules(&mut self, rules: Vec<RuleId>) {
+        self.op_rules.leave(rules);
     }
     /// Makes each of `ops` an op called `name` that has the same operands, results and syntax.
     pub fn rename_ops(&mut self, ops: &[OpId], name: &str) {
@@ -37,6 +59,15 @@ impl Program {
     /// Has the printer write the attributes of `op` anew.
     pub fn mark_attrs_changed(&mut self, op: OpId) {
         self.op_flags[op].set(OpFlags::ATTRS_CHANGED);
+    }
+    /// The location of `op`, what is within `loc(...)`; empty if it has none.
+    #[inline]
+    pub fn loc(&self, op: OpId) -> Span {
+        self.op_texts[op].loc
+    }
+    /// Sets the location of `op`, which has no text of its own yet.
+    pub fn set_loc(&mut self, op: OpId, loc: Span) {
+        self.op_texts[op].loc = loc;
     }
     /// Makes the location of `op` unknown; an op without a location stays without.
     pub fn forget_loc(&mut self, op: OpId) {
@@ -146,14 +177,6 @@ impl Program {
         let range = self.add_attrs(list);
         self.op_texts[op].attrs = range;
         self.op_flags[op].set(OpFlags::ATTRS_CHANGED);
-    }
-    /// The id of `ty`; `text` is how it is written, should it be new.
-    pub fn intern_type(&mut self, ty: Type, text: &str) -> TypeId {
-        if let Some(id) = self.types.find(&ty) {
-            return id;
-        }
-        let span = self.text.add(text);
-        self.types.intern(ty, span)
     }
     /// Adds a dictionary to the attribute table.
     pub fn add_attrs(&mut self, list: &[Attr]) -> AttrRange {

@@ -2,8 +2,7 @@
 
 use super::op::Attr;
 use super::port::PortRange;
-use super::Program;
-use super::Span;
+use super::{Payload, Program, Span};
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{BlockId, FuncId, OpId, ShardingId, StrId, TypeId};
 
@@ -33,6 +32,38 @@ pub struct Function {
 pub const ORIGINAL_NAME: &str = "sdy.original_func_name";
 
 impl Program {
+    /// The function that `op`, a `func.func`, is.
+    #[inline]
+    pub fn function_of(&self, op: OpId) -> FuncId {
+        match self.payload(op) {
+            Some(Payload::Function(id)) => *id,
+            _ => FuncId::NONE,
+        }
+    }
+    /// The `func.func` op of `func`.
+    #[inline]
+    pub fn func_op(&self, func: FuncId) -> OpId {
+        self.functions[func].op
+    }
+    /// The symbol of `func`, without `@`.
+    #[inline]
+    pub fn func_name(&self, func: FuncId) -> StrId {
+        self.functions[func].name
+    }
+    /// The block that is the body of `func`, whose arguments are the function's; `NONE` for a declaration.
+    #[inline]
+    pub fn func_body(&self, func: FuncId) -> BlockId {
+        self.functions[func].body
+    }
+    /// Whether `func` is `private`; other visibilities are attribute `sym_visibility` of its op.
+    pub fn is_private(&self, func: FuncId) -> bool {
+        self.functions[func].is_private
+    }
+    /// The functions whose ops are in the module, in program order.
+    pub fn functions_in_order(&self) -> Vec<FuncId> {
+        let ops = self.block_ops(self.module_block());
+        ops.map(|op| self.function_of(op)).filter(|func| func.is_some()).collect()
+    }
     /// The name that `func` had before anything was cloned.
     pub fn original_name(&mut self, func: FuncId) -> StrId {
         let row = &self.functions[func];

@@ -50,13 +50,9 @@ impl Program {
     /// The shapes of the operands and of the results of `op`.
     pub fn static_shapes(&self, op: OpId) -> [Vec<StaticShape>; 2] {
         let shape = |value: ValueId| self.types[self.values[value].ty].static_shape();
-        let shape = |value| shape(value).ok_or_else(|| self.type_text(value).to_owned());
+        let shape = |value| shape(value).ok_or_else(|| self.value_type_text(value).to_owned());
         let operands = self.op_operands(op).iter().map(|slot| shape(slot.value)).collect();
         [operands, self.op_results(op).map(shape).collect()]
-    }
-    /// How the type of `value` is written.
-    pub fn type_text(&self, value: ValueId) -> &str {
-        self.text.get(self.types.text(self.values[value].ty))
     }
     /// How the reference starts what it says about the sharding of the `index`-th of `count` results of
     /// `op`, or of its operands where `is_input`.

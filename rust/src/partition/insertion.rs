@@ -1,7 +1,7 @@
 //! Making ops one after the other at one point of the program.
 
 use crate::axis::AxisRef;
-use crate::index::{OpId, ShardingId, UseId, ValueId};
+use crate::index::{OpId, ShardingId, ValueId};
 use crate::ir::{Payload, Place, Program, ValueDef};
 
 impl Program {
@@ -56,10 +56,6 @@ impl Program {
     ) -> ValueId {
         let payload = Some(Payload::Axes(axes));
         self.create_sdy_op("sdy.all_reduce", input, sharding, payload, (place, input))
-    }
-    /// The value that `slot` uses.
-    pub fn used_value(&self, slot: UseId) -> ValueId {
-        self.operands[slot].value
     }
     /// The axes over which `sharding` is unreduced.
     pub fn unreduced_axes(&self, sharding: ShardingId) -> &[AxisRef] {

@@ -23,7 +23,7 @@ impl Verifier<'_> {
         let name = self.program.op_name(op);
         let result = self.program.op_results(op).next()?;
         if !self.program.value_type(result).is_static_tensor() {
-            let ty = self.program.type_text(result);
+            let ty = self.program.value_type_text(result);
             let message = format!("expected {name} to have a static-shaped result. type: '{ty}'");
             self.complain(op, Code::InvalidOp, &message);
         }
@@ -77,7 +77,8 @@ impl Verifier<'_> {
         let operands = self.program.op_operands(op).iter().map(|slot| slot.value);
         let pairs: Vec<_> = self.program.block_args(body).zip(operands).collect();
         for (i, (arg, operand)) in pairs.into_iter().enumerate() {
-            let (inner, outer) = (self.program.type_text(arg), self.program.type_text(operand));
+            let (inner, outer) =
+                (self.program.value_type_text(arg), self.program.value_type_text(operand));
             if self.program.values[arg].ty != self.program.values[operand].ty {
                 let message = format!(
                     "expected the type of the {i}'th block argument to match the type of the \

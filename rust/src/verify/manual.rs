@@ -214,7 +214,7 @@ impl Verifier<'_> {
         }
         let dims = local.iter().map(|size| size.map_or("?x".into(), |size| format!("{size}x")));
         let (dims, element) = (dims.collect::<String>(), self.program.strings.get(element.text));
-        let have = self.program.type_text(inner);
+        let have = self.program.value_type_text(inner);
         Some(format!(
             "{what} shape, corresponding sharding, and region {what} shape at index {index} must \
              match. Expected local shape 'tensor<{dims}{element}>', actual local shape '{have}'"

@@ -1,0 +1,149 @@
+//! The tables in which equal things have equal ids: names, types, meshes, shardings, rules, signatures;
+//! and the text that spans point into.
+
+use super::{
+    Interner, MeshTable, Program, SignatureRules, SignatureTable, Span, TextPool, Type, TypeTable,
+};
+use crate::index::{MeshId, RuleId, ShardingId, StrId, TypeId};
+use crate::mesh::Mesh;
+use crate::rule::{OpShardingRule, RuleTable};
+use crate::sharding::{ShardingTable, TensorSharding};
+
+/// What shardings and rules are made of, borrowed apart: rules and meshes to read, shardings to add to.
+pub struct Tables<'a> {
+    /// Rules.
+    pub rules: &'a RuleTable,
+    /// Meshes.
+    pub meshes: &'a MeshTable,
+    /// Shardings.
+    pub shardings: &'a mut ShardingTable,
+}
+
+impl Program {
+    /// The source, and what passes have added to it.
+    #[inline]
+    pub fn text(&self) -> &TextPool {
+        &self.text
+    }
+    /// Adds `text` to that of the program and returns where it stands.
+    pub fn add_text(&mut self, text: &str) -> Span {
+        self.text.add(text)
+    }
+    /// Names of ops, attributes, axes and symbols.
+    #[inline]
+    pub fn strings(&self) -> &Interner {
+        &self.strings
+    }
+    /// The string of `id`.
+    #[inline]
+    pub fn str(&self, id: StrId) -> &str {
+        self.strings.get(id)
+    }
+    /// The id of the string `text`, new if it was never seen.
+    pub fn intern(&mut self, text: &str) -> StrId {
+        self.strings.intern(text)
+    }
+    /// Strings to add to.
+    pub fn strings_mut(&mut self) -> &mut Interner {
+        &mut self.strings
+    }
+    /// Types.
+    #[inline]
+    pub fn types(&self) -> &TypeTable {
+        &self.types
+    }
+    /// How `ty` is written.
+    pub fn type_text(&self, ty: TypeId) -> &str {
+        self.text.get(self.types.text(ty))
+    }
+    /// The id of `ty`; `text` is how it is written, should it be new.
+    pub fn intern_type(&mut self, ty: Type, text: &str) -> TypeId {
+        if let Some(id) = self.types.find(&ty) {
+            return id;
+        }
+        let span = self.text.add(text);
+        self.types.intern(ty, span)
+    }
+    /// The id of `ty`, which is written as what stands at `span`, should it be new.
+    pub fn intern_type_at(&mut self, ty: Type, span: Span) -> TypeId {
+        self.types.intern(ty, span)
+    }
+    /// Meshes: of `sdy.mesh` ops in program order, and inlined ones in order of appearance.
+    #[inline]
+    pub fn meshes(&self) -> &MeshTable {
+        &self.meshes
+    }
+    /// The mesh of `id`.
+    pub fn mesh(&self, id: MeshId) -> &Mesh {
+        &self.meshes[id].mesh
+    }
+    /// The named mesh with this symbol.
+    pub fn mesh_by_symbol(&self, symbol: StrId) -> Option<MeshId> {
+        self.meshes.named(symbol)
+    }
+    /// Adds a mesh called `symbol`; an `sdy.mesh` op has to go with it.
+    pub fn add_mesh(&mut self, symbol: StrId, mesh: Mesh) -> MeshId {
+        self.meshes.add(symbol, mesh)
+    }
+    /// The mesh without a symbol that is equal to `mesh`, new if there is none.
+    pub fn inlined_mesh(&mut self, mesh: &Mesh) -> MeshId {
+        self.meshes.inlined(mesh)
+    }
+    /// Says what mesh `id`, which has a symbol, is.
+    pub fn define_mesh(&mut self, id: MeshId, mesh: Mesh) {
+        self.meshes.define(id, mesh);
+    }
+    /// Takes the symbol of mesh `id` away and returns it.
+    pub fn take_mesh_symbol(&mut self, id: MeshId) -> Option<StrId> {
+        self.meshes.take_symbol(id)
+    }
+    /// Shardings.
+    #[inline]
+    pub fn shardings(&self) -> &ShardingTable {
+        &self.shardings
+    }
+    /// The id of `sharding`, new if it was never seen.
+    #[inline]
+    pub fn intern_sharding(&mut self, sharding: TensorSharding) -> ShardingId {
+        self.shardings.intern(sharding)
+    }
+    /// Rules and meshes to read, and shardings to add to, at once.
+    #[inline]
+    pub fn tables(&mut self) -> Tables<'_> {
+        Tables { rules: &self.rules, meshes: &self.meshes, shardings: &mut self.shardings }
+    }
+    /// The mesh that a sharding is over; `NONE` for the absent sharding.
+    #[inline]
+    pub fn mesh_of(&self, sharding: ShardingId) -> MeshId {
+        self.shardings.get(sharding).map_or(MeshId::NONE, |sharding| sharding.mesh)
+    }
+    /// Rules.
+    #[inline]
+    pub fn rules(&self) -> &RuleTable {
+        &self.rules
+    }
+    /// Rules to add to.
+    #[inline]
+    pub fn rules_mut(&mut self) -> &mut RuleTable {
+        &mut self.rules
+    }
+    /// The id of `rule`, new if it was never seen.
+    pub fn intern_rule(&mut self, rule: OpShardingRule) -> RuleId {
+        self.rules.intern(rule)
+    }
+    /// What the rules of ops may depend on.
+    #[inline]
+    pub fn signatures(&self) -> &SignatureTable {
+        &self.signatures
+    }
+    /// The rules of signatures.
+    #[inline]
+    pub fn signature_rules(&self) -> &SignatureRules {
+        &self.signature_rules
+    }
+    /// The rules of signatures, for the source of rules to fill in.
+    #[inline]
+    pub fn signature_rules_mut(&mut self) -> &mut SignatureRules {
+        &mut self.signature_rules
+    }
+}
