@@ -1,15 +1,15 @@
 //! The greedy run: visits ops until none is left that could do something.
 
-use super::edges::{Edges, Place};
-use super::func_results::FuncResults;
-use super::groups::Groups;
-use super::hand::Hand;
+use super::current::Hand;
 use super::memo::{ChangeId, ClassId, EntryId, Memo, Outcome};
+use super::notices::readers::Readers;
 use super::notices::{list, Notice};
 use super::origins::{Recorder, Subject};
+use super::plan::edges::{Edges, Place};
+use super::plan::groups::Groups;
 use super::plan::{Plan, Visited, WIDE};
-use super::queue::{Queue, RunMask, NOBODY};
-use super::readers::Readers;
+use super::schedule::func_results::FuncResults;
+use super::schedule::queue::{Queue, RunMask, NOBODY};
 use super::visit::{Subset, Tables};
 use super::wide::Wide;
 use super::Stats;

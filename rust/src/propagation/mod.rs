@@ -2,69 +2,48 @@
 //!
 //! One *visit* of an op projects the shardings of its tensors to the factors of its rule, lets axes
 //! propagate along each factor in the directions allowed, and projects back ([`visit`]). Visits are
-//! made in the order of MLIR's greedy driver ([`queue`]), since in a conflict the first one wins.
+//! made in the order of MLIR's greedy driver ([`schedule`]), since in a conflict the first one wins.
 //! One *greedy run* goes on until no visit is left that could do something.
 //!
 //! Greedy runs are nested in two schedules: for each user priority, from 0 on, dims of that priority
-//! join ([`user_priority`]); and within it five op-priority steps let more and more ops and factors
-//! take part ([`direction`]). A strategy may make two runs of each step, basic then aggressive.
+//! join ([`schedule::user_priority`]); and within it five op-priority steps let more and more ops and factors
+//! take part ([`visit::direction`]). A strategy may make two runs of each step, basic then aggressive.
 //!
 //! What makes it fast: shardings and rules are hash-consed, so that a visit is a function of a few
 //! ids, and most visits have been made before ([`memo`]), if not in this program then in another one
-//! of the process ([`known`]); and an op is visited again only if a sharding that its visit reads has
+//! of the process ([`memo::process_cache`]); and an op is visited again only if a sharding that its visit reads has
 //! changed since its last visit that did nothing in such a run.
 //! So the second to fifth sweep, and all sweeps of later priorities, cost what they can touch.
 //!
 //! Source: Shardy's propagation document.
 
-mod aggressive;
-mod basic;
-mod calls;
-mod compatible;
-mod dead_ops;
-mod direction;
-mod edges;
-mod effects;
+mod current;
 mod engine;
-pub mod factor_table;
-mod func_results;
-mod groups;
-mod hand;
-mod kinds;
-mod known;
-mod ledger;
-mod lookup;
 mod memo;
 mod notices;
-mod notify;
 pub mod origins;
-mod pairs;
-mod parts;
 mod plan;
 pub mod populate_op_sharding_rules;
-mod preconditions;
-mod queue;
-mod readers;
-mod shape;
-mod spots;
-mod structure;
+mod schedule;
 #[cfg(test)]
 mod tests;
-mod user_priority;
 mod visit;
 mod wide;
+
+pub use visit::factor_table;
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{Id, RuleId};
 use crate::ir::Program;
-use edges::{Edges, Place};
 use engine::Engine;
-use func_results::{main_function, FuncResults};
-use groups::Groups;
 use memo::{Memo, Run};
 use origins::{Origins, Recorder, Settings};
-use plan::Plan;
+use plan::edges::{Edges, Place};
+use plan::groups::Groups;
+use plan::{preconditions, Plan};
+use schedule::func_results::{main_function, FuncResults};
+use visit::direction;
 
 /// How conflicts are dealt with within one visit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

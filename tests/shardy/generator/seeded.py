@@ -58,7 +58,7 @@ BUGS = [
     ),
     Bug(
         "a queued op loses its place",
-        "propagation/queue.rs",
+        "propagation/schedule/queue.rs",
         "if position as usize >= self.cursor {",
         "if position as usize >= self.cursor && !ON {",
     ),
@@ -72,7 +72,7 @@ BUGS = [
     ),
     Bug(
         "operands with single uses wait for their step",
-        "propagation/direction.rs",
+        "propagation/visit/direction.rs",
         "let passes = step == 1 || has_single_uses;",
         "let passes = step == 1 || (has_single_uses && !ON);",
     ),
@@ -96,7 +96,7 @@ BUGS = [
     ),
     Bug(
         "a visit updates one tensor only",
-        "propagation/memo.rs",
+        "propagation/memo/mod.rs",
         "        self.changes[change.0 as usize].updates.clone()\n",
         "        let updates = self.changes[change.0 as usize].updates.clone();\n"
         "        let last = if ON { updates.end.min(updates.start + 1) } else { updates.end };\n"
@@ -111,31 +111,31 @@ BUGS = [
     ),
     Bug(
         "replicated axes are free",
-        "propagation/compatible.rs",
+        "propagation/visit/compatible.rs",
         "let axis = prefix_without_overlaps(axis, &tensor.replicated)?;",
         "let axis = if ON { axis } else { prefix_without_overlaps(axis, &tensor.replicated)? };",
     ),
     Bug(
         "factors take no part of an axis",
-        "propagation/compatible.rs",
+        "propagation/visit/compatible.rs",
         "if common != 1 {",
         "if common != 1 && !ON {",
     ),
     Bug(
         "contractions go as early as elementwise ops",
-        "propagation/direction.rs",
+        "propagation/visit/direction.rs",
         "(0 | 1, _) => Direction::None,",
         "(0 | 1, _) if !ON => Direction::None,",
     ),
     Bug(
         "the smaller tensor wins",
-        "propagation/aggressive.rs",
+        "propagation/visit/aggressive.rs",
         "(source.size.wrapping_neg(), ",
         "(if ON { source.size } else { source.size.wrapping_neg() }, ",
     ),
     Bug(
         "elementwise operands get all",
-        "propagation/aggressive.rs",
+        "propagation/visit/aggressive.rs",
         "if visit.is_elementwise && side",
         "if visit.is_elementwise && !ON && side",
     ),

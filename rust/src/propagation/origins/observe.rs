@@ -3,9 +3,9 @@
 use super::record::{Subject, Visited};
 use super::{arrivals, Arrival};
 use crate::index::{MeshId, ShardingId, ValueId};
-use crate::propagation::edges::Place;
 use crate::propagation::engine::Engine;
 use crate::propagation::memo::Run;
+use crate::propagation::plan::edges::Place;
 use crate::propagation::visit::{Site, Subset, Tables, VisitKind, Workspace};
 
 /// What a visit brings to the tensors of an op, or to some of them.

@@ -1,0 +1,273 @@
+//! What visits did before: the table from what a visit depends on to what it changes.
+//!
+//! A model repeats its layers, so that nearly all visits have been made before with the same rule
+//! and the same shardings. An entry holds the outcome for each kind of greedy run; once one of them
+//! is 'nothing', all are worked out, so that the caller knows in which runs it need not look again.
+
+pub mod lookup;
+pub mod process_cache;
+pub mod rule_equivalence;
+
+use crate::index::ShardingId;
+use crate::propagation::schedule::queue::RunMask;
+use crate::propagation::visit::{Site, Subset, Tables, Update, VisitKind, Workspace};
+use crate::propagation::Strategy;
+use crate::rule::RuleTable;
+use lookup::Lookup;
+use process_cache::{Class, Known, KnownVisit};
+use std::ops::Range;
+
+/// The most kinds of greedy runs: five op-priority steps in two strategies.
+pub const MAX_RUNS: usize = 10;
+
+/// A kind of greedy run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// The op-priority step.
+    pub step: usize,
+    /// Basic or aggressive.
+    pub strategy: Strategy,
+}
+
+/// What a visit does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Nothing, in all of these runs.
+    Nothing(RunMask),
+    /// These updates, see [`Memo::updates`].
+    Updates(ChangeId),
+}
+
+const UNKNOWN: u32 = u32::MAX;
+const NOTHING: u32 = u32::MAX - 1;
+
+/// What visits that are alike share: everything that a visit depends on but the shardings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClassId(u32);
+
+impl ClassId {
+    /// Not known yet.
+    pub const UNKNOWN: Self = Self(u32::MAX);
+    /// The class of that number.
+    pub const fn from_index(index: usize) -> Self {
+        Self(index as u32)
+    }
+    /// Its number.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A visit: a row of the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EntryId(u32);
+
+impl EntryId {
+    /// None.
+    pub const NONE: Self = Self(u32::MAX);
+    /// The entry of that number.
+    #[cfg(test)]
+    pub const fn from_index(index: usize) -> Self {
+        Self(index as u32)
+    }
+}
+
+struct Entry {
+    class: ClassId,
+    /// For each run what it changes.
+    outcomes: [u32; MAX_RUNS],
+    /// The runs in which the outcome is known to be nothing.
+    nothing: RunMask,
+    is_complete: bool,
+}
+
+/// What a visit changes, some updates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChangeId(u32);
+
+struct Change {
+    updates: Range<u32>,
+    /// The visit that an op comes to by it.
+    next: EntryId,
+}
+
+/// The table.
+pub struct Memo {
+    runs: Vec<Run>,
+    lookup: Lookup,
+    entries: Vec<Entry>,
+    changes: Vec<Change>,
+    updates: Vec<Update>,
+    known: Box<Known>,
+    workspace: Workspace,
+    /// Number of look-ups that found their entry.
+    pub hits: usize,
+}
+
+impl Memo {
+    pub fn new(runs: Vec<Run>) -> Self {
+        debug_assert!(runs.len() <= MAX_RUNS);
+        Self {
+            runs,
+            lookup: Lookup::default(),
+            entries: Vec::new(),
+            changes: Vec::new(),
+            updates: Vec::new(),
+            known: Known::take(),
+            workspace: Workspace::default(),
+            hits: 0,
+        }
+    }
+    /// The kinds of runs, in order.
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+    /// Number of different visits made.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+    /// The updates of a change, by their numbers.
+    #[inline]
+    pub fn updates(&self, change: ChangeId) -> Range<u32> {
+        self.changes[change.0 as usize].updates.clone()
+    }
+    /// The update of that number.
+    #[inline]
+    pub fn update(&self, index: u32) -> Update {
+        self.updates[index as usize]
+    }
+    /// The class of visits of this kind.
+    #[cold]
+    pub fn class(&mut self, rules: &RuleTable, kind: VisitKind) -> ClassId {
+        self.known.class_of(rules, kind)
+    }
+    /// Leaves what was learned to later runs.
+    pub fn leave(self) {
+        self.known.leave();
+    }
+    /// The visit of an op of `class` whose tensors (those in `subset`) have these shardings.
+    #[inline]
+    pub fn entry(
+        &mut self,
+        class: ClassId,
+        subset: Subset<'_>,
+        shardings: &[ShardingId],
+    ) -> EntryId {
+        let next = EntryId(self.entries.len() as u32);
+        let id = self.lookup.find(class, subset, shardings, next);
+        if id == next {
+            let outcomes = [UNKNOWN; MAX_RUNS];
+            self.entries.push(Entry { class, outcomes, nothing: 0, is_complete: false });
+        } else {
+            self.hits += 1;
+        }
+        id
+    }
+    /// What a visit changes in `run`, see [`Memo::entry`]. Indices in updates count within `subset`.
+    #[inline]
+    pub fn outcome(
+        &mut self,
+        tables: &mut Tables<'_>,
+        id: EntryId,
+        subset: Subset<'_>,
+        shardings: &[ShardingId],
+        run: usize,
+    ) -> Outcome {
+        let index = id.0 as usize;
+        let entry = &self.entries[index];
+        let outcome = entry.outcomes[run];
+        if outcome == UNKNOWN || (outcome == NOTHING && !entry.is_complete) {
+            self.work_out(index, tables, subset, shardings, run);
+        }
+        let entry = &self.entries[index];
+        match entry.outcomes[run] {
+            NOTHING => Outcome::Nothing(entry.nothing),
+            change => Outcome::Updates(ChangeId(change)),
+        }
+    }
+    /// The visit that an op comes to by `change` if nothing else changes its tensors;
+    /// [`EntryId::NONE`] if that is not known yet.
+    #[inline]
+    pub fn next(&self, change: ChangeId) -> EntryId {
+        self.changes[change.0 as usize].next
+    }
+    /// Says what [`Memo::next`] is.
+    #[inline]
+    pub fn set_next(&mut self, change: ChangeId, next: EntryId) {
+        self.changes[change.0 as usize].next = next;
+    }
+    /// The runs in which visit `id` is known to do nothing if `run` is one of them; else none.
+    #[inline]
+    pub fn nothing(&self, id: EntryId, run: usize) -> RunMask {
+        match self.entries.get(id.0 as usize) {
+            Some(entry) if entry.is_complete && entry.outcomes[run] == NOTHING => entry.nothing,
+            _ => 0,
+        }
+    }
+
+    /// Works out the outcome in `run`; if it is nothing, in all other runs too.
+    #[cold]
+    fn work_out(
+        &mut self,
+        index: usize,
+        tables: &mut Tables<'_>,
+        subset: Subset<'_>,
+        shardings: &[ShardingId],
+        run: usize,
+    ) {
+        let class = self.entries[index].class;
+        let visit = self.known.visit(tables, class, subset, shardings);
+        self.workspace.forget();
+        let others = (0..self.runs.len()).filter(|&other| other != run);
+        for now in [run].into_iter().chain(others) {
+            if self.entries[index].outcomes[now] == UNKNOWN {
+                let first = self.known.class(class).first_alike(self.runs[now]);
+                let outcome = self.work_out_one(visit, tables, (class, subset, shardings), first);
+                let class = self.known.class(class);
+                for (other, &run) in self.entries[index].outcomes.iter_mut().zip(&self.runs) {
+                    if class.first_alike(run) == first {
+                        *other = outcome;
+                    }
+                }
+            }
+            if self.entries[index].outcomes[run] != NOTHING {
+                return;
+            }
+        }
+        let entry = &mut self.entries[index];
+        let is_nothing = |&other: &usize| entry.outcomes[other] == NOTHING;
+        let nothing = (0..self.runs.len()).filter(is_nothing);
+        entry.nothing = nothing.fold(0, |runs, run| runs | 1 << run);
+        entry.is_complete = true;
+    }
+
+    /// Works out the outcome in `run`, the first of those alike, unless it is known.
+    fn work_out_one(
+        &mut self,
+        visit: Option<KnownVisit>,
+        tables: &mut Tables<'_>,
+        (class, subset, shardings): (ClassId, Subset<'_>, &[ShardingId]),
+        run: Run,
+    ) -> u32 {
+        let Self { changes, updates, known, workspace, .. } = self;
+        let start = updates.len();
+        if !visit.is_some_and(|visit| known.recall(tables, visit, run, updates)) {
+            let Class { kind, directions, .. } = known.class(class);
+            let rules = known.rules();
+            let Tables { meshes, shardings: table, .. } = tables;
+            let here = &mut Tables { rules, meshes, shardings: table };
+            let site = Site { kind: *kind, subset, shardings };
+            workspace.visit(here, site, directions.of(run.step), run.strategy, updates);
+            if let Some(visit) = visit {
+                known.remember(tables, visit, run, &updates[start..]);
+            }
+        }
+        let updates = start as u32..updates.len() as u32;
+        if updates.is_empty() {
+            return NOTHING;
+        }
+        changes.push(Change { updates, next: EntryId::NONE });
+        changes.len() as u32 - 1
+    }
+}

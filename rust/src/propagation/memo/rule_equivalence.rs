@@ -1,0 +1,153 @@
+//! Rules that visits cannot tell apart.
+//!
+//! The sizes of factors matter to a visit in two ways: where a dim has more than one factor they say
+//! how axes are split among them, and otherwise they only say which tensor is larger. So rules whose
+//! dims have at most one factor, and whose tensors compare alike, have the same visits: those of an
+//! addition of any two shapes, say. A visit is made with the first rule of such a class, and a program
+//! in which no shape comes twice finds its visits in the table just as any other.
+
+use crate::index::{Id, RuleId};
+use crate::rule::{OpShardingRule, RuleTable, SharedRule};
+use rustc_hash::FxHashMap;
+
+/// Tensors of a rule above which it is not worth looking.
+const MAX_TENSORS: usize = 64;
+
+/// The most rules for which the answer is remembered.
+const MAX_RULES: usize = 1 << 15;
+
+/// The classes.
+#[derive(Default)]
+pub struct Structures {
+    /// The first rule of each class.
+    rules: RuleTable,
+    /// By rule of the program at hand: the first rule that visits alike, `NONE` if not known yet.
+    firsts: Vec<RuleId>,
+    by_key: FxHashMap<Box<[u32]>, RuleId>,
+    /// What was found for rules of this program and those before it, at most [`MAX_RULES`]: looking at a
+    /// rule touches a dozen places in memory.
+    by_rule: FxHashMap<SharedRule, RuleId>,
+    key: Vec<u32>,
+    sizes: Vec<i64>,
+    /// For each factor the number of the last tensor that had it.
+    seen: Vec<u32>,
+}
+
+impl Structures {
+    /// The first rules of all classes.
+    pub fn rules(&self) -> &RuleTable {
+        &self.rules
+    }
+    /// Forgets the rules of the program at hand, but for those that were the first of their classes.
+    pub fn forget_program(&mut self) {
+        self.firsts = Vec::new();
+    }
+    /// The first rule, one of [`Structures::rules`], whose visits are those of `rule`, one of `rules`.
+    #[inline]
+    pub fn first(&mut self, rules: &RuleTable, rule: RuleId) -> RuleId {
+        match self.firsts.get(rule.index()).copied().and_then(RuleId::get) {
+            Some(first) => first,
+            None => self.find(rules, rule),
+        }
+    }
+
+    #[cold]
+    fn find(&mut self, rules: &RuleTable, rule: RuleId) -> RuleId {
+        if self.firsts.len() <= rule.index() {
+            self.firsts.resize(rules.len().max(rule.index() + 1), RuleId::NONE);
+        }
+        let shared = rules.shared(rule);
+        let known = self.by_rule.get(shared).copied();
+        let first = known.unwrap_or_else(|| self.find_new(shared));
+        self.firsts[rule.index()] = first;
+        first
+    }
+
+    fn find_new(&mut self, rule: &SharedRule) -> RuleId {
+        let first = if self.describe(rule).is_none() {
+            self.rules.intern_shared(rule)
+        } else if let Some(&first) = self.by_key.get(&self.key[..]) {
+            first
+        } else {
+            let first = self.rules.intern_shared(rule);
+            self.by_key.insert(self.key[..].into(), first);
+            first
+        };
+        if self.by_rule.len() < MAX_RULES {
+            self.by_rule.insert(rule.clone(), first);
+        }
+        first
+    }
+
+    /// Makes the key of the class of `rule`; `None` if it has its visits to itself.
+    fn describe(&mut self, rule: &OpShardingRule) -> Option<()> {
+        self.key.clear();
+        self.sizes.clear();
+        if rule.operands.len() + rule.results.len() > MAX_TENSORS {
+            return None;
+        }
+        self.key.extend([rule.num_factors(), rule.operands.len()].map(|count| count as u32));
+        for list in [&rule.reduction, &rule.need_replication, &rule.permutation, &rule.blocked] {
+            self.key.push(list.len() as u32);
+            self.key.extend(list.iter().map(|factor| factor.index() as u32));
+        }
+        self.seen.clear();
+        self.seen.resize(rule.num_factors(), 0);
+        for (tensor_number, tensor) in (1..).zip(rule.tensors()) {
+            self.key.push(tensor.dims.len() as u32);
+            let mut size = 1i64;
+            for dim in &tensor.dims {
+                match dim.as_slice() {
+                    [] => self.key.push(u32::MAX),
+                    &[factor] => {
+                        // No factor comes twice.
+                        let seen = &mut self.seen[factor.index()];
+                        if std::mem::replace(seen, tensor_number) == tensor_number {
+                            return None;
+                        }
+                        self.key.push(factor.index() as u32);
+                        size = size.checked_mul(rule.factor_size(factor))?;
+                    }
+                    _ => return None,
+                }
+            }
+            if size < 0 {
+                return None;
+            }
+            self.sizes.push(size);
+        }
+        // Ranks stand for sizes.
+        for size in &self.sizes {
+            self.key.push(self.sizes.iter().filter(|&other| other < size).count() as u32);
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::FactorId;
+
+    #[test]
+    fn sizes_count_only_where_they_compare() {
+        let mut rules = RuleTable::default();
+        let mut structures = Structures::default();
+        let mut dot = |m, n, k| {
+            let factors = |list: &[u32]| list.iter().map(|&f| vec![FactorId::new(f)]).collect();
+            let tensor = |list: &[u32]| crate::rule::TensorMapping { dims: factors(list) };
+            let id = rules.intern(OpShardingRule {
+                factor_sizes: vec![m, n, k],
+                operands: vec![tensor(&[0, 2]), tensor(&[2, 1])],
+                results: vec![tensor(&[0, 1])],
+                reduction: vec![FactorId::new(2)],
+                ..OpShardingRule::default()
+            });
+            structures.first(&rules, id)
+        };
+        let first = dot(2, 4, 8);
+        assert_eq!(dot(3, 5, 7), first);
+        assert_ne!(dot(4, 2, 8), first);
+        assert_ne!(dot(4, 4, 8), first);
+    }
+}

@@ -1,0 +1,69 @@
+//! Where each op stands, and what has to be known of it to tell who hears of a change: one word an op.
+
+use crate::index::{IdVec, OpId};
+
+/// The position of an op in the order of visits, with facts about it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spot(u32);
+
+impl Spot {
+    /// How many positions there are.
+    pub const MAX: usize = 1 << Self::POSITION_BITS;
+    const POSITION_BITS: u32 = 28;
+    /// A visit can do something.
+    pub const VISITED: u32 = 1 << 28;
+    /// An op around it is visited.
+    pub const INSIDE: u32 = 1 << 29;
+    /// Its operands go on to somewhere else: it is a return or a call, or data-flow edges start there.
+    pub const HANDS_ON: u32 = 1 << 30;
+    /// A data-flow edge.
+    pub const EDGE: u32 = 1 << 31;
+    /// Ops that are in no block.
+    const NOWHERE: Self = Self(Self::MAX as u32 - 1);
+
+    /// The position.
+    #[inline]
+    pub const fn position(self) -> u32 {
+        self.0 & (Self::MAX as u32 - 1)
+    }
+    /// Whether one of `facts` holds.
+    #[inline]
+    pub const fn has_any(self, facts: u32) -> bool {
+        self.0 & facts != 0
+    }
+}
+
+/// The spots of all ops of a program.
+pub struct Spots(IdVec<OpId, Spot>);
+
+impl Spots {
+    /// Ops that stand nowhere.
+    pub fn new(num_ops: usize) -> Self {
+        Self(IdVec::filled(Spot::NOWHERE, num_ops))
+    }
+    /// Puts `op` at `position`, where `facts` hold of it.
+    #[inline]
+    pub fn put(&mut self, op: OpId, position: u32, facts: u32) {
+        self.0[op] = Spot(position | facts);
+    }
+    /// The spot of `op`.
+    #[inline]
+    pub fn of(&self, op: OpId) -> Spot {
+        self.0[op]
+    }
+    /// Where `op` stands.
+    #[inline]
+    pub fn position(&self, op: OpId) -> u32 {
+        self.0[op].position()
+    }
+    /// Says that `facts` hold of `op`.
+    #[inline]
+    pub fn add(&mut self, op: OpId, facts: u32) {
+        self.0[op].0 |= facts;
+    }
+    /// Takes out `op`, which is erased.
+    pub fn remove(&mut self, op: OpId) {
+        let position = self.position(op);
+        self.0[op] = Spot(position);
+    }
+}

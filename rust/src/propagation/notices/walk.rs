@@ -1,0 +1,216 @@
+//! Finds out who has to look again when the sharding of a value changes: see [`super`].
+
+use super::op_facts::Spot;
+use super::{How, Listing, Notice};
+use crate::index::{OpId, UseId, ValueId};
+use crate::ir::{OpKind, Program, ValueDef};
+use crate::propagation::plan::edges::Edges;
+use rustc_hash::FxHashSet;
+
+/// Lists ops.
+pub struct Walk<'a> {
+    listing: Listing<'a>,
+    out: &'a mut Vec<Notice>,
+    /// Whether ops are only marked for now.
+    is_marking: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(listing: Listing<'a>, out: &'a mut Vec<Notice>) -> Self {
+        Self { listing, out, is_marking: false }
+    }
+    /// Lists who depends on the sharding kept on `value`.
+    pub fn value_changed(&mut self, value: ValueId) {
+        match self.program().values[value].def() {
+            ValueDef::Result(op) => {
+                if self.spot(op).has_any(Spot::EDGE) {
+                    for &target in self.edges().targets(op) {
+                        self.users(target);
+                    }
+                }
+                self.op(op);
+            }
+            ValueDef::Arg(block) => self.op(self.program().block_parent_op(block)),
+        }
+        self.users(value);
+        if !self.edges().followers(value).is_empty() {
+            self.followers(value);
+        }
+    }
+
+    /// Values without an edge op follow `value`: the reference notifies nobody of them.
+    fn followers(&mut self, value: ValueId) {
+        let was_marking = std::mem::replace(&mut self.is_marking, true);
+        for &follower in self.edges().followers(value) {
+            self.users(follower);
+        }
+        self.is_marking = was_marking;
+    }
+
+    #[inline]
+    fn program(&self) -> &'a Program {
+        self.listing.program
+    }
+    #[inline]
+    fn edges(&self) -> &'a Edges {
+        self.listing.edges
+    }
+    #[inline]
+    fn spot(&self, op: OpId) -> Spot {
+        self.listing.spots.of(op)
+    }
+
+    /// `op` is to be visited again.
+    #[inline]
+    fn op(&mut self, op: OpId) {
+        let spot = self.spot(op);
+        let is_visited = spot.has_any(Spot::VISITED);
+        if is_visited {
+            let how = if self.is_marking { How::Marked } else { How::Visited };
+            self.out.push(Notice { position: spot.position(), how });
+        }
+        if spot.has_any(Spot::INSIDE) && !self.is_marking {
+            self.parents(op, if is_visited { How::Around } else { How::Queued });
+        }
+    }
+
+    /// Queues the ops around `op`, innermost first.
+    fn parents(&mut self, op: OpId, how: How) {
+        let mut op = op;
+        while let Some(parent) = self.program().parent_op(op) {
+            let spot = self.spot(parent);
+            if spot.has_any(Spot::VISITED) {
+                self.out.push(Notice { position: spot.position(), how });
+            }
+            if !spot.has_any(Spot::INSIDE) {
+                return;
+            }
+            op = parent;
+        }
+    }
+
+    /// Lists the users of `value`.
+    fn users(&mut self, value: ValueId) {
+        let operands = &self.program().operands;
+        let mut next = self.program().values[value].first_use;
+        while next.is_some() {
+            let row = &operands[next];
+            let slot = std::mem::replace(&mut next, row.next_use);
+            let user = row.owner;
+            if !self.spot(user).has_any(Spot::HANDS_ON) {
+                self.op(user);
+            } else if let Some(inner) = self.special_use(slot, next) {
+                self.cross(inner);
+                return;
+            }
+        }
+    }
+
+    /// Lists the users on the other side of calls and returns, then those that are left on this one.
+    ///
+    /// That is done without recursion, on a stack of uses to go on from. A value may come back to
+    /// where it crossed before, by a function that hands its argument on to the next call of itself:
+    /// crossing there again would notify the same ops again, which changes nothing, without end.
+    fn cross(&mut self, first: Continuation) {
+        let mut crossed = FxHashSet::default();
+        crossed.insert((first.func, first.index, first.is_return));
+        let mut outer = vec![first];
+        let mut next = UseId::NONE;
+        loop {
+            let Some(slot) = next.get() else {
+                let Some(inner) = outer.last_mut() else { return };
+                match inner.next(self.program(), self.edges()) {
+                    Some(use_list) => next = use_list,
+                    None => next = outer.pop().map_or(UseId::NONE, |inner| inner.after),
+                }
+                continue;
+            };
+            next = self.program().operands[slot].next_use;
+            if let Some(inner) = self.special_use(slot, next) {
+                if crossed.insert((inner.func, inner.index, inner.is_return)) {
+                    outer.push(inner);
+                    next = UseId::NONE;
+                }
+            }
+        }
+    }
+
+    /// Lists the user of one slot, unless the value goes into or out of a function there: then says
+    /// where.
+    fn special_use(&mut self, slot: UseId, after: UseId) -> Option<Continuation> {
+        let program = self.program();
+        let user = program.operands[slot].owner;
+        if let Some(source) = self.edges().edge_of_source(slot) {
+            if source.is_notified {
+                self.op(source.edge);
+                self.mark(user);
+                return None;
+            }
+            self.mark(source.edge);
+        }
+        match program.kind(user) {
+            OpKind::FuncReturn => {
+                let func = program.parent_op(user)?;
+                let callers = self.edges().calls.callers(program.function_of(func));
+                if callers.is_empty() {
+                    self.op(func);
+                    return None;
+                }
+                let index = program.operand_index(slot);
+                Some(Continuation { func, index, caller: 0, is_return: true, after })
+            }
+            OpKind::SdyReturn | OpKind::StablehloReturn => {
+                if let Some(parent) = program.parent_op(user) {
+                    self.op(parent);
+                }
+                None
+            }
+            OpKind::Call => {
+                let callee = self.edges().calls.callee(user)?;
+                let func = program.functions[callee].op;
+                let index = program.operand_index(slot);
+                Some(Continuation { func, index, caller: 0, is_return: false, after })
+            }
+            _ => {
+                self.op(user);
+                None
+            }
+        }
+    }
+
+    fn mark(&mut self, op: OpId) {
+        let spot = self.spot(op);
+        if spot.has_any(Spot::VISITED) {
+            self.out.push(Notice { position: spot.position(), how: How::Marked });
+        }
+    }
+}
+
+/// Uses on the other side of a call or return, and the use to go on with after them.
+struct Continuation {
+    func: OpId,
+    index: usize,
+    caller: usize,
+    is_return: bool,
+    after: UseId,
+}
+
+impl Continuation {
+    /// The first use of the next value on the other side.
+    fn next(&mut self, program: &Program, edges: &Edges) -> Option<UseId> {
+        let func = program.function_of(self.func);
+        let caller = self.caller;
+        self.caller += 1;
+        if self.is_return {
+            let &call = edges.calls.callers(func).get(caller)?;
+            let result = program.op_results(call).nth(self.index);
+            return Some(result.map_or(UseId::NONE, |result| program.values[result].first_use));
+        }
+        if caller > 0 {
+            return None;
+        }
+        let body = program.functions[func].body.get()?;
+        let arg = program.block_args(body).nth(self.index)?;
+        Some(program.values[arg].first_use)
+    }
+}

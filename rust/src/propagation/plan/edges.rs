@@ -1,0 +1,288 @@
+//! Where shardings flow without an op: data-flow edges, calls, and values that share a sharding.
+//!
+//! All targets of a data-flow edge have one sharding, kept on the edge op, or on the edge's owner if
+//! there is no such op. This table is worked out once; visits and notifications look it up.
+
+use super::calls::Calls;
+use crate::context::RuleSource;
+use crate::index::{Id, OpId, RegionId, UseId, ValueId};
+use crate::ir::{Edge, OpFlags, OpKind, Program, ValueDef};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Where the sharding of a value is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Nowhere: it is an argument of a region that shardings do not enter.
+    Nowhere,
+    /// On this value.
+    Value(ValueId),
+    /// On this argument of a manual computation, together with the manual axes.
+    ManualArg(OpId, ValueId),
+}
+
+/// A manual computation's end of an edge: its sharding inside differs from that outside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ManualEnd {
+    /// The manual computation.
+    pub op: OpId,
+    /// The owner of the edge.
+    pub owner: ValueId,
+    /// Whether the owner is an argument of the body.
+    pub is_arg: bool,
+}
+
+#[derive(Clone, Debug)]
+struct EdgeRow {
+    sources: Range<u32>,
+    targets: Range<u32>,
+}
+
+/// The edge that an operand slot is a source of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SourceEdge {
+    /// The edge op.
+    pub edge: OpId,
+    /// Whether the edge is visited again when the source changes. (The reference misses the
+    /// operands of manual and named computations.)
+    pub is_notified: bool,
+}
+
+/// The table.
+pub struct Edges {
+    rows: Vec<EdgeRow>,
+    /// By op: one more than the row of an edge. Empty as long as there is no edge.
+    row_of: Vec<u32>,
+    manual_ends: FxHashMap<OpId, ManualEnd>,
+    values: Vec<ValueId>,
+    /// By operand slot: the edge that it is a source of. Empty as long as there is no edge.
+    sources: Vec<Option<SourceEdge>>,
+    /// By value: the value that its sharding is kept on; `NONE` where that is not all there is to it,
+    /// see `places`. Empty as long as each value has its sharding to itself.
+    kept: Vec<ValueId>,
+    /// The places of such values that are not [`Place::Nowhere`].
+    places: FxHashMap<ValueId, Place>,
+    /// For a value that has the sharding of others, without an edge op: those others.
+    followers: FxHashMap<ValueId, Vec<ValueId>>,
+    /// Ops whose operands flow into edges, some of them more than once.
+    pub handing_on: Vec<OpId>,
+    /// Calls between functions.
+    pub calls: Calls,
+}
+
+impl Edges {
+    /// The edges of all ops of `program`.
+    pub fn new(program: &mut Program, source: &dyn RuleSource) -> Self {
+        let mut edges = Self {
+            rows: Vec::new(),
+            row_of: Vec::new(),
+            manual_ends: FxHashMap::default(),
+            values: Vec::new(),
+            sources: Vec::new(),
+            kept: Vec::new(),
+            places: FxHashMap::default(),
+            followers: FxHashMap::default(),
+            handing_on: Vec::new(),
+            calls: Calls::new(program),
+        };
+        // What has edges comes second: it says more of the arguments of regions.
+        for region in program.regions.ids() {
+            edges.add_opaque_region(program, region);
+        }
+        for op in program.ops_with_edges_in_pre_order() {
+            if let Some(spec) = source.edges(program, op) {
+                spec.for_each_edge(program, op, |edge| edges.add_edge(program, op, edge));
+            }
+        }
+        for op in program.ops_of(&[OpKind::FuncDataFlowEdge]) {
+            edges.add_func_edge(program, op);
+        }
+        edges
+    }
+    /// The values that flow into edge `op`.
+    pub fn sources(&self, op: OpId) -> &[ValueId] {
+        self.row(op).map_or(&[], |edge| self.slice(&edge.sources))
+    }
+    /// The targets of edge `op` beside its owner.
+    pub fn targets(&self, op: OpId) -> &[ValueId] {
+        self.row(op).map_or(&[], |edge| self.slice(&edge.targets))
+    }
+    /// The manual computation that edge `op` leads into or out of.
+    pub fn manual_end(&self, op: OpId) -> Option<ManualEnd> {
+        if self.manual_ends.is_empty() {
+            return None;
+        }
+        self.manual_ends.get(&op).copied()
+    }
+    #[inline]
+    fn row(&self, op: OpId) -> Option<&EdgeRow> {
+        let row = self.row_of.get(op.index()).copied()?;
+        self.rows.get((row as usize).checked_sub(1)?)
+    }
+    fn set_row(&mut self, program: &Program, op: OpId, row: EdgeRow) {
+        if self.row_of.is_empty() {
+            self.row_of = vec![0; program.ops.len()];
+        }
+        self.rows.push(row);
+        self.row_of[op.index()] = self.rows.len() as u32;
+    }
+    /// The edge that `slot` is a source of.
+    pub fn edge_of_source(&self, slot: UseId) -> Option<SourceEdge> {
+        self.sources.get(slot.index()).copied().flatten()
+    }
+    /// Where the sharding of `value` is kept.
+    #[inline]
+    pub fn place(&self, value: ValueId) -> Place {
+        match self.plainly_kept(value).get() {
+            Some(kept) => Place::Value(kept),
+            None => self.places.get(&value).copied().unwrap_or(Place::Nowhere),
+        }
+    }
+    /// The value that keeps the sharding of `value`, if one does.
+    pub fn kept(&self, value: ValueId) -> Option<ValueId> {
+        match self.place(value) {
+            Place::Value(kept) | Place::ManualArg(_, kept) => Some(kept),
+            Place::Nowhere => None,
+        }
+    }
+    /// The value that the sharding of `value` is kept on; `NONE` if its place is none of that kind.
+    #[inline]
+    fn plainly_kept(&self, value: ValueId) -> ValueId {
+        self.kept.get(value.index()).copied().unwrap_or(value)
+    }
+    /// Puts in the place of each of `values` the one that its sharding is kept on, if all places are of
+    /// that kind; else says false.
+    #[inline]
+    pub fn replace_by_kept(&self, values: &mut [ValueId]) -> bool {
+        if self.kept.is_empty() {
+            return true;
+        }
+        let are_kept = values.iter().all(|&value| self.kept[value.index()].is_some());
+        if are_kept {
+            for value in values {
+                *value = self.kept[value.index()];
+            }
+        }
+        are_kept
+    }
+    /// Whether some value shares its sharding without an edge op.
+    #[inline]
+    pub fn has_followers(&self) -> bool {
+        !self.followers.is_empty()
+    }
+    /// The values that share the sharding of `value` although no edge op says so.
+    pub fn followers(&self, value: ValueId) -> &[ValueId] {
+        self.followers.get(&value).map_or(&[], Vec::as_slice)
+    }
+
+    fn slice(&self, range: &Range<u32>) -> &[ValueId] {
+        &self.values[range.start as usize..range.end as usize]
+    }
+    fn add_values(&mut self, values: impl IntoIterator<Item = ValueId>) -> Range<u32> {
+        let start = self.values.len() as u32;
+        self.values.extend(values);
+        start..self.values.len() as u32
+    }
+    fn set_place(&mut self, program: &Program, value: ValueId, place: Place) {
+        if self.kept.is_empty() {
+            self.kept = program.values.ids().collect();
+        }
+        self.kept[value.index()] = ValueId::NONE;
+        match place {
+            Place::Value(kept) => self.kept[value.index()] = kept,
+            Place::ManualArg(..) => {
+                self.places.insert(value, place);
+            }
+            Place::Nowhere => {}
+        }
+    }
+
+    /// Shardings do not enter regions; but an asynchronous computation's arguments are its operands.
+    fn add_opaque_region(&mut self, program: &Program, region: RegionId) {
+        let op = program.regions[region].op;
+        if program.kind(op) == OpKind::Func || program.op_flags[op].has(OpFlags::ERASED) {
+            return;
+        }
+        let is_async =
+            program.kind(op) == OpKind::Other && program.op_name(op) == "stablehlo.async_start";
+        for block in program.region_blocks(region) {
+            for (index, arg) in program.block_args(block).enumerate() {
+                if program.types.is_scalar(program.values[arg].ty) {
+                    continue; // Nothing could enter.
+                }
+                self.set_place(program, arg, Place::Nowhere);
+                if let Some(slot) = program.op_operands(op).get(index).filter(|_| is_async) {
+                    self.set_place(program, arg, Place::Value(slot.value));
+                    self.followers.entry(slot.value).or_default().push(arg);
+                }
+            }
+        }
+    }
+
+    fn add_edge(&mut self, program: &Program, op: OpId, edge: &Edge) {
+        let kind = program.kind(op);
+        let is_manual = kind == OpKind::ManualComputation;
+        let is_arg = matches!(program.values[edge.owner].def(), ValueDef::Arg(_));
+        // An edge op that is not the only user of its owner is visited, but nobody finds it.
+        let users = program.uses(edge.owner).map(|slot| program.operands[slot].owner);
+        for user in users.filter(|&user| program.kind(user) == OpKind::DataFlowEdge) {
+            let sources = edge.sources.iter().map(|&slot| program.operands[slot].value);
+            let row = EdgeRow {
+                sources: self.add_values(sources),
+                targets: self.add_values(edge.targets.iter().copied()),
+            };
+            self.set_row(program, user, row);
+            if is_manual {
+                self.manual_ends.insert(user, ManualEnd { op, owner: edge.owner, is_arg });
+            }
+            for &slot in &edge.sources {
+                let is_body = is_manual || kind == OpKind::NamedComputation;
+                let is_found = program.has_one_use(edge.owner);
+                let is_notified = is_found && !(is_body && program.operands[slot].owner == op);
+                self.handing_on.push(program.operands[slot].owner);
+                if self.sources.is_empty() {
+                    self.sources = vec![None; program.operands.len()];
+                }
+                self.sources[slot.index()] = Some(SourceEdge { edge: user, is_notified });
+            }
+        }
+        let place = match program.data_flow_edge(edge.owner) {
+            Some(user) => Place::Value(program.result(user, 0)),
+            None if is_manual && is_arg => Place::ManualArg(op, edge.owner),
+            None => Place::Value(edge.owner),
+        };
+        for &value in edge.targets.iter().chain([&edge.owner]) {
+            if !self.kept.is_empty() || place != Place::Value(value) {
+                self.set_place(program, value, place);
+            }
+        }
+        if place == Place::Value(edge.owner) && !edge.targets.is_empty() {
+            self.followers.insert(edge.owner, edge.targets.clone());
+        }
+    }
+
+    /// An edge into a function, from all calls of it, or out of one at a call.
+    fn add_func_edge(&mut self, program: &Program, op: OpId) {
+        let value = program.operand(op, 0);
+        let index = program.value_index(value);
+        let sources: Vec<ValueId> = match program.values[value].def() {
+            ValueDef::Arg(block) => {
+                let func = program.function_of(program.block_parent_op(block));
+                let calls = self.calls.callers(func).iter();
+                calls
+                    .filter_map(|&call| Some(program.op_operands(call).get(index)?.value))
+                    .collect()
+            }
+            ValueDef::Result(call) => {
+                let callee = self.calls.callee(call);
+                let body = callee.and_then(|callee| program.functions[callee].body.get());
+                let last = body.and_then(|body| program.blocks[body].last_op.get());
+                let last = last.filter(|&last| program.kind(last) == OpKind::FuncReturn);
+                let operand = last.and_then(|last| program.op_operands(last).get(index));
+                operand.map(|slot| slot.value).into_iter().collect()
+            }
+        };
+        let row = EdgeRow { sources: self.add_values(sources), targets: 0..0 };
+        self.set_row(program, op, row);
+    }
+}

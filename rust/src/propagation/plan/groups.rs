@@ -1,0 +1,154 @@
+//! Sharding groups: values that are sharded alike at all times.
+//!
+//! Source: Shardy's `ShardingGroupMap`.
+
+use super::edges::Edges;
+use crate::error::{Code, Diagnostic, Result};
+use crate::index::{Id, ShardingId, ValueId};
+use crate::ir::{OpKind, Payload, Place as Position, Program, ValueDef};
+use crate::propagation::engine::sharding;
+use std::ops::Range;
+
+/// The groups of a program.
+#[derive(Default)]
+pub struct Groups {
+    /// Of all groups, in order of their ids.
+    members: Vec<ValueId>,
+    /// Where the members of each group end.
+    ends: Vec<usize>,
+    /// By value: its group, [`NO_GROUP`] if it is in none.
+    groups: Vec<u32>,
+}
+
+/// The group of values that are in none.
+const NO_GROUP: u32 = u32::MAX;
+
+impl Groups {
+    /// The groups that `sdy.sharding_group` ops declare. A value may be in one only; the import
+    /// passes see to that.
+    pub fn new(program: &mut Program) -> Result<Self> {
+        let mut groups = Self::default();
+        if !program.has_any(&[OpKind::ShardingGroup]) {
+            return Ok(groups);
+        }
+        let mut members: Vec<(i64, ValueId)> = Vec::new();
+        // At first the place of each value among the members.
+        groups.groups = vec![NO_GROUP; program.values.len()];
+        for op in program.ops_in_post_order(&[OpKind::ShardingGroup]) {
+            let Some(&Payload::ShardingGroup(id)) = program.payload(op) else { continue };
+            let value = program.operand(op, 0);
+            let place = &mut groups.groups[value.index()];
+            if *place == NO_GROUP {
+                *place = members.len() as u32;
+            } else if members[*place as usize].0 != id {
+                let message = "a value is in two sharding groups";
+                let diagnostic = Diagnostic::new(Code::InvalidGroup, message).at_op(program, op);
+                let hint = "run sdy-sharding-group-import first, which merges them";
+                return Err(diagnostic.with_hint(hint).into());
+            }
+            members.push((id, value));
+        }
+        members.sort_by_key(|&(id, _)| id);
+        for alike in members.chunk_by(|(id, _), (other, _)| id == other) {
+            for &(_, member) in alike {
+                groups.groups[member.index()] = groups.ends.len() as u32;
+                groups.members.push(member);
+            }
+            groups.ends.push(groups.members.len());
+        }
+        Ok(groups)
+    }
+    /// Whether there are no groups.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+    /// The group that `value` is in.
+    #[inline]
+    pub fn group_of(&self, value: ValueId) -> Option<usize> {
+        let group = self.groups.get(value.index()).copied()?;
+        (group != NO_GROUP).then_some(group as usize)
+    }
+    /// The members of a group in program order.
+    pub fn members(&self, group: usize) -> &[ValueId] {
+        &self.members[self.range(group)]
+    }
+    fn range(&self, group: usize) -> Range<usize> {
+        group.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[group]
+    }
+    /// Gives all members of each group the sharding that some of them have. Where they have
+    /// different ones, each keeps its own, and an open constraint on it becomes the member.
+    ///
+    /// `set` sets the sharding of a value.
+    pub fn synchronise(
+        &mut self,
+        program: &mut Program,
+        edges: &Edges,
+        mut set: impl FnMut(&mut Program, ValueId, ShardingId),
+    ) {
+        for group in 0..self.ends.len() {
+            match self.common_sharding(program, edges, group) {
+                Common::None => {}
+                Common::One(sharding) => {
+                    for &member in self.members(group) {
+                        set(program, member, sharding);
+                    }
+                }
+                Common::Conflict(first) => self.constrain(program, group, first),
+            }
+        }
+    }
+
+    fn common_sharding(&self, program: &mut Program, edges: &Edges, group: usize) -> Common {
+        let members = self.members(group);
+        let mut common = ShardingId::NONE;
+        if members.len() == 1 {
+            return Common::None;
+        }
+        for &member in members {
+            let id = sharding(program, edges, member);
+            let Some(candidate) = program.shardings.get(id) else { continue };
+            if candidate.dims.iter().all(|dim| dim.axes.is_empty() && !dim.is_closed) {
+                continue;
+            }
+            if common.is_none() {
+                common = id;
+            } else if common != id {
+                return Common::Conflict(common);
+            }
+        }
+        common.get().map_or(Common::None, Common::One)
+    }
+
+    /// Puts an open constraint on each member, which takes the member's place.
+    fn constrain(&mut self, program: &mut Program, group: usize, sharding: ShardingId) {
+        self.groups.resize(program.values.len() + self.members(group).len(), NO_GROUP);
+        for index in self.range(group) {
+            let member = self.members[index];
+            let ty = program.values[member].ty;
+            let open = program.replicated(program.mesh_of(sharding), ty, false);
+            let op = program.create_op("sdy.sharding_constraint", &[member], &[ty]);
+            program.op_texts[op].loc = program.value_loc(member);
+            let place = match program.values[member].def() {
+                ValueDef::Result(def) => Position::After(def),
+                ValueDef::Arg(block) => Position::Start(block),
+            };
+            program.insert_op(op, place);
+            let result = program.result(op, 0);
+            program.set_sharding(result, open);
+            program.replace_all_uses_except(member, result, op);
+            self.groups[member.index()] = NO_GROUP;
+            self.groups[result.index()] = group as u32;
+            self.members[index] = result;
+        }
+    }
+}
+
+/// What the members of a group have in common.
+enum Common {
+    /// Nothing to share.
+    None,
+    /// This sharding, where they have one.
+    One(ShardingId),
+    /// Different ones, of which this is the first.
+    Conflict(ShardingId),
+}

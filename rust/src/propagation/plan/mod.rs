@@ -1,0 +1,257 @@
+//! What propagation knows about a program before it starts: where each op stands in the order of
+//! visits, how it is visited, and which tensors it has.
+//!
+//! All of it is dense arrays by position, made in one walk, so that a visit reads no row of an op: an
+//! op is 16 bytes here and 4 for each tensor.
+
+pub mod calls;
+pub mod edges;
+pub mod groups;
+pub mod kinds;
+pub mod preconditions;
+
+use crate::bitset::BitSet;
+use crate::context::RuleSource;
+use crate::error::{Code, Diagnostic, Result};
+use crate::index::{BlockId, OpId, RuleId, ValueId};
+use crate::ir::{OpKind, Program};
+use crate::propagation::notices::op_facts::{Spot, Spots};
+use crate::propagation::notices::Listing;
+use crate::propagation::schedule::effects::is_trivially_dead;
+use edges::Edges;
+use kinds::{KindId, Kinds, Role};
+
+/// Ops with more tensors than this are visited by the kinds of tensors they have.
+pub const WIDE: usize = 16;
+
+#[derive(Clone, Copy)]
+struct Row {
+    first_tensor: u32,
+    kind: KindId,
+}
+
+/// An op as a visit needs it.
+#[derive(Clone, Copy)]
+pub struct Visited<'a> {
+    /// How it is visited.
+    pub kind: KindId,
+    /// Operands (or the sources of an edge) and results.
+    pub tensors: &'a [ValueId],
+}
+
+/// What is known of the ops and values of a program.
+pub struct Plan {
+    /// The ops in pre-order, without the module.
+    order: Vec<OpId>,
+    /// Where ops stand.
+    pub spots: Spots,
+    /// By position, and one more.
+    rows: Vec<Row>,
+    tensors: Vec<ValueId>,
+    /// The kinds of visits.
+    pub kinds: Kinds,
+    /// Data-flow edges and where shardings are kept.
+    pub edges: Edges,
+    /// Values that get shardings together with others.
+    pub has_siblings: BitSet<ValueId>,
+    /// By position, in order: ops that nothing uses and that may go.
+    pub unused: Vec<u32>,
+}
+
+impl Plan {
+    /// Looks at every op of `program`, whose rules `source` has prepared.
+    pub fn new(
+        program: &mut Program,
+        source: &dyn RuleSource,
+        is_conservative: bool,
+    ) -> Result<Self> {
+        if program.ops.len() >= Spot::MAX {
+            let message = format!("propagation takes programs of less than {} ops", Spot::MAX);
+            return Err(Diagnostic::new(Code::ProgramTooLarge, message).into());
+        }
+        let edges = Edges::new(program, source);
+        let len = program.ops.len();
+        let mut plan = Self {
+            order: Vec::with_capacity(len),
+            spots: Spots::new(len),
+            rows: Vec::with_capacity(len + 1),
+            tensors: Vec::with_capacity(program.operands.len() + program.values.len()),
+            kinds: Kinds::default(),
+            has_siblings: BitSet::new(program.values.len()),
+            unused: Vec::new(),
+            edges,
+        };
+        plan.look_at_ops(program, source, is_conservative);
+        for op in std::mem::take(&mut plan.edges.handing_on) {
+            plan.spots.add(op, Spot::HANDS_ON);
+        }
+        Ok(plan)
+    }
+    /// What lists of those who hear of changes are made from.
+    pub fn listing<'a>(&'a self, program: &'a Program) -> Listing<'a> {
+        Listing { program, edges: &self.edges, spots: &self.spots }
+    }
+    /// The ops in order of their positions.
+    pub fn order(&self) -> &[OpId] {
+        &self.order
+    }
+    /// The op at `position`.
+    #[inline]
+    pub fn op(&self, position: u32) -> OpId {
+        self.order[position as usize]
+    }
+    /// The kind of visit of the op at `position`.
+    #[inline]
+    pub fn kind(&self, position: u32) -> KindId {
+        self.rows[position as usize].kind
+    }
+    /// The rule that the op at `position` is visited with, `NONE` if that is none of its own.
+    pub fn rule(&self, position: u32) -> RuleId {
+        let kind = self.kind(position);
+        if !kind.is_some() {
+            return RuleId::NONE;
+        }
+        let kind = self.kinds.row(kind);
+        if kind.role == Role::Op {
+            kind.visit.rule
+        } else {
+            RuleId::NONE
+        }
+    }
+    /// Looks at the number of uses of the operands of `op` again.
+    pub fn recount_uses(&mut self, program: &Program, op: OpId) {
+        let kind = &mut self.rows[self.spots.position(op) as usize].kind;
+        *kind = self.kinds.with_single_uses(*kind, program, op);
+    }
+    /// Takes out `op`, which is erased.
+    pub fn remove(&mut self, op: OpId) {
+        self.rows[self.spots.position(op) as usize].kind = KindId::NEVER;
+        self.spots.remove(op);
+    }
+    /// Whether `op` is visited.
+    #[inline]
+    pub fn is_visited(&self, op: OpId) -> bool {
+        self.spots.of(op).has_any(Spot::VISITED)
+    }
+    /// The op at `position`.
+    #[inline]
+    pub fn visited(&self, position: u32) -> Visited<'_> {
+        match self.rows.get(position as usize..position as usize + 2) {
+            Some([row, next]) => Visited {
+                kind: row.kind,
+                tensors: &self.tensors[row.first_tensor as usize..next.first_tensor as usize],
+            },
+            _ => Visited { kind: KindId::NEVER, tensors: &[] },
+        }
+    }
+    /// The tensor at `index` of the op at `position`.
+    #[inline]
+    pub fn tensor(&self, position: u32, index: usize) -> ValueId {
+        self.tensors[self.rows[position as usize].first_tensor as usize + index]
+    }
+
+    fn look_at_ops(&mut self, program: &mut Program, source: &dyn RuleSource, conservative: bool) {
+        let mut last_block = BlockId::NONE;
+        let mut inside = 0;
+        let mut next = program.next_in_pre_order(program.module, program.module);
+        while let Some(op) = next {
+            let position = self.order.len() as u32;
+            self.order.push(op);
+            let mut kind = self.kinds.of_op(program, source, &self.edges, op, conservative);
+            let first_tensor = self.tensors.len() as u32;
+            let row = &program.ops[op];
+            if row.parent != last_block {
+                last_block = row.parent;
+                inside = self.facts_inside(program, last_block);
+            }
+            if row.num_results > 1 {
+                program.op_results(op).for_each(|result| self.add_siblings(program, result));
+            } else if row.kind == OpKind::NamedComputation {
+                let body = program.op_regions(op).next().map(|body| program.region_entry(body));
+                let args = body.and_then(BlockId::get).map(|body| program.block_args(body));
+                args.into_iter().flatten().for_each(|arg| self.add_siblings(program, arg));
+            }
+            let is_unused = row
+                .first_result
+                .get()
+                .is_none_or(|result| program.values[result].first_use.is_none());
+            if is_unused && is_trivially_dead(program, op) {
+                self.unused.push(position);
+            }
+            let visited = if kind.is_some() { Spot::VISITED } else { 0 };
+            self.spots.put(op, position, visited | inside | facts_of_kind(row.kind));
+            if visited != 0 && self.add_tensors(program, op, kind) {
+                kind = kind.plain();
+                if are_distinct(&self.tensors[first_tensor as usize..]) {
+                    kind = kind.distinct();
+                }
+            }
+            self.rows.push(Row { first_tensor, kind });
+            next = program.next_in_pre_order(op, program.module);
+        }
+        self.rows.push(Row { first_tensor: self.tensors.len() as u32, kind: KindId::NEVER });
+    }
+
+    fn add_siblings(&mut self, program: &Program, value: ValueId) {
+        if program.siblings(value).len() > 1 {
+            self.has_siblings.insert(value);
+        }
+    }
+
+    fn facts_inside(&self, program: &Program, block: BlockId) -> u32 {
+        let around = self.spots.of(program.block_parent_op(block));
+        if around.has_any(Spot::VISITED | Spot::INSIDE) {
+            Spot::INSIDE
+        } else {
+            0
+        }
+    }
+
+    /// Lists the tensors of `op`; true if they are plain: values that have their shardings to
+    /// themselves, and not many.
+    #[inline]
+    fn add_tensors(&mut self, program: &Program, op: OpId, kind: KindId) -> bool {
+        let start = self.tensors.len();
+        let edges = &self.edges;
+        let mut is_plain = true;
+        if self.kinds.row(kind).role == Role::Edge {
+            self.tensors.extend_from_slice(edges.sources(op));
+            is_plain = edges.manual_end(op).is_none();
+        } else {
+            self.tensors.extend(program.op_operands(op).iter().map(|slot| slot.value));
+        }
+        let row = &program.ops[op];
+        if row.num_results == 1 {
+            self.tensors.push(row.first_result);
+        } else {
+            self.tensors.extend(program.op_results(op));
+        }
+        let tensors = &mut self.tensors[start..];
+        if !is_plain || tensors.len() > WIDE {
+            return false;
+        }
+        edges.replace_by_kept(tensors)
+    }
+}
+
+/// What follows for the spot of an op of `kind`.
+#[inline]
+fn facts_of_kind(kind: OpKind) -> u32 {
+    match kind {
+        OpKind::FuncReturn | OpKind::SdyReturn | OpKind::StablehloReturn | OpKind::Call => {
+            Spot::HANDS_ON
+        }
+        OpKind::DataFlowEdge => Spot::EDGE,
+        _ => 0,
+    }
+}
+
+/// Whether no two of `tensors`, which are few, are the same.
+#[inline]
+fn are_distinct(tensors: &[ValueId]) -> bool {
+    match *tensors {
+        [a, b] => a != b,
+        [a, b, c] => a != b && a != c && b != c,
+        _ => (1..tensors.len()).all(|index| !tensors[..index].contains(&tensors[index])),
+    }
+}

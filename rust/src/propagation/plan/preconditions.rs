@@ -1,0 +1,70 @@
+//! What propagation asks of a program: tensors of known shape, and meshes by their symbols. The import
+//! passes see to the latter.
+
+use crate::error::{Code, Diagnostic, Error, Result};
+use crate::index::{Id, ShardingId, TypeId};
+use crate::ir::{Program, Type};
+
+/// Fails if some op has a result of a tensor type with unknown dims, or a tuple.
+pub fn check_shapes(program: &Program) -> Result<()> {
+    let invalid = |ty: &Type| match ty {
+        Type::RankedTensor { shape, .. } => shape.iter().any(Option::is_none),
+        Type::UnrankedTensor(_) | Type::Tuple(_) => true,
+        Type::Other(_) => false,
+    };
+    let is_invalid: Vec<bool> = (0..program.types.len())
+        .map(|index| invalid(&program.types[TypeId::from_index(index)]))
+        .collect();
+    if !is_invalid.contains(&true) {
+        return Ok(());
+    }
+    let mut diagnostics = Vec::new();
+    for op in program.pre_order(program.module) {
+        let mut types = program.op_results(op).map(|result| program.values[result].ty);
+        let Some(ty) = types.find(|ty| is_invalid[ty.index()]) else { continue };
+        let text = program.text.get(program.types.text(ty));
+        let (message, hint) = if matches!(program.types[ty], Type::Tuple(_)) {
+            (
+                format!("propagation does not support tuples, and a result has type {text}"),
+                "flatten tuples into separate results before propagation",
+            )
+        } else {
+            (
+                format!("propagation needs tensors of static shape, and a result has type {text}"),
+                "refine the shapes of the program before propagation",
+            )
+        };
+        let problem = Diagnostic::new(Code::UnsupportedType, message).at_op(program, op);
+        diagnostics.push(problem.with_hint(hint));
+    }
+    Error::check(diagnostics)
+}
+
+/// Fails if some value has a sharding whose mesh is inlined.
+pub fn check_meshes(program: &Program) -> Result<()> {
+    let inlines = |id: ShardingId| {
+        let sharding = program.shardings.get(id);
+        sharding.is_some_and(|sharding| program.meshes[sharding.mesh].symbol.is_none())
+    };
+    if !program.shardings.ids().any(inlines) {
+        return Ok(());
+    }
+    let mistake = || {
+        let message =
+            "a sharding inlines its mesh, where propagation takes meshes by their symbols";
+        let hint = "run sdy-lift-inlined-meshes first";
+        Diagnostic::new(Code::InvalidSharding, message).with_hint(hint)
+    };
+    for func in program.functions_in_order() {
+        let function = &program.functions[func];
+        let values = program.values_of(function.op);
+        if let Some(value) = values.into_iter().find(|&value| inlines(program.sharding(value))) {
+            let op = program.defining_op(value).unwrap_or(function.op);
+            return Err(mistake().at_op(program, op).into());
+        }
+        if program.func_results(func).iter().any(|result| inlines(result.sharding)) {
+            return Err(mistake().at(function.name_span).into());
+        }
+    }
+    Ok(())
+}

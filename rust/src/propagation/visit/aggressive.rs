@@ -1,0 +1,185 @@
+//! Aggressive propagation: each tensor takes what it can.
+//!
+//! Axes that the tensors agree on along a factor go to each tensor separately, as far as that tensor
+//! itself has no conflict. Where two factors want the same axis in one tensor, the factor whose axes
+//! come from the larger tensor wins.
+//!
+//! Source: Shardy's propagation document, "Aggressive propagation".
+
+use super::compatible::{
+    prefix_across_factors, prefix_within_factor, truncate_by, wanted_axes, would_expand, Room,
+};
+use super::FactorVisit;
+use crate::axis::{prefix_status, total_size, PrefixStatus};
+use crate::index::{FactorId, Id};
+use crate::projection::{AxisList, Projection, TensorFactorShardings};
+use std::ops::Range;
+
+/// A factor with axes that the tensors agree on along it and some lack, and where these come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    factor: FactorId,
+    axes: AxisList,
+    source: Source,
+}
+
+impl Wanted {
+    /// What is wanted along `factor`; `None` if no tensor lacks anything.
+    fn new(visit: &FactorVisit<'_>, projection: &Projection, factor: FactorId) -> Option<Self> {
+        let axes = wanted_axes(projection, factor, visit.directions[factor.index()])?;
+        Some(Self { factor, axes, source: Source { index: None, size: -1 } })
+    }
+    /// The same with its source.
+    pub fn with_source(
+        visit: &FactorVisit<'_>,
+        projection: &Projection,
+        factor: FactorId,
+    ) -> Option<Self> {
+        let mut wanted = Self::new(visit, projection, factor)?;
+        wanted.find_source(visit, projection);
+        Some(wanted)
+    }
+    fn find_source(&mut self, visit: &FactorVisit<'_>, projection: &Projection) {
+        let Self { factor, axes, source } = self;
+        let holders = projection.holders(*factor);
+        for (&index, sharding) in holders.iter().zip(projection.along(*factor)) {
+            let is_source = prefix_status(axes, &sharding.axes) != PrefixStatus::NotAPrefix;
+            if !is_source {
+                continue;
+            }
+            let size = tensor_size(&projection.tensors[index as usize], &visit.rule.factor_sizes);
+            if size > source.size {
+                *source = Source { index: Some(index), size };
+            }
+        }
+    }
+    /// Factors claim axes in the order of their keys: those from a larger tensor first; for an
+    /// elementwise op then those with more shards; then those from an earlier tensor.
+    pub fn key(&self, visit: &FactorVisit<'_>) -> impl Ord {
+        let Self { factor, axes, source } = self;
+        let shards = if visit.is_elementwise { total_size(axes, visit.mesh) } else { 0 };
+        (source.size.wrapping_neg(), -shards, source.index, *factor)
+    }
+}
+
+/// The largest tensor (of equals the first) whose axes along a factor start with those agreed on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Source {
+    /// `None`, which comes before all, if there is none.
+    index: Option<u32>,
+    /// -1 if there is none.
+    size: i64,
+}
+
+/// Propagates in `projection`; marks the tensors it expands in `updated`. `wanted` is memory to use.
+pub fn propagate(
+    visit: &FactorVisit<'_>,
+    projection: &mut Projection,
+    updated: &mut [bool],
+    wanted: &mut Vec<Wanted>,
+) {
+    wanted.clear();
+    let factors = visit.factors.iter();
+    wanted.extend(factors.filter_map(|&factor| Wanted::new(visit, projection, factor)));
+    put_in_order(visit, projection, wanted);
+    // Tensors have nothing to do with each other, but for operands that look at results.
+    for side in [Side::Results, Side::Operands] {
+        for Wanted { factor, axes, .. } in &*wanted {
+            for at in side.range(projection, *factor) {
+                let tensor = projection.holders(*factor)[at] as usize;
+                let propagated = propagated_axes(visit, &projection.tensors[tensor], *factor, axes);
+                let Some(mut axes) = propagated else { continue };
+                if visit.is_elementwise && side == Side::Operands {
+                    limit_to_results(projection, *factor, &mut axes);
+                }
+                updated[tensor] |= projection.tensors[tensor].expand(*factor, &axes);
+            }
+        }
+    }
+}
+
+/// Which tensors.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Operands,
+    Results,
+}
+
+impl Side {
+    /// Where those of the side stand among the tensors that have `factor`.
+    fn range(self, projection: &Projection, factor: FactorId) -> Range<usize> {
+        let (operands, results) = projection.holders_by_side(factor);
+        match self {
+            Self::Operands => 0..operands.len(),
+            Self::Results => operands.len()..operands.len() + results.len(),
+        }
+    }
+}
+
+/// The tensor with what it can take of all that is `wanted`, in this order; `None` if that is nothing.
+/// The op is not elementwise.
+pub fn expanded(
+    visit: &FactorVisit<'_>,
+    tensor: &TensorFactorShardings,
+    wanted: &[&Wanted],
+) -> Option<TensorFactorShardings> {
+    let mut new: Option<TensorFactorShardings> = None;
+    for Wanted { factor, axes, .. } in wanted {
+        let now = new.as_ref().unwrap_or(tensor);
+        if let Some(axes) = propagated_axes(visit, now, *factor, axes) {
+            new.get_or_insert_with(|| tensor.clone()).expand(*factor, &axes);
+        }
+    }
+    new.filter(|new| new != tensor)
+}
+
+/// What of the axes agreed on along `factor` the tensor can take now; `None` if it has as much already.
+fn propagated_axes(
+    visit: &FactorVisit<'_>,
+    tensor: &TensorFactorShardings,
+    factor: FactorId,
+    axes: &AxisList,
+) -> Option<AxisList> {
+    let sharding = tensor.factor(factor).filter(|sharding| would_expand(sharding, axes))?;
+    let mut axes = axes.clone();
+    let factor_size = visit.rule.factor_size(factor);
+    truncate_by(&mut axes, visit.mesh, visit.conservative, |axis, sharded_size| {
+        let room = Room { sharding, factor_size, sharded_size };
+        prefix_within_factor(axis, tensor, room, visit.mesh)
+    });
+    if !would_expand(sharding, &axes) {
+        return None;
+    }
+    truncate_by(&mut axes, visit.mesh, visit.conservative, |axis, _| {
+        prefix_across_factors(axis, tensor, factor, visit.rule.num_factors())
+    });
+    Some(axes)
+}
+
+/// An operand of an elementwise op gets no more than the results have: an axis that is not in a
+/// result would only have to be gathered again.
+fn limit_to_results(projection: &Projection, factor: FactorId, axes: &mut AxisList) {
+    let (_, results) = projection.holders_by_side(factor);
+    for sharding in projection.along_in(results, factor) {
+        if would_expand(sharding, axes) {
+            axes.clone_from(&sharding.axes);
+        }
+    }
+}
+
+/// Puts factors in the order in which they claim axes.
+fn put_in_order(visit: &FactorVisit<'_>, projection: &Projection, all: &mut [Wanted]) {
+    if all.len() < 2 {
+        return;
+    }
+    for wanted in &mut *all {
+        wanted.find_source(visit, projection);
+    }
+    all.sort_by_key(|wanted| wanted.key(visit));
+}
+
+/// Number of elements along the factors that the tensor has.
+fn tensor_size(tensor: &TensorFactorShardings, factor_sizes: &[i64]) -> i64 {
+    let sizes = tensor.factors.iter().map(|(factor, _)| factor_sizes[factor.index()]);
+    sizes.fold(1i64, i64::wrapping_mul)
+}

@@ -1,0 +1,112 @@
+//! Parts of a rule: tensors that share no factor, be it through others, have nothing to do with each
+//! other.
+
+use crate::index::{FactorId, Id};
+use crate::rule::OpShardingRule;
+
+/// Some tensors, and what the rule says of them.
+pub struct RulePart {
+    /// Their indices among operands and results, in order.
+    pub tensors: Vec<u32>,
+    /// With the factors that they have, in the order of the whole rule.
+    pub rule: OpShardingRule,
+}
+
+/// The parts of `rule`. Tensors without factors are in none.
+pub fn parts(rule: &OpShardingRule) -> Vec<RulePart> {
+    let roots = connected_factors(rule);
+    let mut parts: Vec<RulePart> = Vec::new();
+    // For each factor its part, and its number there.
+    let mut places: Vec<(usize, FactorId)> = Vec::with_capacity(roots.len());
+    for (factor, &root) in roots.iter().enumerate() {
+        let part = if root == factor { parts.len() } else { places[root].0 };
+        if root == factor {
+            let is_custom = rule.is_custom;
+            let rule = OpShardingRule { is_custom, ..OpShardingRule::default() };
+            parts.push(RulePart { tensors: Vec::new(), rule });
+        }
+        let sizes = &mut parts[part].rule.factor_sizes;
+        places.push((part, FactorId::from_index(sizes.len())));
+        sizes.push(rule.factor_sizes[factor]);
+    }
+    for (index, mapping) in rule.tensors().enumerate() {
+        let Some(&factor) = mapping.dims.iter().flatten().next() else { continue };
+        let part = &mut parts[places[factor.index()].0];
+        part.tensors.push(index as u32);
+        let is_operand = index < rule.operands.len();
+        let side = if is_operand { &mut part.rule.operands } else { &mut part.rule.results };
+        let mut mapping = mapping.clone();
+        for factor in mapping.dims.iter_mut().flatten() {
+            *factor = places[factor.index()].1;
+        }
+        side.push(mapping);
+    }
+    let mut spread = |factors: &[FactorId], list: fn(&mut OpShardingRule) -> &mut Vec<FactorId>| {
+        for factor in factors {
+            let (part, factor) = places[factor.index()];
+            list(&mut parts[part].rule).push(factor);
+        }
+    };
+    spread(&rule.reduction, |rule| &mut rule.reduction);
+    spread(&rule.need_replication, |rule| &mut rule.need_replication);
+    spread(&rule.permutation, |rule| &mut rule.permutation);
+    spread(&rule.blocked, |rule| &mut rule.blocked);
+    parts
+}
+
+/// For each factor the first one that it is connected with by tensors that have both.
+fn connected_factors(rule: &OpShardingRule) -> Vec<usize> {
+    fn root(roots: &mut [usize], mut factor: usize) -> usize {
+        while roots[factor] != factor {
+            roots[factor] = roots[roots[factor]];
+            factor = roots[factor];
+        }
+        factor
+    }
+    let mut roots: Vec<usize> = (0..rule.num_factors()).collect();
+    for mapping in rule.tensors() {
+        let mut factors = mapping.dims.iter().flatten().map(|factor| factor.index());
+        let Some(first) = factors.next() else { continue };
+        for other in factors {
+            let (a, b) = (root(&mut roots, first), root(&mut roots, other));
+            roots[a.max(b)] = a.min(b);
+        }
+    }
+    for factor in 0..roots.len() {
+        roots[factor] = root(&mut roots, factor);
+    }
+    roots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::TensorMapping;
+
+    #[test]
+    fn parts_share_no_factor() {
+        let tensor = |factors: &[usize]| TensorMapping {
+            dims: factors.iter().map(|&factor| vec![FactorId::from_index(factor)]).collect(),
+        };
+        let rule = OpShardingRule {
+            factor_sizes: vec![2, 3, 4, 5, 6],
+            operands: vec![tensor(&[0, 3]), tensor(&[1]), tensor(&[]), tensor(&[4, 1])],
+            results: vec![tensor(&[3]), tensor(&[4]), tensor(&[2])],
+            reduction: vec![FactorId::new(0), FactorId::new(1)],
+            blocked: vec![FactorId::new(4)],
+            ..OpShardingRule::default()
+        };
+        let parts = parts(&rule);
+        let tensors: Vec<&[u32]> = parts.iter().map(|part| &part.tensors[..]).collect();
+        assert_eq!(tensors, [&[0, 4][..], &[1, 3, 5], &[6]]);
+        let second = OpShardingRule {
+            factor_sizes: vec![3, 6],
+            operands: vec![tensor(&[0]), tensor(&[1, 0])],
+            results: vec![tensor(&[1])],
+            reduction: vec![FactorId::new(0)],
+            blocked: vec![FactorId::new(1)],
+            ..OpShardingRule::default()
+        };
+        assert_eq!(parts[1].rule, second);
+    }
+}

@@ -1,0 +1,83 @@
+//! What a rule says of a wide op, whatever the shardings.
+
+use super::components::{parts, RulePart};
+use crate::index::RuleId;
+use crate::rule::{OpShardingRule, RuleTable, TensorMapping};
+use rustc_hash::FxHashMap;
+
+/// Mappings of a part above which not all pairs are gone through at each visit.
+const MANY_MAPPINGS: usize = 64;
+
+/// What a rule says of a wide op.
+pub struct Shape {
+    /// Its parts, see [`super::components`].
+    pub parts: Vec<ShapePart>,
+    /// For each tensor its part, and its number there.
+    pub places: Vec<Option<(u32, u32)>>,
+    /// Whether some dim has several factors.
+    pub has_splits: bool,
+}
+
+/// A part of it.
+pub struct ShapePart {
+    /// Its rule.
+    pub rule: RuleId,
+    /// Its tensors, in order.
+    pub tensors: Vec<u32>,
+    /// For each tensor the first one on the same side that has the same mapping.
+    pub firsts: Vec<u32>,
+    num_mappings: usize,
+}
+
+impl Shape {
+    /// That of rule `id`.
+    pub fn of(rules: &mut RuleTable, id: RuleId) -> Self {
+        let rule = &rules[id];
+        let num_tensors = rule.operands.len() + rule.results.len();
+        let has_splits = rule.tensors().any(|tensor| tensor.dims.iter().any(|dim| dim.len() > 1));
+        let mut parts = parts(rule);
+        parts.retain(|part| !part.tensors.is_empty());
+        let parts: Vec<ShapePart> = if parts.len() > 1 {
+            let part = |RulePart { tensors, rule }| {
+                let firsts = firsts(&rule);
+                ShapePart::new(rules.intern(rule), tensors, firsts)
+            };
+            parts.into_iter().map(part).collect()
+        } else {
+            let tensors = (0..num_tensors as u32).collect();
+            vec![ShapePart::new(id, tensors, firsts(rule))]
+        };
+        let mut places = vec![None; num_tensors];
+        for (part, ShapePart { tensors, .. }) in parts.iter().enumerate() {
+            for (number, &tensor) in tensors.iter().enumerate() {
+                places[tensor as usize] = Some((part as u32, number as u32));
+            }
+        }
+        Self { parts, places, has_splits }
+    }
+}
+
+impl ShapePart {
+    fn new(rule: RuleId, tensors: Vec<u32>, firsts: Vec<u32>) -> Self {
+        let num_mappings = (0..).zip(&firsts).filter(|&(index, &first)| index == first).count();
+        Self { rule, tensors, firsts, num_mappings }
+    }
+    /// Whether few tensors have the same mapping.
+    pub fn has_many_mappings(&self) -> bool {
+        self.num_mappings > MANY_MAPPINGS.max(self.tensors.len() / 8)
+    }
+}
+
+/// For each tensor the first one on the same side that has the same mapping.
+fn firsts(rule: &OpShardingRule) -> Vec<u32> {
+    let mut firsts = Vec::with_capacity(rule.operands.len() + rule.results.len());
+    let mut start = 0;
+    for side in [&rule.operands, &rule.results] {
+        let mut known: FxHashMap<&TensorMapping, u32> = FxHashMap::default();
+        for (index, mapping) in side.iter().enumerate() {
+            firsts.push(*known.entry(mapping).or_insert(start + index as u32));
+        }
+        start += side.len() as u32;
+    }
+    firsts
+}
