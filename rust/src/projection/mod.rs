@@ -25,7 +25,7 @@ mod axis_list;
 mod back;
 mod build;
 mod factors;
-mod holders;
+mod tensors_by_factor;
 
 pub use axis_list::AxisList;
 pub(crate) use build::gcd;
@@ -36,7 +36,7 @@ use crate::index::{FactorId, Id};
 use crate::mesh::Mesh;
 use crate::rule::{OpShardingRule, TensorMapping};
 use crate::sharding::TensorSharding;
-use holders::Holders;
+use tensors_by_factor::TensorsByFactor;
 
 /// How one factor of one tensor is sharded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -110,7 +110,7 @@ pub struct Projection {
     pub tensors: Vec<TensorFactorShardings>,
     /// How many of the tensors are operands.
     pub num_operands: usize,
-    holders: Holders,
+    by_factor: TensorsByFactor,
 }
 
 impl Projection {
@@ -158,7 +158,7 @@ impl Projection {
         }
         self.tensors.truncate(num_tensors);
         self.num_operands = num_operands;
-        self.holders.fill(rule.num_factors(), &self.tensors);
+        self.by_factor.fill(rule.num_factors(), &self.tensors);
     }
     /// Makes the row of one tensor anew and returns the old one. If it has not the same factors as that,
     /// the table is of no use any more.
@@ -176,19 +176,19 @@ impl Projection {
     }
     /// The tensors that have `factor`, by their numbers, in order.
     #[inline]
-    pub fn holders(&self, factor: FactorId) -> &[u32] {
-        self.holders.of(factor)
+    pub fn tensors_with(&self, factor: FactorId) -> &[u32] {
+        self.by_factor.of(factor)
     }
     /// The same, operands and results apart.
     #[inline]
-    pub fn holders_by_side(&self, factor: FactorId) -> (&[u32], &[u32]) {
-        let all = self.holders(factor);
+    pub fn sides_with(&self, factor: FactorId) -> (&[u32], &[u32]) {
+        let all = self.tensors_with(factor);
         all.split_at(all.partition_point(|&tensor| (tensor as usize) < self.num_operands))
     }
     /// How the tensors that have `factor` are sharded along it.
     #[inline]
     pub fn along(&self, factor: FactorId) -> impl Iterator<Item = &FactorSharding> {
-        self.along_in(self.holders(factor), factor)
+        self.along_in(self.tensors_with(factor), factor)
     }
     /// The same of some of these tensors.
     #[inline]
@@ -210,7 +210,7 @@ impl Projection {
     /// Gives `factor` the axes `axes` in every tensor that has it with a strict prefix of them;
     /// `changed` is told the index of each such tensor.
     pub fn expand(&mut self, factor: FactorId, axes: &[AxisRef], mut changed: impl FnMut(usize)) {
-        for &tensor in self.holders.of(factor) {
+        for &tensor in self.by_factor.of(factor) {
             if self.tensors[tensor as usize].expand(factor, axes) {
                 changed(tensor as usize);
             }
@@ -219,7 +219,7 @@ impl Projection {
     /// Gives `factor` these axes and no overflow axes in every tensor that has it; `changed` is told the
     /// index of each tensor for which that is new.
     pub fn update(&mut self, factor: FactorId, axes: &[AxisRef], mut changed: impl FnMut(usize)) {
-        for &tensor in self.holders.of(factor) {
+        for &tensor in self.by_factor.of(factor) {
             if self.tensors[tensor as usize].update(factor, axes) {
                 changed(tensor as usize);
             }
@@ -227,7 +227,7 @@ impl Projection {
     }
     /// The factors along which tensors that have them differ.
     pub fn contested_factors(&self) -> impl Iterator<Item = FactorId> + '_ {
-        self.holders.factors().filter(|&factor| {
+        self.by_factor.factors().filter(|&factor| {
             let mut all = self.along(factor);
             all.next().is_some_and(|first| all.any(|other| other.axes != first.axes))
         })

@@ -1,17 +1,17 @@
 //! The op in hand: the shardings of its tensors.
 
 use super::engine::{sharding, Engine};
-use super::plan::{Visited, WIDE};
+use super::plan::{OpRow, WIDE};
 use crate::index::ShardingId;
 
 /// The shardings of the tensors of the op in hand, at most [`WIDE`].
 #[derive(Default)]
-pub(super) struct Hand {
+pub(super) struct CurrentShardings {
     shardings: [ShardingId; WIDE],
     len: usize,
 }
 
-impl Hand {
+impl CurrentShardings {
     /// The shardings.
     #[inline]
     pub fn shardings(&self) -> &[ShardingId] {
@@ -22,25 +22,25 @@ impl Hand {
 impl Engine<'_> {
     /// Looks at the shardings of the tensors of the op at `position`.
     #[inline(always)]
-    pub fn look(&mut self, position: u32) {
-        let Visited { kind, tensors } = self.plan.visited(position);
-        self.hand.len = tensors.len();
-        if kind.is_plain() {
+    pub fn load(&mut self, position: u32) {
+        let OpRow { visit, tensors } = self.plan.row(position);
+        self.current.len = tensors.len();
+        if visit.is_plain() {
             let all = &self.program.value_shardings;
-            for (sharding, &tensor) in self.hand.shardings.iter_mut().zip(tensors) {
+            for (sharding, &tensor) in self.current.shardings.iter_mut().zip(tensors) {
                 *sharding = all[tensor];
             }
         } else {
-            self.look_elsewhere(position);
+            self.load_indirect(position);
         }
     }
 
     /// The same where some are kept in other places.
     #[inline(never)]
-    fn look_elsewhere(&mut self, position: u32) {
+    fn load_indirect(&mut self, position: u32) {
         let op = self.plan.op(position);
-        let (tensors, edges) = (self.plan.visited(position).tensors, &self.plan.edges);
-        let shardings = &mut self.hand.shardings[..tensors.len()];
+        let (tensors, edges) = (self.plan.row(position).tensors, &self.plan.edges);
+        let shardings = &mut self.current.shardings[..tensors.len()];
         for (id, &tensor) in shardings.iter_mut().zip(tensors) {
             *id = sharding(self.program, edges, tensor);
         }

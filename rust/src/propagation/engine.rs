@@ -1,13 +1,13 @@
 //! The greedy run: visits ops until none is left that could do something.
 
-use super::current::Hand;
-use super::memo::{ChangeId, ClassId, EntryId, Memo, Outcome};
+use super::current::CurrentShardings;
+use super::memo::{Memo, MemoId, Outcome, SpecClassId, UpdateListId};
 use super::notices::readers::Readers;
 use super::notices::{list, Notice};
 use super::origins::{Recorder, Subject};
-use super::plan::edges::{Edges, Place};
-use super::plan::groups::Groups;
-use super::plan::{Plan, Visited, WIDE};
+use super::plan::edges::{Edges, Holder};
+use super::plan::groups::ShardingGroups;
+use super::plan::{OpRow, Plan, WIDE};
 use super::schedule::func_results::FuncResults;
 use super::schedule::queue::{Queue, RunMask, NOBODY};
 use super::visit::{Subset, Tables};
@@ -33,13 +33,13 @@ pub(super) struct Engine<'p> {
     pub plan: Plan,
     pub queue: Queue,
     pub memo: Memo,
-    pub groups: Groups,
+    pub groups: ShardingGroups,
     pub wide: Wide,
     pub readers: Readers,
     /// Results of the main function.
     pub results: FuncResults,
     /// The op in hand.
-    pub hand: Hand,
+    pub current: CurrentShardings,
     pub stats: Stats,
     /// Where shardings come from, if that is wanted.
     pub recorder: Option<Box<Recorder>>,
@@ -56,13 +56,13 @@ impl<'p> Engine<'p> {
         program: &'p mut Program,
         plan: Plan,
         memo: Memo,
-        groups: Groups,
+        groups: ShardingGroups,
         results: FuncResults,
         recorder: Option<Box<Recorder>>,
     ) -> Self {
         let mut queue = Queue::new(plan.order().len(), memo.runs().len());
         for &position in &plan.unused {
-            queue.touch(position);
+            queue.mark(position);
         }
         let mut engine = Self {
             queue,
@@ -73,19 +73,19 @@ impl<'p> Engine<'p> {
             wide: Wide::default(),
             readers: Readers::default(),
             results,
-            hand: Hand::default(),
+            current: CurrentShardings::default(),
             stats: Stats::default(),
             notices: Vec::new(),
             is_simple: recorder.is_none() && groups.is_empty(),
             recorder,
             groups,
         };
-        engine.touch_sharded();
+        engine.mark_sharded();
         engine
     }
 
     /// Marks who reads a sharding that has axes: no other visit can do anything at first.
-    fn touch_sharded(&mut self) {
+    fn mark_sharded(&mut self) {
         let table = &self.program.shardings;
         let has_axes = |id| table[id].dims.iter().any(|dim| !dim.axes.is_empty());
         let has_axes: Vec<bool> = table.ids().map(has_axes).collect();
@@ -146,37 +146,37 @@ impl<'p> Engine<'p> {
         if !self.plan.unused.is_empty() && self.erase_if_dead(position) {
             return;
         }
-        let Visited { kind, tensors } = self.plan.visited(position);
-        if !kind.is_some() {
-            return self.queue.settle(position, RunMask::MAX);
-        }
+        let OpRow { visit, tensors } = self.plan.row(position);
+        let Some(spec) = visit.spec() else {
+            return self.queue.unmark(position, RunMask::MAX);
+        };
         if tensors.len() > WIDE {
             return self.visit_wide(position, run);
         }
-        self.look(position);
+        self.load(position);
         let (memo, rules) = (&mut self.memo, &self.program.rules);
-        let class = self.plan.kinds.class(kind, |visit| memo.class(rules, visit));
-        let entry = memo.entry(class, Subset::ALL, self.hand.shardings());
+        let class = self.plan.specs.class(spec, |spec| memo.class(rules, spec));
+        let entry = memo.entry(class, Subset::ALL, self.current.shardings());
         match self.outcome(entry, run) {
-            Outcome::Nothing(runs) => self.queue.settle(position, runs),
+            Outcome::Nothing(runs) => self.queue.unmark(position, runs),
             Outcome::Updates(change) => self.change(position, class, change, run),
         }
     }
 
     /// Makes the changes of the visit of the op in hand.
     #[inline(always)]
-    fn change(&mut self, position: u32, class: ClassId, change: ChangeId, run: usize) {
-        let kind = self.plan.kind(position);
+    fn change(&mut self, position: u32, class: SpecClassId, change: UpdateListId, run: usize) {
+        let visit = self.plan.visit(position);
         let mut is_as_expected = false;
-        if kind.is_plain() && self.is_simple {
-            is_as_expected = kind.is_distinct();
+        if visit.is_plain() && self.is_simple {
+            is_as_expected = visit.is_distinct();
             for update in self.memo.updates(change) {
                 let (index, sharding) = self.memo.update(update);
                 is_as_expected &= self.apply(position, index as usize, sharding);
             }
         } else {
             if self.recorder.is_some() {
-                let old = self.hand.shardings().to_vec();
+                let old = self.current.shardings().to_vec();
                 self.record(position, run, &old);
             }
             for update in self.memo.updates(change) {
@@ -184,12 +184,12 @@ impl<'p> Engine<'p> {
                 self.apply_elsewhere(position, index as usize, sharding);
             }
         }
-        let next = if is_as_expected { self.memo.next(change) } else { EntryId::NONE };
+        let next = if is_as_expected { self.memo.next(change) } else { MemoId::NONE };
         let runs = self.memo.nothing(next, run);
         if runs != 0 {
-            return self.queue.settle(position, runs);
+            return self.queue.unmark(position, runs);
         }
-        let next = self.confirm(position, class, run);
+        let next = self.predict_next(position, class, run);
         if is_as_expected {
             self.memo.set_next(change, next);
         }
@@ -198,31 +198,31 @@ impl<'p> Engine<'p> {
     /// After a visit that changed something: mostly the next one would do nothing, and it is cheaper
     /// to find that out while everything is at hand. Returns what the next one is.
     #[inline(never)]
-    fn confirm(&mut self, position: u32, class: ClassId, run: usize) -> EntryId {
-        self.look(position);
-        let entry = self.memo.entry(class, Subset::ALL, self.hand.shardings());
+    fn predict_next(&mut self, position: u32, class: SpecClassId, run: usize) -> MemoId {
+        self.load(position);
+        let entry = self.memo.entry(class, Subset::ALL, self.current.shardings());
         if let Outcome::Nothing(runs) = self.outcome(entry, run) {
-            self.queue.settle(position, runs);
+            self.queue.unmark(position, runs);
         }
         entry
     }
 
     /// What the visit of the op in hand, which is `entry`, changes.
     #[inline(always)]
-    fn outcome(&mut self, entry: EntryId, run: usize) -> Outcome {
+    fn outcome(&mut self, entry: MemoId, run: usize) -> Outcome {
         let mut tables = Tables {
             rules: &self.program.rules,
             meshes: &self.program.meshes,
             shardings: &mut self.program.shardings,
         };
-        self.memo.outcome(&mut tables, entry, Subset::ALL, self.hand.shardings(), run)
+        self.memo.outcome(&mut tables, entry, Subset::ALL, self.current.shardings(), run)
     }
 
     /// Records, if that is wanted, a visit that changes something, before it does.
     pub fn record(&mut self, position: u32, run: usize, old: &[ShardingId]) {
-        let kind = self.plan.kinds.row(self.plan.kind(position)).visit;
-        let tensors = self.plan.visited(position).tensors.to_vec();
-        self.record_visit(Subject::Op(self.plan.op(position)), kind, run, &tensors, old);
+        let Some(spec) = self.plan.spec(position) else { return };
+        let tensors = self.plan.row(position).tensors.to_vec();
+        self.record_visit(Subject::Op(self.plan.op(position)), spec, run, &tensors, old);
     }
 
     /// Gives the tensor at `index` of the op at `position`, which is plain, its new sharding; false if
@@ -250,7 +250,7 @@ impl<'p> Engine<'p> {
     /// wherever it is kept.
     fn apply_elsewhere(&mut self, position: u32, index: usize, sharding: ShardingId) {
         let own = match self.plan.edges.manual_end(self.plan.op(position)) {
-            Some(end) if index + 1 == self.plan.visited(position).tensors.len() => {
+            Some(end) if index + 1 == self.plan.row(position).tensors.len() => {
                 if end.is_arg {
                     self.program.inside_manual(end.op, sharding)
                 } else {
@@ -293,17 +293,17 @@ impl<'p> Engine<'p> {
     #[inline]
     pub fn notify(&mut self, value: ValueId, current: u32, is_queueing: bool) {
         let mut notices = std::mem::take(&mut self.notices);
-        list(self.plan.listing(self.program), value, &mut notices);
+        list(self.plan.dependency_graph(self.program), value, &mut notices);
         self.queue.notify(&notices, current, is_queueing);
         self.notices = notices;
     }
 
     /// Sets the sharding of `value` where it is kept, and says where that is; does not notify.
     pub fn set(&mut self, value: ValueId, sharding: ShardingId) -> Option<ValueId> {
-        let (kept, sharding) = match self.plan.edges.place(value) {
-            Place::Nowhere => return None,
-            Place::ManualArg(op, arg) => (arg, self.program.with_manual_axes(op, arg, sharding)),
-            Place::Value(value) => (value, sharding),
+        let (kept, sharding) = match self.plan.edges.holder(value) {
+            Holder::None => return None,
+            Holder::ManualArg(op, arg) => (arg, self.program.with_manual_axes(op, arg, sharding)),
+            Holder::Value(value) => (value, sharding),
         };
         self.set_kept(kept, sharding);
         Some(kept)
@@ -345,10 +345,10 @@ impl<'p> Engine<'p> {
 /// The sharding of `value`, wherever it is kept.
 #[inline]
 pub(super) fn sharding(program: &mut Program, edges: &Edges, value: ValueId) -> ShardingId {
-    match edges.place(value) {
-        Place::Value(value) => program.sharding(value),
-        Place::Nowhere => ShardingId::NONE,
-        Place::ManualArg(op, arg) => {
+    match edges.holder(value) {
+        Holder::Value(value) => program.sharding(value),
+        Holder::None => ShardingId::NONE,
+        Holder::ManualArg(op, arg) => {
             let outer = program.sharding(arg);
             program.inside_manual(op, outer)
         }

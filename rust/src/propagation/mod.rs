@@ -39,8 +39,8 @@ use crate::ir::Program;
 use engine::Engine;
 use memo::{Memo, Run};
 use origins::{Origins, Recorder, Settings};
-use plan::edges::{Edges, Place};
-use plan::groups::Groups;
+use plan::edges::{Edges, Holder};
+use plan::groups::ShardingGroups;
 use plan::{preconditions, Plan};
 use schedule::func_results::{main_function, FuncResults};
 use visit::direction;
@@ -176,17 +176,17 @@ pub fn propagate_with_origins(
 }
 
 /// The sharding groups of `program`, whose members have the same shardings then.
-fn synchronised_groups(program: &mut Program, context: &Context<'_>) -> Result<Groups> {
-    let mut groups = Groups::new(program)?;
+fn synchronised_groups(program: &mut Program, context: &Context<'_>) -> Result<ShardingGroups> {
+    let mut groups = ShardingGroups::new(program)?;
     if !groups.is_empty() {
         let edges = Edges::new(program, &*context.rules);
-        groups.synchronise(program, &edges, |program, value, sharding| match edges.place(value) {
-            Place::Nowhere => {}
-            Place::ManualArg(op, arg) => program.set_manual_arg_sharding(op, arg, sharding),
-            Place::Value(value) if program.defining_op(value).is_some() => {
+        groups.synchronise(program, &edges, |program, value, sharding| match edges.holder(value) {
+            Holder::None => {}
+            Holder::ManualArg(op, arg) => program.set_manual_arg_sharding(op, arg, sharding),
+            Holder::Value(value) if program.defining_op(value).is_some() => {
                 program.set_result_sharding(value, sharding);
             }
-            Place::Value(value) => {
+            Holder::Value(value) => {
                 program.set_sharding(value, sharding);
             }
         });
@@ -214,7 +214,7 @@ fn leave_rules(program: &mut Program, plan: &Plan, options: &Options) {
     }
     let mut rules = vec![RuleId::NONE; program.ops.len()];
     for position in 0..plan.order().len() as u32 {
-        let (op, rule) = (plan.op(position), plan.rule(position));
+        let (op, rule) = (plan.op(position), plan.rule(program, position));
         if rule.is_none() || program.op_rules.is_own(op) {
             continue;
         }

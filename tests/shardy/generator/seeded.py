@@ -51,8 +51,8 @@ BUGS = [
     Bug(
         "uses reversed",
         "propagation/engine.rs",
-        "        engine.touch_sharded();\n",
-        "        engine.touch_sharded();\n        if ON {\n"
+        "        engine.mark_sharded();\n",
+        "        engine.mark_sharded();\n        if ON {\n"
         "            for value in engine.program.values.ids() {\n"
         "                engine.program.reverse_uses(value);\n            }\n        }\n",
     ),

@@ -3,7 +3,7 @@
 //! Most ops have three tensors at most: class and shardings are 16 bytes then, which stand in the
 //! table themselves.
 
-use super::{ClassId, EntryId};
+use super::{MemoId, SpecClassId};
 use crate::index::{Id, ShardingId};
 use crate::propagation::visit::Subset;
 use rustc_hash::FxHashMap;
@@ -11,15 +11,15 @@ use rustc_hash::FxHashMap;
 /// The entries of visits.
 pub struct Lookup {
     /// Open addressing: of visits with at most three tensors, all of the op.
-    narrow: Vec<(u128, EntryId)>,
+    narrow: Vec<(u128, MemoId)>,
     num_narrow: usize,
     /// Of all others.
-    others: FxHashMap<Box<[u32]>, EntryId>,
+    others: FxHashMap<Box<[u32]>, MemoId>,
     key: Vec<u32>,
 }
 
 /// A slot of no entry.
-const FREE: (u128, EntryId) = (0, EntryId::NONE);
+const FREE: (u128, MemoId) = (0, MemoId::NONE);
 
 impl Default for Lookup {
     fn default() -> Self {
@@ -38,18 +38,18 @@ impl Lookup {
     #[inline]
     pub fn find(
         &mut self,
-        class: ClassId,
+        class: SpecClassId,
         subset: Subset<'_>,
         shardings: &[ShardingId],
-        next: EntryId,
-    ) -> EntryId {
+        next: MemoId,
+    ) -> MemoId {
         let Some(key) = narrow_key(class, subset, shardings) else {
             return self.find_other(class, subset, shardings, next);
         };
         let mut slot = self.first_slot(key);
         loop {
             let (other, id) = self.narrow[slot];
-            if id == EntryId::NONE {
+            if id == MemoId::NONE {
                 return self.add_narrow(slot, key, next);
             }
             if other == key {
@@ -67,7 +67,7 @@ impl Lookup {
     }
 
     #[cold]
-    fn add_narrow(&mut self, slot: usize, key: u128, next: EntryId) -> EntryId {
+    fn add_narrow(&mut self, slot: usize, key: u128, next: MemoId) -> MemoId {
         self.narrow[slot] = (key, next);
         self.num_narrow += 1;
         if self.num_narrow * 2 > self.narrow.len() {
@@ -88,11 +88,11 @@ impl Lookup {
     #[inline(never)]
     fn find_other(
         &mut self,
-        class: ClassId,
+        class: SpecClassId,
         subset: Subset<'_>,
         shardings: &[ShardingId],
-        next: EntryId,
-    ) -> EntryId {
+        next: MemoId,
+    ) -> MemoId {
         self.key.clear();
         self.key.extend([class.index() as u32, shardings.len() as u32]);
         self.key.extend(shardings.iter().map(|sharding| sharding.index() as u32));
@@ -109,7 +109,7 @@ impl Lookup {
 /// Class and shardings in one number; `None` if they are too many. A class has as many tensors for each
 /// of its ops.
 #[inline]
-fn narrow_key(class: ClassId, subset: Subset<'_>, shardings: &[ShardingId]) -> Option<u128> {
+fn narrow_key(class: SpecClassId, subset: Subset<'_>, shardings: &[ShardingId]) -> Option<u128> {
     let pack = |[a, b, c]: [u32; 3]| {
         let low = u64::from(b) << 32 | u64::from(c);
         let high = (class.index() as u64) << 32 | u64::from(a);
@@ -135,9 +135,9 @@ mod tests {
     #[test]
     fn numbers_of_tensors_are_not_taken_for_shardings() {
         let mut lookup = Lookup::default();
-        let class = ClassId::from_index(0);
+        let class = SpecClassId::from_index(0);
         let [a, b] = [5, 6].map(ShardingId::new);
-        let entries: [EntryId; 3] = [0, 1, 2].map(EntryId::from_index);
+        let entries: [MemoId; 3] = [0, 1, 2].map(MemoId::from_index);
         let some = Subset(Some(&[0, 2]));
         assert_eq!(lookup.find(class, some, &[a, b], entries[0]), entries[0]);
         let four = [a, b, ShardingId::new(0), ShardingId::new(2)];
@@ -150,14 +150,14 @@ mod tests {
         let mut lookup = Lookup::default();
         let key = |number: usize| {
             let shardings = [ShardingId::from_index(number), ShardingId::NONE];
-            (ClassId::from_index(number % 7), shardings)
+            (SpecClassId::from_index(number % 7), shardings)
         };
         for round in 0..2 {
             for number in 0..1000 {
                 let (class, shardings) = key(number);
-                let next = EntryId::from_index(number + round * 5000);
+                let next = MemoId::from_index(number + round * 5000);
                 let found = lookup.find(class, Subset::ALL, &shardings, next);
-                assert_eq!(found, EntryId::from_index(number));
+                assert_eq!(found, MemoId::from_index(number));
             }
         }
     }

@@ -10,11 +10,11 @@ pub mod rule_equivalence;
 
 use crate::index::ShardingId;
 use crate::propagation::schedule::queue::RunMask;
-use crate::propagation::visit::{Site, Subset, Tables, Update, VisitKind, Workspace};
+use crate::propagation::visit::{Subset, Tables, Update, VisitInput, VisitSpec, Workspace};
 use crate::propagation::Strategy;
 use crate::rule::RuleTable;
 use lookup::Lookup;
-use process_cache::{Class, Known, KnownVisit};
+use process_cache::{CachedVisit, ProcessVisitCache, SpecClass};
 use std::ops::Range;
 
 /// The most kinds of greedy runs: five op-priority steps in two strategies.
@@ -35,7 +35,7 @@ pub enum Outcome {
     /// Nothing, in all of these runs.
     Nothing(RunMask),
     /// These updates, see [`Memo::updates`].
-    Updates(ChangeId),
+    Updates(UpdateListId),
 }
 
 const UNKNOWN: u32 = u32::MAX;
@@ -43,9 +43,9 @@ const NOTHING: u32 = u32::MAX - 1;
 
 /// What visits that are alike share: everything that a visit depends on but the shardings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ClassId(u32);
+pub struct SpecClassId(u32);
 
-impl ClassId {
+impl SpecClassId {
     /// Not known yet.
     pub const UNKNOWN: Self = Self(u32::MAX);
     /// The class of that number.
@@ -61,9 +61,9 @@ impl ClassId {
 
 /// A visit: a row of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct EntryId(u32);
+pub struct MemoId(u32);
 
-impl EntryId {
+impl MemoId {
     /// None.
     pub const NONE: Self = Self(u32::MAX);
     /// The entry of that number.
@@ -73,8 +73,8 @@ impl EntryId {
     }
 }
 
-struct Entry {
-    class: ClassId,
+struct MemoEntry {
+    class: SpecClassId,
     /// For each run what it changes.
     outcomes: [u32; MAX_RUNS],
     /// The runs in which the outcome is known to be nothing.
@@ -84,22 +84,22 @@ struct Entry {
 
 /// What a visit changes, some updates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ChangeId(u32);
+pub struct UpdateListId(u32);
 
-struct Change {
+struct UpdateList {
     updates: Range<u32>,
     /// The visit that an op comes to by it.
-    next: EntryId,
+    next: MemoId,
 }
 
 /// The table.
 pub struct Memo {
     runs: Vec<Run>,
     lookup: Lookup,
-    entries: Vec<Entry>,
-    changes: Vec<Change>,
+    entries: Vec<MemoEntry>,
+    changes: Vec<UpdateList>,
     updates: Vec<Update>,
-    known: Box<Known>,
+    known: Box<ProcessVisitCache>,
     workspace: Workspace,
     /// Number of look-ups that found their entry.
     pub hits: usize,
@@ -114,7 +114,7 @@ impl Memo {
             entries: Vec::new(),
             changes: Vec::new(),
             updates: Vec::new(),
-            known: Known::take(),
+            known: ProcessVisitCache::take(),
             workspace: Workspace::default(),
             hits: 0,
         }
@@ -129,7 +129,7 @@ impl Memo {
     }
     /// The updates of a change, by their numbers.
     #[inline]
-    pub fn updates(&self, change: ChangeId) -> Range<u32> {
+    pub fn updates(&self, change: UpdateListId) -> Range<u32> {
         self.changes[change.0 as usize].updates.clone()
     }
     /// The update of that number.
@@ -139,8 +139,8 @@ impl Memo {
     }
     /// The class of visits of this kind.
     #[cold]
-    pub fn class(&mut self, rules: &RuleTable, kind: VisitKind) -> ClassId {
-        self.known.class_of(rules, kind)
+    pub fn class(&mut self, rules: &RuleTable, spec: VisitSpec) -> SpecClassId {
+        self.known.class_of(rules, spec)
     }
     /// Leaves what was learned to later runs.
     pub fn leave(self) {
@@ -150,15 +150,15 @@ impl Memo {
     #[inline]
     pub fn entry(
         &mut self,
-        class: ClassId,
+        class: SpecClassId,
         subset: Subset<'_>,
         shardings: &[ShardingId],
-    ) -> EntryId {
-        let next = EntryId(self.entries.len() as u32);
+    ) -> MemoId {
+        let next = MemoId(self.entries.len() as u32);
         let id = self.lookup.find(class, subset, shardings, next);
         if id == next {
             let outcomes = [UNKNOWN; MAX_RUNS];
-            self.entries.push(Entry { class, outcomes, nothing: 0, is_complete: false });
+            self.entries.push(MemoEntry { class, outcomes, nothing: 0, is_complete: false });
         } else {
             self.hits += 1;
         }
@@ -169,7 +169,7 @@ impl Memo {
     pub fn outcome(
         &mut self,
         tables: &mut Tables<'_>,
-        id: EntryId,
+        id: MemoId,
         subset: Subset<'_>,
         shardings: &[ShardingId],
         run: usize,
@@ -183,23 +183,23 @@ impl Memo {
         let entry = &self.entries[index];
         match entry.outcomes[run] {
             NOTHING => Outcome::Nothing(entry.nothing),
-            change => Outcome::Updates(ChangeId(change)),
+            change => Outcome::Updates(UpdateListId(change)),
         }
     }
     /// The visit that an op comes to by `change` if nothing else changes its tensors;
-    /// [`EntryId::NONE`] if that is not known yet.
+    /// [`MemoId::NONE`] if that is not known yet.
     #[inline]
-    pub fn next(&self, change: ChangeId) -> EntryId {
+    pub fn next(&self, change: UpdateListId) -> MemoId {
         self.changes[change.0 as usize].next
     }
     /// Says what [`Memo::next`] is.
     #[inline]
-    pub fn set_next(&mut self, change: ChangeId, next: EntryId) {
+    pub fn set_next(&mut self, change: UpdateListId, next: MemoId) {
         self.changes[change.0 as usize].next = next;
     }
     /// The runs in which visit `id` is known to do nothing if `run` is one of them; else none.
     #[inline]
-    pub fn nothing(&self, id: EntryId, run: usize) -> RunMask {
+    pub fn nothing(&self, id: MemoId, run: usize) -> RunMask {
         match self.entries.get(id.0 as usize) {
             Some(entry) if entry.is_complete && entry.outcomes[run] == NOTHING => entry.nothing,
             _ => 0,
@@ -245,19 +245,19 @@ impl Memo {
     /// Works out the outcome in `run`, the first of those alike, unless it is known.
     fn work_out_one(
         &mut self,
-        visit: Option<KnownVisit>,
+        visit: Option<CachedVisit>,
         tables: &mut Tables<'_>,
-        (class, subset, shardings): (ClassId, Subset<'_>, &[ShardingId]),
+        (class, subset, shardings): (SpecClassId, Subset<'_>, &[ShardingId]),
         run: Run,
     ) -> u32 {
         let Self { changes, updates, known, workspace, .. } = self;
         let start = updates.len();
         if !visit.is_some_and(|visit| known.recall(tables, visit, run, updates)) {
-            let Class { kind, directions, .. } = known.class(class);
+            let SpecClass { spec, directions, .. } = known.class(class);
             let rules = known.rules();
             let Tables { meshes, shardings: table, .. } = tables;
             let here = &mut Tables { rules, meshes, shardings: table };
-            let site = Site { kind: *kind, subset, shardings };
+            let site = VisitInput { spec: *spec, subset, shardings };
             workspace.visit(here, site, directions.of(run.step), run.strategy, updates);
             if let Some(visit) = visit {
                 known.remember(tables, visit, run, &updates[start..]);
@@ -267,7 +267,7 @@ impl Memo {
         if updates.is_empty() {
             return NOTHING;
         }
-        changes.push(Change { updates, next: EntryId::NONE });
+        changes.push(UpdateList { updates, next: MemoId::NONE });
         changes.len() as u32 - 1
     }
 }

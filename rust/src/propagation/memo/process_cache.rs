@@ -9,13 +9,13 @@
 //! table, and the larger of the two is kept. A table that is full is not kept: programs with so many
 //! different visits would only fill it again.
 
-use super::rule_equivalence::Structures;
-use super::{ClassId, Run};
+use super::rule_equivalence::RuleEquivalence;
+use super::{Run, SpecClassId};
 use crate::index::{Id, MeshId, RuleId, ShardingId};
 use crate::ir::MeshTable;
 use crate::mesh::Mesh;
 use crate::propagation::visit::direction::{Directions, NUM_STEPS};
-use crate::propagation::visit::{Subset, Tables, Update, VisitKind};
+use crate::propagation::visit::{Subset, Tables, Update, VisitSpec};
 use crate::propagation::Strategy;
 use crate::rule::RuleTable;
 use crate::sharding::ShardingTable;
@@ -30,19 +30,19 @@ const MAX_VISITS: usize = 1 << 15;
 const MAX_TENSORS: usize = 64;
 
 /// The table, while no run has it.
-static KEPT: Mutex<Option<Box<Known>>> = Mutex::new(None);
+static KEPT: Mutex<Option<Box<ProcessVisitCache>>> = Mutex::new(None);
 
 /// What visits of a class have in common.
-pub struct Class {
-    /// The rule is one of [`Known::rules`].
-    pub kind: VisitKind,
+pub struct SpecClass {
+    /// The rule is one of [`ProcessVisitCache::rules`].
+    pub spec: VisitSpec,
     /// In which directions it propagates.
     pub directions: Directions,
     /// For each step the first one with the same directions.
     first_alike: [usize; NUM_STEPS],
 }
 
-impl Class {
+impl SpecClass {
     /// The first kind of greedy run in which visits do what they do in `run`.
     pub fn first_alike(&self, run: Run) -> Run {
         Run { step: self.first_alike[run.step], ..run }
@@ -51,7 +51,7 @@ impl Class {
 
 /// A visit: a row of the table.
 #[derive(Clone, Copy)]
-pub struct KnownVisit {
+pub struct CachedVisit {
     row: usize,
     /// The mesh of all shardings, as the program counts.
     mesh: MeshId,
@@ -61,10 +61,10 @@ pub struct KnownVisit {
 type Outcomes = [Option<(u32, u32)>; 2 * NUM_STEPS];
 
 /// The table.
-pub struct Known {
-    structures: Structures,
-    classes: Vec<Class>,
-    class_ids: FxHashMap<VisitKind, ClassId>,
+pub struct ProcessVisitCache {
+    equivalence: RuleEquivalence,
+    classes: Vec<SpecClass>,
+    class_ids: FxHashMap<VisitSpec, SpecClassId>,
     meshes: FxHashMap<Arc<Mesh>, MeshId>,
     shardings: ShardingTable,
     /// By class, shardings and subset.
@@ -94,10 +94,10 @@ fn place<T: Clone + Default>(list: &mut Vec<T>, index: usize) -> &mut T {
     &mut list[index]
 }
 
-impl Known {
+impl ProcessVisitCache {
     fn new() -> Self {
         Self {
-            structures: Structures::default(),
+            equivalence: RuleEquivalence::default(),
             classes: Vec::new(),
             class_ids: FxHashMap::default(),
             meshes: FxHashMap::default(),
@@ -117,7 +117,7 @@ impl Known {
     /// Leaves the table to the next run.
     pub fn leave(mut self: Box<Self>) {
         self.program = Numbers::default();
-        self.structures.forget_program();
+        self.equivalence.forget_program();
         if self.is_full() || self.classes.len() >= MAX_VISITS {
             return;
         }
@@ -132,26 +132,26 @@ impl Known {
 
     /// The rules that classes of visits have.
     pub fn rules(&self) -> &RuleTable {
-        self.structures.rules()
+        self.equivalence.rules()
     }
     /// The class of that number.
     #[inline]
-    pub fn class(&self, id: ClassId) -> &Class {
+    pub fn class(&self, id: SpecClassId) -> &SpecClass {
         &self.classes[id.index()]
     }
     /// The class of visits of `kind`, whose rule is one of `rules`.
-    pub fn class_of(&mut self, rules: &RuleTable, kind: VisitKind) -> ClassId {
-        let rule: RuleId = self.structures.first(rules, kind.rule);
-        let kind = VisitKind { rule, ..kind };
-        let next = ClassId::from_index(self.classes.len());
-        let id = *self.class_ids.entry(kind).or_insert(next);
+    pub fn class_of(&mut self, rules: &RuleTable, spec: VisitSpec) -> SpecClassId {
+        let rule: RuleId = self.equivalence.first(rules, spec.rule);
+        let spec = VisitSpec { rule, ..spec };
+        let next = SpecClassId::from_index(self.classes.len());
+        let id = *self.class_ids.entry(spec).or_insert(next);
         if id == next {
-            let directions = kind.directions(self.rules());
+            let directions = spec.directions(self.rules());
             let first_alike = std::array::from_fn(|step| {
                 let is_alike = |&other: &usize| directions.of(other) == directions.of(step);
                 (0..step).find(is_alike).unwrap_or(step)
             });
-            self.classes.push(Class { kind, directions, first_alike });
+            self.classes.push(SpecClass { spec, directions, first_alike });
         }
         id
     }
@@ -161,10 +161,10 @@ impl Known {
     pub fn visit(
         &mut self,
         tables: &Tables<'_>,
-        class: ClassId,
+        class: SpecClassId,
         subset: Subset<'_>,
         shardings: &[ShardingId],
-    ) -> Option<KnownVisit> {
+    ) -> Option<CachedVisit> {
         let mut meshes =
             shardings.iter().filter_map(|&id| tables.shardings.get(id)).map(|known| known.mesh);
         let mesh = meshes.next()?;
@@ -184,14 +184,14 @@ impl Known {
             self.outcomes.push(Outcomes::default());
         }
         self.key = key;
-        Some(KnownVisit { row, mesh })
+        Some(CachedVisit { row, mesh })
     }
     /// Adds to `updates` what the visit changes in `run`, which is the first of those alike; false if
     /// that is not known.
     pub fn recall(
         &mut self,
         tables: &mut Tables<'_>,
-        visit: KnownVisit,
+        visit: CachedVisit,
         run: Run,
         updates: &mut Vec<Update>,
     ) -> bool {
@@ -206,7 +206,7 @@ impl Known {
     pub fn remember(
         &mut self,
         tables: &Tables<'_>,
-        visit: KnownVisit,
+        visit: CachedVisit,
         run: Run,
         updates: &[Update],
     ) {

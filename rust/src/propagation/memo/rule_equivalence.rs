@@ -18,7 +18,7 @@ const MAX_RULES: usize = 1 << 15;
 
 /// The classes.
 #[derive(Default)]
-pub struct Structures {
+pub struct RuleEquivalence {
     /// The first rule of each class.
     rules: RuleTable,
     /// By rule of the program at hand: the first rule that visits alike, `NONE` if not known yet.
@@ -33,7 +33,7 @@ pub struct Structures {
     seen: Vec<u32>,
 }
 
-impl Structures {
+impl RuleEquivalence {
     /// The first rules of all classes.
     pub fn rules(&self) -> &RuleTable {
         &self.rules
@@ -42,7 +42,7 @@ impl Structures {
     pub fn forget_program(&mut self) {
         self.firsts = Vec::new();
     }
-    /// The first rule, one of [`Structures::rules`], whose visits are those of `rule`, one of `rules`.
+    /// The first rule, one of [`RuleEquivalence::rules`], whose visits are those of `rule`, one of `rules`.
     #[inline]
     pub fn first(&mut self, rules: &RuleTable, rule: RuleId) -> RuleId {
         match self.firsts.get(rule.index()).copied().and_then(RuleId::get) {
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn sizes_count_only_where_they_compare() {
         let mut rules = RuleTable::default();
-        let mut structures = Structures::default();
+        let mut equivalence = RuleEquivalence::default();
         let mut dot = |m, n, k| {
             let factors = |list: &[u32]| list.iter().map(|&f| vec![FactorId::new(f)]).collect();
             let tensor = |list: &[u32]| crate::rule::TensorMapping { dims: factors(list) };
@@ -143,7 +143,7 @@ mod tests {
                 reduction: vec![FactorId::new(2)],
                 ..OpShardingRule::default()
             });
-            structures.first(&rules, id)
+            equivalence.first(&rules, id)
         };
         let first = dot(2, 4, 8);
         assert_eq!(dot(3, 5, 7), first);

@@ -15,74 +15,81 @@ pub mod walk;
 use crate::index::ValueId;
 use crate::ir::{Program, ValueDef};
 use crate::propagation::plan::edges::Edges;
-use op_facts::{Spot, Spots};
+use op_facts::{OpFacts, OpFactsTable};
 use walk::Walk;
 
-/// How an op hears of a change.
+/// What is done with an op that depends on a sharding that has changed.
+///
+/// *Marked* ops are those whose next visit may do something; *queued* ones are taken next, in the order
+/// of the reference's worklist. A mark without a queue entry is worked off when the op's turn comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum How {
-    /// It is marked, and queued unless it is the op in hand.
-    Visited,
+pub enum Action {
+    /// It is marked, and queued unless it is the op whose visit made the change.
+    MarkAndQueue,
     /// It is marked only.
-    Marked,
-    /// It is queued only, if the last one that was `Visited` was: it is around that one.
-    Around,
-    /// It is queued only: it is around an op that is not visited.
-    Queued,
+    Mark,
+    /// It is queued only, if the last `MarkAndQueue` before it queued its op, which is inside this one.
+    QueueWithPrevious,
+    /// It is queued only: it encloses an op that is not visited.
+    Queue,
 }
 
-/// One op that hears of a change.
+/// One op that depends on a sharding that has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Notice {
     /// Where the op stands.
     pub position: u32,
-    /// How it hears.
-    pub how: How,
+    /// What is done with it.
+    pub action: Action,
 }
 
-/// What lists are made from.
+/// What the dependents of a value follow from.
 #[derive(Clone, Copy)]
-pub struct Listing<'a> {
+pub struct DependencyGraph<'a> {
     pub program: &'a Program,
     pub edges: &'a Edges,
-    pub spots: &'a Spots,
+    pub facts: &'a OpFactsTable,
 }
 
 /// Puts into `out` who hears of a change of `value`.
 #[inline]
-pub fn list(listing: Listing<'_>, value: ValueId, out: &mut Vec<Notice>) {
+pub fn list(dependency_graph: DependencyGraph<'_>, value: ValueId, out: &mut Vec<Notice>) {
     out.clear();
-    if listing.edges.has_followers() || !list_simply(listing, value, out) {
+    if dependency_graph.edges.has_followers() || !list_simply(dependency_graph, value, out) {
         out.clear();
-        Walk::new(listing, out).value_changed(value);
+        Walk::new(dependency_graph, out).value_changed(value);
     }
 }
 
 /// Lists who defines and who uses `value`; false if that is not all.
 #[inline]
-fn list_simply(listing: Listing<'_>, value: ValueId, out: &mut Vec<Notice>) -> bool {
-    let Listing { program, spots, .. } = listing;
+fn list_simply(
+    dependency_graph: DependencyGraph<'_>,
+    value: ValueId,
+    out: &mut Vec<Notice>,
+) -> bool {
+    let DependencyGraph { program, facts, .. } = dependency_graph;
     let row = &program.values[value];
     let owner = match row.def() {
         ValueDef::Result(op) => op,
         ValueDef::Arg(block) => program.block_parent_op(block),
     };
-    let owner = spots.of(owner);
-    if owner.has_any(Spot::INSIDE | Spot::EDGE) {
+    let owner = facts.of(owner);
+    if owner.has_any(OpFacts::IN_VISITED_OP | OpFacts::EDGE) {
         return false;
     }
-    if owner.has_any(Spot::VISITED) {
-        out.push(Notice { position: owner.position(), how: How::Visited });
+    if owner.has_any(OpFacts::VISITED) {
+        out.push(Notice { position: owner.position(), action: Action::MarkAndQueue });
     }
     let mut next = row.first_use;
     while next.is_some() {
         let slot = &program.operands[next];
-        let user = spots.of(slot.owner);
-        if user.has_any(Spot::INSIDE | Spot::HANDS_ON) {
+        let user = facts.of(slot.owner);
+        if user.has_any(OpFacts::IN_VISITED_OP | OpFacts::FORWARDS_OPERANDS) {
             return false;
         }
-        if user.has_any(Spot::VISITED) {
-            out.push(Notice { position: user.position(), how: How::Visited });
+        if user.has_any(OpFacts::VISITED) {
+            out.push(Notice { position: user.position(), action: Action::MarkAndQueue });
         }
         next = slot.next_use;
     }

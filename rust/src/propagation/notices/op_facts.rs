@@ -4,18 +4,18 @@ use crate::index::{IdVec, OpId};
 
 /// The position of an op in the order of visits, with facts about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Spot(u32);
+pub struct OpFacts(u32);
 
-impl Spot {
+impl OpFacts {
     /// How many positions there are.
     pub const MAX: usize = 1 << Self::POSITION_BITS;
     const POSITION_BITS: u32 = 28;
     /// A visit can do something.
     pub const VISITED: u32 = 1 << 28;
     /// An op around it is visited.
-    pub const INSIDE: u32 = 1 << 29;
+    pub const IN_VISITED_OP: u32 = 1 << 29;
     /// Its operands go on to somewhere else: it is a return or a call, or data-flow edges start there.
-    pub const HANDS_ON: u32 = 1 << 30;
+    pub const FORWARDS_OPERANDS: u32 = 1 << 30;
     /// A data-flow edge.
     pub const EDGE: u32 = 1 << 31;
     /// Ops that are in no block.
@@ -34,21 +34,21 @@ impl Spot {
 }
 
 /// The spots of all ops of a program.
-pub struct Spots(IdVec<OpId, Spot>);
+pub struct OpFactsTable(IdVec<OpId, OpFacts>);
 
-impl Spots {
+impl OpFactsTable {
     /// Ops that stand nowhere.
     pub fn new(num_ops: usize) -> Self {
-        Self(IdVec::filled(Spot::NOWHERE, num_ops))
+        Self(IdVec::filled(OpFacts::NOWHERE, num_ops))
     }
     /// Puts `op` at `position`, where `facts` hold of it.
     #[inline]
     pub fn put(&mut self, op: OpId, position: u32, facts: u32) {
-        self.0[op] = Spot(position | facts);
+        self.0[op] = OpFacts(position | facts);
     }
     /// The spot of `op`.
     #[inline]
-    pub fn of(&self, op: OpId) -> Spot {
+    pub fn of(&self, op: OpId) -> OpFacts {
         self.0[op]
     }
     /// Where `op` stands.
@@ -64,6 +64,6 @@ impl Spots {
     /// Takes out `op`, which is erased.
     pub fn remove(&mut self, op: OpId) {
         let position = self.position(op);
-        self.0[op] = Spot(position);
+        self.0[op] = OpFacts(position);
     }
 }

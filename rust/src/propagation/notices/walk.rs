@@ -1,7 +1,7 @@
 //! Finds out who has to look again when the sharding of a value changes: see [`super`].
 
-use super::op_facts::Spot;
-use super::{How, Listing, Notice};
+use super::op_facts::OpFacts;
+use super::{Action, DependencyGraph, Notice};
 use crate::index::{OpId, UseId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use crate::propagation::plan::edges::Edges;
@@ -9,21 +9,21 @@ use rustc_hash::FxHashSet;
 
 /// Lists ops.
 pub struct Walk<'a> {
-    listing: Listing<'a>,
+    dependency_graph: DependencyGraph<'a>,
     out: &'a mut Vec<Notice>,
     /// Whether ops are only marked for now.
     is_marking: bool,
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(listing: Listing<'a>, out: &'a mut Vec<Notice>) -> Self {
-        Self { listing, out, is_marking: false }
+    pub fn new(dependency_graph: DependencyGraph<'a>, out: &'a mut Vec<Notice>) -> Self {
+        Self { dependency_graph, out, is_marking: false }
     }
     /// Lists who depends on the sharding kept on `value`.
     pub fn value_changed(&mut self, value: ValueId) {
         match self.program().values[value].def() {
             ValueDef::Result(op) => {
-                if self.spot(op).has_any(Spot::EDGE) {
+                if self.facts(op).has_any(OpFacts::EDGE) {
                     for &target in self.edges().targets(op) {
                         self.users(target);
                     }
@@ -49,40 +49,40 @@ impl<'a> Walk<'a> {
 
     #[inline]
     fn program(&self) -> &'a Program {
-        self.listing.program
+        self.dependency_graph.program
     }
     #[inline]
     fn edges(&self) -> &'a Edges {
-        self.listing.edges
+        self.dependency_graph.edges
     }
     #[inline]
-    fn spot(&self, op: OpId) -> Spot {
-        self.listing.spots.of(op)
+    fn facts(&self, op: OpId) -> OpFacts {
+        self.dependency_graph.facts.of(op)
     }
 
     /// `op` is to be visited again.
     #[inline]
     fn op(&mut self, op: OpId) {
-        let spot = self.spot(op);
-        let is_visited = spot.has_any(Spot::VISITED);
+        let facts = self.facts(op);
+        let is_visited = facts.has_any(OpFacts::VISITED);
         if is_visited {
-            let how = if self.is_marking { How::Marked } else { How::Visited };
-            self.out.push(Notice { position: spot.position(), how });
+            let action = if self.is_marking { Action::Mark } else { Action::MarkAndQueue };
+            self.out.push(Notice { position: facts.position(), action });
         }
-        if spot.has_any(Spot::INSIDE) && !self.is_marking {
-            self.parents(op, if is_visited { How::Around } else { How::Queued });
+        if facts.has_any(OpFacts::IN_VISITED_OP) && !self.is_marking {
+            self.parents(op, if is_visited { Action::QueueWithPrevious } else { Action::Queue });
         }
     }
 
     /// Queues the ops around `op`, innermost first.
-    fn parents(&mut self, op: OpId, how: How) {
+    fn parents(&mut self, op: OpId, action: Action) {
         let mut op = op;
         while let Some(parent) = self.program().parent_op(op) {
-            let spot = self.spot(parent);
-            if spot.has_any(Spot::VISITED) {
-                self.out.push(Notice { position: spot.position(), how });
+            let facts = self.facts(parent);
+            if facts.has_any(OpFacts::VISITED) {
+                self.out.push(Notice { position: facts.position(), action });
             }
-            if !spot.has_any(Spot::INSIDE) {
+            if !facts.has_any(OpFacts::IN_VISITED_OP) {
                 return;
             }
             op = parent;
@@ -97,7 +97,7 @@ impl<'a> Walk<'a> {
             let row = &operands[next];
             let slot = std::mem::replace(&mut next, row.next_use);
             let user = row.owner;
-            if !self.spot(user).has_any(Spot::HANDS_ON) {
+            if !self.facts(user).has_any(OpFacts::FORWARDS_OPERANDS) {
                 self.op(user);
             } else if let Some(inner) = self.special_use(slot, next) {
                 self.cross(inner);
@@ -179,9 +179,9 @@ impl<'a> Walk<'a> {
     }
 
     fn mark(&mut self, op: OpId) {
-        let spot = self.spot(op);
-        if spot.has_any(Spot::VISITED) {
-            self.out.push(Notice { position: spot.position(), how: How::Marked });
+        let facts = self.facts(op);
+        if facts.has_any(OpFacts::VISITED) {
+            self.out.push(Notice { position: facts.position(), action: Action::Mark });
         }
     }
 }

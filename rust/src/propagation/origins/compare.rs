@@ -52,8 +52,8 @@ impl Sources<'_> {
         if let Some(&known) = self.known.get(&(factor, axes.clone())) {
             return known;
         }
-        let holders = self.old.holders(factor).iter();
-        let mut pairs = holders.zip(self.old.along(factor));
+        let tensors = self.old.tensors_with(factor).iter();
+        let mut pairs = tensors.zip(self.old.along(factor));
         let starts_so = |sharding: &FactorSharding| {
             prefix_status(axes, &sharding.axes) != PrefixStatus::NotAPrefix
         };

@@ -5,8 +5,8 @@ use super::{arrivals, Arrival};
 use crate::index::{MeshId, ShardingId, ValueId};
 use crate::propagation::engine::Engine;
 use crate::propagation::memo::Run;
-use crate::propagation::plan::edges::Place;
-use crate::propagation::visit::{Site, Subset, Tables, VisitKind, Workspace};
+use crate::propagation::plan::edges::Holder;
+use crate::propagation::visit::{Subset, Tables, VisitInput, VisitSpec, Workspace};
 
 /// What a visit brings to the tensors of an op, or to some of them.
 #[derive(Default)]
@@ -20,14 +20,14 @@ impl Arrivals {
     /// Those of the visit of `site` in `run`, which is made once more for that. Tensors count within the
     /// subset.
     #[cold]
-    pub fn of(tables: &Tables<'_>, site: Site<'_>, run: Run) -> Self {
-        let Site { kind, subset, shardings } = site;
-        let rule = &tables.rules[kind.rule];
+    pub fn of(tables: &Tables<'_>, site: VisitInput<'_>, run: Run) -> Self {
+        let VisitInput { spec, subset, shardings } = site;
+        let rule = &tables.rules[spec.rule];
         let mut workspace = Workspace::default();
         let Some(mesh) = workspace.project(tables, site) else { return Self::default() };
         let old = workspace.table.clone();
-        let directions = kind.directions(tables.rules);
-        workspace.propagate(tables, kind, mesh, directions.of(run.step), run.strategy);
+        let directions = spec.directions(tables.rules);
+        workspace.propagate(tables, spec, mesh, directions.of(run.step), run.strategy);
         let mappings = (0..shardings.len()).map_while(|index| subset.mapping(rule, index));
         let list = arrivals(mappings, &tables.meshes[mesh].mesh, &old, &workspace.table);
         Self { mesh, list }
@@ -61,7 +61,7 @@ impl Engine<'_> {
     pub(in crate::propagation) fn record_visit(
         &mut self,
         subject: Subject,
-        kind: VisitKind,
+        spec: VisitSpec,
         run: usize,
         tensors: &[ValueId],
         shardings: &[ShardingId],
@@ -71,9 +71,9 @@ impl Engine<'_> {
             meshes: &self.program.meshes,
             shardings: &mut self.program.shardings,
         };
-        let site = Site { kind, subset: Subset::ALL, shardings };
+        let site = VisitInput { spec, subset: Subset::ALL, shardings };
         let arrivals = Arrivals::of(&tables, site, self.memo.runs()[run]);
-        let num_operands = self.program.rules[kind.rule].operands.len();
+        let num_operands = self.program.rules[spec.rule].operands.len();
         self.record_arrivals(subject, num_operands, &arrivals, |tensor| tensors[tensor]);
     }
 
@@ -92,9 +92,9 @@ impl Engine<'_> {
         let visited = Visited { subject, num_operands, mesh, arrivals: &arrivals.list };
         let plan = &self.plan;
         recorder.record(&mut self.program.strings, &visited, |tensor| {
-            match plan.edges.place(value(tensor)) {
-                Place::Value(kept) | Place::ManualArg(_, kept) => Some(kept),
-                Place::Nowhere => None,
+            match plan.edges.holder(value(tensor)) {
+                Holder::Value(kept) | Holder::ManualArg(_, kept) => Some(kept),
+                Holder::None => None,
             }
         });
     }

@@ -1,7 +1,7 @@
 //! Where shardings flow without an op: data-flow edges, calls, and values that share a sharding.
 //!
-//! All targets of a data-flow edge have one sharding, kept on the edge op, or on the edge's owner if
-//! there is no such op. This table is worked out once; visits and notifications look it up.
+//! All targets of a data-flow edge have one sharding. Its *holder* is the result of the edge op, or the
+//! edge's owner if there is no such op. The table is made once; visits and notifications look it up.
 
 use super::calls::Calls;
 use crate::context::RuleSource;
@@ -10,14 +10,14 @@ use crate::ir::{Edge, OpFlags, OpKind, Program, ValueDef};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Where the sharding of a value is kept.
+/// What holds the sharding of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// Nowhere: it is an argument of a region that shardings do not enter.
-    Nowhere,
-    /// On this value.
+pub enum Holder {
+    /// Nothing does: the value is an argument of a region that shardings do not enter.
+    None,
+    /// This value.
     Value(ValueId),
-    /// On this argument of a manual computation, together with the manual axes.
+    /// This argument of a manual computation; its sharding also has the manual axes.
     ManualArg(OpId, ValueId),
 }
 
@@ -57,15 +57,15 @@ pub struct Edges {
     values: Vec<ValueId>,
     /// By operand slot: the edge that it is a source of. Empty as long as there is no edge.
     sources: Vec<Option<SourceEdge>>,
-    /// By value: the value that its sharding is kept on; `NONE` where that is not all there is to it,
-    /// see `places`. Empty as long as each value has its sharding to itself.
-    kept: Vec<ValueId>,
-    /// The places of such values that are not [`Place::Nowhere`].
-    places: FxHashMap<ValueId, Place>,
+    /// By value: the value that holds its sharding; `NONE` where the holder is not a plain value, see
+    /// `manual_holders`. Empty as long as each value holds its own sharding.
+    holders: Vec<ValueId>,
+    /// The holders of such values, but for [`Holder::None`].
+    manual_holders: FxHashMap<ValueId, Holder>,
     /// For a value that has the sharding of others, without an edge op: those others.
     followers: FxHashMap<ValueId, Vec<ValueId>>,
     /// Ops whose operands flow into edges, some of them more than once.
-    pub handing_on: Vec<OpId>,
+    pub forwarding: Vec<OpId>,
     /// Calls between functions.
     pub calls: Calls,
 }
@@ -79,10 +79,10 @@ impl Edges {
             manual_ends: FxHashMap::default(),
             values: Vec::new(),
             sources: Vec::new(),
-            kept: Vec::new(),
-            places: FxHashMap::default(),
+            holders: Vec::new(),
+            manual_holders: FxHashMap::default(),
             followers: FxHashMap::default(),
-            handing_on: Vec::new(),
+            forwarding: Vec::new(),
             calls: Calls::new(program),
         };
         // What has edges comes second: it says more of the arguments of regions.
@@ -130,40 +130,40 @@ impl Edges {
     pub fn edge_of_source(&self, slot: UseId) -> Option<SourceEdge> {
         self.sources.get(slot.index()).copied().flatten()
     }
-    /// Where the sharding of `value` is kept.
+    /// What holds the sharding of `value`.
     #[inline]
-    pub fn place(&self, value: ValueId) -> Place {
-        match self.plainly_kept(value).get() {
-            Some(kept) => Place::Value(kept),
-            None => self.places.get(&value).copied().unwrap_or(Place::Nowhere),
+    pub fn holder(&self, value: ValueId) -> Holder {
+        match self.plain_holder(value).get() {
+            Some(holder) => Holder::Value(holder),
+            None => self.manual_holders.get(&value).copied().unwrap_or(Holder::None),
         }
     }
-    /// The value that keeps the sharding of `value`, if one does.
-    pub fn kept(&self, value: ValueId) -> Option<ValueId> {
-        match self.place(value) {
-            Place::Value(kept) | Place::ManualArg(_, kept) => Some(kept),
-            Place::Nowhere => None,
+    /// The value that holds the sharding of `value`, if one does.
+    pub fn holder_of(&self, value: ValueId) -> Option<ValueId> {
+        match self.holder(value) {
+            Holder::Value(holder) | Holder::ManualArg(_, holder) => Some(holder),
+            Holder::None => None,
         }
     }
-    /// The value that the sharding of `value` is kept on; `NONE` if its place is none of that kind.
+    /// The value that holds the sharding of `value`; `NONE` if the holder is not a plain value.
     #[inline]
-    fn plainly_kept(&self, value: ValueId) -> ValueId {
-        self.kept.get(value.index()).copied().unwrap_or(value)
+    fn plain_holder(&self, value: ValueId) -> ValueId {
+        self.holders.get(value.index()).copied().unwrap_or(value)
     }
-    /// Puts in the place of each of `values` the one that its sharding is kept on, if all places are of
-    /// that kind; else says false.
+    /// Replaces each of `values` by the value that holds its sharding; changes nothing and returns false if
+    /// some holder is not a plain value.
     #[inline]
-    pub fn replace_by_kept(&self, values: &mut [ValueId]) -> bool {
-        if self.kept.is_empty() {
+    pub fn replace_by_holders(&self, values: &mut [ValueId]) -> bool {
+        if self.holders.is_empty() {
             return true;
         }
-        let are_kept = values.iter().all(|&value| self.kept[value.index()].is_some());
-        if are_kept {
+        let are_plain = values.iter().all(|&value| self.holders[value.index()].is_some());
+        if are_plain {
             for value in values {
-                *value = self.kept[value.index()];
+                *value = self.holders[value.index()];
             }
         }
-        are_kept
+        are_plain
     }
     /// Whether some value shares its sharding without an edge op.
     #[inline]
@@ -183,17 +183,17 @@ impl Edges {
         self.values.extend(values);
         start..self.values.len() as u32
     }
-    fn set_place(&mut self, program: &Program, value: ValueId, place: Place) {
-        if self.kept.is_empty() {
-            self.kept = program.values.ids().collect();
+    fn set_holder(&mut self, program: &Program, value: ValueId, holder: Holder) {
+        if self.holders.is_empty() {
+            self.holders = program.values.ids().collect();
         }
-        self.kept[value.index()] = ValueId::NONE;
-        match place {
-            Place::Value(kept) => self.kept[value.index()] = kept,
-            Place::ManualArg(..) => {
-                self.places.insert(value, place);
+        self.holders[value.index()] = ValueId::NONE;
+        match holder {
+            Holder::Value(holder) => self.holders[value.index()] = holder,
+            Holder::ManualArg(..) => {
+                self.manual_holders.insert(value, holder);
             }
-            Place::Nowhere => {}
+            Holder::None => {}
         }
     }
 
@@ -210,9 +210,9 @@ impl Edges {
                 if program.types.is_scalar(program.values[arg].ty) {
                     continue; // Nothing could enter.
                 }
-                self.set_place(program, arg, Place::Nowhere);
+                self.set_holder(program, arg, Holder::None);
                 if let Some(slot) = program.op_operands(op).get(index).filter(|_| is_async) {
-                    self.set_place(program, arg, Place::Value(slot.value));
+                    self.set_holder(program, arg, Holder::Value(slot.value));
                     self.followers.entry(slot.value).or_default().push(arg);
                 }
             }
@@ -239,24 +239,24 @@ impl Edges {
                 let is_body = is_manual || kind == OpKind::NamedComputation;
                 let is_found = program.has_one_use(edge.owner);
                 let is_notified = is_found && !(is_body && program.operands[slot].owner == op);
-                self.handing_on.push(program.operands[slot].owner);
+                self.forwarding.push(program.operands[slot].owner);
                 if self.sources.is_empty() {
                     self.sources = vec![None; program.operands.len()];
                 }
                 self.sources[slot.index()] = Some(SourceEdge { edge: user, is_notified });
             }
         }
-        let place = match program.data_flow_edge(edge.owner) {
-            Some(user) => Place::Value(program.result(user, 0)),
-            None if is_manual && is_arg => Place::ManualArg(op, edge.owner),
-            None => Place::Value(edge.owner),
+        let holder = match program.data_flow_edge(edge.owner) {
+            Some(user) => Holder::Value(program.result(user, 0)),
+            None if is_manual && is_arg => Holder::ManualArg(op, edge.owner),
+            None => Holder::Value(edge.owner),
         };
         for &value in edge.targets.iter().chain([&edge.owner]) {
-            if !self.kept.is_empty() || place != Place::Value(value) {
-                self.set_place(program, value, place);
+            if !self.holders.is_empty() || holder != Holder::Value(value) {
+                self.set_holder(program, value, holder);
             }
         }
-        if place == Place::Value(edge.owner) && !edge.targets.is_empty() {
+        if holder == Holder::Value(edge.owner) && !edge.targets.is_empty() {
             self.followers.insert(edge.owner, edge.targets.clone());
         }
     }

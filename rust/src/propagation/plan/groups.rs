@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// The groups of a program.
 #[derive(Default)]
-pub struct Groups {
+pub struct ShardingGroups {
     /// Of all groups, in order of their ids.
     members: Vec<ValueId>,
     /// Where the members of each group end.
@@ -23,7 +23,7 @@ pub struct Groups {
 /// The group of values that are in none.
 const NO_GROUP: u32 = u32::MAX;
 
-impl Groups {
+impl ShardingGroups {
     /// The groups that `sdy.sharding_group` ops declare. A value may be in one only; the import
     /// passes see to that.
     pub fn new(program: &mut Program) -> Result<Self> {

@@ -7,19 +7,20 @@
 pub mod calls;
 pub mod edges;
 pub mod groups;
-pub mod kinds;
 pub mod preconditions;
+pub mod specs;
 
 use crate::bitset::BitSet;
 use crate::context::RuleSource;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{BlockId, OpId, RuleId, ValueId};
 use crate::ir::{OpKind, Program};
-use crate::propagation::notices::op_facts::{Spot, Spots};
-use crate::propagation::notices::Listing;
+use crate::propagation::notices::op_facts::{OpFacts, OpFactsTable};
+use crate::propagation::notices::DependencyGraph;
 use crate::propagation::schedule::effects::is_trivially_dead;
+use crate::propagation::visit::VisitSpec;
 use edges::Edges;
-use kinds::{KindId, Kinds, Role};
+use specs::{is_edge, OpVisit, VisitSpecs};
 
 /// Ops with more tensors than this are visited by the kinds of tensors they have.
 pub const WIDE: usize = 16;
@@ -27,14 +28,14 @@ pub const WIDE: usize = 16;
 #[derive(Clone, Copy)]
 struct Row {
     first_tensor: u32,
-    kind: KindId,
+    visit: OpVisit,
 }
 
-/// An op as a visit needs it.
+/// The row of an op: what a visit of it needs.
 #[derive(Clone, Copy)]
-pub struct Visited<'a> {
+pub struct OpRow<'a> {
     /// How it is visited.
-    pub kind: KindId,
+    pub visit: OpVisit,
     /// Operands (or the sources of an edge) and results.
     pub tensors: &'a [ValueId],
 }
@@ -44,12 +45,12 @@ pub struct Plan {
     /// The ops in pre-order, without the module.
     order: Vec<OpId>,
     /// Where ops stand.
-    pub spots: Spots,
+    pub facts: OpFactsTable,
     /// By position, and one more.
     rows: Vec<Row>,
     tensors: Vec<ValueId>,
-    /// The kinds of visits.
-    pub kinds: Kinds,
+    /// What visits depend on.
+    pub specs: VisitSpecs,
     /// Data-flow edges and where shardings are kept.
     pub edges: Edges,
     /// Values that get shardings together with others.
@@ -65,31 +66,31 @@ impl Plan {
         source: &dyn RuleSource,
         is_conservative: bool,
     ) -> Result<Self> {
-        if program.ops.len() >= Spot::MAX {
-            let message = format!("propagation takes programs of less than {} ops", Spot::MAX);
+        if program.ops.len() >= OpFacts::MAX {
+            let message = format!("propagation takes programs of less than {} ops", OpFacts::MAX);
             return Err(Diagnostic::new(Code::ProgramTooLarge, message).into());
         }
         let edges = Edges::new(program, source);
         let len = program.ops.len();
         let mut plan = Self {
             order: Vec::with_capacity(len),
-            spots: Spots::new(len),
+            facts: OpFactsTable::new(len),
             rows: Vec::with_capacity(len + 1),
             tensors: Vec::with_capacity(program.operands.len() + program.values.len()),
-            kinds: Kinds::default(),
+            specs: VisitSpecs::default(),
             has_siblings: BitSet::new(program.values.len()),
             unused: Vec::new(),
             edges,
         };
         plan.look_at_ops(program, source, is_conservative);
-        for op in std::mem::take(&mut plan.edges.handing_on) {
-            plan.spots.add(op, Spot::HANDS_ON);
+        for op in std::mem::take(&mut plan.edges.forwarding) {
+            plan.facts.add(op, OpFacts::FORWARDS_OPERANDS);
         }
         Ok(plan)
     }
     /// What lists of those who hear of changes are made from.
-    pub fn listing<'a>(&'a self, program: &'a Program) -> Listing<'a> {
-        Listing { program, edges: &self.edges, spots: &self.spots }
+    pub fn dependency_graph<'a>(&'a self, program: &'a Program) -> DependencyGraph<'a> {
+        DependencyGraph { program, edges: &self.edges, facts: &self.facts }
     }
     /// The ops in order of their positions.
     pub fn order(&self) -> &[OpId] {
@@ -100,48 +101,48 @@ impl Plan {
     pub fn op(&self, position: u32) -> OpId {
         self.order[position as usize]
     }
-    /// The kind of visit of the op at `position`.
+    /// How the op at `position` is visited.
     #[inline]
-    pub fn kind(&self, position: u32) -> KindId {
-        self.rows[position as usize].kind
+    pub fn visit(&self, position: u32) -> OpVisit {
+        self.rows[position as usize].visit
     }
-    /// The rule that the op at `position` is visited with, `NONE` if that is none of its own.
-    pub fn rule(&self, position: u32) -> RuleId {
-        let kind = self.kind(position);
-        if !kind.is_some() {
-            return RuleId::NONE;
-        }
-        let kind = self.kinds.row(kind);
-        if kind.role == Role::Op {
-            kind.visit.rule
-        } else {
-            RuleId::NONE
+    /// What visits of the op at `position` depend on; `None` if it is not visited.
+    pub fn spec(&self, position: u32) -> Option<VisitSpec> {
+        self.visit(position).spec().map(|id| self.specs.get(id))
+    }
+    /// The rule that the op at `position` is visited with, `NONE` if that is none of its own, as of
+    /// data-flow edges and barriers.
+    pub fn rule(&self, program: &Program, position: u32) -> RuleId {
+        let kind = program.kind(self.op(position));
+        match self.spec(position) {
+            Some(spec) if !is_edge(kind) && kind != OpKind::PropagationBarrier => spec.rule,
+            _ => RuleId::NONE,
         }
     }
     /// Looks at the number of uses of the operands of `op` again.
     pub fn recount_uses(&mut self, program: &Program, op: OpId) {
-        let kind = &mut self.rows[self.spots.position(op) as usize].kind;
-        *kind = self.kinds.with_single_uses(*kind, program, op);
+        let visit = &mut self.rows[self.facts.position(op) as usize].visit;
+        *visit = self.specs.recount_uses(*visit, program, op);
     }
     /// Takes out `op`, which is erased.
     pub fn remove(&mut self, op: OpId) {
-        self.rows[self.spots.position(op) as usize].kind = KindId::NEVER;
-        self.spots.remove(op);
+        self.rows[self.facts.position(op) as usize].visit = OpVisit::NEVER;
+        self.facts.remove(op);
     }
     /// Whether `op` is visited.
     #[inline]
     pub fn is_visited(&self, op: OpId) -> bool {
-        self.spots.of(op).has_any(Spot::VISITED)
+        self.facts.of(op).has_any(OpFacts::VISITED)
     }
     /// The op at `position`.
     #[inline]
-    pub fn visited(&self, position: u32) -> Visited<'_> {
+    pub fn row(&self, position: u32) -> OpRow<'_> {
         match self.rows.get(position as usize..position as usize + 2) {
-            Some([row, next]) => Visited {
-                kind: row.kind,
+            Some([row, next]) => OpRow {
+                visit: row.visit,
                 tensors: &self.tensors[row.first_tensor as usize..next.first_tensor as usize],
             },
-            _ => Visited { kind: KindId::NEVER, tensors: &[] },
+            _ => OpRow { visit: OpVisit::NEVER, tensors: &[] },
         }
     }
     /// The tensor at `index` of the op at `position`.
@@ -157,12 +158,12 @@ impl Plan {
         while let Some(op) = next {
             let position = self.order.len() as u32;
             self.order.push(op);
-            let mut kind = self.kinds.of_op(program, source, &self.edges, op, conservative);
+            let mut visit = self.specs.of_op(program, source, &self.edges, op, conservative);
             let first_tensor = self.tensors.len() as u32;
             let row = &program.ops[op];
             if row.parent != last_block {
                 last_block = row.parent;
-                inside = self.facts_inside(program, last_block);
+                inside = self.region_facts(program, last_block);
             }
             if row.num_results > 1 {
                 program.op_results(op).for_each(|result| self.add_siblings(program, result));
@@ -178,18 +179,18 @@ impl Plan {
             if is_unused && is_trivially_dead(program, op) {
                 self.unused.push(position);
             }
-            let visited = if kind.is_some() { Spot::VISITED } else { 0 };
-            self.spots.put(op, position, visited | inside | facts_of_kind(row.kind));
-            if visited != 0 && self.add_tensors(program, op, kind) {
-                kind = kind.plain();
+            let visited = if visit.is_some() { OpFacts::VISITED } else { 0 };
+            self.facts.put(op, position, visited | inside | kind_facts(row.kind));
+            if visited != 0 && self.add_tensors(program, op) {
+                visit = visit.plain();
                 if are_distinct(&self.tensors[first_tensor as usize..]) {
-                    kind = kind.distinct();
+                    visit = visit.distinct();
                 }
             }
-            self.rows.push(Row { first_tensor, kind });
+            self.rows.push(Row { first_tensor, visit });
             next = program.next_in_pre_order(op, program.module);
         }
-        self.rows.push(Row { first_tensor: self.tensors.len() as u32, kind: KindId::NEVER });
+        self.rows.push(Row { first_tensor: self.tensors.len() as u32, visit: OpVisit::NEVER });
     }
 
     fn add_siblings(&mut self, program: &Program, value: ValueId) {
@@ -198,10 +199,10 @@ impl Plan {
         }
     }
 
-    fn facts_inside(&self, program: &Program, block: BlockId) -> u32 {
-        let around = self.spots.of(program.block_parent_op(block));
-        if around.has_any(Spot::VISITED | Spot::INSIDE) {
-            Spot::INSIDE
+    fn region_facts(&self, program: &Program, block: BlockId) -> u32 {
+        let around = self.facts.of(program.block_parent_op(block));
+        if around.has_any(OpFacts::VISITED | OpFacts::IN_VISITED_OP) {
+            OpFacts::IN_VISITED_OP
         } else {
             0
         }
@@ -210,11 +211,11 @@ impl Plan {
     /// Lists the tensors of `op`; true if they are plain: values that have their shardings to
     /// themselves, and not many.
     #[inline]
-    fn add_tensors(&mut self, program: &Program, op: OpId, kind: KindId) -> bool {
+    fn add_tensors(&mut self, program: &Program, op: OpId) -> bool {
         let start = self.tensors.len();
         let edges = &self.edges;
         let mut is_plain = true;
-        if self.kinds.row(kind).role == Role::Edge {
+        if is_edge(program.kind(op)) {
             self.tensors.extend_from_slice(edges.sources(op));
             is_plain = edges.manual_end(op).is_none();
         } else {
@@ -230,18 +231,18 @@ impl Plan {
         if !is_plain || tensors.len() > WIDE {
             return false;
         }
-        edges.replace_by_kept(tensors)
+        edges.replace_by_holders(tensors)
     }
 }
 
 /// What follows for the spot of an op of `kind`.
 #[inline]
-fn facts_of_kind(kind: OpKind) -> u32 {
+fn kind_facts(kind: OpKind) -> u32 {
     match kind {
         OpKind::FuncReturn | OpKind::SdyReturn | OpKind::StablehloReturn | OpKind::Call => {
-            Spot::HANDS_ON
+            OpFacts::FORWARDS_OPERANDS
         }
-        OpKind::DataFlowEdge => Spot::EDGE,
+        OpKind::DataFlowEdge => OpFacts::EDGE,
         _ => 0,
     }
 }

@@ -31,7 +31,7 @@ pub fn check_shapes(program: &Program) -> Result<()> {
         } else {
             (
                 format!("propagation needs tensors of static shape, and a result has type {text}"),
-                "refine the shapes of the program before propagation",
+                "refine the decompositions of the program before propagation",
             )
         };
         let problem = Diagnostic::new(Code::UnsupportedType, message).at_op(program, op);

@@ -15,7 +15,7 @@ impl Engine<'_> {
         let inside: Vec<OpId> = self.program.pre_order(op).collect();
         for &dead in inside.iter().rev() {
             let others = self.queue_operands(dead);
-            self.queue.remove(self.plan.spots.position(dead));
+            self.queue.remove(self.plan.facts.position(dead));
             self.plan.remove(dead);
             self.program.op_rules.set(dead, RuleId::NONE);
             self.program.erase_op(dead);
@@ -54,18 +54,18 @@ impl Engine<'_> {
             }
             if let Some(other) = other.get() {
                 if self.plan.is_visited(other) {
-                    self.queue.touch(self.plan.spots.position(other));
+                    self.queue.mark(self.plan.facts.position(other));
                     others.push(other);
                 }
             }
             if let Some(def) = self.program.defining_op(value) {
-                let at = self.plan.spots.position(def);
-                self.queue.touch(at);
+                let at = self.plan.facts.position(def);
+                self.queue.mark(at);
                 self.queue.push(at);
                 let mut inner = def;
                 while let Some(parent) = self.program.parent_op(inner) {
                     if self.plan.is_visited(parent) {
-                        self.queue.push(self.plan.spots.position(parent));
+                        self.queue.push(self.plan.facts.position(parent));
                     }
                     inner = parent;
                 }

@@ -7,12 +7,12 @@ use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FuncId, OpId, ShardingId, TypeId};
 use crate::ir::{Direction, OpKind, Program};
 use crate::propagation::engine::{sharding, Engine};
-use crate::propagation::memo::{ClassId, Memo, Outcome};
+use crate::propagation::memo::{Memo, Outcome, SpecClassId};
 use crate::propagation::origins::Subject;
-use crate::propagation::plan::kinds::identity_rule;
+use crate::propagation::plan::specs::identity_rule;
 use crate::propagation::plan::WIDE;
 use crate::propagation::visit::direction::OpClass;
-use crate::propagation::visit::{Subset, Tables, VisitKind};
+use crate::propagation::visit::{Subset, Tables, VisitSpec};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -34,7 +34,7 @@ pub struct FuncResults {
 #[derive(Clone, Copy)]
 struct FuncResult {
     /// How it is visited; none for tokens and the like.
-    visit: Option<(VisitKind, ClassId)>,
+    visit: Option<(VisitSpec, SpecClassId)>,
     /// Shardings of value and result between which nothing propagates in any run.
     settled: (ShardingId, ShardingId),
 }
@@ -61,7 +61,7 @@ impl FuncResults {
     /// Those of `func`.
     pub fn new(program: &mut Program, func: FuncId, memo: &mut Memo) -> Self {
         let mut results = Vec::new();
-        let mut visits: FxHashMap<TypeId, Option<(VisitKind, ClassId)>> = FxHashMap::default();
+        let mut visits: FxHashMap<TypeId, Option<(VisitSpec, SpecClassId)>> = FxHashMap::default();
         let last = return_of(program, func);
         if let Some(last) = last {
             let types: Vec<_> =
@@ -78,15 +78,19 @@ impl FuncResults {
 }
 
 /// How a value of this type and the result that it is returned as are visited.
-fn visit_of(program: &mut Program, ty: TypeId, memo: &mut Memo) -> Option<(VisitKind, ClassId)> {
-    let kind = VisitKind {
+fn visit_of(
+    program: &mut Program,
+    ty: TypeId,
+    memo: &mut Memo,
+) -> Option<(VisitSpec, SpecClassId)> {
+    let spec = VisitSpec {
         rule: identity_rule(program, ty, 1)?,
         class: OpClass::Fixed(Direction::Both),
         has_single_uses: false,
         is_elementwise: false,
         is_conservative: false,
     };
-    Some((kind, memo.class(&program.rules, kind)))
+    Some((spec, memo.class(&program.rules, spec)))
 }
 
 fn return_of(program: &Program, func: FuncId) -> Option<OpId> {
@@ -111,7 +115,7 @@ impl Engine<'_> {
         } else {
             let reader = *self.results.reader.get_or_insert_with(|| {
                 let values = self.program.op_operands(last).iter().map(|slot| slot.value);
-                self.readers.add(values.take(len).map(|value| self.plan.edges.kept(value)))
+                self.readers.add(values.take(len).map(|value| self.plan.edges.holder_of(value)))
             });
             todo.extend(self.readers.changed(reader));
             todo.sort_unstable();
@@ -148,7 +152,7 @@ impl Engine<'_> {
     /// Propagates between one result and its value; true if nothing does in any run.
     fn is_result_settled(&mut self, last: OpId, index: usize, run: usize) -> bool {
         let FuncResult { visit, settled } = self.results.results[index];
-        let Some((kind, class)) = visit else { return true };
+        let Some((spec, class)) = visit else { return true };
         let func = self.results.func;
         let value = self.program.operand(last, index);
         let inside = sharding(self.program, &self.plan.edges, value);
@@ -173,7 +177,7 @@ impl Engine<'_> {
             }
             Outcome::Updates(change) => {
                 if self.recorder.is_some() {
-                    self.record_visit(Subject::FuncResult(func), kind, run, &[value; 2], &both);
+                    self.record_visit(Subject::FuncResult(func), spec, run, &[value; 2], &both);
                 }
                 for update in self.memo.updates(change) {
                     let (side, sharding) = self.memo.update(update);

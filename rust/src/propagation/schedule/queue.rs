@@ -13,7 +13,7 @@
 //!
 //! Source: MLIR's `GreedyPatternRewriteDriver`.
 
-use crate::propagation::notices::{How, Notice};
+use crate::propagation::notices::{Action, Notice};
 use std::ops::Range;
 
 /// A set of greedy runs, one bit each.
@@ -63,16 +63,16 @@ impl Queue {
     }
     /// Says that a visit of `position` may do something in any run.
     #[inline]
-    pub fn touch(&mut self, position: u32) {
+    pub fn mark(&mut self, position: u32) {
         let position = position as usize;
         if self.dirty[position] & GONE == 0 {
             self.dirty[position] = self.all_runs;
             if self.blocks[0][position / BLOCK] != self.all_runs {
-                self.touch_blocks(position);
+                self.mark_blocks(position);
             }
         }
     }
-    fn touch_blocks(&mut self, position: usize) {
+    fn mark_blocks(&mut self, position: usize) {
         let mut block = position;
         for level in &mut self.blocks {
             block /= BLOCK;
@@ -84,18 +84,18 @@ impl Queue {
     #[inline]
     pub fn notify(&mut self, notices: &[Notice], current: u32, is_queueing: bool) {
         let mut is_passed_over = false;
-        for &Notice { position, how } in notices {
-            match how {
-                How::Visited => {
+        for &Notice { position, action } in notices {
+            match action {
+                Action::MarkAndQueue => {
                     is_passed_over = self.is_gone(position) || position == current;
-                    self.touch(position);
+                    self.mark(position);
                     if is_queueing && !is_passed_over {
                         self.push(position);
                     }
                 }
-                How::Marked => self.touch(position),
-                How::Around if is_passed_over => {}
-                How::Around | How::Queued => {
+                Action::Mark => self.mark(position),
+                Action::QueueWithPrevious if is_passed_over => {}
+                Action::QueueWithPrevious | Action::Queue => {
                     if is_queueing {
                         self.push(position);
                     }
@@ -113,7 +113,7 @@ impl Queue {
     }
     /// Says that a visit of `position` does nothing in `runs` unless it is touched again.
     #[inline]
-    pub fn settle(&mut self, position: u32, runs: RunMask) {
+    pub fn unmark(&mut self, position: u32, runs: RunMask) {
         self.dirty[position as usize] &= !runs | GONE;
     }
     /// Puts `position` on top unless it is queued.
@@ -197,7 +197,7 @@ mod tests {
                 let mut queue = Queue::new(len, 3);
                 let dirty: Vec<u32> = (0..len as u32).rev().step_by(distance).collect();
                 for &position in &dirty {
-                    queue.touch(position);
+                    queue.mark(position);
                 }
                 for run in [2, 2, 4] {
                     queue.restart();
@@ -207,7 +207,7 @@ mod tests {
                     assert_eq!(queue.pop(run), None);
                 }
                 for &position in &dirty {
-                    queue.settle(position, 2);
+                    queue.unmark(position, 2);
                 }
                 queue.restart();
                 assert_eq!(queue.pop(2), None);
@@ -221,14 +221,14 @@ mod tests {
     fn queued_ops_keep_their_place() {
         let mut queue = Queue::new(130, 2);
         for position in 0..130 {
-            queue.touch(position);
+            queue.mark(position);
         }
         queue.restart();
         assert_eq!(queue.pop(1), Some(0));
-        queue.settle(0, 3);
+        queue.unmark(0, 3);
         queue.push(5); // still queued at its place
         assert_eq!(queue.pop(1), Some(1));
-        queue.touch(0);
+        queue.mark(0);
         queue.push(0);
         queue.push(1);
         queue.push(0);
@@ -236,11 +236,11 @@ mod tests {
         assert_eq!(queue.pop(1), Some(0));
         assert_eq!(queue.pop(1), Some(2));
         for position in 0..130 {
-            queue.settle(position, 1);
+            queue.unmark(position, 1);
         }
         assert_eq!(queue.pop(1), None);
         queue.restart();
-        queue.touch(129);
+        queue.mark(129);
         assert_eq!(queue.pop(1), Some(129));
         assert_eq!(queue.pop(1), None);
         queue.restart();

@@ -9,13 +9,13 @@ use super::queue::NOBODY;
 use crate::index::{FuncId, ShardingId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::propagation::engine::{sharding, Engine};
-use crate::propagation::plan::edges::Place;
+use crate::propagation::plan::edges::Holder;
 use crate::sharding::{DimSharding, TensorSharding};
 use std::collections::BTreeMap;
 
 /// Something that has a sharding.
 #[derive(Clone, Copy)]
-enum Holder {
+enum Slot {
     Value(ValueId),
     FuncResult(FuncId, usize),
 }
@@ -23,10 +23,10 @@ enum Holder {
 /// For each priority but 0 who has dims of that priority, and the sharding they had at first.
 pub type Priorities = BTreeMap<i64, Vec<Reference>>;
 
-/// A holder and the sharding it had at first.
+/// A slot and the sharding it had at first.
 #[derive(Clone, Copy)]
 pub struct Reference {
-    holder: Holder,
+    slot: Slot,
     original: ShardingId,
 }
 
@@ -40,10 +40,10 @@ impl Engine<'_> {
         if !ids.into_iter().any(|id| table[id].dims.iter().any(has_priority)) {
             return priorities;
         }
-        for holder in self.holders() {
-            let original = match holder {
-                Holder::Value(value) => self.program.sharding(value),
-                Holder::FuncResult(func, index) => self.program.func_results(func)[index].sharding,
+        for slot in self.slots() {
+            let original = match slot {
+                Slot::Value(value) => self.program.sharding(value),
+                Slot::FuncResult(func, index) => self.program.func_results(func)[index].sharding,
             };
             let Some(sharding) = self.program.shardings.get(original) else { continue };
             if !sharding.dims.iter().any(has_priority) {
@@ -51,16 +51,16 @@ impl Engine<'_> {
             }
             for priority in own_priorities(sharding) {
                 let references = priorities.entry(priority).or_default();
-                references.push(Reference { holder, original });
+                references.push(Reference { slot, original });
             }
             let first = initial_sharding(self.program, original);
-            match holder {
+            match slot {
                 // As it is written: manual axes included.
-                Holder::Value(value) => {
+                Slot::Value(value) => {
                     self.set_kept(value, first);
                     self.notify(value, NOBODY, false);
                 }
-                Holder::FuncResult(func, index) => self.set_func_result(func, index, first),
+                Slot::FuncResult(func, index) => self.set_func_result(func, index, first),
             }
         }
         priorities
@@ -68,10 +68,10 @@ impl Engine<'_> {
 
     /// Gives the dims of `priority` back what they had.
     pub fn start_priority(&mut self, priority: i64, references: &[Reference]) {
-        for &Reference { holder, original } in references {
-            let current = match holder {
-                Holder::Value(value) => sharding(self.program, &self.plan.edges, value),
-                Holder::FuncResult(func, index) => self.program.func_results(func)[index].sharding,
+        for &Reference { slot, original } in references {
+            let current = match slot {
+                Slot::Value(value) => sharding(self.program, &self.plan.edges, value),
+                Slot::FuncResult(func, index) => self.program.func_results(func)[index].sharding,
             };
             let table = &self.program.shardings;
             let (Some(current), Some(original)) = (table.get(current), table.get(original)) else {
@@ -79,30 +79,30 @@ impl Engine<'_> {
             };
             let new = sharding_at_priority(current, original, priority);
             let new = self.program.shardings.intern(new);
-            self.replace(holder, new);
+            self.replace(slot, new);
         }
     }
 
-    fn replace(&mut self, holder: Holder, sharding: ShardingId) {
-        match holder {
-            Holder::Value(value) => {
+    fn replace(&mut self, slot: Slot, sharding: ShardingId) {
+        match slot {
+            Slot::Value(value) => {
                 if let Some(kept) = self.set(value, sharding) {
                     self.notify(kept, NOBODY, false);
                 }
             }
-            Holder::FuncResult(func, index) => self.set_func_result(func, index, sharding),
+            Slot::FuncResult(func, index) => self.set_func_result(func, index, sharding),
         }
     }
 
     /// Everything that can have a sharding of its own, in program order: owners of data-flow edges
     /// are left out, for the edge op has their sharding.
-    fn holders(&self) -> Vec<Holder> {
+    fn slots(&self) -> Vec<Slot> {
         let program = &*self.program;
-        let mut holders = Vec::new();
+        let mut slots = Vec::new();
         let keeps = |&value: &ValueId| {
-            let is_own = match self.plan.edges.place(value) {
-                Place::Value(kept) | Place::ManualArg(_, kept) => kept == value,
-                Place::Nowhere => false,
+            let is_own = match self.plan.edges.holder(value) {
+                Holder::Value(kept) | Holder::ManualArg(_, kept) => kept == value,
+                Holder::None => false,
             };
             is_own && program.sharding(value).is_some()
         };
@@ -112,24 +112,24 @@ impl Engine<'_> {
                     let func = program.function_of(op);
                     let function = &program.functions[func];
                     if let Some(body) = function.body.get() {
-                        holders.extend(program.block_args(body).filter(keeps).map(Holder::Value));
+                        slots.extend(program.block_args(body).filter(keeps).map(Slot::Value));
                     }
                     let results = 0..program.func_results(func).len();
-                    holders.extend(results.map(|index| Holder::FuncResult(func, index)));
+                    slots.extend(results.map(|index| Slot::FuncResult(func, index)));
                     continue;
                 }
                 OpKind::ManualComputation | OpKind::NamedComputation => {
                     let body = program.op_regions(op).next();
                     let block = body.and_then(|body| program.region_entry(body).get());
                     if let Some(block) = block {
-                        holders.extend(program.block_args(block).filter(keeps).map(Holder::Value));
+                        slots.extend(program.block_args(block).filter(keeps).map(Slot::Value));
                     }
                 }
                 _ => {}
             }
-            holders.extend(program.op_results(op).filter(keeps).map(Holder::Value));
+            slots.extend(program.op_results(op).filter(keeps).map(Slot::Value));
         }
-        holders
+        slots
     }
 }
 

@@ -7,7 +7,8 @@
 //! Source: Shardy's propagation document, "Aggressive propagation".
 
 use super::compatible::{
-    prefix_across_factors, prefix_within_factor, truncate_by, wanted_axes, would_expand, Room,
+    missing_compatible_axes, prefix_across_factors, prefix_within_factor, truncate_by,
+    would_expand, Room,
 };
 use super::FactorVisit;
 use crate::axis::{prefix_status, total_size, PrefixStatus};
@@ -17,16 +18,16 @@ use std::ops::Range;
 
 /// A factor with axes that the tensors agree on along it and some lack, and where these come from.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Wanted {
+pub struct FactorClaim {
     factor: FactorId,
     axes: AxisList,
     source: Source,
 }
 
-impl Wanted {
+impl FactorClaim {
     /// What is wanted along `factor`; `None` if no tensor lacks anything.
     fn new(visit: &FactorVisit<'_>, projection: &Projection, factor: FactorId) -> Option<Self> {
-        let axes = wanted_axes(projection, factor, visit.directions[factor.index()])?;
+        let axes = missing_compatible_axes(projection, factor, visit.directions[factor.index()])?;
         Some(Self { factor, axes, source: Source { index: None, size: -1 } })
     }
     /// The same with its source.
@@ -41,8 +42,8 @@ impl Wanted {
     }
     fn find_source(&mut self, visit: &FactorVisit<'_>, projection: &Projection) {
         let Self { factor, axes, source } = self;
-        let holders = projection.holders(*factor);
-        for (&index, sharding) in holders.iter().zip(projection.along(*factor)) {
+        let tensors = projection.tensors_with(*factor);
+        for (&index, sharding) in tensors.iter().zip(projection.along(*factor)) {
             let is_source = prefix_status(axes, &sharding.axes) != PrefixStatus::NotAPrefix;
             if !is_source {
                 continue;
@@ -76,17 +77,17 @@ pub fn propagate(
     visit: &FactorVisit<'_>,
     projection: &mut Projection,
     updated: &mut [bool],
-    wanted: &mut Vec<Wanted>,
+    wanted: &mut Vec<FactorClaim>,
 ) {
     wanted.clear();
     let factors = visit.factors.iter();
-    wanted.extend(factors.filter_map(|&factor| Wanted::new(visit, projection, factor)));
+    wanted.extend(factors.filter_map(|&factor| FactorClaim::new(visit, projection, factor)));
     put_in_order(visit, projection, wanted);
     // Tensors have nothing to do with each other, but for operands that look at results.
     for side in [Side::Results, Side::Operands] {
-        for Wanted { factor, axes, .. } in &*wanted {
+        for FactorClaim { factor, axes, .. } in &*wanted {
             for at in side.range(projection, *factor) {
-                let tensor = projection.holders(*factor)[at] as usize;
+                let tensor = projection.tensors_with(*factor)[at] as usize;
                 let propagated = propagated_axes(visit, &projection.tensors[tensor], *factor, axes);
                 let Some(mut axes) = propagated else { continue };
                 if visit.is_elementwise && side == Side::Operands {
@@ -108,7 +109,7 @@ enum Side {
 impl Side {
     /// Where those of the side stand among the tensors that have `factor`.
     fn range(self, projection: &Projection, factor: FactorId) -> Range<usize> {
-        let (operands, results) = projection.holders_by_side(factor);
+        let (operands, results) = projection.sides_with(factor);
         match self {
             Self::Operands => 0..operands.len(),
             Self::Results => operands.len()..operands.len() + results.len(),
@@ -121,10 +122,10 @@ impl Side {
 pub fn expanded(
     visit: &FactorVisit<'_>,
     tensor: &TensorFactorShardings,
-    wanted: &[&Wanted],
+    wanted: &[&FactorClaim],
 ) -> Option<TensorFactorShardings> {
     let mut new: Option<TensorFactorShardings> = None;
-    for Wanted { factor, axes, .. } in wanted {
+    for FactorClaim { factor, axes, .. } in wanted {
         let now = new.as_ref().unwrap_or(tensor);
         if let Some(axes) = propagated_axes(visit, now, *factor, axes) {
             new.get_or_insert_with(|| tensor.clone()).expand(*factor, &axes);
@@ -159,7 +160,7 @@ fn propagated_axes(
 /// An operand of an elementwise op gets no more than the results have: an axis that is not in a
 /// result would only have to be gathered again.
 fn limit_to_results(projection: &Projection, factor: FactorId, axes: &mut AxisList) {
-    let (_, results) = projection.holders_by_side(factor);
+    let (_, results) = projection.sides_with(factor);
     for sharding in projection.along_in(results, factor) {
         if would_expand(sharding, axes) {
             axes.clone_from(&sharding.axes);
@@ -168,7 +169,7 @@ fn limit_to_results(projection: &Projection, factor: FactorId, axes: &mut AxisLi
 }
 
 /// Puts factors in the order in which they claim axes.
-fn put_in_order(visit: &FactorVisit<'_>, projection: &Projection, all: &mut [Wanted]) {
+fn put_in_order(visit: &FactorVisit<'_>, projection: &Projection, all: &mut [FactorClaim]) {
     if all.len() < 2 {
         return;
     }

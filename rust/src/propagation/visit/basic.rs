@@ -6,7 +6,7 @@
 //! Source: Shardy's propagation document, "Basic propagation".
 
 use super::compatible::{
-    prefix_across_factors, prefix_within_factor, truncate_by, wanted_axes, Room,
+    missing_compatible_axes, prefix_across_factors, prefix_within_factor, truncate_by, Room,
 };
 use super::FactorVisit;
 use crate::axis::AxisRef;
@@ -17,7 +17,9 @@ use crate::projection::{Projection, TensorFactorShardings};
 pub fn propagate(visit: &FactorVisit<'_>, projection: &mut Projection, updated: &mut [bool]) {
     for &factor in visit.factors {
         let direction = visit.directions[factor.index()];
-        let Some(mut axes) = wanted_axes(projection, factor, direction) else { continue };
+        let Some(mut axes) = missing_compatible_axes(projection, factor, direction) else {
+            continue;
+        };
         truncate_by(&mut axes, visit.mesh, visit.conservative, |axis, sharded_size| {
             let compatible = |axis: AxisRef, tensor: &TensorFactorShardings| {
                 compatible_prefix(visit, tensor, factor, axis, sharded_size)

@@ -8,14 +8,14 @@ use crate::projection::{
     gcd, sort_by_bucket, AxisList, FactorSharding, Projection, TensorFactorShardings,
 };
 
-/// The axes that tensors agree on along `factor`, see [`major_axes`]; `None` if no tensor lacks any of
+/// The axes that tensors agree on along `factor`, see [`compatible_major_axes`]; `None` if no tensor lacks any of
 /// them: what can go to a tensor is a prefix of them.
-pub fn wanted_axes(
+pub fn missing_compatible_axes(
     projection: &Projection,
     factor: FactorId,
     direction: Direction,
 ) -> Option<AxisList> {
-    let axes = major_axes(projection, factor, direction);
+    let axes = compatible_major_axes(projection, factor, direction);
     if axes.is_empty() {
         return None;
     }
@@ -25,8 +25,12 @@ pub fn wanted_axes(
 
 /// The longest list of axes that no tensor's sharding along `factor` contradicts, other factors
 /// aside: what tensors on the giving side of `direction` have, cut where any tensor disagrees.
-fn major_axes(projection: &Projection, factor: FactorId, direction: Direction) -> AxisList {
-    let (operands, results) = projection.holders_by_side(factor);
+fn compatible_major_axes(
+    projection: &Projection,
+    factor: FactorId,
+    direction: Direction,
+) -> AxisList {
+    let (operands, results) = projection.sides_with(factor);
     let (first, second) = match direction {
         Direction::None => return AxisList::new(),
         Direction::Forward | Direction::Both => (operands, results),

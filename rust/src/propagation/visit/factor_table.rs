@@ -1,7 +1,7 @@
 //! The tensor × factor table of one op, before and after a visit: for people to look at.
 
 use super::direction::OpClass;
-use super::{common_mesh, visit, Site, Subset, Tables, VisitKind};
+use super::{common_mesh, visit, Subset, Tables, VisitInput, VisitSpec};
 use crate::attribute::{factor_symbol, write_axes};
 use crate::axis::AxisRef;
 use crate::context::RuleSource;
@@ -98,20 +98,20 @@ fn visit_once(
 ) -> Vec<ShardingId> {
     let is_elementwise = OpInfo::by_name(program.op_name(op))
         .is_some_and(|info| info.traits.has(OpTraits::ELEMENTWISE));
-    let kind = VisitKind {
+    let spec = VisitSpec {
         rule,
         class: OpClass::Fixed(Direction::Both),
         has_single_uses: true,
         is_elementwise,
         is_conservative: false,
     };
-    let directions = kind.directions(&program.rules);
+    let directions = spec.directions(&program.rules);
     let mut tables = Tables {
         rules: &program.rules,
         meshes: &program.meshes,
         shardings: &mut program.shardings,
     };
-    let site = Site { kind, subset: Subset::ALL, shardings: before };
+    let site = VisitInput { spec, subset: Subset::ALL, shardings: before };
     let mut after = before.to_vec();
     for (index, sharding) in visit(&mut tables, site, directions.of(0), Strategy::Aggressive) {
         after[index as usize] = sharding;

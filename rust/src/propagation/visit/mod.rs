@@ -16,12 +16,12 @@ use crate::projection::Projection;
 use crate::propagation::Strategy;
 use crate::rule::{OpShardingRule, RuleTable, TensorMapping};
 use crate::sharding::{ShardingTable, TensorSharding};
-use aggressive::Wanted;
+use aggressive::FactorClaim;
 use direction::{Directions, OpClass};
 
 /// What a visit depends on, beside the shardings of the op's tensors and the step.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct VisitKind {
+pub struct VisitSpec {
     /// The rule.
     pub rule: RuleId,
     /// How its direction depends on the step.
@@ -34,7 +34,7 @@ pub struct VisitKind {
     pub is_conservative: bool,
 }
 
-impl VisitKind {
+impl VisitSpec {
     /// In which directions it propagates.
     pub fn directions(self, rules: &RuleTable) -> Directions {
         Directions::new(self.class, self.has_single_uses, &rules[self.rule])
@@ -119,8 +119,8 @@ pub fn common_mesh(tables: &Tables<'_>, shardings: &[ShardingId]) -> Option<Mesh
 
 /// What is visited.
 #[derive(Clone, Copy)]
-pub struct Site<'a> {
-    pub kind: VisitKind,
+pub struct VisitInput<'a> {
+    pub spec: VisitSpec,
     pub subset: Subset<'a>,
     /// Those of the operands, then of the results, as far as they are in the subset.
     pub shardings: &'a [ShardingId],
@@ -134,7 +134,7 @@ pub struct Workspace {
     state: State,
     contested: Vec<FactorId>,
     expanded: Vec<bool>,
-    wanted: Vec<Wanted>,
+    wanted: Vec<FactorClaim>,
 }
 
 /// What the factor table of a [`Workspace`] is.
@@ -159,7 +159,7 @@ impl Workspace {
     pub fn visit(
         &mut self,
         tables: &mut Tables<'_>,
-        site: Site<'_>,
+        site: VisitInput<'_>,
         directions: &[Direction],
         strategy: Strategy,
         updates: &mut Vec<Update>,
@@ -170,21 +170,21 @@ impl Workspace {
             self.state = mesh.map_or(State::Settled, State::Projected);
         }
         let State::Projected(mesh) = self.state else { return };
-        if self.propagate(tables, site.kind, mesh, directions, strategy) {
+        if self.propagate(tables, site.spec, mesh, directions, strategy) {
             self.project_back(tables, site, mesh, updates);
             self.forget();
         }
     }
 
     /// Makes the factor table, and returns the mesh it is over; `None` if there is nothing to propagate.
-    pub fn project(&mut self, tables: &Tables<'_>, site: Site<'_>) -> Option<MeshId> {
-        let Site { kind, subset, shardings } = site;
+    pub fn project(&mut self, tables: &Tables<'_>, site: VisitInput<'_>) -> Option<MeshId> {
+        let VisitInput { spec, subset, shardings } = site;
         let mesh_id = common_mesh(tables, shardings)?;
         let mesh = &tables.meshes[mesh_id].mesh;
         if mesh.is_maximal() {
             return None;
         }
-        let rule = &tables.rules[kind.rule];
+        let rule = &tables.rules[spec.rule];
         let table: &ShardingTable = tables.shardings;
         let rows = shardings.iter().enumerate();
         let rows =
@@ -199,19 +199,19 @@ impl Workspace {
     pub fn propagate(
         &mut self,
         tables: &Tables<'_>,
-        kind: VisitKind,
+        spec: VisitSpec,
         mesh: MeshId,
         directions: &[Direction],
         strategy: Strategy,
     ) -> bool {
         let Self { table, contested, expanded, wanted, .. } = self;
         let visit = FactorVisit {
-            rule: &tables.rules[kind.rule],
+            rule: &tables.rules[spec.rule],
             mesh: &tables.meshes[mesh].mesh,
             factors: contested,
             directions,
-            conservative: kind.is_conservative,
-            is_elementwise: kind.is_elementwise,
+            conservative: spec.is_conservative,
+            is_elementwise: spec.is_elementwise,
         };
         expanded.clear();
         expanded.resize(table.tensors.len(), false);
@@ -226,11 +226,11 @@ impl Workspace {
     fn project_back(
         &self,
         tables: &mut Tables<'_>,
-        site: Site<'_>,
+        site: VisitInput<'_>,
         mesh_id: MeshId,
         updates: &mut Vec<Update>,
     ) {
-        let rule = &tables.rules[site.kind.rule];
+        let rule = &tables.rules[site.spec.rule];
         let mesh = &tables.meshes[mesh_id].mesh;
         let tensors = self.table.tensors.iter().zip(&self.expanded).enumerate();
         for (index, (tensor, _)) in tensors.filter(|(_, (_, &is_expanded))| is_expanded) {
@@ -246,7 +246,7 @@ impl Workspace {
 /// What one visit changes, see [`Workspace::visit`].
 pub fn visit(
     tables: &mut Tables<'_>,
-    site: Site<'_>,
+    site: VisitInput<'_>,
     directions: &[Direction],
     strategy: Strategy,
 ) -> Vec<Update> {

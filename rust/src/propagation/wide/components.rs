@@ -5,7 +5,7 @@ use crate::index::{FactorId, Id};
 use crate::rule::OpShardingRule;
 
 /// Some tensors, and what the rule says of them.
-pub struct RulePart {
+pub struct SubRule {
     /// Their indices among operands and results, in order.
     pub tensors: Vec<u32>,
     /// With the factors that they have, in the order of the whole rule.
@@ -13,9 +13,9 @@ pub struct RulePart {
 }
 
 /// The parts of `rule`. Tensors without factors are in none.
-pub fn parts(rule: &OpShardingRule) -> Vec<RulePart> {
+pub fn parts(rule: &OpShardingRule) -> Vec<SubRule> {
     let roots = connected_factors(rule);
-    let mut parts: Vec<RulePart> = Vec::new();
+    let mut parts: Vec<SubRule> = Vec::new();
     // For each factor its part, and its number there.
     let mut places: Vec<(usize, FactorId)> = Vec::with_capacity(roots.len());
     for (factor, &root) in roots.iter().enumerate() {
@@ -23,7 +23,7 @@ pub fn parts(rule: &OpShardingRule) -> Vec<RulePart> {
         if root == factor {
             let is_custom = rule.is_custom;
             let rule = OpShardingRule { is_custom, ..OpShardingRule::default() };
-            parts.push(RulePart { tensors: Vec::new(), rule });
+            parts.push(SubRule { tensors: Vec::new(), rule });
         }
         let sizes = &mut parts[part].rule.factor_sizes;
         places.push((part, FactorId::from_index(sizes.len())));

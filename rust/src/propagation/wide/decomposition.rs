@@ -1,6 +1,6 @@
 //! What a rule says of a wide op, whatever the shardings.
 
-use super::components::{parts, RulePart};
+use super::components::{parts, SubRule};
 use crate::index::RuleId;
 use crate::rule::{OpShardingRule, RuleTable, TensorMapping};
 use rustc_hash::FxHashMap;
@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 const MANY_MAPPINGS: usize = 64;
 
 /// What a rule says of a wide op.
-pub struct Shape {
+pub struct RuleDecomposition {
     /// Its parts, see [`super::components`].
-    pub parts: Vec<ShapePart>,
+    pub parts: Vec<RuleComponent>,
     /// For each tensor its part, and its number there.
     pub places: Vec<Option<(u32, u32)>>,
     /// Whether some dim has several factors.
@@ -19,7 +19,7 @@ pub struct Shape {
 }
 
 /// A part of it.
-pub struct ShapePart {
+pub struct RuleComponent {
     /// Its rule.
     pub rule: RuleId,
     /// Its tensors, in order.
@@ -29,7 +29,7 @@ pub struct ShapePart {
     num_mappings: usize,
 }
 
-impl Shape {
+impl RuleDecomposition {
     /// That of rule `id`.
     pub fn of(rules: &mut RuleTable, id: RuleId) -> Self {
         let rule = &rules[id];
@@ -37,18 +37,18 @@ impl Shape {
         let has_splits = rule.tensors().any(|tensor| tensor.dims.iter().any(|dim| dim.len() > 1));
         let mut parts = parts(rule);
         parts.retain(|part| !part.tensors.is_empty());
-        let parts: Vec<ShapePart> = if parts.len() > 1 {
-            let part = |RulePart { tensors, rule }| {
+        let parts: Vec<RuleComponent> = if parts.len() > 1 {
+            let part = |SubRule { tensors, rule }| {
                 let firsts = firsts(&rule);
-                ShapePart::new(rules.intern(rule), tensors, firsts)
+                RuleComponent::new(rules.intern(rule), tensors, firsts)
             };
             parts.into_iter().map(part).collect()
         } else {
             let tensors = (0..num_tensors as u32).collect();
-            vec![ShapePart::new(id, tensors, firsts(rule))]
+            vec![RuleComponent::new(id, tensors, firsts(rule))]
         };
         let mut places = vec![None; num_tensors];
-        for (part, ShapePart { tensors, .. }) in parts.iter().enumerate() {
+        for (part, RuleComponent { tensors, .. }) in parts.iter().enumerate() {
             for (number, &tensor) in tensors.iter().enumerate() {
                 places[tensor as usize] = Some((part as u32, number as u32));
             }
@@ -57,7 +57,7 @@ impl Shape {
     }
 }
 
-impl ShapePart {
+impl RuleComponent {
     fn new(rule: RuleId, tensors: Vec<u32>, firsts: Vec<u32>) -> Self {
         let num_mappings = (0..).zip(&firsts).filter(|&(index, &first)| index == first).count();
         Self { rule, tensors, firsts, num_mappings }

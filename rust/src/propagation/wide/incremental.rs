@@ -12,40 +12,40 @@
 use crate::index::{FactorId, Id, MeshId, ShardingId};
 use crate::ir::Program;
 use crate::projection::Projection;
-use crate::propagation::visit::aggressive::{expanded, Wanted};
+use crate::propagation::visit::aggressive::{expanded, FactorClaim};
 use crate::propagation::visit::direction::Directions;
-use crate::propagation::visit::{is_update, FactorVisit, Subset, Tables, Update, VisitKind};
+use crate::propagation::visit::{is_update, FactorVisit, Subset, Tables, Update, VisitSpec};
 
 /// What is known of the tensors of an op, or of a part of it.
-pub struct Ledger {
+pub struct IncrementalVisit {
     /// How it is visited.
-    pub kind: VisitKind,
+    pub spec: VisitSpec,
     mesh: MeshId,
     directions: Directions,
     shardings: Vec<ShardingId>,
     /// How they are now.
     table: Projection,
-    runs: Vec<OneRun>,
+    runs: Vec<RunState>,
 }
 
 /// What is known for one kind of greedy runs.
 #[derive(Clone)]
-struct OneRun {
+struct RunState {
     /// By factor, as of the last visit.
-    wanted: Vec<Option<Wanted>>,
+    wanted: Vec<Option<FactorClaim>>,
     /// What has changed since.
-    factors: Marks,
-    tensors: Marks,
+    factors: DirtySet,
+    tensors: DirtySet,
 }
 
 /// Some numbers, each once.
 #[derive(Clone)]
-struct Marks {
+struct DirtySet {
     list: Vec<u32>,
     is_in: Vec<bool>,
 }
 
-impl Marks {
+impl DirtySet {
     /// All numbers below `bound`.
     fn all(bound: usize) -> Self {
         Self { list: (0..bound as u32).collect(), is_in: vec![true; bound] }
@@ -63,30 +63,30 @@ impl Marks {
     }
 }
 
-impl Ledger {
+impl IncrementalVisit {
     /// That of tensors with these shardings, all over `mesh`.
     pub fn new(
         tables: &Tables<'_>,
-        kind: VisitKind,
+        spec: VisitSpec,
         mesh: MeshId,
         shardings: Vec<ShardingId>,
         num_runs: usize,
     ) -> Self {
-        let rule = &tables.rules[kind.rule];
+        let rule = &tables.rules[spec.rule];
         let given = shardings.iter().map(|&id| tables.shardings.get(id));
         let table = Projection::build(rule, given, &tables.meshes[mesh].mesh, false);
-        let run = OneRun {
+        let run = RunState {
             wanted: vec![None; rule.num_factors()],
-            factors: Marks::all(rule.num_factors()),
-            tensors: Marks::all(shardings.len()),
+            factors: DirtySet::all(rule.num_factors()),
+            tensors: DirtySet::all(shardings.len()),
         };
-        let directions = kind.directions(tables.rules);
-        Self { kind, mesh, directions, shardings, table, runs: vec![run; num_runs] }
+        let directions = spec.directions(tables.rules);
+        Self { spec, mesh, directions, shardings, table, runs: vec![run; num_runs] }
     }
 
     /// Notes that `tensor` has `sharding` now; false if the ledger is of no use any more.
     pub fn change(&mut self, program: &Program, tensor: u32, sharding: ShardingId) -> bool {
-        let rule = &program.rules[self.kind.rule];
+        let rule = &program.rules[self.spec.rule];
         let Some(mapping) = Subset::ALL.mapping(rule, tensor as usize) else { return false };
         self.shardings[tensor as usize] = sharding;
         let (sharding, mesh) = (program.shardings.get(sharding), program.mesh(self.mesh));
@@ -109,30 +109,30 @@ impl Ledger {
 
     /// What a visit in `run`, which is in `step`, changes.
     pub fn visit(&mut self, tables: &mut Tables<'_>, run: usize, step: usize) -> Vec<Update> {
-        let Self { kind, mesh, directions, shardings, table, runs } = self;
-        let rule = &tables.rules[kind.rule];
+        let Self { spec, mesh, directions, shardings, table, runs } = self;
+        let rule = &tables.rules[spec.rule];
         let visit = FactorVisit {
             rule,
             mesh: &tables.meshes[*mesh].mesh,
             factors: &[],
             directions: directions.of(step),
-            conservative: kind.is_conservative,
-            is_elementwise: kind.is_elementwise,
+            conservative: spec.is_conservative,
+            is_elementwise: spec.is_elementwise,
         };
-        let OneRun { wanted, factors, tensors } = &mut runs[run];
+        let RunState { wanted, factors, tensors } = &mut runs[run];
         for number in factors.take() {
             let factor = FactorId::from_index(number as usize);
-            let now = Wanted::with_source(&visit, table, factor);
+            let now = FactorClaim::with_source(&visit, table, factor);
             if now != wanted[factor.index()] {
                 wanted[factor.index()] = now;
-                table.holders(factor).iter().for_each(|&tensor| tensors.add(tensor));
+                table.tensors_with(factor).iter().for_each(|&tensor| tensors.add(tensor));
             }
         }
         let mut updates = Vec::new();
         for tensor in tensors.take() {
             let (index, row) = (tensor as usize, &table.tensors[tensor as usize]);
             let of_factor = |(factor, _): (FactorId, _)| wanted[factor.index()].as_ref();
-            let mut claims: Vec<&Wanted> = row.factors.iter().filter_map(of_factor).collect();
+            let mut claims: Vec<&FactorClaim> = row.factors.iter().filter_map(of_factor).collect();
             claims.sort_by_key(|wanted| wanted.key(&visit));
             let Some(new) = expanded(&visit, row, &claims) else { continue };
             let Some(mapping) = Subset::ALL.mapping(rule, index) else { continue };

@@ -32,14 +32,14 @@ use crate::propagation::engine::{sharding, Engine};
 use crate::propagation::memo::{Outcome, Run};
 use crate::propagation::origins::{Arrivals, Subject};
 use crate::propagation::schedule::queue::RunMask;
-use crate::propagation::visit::{visit, Site, Subset, Tables, Update, VisitKind};
+use crate::propagation::visit::{visit, Subset, Tables, Update, VisitInput, VisitSpec};
 use crate::propagation::Strategy;
 use crate::sharding::TensorSharding;
-use decomposition::{Shape, ShapePart};
-use incremental::Ledger;
+use decomposition::{RuleComponent, RuleDecomposition};
+use incremental::IncrementalVisit;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
-use tensor_groups::Pairs;
+use tensor_groups::TensorGroups;
 
 /// What is known of wide ops.
 #[derive(Default)]
@@ -47,7 +47,7 @@ pub struct Wide {
     /// Those that were visited, by position.
     places: FxHashMap<u32, u32>,
     ops: Vec<WideOp>,
-    shapes: FxHashMap<RuleId, Rc<Shape>>,
+    decompositions: FxHashMap<RuleId, Rc<RuleDecomposition>>,
 }
 
 /// What is known of a wide op.
@@ -55,7 +55,7 @@ pub struct Wide {
 struct WideOp {
     reader: usize,
     /// How it was visited last.
-    kind: Option<VisitKind>,
+    spec: Option<VisitSpec>,
     parts: Vec<Part>,
     /// For each run the parts in which it may do something.
     open: Vec<Vec<u32>>,
@@ -66,7 +66,7 @@ struct WideOp {
     /// Whether it is visited with every tensor.
     is_whole: bool,
     /// If so: what is wanted along each factor.
-    ledger: Option<Box<Ledger>>,
+    incremental: Option<Box<IncrementalVisit>>,
 }
 
 impl WideOp {
@@ -97,9 +97,9 @@ impl WideOp {
 struct Part {
     /// The runs in which it stands in [`WideOp::open`].
     is_open: RunMask,
-    pairs: Pairs,
+    groups: TensorGroups,
     /// Where there are many pairs: what is wanted along each factor.
-    ledger: Option<Box<Ledger>>,
+    incremental: Option<Box<IncrementalVisit>>,
 }
 
 /// What a visit of a wide op does.
@@ -115,34 +115,35 @@ struct WideVisit {
 impl Engine<'_> {
     /// Visits the op at `position`, which has many tensors.
     pub fn visit_wide(&mut self, position: u32, run: usize) {
-        let kind = self.plan.kinds.row(self.plan.kind(position)).visit;
-        let shape = self.shape(kind.rule);
+        let Some(spec) = self.plan.spec(position) else { return };
+        let decomposition = self.decomposition(spec.rule);
         let place = match self.wide.places.get(&position) {
             Some(&place) => place as usize,
-            None => self.add_wide(position, &shape),
+            None => self.add_wide(position, &decomposition),
         };
         let mut state = std::mem::take(&mut self.wide.ops[place]);
-        self.look_at_changes(position, &shape, &mut state);
-        if state.kind.replace(kind) != Some(kind) {
+        self.look_at_changes(position, &decomposition, &mut state);
+        if state.spec.replace(spec) != Some(spec) {
             (0..state.parts.len() as u32).for_each(|part| state.open(part));
         }
         let Run { strategy, .. } = self.memo.runs()[run];
-        let is_whole = state.is_whole || strategy == Strategy::Basic && shape.parts.len() > 1;
+        let is_whole =
+            state.is_whole || strategy == Strategy::Basic && decomposition.parts.len() > 1;
         let visit = if is_whole {
-            let mut updates = if self.can_keep_ledger(kind, &state, run) {
+            let mut updates = if self.can_be_incremental(spec, &state, run) {
                 let all = |engine: &mut Self| engine.all_shardings(position);
-                self.visit_by_ledger(&mut state.ledger, kind, state.mesh, run, all)
+                self.visit_incrementally(&mut state.incremental, spec, state.mesh, run, all)
             } else {
-                self.visit_all(position, run)
+                self.visit_whole(position, run)
             };
             updates.sort_unstable_by_key(|&(tensor, _)| tensor);
             WideVisit { updates, runs: 1 << run, arrivals: None }
         } else {
-            self.visit_parts(kind, &shape, &mut state, run)
+            self.visit_parts(spec, &decomposition, &mut state, run)
         };
         self.wide.ops[place] = state;
         if visit.updates.is_empty() {
-            return self.queue.settle(position, visit.runs);
+            return self.queue.unmark(position, visit.runs);
         }
         if self.recorder.is_some() {
             self.record_wide(position, run, &visit);
@@ -154,27 +155,27 @@ impl Engine<'_> {
         }
     }
 
-    fn shape(&mut self, rule: RuleId) -> Rc<Shape> {
+    fn decomposition(&mut self, rule: RuleId) -> Rc<RuleDecomposition> {
         let rules = &mut self.program.rules;
-        let known = self.wide.shapes.entry(rule);
-        Rc::clone(known.or_insert_with(|| Rc::new(Shape::of(rules, rule))))
+        let known = self.wide.decompositions.entry(rule);
+        Rc::clone(known.or_insert_with(|| Rc::new(RuleDecomposition::of(rules, rule))))
     }
 
     /// Starts to keep what is known of the op; all of its tensors are yet to be looked at.
     ///
     /// An edge of a manual computation, whose target looks different from its sources, has one source
     /// and so is never wide.
-    fn add_wide(&mut self, position: u32, shape: &Shape) -> usize {
+    fn add_wide(&mut self, position: u32, decomposition: &RuleDecomposition) -> usize {
         let place = self.wide.ops.len();
-        let tensors = self.plan.visited(position).tensors;
-        let kept = tensors.iter().map(|&value| self.plan.edges.kept(value));
+        let tensors = self.plan.row(position).tensors;
+        let kept = tensors.iter().map(|&value| self.plan.edges.holder_of(value));
         let reader = self.readers.add(kept);
-        let new = |part: &ShapePart| Part {
+        let new = |part: &RuleComponent| Part {
             is_open: 0,
-            pairs: Pairs::new(part.tensors.len()),
-            ledger: None,
+            groups: TensorGroups::new(part.tensors.len()),
+            incremental: None,
         };
-        let parts = shape.parts.iter().map(new).collect();
+        let parts = decomposition.parts.iter().map(new).collect();
         let open = vec![Vec::new(); self.memo.runs().len()];
         self.wide.ops.push(WideOp { reader, parts, open, ..WideOp::default() });
         self.wide.places.insert(position, place as u32);
@@ -182,30 +183,36 @@ impl Engine<'_> {
     }
 
     fn all_shardings(&mut self, position: u32) -> Vec<ShardingId> {
-        let (tensors, edges) = (self.plan.visited(position).tensors, &self.plan.edges);
+        let (tensors, edges) = (self.plan.row(position).tensors, &self.plan.edges);
         tensors.iter().map(|&tensor| sharding(self.program, edges, tensor)).collect()
     }
 
-    fn look_at_changes(&mut self, position: u32, shape: &Shape, state: &mut WideOp) {
+    fn look_at_changes(
+        &mut self,
+        position: u32,
+        decomposition: &RuleDecomposition,
+        state: &mut WideOp,
+    ) {
         for tensor in self.readers.changed(state.reader) {
-            let Some((part, number)) = shape.places[tensor as usize] else { continue };
+            let Some((part, number)) = decomposition.places[tensor as usize] else { continue };
             let value = self.plan.tensor(position, tensor as usize);
             let id = sharding(self.program, &self.plan.edges, value);
             let program = &*self.program;
-            state.ledger.take_if(|ledger| !ledger.change(program, tensor, id));
-            let first = shape.parts[part as usize].firsts[number as usize];
+            state.incremental.take_if(|incremental| !incremental.change(program, tensor, id));
+            let first = decomposition.parts[part as usize].firsts[number as usize];
             let row = &mut state.parts[part as usize];
-            row.pairs.put(number, first, id);
-            row.ledger.take_if(|ledger| !ledger.change(program, number, id));
+            row.groups.put(number, first, id);
+            row.incremental.take_if(|incremental| !incremental.change(program, number, id));
             state.open(part);
             if let Some(sharding) = self.program.shardings.get(id) {
                 if state.mesh.is_none() {
                     state.mesh = sharding.mesh;
                 }
                 state.has_other_mesh |= sharding.mesh != state.mesh;
-                let is_other_mesh = state.has_other_mesh && shape.parts.len() > 1;
+                let is_other_mesh = state.has_other_mesh && decomposition.parts.len() > 1;
                 let mesh = self.program.mesh(sharding.mesh);
-                state.is_whole |= is_other_mesh || !do_parts_nest(sharding, mesh, shape.has_splits);
+                state.is_whole |=
+                    is_other_mesh || !do_parts_nest(sharding, mesh, decomposition.has_splits);
             }
         }
     }
@@ -217,9 +224,9 @@ impl Engine<'_> {
             let shardings = self.all_shardings(position);
             return self.record(position, run, &shardings);
         };
-        let kind = self.plan.kinds.row(self.plan.kind(position)).visit;
-        let num_operands = self.program.rules[kind.rule].operands.len();
-        let tensors = self.plan.visited(position).tensors.to_vec();
+        let Some(spec) = self.plan.spec(position) else { return };
+        let num_operands = self.program.rules[spec.rule].operands.len();
+        let tensors = self.plan.row(position).tensors.to_vec();
         let subject = Subject::Op(self.plan.op(position));
         self.record_arrivals(subject, num_operands, arrivals, |tensor| tensors[tensor]);
     }
@@ -227,26 +234,27 @@ impl Engine<'_> {
     /// Visits parts that may do something in `run`.
     fn visit_parts(
         &mut self,
-        kind: VisitKind,
-        shape: &Shape,
+        spec: VisitSpec,
+        decomposition: &RuleDecomposition,
         state: &mut WideOp,
         run: usize,
     ) -> WideVisit {
         // Behind a factor that is not fully sharded, axes can come to a tensor and leave no trace. Parts in
         // which nothing else happens would have to be looked at for them.
-        let is_recording = self.recorder.is_some() && !(shape.has_splits && shape.parts.len() > 1);
+        let is_recording =
+            self.recorder.is_some() && !(decomposition.has_splits && decomposition.parts.len() > 1);
         let mut arrivals = is_recording.then(Arrivals::default);
-        let has_ledgers = self.can_keep_ledger(kind, state, run);
+        let is_incremental = self.can_be_incremental(spec, state, run);
         let mut updates: Vec<Update> = Vec::new();
         let mut runs = 1 << run;
         for number in state.take_open(run) {
-            let ShapePart { rule, tensors, .. } = &shape.parts[number as usize];
-            let kind = VisitKind { rule: *rule, ..kind };
+            let RuleComponent { rule, tensors, .. } = &decomposition.parts[number as usize];
+            let spec = VisitSpec { rule: *rule, ..spec };
             let part = &mut state.parts[number as usize];
-            if has_ledgers && shape.parts[number as usize].has_many_mappings() {
-                let (pairs, ledger) = (&part.pairs, &mut part.ledger);
-                let all = |_: &mut Self| pairs.shardings().collect();
-                let new = self.visit_by_ledger(ledger, kind, state.mesh, run, all);
+            if is_incremental && decomposition.parts[number as usize].has_many_mappings() {
+                let (groups, incremental) = (&part.groups, &mut part.incremental);
+                let all = |_: &mut Self| groups.shardings().collect();
+                let new = self.visit_incrementally(incremental, spec, state.mesh, run, all);
                 if !new.is_empty() {
                     state.open_in(run, number);
                 }
@@ -254,24 +262,24 @@ impl Engine<'_> {
                 updates.extend(new.into_iter().map(of_op));
                 continue;
             }
-            let part = &mut part.pairs;
+            let part = &mut part.groups;
             part.sort();
-            let pairs = || part.present.iter().map(|&id| part.pair(id));
-            let firsts: Vec<u32> = pairs().map(|pair| pair.mapping).collect();
-            let reduced: Vec<ShardingId> = pairs().map(|pair| pair.sharding).collect();
+            let groups = || part.present.iter().map(|&id| part.group(id));
+            let firsts: Vec<u32> = groups().map(|group| group.mapping).collect();
+            let reduced: Vec<ShardingId> = groups().map(|group| group.sharding).collect();
             let mut tables = Tables {
                 rules: &self.program.rules,
                 meshes: &self.program.meshes,
                 shardings: &mut self.program.shardings,
             };
-            let (class, subset) = (self.memo.class(tables.rules, kind), Subset(Some(&firsts)));
+            let (class, subset) = (self.memo.class(tables.rules, spec), Subset(Some(&firsts)));
             let entry = self.memo.entry(class, subset, &reduced);
             match self.memo.outcome(&mut tables, entry, subset, &reduced, run) {
-                Outcome::Nothing(nothing) if shape.parts.len() == 1 => runs = nothing,
+                Outcome::Nothing(nothing) if decomposition.parts.len() == 1 => runs = nothing,
                 Outcome::Nothing(_) => {}
                 Outcome::Updates(change) => {
                     if let Some(arrivals) = &mut arrivals {
-                        let site = Site { kind, subset, shardings: &reduced };
+                        let site = VisitInput { spec, subset, shardings: &reduced };
                         let new = Arrivals::of(&tables, site, self.memo.runs()[run]);
                         let id = |pair: u32| part.present[pair as usize];
                         let first = |pair| tensors[part.first(id(pair)) as usize];
@@ -294,24 +302,24 @@ impl Engine<'_> {
     }
 
     /// Whether visits of the op in `run` can go by ledgers.
-    fn can_keep_ledger(&self, kind: VisitKind, state: &WideOp, run: usize) -> bool {
+    fn can_be_incremental(&self, spec: VisitSpec, state: &WideOp, run: usize) -> bool {
         self.recorder.is_none()
             && self.memo.runs()[run].strategy != Strategy::Basic
-            && !(kind.is_elementwise || state.has_other_mesh)
+            && !(spec.is_elementwise || state.has_other_mesh)
             && state.mesh.get().is_some_and(|mesh| !self.program.mesh(mesh).is_maximal())
     }
 
     /// Visits an op or a part of it by its ledger, or by a new one of tensors with these `shardings`.
     /// Tensors of updates count within it.
-    fn visit_by_ledger(
+    fn visit_incrementally(
         &mut self,
-        ledger: &mut Option<Box<Ledger>>,
-        kind: VisitKind,
+        incremental: &mut Option<Box<IncrementalVisit>>,
+        spec: VisitSpec,
         mesh: MeshId,
         run: usize,
         shardings: impl FnOnce(&mut Self) -> Vec<ShardingId>,
     ) -> Vec<Update> {
-        let known = ledger.take().filter(|ledger| ledger.kind == kind);
+        let known = incremental.take().filter(|incremental| incremental.spec == spec);
         let shardings = if known.is_none() { shardings(self) } else { Vec::new() };
         let mut tables = Tables {
             rules: &self.program.rules,
@@ -319,23 +327,23 @@ impl Engine<'_> {
             shardings: &mut self.program.shardings,
         };
         let runs = self.memo.runs();
-        let new = || Box::new(Ledger::new(&tables, kind, mesh, shardings, runs.len()));
-        let ledger = ledger.insert(known.unwrap_or_else(new));
-        ledger.visit(&mut tables, run, runs[run].step)
+        let new = || Box::new(IncrementalVisit::new(&tables, spec, mesh, shardings, runs.len()));
+        let incremental = incremental.insert(known.unwrap_or_else(new));
+        incremental.visit(&mut tables, run, runs[run].step)
     }
 
     /// Visits with every tensor. Not remembered: the key would be as long as the op.
-    fn visit_all(&mut self, position: u32, run: usize) -> Vec<Update> {
+    fn visit_whole(&mut self, position: u32, run: usize) -> Vec<Update> {
         let shardings = self.all_shardings(position);
-        let kind = self.plan.kinds.row(self.plan.kind(position)).visit;
+        let Some(spec) = self.plan.spec(position) else { return Vec::new() };
         let mut tables = Tables {
             rules: &self.program.rules,
             meshes: &self.program.meshes,
             shardings: &mut self.program.shardings,
         };
         let Run { step, strategy } = self.memo.runs()[run];
-        let directions = kind.directions(tables.rules);
-        let site = Site { kind, subset: Subset::ALL, shardings: &shardings };
+        let directions = spec.directions(tables.rules);
+        let site = VisitInput { spec, subset: Subset::ALL, shardings: &shardings };
         visit(&mut tables, site, directions.of(step), strategy)
     }
 }

@@ -5,13 +5,13 @@ use crate::index::{FactorId, Id};
 
 /// For each factor the tensors that have it, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Holders {
+pub(super) struct TensorsByFactor {
     /// Where those of each factor end; those of the next one start there.
     ends: Vec<u32>,
     tensors: Vec<u32>,
 }
 
-impl Holders {
+impl TensorsByFactor {
     /// Lists those of `num_factors` factors among `rows`.
     pub fn fill(&mut self, num_factors: usize, rows: &[TensorFactorShardings]) {
         let Self { ends, tensors } = self;

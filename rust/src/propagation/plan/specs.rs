@@ -1,23 +1,27 @@
-//! The ways in which the ops of a program are visited.
+//! What the visits of a program depend on, beside shardings.
 //!
-//! A model has some hundred of them, which follow from signatures, and each op has the number of its
-//! own: looking at every op costs a look at its row.
+//! A model has some hundred different *specs*, which follow from signatures, and each op has the number
+//! of its own: planning an op costs a look at its row.
 
 use super::edges::Edges;
 use crate::context::RuleSource;
 use crate::index::{Id, OpId, RuleId, SignatureId, TypeId};
 use crate::ir::{OpKind, OpTraits, Payload, Program, Type};
-use crate::propagation::memo::ClassId;
+use crate::propagation::memo::SpecClassId;
 use crate::propagation::visit::direction::OpClass;
-use crate::propagation::visit::VisitKind;
+use crate::propagation::visit::VisitSpec;
 use crate::rule::OpShardingRule;
 use rustc_hash::FxHashMap;
 
-/// A row of [`Kinds`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct KindId(u32);
+/// The number of a spec in this program.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SpecId(u32);
 
-impl KindId {
+/// How an op is visited: the number of its spec, and two facts about its tensors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpVisit(u32);
+
+impl OpVisit {
     /// A visit does nothing.
     pub const NEVER: Self = Self(u32::MAX);
     /// Not known yet.
@@ -25,115 +29,102 @@ impl KindId {
     const PLAIN: u32 = 1 << 31;
     const DISTINCT: u32 = 1 << 30;
 
+    /// The spec; `None` if a visit does nothing.
+    #[inline]
+    pub fn spec(self) -> Option<SpecId> {
+        self.is_some().then_some(SpecId(self.0 & !(Self::PLAIN | Self::DISTINCT)))
+    }
     /// Whether a visit can do anything.
     #[inline]
     pub const fn is_some(self) -> bool {
         self.0 != u32::MAX
     }
-    /// The same kind, of an op whose tensors are plain: see [`super`].
+    /// Says that the op's tensors are plain: values that hold their own shardings, at most
+    /// [`super::WIDE`].
     #[inline]
     pub const fn plain(self) -> Self {
         Self(self.0 | Self::PLAIN)
     }
-    /// Whether it is that, and not [`KindId::NEVER`].
+    /// Whether the op's tensors are plain, and it is visited at all.
     #[inline]
     pub const fn is_plain(self) -> bool {
         self.0 & Self::PLAIN != 0 && self.is_some()
     }
-    /// The same kind, of an op no two of whose tensors are the same.
+    /// Says that no two of the op's tensors are the same value.
     #[inline]
     pub const fn distinct(self) -> Self {
         Self(self.0 | Self::DISTINCT)
     }
-    /// Whether it is that.
+    /// Whether no two of the op's tensors are the same value.
     #[inline]
     pub const fn is_distinct(self) -> bool {
         self.0 & Self::DISTINCT != 0
     }
-    #[inline]
-    const fn index(self) -> usize {
-        (self.0 & !(Self::PLAIN | Self::DISTINCT)) as usize
-    }
 }
 
-const NEVER: [KindId; 2] = [KindId::NEVER; 2];
+const NEVER: [OpVisit; 2] = [OpVisit::NEVER; 2];
 
-/// What an op is besides one with a rule.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Role {
-    /// The rule is the op's own.
-    Op,
-    /// A propagation barrier.
-    Barrier,
-    /// A data-flow edge, whose operands are the sources of the edge.
-    Edge,
+/// Whether the direction of ops with this spec depends on the number of uses of their operands.
+const fn depends_on_uses(spec: VisitSpec) -> bool {
+    matches!(spec.class, OpClass::PassThrough | OpClass::DynamicSlice)
 }
 
-/// How an op is visited.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Kind {
-    /// What a visit depends on.
-    pub visit: VisitKind,
-    /// What the op is.
-    pub role: Role,
+/// Whether ops of `kind` are data-flow edges: their operands are all sources of the edge.
+pub const fn is_edge(kind: OpKind) -> bool {
+    matches!(kind, OpKind::DataFlowEdge | OpKind::FuncDataFlowEdge)
 }
 
-impl Kind {
-    /// Whether its direction depends on the number of uses of its operands.
-    const fn depends_on_uses(&self) -> bool {
-        matches!(self.visit.class, OpClass::PassThrough | OpClass::DynamicSlice)
-    }
-}
-
-/// All ways in which ops are visited.
+/// All specs of a program, each once.
 #[derive(Default)]
-pub struct Kinds {
-    rows: Vec<Kind>,
-    ids: FxHashMap<Kind, KindId>,
-    /// By kind: what visits that are alike share, once there was one.
-    classes: Vec<ClassId>,
+pub struct VisitSpecs {
+    rows: Vec<VisitSpec>,
+    ids: FxHashMap<VisitSpec, SpecId>,
+    /// By spec: its class in the process, `UNKNOWN` until the first visit.
+    classes: Vec<SpecClassId>,
     /// By signature: without and with single uses, as far as both follow from the signature.
-    by_signature: Vec<[KindId; 2]>,
+    by_signature: Vec<[OpVisit; 2]>,
     identities: FxHashMap<(TypeId, usize), Option<RuleId>>,
     /// Of data-flow edges, by type and number of sources.
-    edges: FxHashMap<(TypeId, usize), [KindId; 2]>,
+    edges: FxHashMap<(TypeId, usize), [OpVisit; 2]>,
 }
 
-impl Kinds {
-    /// The row of `id`, which is not [`KindId::NEVER`].
+impl VisitSpecs {
+    /// The spec of that number.
     #[inline]
-    pub fn row(&self, id: KindId) -> &Kind {
-        &self.rows[id.index()]
+    pub fn get(&self, id: SpecId) -> VisitSpec {
+        self.rows[id.0 as usize]
     }
-    /// The class of visits of `id`; `make` is asked at first.
+    /// The class of spec `id`; `make` is asked for it the first time.
     #[inline]
-    pub fn class(&mut self, id: KindId, make: impl FnOnce(VisitKind) -> ClassId) -> ClassId {
-        let class = self.classes[id.index()];
-        if class != ClassId::UNKNOWN {
+    pub fn class(
+        &mut self,
+        id: SpecId,
+        make: impl FnOnce(VisitSpec) -> SpecClassId,
+    ) -> SpecClassId {
+        let class = self.classes[id.0 as usize];
+        if class != SpecClassId::UNKNOWN {
             return class;
         }
-        let class = make(self.rows[id.index()].visit);
-        self.classes[id.index()] = class;
+        let class = make(self.get(id));
+        self.classes[id.0 as usize] = class;
         class
     }
-    /// The same kind as `id` for an op whose operands have got single uses, or not.
-    pub fn with_single_uses(&mut self, id: KindId, program: &Program, op: OpId) -> KindId {
-        if !id.is_some() {
-            return id;
-        }
-        let mut kind = *self.row(id);
-        kind.visit.has_single_uses = kind.depends_on_uses() && has_single_uses(program, op);
-        KindId(self.intern(kind).0 | id.0 & (KindId::PLAIN | KindId::DISTINCT))
+    /// What `visit` of `op` becomes when the numbers of uses of its operands have changed.
+    pub fn recount_uses(&mut self, visit: OpVisit, program: &Program, op: OpId) -> OpVisit {
+        let Some(id) = visit.spec() else { return visit };
+        let mut spec = self.get(id);
+        spec.has_single_uses = depends_on_uses(spec) && has_single_uses(program, op);
+        OpVisit(self.intern(spec).0 | visit.0 & (OpVisit::PLAIN | OpVisit::DISTINCT))
     }
 
-    fn intern(&mut self, kind: Kind) -> KindId {
-        let next = KindId(self.rows.len() as u32);
-        let id = *self.ids.entry(kind).or_insert(next);
+    fn intern(&mut self, spec: VisitSpec) -> OpVisit {
+        let next = SpecId(self.rows.len() as u32);
+        let id = *self.ids.entry(spec).or_insert(next);
         if id == next {
-            self.rows.push(kind);
-            self.classes.push(ClassId::UNKNOWN);
+            self.rows.push(spec);
+            self.classes.push(SpecClassId::UNKNOWN);
         }
-        id
+        OpVisit(id.0)
     }
 
     /// How `op` is visited.
@@ -145,16 +136,16 @@ impl Kinds {
         edges: &Edges,
         op: OpId,
         is_conservative: bool,
-    ) -> KindId {
+    ) -> OpVisit {
         let row = &program.ops[op];
         let signature = row.signature;
         let has_own_rule = !program.op_rules.is_empty() && program.op_rules.get(op).is_some();
         if signature.is_none() && !has_own_rule && !has_rule_by_kind(row.kind) {
-            return KindId::NEVER;
+            return OpVisit::NEVER;
         }
         let known = if has_own_rule { None } else { self.by_signature.get(signature.index()) };
         let pair = match known {
-            Some(&pair) if pair[0] != KindId::UNKNOWN => pair,
+            Some(&pair) if pair[0] != OpVisit::UNKNOWN => pair,
             _ => {
                 let signature = if has_own_rule { SignatureId::NONE } else { signature };
                 self.find(program, source, edges, op, signature, is_conservative)
@@ -166,7 +157,7 @@ impl Kinds {
         pair[usize::from(has_single_uses(program, op))]
     }
 
-    /// The kinds of `op` without and with single uses; remembered for `signature` if all ops of that
+    /// How `op` is visited without and with single uses; remembered for `signature` if all ops of that
     /// signature have them.
     #[cold]
     fn find(
@@ -177,15 +168,14 @@ impl Kinds {
         op: OpId,
         signature: SignatureId,
         is_conservative: bool,
-    ) -> [KindId; 2] {
-        let mut visit = VisitKind {
+    ) -> [OpVisit; 2] {
+        let mut spec = VisitSpec {
             rule: RuleId::NONE,
             class: OpClass::PassThrough,
             has_single_uses: false,
             is_elementwise: false,
             is_conservative: false,
         };
-        let mut role = Role::Op;
         let mut edge = None;
         let mut follows_from_signature = false;
         match program.kind(op) {
@@ -199,36 +189,33 @@ impl Kinds {
                 if let Some(&pair) = edge.and_then(|edge| self.edges.get(&edge)) {
                     return pair;
                 }
-                role = Role::Edge;
-                visit.rule = self.identity(program, op, num_sources);
+                spec.rule = self.identity(program, op, num_sources);
             }
             OpKind::PropagationBarrier => {
                 let Some(&Payload::PropagationBarrier(direction)) = program.payload(op) else {
                     return NEVER;
                 };
-                role = Role::Barrier;
-                visit.rule = self.identity(program, op, 1);
-                visit.class = OpClass::Fixed(direction);
-                visit.is_elementwise = true;
+                spec.rule = self.identity(program, op, 1);
+                spec.class = OpClass::Fixed(direction);
+                spec.is_elementwise = true;
             }
             kind => {
-                visit.rule = source.rule(program, op);
-                if visit.rule.is_none() && kind == OpKind::ShardingConstraint {
-                    visit.rule = self.identity(program, op, 1);
+                spec.rule = source.rule(program, op);
+                if spec.rule.is_none() && kind == OpKind::ShardingConstraint {
+                    spec.rule = self.identity(program, op, 1);
                 }
-                visit.is_elementwise = is_elementwise(program, op);
-                visit.class = class(program, op, visit.is_elementwise);
-                visit.is_conservative = is_conservative;
+                spec.is_elementwise = is_elementwise(program, op);
+                spec.class = class(program, op, spec.is_elementwise);
+                spec.is_conservative = is_conservative;
                 follows_from_signature =
                     signature.is_some() && source.follows_from_signature(program, signature);
             }
         }
-        let pair = if visit.rule.is_none() {
+        let pair = if spec.rule.is_none() {
             NEVER
         } else {
-            let kind = Kind { visit, role };
-            let single = VisitKind { has_single_uses: kind.depends_on_uses(), ..visit };
-            [self.intern(kind), self.intern(Kind { visit: single, role })]
+            let single = VisitSpec { has_single_uses: depends_on_uses(spec), ..spec };
+            [self.intern(spec), self.intern(single)]
         };
         if let Some(edge) = edge {
             self.edges.insert(edge, pair);
@@ -236,7 +223,7 @@ impl Kinds {
         if follows_from_signature {
             if self.by_signature.len() <= signature.index() {
                 let len = program.signatures.len();
-                self.by_signature.resize(len, [KindId::UNKNOWN; 2]);
+                self.by_signature.resize(len, [OpVisit::UNKNOWN; 2]);
             }
             self.by_signature[signature.index()] = pair;
         }
