@@ -7,11 +7,13 @@ from types import ModuleType as _ModuleType
 
 from shardcore._core import (
     AxisRef,
+    Block,
     DimSharding,
     FactorTable,
     Mesh,
     MeshAxis,
     Module,
+    Op,
     OpShardingRule,
     PassManager,
     Port,
@@ -41,6 +43,7 @@ from shardcore.rules import data_flow_edges, rule
 
 __all__ = [
     "AxisRef",
+    "Block",
     "CalculusError",
     "Cost",
     "Diagnostic",
@@ -53,6 +56,7 @@ __all__ = [
     "Mesh",
     "MeshAxis",
     "Module",
+    "Op",
     "OpShardingRule",
     "ParseError",
     "PassManager",

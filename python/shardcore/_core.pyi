@@ -13,17 +13,20 @@ from typing import Any, TypeAlias, final
 
 from shardcore.calculus.hardware import Hardware
 from shardcore.costs import Cost
+from shardcore.errors import Place
 from shardcore.expect import Check
 from shardcore.gspmd import HloSharding
 from shardcore.report.picture import Picture
 
 __all__ = [
     "AxisRef",
+    "Block",
     "DimSharding",
     "FactorTable",
     "Mesh",
     "MeshAxis",
     "Module",
+    "Op",
     "OpShardingRule",
     "PassManager",
     "Port",
@@ -558,6 +561,15 @@ class Module:
     def results(self) -> list[Port]:
         """The results of the entry function, in order."""
 
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the module op itself, as :attr:`Op.attributes` has them."""
+    def ops(self) -> list[Op]:
+        """Return every op of every function in program order: ``func.func``, then what it holds.
+
+        >>> [op.name for op in Module.parse("func.func @main() { return }").ops()]
+        ['func.func', 'func.return']
+        """
     def values(self) -> list[Value]:
         """Every op result and block argument, function by function in program order."""
 
@@ -631,6 +643,76 @@ class Module:
     def __copy__(self) -> Module: ...
     def __deepcopy__(self, memo: object, /) -> Module: ...
     def __reduce__(self) -> tuple[Any, tuple[str]]: ...
+
+@final
+class Op:
+    """One op of a module as it was when it was asked for.
+
+    Ops compare equal if they are the same op of the same module.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its full name, ``"stablehlo.add"``."""
+    @property
+    def function(self) -> str:
+        """The function it is in, or is, without ``@``."""
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        """The values it takes."""
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The values it makes."""
+    @property
+    def regions(self) -> tuple[tuple[Block, ...], ...]:
+        """Its regions, each of which is its blocks in order."""
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Its attributes by their names in MLIR's generic form, whichever form it is written in.
+
+        They are plain values: numbers, strings, lists, dictionaries; enumerations, symbols and
+        types as strings; dense elements as nested lists. Calls have ``callee``, functions
+        ``sym_name``, manual computations ``manual_axes``, ``in_shardings``, ``out_shardings``.
+        """
+    @property
+    def signature(self) -> int | None:
+        """A number that ops of the module share if they have the same name, types and attributes.
+
+        Attributes with a dialect in their name do not count. ``None`` for ops that are not
+        compared: constants, calls, terminators, ops without tensors.
+        """
+    @property
+    def location(self) -> str | None:
+        """Where it comes from in the user's program, ``"model.py:42:8"``; ``None`` if unknown."""
+    @property
+    def place(self) -> Place | None:
+        """Where its name stands in the text; ``None`` for ops of passes and of implied regions."""
+    def elements(self, name: str = ...) -> tuple[str, list[int], bytes]:
+        """Return element type, shape and bytes of a dense attribute, by default of ``value``.
+
+        The bytes are little-endian and row-major, and those of a single element if all are written
+        as one. What is narrower than a byte takes a byte, with its sign extended.
+
+        Raises:
+            KeyError: there is no such attribute, or its elements are no numbers.
+        """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Block:
+    """One block of a region as it was when it was asked for."""
+
+    @property
+    def arguments(self) -> tuple[Value, ...]:
+        """The arguments: of a function's body the arguments of the function."""
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The ops of the block itself in order; the last one is its terminator."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Value:

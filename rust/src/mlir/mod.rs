@@ -19,7 +19,9 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-pub use attributes::{attributes, op_attribute, signature_attributes, AttrValue, Fields};
+pub use attributes::{
+    attributes, element_bytes, op_attribute, op_attributes, signature_attributes, AttrValue, Fields,
+};
 pub use locations::Frame;
 pub use print::{print, print_in_pieces};
 pub use reader::{parse, parse_shared, read, Parsed};

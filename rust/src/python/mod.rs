@@ -10,6 +10,8 @@
 //! | [`rules`] | functions behind `shardcore/rules` |
 //! | [`hlo`] | `import_hlo_shardings` |
 //! | [`module`] | `Module` |
+//! | [`op`] | `Op`, `Block` |
+//! | [`attribute`] | attributes as Python values |
 //! | [`value`] | `Value` |
 //! | [`port`] | `Port` |
 //! | [`pass_manager`] | `PassManager` |
@@ -24,6 +26,7 @@
 // Arguments that come from Python are converted, hence owned; pickles are tuples of tuples.
 #![allow(clippy::needless_pass_by_value, clippy::type_complexity)]
 
+mod attribute;
 mod axis;
 mod completion;
 mod cost;
@@ -36,6 +39,7 @@ mod mesh;
 mod mesh_argument;
 mod module;
 mod names;
+mod op;
 mod pass_manager;
 mod port;
 mod result;
@@ -66,6 +70,8 @@ mod _core {
     use super::mesh::{PyMesh, PyMeshAxis};
     #[pymodule_export]
     use super::module::PyModule;
+    #[pymodule_export]
+    use super::op::{PyBlock, PyOp};
     #[pymodule_export]
     use super::pass_manager::PyPassManager;
     #[pymodule_export]

@@ -1,5 +1,6 @@
 //! `shardcore.Module`.
 
+use super::attribute::to_python;
 use super::completion::Request;
 use super::errors::{decode, raise, raise_unlocated};
 use super::factor_table::PyFactorTable;
@@ -7,6 +8,7 @@ use super::held::{Held, Step};
 use super::hlo::imported;
 use super::mesh::PyMesh;
 use super::names::Names;
+use super::op::PyOp;
 use super::port::PyPort;
 use super::result::PyPropagationResult;
 use super::rules::registry;
@@ -173,6 +175,19 @@ impl PyModule {
             })
     }
 
+    /// Every op of every function, in program order.
+    fn ops(&self) -> Vec<PyOp> {
+        PyOp::all(&self.program)
+    }
+    /// The attributes of the module itself.
+    #[getter]
+    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, value) in mlir::op_attributes(&self.program, self.program.module) {
+            dict.set_item(name, to_python(py, &value)?)?;
+        }
+        Ok(dict)
+    }
     /// The arguments of the entry function.
     fn arguments(&self) -> Vec<PyPort> {
         PyPort::arguments(&self.program)

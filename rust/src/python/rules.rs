@@ -1,17 +1,17 @@
 //! Users' rules: the registry that Python changes, and the way back into users' functions.
 
+use super::attribute::to_python;
 use super::rule::PyOpShardingRule;
 use crate::attribute::parse_rule;
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::ir::{EdgeGroup, EdgeOwners, EdgeSpec, Regions, Type};
-use crate::mlir::AttrValue;
 use crate::rule::OpShardingRule;
 use crate::rules::notation::Notation;
 use crate::rules::table::FAMILIES;
 use crate::rules::{Registry, SignatureView, UserRule};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::{PyDict, PyString};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// What users have registered. Runs work on clones, so that rules may run programs themselves.
@@ -162,65 +162,6 @@ fn tensor_types(view: &SignatureView<'_>) -> (TensorTypes, TensorTypes) {
     };
     let operands = signature.operand_types.iter().map(tensor).collect();
     (operands, signature.result_types.iter().map(tensor).collect())
-}
-
-/// Dense attributes with more elements stay flat text, lest a splat becomes gigabytes.
-const MAX_ELEMENTS: usize = 1 << 16;
-
-fn to_python<'py>(py: Python<'py>, value: &AttrValue<'_>) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        AttrValue::Int(value) => value.into_pyobject(py)?.into_any(),
-        AttrValue::Float(value) => value.into_pyobject(py)?.into_any(),
-        AttrValue::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
-        AttrValue::Unit => true.into_pyobject(py)?.to_owned().into_any(),
-        AttrValue::Str(text) | AttrValue::Symbol(text) => PyString::new(py, text).into_any(),
-        AttrValue::Keyword(text) | AttrValue::Type(text) | AttrValue::Other(text) => {
-            PyString::new(py, text).into_any()
-        }
-        AttrValue::Array(items) | AttrValue::DenseArray(items) => list(py, items)?,
-        AttrValue::Dict(fields) | AttrValue::Struct { fields, .. } => {
-            let dict = PyDict::new(py);
-            for (name, value) in fields {
-                dict.set_item(name, to_python(py, value)?)?;
-            }
-            dict.into_any()
-        }
-        AttrValue::Dense { elements, ty } => dense(py, elements, ty)?,
-    })
-}
-
-fn list<'py>(py: Python<'py>, items: &[AttrValue<'_>]) -> PyResult<Bound<'py, PyAny>> {
-    let items = items.iter().map(|item| to_python(py, item)).collect::<PyResult<Vec<_>>>()?;
-    Ok(PyList::new(py, items)?.into_any())
-}
-
-/// Nested lists in the shape that `ty` says, `tensor<2x3xi64>`.
-fn dense<'py>(
-    py: Python<'py>,
-    elements: &[AttrValue<'_>],
-    ty: &str,
-) -> PyResult<Bound<'py, PyAny>> {
-    let body = ty.split_once('<').map_or("", |(_, body)| body);
-    let shape: Vec<usize> = body.split('x').map_while(|size| size.parse().ok()).collect();
-    let count = shape.iter().try_fold(1_usize, |count, &size| count.checked_mul(size));
-    let Some(count) = count.filter(|&count| count <= MAX_ELEMENTS) else {
-        return list(py, elements);
-    };
-    let mut level: Vec<Bound<'py, PyAny>> = match elements {
-        [splat] => vec![to_python(py, splat)?; count],
-        _ if elements.len() == count => {
-            elements.iter().map(|element| to_python(py, element)).collect::<PyResult<_>>()?
-        }
-        _ => return list(py, elements),
-    };
-    for &size in shape.iter().rev() {
-        let rows = level.chunks(size.max(1)).map(|row| Ok(PyList::new(py, row)?.into_any()));
-        level = rows.collect::<PyResult<_>>()?;
-    }
-    match level.pop() {
-        Some(value) => Ok(value),
-        None => list(py, elements),
-    }
 }
 
 /// One group of edges as Python states it: the region whose arguments own the edges (`None` for the

@@ -196,15 +196,18 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     }
 }
 
-/// The integer that `text` is, in decimal or hexadecimal.
-pub(in crate::mlir) fn parse_int(text: &str) -> Option<i64> {
+/// The integer that `text` is, in decimal or hexadecimal; what needs all of 64 bits is negative.
+pub(super) fn parse_int(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
         None => (1, text),
     };
+    let unsigned = |value: u64| value as i64;
     match digits.strip_prefix("0x") {
-        Some(hex) => i64::from_str_radix(hex, 16).ok().map(|value| value.wrapping_mul(sign)),
-        None => text.parse().ok(),
+        Some(hex) => {
+            u64::from_str_radix(hex, 16).ok().map(|value| unsigned(value).wrapping_mul(sign))
+        }
+        None => text.parse().ok().or_else(|| text.parse().ok().map(unsigned)),
     }
 }
 

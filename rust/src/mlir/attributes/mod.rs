@@ -3,9 +3,11 @@
 
 mod conv_dims;
 mod cursor;
+mod elements;
 mod op;
 mod reader;
 mod value;
 
-pub use op::{attributes, op_attribute, signature_attributes};
+pub use elements::element_bytes;
+pub use op::{attributes, op_attribute, op_attributes, signature_attributes};
 pub use value::{AttrValue, Fields};

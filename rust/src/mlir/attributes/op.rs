@@ -7,7 +7,7 @@ use super::conv_dims::conv_dims;
 use super::cursor::AttrCursor;
 use super::value::{Aliases, AttrValue, Fields};
 use crate::index::{OpId, SignatureId};
-use crate::ir::{Program, Span};
+use crate::ir::{OpTraits, Program, Span};
 
 /// The attributes that all ops with this signature have, by their names in the generic form.
 pub fn signature_attributes(program: &Program, id: SignatureId) -> Fields<'_> {
@@ -17,21 +17,22 @@ pub fn signature_attributes(program: &Program, id: SignatureId) -> Fields<'_> {
 
 /// The attributes of `op`; `syntax` is its text from its name to its first region or type.
 pub fn attributes(program: &Program, op: OpId, syntax: Span) -> Fields<'_> {
-    let aliases = |name: &str| {
-        let id = program.strings.find(name)?;
-        program.aliases.get(&id).map(|&span| program.text.get(span))
-    };
+    let aliases = |name: &str| alias(program, name);
     let dict = program.op_attrs(op).iter().map(|attr| {
         let value = AttrValue::parse_with(program.text.get(attr.value), &aliases);
         (program.strings.get(attr.name), value)
     });
     let mut fields: Fields<'_> = dict.collect();
-    let text = program.text.get(syntax);
+    let (name, text) = (program.op_name(op), program.text.get(syntax));
+    // What Shardy's ops have in their own syntax the program holds as shardings and payloads.
+    if name.starts_with("sdy.") {
+        return fields;
+    }
     // In the generic form the name stands in quotes, and everything is in the dictionaries.
     if syntax.is_empty() || text.starts_with('"') || is_after_quote(program, syntax) {
         return fields;
     }
-    fields.extend(syntax_attributes(program.op_name(op), text, &aliases));
+    fields.extend(syntax_attributes(name, text, &aliases));
     fields
 }
 
@@ -42,6 +43,37 @@ pub fn op_attribute<'a>(program: &'a Program, op: OpId, name: &str) -> Option<At
         fields.into_iter().find(|(other, _)| *other == name).map(|(_, value)| value)
     };
     find(own).or_else(|| find(signature_attributes(program, program.ops[op].signature.get()?)))
+}
+
+/// All attributes of `op` by their names in the generic form; the value of a constant is `value`.
+pub fn op_attributes(program: &Program, op: OpId) -> Fields<'_> {
+    let mut fields = attributes(program, op, Span::EMPTY);
+    if let Some(id) = program.ops[op].signature.get() {
+        // What has a dialect in its name is that of the example alone.
+        for (name, value) in signature_attributes(program, id) {
+            if !name.contains('.') && fields.iter().all(|(own, _)| *own != name) {
+                fields.push((name, value));
+            }
+        }
+    } else if is_constant(program, op) && fields.iter().all(|(name, _)| *name != "value") {
+        fields.push(("value", constant(program, op)));
+    }
+    fields
+}
+
+/// The value of `op`, a constant.
+pub fn constant(program: &Program, op: OpId) -> AttrValue<'_> {
+    AttrValue::parse_with(program.constant_text(op), &|name| alias(program, name))
+}
+
+fn is_constant(program: &Program, op: OpId) -> bool {
+    program.ops[op].traits.has(OpTraits::CONSTANT_LIKE)
+}
+
+/// What the alias `name` stands for.
+fn alias<'a>(program: &'a Program, name: &str) -> Option<&'a str> {
+    let id = program.strings.find(name)?;
+    program.aliases.get(&id).map(|&span| program.text.get(span))
 }
 
 fn is_after_quote(program: &Program, syntax: Span) -> bool {

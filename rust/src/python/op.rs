@@ -1,0 +1,220 @@
+//! `shardcore.Op`, `shardcore.Block`: the structure of a module as it was when it was asked for.
+
+use super::attribute::to_python;
+use super::sharding::PyTensorSharding;
+use super::value::PyValue;
+use crate::diagnostics::{Location, Locator};
+use crate::index::{BlockId, FuncId, Id, OpId, ShardingId, ValueId};
+use crate::ir::{OpTraits, Payload, Program, Type};
+use crate::mlir::{element_bytes, op_attributes, AttrValue};
+use pyo3::exceptions::PyKeyError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use std::sync::Arc;
+
+/// One op of a module; see the stub.
+#[pyclass(name = "Op", module = "shardcore", frozen)]
+pub struct PyOp {
+    program: Arc<Program>,
+    op: OpId,
+    function: FuncId,
+}
+
+/// One block of a region; see the stub.
+#[pyclass(name = "Block", module = "shardcore", frozen)]
+pub struct PyBlock {
+    program: Arc<Program>,
+    block: BlockId,
+    function: FuncId,
+}
+
+impl PyOp {
+    /// Every op of every function: `func.func` first, then what is inside, in program order.
+    pub(super) fn all(program: &Arc<Program>) -> Vec<Self> {
+        let mut ops = Vec::with_capacity(program.ops.len());
+        for function in program.functions_in_order() {
+            let inside = program.pre_order(program.functions[function].op);
+            ops.extend(inside.map(|op| Self { program: program.clone(), op, function }));
+        }
+        ops
+    }
+    fn values<'py>(
+        &self,
+        py: Python<'py>,
+        values: impl ExactSizeIterator<Item = ValueId>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let value = |value| PyValue::new(self.program.clone(), value, self.function);
+        PyTuple::new(py, values.map(value))
+    }
+    /// What the engine keeps of the op outside of its dictionary.
+    fn payload(&self, dict: &Bound<'_, PyDict>) -> PyResult<()> {
+        let program = &*self.program;
+        match program.payload(self.op) {
+            Some(Payload::Function(id)) => {
+                dict.set_item("sym_name", program.strings.get(program.functions[*id].name))
+            }
+            Some(Payload::Call(callee)) => dict.set_item("callee", program.strings.get(*callee)),
+            Some(Payload::NamedComputation { name, .. }) => {
+                dict.set_item("name", program.strings.get(*name))
+            }
+            Some(Payload::ManualComputation(axes)) => {
+                let names = axes.iter().map(|&axis| program.strings.get(axis));
+                dict.set_item("manual_axes", names.collect::<Vec<_>>())?;
+                let body = program.op_regions(self.op).next();
+                let body = body.and_then(|region| program.region_entry(region).get());
+                let inputs = body.map(|block| program.block_args(block));
+                let shardings = |values: Vec<ValueId>| {
+                    let sharding = |value| self.sharding(program.sharding(value));
+                    PyList::new(dict.py(), values.into_iter().map(sharding))
+                };
+                let inputs = inputs.map(Iterator::collect).unwrap_or_default();
+                dict.set_item("in_shardings", shardings(inputs)?)?;
+                dict.set_item("out_shardings", shardings(program.op_results(self.op).collect())?)
+            }
+            _ => Ok(()),
+        }
+    }
+    fn sharding(&self, id: ShardingId) -> Option<PyTensorSharding> {
+        id.get().map(|id| PyTensorSharding::from_program(&self.program, id))
+    }
+}
+
+#[pymethods]
+impl PyOp {
+    #[getter]
+    fn name(&self) -> &str {
+        self.program.op_name(self.op)
+    }
+    #[getter]
+    fn function(&self) -> &str {
+        self.program.strings.get(self.program.functions[self.function].name)
+    }
+    #[getter]
+    fn operands<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.values(py, self.program.op_operands(self.op).iter().map(|slot| slot.value))
+    }
+    #[getter]
+    fn results<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.values(py, self.program.op_results(self.op))
+    }
+    /// Its regions, each of which is its blocks.
+    #[getter]
+    fn regions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let block =
+            |block| PyBlock { program: self.program.clone(), block, function: self.function };
+        let mut regions = Vec::new();
+        for region in self.program.op_regions(self.op) {
+            let blocks: Vec<PyBlock> = self.program.region_blocks(region).map(block).collect();
+            regions.push(PyTuple::new(py, blocks)?);
+        }
+        PyTuple::new(py, regions)
+    }
+    /// Its attributes by their names in the generic form.
+    #[getter]
+    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, value) in op_attributes(&self.program, self.op) {
+            dict.set_item(name, to_python(py, &value)?)?;
+        }
+        self.payload(&dict)?;
+        Ok(dict)
+    }
+    /// Ops of one module with the same number have the same name, attributes (but for those with a
+    /// dialect in their name) and types.
+    #[getter]
+    fn signature(&self) -> Option<usize> {
+        self.program.ops[self.op].signature.get().map(Id::index)
+    }
+    /// Element type, shape and bytes of the dense attribute `name`.
+    #[pyo3(signature = (name = "value"))]
+    fn elements<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+    ) -> PyResult<(String, Vec<i64>, Bound<'py, PyBytes>)> {
+        let missing = |what: &str| PyKeyError::new_err(format!("{name} {what}"));
+        let program = &*self.program;
+        let bytes = py.detach(|| {
+            let mut attributes = op_attributes(program, self.op).into_iter();
+            let (_, value) = attributes.find(|(other, _)| *other == name)?;
+            let (element, shape) = dense_type(program, self.op, &value)?;
+            let count =
+                shape.iter().try_fold(1_usize, |n, &dim| n.checked_mul(dim.try_into().ok()?));
+            Some((element_bytes(&value, &element, count?)?, element, shape))
+        });
+        let (bytes, element, shape) =
+            bytes.ok_or_else(|| missing("is no dense attribute of numbers"))?;
+        Ok((element, shape, PyBytes::new(py, &bytes)))
+    }
+    #[getter]
+    fn location(&self) -> Option<String> {
+        self.program.op_location(self.op)
+    }
+    /// Where its name stands in the text of the module.
+    #[getter]
+    fn place<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let span = self.program.name_span(self.op);
+        let found = py.detach(|| Locator::new(self.program.text.source()).locate(span?));
+        let Some(Location { line, column, end_column, text, text_column }) = found else {
+            return Ok(None);
+        };
+        let class = py.import(intern!(py, "shardcore.errors"))?.getattr(intern!(py, "Place"))?;
+        class.call1((line, column, end_column, text, text_column)).map(Some)
+    }
+    fn __repr__(&self) -> String {
+        let results: Vec<String> =
+            self.program.op_results(self.op).map(|value| self.program.value_name(value)).collect();
+        let equals = if results.is_empty() { "" } else { " = " };
+        format!("<shardcore.Op {}{equals}{}>", results.join(", "), self.name())
+    }
+    fn __eq__(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.program, &other.program) && self.op == other.op
+    }
+    fn __hash__(&self) -> usize {
+        self.op.index()
+    }
+}
+
+/// The element type and the shape of the dense attribute `value` of `op`: of a constant those of its
+/// result.
+fn dense_type(program: &Program, op: OpId, value: &AttrValue<'_>) -> Option<(String, Vec<i64>)> {
+    let AttrValue::Dense { ty, .. } = value else { return None };
+    if program.ops[op].traits.has(OpTraits::CONSTANT_LIKE) {
+        let ty = program.value_type(program.op_results(op).next()?);
+        let Type::RankedTensor { element, .. } = ty else { return None };
+        let element = program.types.element_text(element, &program.strings);
+        return Some((element.to_owned(), ty.static_shape()?));
+    }
+    let inner = ty.trim().strip_prefix("tensor<")?.strip_suffix('>')?;
+    let mut sizes: Vec<&str> = inner.split('x').map(str::trim).collect();
+    let element = sizes.pop()?;
+    let shape = sizes.into_iter().map(|size| size.parse().ok()).collect::<Option<_>>()?;
+    Some((element.to_owned(), shape))
+}
+
+#[pymethods]
+impl PyBlock {
+    #[getter]
+    fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let value = |value| PyValue::new(self.program.clone(), value, self.function);
+        PyTuple::new(py, self.program.block_args(self.block).map(value))
+    }
+    /// The ops of the block itself, in order, the terminator last.
+    #[getter]
+    fn ops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let (program, function) = (&self.program, self.function);
+        let op = |op| PyOp { program: program.clone(), op, function };
+        PyTuple::new(py, program.block_ops(self.block).map(op).collect::<Vec<_>>())
+    }
+    fn __repr__(&self) -> String {
+        let count = self.program.block_ops(self.block).count();
+        format!("<shardcore.Block of {count} ops>")
+    }
+    fn __eq__(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.program, &other.program) && self.block == other.block
+    }
+    fn __hash__(&self) -> usize {
+        self.block.index()
+    }
+}
