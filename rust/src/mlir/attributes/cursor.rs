@@ -4,19 +4,21 @@
 //! Every reader returns `None` and leaves the cursor anywhere if the text is not what it expects.
 //! Nesting and aliases are limited, so that hostile text exhausts neither stack nor time.
 
-use super::value::Aliases;
 use std::borrow::Cow;
 
 /// How many aliases one attribute may go through: each may stand for many of the next.
 const MAX_ALIASES: u32 = 256;
 
+/// Says what an alias (`#map`, `!t`) stands for.
+pub type Aliases<'r, 'a> = &'r dyn Fn(&str) -> Option<&'a str>;
+
 /// A place in the text of an attribute.
 pub struct AttrCursor<'r, 'a> {
-    pub(in crate::mlir) text: &'a str,
-    pub(in crate::mlir) place: usize,
-    pub(in crate::mlir) depth: u32,
-    pub(in crate::mlir) aliases: Aliases<'r, 'a>,
-    pub(in crate::mlir) aliases_left: u32,
+    pub(super) text: &'a str,
+    pub(super) place: usize,
+    pub(super) depth: u32,
+    pub(super) aliases: Aliases<'r, 'a>,
+    pub(super) aliases_left: u32,
 }
 
 fn is_word(byte: u8) -> bool {
@@ -57,7 +59,7 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     pub fn skip_char(&mut self) {
         self.place += self.rest().chars().next().map_or(0, char::len_utf8);
     }
-    pub(in crate::mlir) fn expect(&mut self, token: &str) -> Option<()> {
+    pub(super) fn expect(&mut self, token: &str) -> Option<()> {
         self.eat(token).then_some(())
     }
     /// A word of letters, digits, `_`, `$`, `.` and `-`, not empty.
@@ -76,7 +78,7 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
         self.peek();
         parse_int(self.number())
     }
-    pub(in crate::mlir) fn number(&mut self) -> &'a str {
+    pub(super) fn number(&mut self) -> &'a str {
         let rest = self.rest();
         let bytes = rest.as_bytes();
         let mut len = usize::from(bytes.first().is_some_and(|byte| matches!(byte, b'-' | b'+')));
@@ -163,7 +165,7 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
             Some(())
         }
     }
-    pub(in crate::mlir) fn balanced_suffixes(&mut self) -> Option<()> {
+    pub(super) fn balanced_suffixes(&mut self) -> Option<()> {
         while self.rest().starts_with(['<', '(']) {
             self.balanced()?;
         }

@@ -4,8 +4,8 @@
 //! names and the forms that they have in the generic form, `permutation = array<i64: 1, 0>`.
 
 use super::conv_dims::conv_dims;
-use super::cursor::AttrCursor;
-use super::value::{Aliases, AttrValue, Fields};
+use super::cursor::{Aliases, AttrCursor};
+use super::value::{AttrValue, Fields};
 use crate::index::{OpId, SignatureId};
 use crate::ir::{OpTraits, Program, Span};
 

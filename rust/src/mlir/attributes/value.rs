@@ -13,7 +13,7 @@
 //! | `#stablehlo.dot<lhs_contracting_dimensions = [1]>` | `Struct` `stablehlo.dot` with that field |
 //! | `#stablehlo<precision DEFAULT>` | `Keyword` `DEFAULT` |
 
-use super::cursor::AttrCursor;
+use super::cursor::{Aliases, AttrCursor};
 use std::borrow::Cow;
 
 /// Fields of a dictionary or a structured attribute, in order.
@@ -61,9 +61,6 @@ pub enum AttrValue<'a> {
     /// Anything else, as text.
     Other(&'a str),
 }
-
-/// Says what an alias (`#map`, `!t`) stands for.
-pub type Aliases<'r, 'a> = &'r dyn Fn(&str) -> Option<&'a str>;
 
 impl<'a> AttrValue<'a> {
     /// The value of `text`; aliases stay [`AttrValue::Other`].

@@ -1,7 +1,7 @@
 //! Attributes of dialects: aliases, `StableHLO`'s structures and enumerations, and bracketed text.
 
+use super::position::Grammar;
 use super::types::alias_name;
-use super::Grammar;
 use crate::attribute;
 use crate::error::{Code, Diagnostic, Result};
 use crate::mlir::cursor::syntax;

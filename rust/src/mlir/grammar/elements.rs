@@ -1,8 +1,8 @@
 //! Elements of constants: `dense<...>`, `array<...>`, `sparse<...>`, `dense_resource<...>`.
 
 use super::number::{IntegerRange, Number};
+use super::position::Grammar;
 use super::types::split_tensor;
-use super::Grammar;
 use crate::error::{Result, Span};
 use crate::mlir::cursor::syntax;
 

@@ -1,7 +1,7 @@
 //! Locations.
 
+use super::position::Grammar;
 use super::types::alias_name;
-use super::Grammar;
 use crate::error::Result;
 
 impl Grammar<'_, '_> {

@@ -1,6 +1,6 @@
 //! Types.
 
-use super::Grammar;
+use super::position::Grammar;
 use crate::error::{Result, Span};
 use crate::mlir::cursor::Cursor;
 
@@ -199,4 +199,10 @@ pub(in crate::mlir) fn split_tensor(text: &str, start: usize) -> Result<TensorPa
     }
     grammar.cursor.expect(b'>')?;
     Ok(TensorParts { shape, element, encoding })
+}
+
+/// Steps over a type; whether aliases in it are defined is left open.
+pub(in crate::mlir) fn skip_type(cursor: &mut Cursor<'_>) -> Result<()> {
+    cursor.skip_space();
+    Grammar::new(cursor, None).ty()
 }

@@ -1,8 +1,8 @@
 //! Attributes.
 
 use super::number::{IntegerRange, Number};
-use super::Grammar;
-use crate::error::Result;
+use super::position::Grammar;
+use crate::error::{Result, Span};
 use crate::mlir::cursor::syntax;
 use rustc_hash::FxHashSet;
 
@@ -60,6 +60,16 @@ impl Grammar<'_, '_> {
                 return Ok(());
             }
         }
+    }
+    /// The type of the attribute that ends at `end`, after the colon.
+    pub(super) fn type_of(&mut self, end: usize) -> Result<Span> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos;
+        if self.depth == 1 {
+            self.typed = Some((end, start));
+        }
+        self.ty()?;
+        Ok(self.cursor.span_since(start))
     }
     /// `: type`, if it comes next.
     pub(super) fn optional_type(&mut self) -> Result<()> {

@@ -8,6 +8,7 @@ use crate::error::Span;
 use crate::index::{OpId, ValueId};
 use crate::ir::{Program, ValueDef};
 use crate::mlir::cursor::Cursor;
+use crate::mlir::grammar::skip_type;
 
 /// How many locations are looked at for one answer; they may refer to each other in a circle.
 const MAX_STEPS: usize = 200;
@@ -19,7 +20,7 @@ pub(in crate::mlir) fn after_argument(text: &str, offset: u32) -> Option<Span> {
     if !cursor.eat(b':') {
         return None;
     }
-    crate::mlir::reader::types::skip_type(&mut cursor).ok()?;
+    skip_type(&mut cursor).ok()?;
     if cursor.next_byte() == b'{' {
         cursor.skip_balanced().ok()?;
     }

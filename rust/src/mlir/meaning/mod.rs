@@ -1,6 +1,19 @@
-//! What ops mean beyond their form: symbols, meshes, shardings, rules, calls.
+//! Meaning: what ops say beyond their form, of symbols, meshes, shardings, rules and calls.
+//!
+//! Whoever reads the text of ops leaves [`Notes`], by where things stand; when all ops are in the tables of
+//! the program, [`Notes::resolve`] reads what is there and puts it where it belongs.
 
-pub(super) mod notes;
-pub(super) mod resolve;
-mod structure;
-pub(super) mod target;
+mod calls;
+mod notes;
+mod regions;
+mod resolve;
+mod resolver;
+mod shardings;
+mod symbols;
+mod target;
+mod wording;
+
+pub(super) use notes::{axes_attribute, Annotations, Notes, NotesMark};
+pub(super) use symbols::symbol_name;
+pub(super) use target::Target;
+pub(super) use wording::{in_own_syntax, plural};

@@ -1,132 +1,247 @@
-//! What ops mean beyond their form, noted while they are read: symbols, meshes, shardings, calls.
-//! `meaning.rs` reads what was noted.
+//! What ops mean beyond their form, noted while they are read: symbols, meshes, shardings, rules, calls.
+//!
+//! Meshes may come after the shardings that name them, so most of it is only noted here;
+//! [`Notes::resolve`](super::resolve) makes sense of it once the whole program has been read.
 
+use super::calls::Call;
+use super::symbols::{symbol_name, Symbols};
+use super::target::Target;
+use super::wording::in_own_syntax;
 use crate::attribute;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{OpId, StrId};
-use crate::ir::{Direction, OpKind, Payload};
-use crate::mlir::meaning::resolve::in_own_syntax;
-use crate::mlir::meaning::target::Target;
-use crate::mlir::reader::generic::axes_attr;
-use crate::mlir::reader::parser::{Building, Parser};
+use crate::ir::{Direction, OpKind, Payload, Program};
+use std::ops::Range;
 
-/// A call to check.
-pub(in crate::mlir) struct Call {
-    pub op: OpId,
-    pub module: OpId,
-    pub callee: StrId,
-    pub span: Span,
+/// What the text of one op says of shardings, whichever way it is written.
+#[derive(Clone, Copy)]
+pub(in crate::mlir) struct Annotations {
+    /// Its sharding or shardings.
+    pub sharding: Option<Span>,
+    /// Its rule, `sdy.sharding_rule`.
+    pub rule: Option<Span>,
+    /// What else an op of Shardy says: axes, a group, a direction.
+    pub payload: Span,
 }
 
-impl Parser<'_> {
-    /// Notes that `op` defines the symbol at `span`.
-    pub(in crate::mlir) fn define_symbol(&mut self, op: OpId, span: Span) -> Result<()> {
-        let text = self.attr_name(span);
-        let name = self.program.strings.intern(text);
-        let module = self.enclosing_module(op);
-        let Some((_, first)) = self.symbols.insert((module, name), (op, span)) else {
-            return Ok(());
-        };
-        let message = format!("redefinition of symbol named '{text}'");
-        Err(Diagnostic::new(Code::RedefinedSymbol, message)
-            .at(span)
-            .with_related(first, "first defined here")
-            .into())
+impl Annotations {
+    /// No annotations.
+    pub const NONE: Self = Self { sharding: None, rule: None, payload: Span::EMPTY };
+}
+
+/// What was noted of a program.
+pub(in crate::mlir) struct Notes<'a> {
+    pub(super) text: &'a str,
+    pub(super) symbols: Symbols,
+    pub(super) meshes: Vec<(OpId, Span)>,
+    pub(super) targets: Vec<(Target, Span)>,
+    pub(super) calls: Vec<Call>,
+    /// Ops with regions to check, and where their names stand.
+    pub(super) region_ops: Vec<(OpId, Span)>,
+}
+
+/// How much had been noted at some point of the text.
+#[derive(Clone, Copy)]
+pub(in crate::mlir) struct NotesMark {
+    targets: usize,
+    calls: usize,
+}
+
+impl<'a> Notes<'a> {
+    /// No notes, of a program with this text.
+    pub fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            symbols: Symbols::default(),
+            meshes: Vec::new(),
+            targets: Vec::new(),
+            calls: Vec::new(),
+            region_ops: Vec::new(),
+        }
     }
-    /// The innermost module around `op`, which is not complete.
-    fn enclosing_module(&self, op: OpId) -> OpId {
-        self.modules.iter().rev().copied().find(|&module| module != op).unwrap_or(OpId::NONE)
+    /// The text at `span`.
+    pub(super) fn text_at(&self, span: Span) -> &'a str {
+        self.text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
-    /// Notes a call of the symbol at `span`.
-    pub(in crate::mlir) fn note_call(&mut self, op: OpId, span: Span) {
-        let callee = self.program.strings.intern(self.attr_name(span));
-        self.program.ops[op].payload = self.program.payloads.push(Payload::Call(callee));
-        let module = self.enclosing_module(op);
+    /// Notes that the region of module `op` starts.
+    pub fn enter_module(&mut self, op: OpId) {
+        self.symbols.enter(op);
+    }
+    /// Notes that the region of the innermost module ends.
+    pub fn leave_module(&mut self) {
+        self.symbols.leave();
+    }
+    /// Notes that `op` defines the symbol at `span`; fails if its module has it already.
+    pub fn define_symbol(&mut self, program: &mut Program, op: OpId, span: Span) -> Result<StrId> {
+        let text = symbol_name(self.text_at(span));
+        let name = program.strings.intern(text);
+        self.symbols.define(op, name, text, span)?;
+        Ok(name)
+    }
+    /// Notes that `op` calls the symbol at `span`.
+    pub fn note_call(&mut self, program: &mut Program, op: OpId, span: Span) {
+        let callee = program.strings.intern(symbol_name(self.text_at(span)));
+        program.ops[op].payload = program.payloads.push(Payload::Call(callee));
+        let module = self.symbols.module_around(op);
         self.calls.push(Call { op, module, callee, span });
     }
     /// Notes a mesh: its name and its attribute.
-    pub(in crate::mlir) fn note_mesh(&mut self, op: OpId, name: Span, mesh: Span) -> Result<()> {
-        self.define_symbol(op, name)?;
-        let symbol = self.program.strings.intern(self.attr_name(name));
-        let id = self.program.meshes.add(symbol, crate::Mesh::default());
-        self.program.ops[op].payload = self.program.payloads.push(Payload::Mesh(id));
+    pub fn note_mesh(
+        &mut self,
+        program: &mut Program,
+        op: OpId,
+        name: Span,
+        mesh: Span,
+    ) -> Result<()> {
+        let symbol = self.define_symbol(program, op, name)?;
+        let id = program.meshes.add(symbol, crate::Mesh::default());
+        program.ops[op].payload = program.payloads.push(Payload::Mesh(id));
         self.meshes.push((op, mesh));
         Ok(())
     }
-    /// Notes what a named computation has.
-    pub(in crate::mlir) fn note_named_computation(
+    /// Notes the name of a named computation, the shardings of its inputs, and whether it has shardings
+    /// of its outputs.
+    pub fn note_named_computation(
         &mut self,
-        building: &Building,
+        program: &mut Program,
+        op: OpId,
         name: Span,
         inputs: Option<Span>,
+        has_out_shardings: bool,
     ) {
-        let name = self.program.strings.intern(self.attr_name(name));
-        let payload = Payload::NamedComputation {
-            name,
-            has_in_shardings: inputs.is_some(),
-            has_out_shardings: building.sharding.is_some(),
-        };
-        self.program.ops[building.op].payload = self.program.payloads.push(payload);
+        let name = program.strings.intern(symbol_name(self.text_at(name)));
+        let has_in_shardings = inputs.is_some();
+        let payload = Payload::NamedComputation { name, has_in_shardings, has_out_shardings };
+        program.ops[op].payload = program.payloads.push(payload);
         if let Some(inputs) = inputs {
-            self.targets.push((Target::RegionArgs(building.op), inputs));
+            self.note_sharding(Target::RegionArgs(op), inputs);
         }
     }
-    /// Notes what an op that has all its parts says about shardings.
-    pub(in crate::mlir) fn note_meaning(&mut self, building: &Building) -> Result<()> {
-        let (op, kind) = (building.op, building.name.kind);
-        if kind == OpKind::Func {
-            let payload = Payload::Function(building.function);
-            self.program.ops[op].payload = self.program.payloads.push(payload);
-            self.finish_function(building)?;
-        }
-        if let Some(rule) = building.rule {
+    /// Notes the sharding or shardings at `span`.
+    pub fn note_sharding(&mut self, target: Target, span: Span) {
+        self.targets.push((target, span));
+    }
+    /// Notes that `op`, whose name stands at `span`, has regions to check.
+    pub fn note_regions(&mut self, op: OpId, span: Span) {
+        self.region_ops.push((op, span));
+    }
+    /// Notes what `op`, which has all its parts, says of shardings.
+    pub fn note_annotations(
+        &mut self,
+        program: &mut Program,
+        op: OpId,
+        annotations: &Annotations,
+        is_generic: bool,
+    ) -> Result<()> {
+        let kind = program.kind(op);
+        if let Some(rule) = annotations.rule {
             self.targets.push((Target::Rule(op), rule));
         }
-        let Some(sharding) = building.sharding else { return self.note_payload(building) };
-        let is_single = axes_attr(kind).is_some()
-            || matches!(kind, OpKind::ShardingConstraint | OpKind::Reshard | OpKind::DataFlowEdge);
-        let target = if is_single { Target::Result(op) } else { Target::Results(op) };
-        self.targets.push((target, sharding));
-        self.note_payload(building)
-    }
-    fn note_payload(&mut self, building: &Building) -> Result<()> {
-        let (op, span) = (building.op, building.payload);
-        let text = self.text_at(span);
-        let payload = match building.name.kind {
-            OpKind::ManualComputation => {
-                let names = attribute::parse_manual_axes(text, span.start);
-                let names = names.map_err(|error| {
-                    let name = self.program.strings.get(building.name.id);
-                    if building.is_generic {
-                        error
-                    } else {
-                        in_own_syntax(name, error)
-                    }
-                })?;
-                let names = names.iter().map(|name| self.program.strings.intern(name)).collect();
-                Payload::ManualComputation(names)
+        if let Some(sharding) = annotations.sharding {
+            let is_single = axes_attribute(kind).is_some()
+                || matches!(
+                    kind,
+                    OpKind::ShardingConstraint | OpKind::Reshard | OpKind::DataFlowEdge
+                );
+            let target = if is_single { Target::Result(op) } else { Target::Results(op) };
+            self.targets.push((target, sharding));
+        }
+        let span = annotations.payload;
+        let payload = match kind {
+            OpKind::ManualComputation => self.manual_axes(program, op, span, is_generic)?,
+            OpKind::ShardingGroup => sharding_group(self.text_at(span), span)?,
+            OpKind::PropagationBarrier => {
+                Payload::PropagationBarrier(direction(self.text_at(span), span)?)
             }
-            OpKind::ShardingGroup => {
-                let digits = text.split(':').next().unwrap_or("").trim();
-                let Ok(id) = digits.parse() else {
-                    let message = "a sharding group's id is an integer of 64 bits";
-                    return Err(Diagnostic::new(Code::InvalidOp, message).at(span).into());
-                };
-                Payload::ShardingGroup(id)
-            }
-            OpKind::PropagationBarrier => Payload::PropagationBarrier(direction(text, span)?),
-            kind if axes_attr(kind).is_some_and(|name| !name.is_empty()) => {
+            kind if axes_attribute(kind).is_some_and(|name| !name.is_empty()) => {
                 self.targets.push((Target::Axes(op), span));
                 return Ok(());
             }
             _ => return Ok(()),
         };
-        self.program.ops[op].payload = self.program.payloads.push(payload);
+        program.ops[op].payload = program.payloads.push(payload);
         Ok(())
+    }
+    fn manual_axes(
+        &self,
+        program: &mut Program,
+        op: OpId,
+        span: Span,
+        is_generic: bool,
+    ) -> Result<Payload> {
+        let names = attribute::parse_manual_axes(self.text_at(span), span.start);
+        let names = names.map_err(|error| {
+            if is_generic {
+                error
+            } else {
+                in_own_syntax(program.op_name(op), error)
+            }
+        })?;
+        let names = names.iter().map(|name| program.strings.intern(name)).collect();
+        Ok(Payload::ManualComputation(names))
+    }
+
+    /// How much has been noted so far.
+    pub fn mark(&self) -> NotesMark {
+        NotesMark { targets: self.targets.len(), calls: self.calls.len() }
+    }
+    /// The places in the list of targets of what was noted since `mark`, if these are no more than
+    /// shardings and the rule of the results of one op.
+    pub fn annotations_since(&self, mark: NotesMark) -> Option<Range<usize>> {
+        let is_plain = |target: &(Target, Span)| {
+            matches!(target.0, Target::Results(_) | Target::Result(_) | Target::Rule(_))
+        };
+        let has_calls = self.calls.len() > mark.calls;
+        let targets = mark.targets..self.targets.len();
+        (!has_calls && self.targets[targets.clone()].iter().all(is_plain)).then_some(targets)
+    }
+    /// Notes for `op` what is at `places` in the list of targets, [`annotations_since`] some mark, where
+    /// `span_of` says what a span there is in the text of `op`.
+    ///
+    /// [`annotations_since`]: Self::annotations_since
+    pub fn repeat_annotations(
+        &mut self,
+        places: Range<usize>,
+        op: OpId,
+        span_of: impl Fn(Span) -> Span,
+    ) {
+        for place in places {
+            let (target, span) = self.targets[place];
+            let target = match target {
+                Target::Results(_) => Target::Results(op),
+                Target::Rule(_) => Target::Rule(op),
+                _ => Target::Result(op),
+            };
+            self.targets.push((target, span_of(span)));
+        }
     }
 }
 
-/// The direction that `text` names: a word, or the number of it in generic form.
+/// The attribute that holds the axes of a collective, empty if it has none; `None` for other ops.
+pub(in crate::mlir) const fn axes_attribute(kind: OpKind) -> Option<&'static str> {
+    Some(match kind {
+        OpKind::AllGather => "gathering_axes",
+        OpKind::AllSlice => "slicing_axes",
+        OpKind::AllToAll => "params",
+        OpKind::CollectivePermute => "",
+        OpKind::AllReduce => "reduction_axes",
+        OpKind::ReduceScatter => "reduce_scatter_axes",
+        OpKind::ShardedToUnreduced | OpKind::ReplicatedToUnreduced => "axes",
+        _ => return None,
+    })
+}
+
+/// The group that `text`, at `span`, is the id of.
+fn sharding_group(text: &str, span: Span) -> Result<Payload> {
+    let digits = text.split(':').next().unwrap_or("").trim();
+    let Ok(id) = digits.parse() else {
+        let message = "a sharding group's id is an integer of 64 bits";
+        return Err(Diagnostic::new(Code::InvalidOp, message).at(span).into());
+    };
+    Ok(Payload::ShardingGroup(id))
+}
+
+/// The direction that `text`, at `span`, names: a word, or the number of it in generic form.
 fn direction(text: &str, span: Span) -> Result<Direction> {
     let word = text.split(':').next().unwrap_or("").trim();
     Ok(match word {

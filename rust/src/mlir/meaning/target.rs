@@ -3,8 +3,7 @@
 use crate::attribute::{self, names_itself};
 use crate::error::{Code, Diagnostic};
 use crate::index::{FuncId, OpId, ShardingId, TypeId, ValueId};
-use crate::ir::Type;
-use crate::mlir::reader::parser::Parser;
+use crate::ir::{Program, Type};
 use crate::sharding::TensorSharding;
 
 /// Where a sharding or rule in the text belongs.
@@ -28,74 +27,24 @@ pub(in crate::mlir) enum Target {
     Axes(OpId),
 }
 
-impl Parser<'_> {
-    /// Whether `shardings` are as many as `target` has values, each with a mesh and of the right rank.
-    pub(in crate::mlir) fn fit(&self, target: Target, shardings: &[ShardingId]) -> bool {
-        let types = self.types(target);
+impl Target {
+    /// Whether `shardings` are as many as it has values, each with a mesh and of the right rank.
+    pub fn fit(self, program: &Program, shardings: &[ShardingId]) -> bool {
+        let types = self.types(program);
         if types.is_empty() {
-            return shardings.iter().all(|&id| self.program.shardings[id].mesh.is_some());
+            return shardings.iter().all(|&id| program.shardings[id].mesh.is_some());
         }
         let fits = |(&ty, &sharding): (&TypeId, &ShardingId)| {
-            let sharding = &self.program.shardings[sharding];
-            sharding.mesh.is_some() && self.misfit(sharding, Some(ty)).is_none()
+            let sharding = &program.shardings[sharding];
+            sharding.mesh.is_some() && misfit(program, sharding, Some(ty)).is_none()
         };
         types.len() == shardings.len() && types.iter().zip(shardings).all(fits)
     }
-    /// The complaint that `sharding` is not one for a value of type `ty`, or for no value.
-    pub(in crate::mlir) fn misfit(
-        &self,
-        sharding: &TensorSharding,
-        ty: Option<TypeId>,
-    ) -> Option<Diagnostic> {
-        let mesh = self.program.mesh(sharding.mesh.get()?);
-        if mesh.is_maximal() {
-            return None;
-        }
-        let is_plain = sharding.dims.is_empty()
-            && sharding.replicated.is_empty()
-            && sharding.unreduced.is_empty();
-        let complain = |message: String| Some(Diagnostic::new(Code::InvalidSharding, message));
-        let Some(whole) = ty else {
-            let message = "a maximal sharding can only have a sharding with rank 0 and no \
-                           replicated or unreduced axes.";
-            return if is_plain { None } else { complain(message.to_owned()) };
-        };
-        let text = self.program.text.get(self.program.types.text(whole));
-        let ty = match &self.program.types[whole] {
-            Type::Tuple(items) => match items[..] {
-                [item] => &self.program.types[item],
-                _ => {
-                    return complain(format!(
-                        "ops can only have a sharding for a tuple of size 1: '{text}'"
-                    ));
-                }
-            },
-            ty => ty,
-        };
-        let rank = match ty {
-            Type::RankedTensor { shape, .. } => shape.len(),
-            Type::UnrankedTensor(_) => {
-                return complain(format!(
-                    "only ranked tensors can have a sharding. type: '{text}'"
-                ));
-            }
-            Type::Other(other) if is_shaped(self.program.strings.get(*other)) => return None,
-            _ if is_plain => return None,
-            _ => {
-                let sharding = attribute::print_sharding(sharding, &self.program);
-                return complain(format!(
-                    "non-shaped tensors can only have a sharding with rank 0 and no replicated or \
-                     unreduced axes. type: '{text}', sharding: #sdy.sharding{sharding}"
-                ));
-            }
-        };
-        Some(attribute::rank_problem(sharding.dims.len(), mesh, rank)?.diagnostic)
-    }
-    /// The complaint that `text` is no attribute of the kind that `target` takes in a dictionary.
-    pub(in crate::mlir) fn is_other_kind(&self, target: Target, text: &str) -> Option<Diagnostic> {
-        let owner = self.owner(target);
-        let (name, kind) = match target {
-            Target::Results(op) if self.program.kind(op).has_own_sharding() => return None,
+    /// The complaint that `text` is no attribute of the kind that it takes in a dictionary.
+    pub fn is_other_kind(self, program: &Program, text: &str) -> Option<Diagnostic> {
+        let owner = self.owner(program);
+        let (name, kind) = match self {
+            Target::Results(op) if program.kind(op).has_own_sharding() => return None,
             Target::Results(_) | Target::Unread(_) => {
                 ("sharding_per_value", "TensorShardingPerValueAttr")
             }
@@ -105,21 +54,21 @@ impl Parser<'_> {
         if names_itself(text, name) {
             return None;
         }
-        let subject = match target {
+        let subject = match self {
             Target::Results(_) | Target::Unread(_) => {
-                format!("'{}' op ", self.program.op_name(owner))
+                format!("'{}' op ", program.op_name(owner))
             }
-            _ => self.subject(target, 0, 1),
+            _ => self.subject(program, 0, 1),
         };
         let message = format!("{subject}should have a sharding attribute of type {kind}");
         let hint = format!("write #sdy.{name}<...>");
         Some(Diagnostic::new(Code::InvalidSharding, message).with_hint(hint))
     }
 
-    /// The op whose attribute `target` is.
-    pub(in crate::mlir) fn owner(&self, target: Target) -> OpId {
-        match target {
-            Target::Arg(id, _) | Target::FuncResult(id, _) => self.program.functions[id].op,
+    /// The op whose attribute it is.
+    pub fn owner(self, program: &Program) -> OpId {
+        match self {
+            Target::Arg(id, _) | Target::FuncResult(id, _) => program.functions[id].op,
             Target::Results(op)
             | Target::Result(op)
             | Target::Unread(op)
@@ -128,19 +77,18 @@ impl Parser<'_> {
             | Target::Axes(op) => op,
         }
     }
-    /// How complaints about the `index`-th of `count` shardings of `target` start.
-    pub(in crate::mlir) fn subject(&self, target: Target, index: usize, count: usize) -> String {
-        match target {
+    /// How complaints about the `index`-th of `count` shardings of it start.
+    pub fn subject(self, program: &Program, index: usize, count: usize) -> String {
+        match self {
             Target::Arg(_, arg) => format!("'func.func' op arg {arg} - "),
             Target::FuncResult(_, result) => format!("'func.func' op result {result} - "),
-            Target::RegionArgs(op) => self.program.sharding_subject(op, true, index, count),
-            _ => self.program.sharding_subject(self.owner(target), false, index, count),
+            Target::RegionArgs(op) => program.sharding_subject(op, true, index, count),
+            _ => program.sharding_subject(self.owner(program), false, index, count),
         }
     }
-    /// The types that the shardings of `target` are for.
-    pub(in crate::mlir) fn types(&self, target: Target) -> Vec<TypeId> {
-        let program = &self.program;
-        match target {
+    /// The types that the shardings of it are for.
+    pub fn types(self, program: &Program) -> Vec<TypeId> {
+        match self {
             Target::Arg(id, index) => vec![program.func_args(id)[index as usize].ty],
             Target::FuncResult(id, index) => vec![program.func_results(id)[index as usize].ty],
             Target::RegionArgs(op) => {
@@ -148,43 +96,91 @@ impl Parser<'_> {
                 operands.map(|slot| program.values[slot.value].ty).collect()
             }
             _ => {
-                let results = program.op_results(self.owner(target));
+                let results = program.op_results(self.owner(program));
                 results.map(|value| program.values[value].ty).collect()
             }
         }
     }
     /// Puts `shardings`, which fit, where they belong.
-    pub(in crate::mlir) fn place(&mut self, target: Target, shardings: &[ShardingId]) {
-        let values: Vec<ValueId> = match target {
+    pub fn place(self, program: &mut Program, shardings: &[ShardingId]) {
+        let values: Vec<ValueId> = match self {
             Target::Unread(_) => return,
-            Target::Results(op) if self.program.ops[op].num_results == 0 => {
-                self.program.no_result_shardings.insert(op, shardings.to_vec());
+            Target::Results(op) if program.ops[op].num_results == 0 => {
+                program.no_result_shardings.insert(op, shardings.to_vec());
                 return;
             }
             Target::RegionArgs(op) => {
-                let region = self.program.op_regions(op).next();
-                let block = region.map(|region| self.program.region_entry(region));
+                let region = program.op_regions(op).next();
+                let block = region.map(|region| program.region_entry(region));
                 let block = block.filter(|block| block.is_some());
-                block.map_or(Vec::new(), |block| self.program.block_args(block).collect())
+                block.map_or(Vec::new(), |block| program.block_args(block).collect())
             }
             Target::Arg(id, index) => {
-                let body = self.program.functions[id].body;
+                let body = program.functions[id].body;
                 if body.is_none() {
-                    self.program.func_args_mut(id)[index as usize].sharding = shardings[0];
+                    program.func_args_mut(id)[index as usize].sharding = shardings[0];
                     return;
                 }
-                self.program.block_args(body).nth(index as usize).into_iter().collect()
+                program.block_args(body).nth(index as usize).into_iter().collect()
             }
             Target::FuncResult(id, index) => {
-                self.program.func_results_mut(id)[index as usize].sharding = shardings[0];
+                program.func_results_mut(id)[index as usize].sharding = shardings[0];
                 return;
             }
-            _ => self.program.op_results(self.owner(target)).collect(),
+            _ => program.op_results(self.owner(program)).collect(),
         };
         for (value, &sharding) in values.into_iter().zip(shardings) {
-            self.program.value_shardings[value] = sharding;
+            program.value_shardings[value] = sharding;
         }
     }
+}
+
+/// The complaint that `sharding` is not one for a value of type `ty`, or for no value.
+pub(super) fn misfit(
+    program: &Program,
+    sharding: &TensorSharding,
+    ty: Option<TypeId>,
+) -> Option<Diagnostic> {
+    let mesh = program.mesh(sharding.mesh.get()?);
+    if mesh.is_maximal() {
+        return None;
+    }
+    let is_plain =
+        sharding.dims.is_empty() && sharding.replicated.is_empty() && sharding.unreduced.is_empty();
+    let complain = |message: String| Some(Diagnostic::new(Code::InvalidSharding, message));
+    let Some(whole) = ty else {
+        let message = "a maximal sharding can only have a sharding with rank 0 and no \
+                       replicated or unreduced axes.";
+        return if is_plain { None } else { complain(message.to_owned()) };
+    };
+    let text = program.text.get(program.types.text(whole));
+    let ty = match &program.types[whole] {
+        Type::Tuple(items) => match items[..] {
+            [item] => &program.types[item],
+            _ => {
+                return complain(format!(
+                    "ops can only have a sharding for a tuple of size 1: '{text}'"
+                ));
+            }
+        },
+        ty => ty,
+    };
+    let rank = match ty {
+        Type::RankedTensor { shape, .. } => shape.len(),
+        Type::UnrankedTensor(_) => {
+            return complain(format!("only ranked tensors can have a sharding. type: '{text}'"));
+        }
+        Type::Other(other) if is_shaped(program.strings.get(*other)) => return None,
+        _ if is_plain => return None,
+        _ => {
+            let sharding = attribute::print_sharding(sharding, program);
+            return complain(format!(
+                "non-shaped tensors can only have a sharding with rank 0 and no replicated or \
+                 unreduced axes. type: '{text}', sharding: #sdy.sharding{sharding}"
+            ));
+        }
+    };
+    Some(attribute::rank_problem(sharding.dims.len(), mesh, rank)?.diagnostic)
 }
 
 /// Whether the type `text` is one of a shape that does not say its rank here.

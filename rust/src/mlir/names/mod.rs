@@ -1,5 +1,10 @@
-//! SSA names: which value a name stands for, and how values are called.
+//! Names: which value `%x` stands for, which block `^bb1` stands for, and how values are called.
 
 mod binding;
-pub(super) mod scopes;
-pub(super) mod text;
+mod labels;
+mod scopes;
+mod text;
+
+pub(super) use binding::{op_traits, NameUse, Names};
+pub(super) use labels::Labels;
+pub(super) use text::{append_fresh, fresh_prefix, group_number, name_giver, ssa_name_at};

@@ -17,7 +17,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::mlir) struct Definition {
+pub(super) struct Definition {
     /// The first of its values; the others follow, and all of them know where the name stands.
     pub first: ValueId,
     scope: u32,
@@ -32,7 +32,7 @@ const ENDED: u32 = u32::MAX;
 
 /// A use of a name that has no definition yet.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::mlir) struct Forward {
+pub(super) struct Forward {
     /// Which of the name's values.
     pub number: u32,
     /// What stands for it until then.
@@ -44,7 +44,7 @@ pub(in crate::mlir) struct Forward {
 }
 
 /// What looking up a name gives.
-pub(in crate::mlir) enum Lookup {
+pub(super) enum Lookup {
     /// Its definition.
     Defined(Definition),
     /// A definition that an isolated region hides.
@@ -84,7 +84,7 @@ impl Hasher for NameHasher {
 
 /// The names that can be seen.
 #[derive(Default)]
-pub(in crate::mlir) struct Scopes<'a> {
+pub(super) struct Scopes<'a> {
     names: HashMap<Name<'a>, Definition, BuildHasherDefault<NameHasher>>,
     /// All that is going to be read.
     text: &'a str,
@@ -102,10 +102,9 @@ pub(in crate::mlir) struct Scopes<'a> {
 }
 
 impl<'a> Scopes<'a> {
-    /// Prepares for this text: a number as name has a place for every so many bytes.
-    pub fn prepare(&mut self, text: &'a str) {
-        self.num_numbered = text.len() / 16 + 64;
-        self.text = text;
+    /// No names, in this text: a number as name has a place for every so many bytes.
+    pub fn new(text: &'a str) -> Self {
+        Self { text, num_numbered: text.len() / 16 + 64, ..Self::default() }
     }
     /// Makes room for as many names as there will be if they go on as they did up to `name`. A table that
     /// doubles has to read all names again each time, which takes long once they are not in the caches.

@@ -1,7 +1,7 @@
-//! How values are called.
+//! How values are called: by the names that the text gives them, or else by their ids.
 
 use crate::index::{Id, ValueId};
-use crate::ir::{Program, ValueDef};
+use crate::ir::{OpKind, Program, ValueDef};
 use crate::mlir::cursor::Cursor;
 
 /// The SSA name that starts at `offset`, with its `%`; empty if there is none.
@@ -49,7 +49,7 @@ impl Program {
         let mut out = String::new();
         let offset = self.value_names[value];
         if offset == u32::MAX {
-            crate::mlir::print::append_fresh(self, value, &mut out);
+            append_fresh(self, value, &mut out);
             return out;
         }
         out.push_str(ssa_name_at(self.text.source(), offset));
@@ -59,6 +59,37 @@ impl Program {
         }
         out
     }
+}
+
+/// Appends the name that the id of `value` makes.
+pub(in crate::mlir) fn append_fresh(program: &Program, value: ValueId, out: &mut String) {
+    let value = name_giver(program, value);
+    let (first, number) = match program.values[value].def() {
+        ValueDef::Result(op) if program.ops[op].num_results > 1 => {
+            (program.result(op, 0), Some(program.value_index(value)))
+        }
+        _ => (value, None),
+    };
+    out.push('%');
+    out.push_str(&program.fresh_prefix);
+    out.push_str(&first.index().to_string());
+    if let Some(number) = number {
+        out.push('#');
+        out.push_str(&number.to_string());
+    }
+}
+
+/// The value after which `value` is called: the arguments of a loop's body are called like those of its
+/// condition.
+pub(in crate::mlir) fn name_giver(program: &Program, value: ValueId) -> ValueId {
+    let ValueDef::Arg(block) = program.values[value].def() else { return value };
+    let op = program.block_parent_op(block);
+    if program.kind(op) != OpKind::While {
+        return value;
+    }
+    let condition = program.op_regions(op).next().map(|region| program.region_entry(region));
+    let index = program.value_index(value);
+    condition.and_then(|block| program.block_args(block.get()?).nth(index)).unwrap_or(value)
 }
 
 /// A prefix for new names that no name in `source` starts with.

@@ -5,7 +5,7 @@ use crate::error::Span;
 use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{OpFlags, OpInfo, OpKind, Program, Syntax};
 use crate::mlir::cursor::Cursor;
-use crate::mlir::names::text::{group_number, ssa_name_at};
+use crate::mlir::names::{append_fresh, group_number, ssa_name_at};
 use std::fmt::Write as _;
 
 impl Printer<'_> {
@@ -208,7 +208,7 @@ impl Printer<'_> {
             return out;
         }
         if !results.iter().all(|&value| self.names.keeps(program, value)) {
-            super::names::append_fresh(program, results[0], &mut out);
+            append_fresh(program, results[0], &mut out);
             if results.len() > 1 {
                 out.truncate(out.find('#').unwrap_or(out.len()));
                 let _ = write!(out, ":{}", results.len());

@@ -13,8 +13,6 @@ mod names;
 mod sdy;
 mod splice;
 
-pub(super) use names::append_fresh;
-
 use crate::error::Span;
 use crate::index::{BlockId, OpId, RegionId, ShardingId};
 use crate::ir::{OpFlags, OpKind, Program};

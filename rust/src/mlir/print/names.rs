@@ -4,9 +4,9 @@
 //! cloned, the name is that of another value it can be seen with. Then it is called by its id, with a
 //! prefix that does not occur in the source, so a name never depends on what was printed before.
 
-use crate::index::{Id, OpId, RegionId, ValueId};
-use crate::ir::{OpKind, Program, ValueDef};
-use crate::mlir::names::text::{group_number, ssa_name_at};
+use crate::index::{OpId, RegionId, ValueId};
+use crate::ir::Program;
+use crate::mlir::names::{append_fresh, group_number, name_giver, ssa_name_at};
 use rustc_hash::FxHashSet;
 
 /// The names of one print.
@@ -65,36 +65,6 @@ impl Names {
                 .find(function);
         }
     }
-}
-
-/// Appends the name that the id of `value` makes.
-pub(in crate::mlir) fn append_fresh(program: &Program, value: ValueId, out: &mut String) {
-    let value = name_giver(program, value);
-    let (first, number) = match program.values[value].def() {
-        ValueDef::Result(op) if program.ops[op].num_results > 1 => {
-            (program.result(op, 0), Some(program.value_index(value)))
-        }
-        _ => (value, None),
-    };
-    out.push('%');
-    out.push_str(&program.fresh_prefix);
-    out.push_str(&first.index().to_string());
-    if let Some(number) = number {
-        out.push('#');
-        out.push_str(&number.to_string());
-    }
-}
-
-/// The arguments of a loop's body are called like those of its condition.
-fn name_giver(program: &Program, value: ValueId) -> ValueId {
-    let ValueDef::Arg(block) = program.values[value].def() else { return value };
-    let op = program.block_parent_op(block);
-    if program.kind(op) != OpKind::While {
-        return value;
-    }
-    let condition = program.op_regions(op).next().map(|region| program.region_entry(region));
-    let index = program.value_index(value);
-    condition.and_then(|block| program.block_args(block.get()?).nth(index)).unwrap_or(value)
 }
 
 /// Whether any op inside `function` stands elsewhere than where its text does.

@@ -1,17 +1,19 @@
-//! Attribute dictionaries, and stepping over attributes.
+//! Attribute dictionaries.
 
+use super::parser::{Parser, PendingOp};
 use crate::error::{Result, Span};
 use crate::index::StrId;
 use crate::ir::Attr;
 use crate::mlir::cursor::syntax;
-use crate::mlir::grammar::Grammar;
-use crate::mlir::meaning::target::Target;
-use crate::mlir::reader::parser::{Building, Parser};
+use crate::mlir::meaning::Target;
 use rustc_hash::FxHashSet;
+
+/// The attribute that holds the shardings of an op's results.
+const SHARDING: &str = "sdy.sharding";
 
 /// A dictionary; its other attributes are on the parser's stack.
 #[derive(Clone, Copy, Default)]
-pub(in crate::mlir) struct Dict {
+pub(super) struct Dict {
     /// Its text with braces.
     pub span: Span,
     /// `sdy.sharding`
@@ -20,12 +22,12 @@ pub(in crate::mlir) struct Dict {
     pub rule: Option<Span>,
 }
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     /// Reads `{name = value, name, ...}` onto the stack of attributes.
-    pub(in crate::mlir) fn parse_dict(&mut self) -> Result<Dict> {
+    pub(super) fn parse_dict(&mut self) -> Result<Dict> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
-        let base = self.attrs.len();
+        let base = self.parts.attrs.len();
         let mut seen: FxHashSet<StrId> = FxHashSet::default();
         let mut dict = Dict::default();
         self.cursor.expect(b'{')?;
@@ -42,7 +44,6 @@ impl<'a> Parser<'a> {
             if name.is_empty() {
                 return Err(self.cursor.expected("attribute name"));
             }
-            let name = self.program.strings.intern(name);
             let end = self.cursor.pos as u32;
             let value = if self.cursor.eat(b'=') {
                 self.parse_value()?
@@ -50,16 +51,16 @@ impl<'a> Parser<'a> {
                 self.cursor.pos = end as usize;
                 Span::new(end, end)
             };
-            let known = match (name == self.sharding_names[0], name == self.sharding_names[1]) {
-                (true, _) => dict.sharding.replace(value).is_some(),
-                (_, true) => dict.rule.replace(value).is_some(),
+            let known = match name {
+                SHARDING => dict.sharding.replace(value).is_some(),
+                "sdy.sharding_rule" => dict.rule.replace(value).is_some(),
                 _ => {
-                    self.attrs.push(Attr { name, value });
+                    let name = self.program.strings.intern(name);
+                    self.parts.attrs.push(Attr { name, value });
                     self.is_repeated(name, base, &mut seen)
                 }
             };
             if known {
-                let name = self.program.strings.get(name);
                 let message = format!("duplicate key '{name}' in dictionary attribute");
                 return Err(syntax(name_span, message).into());
             }
@@ -74,7 +75,7 @@ impl<'a> Parser<'a> {
     }
     /// Whether the last attribute has the name of another one above `base`.
     fn is_repeated(&self, name: StrId, base: usize, seen: &mut FxHashSet<StrId>) -> bool {
-        let others = &self.attrs[base..self.attrs.len() - 1];
+        let others = &self.parts.attrs[base..self.parts.attrs.len() - 1];
         if others.len() < 16 {
             return others.iter().any(|attr| attr.name == name);
         }
@@ -84,59 +85,50 @@ impl<'a> Parser<'a> {
         !seen.insert(name)
     }
     /// Reads the value of an attribute in a dictionary.
-    pub(in crate::mlir) fn parse_value(&mut self) -> Result<Span> {
+    pub(super) fn parse_value(&mut self) -> Result<Span> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
         self.grammar().attribute()?;
         Ok(self.cursor.span_since(start))
     }
-    /// For stepping over something that has a form but no meaning here.
-    pub(in crate::mlir) fn grammar(&mut self) -> Grammar<'_, 'a> {
-        Grammar::new(&mut self.cursor, Some(&self.program))
-    }
-    /// Reads the dictionary of `building`'s op, which is next.
-    pub(in crate::mlir) fn parse_op_dict(&mut self, building: &mut Building) -> Result<()> {
+    /// Reads the dictionary of `pending`'s op, which is next.
+    pub(super) fn parse_op_dict(&mut self, pending: &mut PendingOp) -> Result<()> {
         let dict = self.parse_dict()?;
-        building.dict = dict.span;
-        self.place_dict(building, &dict);
+        pending.dict = dict.span;
+        self.place_dict(pending, &dict);
         Ok(())
     }
-    /// Gives `building`'s op what its dictionary says of shardings. To an op that has shardings of its
+    /// Gives `pending`'s op what its dictionary says of shardings. To an op that has shardings of its
     /// own those in the dictionary are an attribute like any other, which only has to make sense.
-    pub(in crate::mlir) fn place_dict(&mut self, building: &mut Building, dict: &Dict) {
-        building.rule = building.rule.or(dict.rule);
+    pub(super) fn place_dict(&mut self, pending: &mut PendingOp, dict: &Dict) {
+        pending.annotations.rule = pending.annotations.rule.or(dict.rule);
         let Some(value) = dict.sharding else { return };
-        if building.name.kind.has_own_sharding() {
-            self.attrs.push(Attr { name: self.sharding_names[0], value });
-            self.targets.push((Target::Unread(building.op), value));
+        if pending.name.kind.has_own_sharding() {
+            let name = self.program.strings.intern(SHARDING);
+            self.parts.attrs.push(Attr { name, value });
+            self.notes.note_sharding(Target::Unread(pending.op), value);
         } else {
-            building.sharding = building.sharding.or(dict.sharding);
+            pending.annotations.sharding = pending.annotations.sharding.or(dict.sharding);
         }
     }
-    /// Reads the dictionary of `building`'s op if one is next; else notes where it would stand.
-    pub(in crate::mlir) fn parse_optional_op_dict(
-        &mut self,
-        building: &mut Building,
-    ) -> Result<()> {
+    /// Reads the dictionary of `pending`'s op if one is next; else notes where it would stand.
+    pub(super) fn parse_optional_op_dict(&mut self, pending: &mut PendingOp) -> Result<()> {
         let end = self.cursor.pos;
         if self.cursor.next_byte() == b'{' {
-            return self.parse_op_dict(building);
+            return self.parse_op_dict(pending);
         }
         self.cursor.pos = end;
-        building.dict = Span::new(end as u32, end as u32);
+        pending.dict = Span::new(end as u32, end as u32);
         Ok(())
     }
-    /// The same for `attributes {...}`.
-    pub(in crate::mlir) fn parse_optional_attributes(
-        &mut self,
-        building: &mut Building,
-    ) -> Result<()> {
+    /// Reads `attributes {...}` of `pending`'s op if that is next; else notes where it would stand.
+    pub(super) fn parse_optional_attributes(&mut self, pending: &mut PendingOp) -> Result<()> {
         let end = self.cursor.pos;
         if self.cursor.eat_keyword("attributes") {
-            return self.parse_op_dict(building);
+            return self.parse_op_dict(pending);
         }
         self.cursor.pos = end;
-        building.dict = Span::new(end as u32, end as u32);
+        pending.dict = Span::new(end as u32, end as u32);
         Ok(())
     }
 }

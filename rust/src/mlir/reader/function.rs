@@ -1,16 +1,17 @@
 //! `func.func`, in its own syntax and in generic form.
 
+use super::parser::{After, Parser, PendingOp};
+use super::parts::PendingArg;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{BlockId, FuncId, StrId, TypeId};
 use crate::ir::{AttrRange, Function, Port, PortRange};
-use crate::mlir::meaning::target::Target;
-use crate::mlir::reader::parser::{After, Building, Parser, PendingArg};
+use crate::mlir::meaning::{symbol_name, Target};
 
 impl Parser<'_> {
     /// Parses `public @name(args) -> (results) attributes {...} {`, or a declaration.
-    pub(in crate::mlir) fn parse_function(&mut self, mut building: Building) -> Result<()> {
-        let id = self.new_function(&building);
-        building.function = id;
+    pub(super) fn parse_function(&mut self, mut pending: PendingOp) -> Result<()> {
+        let id = self.new_function(&pending);
+        pending.function = id;
         if self.cursor.eat_keyword("private") {
             self.program.functions[id].is_private = true;
         } else {
@@ -24,7 +25,7 @@ impl Parser<'_> {
         let start = self.cursor.pos;
         self.cursor.symbol()?;
         let name = self.cursor.span_since(start);
-        self.name_function(&building, name)?;
+        self.name_function(&pending, name)?;
         self.parse_function_args(id)?;
         let end = self.cursor.pos as u32;
         self.program.functions[id].results_span = Span::new(end, end);
@@ -33,20 +34,20 @@ impl Parser<'_> {
         } else {
             self.cursor.pos = end as usize;
         }
-        building.syntax = self.cursor.span_since(building.syntax.start as usize);
-        self.parse_optional_attributes(&mut building)?;
+        pending.syntax = self.cursor.span_since(pending.syntax.start as usize);
+        self.parse_optional_attributes(&mut pending)?;
         let end = self.cursor.pos;
         if self.cursor.next_byte() == b'{' && self.cursor.byte(self.cursor.pos + 1) != b'-' {
-            self.check_named_args(&building)?;
-            return self.open_region(building, After::Nothing);
+            self.check_named_args(&pending)?;
+            return self.open_region(pending, After::Nothing);
         }
-        self.args.clear();
+        self.parts.args.clear();
         self.cursor.pos = end;
-        self.finish(building)
+        self.finish(pending)
     }
-    fn new_function(&mut self, building: &Building) -> FuncId {
+    fn new_function(&mut self, pending: &PendingOp) -> FuncId {
         self.program.functions.push(Function {
-            op: building.op,
+            op: pending.op,
             name: StrId::NONE,
             is_private: false,
             body: BlockId::NONE,
@@ -60,13 +61,12 @@ impl Parser<'_> {
     fn keep_visibility(&mut self, visibility: &str) {
         let name = self.program.strings.intern("sym_visibility");
         let value = self.program.text.add(&format!("\"{visibility}\""));
-        self.attrs.push(crate::ir::Attr { name, value });
+        self.parts.attrs.push(crate::ir::Attr { name, value });
     }
-    fn name_function(&mut self, building: &Building, name: Span) -> Result<()> {
-        self.define_symbol(building.op, name)?;
-        let text = self.attr_name(name);
-        let function = &mut self.program.functions[building.function];
-        function.name = self.program.strings.intern(text);
+    fn name_function(&mut self, pending: &PendingOp, name: Span) -> Result<()> {
+        let symbol = self.notes.define_symbol(&mut self.program, pending.op, name)?;
+        let function = &mut self.program.functions[pending.function];
+        function.name = symbol;
         function.name_span = name;
         Ok(())
     }
@@ -88,7 +88,7 @@ impl Parser<'_> {
             let (span, attrs, sharding) = self.parse_value_attrs()?;
             self.add_function_arg(id, Port { attrs, dict: span, ..Port::of_type(ty) }, sharding);
             self.skip_location()?;
-            self.args.push(PendingArg { name, offset, ty });
+            self.parts.args.push(PendingArg { name, offset, ty });
             if !self.cursor.eat(b',') {
                 return self.cursor.expect(b')');
             }
@@ -101,7 +101,7 @@ impl Parser<'_> {
             self.cursor.pos = end as usize;
             return Ok((Span::new(end, end), AttrRange::default(), None));
         }
-        let base = self.attrs.len();
+        let base = self.parts.attrs.len();
         let dict = self.parse_dict()?;
         Ok((dict.span, self.flush_attrs(base), dict.sharding))
     }
@@ -129,7 +129,7 @@ impl Parser<'_> {
     fn add_function_arg(&mut self, id: FuncId, port: Port, sharding: Option<Span>) {
         if let Some(sharding) = sharding {
             let index = self.program.func_args(id).len() as u32;
-            self.targets.push((Target::Arg(id, index), sharding));
+            self.notes.note_sharding(Target::Arg(id, index), sharding);
         }
         self.program.add_func_arg(id, port);
     }
@@ -142,44 +142,49 @@ impl Parser<'_> {
     ) {
         if let Some(sharding) = sharding {
             let index = self.program.func_results(id).len() as u32;
-            self.targets.push((Target::FuncResult(id, index), sharding));
+            self.notes.note_sharding(Target::FuncResult(id, index), sharding);
         }
         self.program.add_func_result(id, Port { attrs, ..Port::of_type(ty) });
     }
     /// Arguments of a function with a body need names.
-    fn check_named_args(&mut self, building: &Building) -> Result<()> {
-        let Some(arg) = self.args.iter().find(|arg| arg.name.is_empty()) else { return Ok(()) };
+    fn check_named_args(&mut self, pending: &PendingOp) -> Result<()> {
+        let Some(arg) = self.parts.args.iter().find(|arg| arg.name.is_empty()) else {
+            return Ok(());
+        };
         let span = Span::new(arg.offset, arg.offset + 1);
-        let name = self.text_at(self.program.functions[building.function].name_span);
+        let name = self.text_at(self.program.functions[pending.function].name_span);
         let message = format!("{name} has a body, so its arguments need names");
         Err(Diagnostic::new(Code::Syntax, message).at(span).with_hint("%arg0: type").into())
     }
 
     /// Takes what the generic form of a function says as attributes.
-    pub(in crate::mlir) fn take_function(&mut self, building: &mut Building) -> Result<()> {
-        let id = self.new_function(building);
-        building.function = id;
-        let Some(name) = self.take_attr(building, "sym_name") else {
-            return Err(self.invalid_function(building, "needs attribute 'sym_name'"));
+    pub(super) fn take_function(&mut self, pending: &mut PendingOp) -> Result<()> {
+        let id = self.new_function(pending);
+        pending.function = id;
+        let Some(name) = self.take_attr(pending, "sym_name") else {
+            return Err(self.invalid_function(pending, "needs attribute 'sym_name'"));
         };
-        self.name_function(building, name)?;
-        let Some(ty) = self.take_attr(building, "function_type") else {
-            return Err(self.invalid_function(building, "needs attribute 'function_type'"));
+        self.name_function(pending, name)?;
+        let Some(ty) = self.take_attr(pending, "function_type") else {
+            return Err(self.invalid_function(pending, "needs attribute 'function_type'"));
         };
-        if let Some(visibility) = self.take_attr(building, "sym_visibility") {
-            if self.attr_name(visibility) == "private" {
+        if let Some(visibility) = self.take_attr(pending, "sym_visibility") {
+            if symbol_name(self.text_at(visibility)) == "private" {
                 self.program.functions[id].is_private = true;
             } else {
                 let name = self.program.strings.intern("sym_visibility");
-                self.attrs.push(crate::ir::Attr { name, value: visibility });
+                self.parts.attrs.push(crate::ir::Attr { name, value: visibility });
             }
         }
         let here = self.cursor.pos;
         self.cursor.pos = ty.start as usize;
         let (mut args, mut results) = (Vec::new(), Vec::new());
-        self.parse_function_type(&mut args, &mut results)?;
-        let arg_attrs = self.take_attr(building, "arg_attrs");
-        let result_attrs = self.take_attr(building, "res_attrs");
+        self.cursor.expect(b'(')?;
+        self.types.read_list(&mut self.cursor, &mut self.program, &mut args)?;
+        self.cursor.expect_arrow()?;
+        self.types.read_results(&mut self.cursor, &mut self.program, &mut results)?;
+        let arg_attrs = self.take_attr(pending, "arg_attrs");
+        let result_attrs = self.take_attr(pending, "res_attrs");
         let arg_attrs = self.parse_attr_list(arg_attrs, args.len())?;
         let result_attrs = self.parse_attr_list(result_attrs, results.len())?;
         self.cursor.pos = here;
@@ -191,9 +196,9 @@ impl Parser<'_> {
         }
         Ok(())
     }
-    fn invalid_function(&self, building: &Building, message: &str) -> crate::Error {
+    fn invalid_function(&self, pending: &PendingOp, message: &str) -> crate::Error {
         let message = format!("func.func {message}");
-        Diagnostic::new(Code::InvalidOp, message).at(self.name_span(building)).into()
+        Diagnostic::new(Code::InvalidOp, message).at(self.name_span(pending)).into()
     }
     /// Reads `[{...}, {...}]`, one dictionary for each of `count` values.
     fn parse_attr_list(
@@ -207,7 +212,7 @@ impl Parser<'_> {
             self.cursor.expect(b'[')?;
             if !self.cursor.eat(b']') {
                 loop {
-                    let base = self.attrs.len();
+                    let base = self.parts.attrs.len();
                     let dict = self.parse_dict()?;
                     dicts.push((self.flush_attrs(base), dict.sharding));
                     if !self.cursor.eat(b',') {
@@ -225,9 +230,9 @@ impl Parser<'_> {
         Ok(dicts)
     }
     /// Completes a function whose regions are known.
-    pub(in crate::mlir) fn finish_function(&mut self, building: &Building) -> Result<()> {
-        let id = building.function;
-        let regions = self.program.op_regions(building.op).next();
+    pub(super) fn finish_function(&mut self, pending: &PendingOp) -> Result<()> {
+        let id = pending.function;
+        let regions = self.program.op_regions(pending.op).next();
         let body = regions.map_or(BlockId::NONE, |region| self.program.region_entry(region));
         self.program.functions[id].body = body;
         if body.is_none() {
@@ -237,7 +242,7 @@ impl Parser<'_> {
         if block_types.eq(self.program.func_args(id).iter().map(|arg| arg.ty)) {
             return Ok(());
         }
-        let span = self.name_span(building);
+        let span = self.name_span(pending);
         let message = "the arguments of the function's first block are not those of its type";
         Err(Diagnostic::new(Code::TypeMismatch, message).at(span).into())
     }

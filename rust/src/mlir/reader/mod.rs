@@ -1,19 +1,30 @@
-//! Ops from text to the tables of a program.
+//! Reading: ops from text to the tables of a program.
+//!
+//! [`Parser`](parser::Parser) holds the position in the text and one field for each concern: the types seen so
+//! far, the names of values, the parts of ops that are not complete, what is to be made sense of at the
+//! end. The files add to it what reads each form: `generic`, `own_syntax` with `formats`, `function`,
+//! `regions`, `sdy`. `read` is the loop over all of them.
 
 mod aliases;
+mod arity;
 mod blocks;
 mod dict;
-pub(super) mod finish;
+mod finish;
+mod format_table;
 mod formats;
 mod function;
-pub(super) mod generic;
+mod generic;
+mod op_names;
 mod operands;
 mod own_syntax;
-pub(super) mod parser;
+mod parser;
+mod parts;
+mod read;
 mod regions;
-mod repeated;
+mod repeat;
 mod sdy;
 mod signature;
-pub(super) mod types;
+mod templates;
+mod types;
 
-pub use parser::{parse, parse_shared, read, Parsed};
+pub use read::{parse, parse_shared, read, Parsed};

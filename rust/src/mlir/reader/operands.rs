@@ -1,12 +1,14 @@
 //! Names of operands and results as they stand in the text.
 
+use super::parser::Parser;
+use super::parts::PendingResult;
 use crate::error::Result;
 use crate::mlir::cursor::syntax;
-use crate::mlir::reader::parser::{Parser, PendingOperand, PendingResult};
+use crate::mlir::names::NameUse;
 
 impl<'a> Parser<'a> {
     /// Reads `%a, %b:2 =`.
-    pub(in crate::mlir) fn parse_result_names(&mut self) -> Result<()> {
+    pub(super) fn parse_result_names(&mut self) -> Result<()> {
         loop {
             self.cursor.skip_space();
             let offset = self.cursor.pos as u32;
@@ -22,7 +24,7 @@ impl<'a> Parser<'a> {
                 };
                 count = number as u32;
             }
-            self.results.push(PendingResult { name, count, offset });
+            self.parts.results.push(PendingResult { name, count, offset });
             if !self.cursor.eat(b',') {
                 break;
             }
@@ -32,7 +34,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
     /// Reads `%name`, returns `name`.
-    pub(in crate::mlir) fn parse_ssa_name(&mut self) -> Result<&'a str> {
+    pub(super) fn parse_ssa_name(&mut self) -> Result<&'a str> {
         self.cursor.skip_space();
         if self.cursor.peek() != b'%' {
             return Err(self.cursor.expected("SSA operand"));
@@ -46,7 +48,7 @@ impl<'a> Parser<'a> {
     }
     /// Reads `%name` or `%name#2` onto the stack of operands.
     #[inline]
-    pub(in crate::mlir) fn parse_operand(&mut self) -> Result<()> {
+    pub(super) fn parse_operand(&mut self) -> Result<()> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
         let name = self.parse_ssa_name()?;
@@ -63,11 +65,11 @@ impl<'a> Parser<'a> {
             };
         }
         let span = self.cursor.span_since(start);
-        self.operands.push(PendingOperand { name, number, span });
+        self.parts.operands.push(NameUse { name, number, span });
         Ok(())
     }
     /// Reads operands separated by commas, up to `end`; the opening bracket was read.
-    pub(in crate::mlir) fn parse_operands_to(&mut self, end: u8) -> Result<()> {
+    pub(super) fn parse_operands_to(&mut self, end: u8) -> Result<()> {
         if self.cursor.eat(end) {
             return Ok(());
         }

@@ -1,10 +1,13 @@
 //! Ops with regions in their dialect's own syntax, and what follows a region.
 
+use super::op_names::OpName;
+use super::parser::{After, Parser, PendingOp};
+use super::parts::PendingArg;
 use crate::error::{Result, Span};
 use crate::index::{BlockId, OpId, StrId, TypeId, ValueId};
 use crate::ir::{Block, OpKind, Place, Type};
 use crate::mlir::cursor::syntax;
-use crate::mlir::reader::parser::{After, Building, Parser, PendingArg};
+use crate::mlir::meaning::plural;
 
 /// What a reduction can apply by name: the commutative ops of two operands.
 const APPLICABLE: [&str; 7] = [
@@ -19,22 +22,22 @@ const APPLICABLE: [&str; 7] = [
 
 impl Parser<'_> {
     /// Parses `module @name attributes {...} {`.
-    pub(in crate::mlir) fn parse_module(&mut self, mut building: Building) -> Result<()> {
+    pub(super) fn parse_module(&mut self, mut pending: PendingOp) -> Result<()> {
         if self.cursor.next_byte() == b'@' {
             let start = self.cursor.pos;
             self.cursor.symbol()?;
             let name = self.cursor.span_since(start);
-            self.define_symbol(building.op, name)?;
+            self.notes.define_symbol(&mut self.program, pending.op, name)?;
         } else {
-            self.cursor.pos = building.syntax.start as usize;
+            self.cursor.pos = pending.syntax.start as usize;
         }
-        self.parse_optional_attributes(&mut building)?;
-        self.modules.push(building.op);
-        self.open_region(building, After::Nothing)
+        self.parse_optional_attributes(&mut pending)?;
+        self.notes.enter_module(pending.op);
+        self.open_region(pending, After::Nothing)
     }
     /// Parses `(%arg = %init, ...) : types attributes {...} cond {`.
-    pub(in crate::mlir) fn parse_while(&mut self, mut building: Building) -> Result<()> {
-        let start = building.syntax.start as usize;
+    pub(super) fn parse_while(&mut self, mut pending: PendingOp) -> Result<()> {
+        let start = pending.syntax.start as usize;
         self.cursor.expect(b'(')?;
         if !self.cursor.eat(b')') {
             loop {
@@ -43,64 +46,61 @@ impl Parser<'_> {
                 let name = self.parse_ssa_name()?;
                 self.cursor.expect(b'=')?;
                 self.parse_operand()?;
-                self.args.push(PendingArg { name, offset, ty: TypeId::NONE });
+                self.parts.args.push(PendingArg { name, offset, ty: TypeId::NONE });
                 if !self.cursor.eat(b',') {
                     self.cursor.expect(b')')?;
                     break;
                 }
             }
         }
-        building.syntax = self.cursor.span_since(start);
-        if !self.args.is_empty() {
+        pending.syntax = self.cursor.span_since(start);
+        if !self.parts.args.is_empty() {
             self.cursor.expect(b':')?;
-            let mut types = std::mem::take(&mut self.types);
-            let parsed = self.parse_types(&mut types);
-            building.num_inputs = types.len() - building.types;
-            types.extend_from_within(building.types..);
-            self.types = types;
-            parsed?;
+            self.push_types()?;
+            pending.num_inputs = self.num_types(&pending);
+            self.parts.types.extend_from_within(pending.base.types..);
         }
-        self.parse_optional_attributes(&mut building)?;
+        self.parse_optional_attributes(&mut pending)?;
         self.cursor.expect_keyword("cond")?;
-        self.set_while_arg_types(&building)?;
-        self.open_region(building, After::Do)
+        self.set_while_arg_types(&pending)?;
+        self.open_region(pending, After::Do)
     }
-    fn set_while_arg_types(&mut self, building: &Building) -> Result<()> {
-        if building.num_inputs != self.args.len() {
-            let span = self.name_span(building);
+    fn set_while_arg_types(&mut self, pending: &PendingOp) -> Result<()> {
+        if pending.num_inputs != self.parts.args.len() {
+            let span = self.name_span(pending);
             let message = format!(
                 "the op has {} but {} types",
-                crate::mlir::reader::finish::plural(self.args.len(), "operand"),
-                building.num_inputs
+                plural(self.parts.args.len(), "operand"),
+                pending.num_inputs
             );
             return Err(crate::error::Diagnostic::new(crate::Code::TypeMismatch, message)
                 .at(span)
                 .into());
         }
-        for (arg, &ty) in self.args.iter_mut().zip(&self.types[building.types..]) {
+        for (arg, &ty) in self.parts.args.iter_mut().zip(&self.parts.types[pending.base.types..]) {
             arg.ty = ty;
         }
         Ok(())
     }
     /// Opens the body of a `stablehlo.while`, whose arguments are those of its condition.
-    fn open_while_body(&mut self, building: Building) -> Result<()> {
+    fn open_while_body(&mut self, pending: PendingOp) -> Result<()> {
         self.cursor.expect_keyword("do")?;
-        let condition = self.region_block(&building, 0);
-        if condition.is_some() && building.num_inputs > 0 {
+        let condition = self.region_block(&pending, 0);
+        if condition.is_some() && pending.num_inputs > 0 {
             for value in self.program.block_args(condition) {
                 let offset = self.program.value_names[value];
                 let ty = self.program.values[value].ty;
                 let mut look = self.cursor.clone();
                 look.pos = offset as usize + 1;
-                self.args.push(PendingArg { name: look.ssa_name(), offset, ty });
+                self.parts.args.push(PendingArg { name: look.ssa_name(), offset, ty });
             }
         }
-        self.open_region(building, After::Nothing)
+        self.open_region(pending, After::Nothing)
     }
     /// Parses `(%a init: %b), ... applies op across dimensions = [...] {attrs} : type`, or with
     /// `reducer(%x: type, %y: type) {` at the end.
-    pub(in crate::mlir) fn parse_reduce(&mut self, mut building: Building) -> Result<()> {
-        let start = building.syntax.start as usize;
+    pub(super) fn parse_reduce(&mut self, mut pending: PendingOp) -> Result<()> {
+        let start = pending.syntax.start as usize;
         let mut inits = Vec::new();
         // MLIR takes a comma, or none, wherever there might be one.
         loop {
@@ -112,10 +112,10 @@ impl Parser<'_> {
             self.cursor.expect_keyword("init")?;
             self.cursor.expect(b':')?;
             self.parse_operand()?;
-            inits.extend(self.operands.pop());
+            inits.extend(self.parts.operands.pop());
             self.cursor.expect(b')')?;
         }
-        self.operands.append(&mut inits);
+        self.parts.operands.append(&mut inits);
         let inner = if self.cursor.eat_keyword("applies") {
             self.cursor.skip_space();
             let start = self.cursor.pos;
@@ -132,17 +132,17 @@ impl Parser<'_> {
         self.cursor.expect_keyword("dimensions")?;
         self.cursor.expect(b'=')?;
         self.grammar().ints()?;
-        building.syntax = self.cursor.span_since(start);
-        self.parse_optional_op_dict(&mut building)?;
+        pending.syntax = self.cursor.span_since(start);
+        self.parse_optional_op_dict(&mut pending)?;
         self.cursor.expect(b':')?;
-        self.parse_signature_types(&mut building)?;
-        let Some(inner) = inner else { return self.parse_reducer(building) };
-        let inner = self.op_name(inner);
-        self.imply_reducer(&building, inner)?;
-        self.finish(building)
+        self.parse_signature_types(&mut pending)?;
+        let Some(inner) = inner else { return self.parse_reducer(pending) };
+        let inner = self.op_names.get(&mut self.program, inner);
+        self.imply_reducer(&pending, inner)?;
+        self.finish(pending)
     }
     /// Reads `reducer(%x: type, %y: type) (...) {`: elements, then accumulators are the arguments.
-    fn parse_reducer(&mut self, building: Building) -> Result<()> {
+    fn parse_reducer(&mut self, pending: PendingOp) -> Result<()> {
         self.skip_location()?;
         self.cursor.expect_keyword("reducer")?;
         let mut accumulators = Vec::new();
@@ -150,11 +150,11 @@ impl Parser<'_> {
             self.parse_reducer_arg()?;
             self.cursor.expect(b',')?;
             self.parse_reducer_arg()?;
-            accumulators.extend(self.args.pop());
+            accumulators.extend(self.parts.args.pop());
             self.cursor.expect(b')')?;
         }
-        self.args.append(&mut accumulators);
-        self.open_region(building, After::Nothing)
+        self.parts.args.append(&mut accumulators);
+        self.open_region(pending, After::Nothing)
     }
     fn parse_reducer_arg(&mut self) -> Result<()> {
         self.cursor.skip_space();
@@ -163,17 +163,13 @@ impl Parser<'_> {
         self.cursor.expect(b':')?;
         let ty = self.parse_type()?;
         self.skip_location()?;
-        self.args.push(PendingArg { name, offset, ty });
+        self.parts.args.push(PendingArg { name, offset, ty });
         Ok(())
     }
     /// Makes the region that `applies` stands for: the inner op on two scalars, and a return.
-    fn imply_reducer(
-        &mut self,
-        building: &Building,
-        inner: crate::mlir::reader::parser::OpName,
-    ) -> Result<()> {
-        let Some(&first) = self.types.get(building.types) else {
-            let span = self.name_span(building);
+    fn imply_reducer(&mut self, pending: &PendingOp, inner: OpName) -> Result<()> {
+        let Some(&first) = self.parts.types.get(pending.base.types) else {
+            let span = self.name_span(pending);
             return Err(syntax(span, "'applies' needs an operand").into());
         };
         let scalar = self.scalar_of(first);
@@ -181,7 +177,7 @@ impl Parser<'_> {
         Ok(())
     }
     /// Pushes a region with op `inner` on two values of type `scalar`, and a return.
-    pub(in crate::mlir) fn add_reducer(&mut self, inner: (StrId, OpKind), scalar: TypeId) {
+    pub(super) fn add_reducer(&mut self, inner: (StrId, OpKind), scalar: TypeId) {
         let block = self.program.blocks.push(Block {
             region: crate::index::RegionId::NONE,
             next: BlockId::NONE,
@@ -197,7 +193,7 @@ impl Parser<'_> {
         self.program.add_operands(op, operands);
         self.program.add_results(op, [(scalar, u32::MAX)]);
         self.program.insert_op(op, Place::End(block));
-        let name = self.op_name("stablehlo.return");
+        let name = self.op_names.get(&mut self.program, "stablehlo.return");
         let end = self.program.new_op_row(name.id, name.kind);
         let result = self.program.result(op, 0);
         self.program.add_operands(end, [(result, u32::MAX)]);
@@ -220,37 +216,28 @@ impl Parser<'_> {
         self.program.intern_type(scalar, &text)
     }
 
-    /// Goes on behind a region of `building`'s op.
-    pub(in crate::mlir) fn after_region(
-        &mut self,
-        mut building: Building,
-        after: After,
-    ) -> Result<()> {
+    /// Goes on behind a region of `pending`'s op.
+    pub(super) fn after_region(&mut self, mut pending: PendingOp, after: After) -> Result<()> {
         match after {
-            After::Generic | After::Regions if self.cursor.eat(b',') => {
-                self.open_region(building, after)
-            }
+            After::Generic if self.cursor.eat(b',') => self.open_region(pending, after),
             After::Generic => {
                 self.cursor.expect(b')')?;
-                self.parse_generic_tail(building)
+                self.parse_generic_tail(pending)
             }
-            After::Do => self.open_while_body(building),
+            After::Do => self.open_while_body(pending),
             After::Nothing => {
-                if building.name.kind == OpKind::Module {
-                    self.modules.pop();
+                if pending.name.kind == OpKind::Module {
+                    self.notes.leave_module();
                 }
-                self.finish(building)
+                self.finish(pending)
             }
-            After::Regions | After::Signature => {
-                if after == After::Regions {
-                    self.cursor.expect(b')')?;
-                }
-                if building.name.kind != OpKind::Other {
-                    self.parse_optional_op_dict(&mut building)?;
+            After::Signature => {
+                if pending.name.kind != OpKind::Other {
+                    self.parse_optional_op_dict(&mut pending)?;
                 }
                 self.cursor.expect(b':')?;
-                self.parse_signature_types(&mut building)?;
-                self.finish(building)
+                self.parse_signature_types(&mut pending)?;
+                self.finish(pending)
             }
         }
     }

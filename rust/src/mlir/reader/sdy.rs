@@ -1,42 +1,42 @@
 //! Shardy's ops in their own syntax.
 
+use super::parser::{After, Parser, PendingOp};
+use super::parts::PendingArg;
 use crate::attribute::{self, Form};
 use crate::error::{Result, Span};
 use crate::ir::OpKind;
-use crate::mlir::meaning::resolve::in_own_syntax;
-use crate::mlir::meaning::target::Target;
-use crate::mlir::reader::parser::{After, Building, Parser, PendingArg};
+use crate::mlir::meaning::{in_own_syntax, Target};
 
 impl Parser<'_> {
     /// Parses an op of the `sdy` dialect from behind its name on.
-    pub(in crate::mlir) fn parse_sdy(&mut self, building: Building) -> Result<()> {
-        match building.name.kind {
-            OpKind::Mesh => self.parse_mesh(building),
-            OpKind::ManualComputation => self.parse_manual_computation(building),
-            OpKind::NamedComputation => self.parse_named_computation(building),
-            _ => self.parse_tensor_op(building),
+    pub(super) fn parse_sdy(&mut self, pending: PendingOp) -> Result<()> {
+        match pending.name.kind {
+            OpKind::Mesh => self.parse_mesh(pending),
+            OpKind::ManualComputation => self.parse_manual_computation(pending),
+            OpKind::NamedComputation => self.parse_named_computation(pending),
+            _ => self.parse_tensor_op(pending),
         }
     }
     /// Parses `@name = <["x"=2]> {attrs}`.
-    fn parse_mesh(&mut self, mut building: Building) -> Result<()> {
+    fn parse_mesh(&mut self, mut pending: PendingOp) -> Result<()> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
-        let op_name = self.program.strings.get(building.name.id);
+        let op_name = self.program.strings.get(pending.name.id);
         self.cursor.symbol().map_err(|error| in_own_syntax(op_name, error))?;
         let name = self.cursor.span_since(start);
         self.cursor.expect(b'=')?;
-        let mesh = self.parse_stripped(&building, Some(Form::Mesh))?;
-        self.parse_optional_op_dict(&mut building)?;
-        self.note_mesh(building.op, name, mesh)?;
-        self.finish(building)
+        let mesh = self.parse_stripped(&pending, Some(Form::Mesh))?;
+        self.parse_optional_op_dict(&mut pending)?;
+        self.notes.note_mesh(&mut self.program, pending.op, name, mesh)?;
+        self.finish(pending)
     }
     /// Steps over `keyword` of the op's own syntax.
-    fn own_keyword(&mut self, building: &Building, keyword: &str) -> Result<()> {
-        let name = self.program.strings.get(building.name.id);
+    fn own_keyword(&mut self, pending: &PendingOp, keyword: &str) -> Result<()> {
+        let name = self.program.strings.get(pending.name.id);
         self.cursor.expect_keyword(keyword).map_err(|error| in_own_syntax(name, error))
     }
     /// Reads an attribute that may have lost its `#dialect.name`.
-    fn parse_stripped(&mut self, building: &Building, form: Option<Form>) -> Result<Span> {
+    fn parse_stripped(&mut self, pending: &PendingOp, form: Option<Form>) -> Result<Span> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
         let read = match self.cursor.peek() {
@@ -50,89 +50,92 @@ impl Parser<'_> {
             // Its own parser knows better what is wrong.
             let text = &self.cursor.text()[start..];
             let found = form.and_then(|form| attribute::syntax_error(form, text, start as u32));
-            let name = self.program.strings.get(building.name.id);
+            let name = self.program.strings.get(pending.name.id);
             return Err(found.map_or(error, |error| in_own_syntax(name, error)));
         }
         Ok(self.cursor.span_since(start))
     }
     /// Parses ops of one tensor: `axes %x name=attr {attrs} : type`, each part where the op has it.
-    fn parse_tensor_op(&mut self, mut building: Building) -> Result<()> {
+    fn parse_tensor_op(&mut self, mut pending: PendingOp) -> Result<()> {
         let start = self.cursor.pos;
-        let kind = building.name.kind;
+        let kind = pending.name.kind;
         if matches!(self.cursor.next_byte(), b'[' | b'{' | b'#') {
             let form = match kind {
                 OpKind::AllToAll => Form::AllToAll,
                 OpKind::AllReduce | OpKind::ReplicatedToUnreduced => Form::Axes,
                 _ => Form::AxesPerDim,
             };
-            building.payload = self.parse_stripped(&building, Some(form))?;
+            pending.annotations.payload = self.parse_stripped(&pending, Some(form))?;
         }
         self.parse_operand()?;
         match kind {
             OpKind::ShardingConstraint | OpKind::Reshard => {
-                building.sharding = Some(self.parse_stripped(&building, Some(Form::Sharding))?);
+                pending.annotations.sharding =
+                    Some(self.parse_stripped(&pending, Some(Form::Sharding))?);
             }
             OpKind::DataFlowEdge => {
                 let end = self.cursor.pos;
                 if self.cursor.eat_keyword("sharding") {
                     self.cursor.expect(b'=')?;
-                    building.sharding = Some(self.parse_stripped(&building, Some(Form::Sharding))?);
+                    pending.annotations.sharding =
+                        Some(self.parse_stripped(&pending, Some(Form::Sharding))?);
                 } else {
                     self.cursor.pos = end;
                 }
             }
             OpKind::ShardingGroup => {
-                self.own_keyword(&building, "group_id")?;
+                self.own_keyword(&pending, "group_id")?;
                 self.cursor.expect(b'=')?;
-                building.payload = self.parse_stripped(&building, None)?;
+                pending.annotations.payload = self.parse_stripped(&pending, None)?;
             }
             OpKind::PropagationBarrier => {
-                self.own_keyword(&building, "allowed_direction")?;
+                self.own_keyword(&pending, "allowed_direction")?;
                 self.cursor.expect(b'=')?;
                 if self.cursor.next_byte().is_ascii_digit() {
                     return Err(self.cursor.expected("a direction"));
                 }
-                building.payload = self.parse_stripped(&building, None)?;
+                pending.annotations.payload = self.parse_stripped(&pending, None)?;
             }
             OpKind::FuncDataFlowEdge => {}
             _ => {
-                self.own_keyword(&building, "out_sharding")?;
+                self.own_keyword(&pending, "out_sharding")?;
                 self.cursor.expect(b'=')?;
-                building.sharding = Some(self.parse_stripped(&building, Some(Form::Sharding))?);
+                pending.annotations.sharding =
+                    Some(self.parse_stripped(&pending, Some(Form::Sharding))?);
             }
         }
-        building.syntax = self.cursor.span_since(start);
-        self.parse_optional_op_dict(&mut building)?;
+        pending.syntax = self.cursor.span_since(start);
+        self.parse_optional_op_dict(&mut pending)?;
         self.cursor.expect(b':')?;
         let ty = self.parse_type()?;
-        building.num_inputs = 1;
-        self.types.push(ty);
+        pending.num_inputs = 1;
+        self.parts.types.push(ty);
         if kind != OpKind::ShardingGroup {
-            self.types.push(ty);
+            self.parts.types.push(ty);
         }
-        self.finish(building)
+        self.finish(pending)
     }
     /// Parses `(%a) in_shardings=[...] out_shardings=[...] manual_axes={...} (%x: type) {`.
-    fn parse_manual_computation(&mut self, mut building: Building) -> Result<()> {
+    fn parse_manual_computation(&mut self, mut pending: PendingOp) -> Result<()> {
         let start = self.cursor.pos;
         self.cursor.expect(b'(')?;
         self.parse_operands_to(b')')?;
-        self.own_keyword(&building, "in_shardings")?;
+        self.own_keyword(&pending, "in_shardings")?;
         self.cursor.expect(b'=')?;
-        let inputs = self.parse_stripped(&building, Some(Form::Shardings))?;
-        self.targets.push((Target::RegionArgs(building.op), inputs));
-        self.own_keyword(&building, "out_shardings")?;
+        let inputs = self.parse_stripped(&pending, Some(Form::Shardings))?;
+        self.notes.note_sharding(Target::RegionArgs(pending.op), inputs);
+        self.own_keyword(&pending, "out_shardings")?;
         self.cursor.expect(b'=')?;
-        building.sharding = Some(self.parse_stripped(&building, Some(Form::Shardings))?);
-        self.own_keyword(&building, "manual_axes")?;
+        pending.annotations.sharding = Some(self.parse_stripped(&pending, Some(Form::Shardings))?);
+        self.own_keyword(&pending, "manual_axes")?;
         self.cursor.expect(b'=')?;
-        building.payload = self.parse_stripped(&building, Some(Form::ManualAxes))?;
-        building.syntax = self.cursor.span_since(start);
+        pending.annotations.payload = self.parse_stripped(&pending, Some(Form::ManualAxes))?;
+        pending.syntax = self.cursor.span_since(start);
         self.parse_body_args()?;
-        self.open_region(building, After::Signature)
+        self.open_region(pending, After::Signature)
     }
     /// Parses `<"name">(%a) in_shardings=[...] out_shardings=[...] (%x: type) {`.
-    fn parse_named_computation(&mut self, mut building: Building) -> Result<()> {
+    fn parse_named_computation(&mut self, mut pending: PendingOp) -> Result<()> {
         let start = self.cursor.pos;
         self.cursor.expect(b'<')?;
         self.cursor.skip_space();
@@ -148,16 +151,19 @@ impl Parser<'_> {
         let mut inputs = None;
         if self.cursor.eat_keyword("in_shardings") {
             self.cursor.expect(b'=')?;
-            inputs = Some(self.parse_stripped(&building, Some(Form::Shardings))?);
+            inputs = Some(self.parse_stripped(&pending, Some(Form::Shardings))?);
         }
         if self.cursor.eat_keyword("out_shardings") {
             self.cursor.expect(b'=')?;
-            building.sharding = Some(self.parse_stripped(&building, Some(Form::Shardings))?);
+            pending.annotations.sharding =
+                Some(self.parse_stripped(&pending, Some(Form::Shardings))?);
         }
-        building.syntax = self.cursor.span_since(start);
-        self.note_named_computation(&building, name, inputs);
+        pending.syntax = self.cursor.span_since(start);
+        let has_outputs = pending.annotations.sharding.is_some();
+        let (notes, program) = (&mut self.notes, &mut self.program);
+        notes.note_named_computation(program, pending.op, name, inputs, has_outputs);
         self.parse_body_args()?;
-        self.open_region(building, After::Signature)
+        self.open_region(pending, After::Signature)
     }
     /// Reads `(%x: type {attrs} loc(...), ...)`.
     fn parse_body_args(&mut self) -> Result<()> {
@@ -175,7 +181,7 @@ impl Parser<'_> {
                 self.cursor.skip_balanced()?;
             }
             self.skip_location()?;
-            self.args.push(PendingArg { name, offset, ty });
+            self.parts.args.push(PendingArg { name, offset, ty });
             if !self.cursor.eat(b',') {
                 return self.cursor.expect(b')');
             }

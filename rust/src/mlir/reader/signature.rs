@@ -1,14 +1,14 @@
 //! Signatures of ops: the text that their rules may depend on.
 
+use super::parser::{Parser, PendingOp};
 use crate::index::SignatureId;
 use crate::ir::{may_have_rule, write_attr, Signature, Type};
-use crate::mlir::reader::parser::{Building, Parser};
 
 impl Parser<'_> {
     /// The signature of an op whose parts are all on the stacks; `NONE` if it can have no rule.
-    pub(in crate::mlir) fn signature(&mut self, building: &Building) -> SignatureId {
-        let name = building.name;
-        let types = &self.types[building.types..];
+    pub(super) fn signature_of(&mut self, pending: &PendingOp) -> SignatureId {
+        let name = pending.name;
+        let types = &self.parts.types[pending.base.types..];
         let has_rule = may_have_rule(name.kind, name.traits)
             && types.iter().any(|&ty| {
                 matches!(
@@ -19,30 +19,30 @@ impl Parser<'_> {
         if !has_rule {
             return SignatureId::NONE;
         }
-        let mut key = std::mem::take(&mut self.key);
+        let mut key = std::mem::take(&mut self.signature_key);
         key.clear();
         key.push_str(self.program.strings.get(name.id));
-        if !building.is_generic {
-            self.append_syntax(building, &mut key);
+        if !pending.is_generic {
+            self.append_syntax(pending, &mut key);
         }
-        for attr in self.attrs_from(building.attrs) {
+        for attr in &self.parts.attrs[pending.base.attrs..] {
             write_attr(self.program.strings.get(attr.name), self.text_at(attr.value), &mut key);
         }
-        self.program.write_types(building.num_inputs, types.iter().copied(), &mut key);
-        let (inputs, results) = types.split_at(building.num_inputs.min(types.len()));
+        self.program.write_types(pending.num_inputs, types.iter().copied(), &mut key);
+        let (inputs, results) = types.split_at(pending.num_inputs.min(types.len()));
         let id = self.program.signatures.intern(&key, || Signature {
             name: name.id,
-            example: building.op,
-            syntax: building.syntax,
+            example: pending.op,
+            syntax: pending.syntax,
             operand_types: inputs.into(),
             result_types: results.into(),
         });
-        self.key = key;
+        self.signature_key = key;
         id
     }
     /// Appends the text between the op's name and its types, without operand names and dictionary.
-    fn append_syntax(&self, building: &Building, key: &mut String) {
-        let (syntax, dict) = (building.syntax, building.dict);
+    fn append_syntax(&self, pending: &PendingOp, key: &mut String) {
+        let (syntax, dict) = (pending.syntax, pending.dict);
         let pieces = if dict.start > syntax.start && dict.end < syntax.end {
             [(syntax.start, dict.start), (dict.end, syntax.end)]
         } else if dict.is_empty() || dict.start >= syntax.end || dict.end <= syntax.start {

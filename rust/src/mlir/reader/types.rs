@@ -5,38 +5,99 @@
 
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::TypeId;
-use crate::ir::{element_bits, ElementType, Type};
+use crate::ir::{element_bits, ElementType, Program, Type};
 use crate::mlir::cursor::{syntax, Cursor};
-use crate::mlir::grammar::{split_tensor, Grammar};
-use crate::mlir::reader::parser::Parser;
+use crate::mlir::grammar::{skip_type, split_tensor};
 use memchr::memchr2;
+use rustc_hash::FxHashMap;
 
 /// How deep tuples may nest.
 const MAX_TUPLE_DEPTH: usize = 128;
+/// How many aliases may stand for each other.
+const MAX_ALIASES: usize = 16;
 
-impl<'a> Parser<'a> {
+/// The types that have appeared so far, by their texts.
+#[derive(Default)]
+pub(super) struct Types<'a> {
+    ids: FxHashMap<&'a str, TypeId>,
+    /// Whether the text was looked through for aliases that are defined after their use.
+    has_all_aliases: bool,
+}
+
+impl<'a> Types<'a> {
     /// Reads a type.
-    pub(in crate::mlir) fn parse_type(&mut self) -> Result<TypeId> {
-        self.cursor.skip_space();
-        let start = self.cursor.pos;
-        let rest = self.cursor.text().as_bytes().get(start..).unwrap_or(&[]);
+    pub fn read(&mut self, cursor: &mut Cursor<'a>, program: &mut Program) -> Result<TypeId> {
+        cursor.skip_space();
+        let start = cursor.pos;
+        let rest = cursor.text().as_bytes().get(start..).unwrap_or(&[]);
         if let Some(found) =
             rest.strip_prefix(b"tensor<").and_then(|rest| memchr2(b'>', b'<', rest))
         {
             let end = start + "tensor<".len() + found + 1;
-            let text = self.cursor.text().get(start..end).unwrap_or("");
-            if let Some(&id) = self.type_ids.get(text) {
-                self.cursor.pos = end;
+            let text = cursor.text().get(start..end).unwrap_or("");
+            if let Some(&id) = self.ids.get(text) {
+                cursor.pos = end;
                 return Ok(id);
             }
         }
-        skip_type(&mut self.cursor)?;
-        let text = self.cursor.since(start);
-        self.type_of(text, start, 0)
+        skip_type(cursor)?;
+        let mut new = NewType { types: self, program, text: cursor.text() };
+        new.type_of(cursor.since(start), start, 0)
     }
+    /// Reads one or more types separated by commas.
+    pub fn read_some(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        program: &mut Program,
+        to: &mut Vec<TypeId>,
+    ) -> Result<()> {
+        loop {
+            to.push(self.read(cursor, program)?);
+            if !cursor.eat(b',') {
+                return Ok(());
+            }
+        }
+    }
+    /// Reads types up to `)`, the opening one being read already.
+    pub fn read_list(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        program: &mut Program,
+        to: &mut Vec<TypeId>,
+    ) -> Result<()> {
+        if cursor.eat(b')') {
+            return Ok(());
+        }
+        self.read_some(cursor, program, to)?;
+        cursor.expect(b')')
+    }
+    /// Reads what stands after `->`: a type, or several in parentheses.
+    pub fn read_results(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        program: &mut Program,
+        to: &mut Vec<TypeId>,
+    ) -> Result<()> {
+        if cursor.eat(b'(') {
+            return self.read_list(cursor, program, to);
+        }
+        to.push(self.read(cursor, program)?);
+        Ok(())
+    }
+}
+
+/// Types whose texts appear for the first time.
+struct NewType<'t, 'a> {
+    types: &'t mut Types<'a>,
+    program: &'t mut Program,
+    /// The whole text.
+    text: &'a str,
+}
+
+impl<'a> NewType<'_, 'a> {
     /// The type that `text`, at offset `start`, is.
     fn type_of(&mut self, text: &'a str, start: usize, depth: usize) -> Result<TypeId> {
-        if let Some(&id) = self.type_ids.get(text) {
+        if let Some(&id) = self.types.ids.get(text) {
             return Ok(id);
         }
         let span = Span::new(start as u32, (start + text.len()) as u32);
@@ -50,12 +111,12 @@ impl<'a> Parser<'a> {
         } else if let Some(inner) = inside(text, "tuple<") {
             let ty = self.tuple_type(inner, start + "tuple<".len(), depth)?;
             self.program.types.intern(ty, span)
-        } else if text.starts_with('!') && !text.contains(['.', '<']) {
+        } else if is_alias(text) {
             let body = self.alias_body(text, span)?;
-            let mut cursor = Cursor::new(self.cursor.text(), body.start as usize);
+            let mut cursor = Cursor::new(self.text, body.start as usize);
             skip_type(&mut cursor)?;
             let body_text = cursor.since(body.start as usize);
-            if depth > 16 {
+            if depth > MAX_ALIASES {
                 return Err(syntax(span, "type aliases refer to each other in a circle").into());
             }
             self.type_of(body_text, body.start as usize, depth + 1)?
@@ -64,12 +125,12 @@ impl<'a> Parser<'a> {
             let name = self.program.strings.intern(&plain);
             self.program.types.intern(Type::Other(name), span)
         };
-        self.type_ids.insert(text, id);
+        self.types.ids.insert(text, id);
         Ok(id)
     }
     /// The elements of a tuple.
     fn tuple_type(&mut self, inner: &'a str, start: usize, depth: usize) -> Result<Type> {
-        let mut cursor = Cursor::new(self.cursor.text(), start);
+        let mut cursor = Cursor::new(self.text, start);
         let end = start + inner.len();
         let mut elements = Vec::new();
         cursor.skip_space();
@@ -87,87 +148,79 @@ impl<'a> Parser<'a> {
     }
     /// The tensor type whose text starts at `start`.
     fn tensor_type(&mut self, start: usize) -> Result<Type> {
-        let text = self.cursor.text();
-        let parts = split_tensor(text, start)?;
-        let element = text.get(parts.element.start as usize..parts.element.end as usize);
-        let element = element.unwrap_or("").trim();
+        let parts = split_tensor(self.text, start)?;
+        let element = self.text_at(parts.element);
         let Some(shape) = parts.shape else {
             return Ok(Type::UnrankedTensor(self.program.strings.intern(element)));
         };
         let element = self.element_type(element, parts.element.start as usize)?;
         let encoding = parts.encoding.map(|span| {
-            let text = text.get(span.start as usize..span.end as usize).unwrap_or("");
+            let text = self.text.get(span.start as usize..span.end as usize).unwrap_or("");
             self.program.strings.intern(text)
         });
         Ok(Type::RankedTensor { shape, element, encoding })
     }
     fn element_type(&mut self, text: &'a str, start: usize) -> Result<ElementType> {
         let mut text = text;
-        let mut hops = 0;
-        while text.starts_with('!') && !text.contains(['.', '<']) && hops < 16 {
+        for _ in 0..MAX_ALIASES {
+            if !is_alias(text) {
+                break;
+            }
             let span = Span::new(start as u32, (start + text.len()) as u32);
             let body = self.alias_body(text, span)?;
-            text =
-                self.cursor.text().get(body.start as usize..body.end as usize).unwrap_or("").trim();
-            hops += 1;
+            text = self.text_at(body);
         }
         Ok(ElementType { text: self.program.strings.intern(text), bits: element_bits(text) })
     }
-    /// The type of tensors of element `element` and the shape of `like`.
-    pub(in crate::mlir) fn tensor_with_element(&mut self, like: TypeId, element: &str) -> TypeId {
-        let Type::RankedTensor { shape, encoding, .. } = self.program.types[like].clone() else {
-            return like;
+    /// The text at `span` without white space around it.
+    fn text_at(&self, span: Span) -> &'a str {
+        self.text.get(span.start as usize..span.end as usize).unwrap_or("").trim()
+    }
+    /// The body of type alias `name`, which is used at `span`.
+    fn alias_body(&mut self, name: &str, span: Span) -> Result<Span> {
+        let find = |program: &Program| {
+            program.strings.find(name).and_then(|id| program.aliases.get(&id).copied())
         };
-        let name = self.program.strings.intern(element);
-        let element_type = ElementType { text: name, bits: element_bits(element) };
-        let dims: String =
-            shape.iter().map(|dim| dim.map_or("?x".to_owned(), |dim| format!("{dim}x"))).collect();
-        let encoding_text =
-            encoding.map_or(String::new(), |id| format!(", {}", self.program.strings.get(id)));
-        let text = format!("tensor<{dims}{element}{encoding_text}>");
-        let ty = Type::RankedTensor { shape, element: element_type, encoding };
-        self.program.intern_type(ty, &text)
-    }
-    /// Reads `(types) -> types`, appending to the two lists.
-    pub(in crate::mlir) fn parse_function_type(
-        &mut self,
-        inputs: &mut Vec<TypeId>,
-        results: &mut Vec<TypeId>,
-    ) -> Result<()> {
-        self.cursor.expect(b'(')?;
-        self.parse_type_list_to(b')', inputs)?;
-        self.cursor.expect_arrow()?;
-        self.parse_results(results)
-    }
-    /// Reads what stands after `->`.
-    pub(in crate::mlir) fn parse_results(&mut self, results: &mut Vec<TypeId>) -> Result<()> {
-        if self.cursor.eat(b'(') {
-            return self.parse_type_list_to(b')', results);
+        if let Some(body) = find(self.program) {
+            return Ok(body);
         }
-        results.push(self.parse_type()?);
-        Ok(())
-    }
-    /// Reads types up to `end`, the opening bracket being read already.
-    pub(in crate::mlir) fn parse_type_list_to(
-        &mut self,
-        end: u8,
-        types: &mut Vec<TypeId>,
-    ) -> Result<()> {
-        if self.cursor.eat(end) {
-            return Ok(());
+        if !self.types.has_all_aliases {
+            self.types.has_all_aliases = true;
+            self.find_aliases();
         }
-        self.parse_types(types)?;
-        self.cursor.expect(end)
+        find(self.program).ok_or_else(|| {
+            let message = format!("there is no type alias {name}");
+            Diagnostic::new(Code::UnknownSymbol, message).at(span).into()
+        })
     }
-    /// Reads one or more types separated by commas.
-    pub(in crate::mlir) fn parse_types(&mut self, types: &mut Vec<TypeId>) -> Result<()> {
-        loop {
-            types.push(self.parse_type()?);
-            if !self.cursor.eat(b',') {
-                return Ok(());
+    /// Looks through the text for type aliases that are defined after their use.
+    fn find_aliases(&mut self) {
+        let mut offset = 0;
+        for line in self.text.split_inclusive('\n') {
+            let start = offset + line.len() - line.trim_start().len();
+            offset += line.len();
+            if self.text.as_bytes().get(start) != Some(&b'!') {
+                continue;
+            }
+            let mut cursor = Cursor::new(self.text, start + 1);
+            cursor.ssa_name();
+            let name = cursor.since(start);
+            if !cursor.eat(b'=') {
+                continue;
+            }
+            cursor.skip_space();
+            let body = cursor.pos;
+            if skip_type(&mut cursor).is_ok() {
+                let id = self.program.strings.intern(name);
+                self.program.aliases.insert(id, cursor.span_since(body));
             }
         }
     }
+}
+
+/// Whether `text`, which is a type, is an alias of one.
+fn is_alias(text: &str) -> bool {
+    text.starts_with('!') && !text.contains(['.', '<'])
 }
 
 /// What is between `prefix` and the final `>`.
@@ -175,8 +228,18 @@ fn inside<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     text.strip_prefix(prefix)?.strip_suffix('>')
 }
 
-/// Steps over a type; whether aliases in it are defined is left open.
-pub(in crate::mlir) fn skip_type(cursor: &mut Cursor<'_>) -> Result<()> {
-    cursor.skip_space();
-    Grammar::new(cursor, None).ty()
+/// The type of tensors of element `element` and the shape of `like`.
+pub(super) fn tensor_with_element(program: &mut Program, like: TypeId, element: &str) -> TypeId {
+    let Type::RankedTensor { shape, encoding, .. } = program.types[like].clone() else {
+        return like;
+    };
+    let name = program.strings.intern(element);
+    let element_type = ElementType { text: name, bits: element_bits(element) };
+    let dims: String =
+        shape.iter().map(|dim| dim.map_or("?x".to_owned(), |dim| format!("{dim}x"))).collect();
+    let encoding_text =
+        encoding.map_or(String::new(), |id| format!(", {}", program.strings.get(id)));
+    let text = format!("tensor<{dims}{element}{encoding_text}>");
+    let ty = Type::RankedTensor { shape, element: element_type, encoding };
+    program.intern_type(ty, &text)
 }

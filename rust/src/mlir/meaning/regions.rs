@@ -1,109 +1,27 @@
-//! Structure that the engine relies on: how many operands, results and regions an op has, and what its
-//! regions return.
+//! Regions of ops that the engine knows: their arguments, and what they return.
 //!
 //! MLIR checks much more; what is checked here is what passes take for granted.
 
+use super::wording::plural;
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{BlockId, OpId, RegionId, TypeId};
-use crate::ir::{OpKind, OpTraits, Payload};
-use crate::mlir::reader::finish::plural;
-use crate::mlir::reader::parser::{Building, Parser};
+use crate::ir::{OpKind, OpTraits, Payload, Program};
 
-/// What an op has: operands, results, regions; `None` for any number.
-type Arity = (Option<usize>, Option<usize>, Option<usize>);
-
-const fn arity(kind: OpKind) -> Arity {
-    const ONE: Option<usize> = Some(1);
-    const NO: Option<usize> = Some(0);
-    match kind {
-        OpKind::Module | OpKind::Func => (NO, NO, ONE),
-        OpKind::Mesh => (NO, NO, NO),
-        OpKind::FuncReturn | OpKind::SdyReturn | OpKind::StablehloReturn => (None, NO, NO),
-        OpKind::ShardingConstraint
-        | OpKind::Reshard
-        | OpKind::DataFlowEdge
-        | OpKind::FuncDataFlowEdge
-        | OpKind::PropagationBarrier
-        | OpKind::AllGather
-        | OpKind::AllSlice
-        | OpKind::AllToAll
-        | OpKind::CollectivePermute
-        | OpKind::AllReduce
-        | OpKind::ReduceScatter
-        | OpKind::ShardedToUnreduced
-        | OpKind::ReplicatedToUnreduced
-        | OpKind::Reshape
-        | OpKind::Transpose
-        | OpKind::BroadcastInDim
-        | OpKind::Slice
-        | OpKind::BitcastConvert
-        | OpKind::GetTupleElement => (ONE, ONE, NO),
-        OpKind::ShardingGroup => (ONE, NO, NO),
-        OpKind::Constant | OpKind::SdyConstant | OpKind::Iota => (NO, ONE, NO),
-        OpKind::While => (None, None, Some(2)),
-        OpKind::If => (ONE, None, Some(2)),
-        OpKind::Case => (ONE, None, None),
-        OpKind::Dot | OpKind::DotGeneral | OpKind::Convolution | OpKind::Gather | OpKind::Pad => {
-            (Some(2), ONE, NO)
-        }
-        OpKind::DynamicSlice | OpKind::DynamicUpdateSlice | OpKind::Concatenate | OpKind::Tuple => {
-            (None, ONE, NO)
-        }
-        OpKind::ManualComputation
-        | OpKind::NamedComputation
-        | OpKind::Reduce
-        | OpKind::ReduceWindow
-        | OpKind::Scatter
-        | OpKind::Sort => (None, None, ONE),
-        OpKind::SelectAndScatter => (Some(3), ONE, Some(2)),
-        _ => (None, None, None),
-    }
+/// What is wrong with the regions of `ops`, each with the place of its name.
+pub(super) fn region_problems(program: &Program, ops: &[(OpId, Span)]) -> Vec<Diagnostic> {
+    let regions = Regions { program };
+    let found = ops.iter().filter_map(|&(op, span)| regions.check(op, span).err());
+    found.flat_map(|error| error.diagnostics).collect()
 }
 
-impl Parser<'_> {
-    /// Checks the numbers of operands, results and regions of an op that is complete.
-    pub(in crate::mlir) fn check_arity(&mut self, building: &Building) -> Result<()> {
-        let kind = building.name.kind;
-        let row = &self.program.ops[building.op];
-        let has = [row.num_operands as usize, row.num_results as usize, row.num_regions as usize];
-        let (operands, results, regions) = arity(kind);
-        let regions =
-            regions.filter(|_| kind != OpKind::Func || building.is_generic || has[2] != 0);
-        let needs = [operands, results, regions];
-        let nouns = ["operand", "result", "region"];
-        for ((has, needs), noun) in has.into_iter().zip(needs).zip(nouns) {
-            if let Some(needs) = needs.filter(|&needs| needs != has) {
-                let name = self.program.strings.get(building.name.id);
-                let message = format!("{name} has {}, and this one has {has}", plural(needs, noun));
-                let span = self.name_span(building);
-                return Err(Diagnostic::new(Code::InvalidOp, message).at(span).into());
-            }
-        }
-        if has[2] > 0 && building.name.syntax != crate::ir::Syntax::Generic
-            || matches!(kind, OpKind::Case | OpKind::If)
-        {
-            self.region_ops.push((building.op, self.name_span(building)));
-        }
-        let is_same = matches!(kind, OpKind::While | OpKind::OptimizationBarrier);
-        if is_same && has[0] != has[1] {
-            let message = "the op has as many results as operands";
-            let span = self.name_span(building);
-            return Err(Diagnostic::new(Code::InvalidOp, message).at(span).into());
-        }
-        Ok(())
-    }
-    /// Checks the arguments and returned values of the regions of known ops.
-    pub(in crate::mlir) fn check_regions(&mut self) -> Vec<Diagnostic> {
-        let mut problems = Vec::new();
-        for (op, span) in std::mem::take(&mut self.region_ops) {
-            if let Err(error) = self.check_regions_of(op, span) {
-                problems.extend(error.diagnostics);
-            }
-        }
-        problems
-    }
-    fn check_regions_of(&self, op: OpId, span: Span) -> Result<()> {
-        let program = &self.program;
+/// The regions of a program.
+struct Regions<'p> {
+    program: &'p Program,
+}
+
+impl Regions<'_> {
+    fn check(&self, op: OpId, span: Span) -> Result<()> {
+        let program = self.program;
         let results: Vec<TypeId> =
             program.op_results(op).map(|value| program.values[value].ty).collect();
         let num_operands = program.ops[op].num_operands as usize;
@@ -215,7 +133,9 @@ impl Parser<'_> {
             plural(returned, "value"),
             plural(count, "result")
         );
-        Err(Diagnostic::new(Code::TypeMismatch, message).at(self.op_span(terminator)).into())
+        Err(Diagnostic::new(Code::TypeMismatch, message)
+            .at(self.program.op_span(terminator).unwrap_or_default())
+            .into())
     }
     /// Checks that the blocks of `region` end with terminators, and that those that return do so with
     /// these types.
@@ -235,7 +155,7 @@ impl Parser<'_> {
             if !returned.eq(types.iter().copied()) {
                 let message = "the types of the returned values are not those of the results";
                 return Err(Diagnostic::new(Code::TypeMismatch, message)
-                    .at(self.op_span(terminator))
+                    .at(self.program.op_span(terminator).unwrap_or_default())
                     .with_related(span, "the results of this")
                     .into());
             }
@@ -250,18 +170,9 @@ impl Parser<'_> {
             info.is_none_or(|info| info.traits.has(OpTraits::TERMINATOR))
         };
         last.filter(is_terminator).ok_or_else(|| match last {
-            Some(op) => no_terminator(self.op_span(op)),
+            Some(op) => no_terminator(self.program.op_span(op).unwrap_or_default()),
             None => no_terminator(span),
         })
-    }
-    /// The text of `op` without the space before it, or its first line.
-    fn op_span(&self, op: OpId) -> Span {
-        let span = self.program.op_texts[op].span;
-        let mut cursor = crate::mlir::cursor::Cursor::new(self.cursor.text(), span.start as usize);
-        cursor.skip_space();
-        let text = self.text_at(Span::new(cursor.pos as u32, span.end));
-        let len = text.find('\n').unwrap_or(text.len());
-        Span::new(cursor.pos as u32, (cursor.pos + len) as u32)
     }
 }
 

@@ -1,0 +1,82 @@
+//! Shardings: read from their texts and put to the values that they belong to.
+
+use super::resolver::Resolver;
+use super::target::{misfit, Target};
+use crate::attribute::{self, ReadSharding};
+use crate::error::{Code, Diagnostic, Span};
+use crate::index::ShardingId;
+use crate::mesh::Mesh;
+use std::rc::Rc;
+
+impl Resolver<'_, '_> {
+    /// Reads the sharding or shardings at `span` to `target`.
+    pub(super) fn read_shardings(&mut self, target: Target, span: Span) {
+        let is_list =
+            matches!(target, Target::Results(_) | Target::Unread(_) | Target::RegionArgs(_));
+        let key = (is_list, self.notes.text_at(span));
+        if let Some(shardings) = self.known.get(&key) {
+            let shardings = shardings.clone();
+            if target.fit(self.program, &shardings) {
+                return target.place(self.program, &shardings);
+            }
+        }
+        let owner = target.owner(self.program);
+        let (text, base) = self.attribute_text(span);
+        if let Some(problem) = target.is_other_kind(self.program, text) {
+            return self.wrong(owner, "", [problem.at(span)]);
+        }
+        let read = if is_list {
+            attribute::read_sharding_per_value(text, base, self.program)
+        } else {
+            attribute::read_lone_sharding(text, base, self.program).map(|read| vec![read])
+        };
+        let read = match read {
+            Ok(read) => read,
+            Err(error) => {
+                let is_own = self.program.kind(owner).has_own_sharding();
+                return self.unreadable(owner, is_own, error);
+            }
+        };
+        let before = self.findings.problems.len();
+        self.check_shardings(target, span, &read);
+        let sharding = |read: ReadSharding| self.program.shardings.intern(read.sharding);
+        let shardings: Rc<[ShardingId]> = read.into_iter().map(sharding).collect();
+        if self.findings.problems.len() == before {
+            self.known.insert(key, shardings.clone());
+        }
+        // What is wrong is placed too where it can be: others are checked against it.
+        if target.fit(self.program, &shardings) {
+            target.place(self.program, &shardings);
+        }
+    }
+
+    /// Adds everything that is wrong with `read`, the shardings at `span`.
+    fn check_shardings(&mut self, target: Target, span: Span, read: &[ReadSharding]) {
+        let (owner, types) = (target.owner(self.program), target.types(self.program));
+        let is_free = types.is_empty() && self.may_have_no_value(read);
+        if read.len() != types.len() && !is_free {
+            let side = self.program.sharding_side(owner, matches!(target, Target::RegionArgs(_)));
+            let message = format!(
+                "'{}' op {side} shardings don't match number of values: {} shardings vs {} values",
+                self.program.op_name(owner),
+                read.len(),
+                types.len()
+            );
+            let problem = Diagnostic::new(Code::InvalidSharding, message).at(span);
+            self.wrong(owner, "", [problem]);
+        }
+        for (index, one) in read.iter().enumerate() {
+            let subject = target.subject(self.program, index, types.len());
+            let ty = types.get(index).copied();
+            let misfit = misfit(self.program, &one.sharding, ty).map(|problem| problem.at(span));
+            let problems = one.problems.iter().cloned().chain(misfit);
+            self.wrong(owner, &subject, problems);
+        }
+    }
+    /// Whether `read` may be the shardings of an op without results.
+    fn may_have_no_value(&self, read: &[ReadSharding]) -> bool {
+        let [ReadSharding { sharding, .. }] = read else { return read.is_empty() };
+        let mesh = sharding.mesh.get().map(|mesh| self.program.mesh(mesh));
+        mesh.is_some_and(Mesh::is_maximal) || sharding.is_fully_replicated()
+    }
+}

@@ -1,0 +1,52 @@
+//! What is known about the names that ops have in the text.
+
+use super::format_table::{format_of, Part};
+use crate::index::StrId;
+use crate::ir::{OpInfo, OpKind, OpTraits, Program, Syntax};
+use rustc_hash::FxHashMap;
+
+/// What is known about a name that ops have in the text.
+#[derive(Clone, Copy)]
+pub(super) struct OpName {
+    pub id: StrId,
+    pub kind: OpKind,
+    pub syntax: Syntax,
+    pub traits: OpTraits,
+    /// What stands in front of its dictionary, if it has a syntax of its own.
+    pub format: &'static [Part],
+}
+
+/// The names that have appeared so far.
+#[derive(Default)]
+pub(super) struct OpNames<'a> {
+    known: FxHashMap<&'a str, OpName>,
+}
+
+impl<'a> OpNames<'a> {
+    /// What is known about `name`; ops of `func` and `builtin` may leave out the dialect.
+    pub fn get(&mut self, program: &mut Program, name: &'a str) -> OpName {
+        if let Some(&known) = self.known.get(name) {
+            return known;
+        }
+        let full = match name {
+            "module" | "unrealized_conversion_cast" => format!("builtin.{name}"),
+            _ if is_short(name) => format!("func.{name}"),
+            _ => name.to_owned(),
+        };
+        let info = OpInfo::by_name(&full);
+        let made = OpName {
+            id: program.strings.intern(&full),
+            kind: info.map_or(OpKind::Other, |info| info.kind),
+            syntax: info.map_or(Syntax::Generic, |info| info.syntax),
+            traits: info.map_or(OpTraits::NONE, |info| info.traits),
+            format: format_of(&full),
+        };
+        self.known.insert(name, made);
+        made
+    }
+}
+
+/// Whether `name` is that of an op of `func` without the dialect.
+pub(super) fn is_short(name: &str) -> bool {
+    matches!(name, "return" | "call" | "call_indirect" | "constant")
+}

@@ -1,0 +1,59 @@
+//! The parts of ops that are being read, before they go to the tables of the program.
+
+use crate::error::Span;
+use crate::index::{BlockId, TypeId};
+use crate::ir::Attr;
+use crate::mlir::names::NameUse;
+
+/// A result name, `%x` or `%x:2`.
+#[derive(Clone, Copy)]
+pub(super) struct PendingResult<'a> {
+    pub name: &'a str,
+    pub count: u32,
+    pub offset: u32,
+}
+
+/// An argument of a region's first block.
+#[derive(Clone, Copy)]
+pub(super) struct PendingArg<'a> {
+    pub name: &'a str,
+    pub offset: u32,
+    pub ty: TypeId,
+}
+
+/// A stack for each kind of part. Ops nest, and those of an inner op are above those of the outer one.
+#[derive(Default)]
+pub(super) struct Parts<'a> {
+    pub operands: Vec<NameUse<'a>>,
+    pub results: Vec<PendingResult<'a>>,
+    /// Types of operands, then those of results.
+    pub types: Vec<TypeId>,
+    pub attrs: Vec<Attr>,
+    /// First blocks and texts of regions.
+    pub regions: Vec<(BlockId, Span)>,
+    /// The arguments of the region that comes next.
+    pub args: Vec<PendingArg<'a>>,
+}
+
+/// How high the stacks are at some point of the text.
+#[derive(Clone, Copy)]
+pub(super) struct Heights {
+    pub operands: usize,
+    pub results: usize,
+    pub types: usize,
+    pub attrs: usize,
+    pub regions: usize,
+}
+
+impl Parts<'_> {
+    /// How high the stacks are.
+    pub fn heights(&self) -> Heights {
+        Heights {
+            operands: self.operands.len(),
+            results: self.results.len(),
+            types: self.types.len(),
+            attrs: self.attrs.len(),
+            regions: self.regions.len(),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Reading a program: the loop over its ops.
+
+use super::op_names::is_short;
+use super::parser::{After, OpenRegion, Parser, PendingOp};
+use crate::error::{Code, Diagnostic, Error, Result, Span};
+use crate::index::BlockId;
+use crate::ir::{Findings, OpKind, Program, Source, TextPool};
+use crate::mlir::cursor::syntax;
+use crate::mlir::names::fresh_prefix;
+use std::sync::Arc;
+
+/// Parses a module.
+pub fn parse(source: Arc<str>) -> Result<Program> {
+    parse_shared(Arc::new(source))
+}
+
+/// Parses a module whose text stays where it is.
+pub fn parse_shared(source: Source) -> Result<Program> {
+    let parsed = read(source)?;
+    Error::check(parsed.findings.problems)?;
+    Ok(parsed.program)
+}
+
+/// A module that has the form of one.
+pub struct Parsed {
+    /// The module, without what made no sense.
+    pub program: Program,
+    /// What made no sense.
+    pub findings: Findings,
+}
+
+/// Parses a module whose text stays where it is; fails if it does not have the form of one, whatever
+/// may be wrong with what it says.
+pub fn read(source: Source) -> Result<Parsed> {
+    let shared = source.clone();
+    let text: &str = (*shared).as_ref();
+    if text.len() >= i32::MAX as usize {
+        let message = "the text is 2 GiB or longer";
+        return Err(Diagnostic::new(Code::ProgramTooLarge, message).into());
+    }
+    let mut parser = Parser::new(text);
+    parser.program.text = TextPool::new(source);
+    parser.program.fresh_prefix = fresh_prefix(text);
+    parser.reserve();
+    parser.parse_top_level()?;
+    parser.labels.check()?;
+    parser.names.check_dominance(&parser.program)?;
+    let findings = parser.notes.resolve(&mut parser.program);
+    let program = &mut parser.program;
+    program.signature_rules.signed_ops = program.ops.len();
+    Ok(Parsed { program: parser.program, findings })
+}
+
+impl Parser<'_> {
+    /// Makes room for half as many ops again as there are lines: some are implied, and passes add more.
+    fn reserve(&mut self) {
+        /// Beyond this tables grow as they have to.
+        const MAX_RESERVED: usize = 1 << 24;
+        let text = self.cursor.text();
+        let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+        let ops = (lines + lines / 2).min(text.len() / 24).min(MAX_RESERVED);
+        self.program.reserve(ops);
+    }
+    /// Parses everything: ops, and aliases and resources between them.
+    fn parse_top_level(&mut self) -> Result<()> {
+        let name = self.op_names.get(&mut self.program, "builtin.module");
+        let implicit = self.begin(name, 0, 0);
+        self.notes.enter_module(implicit.op);
+        self.names.enter(true);
+        let block = self.new_block(BlockId::NONE);
+        let after = After::Nothing;
+        self.open_regions.push(OpenRegion {
+            pending: implicit,
+            after,
+            start: 0,
+            first_block: block,
+            block,
+        });
+        loop {
+            let is_top = self.open_regions.len() == 1;
+            match self.cursor.next_byte() {
+                b'}' if !is_top => {
+                    if let Some((pending, after)) = self.close_region()? {
+                        self.after_region(pending, after)?;
+                    }
+                }
+                b'^' if !is_top => self.parse_block_label()?,
+                b'#' | b'!' if is_top => self.parse_alias_definition()?,
+                b'{' if is_top && self.cursor.text()[self.cursor.pos..].starts_with("{-#") => {
+                    self.skip_resources()?;
+                }
+                0 if self.cursor.at_end() => break,
+                _ => self.parse_op()?,
+            }
+        }
+        if self.open_regions.len() > 1 {
+            let start = self.open_regions[self.open_regions.len() - 1].start;
+            let open = Span::new(start, start + 1);
+            let message = "expected '}', found the end of the text";
+            return Err(syntax(self.cursor.here(), message)
+                .with_related(open, "to close this")
+                .into());
+        }
+        self.names.leave_last(&self.program)?;
+        self.finish_module(implicit, block);
+        Ok(())
+    }
+    /// The explicit module if that is all there is, else one around everything.
+    fn finish_module(&mut self, implicit: PendingOp, block: BlockId) {
+        let end = self.cursor.text().len() as u32;
+        let first = self.program.blocks[block].first_op;
+        let only = first.get().filter(|&op| op == self.program.blocks[block].last_op);
+        if let Some(op) = only.filter(|&op| self.program.kind(op) == OpKind::Module) {
+            self.program.unlink_op(op);
+            self.program.op_flags[implicit.op].set(crate::ir::OpFlags::ERASED);
+            self.program.module = op;
+            return;
+        }
+        self.parts.regions.push((block, Span::EMPTY));
+        self.add_regions(implicit.op, implicit.base.regions);
+        self.program.op_texts[implicit.op].span = Span::new(0, end);
+        self.program.module = implicit.op;
+    }
+
+    /// Ops of `func` may leave out the dialect directly in a function only.
+    fn check_short_name(&self, name: &str, start: u32) -> Result<()> {
+        let is_in_function =
+            self.open_regions.last().is_some_and(|region| region.pending.name.kind == OpKind::Func);
+        if !is_short(name) || is_in_function {
+            return Ok(());
+        }
+        let span = Span::new(start, start + name.len() as u32);
+        let message = format!("'{name}' is short for func.{name} directly in a function only");
+        Err(syntax(span, message).with_hint(format!("write func.{name}")).into())
+    }
+    /// Parses an op up to its end or its first region.
+    fn parse_op(&mut self) -> Result<()> {
+        if self.parse_repeated()? {
+            return Ok(());
+        }
+        let mark = self.mark();
+        self.parse_new_op()?;
+        self.keep_template(&mark);
+        Ok(())
+    }
+    /// Parses an op piece by piece.
+    fn parse_new_op(&mut self) -> Result<()> {
+        let start = self.last_end;
+        let results = self.parts.results.len();
+        if self.cursor.peek() == b'%' {
+            self.parse_result_names()?;
+        }
+        let name_start = self.cursor.pos as u32;
+        if self.cursor.peek() == b'"' {
+            let name = self.cursor.string()?;
+            let name = self.op_names.get(&mut self.program, name);
+            let mut pending = self.begin(name, start, name_start);
+            pending.base.results = results;
+            pending.is_generic = true;
+            return self.parse_generic(pending);
+        }
+        let name = self.cursor.name();
+        if name.is_empty() {
+            return Err(self.cursor.expected("operation name in quotes"));
+        }
+        self.check_short_name(name, name_start)?;
+        let name = self.op_names.get(&mut self.program, name);
+        let mut pending = self.begin(name, start, name_start);
+        pending.base.results = results;
+        self.parse_custom(pending)
+    }
+}

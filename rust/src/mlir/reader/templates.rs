@@ -1,0 +1,138 @@
+//! Ops that later ones may be written like, found by their texts without the names of values.
+//!
+//! A model's program is a few hundred different lines, tens of thousands of times: only the names of
+//! values differ. So the text of an op on one line is taken apart at these names, and if an op with the
+//! same pieces was read before, that is its template.
+
+use crate::error::Span;
+use crate::index::OpId;
+use crate::mlir::cursor::Cursor;
+use memchr::memchr2;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::Hasher;
+use std::ops::Range;
+
+/// Longer texts are not compared.
+const MAX_LEN: usize = 2_048;
+/// How many templates are kept; should there be more, all are forgotten.
+const MAX_TEMPLATES: usize = 1 << 14;
+
+/// An op that others may be written like, and its text.
+#[derive(Clone)]
+pub(super) struct Template {
+    pub op: OpId,
+    /// Its text without space before it and location.
+    pub text: Span,
+    /// Whether its results have a name.
+    pub is_named: bool,
+    /// Its shardings and rule among the notes.
+    pub annotations: Range<usize>,
+}
+
+/// The templates, and the text of the op that is next, taken apart.
+#[derive(Default)]
+pub(super) struct Templates {
+    /// By the hashes of their pieces.
+    known: FxHashMap<u64, Template>,
+    /// The names, `%` included.
+    pub names: Vec<Span>,
+    /// What to add to offsets in the template, from each piece of its text on.
+    shifts: Vec<(u32, u32)>,
+    /// The hash of the pieces; 0 if the text could not be taken apart.
+    hash: u64,
+    /// The text that was taken apart, without space before it and location.
+    text: Span,
+}
+
+impl Templates {
+    /// Takes the line at `start` of `text` apart and finds its template; where the op ends without its
+    /// location, too.
+    #[inline]
+    pub fn find(&mut self, text: &str, start: usize) -> Option<(Template, usize)> {
+        if !self.split(text, start) {
+            self.hash = 0;
+            return None;
+        }
+        let template = self.like(text)?;
+        Some((template, self.text.end as usize))
+    }
+    /// The hash and the place of the text that was taken apart, if it could be.
+    pub fn taken_apart(&self) -> Option<(u64, Span)> {
+        (self.hash != 0).then_some((self.hash, self.text))
+    }
+    /// Keeps `template` for texts of this `hash`.
+    pub fn keep(&mut self, hash: u64, template: Template) {
+        if self.known.len() >= MAX_TEMPLATES {
+            self.known.clear();
+        }
+        self.known.insert(hash, template);
+    }
+    /// Takes the line at `start` apart; false if it is too long or has a `%` without a name.
+    #[inline]
+    fn split(&mut self, text: &str, start: usize) -> bool {
+        let bytes = text.as_bytes();
+        let limit = text.len().min(start + MAX_LEN);
+        let mut hasher = FxHasher::default();
+        let mut at = start;
+        self.names.clear();
+        loop {
+            // A name may go on beyond the limit.
+            let piece = bytes.get(at..limit).unwrap_or(&[]);
+            let Some(found) = memchr2(b'%', b'\n', piece) else { return false };
+            if piece[found] == b'\n' {
+                let end = at + end_without_location(&piece[..found]);
+                hasher.write(&bytes[at..end]);
+                self.text = Span::new(start as u32, end as u32);
+                self.hash = hasher.finish();
+                return end > start;
+            }
+            hasher.write(&piece[..found]);
+            let mut cursor = Cursor::new(text, at + found + 1);
+            if cursor.ssa_name().is_empty() {
+                return false;
+            }
+            self.names.push(cursor.span_since(at + found));
+            at = cursor.pos;
+        }
+    }
+    /// The template that has the same pieces.
+    #[inline]
+    fn like(&mut self, text: &str) -> Option<Template> {
+        let template = self.known.get(&self.hash)?;
+        let bytes = text.as_bytes();
+        let mut other = Cursor::new(text, template.text.start as usize);
+        let mut at = self.text.start as usize;
+        self.shifts.clear();
+        for name in &self.names {
+            let piece = &bytes[at..name.start as usize];
+            let start = other.pos;
+            other.pos += piece.len();
+            if bytes.get(start..other.pos) != Some(piece) || other.peek() != b'%' {
+                return None;
+            }
+            self.shifts.push((start as u32, (at as u32).wrapping_sub(start as u32)));
+            other.pos += 1;
+            other.ssa_name();
+            at = name.end as usize;
+        }
+        let start = other.pos;
+        self.shifts.push((start as u32, (at as u32).wrapping_sub(start as u32)));
+        let is_same = bytes[at..self.text.end as usize] == bytes[start..template.text.end as usize];
+        is_same.then(|| template.clone())
+    }
+    /// Where `span` of the template is in the text that was split.
+    pub fn shifted(&self, span: Span) -> Span {
+        let after = self.shifts.iter().rev().find(|(start, _)| *start <= span.start);
+        let shift = after.map_or(0, |(_, shift)| *shift);
+        Span::new(span.start.wrapping_add(shift), span.end.wrapping_add(shift))
+    }
+}
+
+/// The length of a line without ` loc(...)` and white space at its end.
+fn end_without_location(line: &[u8]) -> usize {
+    let line = line.trim_ascii_end();
+    if line.last() != Some(&b')') {
+        return line.len();
+    }
+    memchr::memmem::rfind(line, b" loc(").unwrap_or(line.len())
+}
