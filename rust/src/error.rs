@@ -125,19 +125,19 @@ impl Diagnostic {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), span: None, detail: None, related: None, hint: None }
     }
-    /// The same at `span`.
+    /// Says where the mistake is.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {
         self.span = Some(span);
         self
     }
-    /// The same with a hint.
+    /// Adds what to do about it.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
-    /// The same with a second place.
+    /// Adds a second place that the mistake is about, and what stands there.
     #[must_use]
     pub fn with_related(mut self, span: Span, label: impl Into<String>) -> Self {
         self.related = Some((span, label.into()));

@@ -113,7 +113,7 @@ impl Mesh {
     pub fn is_maximal(&self) -> bool {
         self.axes.is_empty() && self.device_ids.len() == 1
     }
-    /// The same mesh with the default order of devices.
+    /// A copy with the default order of devices.
     #[must_use]
     pub fn without_device_ids(&self) -> Self {
         Self { device_ids: Vec::new(), ..self.clone() }

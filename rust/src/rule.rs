@@ -124,7 +124,7 @@ impl RuleTable {
     pub fn intern(&mut self, rule: OpShardingRule) -> RuleId {
         self.intern_shared(&rule.into())
     }
-    /// The same for a rule that others hold too.
+    /// The id of a rule that others hold too, new if it was never seen.
     pub fn intern_shared(&mut self, rule: &SharedRule) -> RuleId {
         if let Some(&id) = self.ids.get(rule) {
             return id;

@@ -31,7 +31,7 @@ impl DimSharding {
     pub fn priority_or_default(&self) -> i64 {
         self.priority.unwrap_or(0)
     }
-    /// The same without its priority.
+    /// A copy without priority.
     #[must_use]
     pub fn without_priority(&self) -> Self {
         Self { axes: self.axes.clone(), is_closed: self.is_closed, priority: None }
@@ -83,14 +83,15 @@ impl TensorSharding {
                 && self.dims.iter().zip(&other.dims).all(|(a, b)| a.axes == b.axes)
         })
     }
-    /// The same with every dim closed, and without replicated axes, which say nothing any more.
+    /// A copy with every dim closed, and without replicated axes, which say nothing any more.
     #[must_use]
     pub fn closed(&self) -> Self {
         let close = |dim: &DimSharding| DimSharding { is_closed: true, ..dim.clone() };
         let dims = self.dims.iter().map(close).collect();
         Self { mesh: self.mesh, dims, replicated: Vec::new(), unreduced: self.unreduced.clone() }
     }
-    /// The same with `keep` applied to each dim, and of the other axes only those `keep_axis` wants.
+    /// A copy with the axes that `keep` leaves of each dim, and of the replicated and unreduced axes those
+    /// that `keep_axis` wants.
     fn pruned(
         &self,
         keep: impl Fn(&DimSharding) -> Vec<AxisRef>,

@@ -83,8 +83,8 @@ impl<'a> Cursor<'a> {
         }
         Err(self.expected_token(&format!("'{token}'")))
     }
-    /// The same as [`Cursor::expected`], said at the end of the line before if that is where the
-    /// token is missing.
+    /// The complaint that the token `what` should be here, said at the end of the line before if that is
+    /// where it is missing.
     pub fn expected_token(&mut self, what: &str) -> Error {
         let end = self.at;
         let mut error = self.expected(what);

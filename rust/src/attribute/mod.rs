@@ -23,6 +23,7 @@ mod quote;
 mod rule;
 mod rule_check;
 mod rule_reader;
+mod scope;
 mod sharding;
 mod sharding_rules;
 #[cfg(test)]
@@ -47,19 +48,16 @@ pub use quote::{write_key, write_string, write_symbol};
 pub use rule::{factor_symbol, write_rule};
 pub use rule_check::{verify_rule, verify_rule_ranks, verify_rule_shapes};
 pub use rule_reader::{parse_lone_rule, parse_rule, read_rule, ReadRule};
+pub use scope::MeshScope;
 pub use sharding::{
     parse_dim, parse_sharding, read_lone_sharding, read_sharding_per_value, write_dim,
     write_sharding, write_sharding_of, write_sharding_per_value, ReadSharding,
 };
 pub use sharding_rules::{rank_problem, verify_axes, verify_sharding};
 
-use crate::error::{Code, Diagnostic};
-use crate::index::MeshId;
-use crate::ir::Program;
 use crate::mesh::Mesh;
 use crate::rule::OpShardingRule;
 use crate::sharding::TensorSharding;
-use crate::suggest;
 
 /// `<["x"=2, "y"=4], device_ids=[...]>`; callers put `#sdy.mesh` in front where needed.
 pub fn print_mesh(mesh: &Mesh) -> String {
@@ -90,55 +88,4 @@ pub fn print_rule(rule: &OpShardingRule) -> String {
     let mut out = String::new();
     write_rule(&mut out, rule);
     out
-}
-
-/// What names in an attribute stand for.
-pub trait MeshScope {
-    /// The mesh called `symbol` (without `@`).
-    fn by_symbol(&mut self, symbol: &str) -> Option<MeshId>;
-    /// The id of an inlined mesh.
-    fn inlined(&mut self, mesh: Mesh) -> MeshId;
-    /// The mesh of `id`.
-    fn mesh(&self, id: MeshId) -> &Mesh;
-    /// The symbol of `id`, `None` for an inlined mesh.
-    fn symbol(&self, id: MeshId) -> Option<&str>;
-    /// The symbols of meshes, for hints; of the first ones if there are very many.
-    fn symbols(&self) -> Vec<&str> {
-        Vec::new()
-    }
-    /// The text of attribute alias `name` (with `#`), and where it stands.
-    fn alias(&self, _name: &str) -> Option<(String, u32)> {
-        None
-    }
-    /// The complaint that there is no mesh called `symbol`.
-    fn unknown_mesh(&self, symbol: &str) -> Diagnostic {
-        let mut message = "unknown mesh: ".to_owned();
-        write_symbol(&mut message, symbol);
-        let mut diagnostic = Diagnostic::new(Code::UnknownMesh, message);
-        diagnostic.hint = suggest::hint(symbol, self.symbols(), |name| format!("@{name}"));
-        diagnostic
-    }
-}
-
-impl MeshScope for Program {
-    fn by_symbol(&mut self, symbol: &str) -> Option<MeshId> {
-        self.mesh_by_symbol(self.strings.find(symbol)?)
-    }
-    fn inlined(&mut self, mesh: Mesh) -> MeshId {
-        self.meshes.inlined(&mesh)
-    }
-    fn mesh(&self, id: MeshId) -> &Mesh {
-        &self.meshes[id].mesh
-    }
-    fn symbol(&self, id: MeshId) -> Option<&str> {
-        self.meshes[id].symbol.map(|symbol| self.strings.get(symbol))
-    }
-    fn symbols(&self) -> Vec<&str> {
-        let symbols = self.meshes.ids().filter_map(|id| self.symbol(id));
-        symbols.take(suggest::MAX_CANDIDATES).collect()
-    }
-    fn alias(&self, name: &str) -> Option<(String, u32)> {
-        let span = *self.aliases.get(&self.strings.find(name)?)?;
-        Some((self.text.get(span).to_owned(), span.start))
-    }
 }

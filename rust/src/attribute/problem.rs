@@ -45,13 +45,13 @@ impl Problem {
     pub fn new(code: Code, part: Part, message: impl Into<String>) -> Self {
         Self { diagnostic: Diagnostic::new(code, message), part, related: None }
     }
-    /// The same with a hint.
+    /// Adds what to do about it.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.diagnostic.hint = Some(hint.into());
         self
     }
-    /// The same with a second part.
+    /// Adds a second part that the mistake is about, and what it is.
     #[must_use]
     pub fn with_related(mut self, part: Part, label: &'static str) -> Self {
         self.related = Some((part, label));

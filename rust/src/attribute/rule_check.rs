@@ -56,8 +56,8 @@ pub fn verify_rule(rule: &OpShardingRule) -> Vec<Diagnostic> {
     unlocated(rule_problems(rule, 1))
 }
 
-/// The same by part, with factors of size `least` or more. Factors that are no ids were complained
-/// about where they were read.
+/// Everything that is wrong with `rule` whatever op it is for, by part; factors have size `least` or more.
+/// Factors that are no ids were complained about where they were read.
 pub fn rule_problems(rule: &OpShardingRule, least: i64) -> Vec<Problem> {
     let num_factors = rule.num_factors();
     let mut problems = Vec::new();
@@ -177,7 +177,7 @@ pub fn verify_rule_shapes(
     check_shapes(rule, operands, results, true)
 }
 
-/// The same without invariant 7.
+/// Whether `rule` fits an op with tensors of these ranks: [`verify_rule_shapes`] without invariant 7.
 pub fn verify_rule_ranks(
     rule: &OpShardingRule,
     operands: &[StaticShape],

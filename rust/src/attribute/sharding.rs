@@ -308,7 +308,8 @@ pub fn write_sharding(out: &mut String, sharding: &TensorSharding, scope: &dyn M
     write_sharding_of(out, sharding, scope.mesh(sharding.mesh), scope.symbol(sharding.mesh));
 }
 
-/// The same for a sharding over `mesh`, which goes by `symbol` unless it is inlined.
+/// Appends a sharding over `mesh`, which goes by `symbol` unless it is inlined, in the form of
+/// [`write_sharding`].
 pub fn write_sharding_of(
     out: &mut String,
     sharding: &TensorSharding,

@@ -86,7 +86,7 @@ impl<'a> Cursor<'a> {
     pub fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.pos).unwrap_or("")
     }
-    /// The same as a span.
+    /// The span from `start` to here.
     #[inline]
     pub fn span_since(&self, start: usize) -> Span {
         Span::new(start as u32, self.pos as u32)
@@ -272,7 +272,8 @@ impl<'a> Cursor<'a> {
     pub fn skip_balanced(&mut self) -> Result<()> {
         self.balance(Self::unbalanced)
     }
-    /// The same for the body of an attribute or type of a dialect.
+    /// Steps over the bracket here, which starts the body of an attribute or type of a dialect, and all up
+    /// to its partner; errors are worded as MLIR words them there.
     pub fn skip_body(&mut self) -> Result<()> {
         self.balance(|cursor, partner, at| {
             let message =

@@ -44,7 +44,7 @@ impl Options {
     pub fn defaults(specs: &'static [OptionSpec]) -> Self {
         Self { specs, values: specs.iter().map(|spec| spec.default.to_owned()).collect() }
     }
-    /// The same with some options, which must be declared, set to values that must be valid.
+    /// Sets some options, which must be declared, to values that must be valid.
     #[must_use]
     pub fn with(mut self, settings: &[(&str, &str)]) -> Self {
         for (name, value) in settings {

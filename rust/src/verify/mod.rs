@@ -85,7 +85,7 @@ impl Verifier<'_> {
         let span = self.sharding_span(op);
         self.complain_at(span, op, code, message);
     }
-    /// The same with what to do about it.
+    /// Reports a mistake in `op`, shown at its sharding, or else at its name, and what to do about it.
     fn complain_with_hint(&mut self, op: OpId, code: Code, message: &str, hint: &str) {
         let mut problem = self.problem(op, code, message).with_hint(hint);
         problem.span = self.sharding_span(op);

@@ -1,6 +1,6 @@
 //! Attribute dictionaries in the print.
 
-use super::{Edit, Printer};
+use super::printer::{Edit, Printer};
 use crate::attribute;
 use crate::error::Span;
 use crate::index::{OpId, ShardingId, ValueId};

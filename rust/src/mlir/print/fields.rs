@@ -1,7 +1,7 @@
 //! Ops written from their fields: those without text, and those whose text no longer fits.
 
 use super::attrs::append_symbol;
-use super::{Label, Printer, Task};
+use super::printer::{Label, Printer, Task};
 use crate::index::OpId;
 use crate::ir::{OpKind, Payload};
 

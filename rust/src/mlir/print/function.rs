@@ -1,7 +1,7 @@
 //! `func.func` in the print.
 
 use super::attrs::append_symbol;
-use super::{Edit, Label, Printer, Task};
+use super::printer::{Edit, Label, Printer, Task};
 use crate::error::Span;
 use crate::index::{FuncId, Id, OpId, ShardingId, ValueId};
 use crate::ir::{AttrRange, OpFlags, Port, Program};

@@ -1,6 +1,6 @@
 //! The parts of an op's text: where its name, operands and arguments stand, and the edits to them.
 
-use super::{Edit, Printer};
+use super::printer::{Edit, Printer};
 use crate::error::Span;
 use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{OpFlags, OpInfo, OpKind, Program, Syntax};

@@ -10,14 +10,14 @@ mod fields;
 mod function;
 mod header;
 mod names;
+mod printer;
 mod sdy;
 mod splice;
 
 use crate::error::Span;
-use crate::index::{BlockId, OpId, RegionId, ShardingId};
+use crate::index::{BlockId, OpId, RegionId};
 use crate::ir::{OpFlags, OpKind, Program};
-use names::Names;
-use splice::Edit;
+use printer::{Label, Printer, Task, PIECE};
 
 /// Prints `program` as MLIR text.
 pub fn print(program: &Program) -> String {
@@ -36,152 +36,7 @@ pub fn print_in_pieces(program: &Program, take: &mut dyn FnMut(&str)) -> String 
     std::mem::take(&mut printer.out)
 }
 
-/// Bytes after which a piece is given away.
-const PIECE: usize = 1 << 20;
-
-/// Whether the first block of a region has a label.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Label {
-    /// If the text has one.
-    AsInText,
-    /// No: its arguments stand elsewhere.
-    Hidden,
-    /// If it has arguments.
-    Shown,
-}
-
-/// What is left to print.
-enum Task {
-    /// This text of the program.
-    Copy(Span),
-    /// This text.
-    Text(String),
-    /// A region with its braces.
-    Region(RegionId, Label),
-    /// An op and those after it in its block.
-    Ops(OpId),
-    /// A block with its label and those after it.
-    Blocks(BlockId),
-    /// The end of a region.
-    EndRegion(RegionId),
-}
-
-/// No text to copy, and next to none.
-const NOTHING: Span = Span::new(u32::MAX, u32::MAX);
-
-struct Printer<'p> {
-    program: &'p Program,
-    out: String,
-    /// Who takes pieces of it.
-    take: Option<&'p mut dyn FnMut(&str)>,
-    /// Text of the program that is to be copied next.
-    copied: Span,
-    names: Names,
-    /// How many regions are open.
-    depth: usize,
-    tasks: Vec<Task>,
-    /// Changes to the op that is printed.
-    edits: Vec<Edit>,
-    sharding_texts: ShardingTexts,
-}
-
-/// The texts of shardings, each made once.
-#[derive(Default)]
-struct ShardingTexts {
-    texts: Vec<Option<Box<str>>>,
-}
-
-impl ShardingTexts {
-    /// The text of `id`; empty for the absent sharding.
-    fn get(&mut self, program: &Program, id: ShardingId) -> &str {
-        let Some(sharding) = program.shardings.get(id) else { return "" };
-        let index = crate::index::Id::index(id);
-        if index >= self.texts.len() {
-            self.texts.resize(index + 1, None);
-        }
-        self.texts[index].get_or_insert_with(|| {
-            let mut text = String::new();
-            crate::attribute::write_sharding(&mut text, sharding, program);
-            text.into()
-        })
-    }
-}
-
-impl<'p> Printer<'p> {
-    fn new(program: &'p Program, room: usize, take: Option<&'p mut dyn FnMut(&str)>) -> Self {
-        Self {
-            program,
-            out: String::with_capacity(room),
-            take,
-            copied: NOTHING,
-            names: Names::new(program),
-            depth: 0,
-            tasks: Vec::new(),
-            edits: Vec::new(),
-            sharding_texts: ShardingTexts::default(),
-        }
-    }
-    /// Appends text of the program.
-    #[inline]
-    fn copy(&mut self, span: Span) {
-        if self.copied.end == span.start {
-            self.copied.end = span.end;
-            return;
-        }
-        self.flush();
-        self.copied = span;
-    }
-    /// Writes what was to be copied.
-    fn flush(&mut self) {
-        let is_empty = self.copied.is_empty();
-        let text = if is_empty { "" } else { self.program.text.get(self.copied) };
-        if self.take.is_some() && self.out.len() + text.len() >= PIECE {
-            self.give_away(text);
-        } else {
-            self.out.push_str(text);
-        }
-        self.copied = NOTHING;
-    }
-    /// Gives away what is printed so far, followed by `text`, but for the last character: what comes
-    /// next depends on it.
-    #[cold]
-    fn give_away(&mut self, text: &str) {
-        let Some(take) = &mut self.take else { return };
-        let start_of_last = |text: &str| text.char_indices().next_back().map_or(0, |(at, _)| at);
-        if text.is_empty() {
-            let last = start_of_last(&self.out);
-            take(&self.out[..last]);
-            self.out.drain(..last);
-        } else {
-            let last = start_of_last(text);
-            take(&self.out);
-            let mut rest = &text[..last];
-            while !rest.is_empty() {
-                let mut end = rest.len().min(PIECE);
-                while !rest.is_char_boundary(end) {
-                    end -= 1;
-                }
-                take(&rest[..end]);
-                rest = &rest[end..];
-            }
-            self.out.clear();
-            self.out.push_str(&text[last..]);
-        }
-    }
-    /// Appends other text.
-    fn write(&mut self, text: &str) {
-        self.flush();
-        self.out.push_str(text);
-    }
-    /// Starts a line.
-    fn new_line(&mut self) {
-        self.flush();
-        self.out.push('\n');
-        for _ in 0..self.depth {
-            self.out.push_str("  ");
-        }
-    }
-
+impl Printer<'_> {
     fn print_module(&mut self) {
         let module = self.program.module;
         let span = self.program.op_texts[module].span;

@@ -2,7 +2,7 @@
 
 use super::attrs::append_symbol;
 use super::fields::spaced;
-use super::{Label, Printer, Task};
+use super::printer::{Label, Printer, Task};
 use crate::attribute;
 use crate::index::{OpId, ValueId};
 use crate::ir::{Direction, OpKind, Payload};

@@ -1,36 +1,8 @@
 //! Splicing changes into the text of an op.
 
-use super::{Label, Printer, Task};
+use super::printer::{Edit, Label, Printer, Task};
 use crate::error::Span;
-use crate::index::{OpId, RegionId, ValueId};
-
-/// A change to the text of an op: where, and what stands there instead. It becomes text when it is
-/// printed.
-#[derive(Clone, Debug)]
-pub(super) enum Edit {
-    /// Other text.
-    Text(Span, String),
-    /// A region.
-    Region(Span, RegionId),
-    /// The name of an operand.
-    Operand(Span, ValueId),
-    /// The names of the results.
-    Results(Span),
-    /// The attribute dictionary of an op.
-    Dict(Span),
-}
-
-impl Edit {
-    pub(super) const fn span(&self) -> Span {
-        match self {
-            Self::Text(span, _)
-            | Self::Region(span, _)
-            | Self::Operand(span, _)
-            | Self::Results(span)
-            | Self::Dict(span) => *span,
-        }
-    }
-}
+use crate::index::OpId;
 
 impl Printer<'_> {
     /// Prints the text at `span`, which belongs to `op`, with `edits`, which may come in any order.
@@ -58,7 +30,7 @@ impl Printer<'_> {
         }
         self.copy(Span::new(at, span.end));
     }
-    /// The same where some edits are regions: leaves tasks.
+    /// Leaves tasks that print the text at `span` with `edits`, which are sorted; some are regions.
     fn splice_regions(&mut self, op: OpId, span: Span, edits: &[Edit]) {
         let mut tasks = Vec::new();
         let mut at = span.start;

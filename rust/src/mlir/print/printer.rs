@@ -1,0 +1,186 @@
+//! The state of printing, and the text that has been printed.
+
+use super::names::Names;
+use crate::error::Span;
+use crate::index::{BlockId, OpId, RegionId, ShardingId, ValueId};
+use crate::ir::Program;
+
+/// Bytes after which a piece of the text is given away.
+pub(super) const PIECE: usize = 1 << 20;
+
+/// A change to the text of an op: where, and what stands there instead. It becomes text when it is
+/// printed.
+#[derive(Clone, Debug)]
+pub(super) enum Edit {
+    /// Other text.
+    Text(Span, String),
+    /// A region.
+    Region(Span, RegionId),
+    /// The name of an operand.
+    Operand(Span, ValueId),
+    /// The names of the results.
+    Results(Span),
+    /// The attribute dictionary of an op.
+    Dict(Span),
+}
+
+impl Edit {
+    pub(super) const fn span(&self) -> Span {
+        match self {
+            Self::Text(span, _)
+            | Self::Region(span, _)
+            | Self::Operand(span, _)
+            | Self::Results(span)
+            | Self::Dict(span) => *span,
+        }
+    }
+}
+
+/// Whether the first block of a region has a label.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Label {
+    /// If the text has one.
+    AsInText,
+    /// No: its arguments stand elsewhere.
+    Hidden,
+    /// If it has arguments.
+    Shown,
+}
+
+/// What is left to print.
+pub(super) enum Task {
+    /// This text of the program.
+    Copy(Span),
+    /// This text.
+    Text(String),
+    /// A region with its braces.
+    Region(RegionId, Label),
+    /// An op and those after it in its block.
+    Ops(OpId),
+    /// A block with its label and those after it.
+    Blocks(BlockId),
+    /// The end of a region.
+    EndRegion(RegionId),
+}
+
+/// No text to copy, and next to none.
+const NOTHING: Span = Span::new(u32::MAX, u32::MAX);
+
+/// What prints a program.
+pub(super) struct Printer<'p> {
+    pub(super) program: &'p Program,
+    pub(super) out: String,
+    /// Who takes pieces of it.
+    pub(super) take: Option<&'p mut dyn FnMut(&str)>,
+    /// Text of the program that is to be copied next.
+    pub(super) copied: Span,
+    pub(super) names: Names,
+    /// How many regions are open.
+    pub(super) depth: usize,
+    pub(super) tasks: Vec<Task>,
+    /// Changes to the op that is printed.
+    pub(super) edits: Vec<Edit>,
+    pub(super) sharding_texts: ShardingTexts,
+}
+
+/// The texts of shardings, each made once.
+#[derive(Default)]
+pub(super) struct ShardingTexts {
+    texts: Vec<Option<Box<str>>>,
+}
+
+impl ShardingTexts {
+    /// The text of `id`; empty for the absent sharding.
+    pub(super) fn get(&mut self, program: &Program, id: ShardingId) -> &str {
+        let Some(sharding) = program.shardings.get(id) else { return "" };
+        let index = crate::index::Id::index(id);
+        if index >= self.texts.len() {
+            self.texts.resize(index + 1, None);
+        }
+        self.texts[index].get_or_insert_with(|| {
+            let mut text = String::new();
+            crate::attribute::write_sharding(&mut text, sharding, program);
+            text.into()
+        })
+    }
+}
+
+impl<'p> Printer<'p> {
+    pub(super) fn new(
+        program: &'p Program,
+        room: usize,
+        take: Option<&'p mut dyn FnMut(&str)>,
+    ) -> Self {
+        Self {
+            program,
+            out: String::with_capacity(room),
+            take,
+            copied: NOTHING,
+            names: Names::new(program),
+            depth: 0,
+            tasks: Vec::new(),
+            edits: Vec::new(),
+            sharding_texts: ShardingTexts::default(),
+        }
+    }
+    /// Appends text of the program.
+    #[inline]
+    pub(super) fn copy(&mut self, span: Span) {
+        if self.copied.end == span.start {
+            self.copied.end = span.end;
+            return;
+        }
+        self.flush();
+        self.copied = span;
+    }
+    /// Writes what was to be copied.
+    pub(super) fn flush(&mut self) {
+        let is_empty = self.copied.is_empty();
+        let text = if is_empty { "" } else { self.program.text.get(self.copied) };
+        if self.take.is_some() && self.out.len() + text.len() >= PIECE {
+            self.give_away(text);
+        } else {
+            self.out.push_str(text);
+        }
+        self.copied = NOTHING;
+    }
+    /// Gives away what is printed so far, followed by `text`, but for the last character: what comes
+    /// next depends on it.
+    #[cold]
+    pub(super) fn give_away(&mut self, text: &str) {
+        let Some(take) = &mut self.take else { return };
+        let start_of_last = |text: &str| text.char_indices().next_back().map_or(0, |(at, _)| at);
+        if text.is_empty() {
+            let last = start_of_last(&self.out);
+            take(&self.out[..last]);
+            self.out.drain(..last);
+        } else {
+            let last = start_of_last(text);
+            take(&self.out);
+            let mut rest = &text[..last];
+            while !rest.is_empty() {
+                let mut end = rest.len().min(PIECE);
+                while !rest.is_char_boundary(end) {
+                    end -= 1;
+                }
+                take(&rest[..end]);
+                rest = &rest[end..];
+            }
+            self.out.clear();
+            self.out.push_str(&text[last..]);
+        }
+    }
+    /// Appends other text.
+    pub(super) fn write(&mut self, text: &str) {
+        self.flush();
+        self.out.push_str(text);
+    }
+    /// Starts a line.
+    pub(super) fn new_line(&mut self) {
+        self.flush();
+        self.out.push('\n');
+        for _ in 0..self.depth {
+            self.out.push_str("  ");
+        }
+    }
+}
