@@ -132,6 +132,24 @@ class Mesh:
         Raises:
             VerificationError: there is no such axis (``unknown-axis``).
         """
+    def merge_axes(self, axes: _Axes) -> list[AxisRef]:
+        """Return ``axes`` with consecutive parts of an axis merged: ``"x":(1)2, "x":(2)2`` becomes
+        ``"x":(1)4``, or ``"x"`` if that is all of it.
+
+        Raises:
+            VerificationError: an axis that the mesh does not have (``unknown-axis``), or that is no
+                part of one (``invalid-sub-axis``).
+        """
+    def group_nodes(self, axes: _Axes, node_size: int) -> tuple[int, int]:
+        """Return over how many nodes the first group of devices along ``axes`` is spread, and the
+        most devices of it that are in one node.
+
+        Nodes have ``node_size`` devices each, in the order of their ids. Constant in the number of
+        devices, unless the mesh lists its device ids.
+
+        Raises:
+            VerificationError: as for :meth:`merge_axes`.
+        """
     def coordinates(self, device_id: int) -> dict[str, int]:
         """Return where a device stands along each axis, major to minor.
 
@@ -195,6 +213,26 @@ class AxisRef:
         """Whether every part of ``other`` is in this ref."""
     def overlaps(self, other: AxisRef) -> bool:
         """Whether the two share a part of an axis."""
+    def overlap(self, other: AxisRef) -> AxisRef | None:
+        """Return the part that both have in common; ``None`` if there is none, or if the two cannot
+        coexist."""
+    def prefix_without_overlap(self, other: AxisRef) -> AxisRef | None:
+        """Return the largest prefix of this ref that does not overlap ``other``; ``None`` if there
+        is none, or if the two cannot coexist."""
+    def suffix_without_overlap(self, other: AxisRef, mesh: Mesh) -> AxisRef | None:
+        """Return the largest suffix of this ref that does not overlap ``other``; ``None`` if there
+        is none, or if the two cannot coexist.
+
+        Raises:
+            VerificationError: the mesh has no such axis (``unknown-axis``).
+        """
+    def stride_in(self, mesh: Mesh) -> int:
+        """Return how far apart devices are in the row-major order of ``mesh`` that are neighbours
+        along this ref.
+
+        Raises:
+            VerificationError: the mesh has no such axis (``unknown-axis``).
+        """
     def can_coexist(self, other: AxisRef) -> bool:
         """Whether one splitting of the axis serves both."""
     def __eq__(self, other: object, /) -> bool: ...
@@ -330,6 +368,18 @@ class TensorSharding:
 
         Raises:
             VerificationError: as for the constructor.
+        """
+    @staticmethod
+    def from_hlo(text: str, mesh: Mesh | None = None, *, rank: int | None = None) -> TensorSharding:
+        """Return the sharding that a text in GSPMD's notation denotes; see
+        :meth:`shardcore.HloSharding.to_sharding`.
+
+        >>> print(TensorSharding.from_hlo("{devices=[2,1]<=[2]}", Mesh({"x": 2})).dims[0])
+        {"x"}
+
+        Raises:
+            ParseError: it is not the text of a sharding.
+            VerificationError: the mesh has no axes that denote the tiling.
         """
     def to_hlo(self, manual: Iterable[str] = ...) -> HloSharding:
         """Return it in GSPMD's notation; see :meth:`shardcore.HloSharding.from_sharding`.

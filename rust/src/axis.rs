@@ -188,6 +188,16 @@ impl AxisRef {
             None
         }
     }
+    /// The smallest ref that contains both, which are parts of one axis; all of the axis if no part does.
+    fn hull(self, other: Self, mesh: &Mesh) -> Self {
+        let pre_size = self.pre_size().min(other.pre_size());
+        let end = self.next_pre_size(mesh).max(other.next_pre_size(mesh));
+        let whole = mesh.axis_size(self.axis);
+        if end % pre_size != 0 || (pre_size, end) == (1, whole) {
+            return Self::full(self.axis);
+        }
+        Self::sub(self.axis, pre_size, end / pre_size)
+    }
     /// Whether `other` is the part right after `self`.
     pub fn can_merge(self, other: Self) -> bool {
         match (self.sub, other.sub) {
@@ -226,6 +236,26 @@ pub fn sort_and_merge(axes: &mut Vec<AxisRef>, mesh: &Mesh) {
     for axis in sorted {
         push_or_merge(axes, axis, mesh);
     }
+}
+
+/// `axes` with those that overlap joined, in the order in which the first of each came.
+pub fn disjoint(axes: &[AxisRef], mesh: &Mesh) -> Vec<AxisRef> {
+    let mut joined: Vec<AxisRef> = Vec::new();
+    for &axis in axes {
+        let mut axis = axis;
+        // What is joined may overlap others in turn.
+        while let Some(at) = joined.iter().position(|other| other.overlaps(axis)) {
+            if joined[at].contains(axis) {
+                axis = joined[at];
+                break;
+            }
+            axis = joined.remove(at).hull(axis, mesh);
+        }
+        if !joined.contains(&axis) {
+            joined.push(axis);
+        }
+    }
+    joined
 }
 
 /// Number of devices along all of `axes`.

@@ -73,8 +73,8 @@ impl Number {
     }
 }
 
-/// How far apart the devices are that are neighbours along `axis`.
-fn stride(axis: AxisRef, mesh: &Mesh) -> i64 {
+/// The distance, in positions of the mesh, between devices that are neighbours along `axis`.
+pub fn stride(axis: AxisRef, mesh: &Mesh) -> i64 {
     let minor: i64 =
         mesh.axes[crate::index::Id::index(axis.axis) + 1..].iter().map(|axis| axis.size).product();
     minor * (mesh.axis_size(axis.axis) / axis.next_pre_size(mesh))

@@ -20,7 +20,7 @@
 //! | 3 | [`axis`] |
 //! | 4 | [`sharding`], [`rule`] |
 //! | 5 | [`ir`], [`layout`], [`projection`] |
-//! | 6 | [`attribute`], [`context`], [`totals`] |
+//! | 6 | [`attribute`], [`context`], [`nodes`], [`totals`] |
 //! | 7 | [`mlir`], [`verify`] |
 //! | 8 | [`rules`], [`partition`] |
 //! | 9 | [`propagation`], [`export`], [`cost`] |
@@ -47,6 +47,7 @@ pub mod ir;
 pub mod layout;
 pub mod mesh;
 pub mod mlir;
+pub mod nodes;
 pub mod partition;
 pub mod pipeline;
 pub mod projection;

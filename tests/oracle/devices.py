@@ -32,8 +32,8 @@ class Devices:
         for size, axes in zip(shape, layout, strict=True):
             index, count = 0, 1
             for axis in axes:
-                index = index * self.sizes[axis] + place[self.names.index(axis)]
-                count *= self.sizes[axis]
+                index = index * self.sizes[axis.name] + place[self.names.index(axis.name)]
+                count *= self.sizes[axis.name]
             assert size % count == 0, "sizes are to be divisible here"
             parts.append(slice(index * size // count, (index + 1) * size // count))
         return tuple(parts)
@@ -43,9 +43,10 @@ class Devices:
         self.shapes[name] = array.shape
         self.held[name] = {p: array[self.block(array.shape, layout, p)] for p in self.places}
 
-    def group(self, place: Place, axes: Sequence[str]) -> list[Place]:
+    def group(self, place: Place, axes) -> list[Place]:
         """The devices that differ from ``place`` along ``axes`` only."""
-        fixed = [i for i, name in enumerate(self.names) if name not in axes]
+        varying = {axis.name for axis in axes}
+        fixed = [i for i, name in enumerate(self.names) if name not in varying]
         return [other for other in self.places if all(other[i] == place[i] for i in fixed)]
 
     def step(self, step) -> None:

@@ -63,3 +63,35 @@ def test_bad_axes() -> None:
     for text in ["a", '"a":', '"a":(1)', '"a":1', '"a" x', '"']:
         with pytest.raises(ParseError):
             AxisRef.parse(text)
+
+
+def test_parts_of_an_axis_around_another() -> None:
+    mesh = Mesh({"a": 4, "b": 16})
+    whole, middle = AxisRef("b"), AxisRef("b", 2, 4)
+    assert whole.overlap(middle) == middle
+    assert whole.prefix_without_overlap(middle) == AxisRef("b", 1, 2)
+    assert whole.suffix_without_overlap(middle, mesh) == AxisRef("b", 8, 2)
+    assert middle.overlap(AxisRef("b", 1, 2)) is None
+    assert middle.overlap(AxisRef("a")) is None
+    assert middle.prefix_without_overlap(AxisRef("a")) == middle
+    assert middle.suffix_without_overlap(whole, mesh) is None
+    with pytest.raises(VerificationError, match="unknown axis"):
+        whole.suffix_without_overlap(AxisRef("c"), mesh)
+
+
+def test_axes_in_a_mesh() -> None:
+    mesh = Mesh({"a": 4, "b": 16})
+    assert [AxisRef("a").stride_in(mesh), AxisRef("b", 2, 4).stride_in(mesh)] == [16, 2]
+    parts = [AxisRef("b", 1, 2), AxisRef("b", 2, 8), "a"]
+    assert mesh.merge_axes(parts) == [AxisRef("b"), AxisRef("a")]
+    assert mesh.merge_axes(parts[::-1]) == [AxisRef("a"), *parts[1::-1]]
+    assert mesh.group_nodes(["b"], 8) == (2, 8)
+    assert mesh.group_nodes(["a", AxisRef("b", 8, 2), "b"], 8) == (8, 8)
+    assert mesh.group_nodes([AxisRef("b", 1, 4)], 8) == (2, 2)
+    turned = Mesh({"a": 4, "b": 4}, [4 * b + a for a in range(4) for b in range(4)])
+    assert turned.group_nodes("a", 4) == (1, 4)
+    assert Mesh({"x": 2, "y": 1 << 40}).group_nodes("y", 72)[1] == 72
+    with pytest.raises(VerificationError, match="not a part"):
+        mesh.merge_axes([AxisRef("b", 3, 5)])
+    with pytest.raises(VerificationError, match="unknown axis"):
+        mesh.group_nodes("c", 8)

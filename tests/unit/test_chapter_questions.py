@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from shardcore import Mesh
+from shardcore import AxisRef, Mesh
 from shardcore.calculus import (
     Collective,
     NamedArray,
@@ -281,7 +281,8 @@ def test_question_7_by_brute_force() -> None:
     options = {"memory_limit": FREE, "limit": 1}
     (found,) = solve(text, mesh, "tpu-v5e", BLOCK, search=True, **options)
     operands, output = parse_product(text, sizes=BLOCK, dtype="bf16")
-    swap = {"X": "Y", "Y": "X"}
+    x, y = AxisRef("X"), AxisRef("Y")
+    swap = {x: y, y: x}
     tried_already = set()
     for layout in itertools.product(*(layouts(array, mesh) for array in operands)):
         # The two axes are alike: what is tried with one of them is not tried with the other.

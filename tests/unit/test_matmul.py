@@ -24,6 +24,7 @@ from shardcore.calculus import (
     hardware,
     matmul_strategies,
 )
+from shardcore.calculus.axes import axis_ref, axis_text
 from shardcore.calculus.chain import layouts
 from shardcore.calculus.contraction import pairwise, parse_product
 from shardcore.calculus.reshard import ways
@@ -131,7 +132,8 @@ def cuts(draw: st.DrawFn, dims: str, mesh: dict[str, int]) -> str:
         if dim:
             chosen[dim].append(axis)
     return ", ".join(
-        dim + (f"_{{{','.join(axes)}}}" if axes else "") for dim, axes in chosen.items()
+        dim + (f"_{{{','.join(axis_text(axis_ref(a)) for a in axes)}}}" if axes else "")
+        for dim, axes in chosen.items()
     )
 
 
@@ -175,7 +177,7 @@ def test_every_strategy_for_a_chain_gives_the_product(text: str) -> None:
 
 def written(dims: str, layout) -> str:
     return ", ".join(
-        dim + (f"_{{{','.join(axes)}}}" if axes else "")
+        dim + (f"_{{{','.join(axis_text(axis_ref(a)) for a in axes)}}}" if axes else "")
         for dim, axes in zip(dims, layout, strict=True)
     )
 

@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardcore import Mesh, ParseError, ShardcoreError, TensorSharding, VerificationError
+from shardcore import AxisRef, Mesh, ParseError, ShardcoreError, TensorSharding, VerificationError
 from shardcore.calculus import NamedArray, NamedDim, block_table, blocks
 from shardcore.calculus.notation_parser import parse_mesh, parse_sizes, split_axes
 from shardcore.calculus.partition_spec import UNCONSTRAINED, Spec, from_spec, to_jax, to_spec
@@ -62,8 +62,11 @@ def test_a_word_is_cut_into_axes_of_the_mesh() -> None:
     assert split_axes("dmodel", mesh) == ["d", "model"]
     assert split_axes("data", mesh) == ["data"]
     assert split_axes("datax", mesh) is None
-    assert NamedArray.parse("A[I_datamodel]", mesh).dims[0].axes == ("data", "model")
-    assert NamedArray.parse("A[I_{XY,Z}]", MESH).dims[0].axes == ("X", "Y", "Z")
+    assert NamedArray.parse("A[I_datamodel]", mesh).dims[0].axes == (
+        AxisRef("data"),
+        AxisRef("model"),
+    )
+    assert NamedArray.parse("A[I_{XY,Z}]", MESH).dims[0].axes == tuple(map(AxisRef, "XYZ"))
 
 
 ERRORS = {

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardcore.expect.schema import parse_bytes
 from shardcore.expect.toml_places import Path, places
 from shardcore.expect.update import bytes_text, toml_text
+from shardcore.units import parse_bytes
 
 if sys.version_info >= (3, 11):
     import tomllib

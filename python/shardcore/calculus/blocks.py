@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple
 
-from shardcore._core import Mesh
+from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.mistakes import mistake
-from shardcore.calculus.notation import NamedArray, axis_ref, axis_size
+from shardcore.calculus.notation import NamedArray
 from shardcore.errors import CalculusError
 
 MAX_DEVICES = 4096
@@ -51,23 +51,20 @@ def blocks(array: NamedArray, mesh: Mesh) -> list[Block]:
     known = all(dim.size is not None for dim in array.dims)
     slices = sharding.device_slices(array.shape) if known else None
     found = []
-    for place in itertools.product(*(range(axis.size) for axis in mesh.axes)):
+    places = itertools.product(*(range(axis.size) for axis in mesh.axes))
+    for position, place in enumerate(places):
         coordinates = dict(zip(mesh.axis_names, place, strict=True))
         device = mesh.device_at(coordinates)
-        index = tuple(_block_index(dim.axes, mesh, coordinates) for dim in array.dims)
+        index = tuple(_block_index(dim.axes, mesh, position) for dim in array.dims)
         found.append(Block(device, coordinates, index, slices[device] if slices else None))
     return found
 
 
-def _block_index(axes: tuple[str, ...], mesh: Mesh, coordinates: dict[str, int]) -> int:
+def _block_index(axes: tuple[AxisRef, ...], mesh: Mesh, position: int) -> int:
     index = 0
     for axis in axes:
-        ref = axis_ref(axis)
-        place, size = coordinates[ref.name], axis_size(mesh, axis)
-        if not ref.is_full:
-            minor = mesh.axis_size(ref.name) // ((ref.pre_size or 1) * size)
-            place = place // minor % size
-        index = index * size + place
+        size = axis.size_in(mesh)
+        index = index * size + position // axis.stride_in(mesh) % size
     return index
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from shardcore._core import Mesh
+from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.contraction import Contraction, names
 from shardcore.calculus.matmul import (
@@ -242,7 +242,7 @@ class Planner:
         array: NamedArray,
         source: Layout,
         target: Layout,
-        unreduced: tuple[str, ...] = (),
+        unreduced: tuple[AxisRef, ...] = (),
     ) -> tuple[Step, ...]:
         """The fastest steps from ``source`` to ``target``."""
         key = (array.name, source, target, unreduced)
@@ -276,9 +276,9 @@ class Planner:
 
 def layouts(array: NamedArray, mesh: Mesh) -> Iterator[Layout]:
     """Yield every way to cut ``array`` by the axes of ``mesh``, axes of one dim in mesh order."""
-    axes = [axis.name for axis in mesh.axes if axis.size > 1]
+    axes = [AxisRef(axis.name) for axis in mesh.axes if axis.size > 1]
     for places in itertools.product([None, *range(len(array.dims))], repeat=len(axes)):
-        cut: list[tuple[str, ...]] = [() for _ in array.dims]
+        cut: list[tuple[AxisRef, ...]] = [() for _ in array.dims]
         for axis, place in zip(axes, places, strict=True):
             if place is not None:
                 cut[place] = (*cut[place], axis)

@@ -37,12 +37,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from shardcore._core import Mesh
+from shardcore._core import AxisRef, Mesh
+from shardcore.calculus.axes import axis_text, group_size
 from shardcore.calculus.collectives import Collective
-from shardcore.calculus.notation import NamedArray, axis_size
-from shardcore.calculus.rates import Rates, TimeOptions, si_seconds
+from shardcore.calculus.notation import NamedArray
+from shardcore.calculus.rates import Rates, TimeOptions
 from shardcore.calculus.switches import groups_of_node, switched
 from shardcore.calculus.topology import PhysicalAxis, Topology
+from shardcore.units import format_seconds
 
 __all__ = [
     "Estimate",
@@ -109,9 +111,10 @@ class Estimate:
         if not self.rates.formula:
             return "0: no communication"
         bandwidth = self.rates.formula.replace("{V}", str(self.bytes))
+        seconds = format_seconds(self.seconds, 4)
         if not self.rates.latency_formula:
-            return f"{bandwidth} = {si_seconds(self.seconds)}"
-        return f"max({self.rates.latency_formula}, {bandwidth}) = {si_seconds(self.seconds)}"
+            return f"{bandwidth} = {seconds}"
+        return f"max({self.rates.latency_formula}, {bandwidth}) = {seconds}"
 
     def record(self, mesh: Mesh) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -120,7 +123,7 @@ class Estimate:
         return {
             "op": collective.op,
             "array": str(collective.array),
-            "axes": list(collective.axes),
+            "axes": list(map(axis_text, collective.axes)),
             "dim": None if collective.dim is None else dims[collective.dim].name or collective.dim,
             "result": str(collective.result),
             "local_shape": list(collective.array.local_shape(mesh)),
@@ -199,10 +202,10 @@ def gathered_bytes(collective: Collective, mesh: Mesh) -> int:
 
 
 def rates_of(
-    op: str, axes: tuple[str, ...], topology: Topology, options: TimeOptions, *, shift: int = 1
+    op: str, axes: tuple[AxisRef, ...], topology: Topology, options: TimeOptions, *, shift: int = 1
 ) -> Rates:
     """Return what the time of ``op`` along ``axes`` depends on, but for the bytes."""
-    devices = math.prod(axis_size(topology.mesh, axis) for axis in axes)
+    devices = group_size(topology.mesh, axes)
     if op == "slice" or devices == 1 or (op == "permute" and shift % devices == 0):
         wraps = all(part.wraps_around for part in topology.along(axes))
         return Rates(devices, 0, 0.0, 0.0, "", "", wraps, 0.0)
@@ -249,7 +252,7 @@ def _torus(
         times * share,
         latency,
         prefix + formula,
-        f"{prefix}{hops} * {si_seconds(hop)}" if latency else "",
+        f"{prefix}{hops} * {format_seconds(hop, 4)}" if latency else "",
         is_ring,
         link_share,
     )
@@ -295,7 +298,7 @@ def _permute(
         distance / one_way,
         hop * hops,
         formula,
-        f"{hops} * {si_seconds(hop)}" if hop else "",
+        f"{hops} * {format_seconds(hop, 4)}" if hop else "",
         is_ring,
         float(distance),
     )

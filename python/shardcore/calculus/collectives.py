@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from shardcore._core import Mesh
+from shardcore._core import AxisRef, Mesh
+from shardcore.calculus.axes import Axis, axes_text, axis_refs, axis_size, axis_text, group_size
 from shardcore.calculus.mistakes import choices, mistake
-from shardcore.calculus.notation import NamedArray, axis_size
+from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.sub_axes import joined, shares, split
 from shardcore.errors import CalculusError, VerificationError
 
@@ -71,8 +72,8 @@ class Collective:
 
     op: str
     array: NamedArray
-    axes: tuple[str, ...]
-    """The mesh axes along which devices talk."""
+    axes: tuple[AxisRef, ...]
+    """The mesh axes along which devices communicate."""
     result: NamedArray
     dim: int | None = None
     """The dim that gets the axes, for ops that cut one."""
@@ -86,7 +87,7 @@ class Collective:
     def of(
         op: str,
         array: NamedArray | str,
-        axes: Sequence[str],
+        axes: Axis | Sequence[Axis],
         *,
         dim: str | int | None = None,
         mesh: Mesh | None = None,
@@ -113,12 +114,13 @@ class Collective:
         name = op_name(op)
         if isinstance(array, str):
             array = NamedArray.parse(array, mesh)
-        wanted = (axes,) if isinstance(axes, str) else tuple(axes)
+        wanted = axis_refs(axes)
         if not wanted:
             raise _mistake(f"{spoken(name)} needs a mesh axis", array, "give --axes X")
         if len(set(wanted)) != len(wanted):
+            texts = list(map(axis_text, wanted))
             raise _mistake(
-                f"an axis is named twice: {', '.join(wanted)}", ",".join(wanted), "drop one"
+                f"an axis is named twice: {', '.join(texts)}", ",".join(texts), "drop one"
             )
         if mesh is not None:
             for axis in wanted:
@@ -185,9 +187,7 @@ class Collective:
         return f"<Collective {self}>"
 
     def __str__(self) -> str:
-        axes = (
-            "".join(self.axes) if all(len(axis) == 1 for axis in self.axes) else ",".join(self.axes)
-        )
+        axes = axes_text(self.axes)
         subscript = axes if len(axes) == 1 else f"{{{axes}}}"
         if self.dim is not None:
             dim = self.result.dims[self.dim]
@@ -200,30 +200,25 @@ def spoken(op: str) -> str:
     return _SPOKEN[op]
 
 
-def scatter_choices(array: NamedArray, axes: Sequence[str], mesh: Mesh | None) -> list[int]:
+def scatter_choices(array: NamedArray, axes: Sequence[Axis], mesh: Mesh | None) -> list[int]:
     """Return the dims that a ReduceScatter or a slice along ``axes`` may cut, the best first.
 
     All dims may be cut; those that the devices divide without padding come first.
     """
     if mesh is None:
         return list(range(len(array.dims)))
-    devices = 1
-    for axis in axes:
-        devices *= axis_size(mesh, axis)
+    devices = group_size(mesh, axes)
 
     def is_uneven(index: int) -> bool:
         dim = array.dims[index]
-        pieces = devices
-        for axis in dim.axes:
-            pieces *= axis_size(mesh, axis)
-        return dim.size is not None and dim.size % pieces != 0
+        return dim.size is not None and dim.size % (devices * group_size(mesh, dim.axes)) != 0
 
     return sorted(range(len(array.dims)), key=is_uneven)
 
 
 def deferred(
     array: NamedArray,
-    axes: Sequence[str],
+    axes: Sequence[Axis],
     *,
     dim: str | int | None = None,
     mesh: Mesh | None = None,
@@ -237,13 +232,13 @@ def deferred(
     return first, Collective.of("all_gather", first.result, axes, mesh=mesh)
 
 
-def _without(array: NamedArray, axes: Iterable[str]) -> list[tuple[str, ...]]:
+def _without(array: NamedArray, axes: Iterable[AxisRef]) -> list[tuple[AxisRef, ...]]:
     gone = set(axes)
     return [tuple(axis for axis in dim.axes if axis not in gone) for dim in array.dims]
 
 
 def _all_gather(
-    array: NamedArray, axes: tuple[str, ...], dim: str | int | None, mesh: Mesh | None
+    array: NamedArray, axes: tuple[AxisRef, ...], dim: str | int | None, mesh: Mesh | None
 ) -> Collective:
     _check_cut("all_gather", array, axes)
     notes = []
@@ -252,24 +247,25 @@ def _all_gather(
         if left and tuple(left) != cut.axes[: len(left)]:
             first = next(axis for axis in cut.axes if axis in axes)
             notes.append(
-                f"{first} is major to {left[-1]} in {cut}: each device ends with blocks that "
-                f"are not next to each other; blocks in order take a permute first"
+                f"{axis_text(first)} is major to {axis_text(left[-1])} in {cut}: each device ends "
+                "with blocks that are not next to each other; blocks in order take a permute first"
             )
     result = array.with_axes(_without(array, axes), array.unreduced)
     return Collective("all_gather", array, axes, result, notes=tuple(notes), gathered=result)
 
 
 def _summed(
-    op: str, array: NamedArray, axes: tuple[str, ...]
+    op: str, array: NamedArray, axes: tuple[AxisRef, ...]
 ) -> tuple[NamedArray, tuple[str, ...]]:
     """``array`` with ``axes`` among those to be summed over, and a note if they were not."""
     for axis in axes:
         if axis in array.axes:
+            name = axis_text(axis)
             raise _mistake(
-                f"{spoken(op)} along {axis} needs terms of a sum along {axis}, but {array} is cut "
+                f"{spoken(op)} along {name} needs terms of a sum along {name}, but {array} is cut "
                 "along it",
                 array,
-                f"gather it with all_gather, or write {{U_{axis}}} and do not cut along {axis}",
+                f"gather it with all_gather, or write {{U_{name}}} and do not cut along {name}",
             )
     missing = [axis for axis in axes if axis not in array.unreduced]
     if not missing:
@@ -279,7 +275,7 @@ def _summed(
 
 
 def _reduce_scatter(
-    array: NamedArray, axes: tuple[str, ...], dim: str | int | None, mesh: Mesh | None
+    array: NamedArray, axes: tuple[AxisRef, ...], dim: str | int | None, mesh: Mesh | None
 ) -> Collective:
     source, notes = _summed("reduce_scatter", array, axes)
     index = _target("reduce_scatter", source, axes, dim, mesh, avoid=())
@@ -292,7 +288,7 @@ def _reduce_scatter(
 
 
 def _all_reduce(
-    array: NamedArray, axes: tuple[str, ...], dim: str | int | None, mesh: Mesh | None
+    array: NamedArray, axes: tuple[AxisRef, ...], dim: str | int | None, mesh: Mesh | None
 ) -> Collective:
     source, notes = _summed("all_reduce", array, axes)
     unreduced = [axis for axis in source.unreduced if axis not in axes]
@@ -301,7 +297,7 @@ def _all_reduce(
 
 
 def _all_to_all(
-    array: NamedArray, axes: tuple[str, ...], dim: str | int | None, mesh: Mesh | None
+    array: NamedArray, axes: tuple[AxisRef, ...], dim: str | int | None, mesh: Mesh | None
 ) -> Collective:
     _check_cut("all_to_all", array, axes)
     sources = [index for index, each in enumerate(array.dims) if set(each.axes) & set(axes)]
@@ -320,19 +316,19 @@ def _all_to_all(
 
 
 def _permute(
-    array: NamedArray, axes: tuple[str, ...], dim: str | int | None, mesh: Mesh | None
+    array: NamedArray, axes: tuple[AxisRef, ...], dim: str | int | None, mesh: Mesh | None
 ) -> Collective:
     _check_cut("permute", array, axes)
     return Collective("permute", array, axes, array)
 
 
 def _slice(
-    array: NamedArray, axes: tuple[str, ...], dim: str | int | None, mesh: Mesh | None
+    array: NamedArray, axes: tuple[AxisRef, ...], dim: str | int | None, mesh: Mesh | None
 ) -> Collective:
     for axis in axes:
         if axis in array.axes or axis in array.unreduced:
             raise _mistake(
-                f"there are no copies of {array} along {axis} to take a block of",
+                f"there are no copies of {array} along {axis_text(axis)} to take a block of",
                 array,
                 "slice along an axis that the array does not mention",
             )
@@ -342,14 +338,15 @@ def _slice(
     return Collective("slice", array, axes, array.with_axes(cuts, array.unreduced), index)
 
 
-def _check_cut(op: str, array: NamedArray, axes: tuple[str, ...]) -> None:
+def _check_cut(op: str, array: NamedArray, axes: tuple[AxisRef, ...]) -> None:
     for axis in axes:
         if axis not in array.axes:
+            name, known = axis_text(axis), list(map(axis_text, array.axes))
             raise mistake(
                 VerificationError,
                 "invalid-collective",
-                f"{spoken(op)} along {axis}: {array} is not cut along {axis}",
-                hint=choices(axis, array.axes) if array.axes else f"cut it, as in I_{axis}",
+                f"{spoken(op)} along {name}: {array} is not cut along {name}",
+                hint=choices(name, known) if known else f"cut it, as in I_{name}",
                 text=str(array),
             )
 
@@ -357,7 +354,7 @@ def _check_cut(op: str, array: NamedArray, axes: tuple[str, ...]) -> None:
 def _target(
     op: str,
     array: NamedArray,
-    axes: tuple[str, ...],
+    axes: tuple[AxisRef, ...],
     dim: str | int | None,
     mesh: Mesh | None,
     avoid: Sequence[int],
@@ -367,7 +364,8 @@ def _target(
         index = array.dim_index(dim)
         if index in avoid:
             raise _mistake(
-                f"{spoken(op)} moves {', '.join(axes)} to another dim than it cuts now",
+                f"{spoken(op)} moves {', '.join(map(axis_text, axes))} to another dim than it "
+                "cuts now",
                 array,
                 "give the other dim",
             )

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from shardcore._core import Mesh
+from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.calculus.notation import NamedArray, NamedDim
 from shardcore.calculus.notation_parser import Parser
@@ -81,7 +81,7 @@ def names(array: NamedArray) -> tuple[str, ...]:
     return array.dim_names
 
 
-def cuts(array: NamedArray) -> dict[str, tuple[str, ...]]:
+def cuts(array: NamedArray) -> dict[str, tuple[AxisRef, ...]]:
     """The axes that cut each dim of ``array``."""
     return {dim.name or "": dim.axes for dim in array.dims}
 
@@ -189,7 +189,7 @@ def _check_dims(array: NamedArray, text: str, span: tuple[int, int]) -> None:
         )
     if len(set(found)) != len(found):
         raise _mistake(f"{array} has a dim twice", text, span, "rename one of the two")
-    if any(":(" in axis for axis in array.axes) or any(dim.is_open for dim in array.dims):
+    if any(not axis.is_full for axis in array.axes) or any(dim.is_open for dim in array.dims):
         raise _mistake(
             f"{array}: products take whole axes and closed dims",
             text,
@@ -235,14 +235,14 @@ def _named(arrays: list[NamedArray]) -> list[NamedArray]:
 def _output(
     operands: list[NamedArray], output: NamedArray | None, text: str, span: tuple[int, int]
 ) -> NamedArray:
-    cut: dict[str, tuple[str, ...]] = {}
+    cut: dict[str, tuple[AxisRef, ...]] = {}
     count: dict[str, int] = {}
     for array in operands:
         for dim, axes in cuts(array).items():
             count[dim] = count.get(dim, 0) + 1
             cut.setdefault(dim, axes)
     if output is None:
-        used: set[str] = set()
+        used: set[AxisRef] = set()
         dims = []
         for dim in (dim for dim in cut if count[dim] == 1):
             axes = tuple(axis for axis in cut[dim] if axis not in used)

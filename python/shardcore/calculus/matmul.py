@@ -21,7 +21,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from shardcore._core import Mesh
+from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.contraction import Contraction, cuts
 from shardcore.calculus.mistakes import mistake
@@ -135,7 +135,7 @@ def possible_cuts(contraction: Contraction, mesh: Mesh) -> Iterator[Cut]:
     """
     given = [cuts(array) for array in (*contraction.operands, contraction.output)]
     mentioned = {axis for each in given for axes in each.values() for axis in axes}
-    axes = [axis.name for axis in mesh.axes if axis.size > 1]
+    axes = [AxisRef(axis.name) for axis in mesh.axes if axis.size > 1]
     dims = contraction.dims
     if (len(dims) + 1) ** len(axes) > MAX_CUTS:
         axes = [axis for axis in axes if axis in mentioned]
@@ -149,7 +149,7 @@ def possible_cuts(contraction: Contraction, mesh: Mesh) -> Iterator[Cut]:
             filename="<mesh>",
         )
     for places in itertools.product([None, *dims], repeat=len(axes)):
-        chosen: dict[str, list[str]] = {}
+        chosen: dict[str, list[AxisRef]] = {}
         for axis, dim in zip(axes, places, strict=True):
             if dim is not None:
                 chosen.setdefault(dim, []).append(axis)
@@ -160,7 +160,7 @@ def possible_cuts(contraction: Contraction, mesh: Mesh) -> Iterator[Cut]:
             yield dict(zip(chosen, combination, strict=True))
 
 
-def _orders(axes: list[str], given: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _orders(axes: list[AxisRef], given: Sequence[tuple[AxisRef, ...]]) -> list[tuple[AxisRef, ...]]:
     found = {tuple(axes): None}
     for order in given:
         first = [axis for axis in order if axis in axes]

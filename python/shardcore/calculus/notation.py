@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
+from shardcore.calculus.axes import Axis, axis_refs, axis_text, group_size
 from shardcore.calculus.dtypes import element_bytes
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.errors import CalculusError, VerificationError
@@ -30,10 +31,13 @@ class NamedDim:
     name: str | None = None
     size: int | None = None
     """Number of elements over all devices; ``None`` if it is not known."""
-    axes: tuple[str, ...] = ()
-    """Names of mesh axes, or sub-axes such as ``X:(1)2``."""
+    axes: tuple[AxisRef, ...] = ()
+    """The axes that shard the dim, major to minor; may be given by their texts, ``X:(1)2``."""
     is_open: bool = False
     """Whether propagation may add axes."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axes", axis_refs(self.axes))
 
     def __str__(self) -> str:
         label = "=".join(str(part) for part in (self.name, self.size) if part is not None)
@@ -51,17 +55,18 @@ class NamedArray:
     dims: tuple[NamedDim, ...]
     name: str | None = None
     dtype: str | None = None
-    unreduced: tuple[str, ...] = ()
-    """Axes over which the array has still to be summed."""
+    unreduced: tuple[AxisRef, ...] = ()
+    """Axes over which the array has still to be summed; may be given by their texts."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "unreduced", axis_refs(self.unreduced))
         for repeated in _overlaps(
             [*(axis for dim in self.dims for axis in dim.axes), *self.unreduced]
         ):
             raise mistake(
                 VerificationError,
                 "axis-overlap",
-                f'axis "{repeated}" is used twice in {self}',
+                f'axis "{axis_text(repeated)}" is used twice in {self}',
                 hint=ways_out(self, repeated),
                 text=str(self),
             )
@@ -96,7 +101,7 @@ class NamedArray:
         return f"NamedArray.parse({str(self)!r})"
 
     @property
-    def axes(self) -> tuple[str, ...]:
+    def axes(self) -> tuple[AxisRef, ...]:
         """The axes that cut dims, in the order of the dims."""
         return tuple(axis for dim in self.dims for axis in dim.axes)
 
@@ -178,12 +183,14 @@ class NamedArray:
             )
         return replace(dim, size=size)
 
-    def with_axes(self, axes: Sequence[Sequence[str]], unreduced: Sequence[str] = ()) -> NamedArray:
-        """Return the same array cut along ``axes``, for each dim, major to minor."""
+    def with_axes(
+        self, axes: Sequence[Iterable[Axis]], unreduced: Iterable[Axis] = ()
+    ) -> NamedArray:
+        """Return the array with each dim sharded along its entry of ``axes``, major to minor."""
         dims = tuple(
-            replace(dim, axes=tuple(cut)) for dim, cut in zip(self.dims, axes, strict=True)
+            replace(dim, axes=axis_refs(cut)) for dim, cut in zip(self.dims, axes, strict=True)
         )
-        return replace(self, dims=dims, unreduced=tuple(unreduced))
+        return replace(self, dims=dims, unreduced=axis_refs(unreduced))
 
     def local_shape(self, mesh: Mesh) -> tuple[int, ...]:
         """Return the shape that a device holds: ``ceil(size / devices)`` along each dim.
@@ -217,7 +224,7 @@ class NamedArray:
 
     def replication_factor(self, mesh: Mesh) -> int:
         """Return how many devices hold the same block; terms of a sum count as copies."""
-        return mesh.num_devices // math.prod(axis_size(mesh, axis) for axis in self.axes)
+        return mesh.num_devices // group_size(mesh, self.axes)
 
     def to_sharding(self, mesh: Mesh, mesh_name: str | None = None) -> TensorSharding:
         """Return it as `sdy` has it; ``str()`` of that is `sdy` text.
@@ -225,13 +232,10 @@ class NamedArray:
         Raises:
             VerificationError: the mesh has no such axis (``unknown-axis``).
         """
-        dims = [
-            DimSharding([axis_ref(axis) for axis in dim.axes], is_closed=not dim.is_open)
-            for dim in self.dims
-        ]
+        dims = [DimSharding(dim.axes, is_closed=not dim.is_open) for dim in self.dims]
         order = mesh.axis_names
         unreduced = sorted(
-            map(axis_ref, self.unreduced),
+            self.unreduced,
             key=lambda ref: (
                 order.index(ref.name) if ref.name in order else len(order),
                 ref.pre_size or 0,
@@ -256,10 +260,10 @@ class NamedArray:
         labels = list(names) if names is not None else default_names(sharding.rank)
         sizes: Sequence[int | None] = shape if shape is not None else [None] * sharding.rank
         dims = tuple(
-            NamedDim(label, size, tuple(map(axis_text, dim.axes)), dim.is_open)
+            NamedDim(label, size, dim.axes, dim.is_open)
             for label, size, dim in zip(labels, sizes, sharding.dims, strict=True)
         )
-        return NamedArray(dims, name, dtype, tuple(map(axis_text, sharding.unreduced)))
+        return NamedArray(dims, name, dtype, sharding.unreduced)
 
     @staticmethod
     def from_sdy(text: str, mesh: Mesh, **options: str | None) -> NamedArray:
@@ -302,40 +306,7 @@ def default_names(rank: int) -> list[str]:
     ]
 
 
-def axis_ref(axis: str) -> AxisRef:
-    """The axis or sub-axis that ``X`` or ``X:(1)2`` names."""
-    name, separator, part = axis.rpartition(":(")
-    if not separator:
-        return AxisRef(axis)
-    pre_size, size = part.split(")")
-    return AxisRef(name, pre_size=int(pre_size), size=int(size))
-
-
-def axis_text(ref: AxisRef) -> str:
-    """The other way round of :func:`axis_ref`."""
-    return ref.name if ref.is_full else f"{ref.name}:({ref.pre_size}){ref.size}"
-
-
-def axis_size(mesh: Mesh, axis: str) -> int:
-    """Number of devices of ``mesh`` along ``axis``.
-
-    Raises:
-        VerificationError: the mesh has no such axis (``unknown-axis``).
-    """
-    ref = axis_ref(axis)
-    if ref.name not in mesh:
-        raise mistake(
-            VerificationError,
-            "unknown-axis",
-            f'the mesh has no axis "{ref.name}"',
-            hint=choices(ref.name, mesh.axis_names),
-            text=axis,
-            filename="<axis>",
-        )
-    return ref.size_in(mesh)
-
-
-def ways_out(array: NamedArray, axis: str) -> str:
+def ways_out(array: NamedArray, axis: AxisRef) -> str:
     """What to do about an axis that is used twice: the array with one of the uses left, each."""
     places = [index for index, dim in enumerate(array.dims) if axis in dim.axes]
     shared = {axis}
@@ -358,23 +329,22 @@ def ways_out(array: NamedArray, axis: str) -> str:
     return "an axis cuts one dim only, or is summed over: use it once"
 
 
-def _overlaps(axes: Iterable[str]) -> Iterable[str]:
-    """The axes that share devices with one before them."""
-    seen: list[str] = []
+def _overlaps(axes: Iterable[AxisRef]) -> Iterable[AxisRef]:
+    """The axes that overlap one before them."""
+    seen: list[AxisRef] = []
     for axis in axes:
-        for other in seen:
-            if axis == other or (":(" in axis + other and axis_ref(axis).overlaps(axis_ref(other))):
-                yield axis
-                break
+        if any(axis.overlaps(other) for other in seen):
+            yield axis
         seen.append(axis)
 
 
-def _subscript(axes: Sequence[str], is_open: bool) -> str:
+def _subscript(axes: Sequence[AxisRef], is_open: bool) -> str:
     """``_X``, ``_{XY}``, ``_data``, ``_{data,model}``, as short as the parser can read back."""
     parts = [*map(_quoted, axes), *(["?"] if is_open else [])]
     if not parts:
         return ""
-    if all(len(axis) == 1 and axis.isalpha() and axis.isupper() for axis in axes) and axes:
+    texts = list(map(axis_text, axes))
+    if texts and all(len(text) == 1 and text.isalpha() and text.isupper() for text in texts):
         text = "".join(parts)
         return f"_{text}" if len(parts) == 1 else f"_{{{text}}}"
     if len(parts) == 1:
@@ -386,9 +356,7 @@ def _subscript(axes: Sequence[str], is_open: bool) -> str:
     return f"_{{{','.join(parts)}}}"
 
 
-def _quoted(axis: str) -> str:
-    name, separator, part = axis.rpartition(":(")
-    if not separator:
-        name = axis
+def _quoted(axis: AxisRef) -> str:
+    name = axis.name
     plain = name.isascii() and name.replace("_", "a").isalnum() and not name[:1].isdigit()
-    return (name if plain else f'"{name}"') + (separator + part if separator else "")
+    return axis_text(axis) if plain else f'"{name}"' + axis_text(axis)[len(name) :]

@@ -16,10 +16,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from shardcore._core import Mesh
+from shardcore._core import AxisRef, Mesh
+from shardcore.calculus.axes import axis_ref, axis_text
 from shardcore.calculus.dtypes import is_dtype
 from shardcore.calculus.mistakes import Span, choices, mistake
-from shardcore.calculus.notation import NamedArray, NamedDim, axis_ref, ways_out
+from shardcore.calculus.notation import NamedArray, NamedDim, ways_out
 from shardcore.errors import ParseError, VerificationError
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*'*")
@@ -50,7 +51,7 @@ class Parser:
     position: int = 0
     form: str = "an array is written bf16[I=1024_X, J_{YZ}] {U_W}"
     """What is read, for hints."""
-    uses: list[tuple[str, Span]] = field(default_factory=list)
+    uses: list[tuple[AxisRef, Span]] = field(default_factory=list)
     """The axes of the array being read, and where they stand."""
 
     def skip_space(self) -> None:
@@ -150,7 +151,7 @@ class Parser:
             name[0] if name else None, int(size[0]) if size else None, tuple(axes), is_open
         )
 
-    def _subscript(self) -> tuple[list[str], bool]:
+    def _subscript(self) -> tuple[list[AxisRef], bool]:
         if not self.text.startswith("_", self.position):
             return [], False
         self.position += 1
@@ -166,8 +167,8 @@ class Parser:
         self.position += 1
         return self._braces()
 
-    def _braces(self) -> tuple[list[str], bool]:
-        axes: list[str] = []
+    def _braces(self) -> tuple[list[AxisRef], bool]:
+        axes: list[AxisRef] = []
         is_open = False
         items: list[re.Match[str]] = []
         has_comma = False
@@ -188,8 +189,8 @@ class Parser:
                 axes += self._axes(item["word"], item.span(), is_listed=has_comma)
         return axes, is_open
 
-    def _unreduced(self) -> tuple[str, ...]:
-        axes: list[str] = []
+    def _unreduced(self) -> tuple[AxisRef, ...]:
+        axes: list[AxisRef] = []
         if self.take("{"):
             while True:
                 self.expect("U", "what has still to be summed is written {U_X}")
@@ -202,7 +203,7 @@ class Parser:
                 self.expect(",")
         return tuple(axes)
 
-    def _axes(self, word: str, span: Span, *, is_listed: bool) -> list[str]:
+    def _axes(self, word: str, span: Span, *, is_listed: bool) -> list[AxisRef]:
         """The axes that ``word`` names: itself, or the axes it is made of."""
         names = [word]
         if self.mesh is not None:
@@ -216,9 +217,9 @@ class Parser:
             start += len(name)
         return [self._use(name, where) for name, where in zip(names, spans, strict=True)]
 
-    def _use(self, axis: str, span: Span) -> str:
+    def _use(self, axis: str, span: Span) -> AxisRef:
         try:
-            name = axis_ref(axis).name
+            ref = axis_ref(axis)
         except VerificationError as error:
             raise mistake(
                 VerificationError,
@@ -229,30 +230,29 @@ class Parser:
                 span=span,
                 filename=self.filename,
             ) from None
-        if self.mesh is not None and name not in self.mesh:
+        if self.mesh is not None and ref.name not in self.mesh:
             raise mistake(
                 VerificationError,
                 "unknown-axis",
-                f'the mesh has no axis "{name}"',
-                hint=choices(name, self.mesh.axis_names),
+                f'the mesh has no axis "{ref.name}"',
+                hint=choices(ref.name, self.mesh.axis_names),
                 text=self.text,
                 span=span,
                 filename=self.filename,
             )
-        if self.mesh is not None and axis != name:
-            self._check_part(axis, self.mesh, span)
-        self.uses.append((axis, span))
-        return axis
+        if self.mesh is not None and not ref.is_full:
+            self._check_part(ref, self.mesh, span)
+        self.uses.append((ref, span))
+        return ref
 
-    def _check_part(self, axis: str, mesh: Mesh, span: Span) -> None:
+    def _check_part(self, ref: AxisRef, mesh: Mesh, span: Span) -> None:
         """Check that a sub-axis is one of an axis of this size."""
-        ref = axis_ref(axis)
         whole, end = mesh.axis_size(ref.name), (ref.pre_size or 1) * (ref.size or 1)
         if whole % end or (ref.pre_size, ref.size) == (1, whole):
             raise mistake(
                 VerificationError,
                 "invalid-sub-axis",
-                f"{axis} is no part of {ref.name}, which has size {whole}",
+                f"{axis_text(ref)} is no part of {ref.name}, which has size {whole}",
                 hint=f"{ref.name}:(a)b is one if a * b divides {whole}, and is not all of it",
                 text=self.text,
                 span=span,
@@ -262,7 +262,7 @@ class Parser:
     def _check_uses(self, dims: list[NamedDim], name: str | None, dtype: str | None) -> None:
         for index, (axis, span) in enumerate(self.uses):
             for other, before in self.uses[:index]:
-                if axis != other and not axis_ref(axis).overlaps(axis_ref(other)):
+                if not axis.overlaps(other):
                     continue
                 # Building the array itself would raise without a place.
                 array = object.__new__(NamedArray)
@@ -271,7 +271,7 @@ class Parser:
                 raise mistake(
                     VerificationError,
                     "axis-overlap",
-                    f'axis "{axis}" is used twice in one array',
+                    f'axis "{axis_text(axis)}" is used twice in one array',
                     hint=ways_out(array, axis),
                     text=self.text,
                     span=span,

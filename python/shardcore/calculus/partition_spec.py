@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from shardcore._core import TensorSharding
+from shardcore._core import AxisRef, TensorSharding
+from shardcore.calculus.axes import axis_text
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray, NamedDim, default_names
 from shardcore.errors import CalculusError
@@ -90,18 +91,18 @@ def from_spec(
         for label, size, entry in zip(labels, sizes, padded, strict=True)
     )
     unreduced = sorted(getattr(spec, "unreduced", ()) or ())
-    return NamedArray(dims, name, dtype, tuple(unreduced))
+    return NamedArray(dims, name, dtype, tuple(map(AxisRef, unreduced)))
 
 
-def _entry(entry: Any) -> tuple[tuple[str, ...], bool]:
+def _entry(entry: Any) -> tuple[tuple[AxisRef, ...], bool]:
     if entry is None:
         return (), False
     if is_unconstrained(entry):
         return (), True
     if isinstance(entry, str):
-        return (entry,), False
+        return (AxisRef(entry),), False
     if isinstance(entry, (tuple, list)) and all(isinstance(axis, str) for axis in entry):
-        return tuple(entry), False
+        return tuple(map(AxisRef, entry)), False
     raise mistake(
         CalculusError,
         "notation",
@@ -134,17 +135,18 @@ def to_spec(array: NamedArray | TensorSharding) -> Spec:
         if dim.is_open:
             entries.append(UNCONSTRAINED)
         else:
-            entries.append(dim.axes[0] if len(dim.axes) == 1 else dim.axes or None)
+            names = tuple(axis.name for axis in dim.axes)
+            entries.append(names[0] if len(names) == 1 else names or None)
     for axis in (*array.axes, *array.unreduced):
-        if ":(" in axis:
+        if not axis.is_full:
             raise mistake(
                 CalculusError,
                 "notation",
-                f"a PartitionSpec cannot say sub-axis {axis}",
+                f"a PartitionSpec cannot say sub-axis {axis_text(axis)}",
                 hint="split the axis of the mesh in two",
                 text=str(array),
             )
-    return Spec(tuple(entries), frozenset(array.unreduced))
+    return Spec(tuple(entries), frozenset(axis.name for axis in array.unreduced))
 
 
 def to_jax(array: NamedArray | TensorSharding) -> Any:

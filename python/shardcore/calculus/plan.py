@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from shardcore._core import AxisRef
+from shardcore.calculus.axes import group_size
 from shardcore.calculus.collective_time import Rates, TimeOptions, rates_of
 from shardcore.calculus.contraction import Contraction, names
 from shardcore.calculus.dtypes import element_bytes
@@ -19,7 +21,7 @@ from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.reshard import Layout, Step
 from shardcore.calculus.topology import Topology
 
-Cut = Mapping[str, tuple[str, ...]]
+Cut = Mapping[str, tuple[AxisRef, ...]]
 """The axes that cut each dim of a product while devices multiply."""
 
 
@@ -48,7 +50,7 @@ class Stage:
         )
 
     @property
-    def unreduced(self) -> tuple[str, ...]:
+    def unreduced(self) -> tuple[AxisRef, ...]:
         """Axes over which the products have still to be summed."""
         return summed_axes(self.contraction, self.cut)
 
@@ -61,19 +63,19 @@ class Pricing:
     options: TimeOptions
     dtypes: Mapping[str, str]
     """The element type of each tensor."""
-    _rates: dict[tuple[str, tuple[str, ...]], Rates] = field(default_factory=dict)
-    _sizes: dict[tuple[str, ...], int] = field(default_factory=dict)
+    _rates: dict[tuple[str, tuple[AxisRef, ...]], Rates] = field(default_factory=dict)
+    _sizes: dict[tuple[AxisRef, ...], int] = field(default_factory=dict)
     _sized: Mapping[str, float] | None = None
     """The sizes that ``_bytes`` is for."""
     _bytes: dict[tuple[str | None, Layout], float] = field(default_factory=dict)
 
-    def devices(self, axes: tuple[str, ...]) -> int:
+    def devices(self, axes: tuple[AxisRef, ...]) -> int:
         """Number of devices along ``axes``."""
         if axes not in self._sizes:
-            self._sizes[axes] = math.prod(map(self.topology.mesh.axis_size, axes))
+            self._sizes[axes] = group_size(self.topology.mesh, axes)
         return self._sizes[axes]
 
-    def rates(self, op: str, axes: tuple[str, ...]) -> Rates:
+    def rates(self, op: str, axes: tuple[AxisRef, ...]) -> Rates:
         """What the time of ``op`` along ``axes`` depends on."""
         key = (op, axes)
         if key not in self._rates:
@@ -167,7 +169,7 @@ def layout_in(array: NamedArray, cut: Cut) -> Layout:
     return tuple(tuple(cut.get(name, ())) for name in names(array))
 
 
-def summed_axes(contraction: Contraction, cut: Cut) -> tuple[str, ...]:
+def summed_axes(contraction: Contraction, cut: Cut) -> tuple[AxisRef, ...]:
     """Axes over which the local products have to be summed."""
     return tuple(axis for dim in contraction.contracting for axis in cut.get(dim, ()))
 
@@ -177,7 +179,7 @@ def extent(size: float, devices: int) -> float:
     return -(-size // devices) if isinstance(size, int) else size / devices
 
 
-def layout_text(array: NamedArray, layout: Layout, unreduced: Sequence[str] = ()) -> str:
+def layout_text(array: NamedArray, layout: Layout, unreduced: Sequence[AxisRef] = ()) -> str:
     """``array`` with another layout, without sizes and element type."""
     cut = array.with_axes(layout, unreduced)
     bare = NamedArray(cut.dims, cut.name, None, cut.unreduced)

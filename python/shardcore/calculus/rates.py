@@ -56,11 +56,3 @@ class Rates:
     def seconds(self, num_bytes: float) -> float:
         """Return the time for V = ``num_bytes``."""
         return max(num_bytes * self.seconds_per_byte, self.latency_seconds)
-
-
-def si_seconds(seconds: float) -> str:
-    """Seconds with a unit that suits: ``12.5 us``."""
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.4g} {unit}"
-    return f"{seconds * 1e9:.4g} ns"

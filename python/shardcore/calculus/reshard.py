@@ -26,7 +26,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-Layout: TypeAlias = tuple[tuple[str, ...], ...]
+from shardcore._core import AxisRef
+
+Layout: TypeAlias = tuple[tuple[AxisRef, ...], ...]
 """For each dim the axes that cut it, major to minor."""
 
 
@@ -36,13 +38,13 @@ class Step:
 
     op: str
     tensor: str
-    axes: tuple[str, ...]
+    axes: tuple[AxisRef, ...]
     dim: int | None
     """The dim that gets the axes, for ops that cut one."""
     before: Layout
-    before_unreduced: tuple[str, ...]
+    before_unreduced: tuple[AxisRef, ...]
     after: Layout
-    after_unreduced: tuple[str, ...]
+    after_unreduced: tuple[AxisRef, ...]
 
     @property
     def volume(self) -> Layout:
@@ -56,13 +58,13 @@ class Step:
 class _Way:
     """Builds steps one after the other."""
 
-    def __init__(self, tensor: str, source: Layout, unreduced: Sequence[str]) -> None:
+    def __init__(self, tensor: str, source: Layout, unreduced: Sequence[AxisRef]) -> None:
         self.tensor = tensor
         self.layout = [list(cut) for cut in source]
         self.unreduced = list(unreduced)
         self.steps: list[Step] = []
 
-    def apply(self, op: str, axes: Sequence[str], dim: int | None = None) -> None:
+    def apply(self, op: str, axes: Sequence[AxisRef], dim: int | None = None) -> None:
         """Add a step along ``axes``, if there are any."""
         if not axes:
             return
@@ -74,7 +76,7 @@ class _Way:
             self.layout[dim] += axes
         self._add(op, axes, dim, before, before_unreduced)
 
-    def reorder(self, dim: int, order: Sequence[str]) -> None:
+    def reorder(self, dim: int, order: Sequence[AxisRef]) -> None:
         """Bring the axes of ``dim`` into ``order``, by a permute if they are in another."""
         if self.layout[dim] == list(order):
             return
@@ -82,7 +84,7 @@ class _Way:
         self.layout[dim] = list(order)
         self._add("permute", order, None, before, tuple(self.unreduced))
 
-    def free(self, axes: Sequence[str]) -> None:
+    def free(self, axes: Sequence[AxisRef]) -> None:
         """Bring ``axes`` inside of all others of their dims, so that they can leave."""
         for dim, cut in enumerate(self.layout):
             kept = [axis for axis in cut if axis not in axes]
@@ -92,10 +94,10 @@ class _Way:
     def _add(
         self,
         op: str,
-        axes: Sequence[str],
+        axes: Sequence[AxisRef],
         dim: int | None,
         before: Layout,
-        before_unreduced: tuple[str, ...],
+        before_unreduced: tuple[AxisRef, ...],
     ) -> None:
         after, summed = self.frozen(), tuple(self.unreduced)
         self.steps.append(
@@ -108,7 +110,7 @@ class _Way:
 
 
 def ways(
-    tensor: str, source: Layout, target: Layout, unreduced: Sequence[str] = ()
+    tensor: str, source: Layout, target: Layout, unreduced: Sequence[AxisRef] = ()
 ) -> list[list[Step]]:
     """Return every sensible sequence of steps from ``source`` to ``target``, the plain one first.
 
@@ -131,11 +133,11 @@ def _way(
     tensor: str,
     source: Layout,
     target: Layout,
-    unreduced: Sequence[str],
-    start: dict[str, int],
-    goal: dict[str, int],
-    gathered: list[str],
-    reduced: list[str],
+    unreduced: Sequence[AxisRef],
+    start: dict[AxisRef, int],
+    goal: dict[AxisRef, int],
+    gathered: list[AxisRef],
+    reduced: list[AxisRef],
     scatter: int | None,
 ) -> list[Step]:
     way = _Way(tensor, source, unreduced)

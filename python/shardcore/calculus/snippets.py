@@ -6,13 +6,15 @@ The programs need as many devices as the mesh has. On a CPU, set
 
 from __future__ import annotations
 
+import math
+
 from shardcore._core import Mesh
+from shardcore.calculus.axes import axis_text, group_size
 from shardcore.calculus.collectives import Collective, spoken
 from shardcore.calculus.dtypes import jax_dtype
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.partition_spec import to_spec
-from shardcore.calculus.sub_axes import is_part
 from shardcore.errors import CalculusError
 
 _TEMPLATE = """\
@@ -67,7 +69,8 @@ def snippet(collective: Collective, mesh: Mesh) -> str:
             (``invalid-collective``).
     """
     array, result = collective.array, collective.result
-    parts = [axis for axis in (*array.axes, *collective.axes, *result.axes) if is_part(axis)]
+    used = (*array.axes, *collective.axes, *result.axes)
+    parts = [axis_text(axis) for axis in used if not axis.is_full]
     if parts:
         raise mistake(
             CalculusError,
@@ -81,9 +84,6 @@ def snippet(collective: Collective, mesh: Mesh) -> str:
     for each in (array, result):
         _check_even(each, mesh)
     _check_order(collective)
-    group = 1
-    for axis in collective.axes:
-        group *= mesh.axis_size(axis)
     sums = collective.op in ("reduce_scatter", "all_reduce")
     in_spec = to_spec(_summed(array))
     out_spec = to_spec(_summed(result))
@@ -92,14 +92,14 @@ def snippet(collective: Collective, mesh: Mesh) -> str:
         num_devices=mesh.num_devices,
         mesh_shape=_tuple([axis.size for axis in mesh.axes]),
         axis_names=_tuple(list(mesh.axis_names)),
-        axes=_tuple(list(collective.axes)),
-        group=group,
+        axes=_tuple([axis.name for axis in collective.axes]),
+        group=group_size(mesh, collective.axes),
         op=collective.op,
         body="\n".join("    " + line for line in _body(collective, mesh)),
         mapped=f"shard_map({collective.op}, mesh=mesh, in_specs={in_spec}, out_specs={out_spec}, "
         "check_vma=False)",
         in_spec=in_spec,
-        count=_count(array.shape),
+        count=math.prod(array.shape),
         shape=_tuple(list(array.shape)),
         dtype=jax_dtype(array.dtype or ""),
         result_local=_tuple(list(result.local_shape(mesh))),
@@ -122,7 +122,7 @@ def _body(collective: Collective, mesh: Mesh) -> list[str]:
     if op == "all_gather":
         lines = []
         for dim in dims:
-            own = [axis for axis in collective.array.dims[dim].axes if axis in axes]
+            own = [axis.name for axis in collective.array.dims[dim].axes if axis in axes]
             if own:
                 lines.append(
                     f"block = jax.lax.all_gather(block, {_tuple(own)}, axis={dim}, tiled=True)"
@@ -199,10 +199,3 @@ def _check_order(collective: Collective) -> None:
 
 def _tuple(values: list[int] | list[str]) -> str:
     return repr(tuple(values))
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count

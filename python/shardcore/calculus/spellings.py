@@ -14,12 +14,12 @@ import re
 from collections.abc import Sequence
 
 from shardcore._core import Mesh, TensorSharding
+from shardcore.calculus.axes import axis_size
 from shardcore.calculus.mistakes import mistake
-from shardcore.calculus.notation import NamedArray, axis_size
+from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.notation_parser import Parser
 from shardcore.calculus.partition_spec import UNCONSTRAINED, Spec, Unconstrained, from_spec
 from shardcore.errors import CalculusError
-from shardcore.gspmd import HloSharding
 
 _SPEC = re.compile(r"\s*(?:jax\.sharding\.)?(?:P|PartitionSpec)\s*\(")
 _SDY = re.compile(r"\s*(?:<|#sdy|\[\s*\{)")
@@ -103,7 +103,7 @@ def parse_any(
     """
     if text.lstrip().startswith("{"):
         rank = None if shape is None else len(shape)
-        return _of(HloSharding.parse(text).to_sharding(mesh, rank=rank), text, shape)
+        return _of(TensorSharding.from_hlo(text, mesh, rank=rank), text, shape)
     if _SDY.match(text):
         whole = text if re.match(r"\s*(?:<|#)", text) else f"<@mesh, {text.strip()}>"
         return _of(TensorSharding.parse(whole, mesh=mesh), text, shape)

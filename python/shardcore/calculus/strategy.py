@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from shardcore.calculus.axes import axes_text, axis_text
 from shardcore.calculus.collectives import spoken
 from shardcore.calculus.plan import Stage, layout_in, layout_text
 from shardcore.calculus.reshard import Step
@@ -34,7 +35,7 @@ class TimedStep:
         return {
             "op": self.step.op,
             "tensor": self.step.tensor,
-            "axes": list(self.step.axes),
+            "axes": list(map(axis_text, self.step.axes)),
             "dim": self.dim,
             "when": self.when,
             "stage": self.stage,
@@ -142,7 +143,7 @@ def _multiplication(stage: Stage) -> str:
 
 def _short(timed: TimedStep) -> str:
     step = timed.step
-    axes = "".join(step.axes) if all(len(axis) == 1 for axis in step.axes) else ",".join(step.axes)
+    axes = axes_text(step.axes)
     where = axes if timed.dim is None else f"{axes},{timed.dim}"
     return f"{spoken(step.op)}_{where if len(where) == 1 else f'{{{where}}}'}({step.tensor})"
 

@@ -1,82 +1,67 @@
-"""Collectives along a part of a mesh axis: the axes of an array cut where the parts are.
+"""Collectives along a sub-axis: axes of an array split where the sub-axis starts and ends.
 
-``A[I_X]`` on ``X=4``, gathered along ``X:(2)2``, the inner half of ``X``, is ``A[I_{X:(1)2}]``.
+``A[I_X]`` on ``X=4``, gathered along ``X:(2)2``, the minor half of ``X``, is ``A[I_{X:(1)2}]``.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from shardcore._core import Mesh
+from shardcore._core import AxisRef, Mesh
+from shardcore.calculus.axes import axis_text
 from shardcore.calculus.mistakes import mistake
-from shardcore.calculus.notation import NamedArray, axis_ref, axis_size, axis_text
+from shardcore.calculus.notation import NamedArray
 from shardcore.errors import CalculusError
-from shardcore.gspmd.convert import merged
 
 
-def is_part(axis: str) -> bool:
-    """Whether ``axis`` is a sub-axis."""
-    return ":(" in axis
-
-
-def split(array: NamedArray, wanted: Sequence[str], mesh: Mesh | None) -> NamedArray:
-    """Return ``array`` with axes that share devices with ``wanted`` cut where those start and end.
+def split(array: NamedArray, wanted: Sequence[AxisRef], mesh: Mesh | None) -> NamedArray:
+    """Return ``array`` with its axes split where those of ``wanted`` start and end inside of them.
 
     Raises:
-        CalculusError: without a mesh parts of axes mean nothing (``invalid-collective``).
+        CalculusError: sub-axes are involved and there is no mesh (``invalid-collective``).
     """
-    parts = [axis for axis in wanted if is_part(axis)]
-    if not parts and not any(map(is_part, array.axes)):
+    parts = [axis for axis in wanted if not axis.is_full]
+    if not parts and all(axis.is_full for axis in array.axes):
         return array
     if mesh is None:
+        text = ", ".join(map(axis_text, parts))
         raise mistake(
             CalculusError,
             "invalid-collective",
-            f"what {', '.join(parts) or str(array)} is depends on the mesh",
+            f"what {text or array} is depends on the mesh",
             hint="give the mesh",
-            text=", ".join(parts) or str(array),
+            text=text or str(array),
         )
-    cuts = [_pieces(dim.axes, wanted, mesh) for dim in array.dims]
-    return array.with_axes(cuts, _pieces(array.unreduced, wanted, mesh))
+    dims = [list(_pieces(dim.axes, wanted, mesh)) for dim in array.dims]
+    return array.with_axes(dims, list(_pieces(array.unreduced, wanted, mesh)))
 
 
 def joined(array: NamedArray, mesh: Mesh | None) -> NamedArray:
-    """Return ``array`` with sub-axes that follow each other as one."""
-    if mesh is None or not any(map(is_part, (*array.axes, *array.unreduced))):
+    """Return ``array`` with consecutive sub-axes of an axis merged."""
+    if mesh is None or all(axis.is_full for axis in (*array.axes, *array.unreduced)):
         return array
-    cuts = [_joined(dim.axes, mesh) for dim in array.dims]
-    return array.with_axes(cuts, _joined(array.unreduced, mesh))
+    dims = [mesh.merge_axes(dim.axes) for dim in array.dims]
+    return array.with_axes(dims, mesh.merge_axes(array.unreduced))
 
 
-def shares(axes: Iterable[str], others: Iterable[str]) -> bool:
-    """Whether any of ``axes`` shares devices with any of ``others``."""
-    pairs = itertools.product(map(axis_ref, axes), map(axis_ref, others))
-    return any(one.overlaps(other) for one, other in pairs)
+def shares(axes: Iterable[AxisRef], others: Sequence[AxisRef]) -> bool:
+    """Whether any of ``axes`` overlaps any of ``others``."""
+    return any(axis.overlaps(other) for axis in axes for other in others)
 
 
-def _joined(axes: Sequence[str], mesh: Mesh) -> list[str]:
-    return [axis_text(ref) for ref in merged([axis_ref(axis) for axis in axes], mesh)]
-
-
-def _bounds(axis: str, mesh: Mesh) -> tuple[int, int]:
-    """Where a part starts and ends: devices of the axis outside of it, and with it."""
-    before = axis_ref(axis).pre_size or 1
-    return before, before * axis_size(mesh, axis)
-
-
-def _pieces(axes: Sequence[str], wanted: Sequence[str], mesh: Mesh) -> list[str]:
-    found = []
+def _pieces(axes: Iterable[AxisRef], wanted: Sequence[AxisRef], mesh: Mesh) -> Iterator[AxisRef]:
     for axis in axes:
-        start, end = _bounds(axis, mesh)
-        cuts = {start, end}
+        pieces = [axis]
         for other in wanted:
-            if axis_ref(other).name == axis_ref(axis).name:
-                cuts |= {cut for cut in _bounds(other, mesh) if start < cut < end}
-        ordered = sorted(cuts)
-        if len(ordered) == 2 or any(high % low for low, high in itertools.pairwise(ordered)):
-            found.append(axis)
-            continue
-        name = axis_ref(axis).name
-        found += [f"{name}:({low}){high // low}" for low, high in itertools.pairwise(ordered)]
-    return found
+            pieces = [part for piece in pieces for part in _split_at(piece, other, mesh)]
+        yield from pieces
+
+
+def _split_at(axis: AxisRef, other: AxisRef, mesh: Mesh) -> list[AxisRef]:
+    """The parts of ``axis`` before ``other``, shared with it, and after it."""
+    shared = axis.overlap(other)
+    if shared is None:
+        return [axis]
+    before = axis.prefix_without_overlap(other)
+    after = axis.suffix_without_overlap(other, mesh)
+    return [part for part in (before, shared, after) if part is not None]

@@ -10,12 +10,14 @@ Source: "How to Scale Your Model", chapter 12.
 
 from __future__ import annotations
 
-from shardcore.calculus.rates import Rates, TimeOptions, si_seconds
+from shardcore._core import AxisRef
+from shardcore.calculus.rates import Rates, TimeOptions
 from shardcore.calculus.topology import Topology
+from shardcore.units import format_seconds
 
 
 def switched(
-    op: str, axes: tuple[str, ...], devices: int, topology: Topology, options: TimeOptions
+    op: str, axes: tuple[AxisRef, ...], devices: int, topology: Topology, options: TimeOptions
 ) -> Rates:
     """Return what the time of ``op`` along ``axes`` depends on."""
     chip = topology.hardware
@@ -37,7 +39,7 @@ def switched(
         times * share,
         latency,
         prefix + formula,
-        f"{prefix}{hops} * {si_seconds(chip.hop_seconds)}" if latency else "",
+        f"{prefix}{hops} * {format_seconds(chip.hop_seconds, 4)}" if latency else "",
         False,
         times * share * width,
     )

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from shardcore._core import Mesh
+from shardcore._core import AxisRef, Mesh
+from shardcore.calculus.axes import Axis, axis_refs
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.mistakes import choices, mistake
-from shardcore.calculus.notation import axis_ref, axis_size
 from shardcore.errors import CalculusError, VerificationError
 
 
@@ -96,19 +96,18 @@ class Topology:
         )
         return f"<Topology {axes} of {self.hardware.name}>"
 
-    def along(self, axes: Iterable[str]) -> list[PhysicalAxis]:
-        """Return the physical axes below ``axes``, mesh axes or parts of them, without those of one
+    def along(self, axes: Axis | Iterable[Axis]) -> list[PhysicalAxis]:
+        """Return the physical axes below ``axes``, mesh axes or sub-axes, without those of one
         chip.
         """
-        return [part for axis in axes for part in self._below(axis) if part.size > 1]
+        return [part for axis in axis_refs(axes) for part in self._below(axis) if part.size > 1]
 
-    def _below(self, axis: str) -> Iterable[PhysicalAxis]:
-        ref = axis_ref(axis)
-        parts = self.axes[ref.name]
-        if ref.is_full:
+    def _below(self, axis: AxisRef) -> Iterable[PhysicalAxis]:
+        parts = self.axes[axis.name]
+        if axis.is_full:
             return parts
-        start = self._stride(axis)
-        end = start * axis_size(self.mesh, axis)
+        start = axis.stride_in(self.mesh) // AxisRef(axis.name).stride_in(self.mesh)
+        end = start * axis.size_in(self.mesh)
         found: list[PhysicalAxis] = []
         below = 1
         for part in reversed(parts):
@@ -117,34 +116,18 @@ class Topology:
             if low < high:
                 if low % below or high % low or part.size % (high // below):
                     # It cuts through rows of chips: a line, as good as any.
-                    return (PhysicalAxis(axis_size(self.mesh, axis), False),)
+                    return (PhysicalAxis(axis.size_in(self.mesh), False),)
                 closes = part.wraps_around and high == above
                 found.append(PhysicalAxis(high // low, closes, low // below))
             below = above
         return reversed(found)
 
-    def _stride(self, axis: str) -> int:
-        """How many devices lie between one device of ``axis``, a part or not, and the next."""
-        ref = axis_ref(axis)
-        size = axis_size(self.mesh, axis)
-        return self.mesh.axis_size(ref.name) // ((ref.pre_size or 1) * size)
-
-    def nodes_of(self, axes: Iterable[str]) -> tuple[int, int]:
+    def nodes_of(self, axes: Iterable[Axis]) -> tuple[int, int]:
         """Return how many nodes a group along ``axes`` reaches, and its most devices in one.
 
         Nodes take devices in the order of their ids.
         """
-        varying = [(axis_ref(axis).name, axis_size(self.mesh, axis), axis) for axis in axes]
-        start = dict.fromkeys(self.mesh.axis_names, 0)
-        nodes: dict[int, int] = {}
-        for number in range(math.prod(size for _, size, _ in varying)):
-            place = dict(start)
-            for name, size, axis in reversed(varying):
-                place[name] += number % size * self._stride(axis)
-                number //= size
-            node = self.mesh.device_at(place) // self.hardware.node_size
-            nodes[node] = nodes.get(node, 0) + 1
-        return len(nodes), max(nodes.values(), default=1)
+        return self.mesh.group_nodes(axis_refs(axes), self.hardware.node_size)
 
 
 def parse_shape(text: str) -> tuple[int, ...]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from shardcore.cli.options import shape
 from shardcore.cli.where import (
     add_mesh,
-    bytes_text,
     check_sizes,
     mesh_of,
     plural,
     print_json,
     sizes_of,
 )
+from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
     from shardcore._core import Mesh
@@ -104,9 +104,9 @@ def _show(array: NamedArray, record: dict[str, Any]) -> None:
     print(f"array        {array}")
     if "local_shape" in record:
         local = f"{array.dtype or ''}[{', '.join(map(str, record['local_shape']))}]"
-        size = f", {bytes_text(record['bytes_per_device'])}" if "bytes" in record else ""
+        size = f", {format_bytes(record['bytes_per_device'])}" if "bytes" in record else ""
         print(f"per device   {local}{size}")
-    whole = f"{bytes_text(record['total_bytes'])}, " if "bytes" in record else ""
+    whole = f"{format_bytes(record['total_bytes'])}, " if "bytes" in record else ""
     print(f"all devices  {whole}{copies}")
     print(f"sdy          {record['sdy']}")
     print(f"gspmd        {record['hlo']}")

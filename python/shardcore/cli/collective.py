@@ -9,24 +9,20 @@ from typing import TYPE_CHECKING, Any
 from shardcore.cli.where import (
     add_hardware,
     add_mesh,
-    bytes_text,
     check_sizes,
     mesh_of,
     plural,
     print_json,
-    seconds_text,
     sizes_of,
     time_options,
     topology_of,
 )
 from shardcore.errors import VerificationError
+from shardcore.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from shardcore._core import Mesh
+    from shardcore._core import AxisRef, Mesh
     from shardcore.calculus.collective_time import Estimate
-
-
-_SUB_AXIS = re.compile(r"\w+:\(\d{1,18}\)\d{1,18}")
 
 
 def add(commands: Any) -> None:
@@ -102,14 +98,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _axes(text: str, mesh: Mesh) -> list[str]:
-    """The mesh axes that ``X,Y`` or ``XY`` names."""
+def _axes(text: str, mesh: Mesh) -> list[AxisRef]:
+    """The axes that ``X,Y``, ``XY`` or ``X:(2)2`` denotes."""
+    from shardcore.calculus.axes import axis_ref
     from shardcore.calculus.mistakes import choices, mistake
     from shardcore.calculus.notation_parser import split_axes
 
-    found: list[str] = []
+    found: list[AxisRef] = []
     for word in re.finditer(r"[^,\s]+", text):
-        axes = [word[0]] if _SUB_AXIS.fullmatch(word[0]) else split_axes(word[0], mesh)
+        part = axis_ref(word[0])
+        axes = [word[0]] if not part.is_full else split_axes(word[0], mesh)
         if axes is None:
             raise mistake(
                 VerificationError,
@@ -120,23 +118,23 @@ def _axes(text: str, mesh: Mesh) -> list[str]:
                 span=word.span(),
                 filename="<axes>",
             )
-        found += axes
+        found += map(axis_ref, axes)
     return found
 
 
 def _show(found: Estimate, record: dict[str, Any]) -> None:
     rates = found.rates
     print(found.collective)
-    print(f"time       {seconds_text(found.seconds)}, bound by {found.bound}")
+    print(f"time       {format_seconds(found.seconds, 4)}, bound by {found.bound}")
     print(f"           {found.formula}")
     print(
-        f"bandwidth  {seconds_text(found.bandwidth_seconds)} for {bytes_text(found.bytes)}; a "
-        f"device sends {bytes_text(found.wire_bytes)}"
+        f"bandwidth  {format_seconds(found.bandwidth_seconds, 4)} for {format_bytes(found.bytes)}; "
+        f"a device sends {format_bytes(found.wire_bytes)}"
     )
     shape = "with wrap-around" if rates.wraparound else "without wrap-around"
     print(
-        f"latency    {seconds_text(found.latency_seconds)} for {plural(rates.hops, 'hop')} among "
-        f"{plural(rates.devices, 'device')}, {shape}"
+        f"latency    {format_seconds(found.latency_seconds, 4)} for {plural(rates.hops, 'hop')} "
+        f"among {plural(rates.devices, 'device')}, {shape}"
     )
     if found.latency_seconds:
         print(f"           longer than the bandwidth allows below {found.threshold_bytes:.4g} B")
@@ -144,6 +142,6 @@ def _show(found: Estimate, record: dict[str, Any]) -> None:
     for choice in record.get("choices", ())[1:]:
         print(f"or         {choice}")
     for part in record.get("deferred", ()):
-        print(f"deferred   {part['op']}: {seconds_text(part['seconds'])}, {part['result']}")
+        print(f"deferred   {part['op']}: {format_seconds(part['seconds'], 4)}, {part['result']}")
     for note in record["notes"]:
         print(f"note       {note}")

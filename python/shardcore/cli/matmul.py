@@ -9,16 +9,15 @@ from shardcore.cli.options import count
 from shardcore.cli.where import (
     add_hardware,
     add_mesh,
-    bytes_text,
     check_sizes,
     mesh_of,
     print_json,
-    seconds_text,
     sizes_of,
     time_options,
     topology_of,
 )
 from shardcore.errors import CalculusError
+from shardcore.units import format_bytes, format_seconds, parse_bytes
 
 
 def add(commands: Any) -> None:
@@ -49,25 +48,11 @@ def add(commands: Any) -> None:
 
 
 def _bytes(text: str) -> float:
-    """A number of bytes with a unit or without."""
-    units = {
-        "KIB": 2.0**10,
-        "MIB": 2.0**20,
-        "GIB": 2.0**30,
-        "KB": 1e3,
-        "MB": 1e6,
-        "GB": 1e9,
-        "B": 1.0,
-    }
-    upper = text.strip().upper()
-    unit = next((unit for unit in units if upper.endswith(unit)), "")
-    try:
-        value = float(upper[: len(upper) - len(unit)]) * units.get(unit, 1.0)
-    except ValueError:
-        value = -1.0
-    if not value > 0:
+    """A number of bytes above 0, with a unit or without."""
+    count = parse_bytes(text)
+    if not count:
         raise argparse.ArgumentTypeError(f"expected bytes such as 300MB, got {text!r}")
-    return value
+    return float(count)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -140,13 +125,13 @@ def _table(strategies: list[Any], *, searched: bool) -> None:
     numbers = len(titles)
     rows = [[*titles, *(["inputs"] if searched else []), "strategy"]]
     for strategy in strategies:
-        size = bytes_text(strategy.bytes_per_device) + ("" if strategy.fits else " !")
+        size = format_bytes(strategy.bytes_per_device) + ("" if strategy.fits else " !")
         rows.append(
             [
-                seconds_text(strategy.total_seconds),
-                seconds_text(strategy.serial_seconds),
-                seconds_text(strategy.comm_seconds),
-                seconds_text(strategy.compute_seconds),
+                format_seconds(strategy.total_seconds, 4),
+                format_seconds(strategy.serial_seconds, 4),
+                format_seconds(strategy.comm_seconds, 4),
+                format_seconds(strategy.compute_seconds, 4),
                 size,
                 *([", ".join(strategy.inputs)] if searched else []),
                 strategy.name,

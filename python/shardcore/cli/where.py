@@ -116,21 +116,6 @@ def print_json(record: dict[str, Any]) -> None:
     sys.stdout.write("\n")
 
 
-def seconds_text(seconds: float) -> str:
-    """Seconds with a unit that suits: ``12.5 us``."""
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.4g} {unit}"
-    return f"{seconds * 1e9:.4g} ns" if seconds else "0"
-
-
 def plural(count: int, one: str, many: str | None = None) -> str:
     """``1 hop``, ``2 hops``."""
     return f"{count} {one if count == 1 else many or one + 's'}"
-
-
-def bytes_text(count: float) -> str:
-    """Bytes with a binary unit."""
-    from shardcore.report.table import format_bytes
-
-    return format_bytes(count)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shardcore._core import Module, Result, program_cost
+from shardcore.calculus.axes import axis_text
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.dtypes import is_dtype
 from shardcore.calculus.hardware import Hardware
@@ -108,7 +109,7 @@ def _collectives(
                 else "its time is not known"
             )
             uncounted.append(UncountedOp(kind, reason, count, place))
-        names = () if axes is None else tuple(links.axis_text(mesh, axis) for axis in axes)
+        names = () if axes is None else tuple(axis_text(links.axis(mesh, axis)) for axis in axes)
         found.append(
             CollectiveCost(kind, names, count, num_bytes, sent, seconds, value, place, *rest)
         )

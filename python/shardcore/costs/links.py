@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from shardcore._core import Mesh
+from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.collective_time import TimeOptions, rates_of, wire_bytes
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.topology import Topology, parse_mapping
@@ -47,10 +47,11 @@ class Links:
         """What is odd about the topologies that were asked for."""
         return tuple(dict.fromkeys(note for row in self._topologies.values() for note in row.notes))
 
-    def axis_text(self, mesh: int, axis: Axis) -> str:
-        """Return ``x``, or ``x:(1)2`` for a part of it."""
+    def axis(self, mesh: int, axis: Axis) -> AxisRef:
+        """Return the axis or sub-axis that ``axis`` is."""
         name, pre, size = axis
-        return name if size == self._meshes[mesh].axis_size(name) else f"{name}:({pre}){size}"
+        is_full = size == self._meshes[mesh].axis_size(name)
+        return AxisRef(name) if is_full else AxisRef(name, pre, size)
 
     def topology(self, mesh: int) -> Topology:
         """Return how the ``mesh``-th mesh lies on the chips.
@@ -71,9 +72,9 @@ class Links:
         """Return what a device sends and the seconds of one run, for V = ``num_bytes``."""
         key = (kind, mesh, axes, num_bytes)
         if key not in self._known:
-            names = tuple(self.axis_text(mesh, axis) for axis in axes)
+            refs = tuple(self.axis(mesh, axis) for axis in axes)
             topology = self.topology(mesh)
-            rates = rates_of(OPS[kind], names, topology, self._options)
+            rates = rates_of(OPS[kind], refs, topology, self._options)
             sent = wire_bytes(OPS[kind], num_bytes, rates.devices)
             self._known[key] = (sent, rates.seconds(num_bytes))
         return self._known[key]

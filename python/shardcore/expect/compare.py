@@ -13,7 +13,7 @@ from shardcore.expect.report import Failure, shortened
 from shardcore.expect.schema import Expectations, Forbidden
 from shardcore.expect.sharding_text import dims_text
 from shardcore.expect.subjects import Subject, Subjects, names_of, title
-from shardcore.report.table import format_bytes
+from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
     from shardcore.costs import CollectiveCost, Cost

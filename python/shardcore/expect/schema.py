@@ -15,16 +15,15 @@ Bytes are numbers, or text with a unit, ``"1.5 GiB"``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, TypeVar
 
 from shardcore.calculus.mistakes import choices
 from shardcore.expect.mistakes import Mistakes, shown
 from shardcore.expect.sharding_text import ExpectedSharding, parse_sharding
 from shardcore.expect.toml_places import Path
+from shardcore.units import MAX_BYTES, parse_bytes
 
 KINDS = (
     "all_gather",
@@ -36,15 +35,6 @@ KINDS = (
     "reduce_scatter",
 )
 """The kinds of collectives that can be forbidden."""
-
-_UNITS = {
-    unit.lower(): base**power
-    for base, units in ((1024, "B KiB MiB GiB TiB PiB"), (1000, "B kB MB GB TB PB"))
-    for power, unit in enumerate(units.split())
-}
-_BYTES = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([a-zA-Z]*)\s*\Z", re.ASCII)
-_MAX = 1 << 63
-"""No memory has as many bytes, and no program as many collectives."""
 
 _T = TypeVar("_T")
 
@@ -230,7 +220,7 @@ class _Reader:
         return found
 
     def number(self, path: Path, value: Any) -> int | None:
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MAX:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_BYTES:
             return value
         self.mistakes.invalid(
             path, f"{shown(value)} is no count", "write a whole number, 0 or more"
@@ -242,15 +232,3 @@ class _Reader:
             return value
         self.mistakes.invalid(path, f"{shown(value)} is neither true nor false", "write true")
         return None
-
-
-def parse_bytes(value: object) -> int | None:
-    """Return the bytes that ``value``, a number or text like ``"1.5 GiB"``, says."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value if 0 <= value < _MAX else None
-    match = _BYTES.match(value) if isinstance(value, str) else None
-    unit = None if match is None else _UNITS.get(match.group(2).lower() or "b")
-    if match is None or unit is None:
-        return None
-    count = int(Fraction(match.group(1)) * unit)
-    return count if count < _MAX else None

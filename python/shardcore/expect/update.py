@@ -19,10 +19,9 @@ from shardcore._core import Port
 from shardcore.expect.compare import Comparison
 from shardcore.expect.mistakes import dotted
 from shardcore.expect.report import Failure
-from shardcore.expect.schema import parse_bytes
 from shardcore.expect.sharding_text import dims_text
 from shardcore.expect.toml_places import Path, Places
-from shardcore.report.table import format_bytes
+from shardcore.units import format_bytes, parse_bytes
 
 _MIN_REPLICATED = 1 << 20
 """New files allow values of a megabyte to be replicated, whatever the program has."""

@@ -20,7 +20,7 @@ from shardcore.gspmd.tiles import MAX_LISTED, Digit, TileAssignment, of_digits
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["from_sharding", "manual_axes", "merged", "to_sharding"]
+__all__ = ["from_sharding", "manual_axes", "to_sharding"]
 
 
 def to_sharding(sharding: HloSharding, mesh: Mesh | None, rank: int | None) -> TensorSharding:
@@ -101,10 +101,10 @@ def _axes(
         raise invalid(message, "leave the mesh out to have one found", text=text)
     rank = len(sharding.tile_dims)
     order = {axis.name: at for at, axis in enumerate(mesh.axes)}
-    groups = {
-        kind: merged(sorted(refs, key=lambda ref: (order[ref.name], ref.pre_size or 1)), mesh)
-        for kind, refs in zip(sharding.subgroups, found[rank:], strict=True)
-    }
+    groups: dict[str, list[AxisRef]] = {}
+    for kind, refs in zip(sharding.subgroups, found[rank:], strict=True):
+        refs.sort(key=lambda ref: (order[ref.name], ref.pre_size or 1))
+        groups[kind] = mesh.merge_axes(refs)
     return found[:rank], groups
 
 
@@ -122,7 +122,7 @@ def _axes_of(digits: list[Digit], mesh: Mesh) -> list[AxisRef] | None:
             taken = part.size_in(mesh)
             at, left = at * taken, left // taken
         refs += reversed(parts)
-    return merged(refs, mesh)
+    return mesh.merge_axes(refs)
 
 
 def _part(mesh: Mesh, stride: int, size: int) -> AxisRef | None:
@@ -141,22 +141,6 @@ def _part(mesh: Mesh, stride: int, size: int) -> AxisRef | None:
             return AxisRef(axis.name, axis.size // minor // taken, taken)
         below *= axis.size
     return None
-
-
-def merged(refs: list[AxisRef], mesh: Mesh) -> list[AxisRef]:
-    """Join sub-axes that follow each other."""
-    joined: list[AxisRef] = []
-    for ref in refs:
-        last = joined[-1] if joined else None
-        if last is not None and last.name == ref.name and last.size and ref.size:
-            pre = last.pre_size or 1
-            if pre * last.size == ref.pre_size:
-                size = last.size * ref.size
-                whole = size == mesh.axis_size(ref.name)
-                joined[-1] = AxisRef(ref.name) if whole else AxisRef(ref.name, pre, size)
-                continue
-        joined.append(ref)
-    return joined
 
 
 def from_sharding(sharding: TensorSharding, manual: tuple[str, ...]) -> HloSharding:
@@ -200,10 +184,7 @@ def _size(digits: Iterable[Digit]) -> int:
 
 
 def _digit(ref: AxisRef, mesh: Mesh) -> Digit:
-    names = list(mesh.axis_names)
-    below = prod(axis.size for axis in mesh.axes[names.index(ref.name) + 1 :])
-    whole, size = mesh.axis_size(ref.name), ref.size_in(mesh)
-    return Digit(below * (whole // ((ref.pre_size or 1) * size)), size)
+    return Digit(ref.stride_in(mesh), ref.size_in(mesh))
 
 
 def _unused(used: list[Digit], mesh: Mesh) -> list[Digit]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from shardcore.report.cost_table import format_count, format_seconds, table
-from shardcore.report.table import UNBOUNDED, format_bytes
+from shardcore.report.cost_table import table
+from shardcore.report.table import UNBOUNDED
+from shardcore.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable

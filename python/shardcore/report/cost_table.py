@@ -9,29 +9,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from shardcore.report.table import UNBOUNDED, format_bytes
+from shardcore.report.table import UNBOUNDED
+from shardcore.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from shardcore.costs.program import Cost
     from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, Totals
-
-
-def format_seconds(seconds: float) -> str:
-    """Seconds with a unit that suits: ``format_seconds(0.00125) == "1.25 ms"``."""
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if abs(seconds) * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns" if seconds else "0"
-
-
-def format_count(count: float) -> str:
-    """A large number with a decimal prefix: ``format_count(2.5e12) == "2.5 T"``."""
-    for unit, factor in (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if abs(count) >= factor:
-            return f"{count / factor:.3g} {unit}"
-    return f"{count:.3g}"
 
 
 def sharding_text(sharding: str | None) -> str:

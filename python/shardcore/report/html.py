@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from shardcore.errors import ShardcoreError
 from shardcore.report.cost_table import COLLECTIVE_COLUMNS, collective_cells
-from shardcore.report.table import COLUMNS, cells, format_bytes, selection
+from shardcore.report.table import COLUMNS, cells, selection
+from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
     from shardcore._core import Result, Value

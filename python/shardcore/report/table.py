@@ -9,21 +9,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from shardcore.units import format_bytes
+
 if TYPE_CHECKING:
     from shardcore._core import Result, Value
 
 COLUMNS = ("value", "shape", "sharding", "local shape", "per device", "source")
 UNBOUNDED = 1000
 """Characters in a line of what is no terminal: enough for any row."""
-
-
-def format_bytes(count: float) -> str:
-    """``count`` bytes with a binary unit: ``format_bytes(1536) == "1.5 KiB"``."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
-        if abs(count) < 1024 or unit == "PiB":
-            break
-        count /= 1024
-    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
 
 
 def format_shape(value: Value) -> str:

@@ -4,9 +4,10 @@ use super::execution::Execution;
 use super::groups::axes_of_groups;
 use super::tensors::sharding_at;
 use super::works::Works;
-use crate::axis::AxisRef;
+use crate::axis::{disjoint, AxisRef};
 use crate::index::{MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Program};
+use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 
 /// What kind of communication.
@@ -151,23 +152,20 @@ fn sdy_axes(
         _ => {
             let (before, after) =
                 (sharding_at(program, operand.get()?)?, sharding_at(program, result.get()?)?);
-            moved_axes(&before, &after)
+            moved_axes(&before, &after, program.mesh(after.mesh))
         }
     })
 }
 
-/// The axes of dims that a permute changes: what both have in front stays where it is.
-fn moved_axes(before: &TensorSharding, after: &TensorSharding) -> Vec<AxisRef> {
+/// The axes along which a permute moves shards, each once: those of dims that it changes, without the prefix
+/// that both shardings of a dim have in common.
+fn moved_axes(before: &TensorSharding, after: &TensorSharding, mesh: &Mesh) -> Vec<AxisRef> {
     let mut moved: Vec<AxisRef> = Vec::new();
     for (before, after) in before.dims.iter().zip(&after.dims) {
         let same = before.axes.iter().zip(&after.axes).take_while(|(a, b)| a == b).count();
-        for &axis in before.axes[same..].iter().chain(&after.axes[same..]) {
-            if !moved.contains(&axis) {
-                moved.push(axis);
-            }
-        }
+        moved.extend(before.axes[same..].iter().chain(&after.axes[same..]));
     }
-    moved
+    disjoint(&moved, mesh)
 }
 
 /// The mesh of the manual computation around `op`, or else the only mesh with several devices.

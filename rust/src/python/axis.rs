@@ -9,6 +9,7 @@ use crate::attribute::{parse_free_axis, unknown_axis, write_free_axis};
 use crate::axis::{AxisRef, SubAxis};
 use crate::error::{Code, Diagnostic};
 use crate::index::AxisId;
+use crate::layout::stride;
 use crate::mesh::Mesh;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -50,6 +51,18 @@ impl PyAxisRef {
     /// The ref as one of an axis that has no mesh; both refs must be of one axis.
     fn alone(&self) -> AxisRef {
         AxisRef { axis: AxisId::new(0), sub: self.sub }
+    }
+    /// What `part` makes of this ref and `other`; `None` unless both are of one axis.
+    fn part(
+        &self,
+        other: &Self,
+        part: impl Fn(AxisRef, AxisRef) -> Option<AxisRef>,
+    ) -> Option<Self> {
+        if self.name != other.name {
+            return None;
+        }
+        let part = part(self.alone(), other.alone())?;
+        Some(Self { name: self.name.clone(), sub: part.sub })
     }
     /// The ref, if it can be a part of any axis.
     fn checked(py: Python<'_>, name: &str, sub: Option<SubAxis>) -> PyResult<Self> {
@@ -137,6 +150,32 @@ impl PyAxisRef {
     }
     fn overlaps(&self, other: &Self) -> bool {
         self.name == other.name && self.alone().overlaps(other.alone())
+    }
+    fn overlap(&self, other: &Self) -> Option<Self> {
+        self.part(other, AxisRef::overlap)
+    }
+    fn prefix_without_overlap(&self, other: &Self) -> Option<Self> {
+        if self.name != other.name {
+            return Some(self.clone());
+        }
+        self.part(other, AxisRef::prefix_without_overlap)
+    }
+    fn suffix_without_overlap(
+        &self,
+        py: Python<'_>,
+        other: &Self,
+        mesh: &PyMesh,
+    ) -> PyResult<Option<Self>> {
+        let resolve = |axis: &Self| {
+            axis.resolve(&mesh.mesh).map_err(|problem| raise_unlocated(py, vec![problem]))
+        };
+        let suffix = resolve(self)?.suffix_without_overlap(resolve(other)?, &mesh.mesh);
+        Ok(suffix.map(|suffix| Self { name: self.name.clone(), sub: suffix.sub }))
+    }
+    fn stride_in(&self, py: Python<'_>, mesh: &PyMesh) -> PyResult<i64> {
+        let resolved = self.resolve(&mesh.mesh);
+        let axis = resolved.map_err(|problem| raise_unlocated(py, vec![problem]))?;
+        Ok(stride(axis, &mesh.mesh))
     }
     fn can_coexist(&self, other: &Self) -> bool {
         self.name != other.name || self.alone().can_coexist(other.alone())

@@ -1,11 +1,15 @@
 //! `shardcore.Mesh` and `shardcore.MeshAxis`.
 
+use super::axis::PyAxisRef;
+use super::dim_sharding::{axes_from, resolve_all};
 use super::errors::{raise, raise_unlocated};
 use crate::attribute::{
     drop_default_device_ids, parse_mesh, print_mesh, verify_mesh, write_string,
 };
+use crate::axis::{push_or_merge, AxisRef};
 use crate::error::{Code, Diagnostic};
 use crate::mesh::{Mesh, MeshAxis};
+use crate::nodes::group_nodes;
 use pyo3::exceptions::{PyKeyError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple, PyType};
@@ -79,6 +83,22 @@ impl PyMesh {
     pub(super) fn from_verified(mesh: Arc<Mesh>) -> Self {
         Self { mesh }
     }
+    /// The axes of this mesh that `axes` lists.
+    fn axes_in(&self, py: Python<'_>, axes: &Bound<'_, PyAny>) -> PyResult<Vec<AxisRef>> {
+        let mut problems = Vec::new();
+        let resolved = resolve_all(&axes_from(axes)?, &self.mesh, &mut problems);
+        for axis in &resolved {
+            if self.mesh.axis_size(axis.axis) % axis.next_pre_size(&self.mesh) != 0 {
+                let shown = PyAxisRef::from_axis(*axis, &self.mesh).__str__();
+                let message = format!("{shown} is not a part of an axis of the mesh");
+                problems.push(Diagnostic::new(Code::InvalidSubAxis, message));
+            }
+        }
+        if problems.is_empty() {
+            return Ok(resolved);
+        }
+        Err(raise_unlocated(py, problems))
+    }
     /// The complaint that `device` is not in the mesh.
     pub(super) fn unknown_device(device: i64) -> PyErr {
         PyKeyError::new_err(format!("the mesh has no device {device}"))
@@ -86,7 +106,7 @@ impl PyMesh {
 }
 
 /// The axes that `axes` gives: a mapping from name to size, or pairs or `MeshAxis` objects.
-fn axes_from(axes: &Bound<'_, PyAny>) -> PyResult<Vec<MeshAxis>> {
+fn mesh_axes_from(axes: &Bound<'_, PyAny>) -> PyResult<Vec<MeshAxis>> {
     let pair = |item: Bound<'_, PyAny>| -> PyResult<MeshAxis> {
         if let Ok(axis) = item.cast::<PyMeshAxis>() {
             return Ok(axis.get().axis.clone());
@@ -111,7 +131,7 @@ impl PyMesh {
         axes: Option<&Bound<'_, PyAny>>,
         device_ids: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let axes = axes.map_or_else(|| Ok(Vec::new()), axes_from)?;
+        let axes = axes.map_or_else(|| Ok(Vec::new()), mesh_axes_from)?;
         let device_ids = match device_ids {
             Some(ids) => ids.try_iter()?.map(|id| saturated(&id?)).collect::<PyResult<_>>()?,
             None => Vec::new(),
@@ -181,6 +201,23 @@ impl PyMesh {
                 Err(raise_unlocated(py, vec![crate::attribute::unknown_axis(name, &self.mesh)]))
             }
         }
+    }
+    fn merge_axes(&self, py: Python<'_>, axes: &Bound<'_, PyAny>) -> PyResult<Vec<PyAxisRef>> {
+        let mut merged: Vec<AxisRef> = Vec::new();
+        for axis in self.axes_in(py, axes)? {
+            push_or_merge(&mut merged, axis, &self.mesh);
+        }
+        Ok(merged.into_iter().map(|axis| PyAxisRef::from_axis(axis, &self.mesh)).collect())
+    }
+    fn group_nodes(
+        &self,
+        py: Python<'_>,
+        axes: &Bound<'_, PyAny>,
+        node_size: i64,
+    ) -> PyResult<(i64, i64)> {
+        let axes = self.axes_in(py, axes)?;
+        let found = py.detach(|| group_nodes(&axes, &self.mesh, node_size));
+        Ok((found.nodes, found.most_in_one))
     }
     fn coordinates<'py>(&self, py: Python<'py>, device_id: i64) -> PyResult<Bound<'py, PyDict>> {
         let place = self.mesh.position_of_device(device_id);

@@ -248,6 +248,20 @@ impl PyTensorSharding {
         let mesh = MeshArgument { mesh: Some(mesh.mesh.clone()), symbol: self.symbol.clone() };
         Self::build(py, mesh, &dims, &replicated, &unreduced)
     }
+    /// The sharding that a text in GSPMD's notation, which Python has, is over `mesh`.
+    #[staticmethod]
+    #[pyo3(signature = (text, mesh = None, *, rank = None))]
+    fn from_hlo<'py>(
+        py: Python<'py>,
+        text: &str,
+        mesh: Option<&Bound<'py, PyMesh>>,
+        rank: Option<usize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let class = py.import("shardcore.gspmd")?.getattr("HloSharding")?;
+        let options = PyDict::new(py);
+        options.set_item("rank", rank)?;
+        class.call_method1("parse", (text,))?.call_method("to_sharding", (mesh,), Some(&options))
+    }
     /// In GSPMD's notation, which Python has.
     #[pyo3(signature = (manual = Vec::new()))]
     fn to_hlo<'py>(slf: &Bound<'py, Self>, manual: Vec<String>) -> PyResult<Bound<'py, PyAny>> {
