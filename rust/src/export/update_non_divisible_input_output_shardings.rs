@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::index::{ShardingId, TypeId, ValueId};
 use crate::ir::{OpKind, Port, Program, ValueDef};
 use crate::mesh::Mesh;
+use crate::projection::gcd;
 use crate::sharding::DimSharding;
 use rustc_hash::FxHashMap;
 
@@ -111,12 +112,4 @@ fn even_prefix(axes: &[AxisRef], mut size: i64, mesh: &Mesh) -> Vec<AxisRef> {
         size /= common;
     }
     prefix
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 {
-        a
-    } else {
-        gcd(b, a % b)
-    }
 }

@@ -8,6 +8,7 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
+use crate::projection::gcd;
 use crate::rule::OpShardingRule;
 
 /// One side of the reshape.
@@ -58,14 +59,6 @@ impl<'a> Side<'a> {
         } else {
             left
         }
-    }
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 {
-        a
-    } else {
-        gcd(b, a % b)
     }
 }
 
