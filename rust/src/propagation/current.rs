@@ -1,10 +1,10 @@
-//! The op in hand: the shardings of its tensors.
+//! The shardings of the tensors of the op that is visited.
 
-use super::engine::{sharding, Engine};
 use super::plan::{OpRow, WIDE};
+use super::state::State;
 use crate::index::ShardingId;
 
-/// The shardings of the tensors of the op in hand, at most [`WIDE`].
+/// The shardings of at most [`WIDE`] tensors.
 #[derive(Default)]
 pub(super) struct CurrentShardings {
     shardings: [ShardingId; WIDE],
@@ -12,43 +12,41 @@ pub(super) struct CurrentShardings {
 }
 
 impl CurrentShardings {
-    /// The shardings.
+    /// The shardings, of operands (or sources of an edge) and results.
     #[inline]
-    pub fn shardings(&self) -> &[ShardingId] {
+    pub fn as_slice(&self) -> &[ShardingId] {
         &self.shardings[..self.len]
     }
-}
-
-impl Engine<'_> {
-    /// Looks at the shardings of the tensors of the op at `position`.
+    /// Loads the shardings of the tensors of the op at `position`.
     #[inline(always)]
-    pub fn load(&mut self, position: u32) {
-        let OpRow { visit, tensors } = self.plan.row(position);
-        self.current.len = tensors.len();
+    pub fn load(&mut self, state: &mut State<'_>, position: u32) {
+        let OpRow { visit, tensors } = state.plan.row(position);
+        self.len = tensors.len();
         if visit.is_plain() {
-            let all = &self.program.value_shardings;
-            for (sharding, &tensor) in self.current.shardings.iter_mut().zip(tensors) {
-                *sharding = all[tensor];
+            let program = state.program();
+            for (sharding, &tensor) in self.shardings.iter_mut().zip(tensors) {
+                *sharding = program.sharding(tensor);
             }
         } else {
-            self.load_indirect(position);
+            self.load_indirect(state, position);
         }
     }
 
-    /// The same where some are kept in other places.
+    /// Loads shardings some of which are held by other values than the tensors themselves.
     #[inline(never)]
-    fn load_indirect(&mut self, position: u32) {
-        let op = self.plan.op(position);
-        let (tensors, edges) = (self.plan.row(position).tensors, &self.plan.edges);
-        let shardings = &mut self.current.shardings[..tensors.len()];
+    fn load_indirect(&mut self, state: &mut State<'_>, position: u32) {
+        let (program, plan) = state.program_and_plan();
+        let tensors = plan.row(position).tensors;
+        let shardings = &mut self.shardings[..tensors.len()];
         for (id, &tensor) in shardings.iter_mut().zip(tensors) {
-            *id = sharding(self.program, edges, tensor);
+            *id = plan.edges.sharding(program, tensor);
         }
-        if let (Some(end), Some(last)) = (edges.manual_end(op), shardings.last_mut()) {
+        let end = plan.edges.manual_end(plan.op(position));
+        if let (Some(end), Some(last)) = (end, shardings.last_mut()) {
             *last = if end.is_arg {
-                self.program.with_manual_axes(end.op, end.owner, *last)
+                program.with_manual_axes(end.op, end.owner, *last)
             } else {
-                self.program.inside_manual(end.op, *last)
+                program.inside_manual(end.op, *last)
             };
         }
     }

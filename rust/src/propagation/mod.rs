@@ -21,116 +21,39 @@ mod current;
 mod engine;
 mod memo;
 mod notices;
+pub mod observe;
+mod options;
 pub mod origins;
 mod plan;
 pub mod populate_op_sharding_rules;
 mod schedule;
+mod state;
 #[cfg(test)]
 mod tests;
 mod visit;
 mod wide;
 
-pub use visit::factor_table;
+pub use options::{Options, Stats, Strategy};
+pub use visit::{factor_table, Run, VisitStrategy};
+
+/// The visits that the process remembers from run to run.
+pub mod visit_cache {
+    pub use super::memo::process_cache::{clear, len, MAX_TENSORS, MAX_VISITS};
+}
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{Id, RuleId};
 use crate::ir::Program;
 use engine::Engine;
-use memo::{Memo, Run};
-use origins::{Origins, Recorder, Settings};
+use memo::Memo;
+use observe::Observer;
+use origins::{Origins, Recorder};
 use plan::edges::{Edges, Holder};
 use plan::groups::ShardingGroups;
 use plan::{preconditions, Plan};
-use schedule::func_results::{main_function, FuncResults};
-use visit::direction;
-
-/// How conflicts are dealt with within one visit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Strategy {
-    /// Axes go only where no tensor of the op has a conflict.
-    Basic,
-    /// Axes go to each tensor as far as that tensor has no conflict.
-    #[default]
-    Aggressive,
-    /// Each greedy run is made in the basic strategy, then in the aggressive one.
-    BasicThenAggressive,
-}
-
-/// What to propagate, and how.
-#[allow(clippy::struct_excessive_bools)] // They are the options of the passes, one by one.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The strategy.
-    pub strategy: Strategy,
-    /// Whether ops take part in the order of their priorities.
-    pub run_op_priority: bool,
-    /// Whether dims take part in the order of the priorities users gave them.
-    pub user_priority: bool,
-    /// Whether to propagate neither sub-axes nor axes that do not divide.
-    pub conservative: bool,
-    /// Whether ops keep the rules they were visited with.
-    pub keep_sharding_rules: bool,
-    /// The last user priority that takes part, if not all do.
-    pub up_to_priority: Option<i64>,
-    /// What to record, and leave as attributes, of where shardings came from.
-    pub debug: Settings,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            strategy: Strategy::Aggressive,
-            run_op_priority: true,
-            user_priority: true,
-            conservative: false,
-            keep_sharding_rules: false,
-            up_to_priority: None,
-            debug: Settings::default(),
-        }
-    }
-}
-
-impl Options {
-    /// The name of the pass that these options belong to.
-    fn pass(&self) -> &'static str {
-        match (self.user_priority, self.run_op_priority) {
-            (true, _) => "sdy-user-priority-propagate",
-            (false, true) => "sdy-op-priority-propagate",
-            (false, false) if self.strategy == Strategy::Basic => "sdy-basic-propagate",
-            (false, false) => "sdy-aggressive-propagate",
-        }
-    }
-    /// The greedy runs of one user priority.
-    fn runs(&self) -> Vec<Run> {
-        let last = direction::NUM_STEPS - 1;
-        let steps = if self.run_op_priority { 0..=last } else { last..=last };
-        let strategies: &[Strategy] = match self.strategy {
-            Strategy::Basic => &[Strategy::Basic],
-            Strategy::Aggressive => &[Strategy::Aggressive],
-            Strategy::BasicThenAggressive => &[Strategy::Basic, Strategy::Aggressive],
-        };
-        let run = |step| strategies.iter().map(move |&strategy| Run { step, strategy });
-        steps.flat_map(run).collect()
-    }
-}
-
-/// How much work propagation was.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Stats {
-    /// Visits that could have done something.
-    pub visits: usize,
-    /// Visits whose outcome was known from one before.
-    pub memo_hits: usize,
-    /// Different visits.
-    pub memo_entries: usize,
-    /// Updates of tensors by visits.
-    pub updates: usize,
-    /// Shardings changed.
-    pub changes: usize,
-    /// Greedy runs.
-    pub greedy_runs: usize,
-}
+use schedule::func_results::main_function;
+use state::State;
 
 /// Completes the shardings of `program`, which is left half done if that fails.
 pub fn propagate(
@@ -138,14 +61,16 @@ pub fn propagate(
     context: &mut Context<'_>,
     options: &Options,
 ) -> Result<Stats> {
-    propagate_with_origins(program, context, options).map(|(stats, _)| stats)
+    propagate_observed(program, context, options, None).map(|(stats, _)| stats)
 }
 
-/// The same, and tells where shardings came from, as far as `options` want that recorded.
-pub fn propagate_with_origins(
+/// Completes the shardings of `program`, tells `observer` of everything that happens to them, and says where
+/// they came from, as far as `options` want that recorded.
+pub fn propagate_observed(
     program: &mut Program,
     context: &mut Context<'_>,
     options: &Options,
+    observer: Option<&mut dyn Observer>,
 ) -> Result<(Stats, Origins)> {
     let recorder = Recorder::start(program, options.debug).map(Box::new);
     preconditions::check_shapes(program)?;
@@ -155,19 +80,19 @@ pub fn propagate_with_origins(
     let groups = synchronised_groups(program, context)?;
     let plan = Plan::new(program, &*context.rules, options.conservative)?;
     plan.edges.calls.check(program)?;
-    let mut memo = Memo::new(options.runs());
-    let results = FuncResults::new(program, main, &mut memo);
-    let mut engine = Engine::new(program, plan, memo, groups, results, recorder);
+    let observer = observer.map(|observer| observer as &mut dyn Observer);
+    let state = State::new(program, plan, groups, recorder, observer);
+    let mut engine = Engine::new(state, main, Memo::new(options.runs()));
     if options.user_priority {
         let priorities = engine.initialise_priorities();
-        run_all(&mut engine, context, options)?;
+        engine.run_all(0, context, options.pass())?;
         let last = options.up_to_priority.unwrap_or(i64::MAX);
-        for (priority, references) in priorities.range(..=last) {
-            engine.start_priority(*priority, references);
-            run_all(&mut engine, context, options)?;
+        for priority in priorities.up_to(last) {
+            engine.start_priority(&priorities, priority);
+            engine.run_all(priority, context, options.pass())?;
         }
     } else {
-        run_all(&mut engine, context, options)?;
+        engine.run_all(0, context, options.pass())?;
     }
     let (plan, stats, recorder) = engine.finish();
     leave_rules(program, &plan, options);
@@ -192,18 +117,6 @@ fn synchronised_groups(program: &mut Program, context: &Context<'_>) -> Result<S
         });
     }
     Ok(groups)
-}
-
-/// The greedy runs of one user priority.
-fn run_all(engine: &mut Engine<'_>, context: &mut Context<'_>, options: &Options) -> Result<()> {
-    for run in 0..engine.memo.runs().len() {
-        engine.propagate_func_results(run);
-        engine.run(run, context, options.pass())?;
-        engine.stats.greedy_runs += 1;
-        engine.plan.unused.clear();
-        engine.propagate_func_results(run);
-    }
-    Ok(())
 }
 
 /// Leaves on ops the rules they were visited with, or only those that users wrote.

@@ -1,6 +1,7 @@
 //! Whole programs. The rules are attributes, so that no registry is needed.
 
-use super::{propagate, Options, Strategy};
+use super::observe::{Change, Clock, Observer, Slot};
+use super::{propagate, propagate_observed, Options, Run, Strategy};
 use crate::attribute::print_sharding;
 use crate::context::{Context, Limits, Progress, RuleSource};
 use crate::error::{Code, Result};
@@ -23,12 +24,17 @@ impl RuleSource for Attributes {
 /// The program after propagation, and after adding data-flow edges before that.
 fn propagated(text: &str, options: &Options) -> Result<Program> {
     let mut program = parse(text.into())?;
+    with_context(|context| {
+        add_data_flow_edges::run(&mut program, context)?;
+        propagate(&mut program, context, options)
+    })?;
+    Ok(program)
+}
+
+fn with_context<T>(run: impl FnOnce(&mut Context<'_>) -> T) -> T {
     let mut report = |_: Progress<'_>| true;
     let mut rules = Attributes;
-    let mut context = Context::new(&mut rules, Limits::default(), &mut report);
-    add_data_flow_edges::run(&mut program, &mut context)?;
-    propagate(&mut program, &mut context, options)?;
-    Ok(program)
+    run(&mut Context::new(&mut rules, Limits::default(), &mut report))
 }
 
 /// The shardings of the arguments of the first function, then of all results in it.
@@ -148,4 +154,86 @@ fn going_round_in_circles_is_an_error() {
     let options = Options { run_op_priority: false, ..Options::default() };
     let error = propagated(&module(body), &options).unwrap_err();
     assert_eq!(error.diagnostics[0].code, Code::NoConvergence);
+}
+
+/// All that happens to shardings.
+#[derive(Default)]
+struct Trace {
+    changes: Vec<Change>,
+    runs: Vec<(usize, i64, Run)>,
+    erased: Vec<OpId>,
+}
+
+impl Observer for Trace {
+    fn run_starts(&mut self, at: Clock, priority: i64, run: Run) {
+        self.runs.push((at.num_changes(), priority, run));
+    }
+    fn changed(&mut self, change: Change) {
+        assert_eq!(change.at.num_changes(), self.changes.len());
+        assert_ne!(change.old, change.new);
+        self.changes.push(change);
+    }
+    fn erased(&mut self, _: Clock, op: OpId) {
+        self.erased.push(op);
+    }
+}
+
+/// The shardings of all values, then those of the results of all functions.
+fn all_slots(program: &Program) -> Vec<(Slot, ShardingId)> {
+    let values = program.values.ids().map(|value| (Slot::Value(value), program.sharding(value)));
+    let results = program.functions_in_order().into_iter().flat_map(|func| {
+        let results = program.func_results(func).iter().enumerate();
+        results.map(move |(index, result)| (Slot::FuncResult(func, index), result.sharding))
+    });
+    values.chain(results).collect()
+}
+
+#[test]
+fn the_trace_leads_from_the_first_shardings_to_the_last_and_back() {
+    let body = r#"(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}p1, {?}]>},
+        %arg1: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b", ?}, {?}]>})
+        -> (tensor<8x8xf32>, tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"c"}]>}) {
+      %0 = stablehlo.add %arg0, %arg1 {sdy.sharding_rule =
+        #sdy.op_sharding_rule<([i, j], [i, j])->([i, j]) {i=8, j=8}>} : tensor<8x8xf32>
+      %1:2 = stablehlo.custom_call @two(%0) {sdy.sharding_rule =
+        #sdy.op_sharding_rule<([i, j])->([i, j], [i, j]) {i=8, j=8}>} :
+        (tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
+      %2 = stablehlo.negate %1#0 {RULE} : tensor<8x8xf32>
+      %3 = stablehlo.negate %1#1 {RULE} : tensor<8x8xf32>
+      sdy.sharding_group %2 group_id=0 : tensor<8x8xf32>
+      sdy.sharding_group %3 group_id=0 : tensor<8x8xf32>
+      %4 = stablehlo.negate %2 {RULE} : tensor<8x8xf32>
+      return %2, %3 : tensor<8x8xf32>, tensor<8x8xf32>
+    }"#;
+    let mut program = parse(module(&body.replace("RULE", SAME)).into()).unwrap();
+    let before = all_slots(&program);
+    let mut trace = Trace::default();
+    let options = Options::default();
+    let (stats, _) = with_context(|context| {
+        propagate_observed(&mut program, context, &options, Some(&mut trace))
+    })
+    .unwrap();
+    let after = all_slots(&program);
+    let text: Vec<String> = shardings(&program);
+    assert_eq!(text[2], r#"<@mesh, [{"b", ?}, {"c", ?}]>"#);
+
+    assert_eq!(stats.changes, trace.changes.len());
+    assert_eq!(stats.greedy_runs, trace.runs.len());
+    assert_eq!(trace.erased.len(), 1);
+    assert!(trace.runs.iter().any(|&(at, priority, _)| priority == 1 && at > 0));
+    let replayed = |mut slots: Vec<(Slot, ShardingId)>,
+                    changes: &mut dyn Iterator<Item = Change>| {
+        for Change { slot, old, new, .. } in changes {
+            let entry = slots.iter_mut().find(|(other, _)| *other == slot).unwrap();
+            assert_eq!(entry.1, old);
+            entry.1 = new;
+        }
+        slots
+    };
+    assert_eq!(replayed(before.clone(), &mut trace.changes.iter().copied()), after);
+    let mut back = trace.changes.iter().rev().map(|&change| {
+        let Change { old, new, .. } = change;
+        Change { old: new, new: old, ..change }
+    });
+    assert_eq!(replayed(after, &mut back), before);
 }

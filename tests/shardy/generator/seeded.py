@@ -50,11 +50,12 @@ class Bug:
 BUGS = [
     Bug(
         "uses reversed",
-        "propagation/engine.rs",
-        "        engine.mark_sharded();\n",
-        "        engine.mark_sharded();\n        if ON {\n"
-        "            for value in engine.program.values.ids() {\n"
-        "                engine.program.reverse_uses(value);\n            }\n        }\n",
+        "propagation/schedule/network.rs",
+        "        network.mark_sharded();\n",
+        "        network.mark_sharded();\n        if ON {\n"
+        "            let (program, _) = network.state.program_and_plan();\n"
+        "            for value in program.values.ids() {\n"
+        "                program.reverse_uses(value);\n            }\n        }\n",
     ),
     Bug(
         "a queued op loses its place",
@@ -65,10 +66,10 @@ BUGS = [
     Bug(
         "the last user priority comes first",
         "propagation/mod.rs",
-        "        for (priority, references) in priorities.range(..=last) {\n",
-        "        let mut turns: Vec<_> = priorities.range(..=last).collect();\n"
+        "        for priority in priorities.up_to(last) {\n",
+        "        let mut turns: Vec<_> = priorities.up_to(last).collect();\n"
         "        if ON {\n            turns.reverse();\n        }\n"
-        "        for (priority, references) in turns {\n",
+        "        for priority in turns {\n",
     ),
     Bug(
         "operands with single uses wait for their step",
@@ -91,23 +92,22 @@ BUGS = [
     Bug(
         "dead ops stay",
         "propagation/engine.rs",
-        "if !self.plan.unused.is_empty() && self.erase_if_dead(position) {",
-        "if !self.plan.unused.is_empty() && !ON && self.erase_if_dead(position) {",
+        "if !plan.unused.is_empty() && self.network.erase_if_dead(position) {",
+        "if !plan.unused.is_empty() && !ON && self.network.erase_if_dead(position) {",
     ),
     Bug(
         "a visit updates one tensor only",
         "propagation/memo/mod.rs",
-        "        self.changes[change.0 as usize].updates.clone()\n",
-        "        let updates = self.changes[change.0 as usize].updates.clone();\n"
+        "        self.lists[list.0 as usize].updates.clone()\n",
+        "        let updates = self.lists[list.0 as usize].updates.clone();\n"
         "        let last = if ON { updates.end.min(updates.start + 1) } else { updates.end };\n"
         "        updates.start..last\n",
     ),
     Bug(
         "the rest of a group is not told",
-        "propagation/engine.rs",
-        "            self.notify(member, current, is_queueing);\n",
-        "            if !ON {\n                self.notify(member, current, is_queueing);\n"
-        "            }\n",
+        "propagation/schedule/network.rs",
+        "            self.notify(member, by);\n",
+        "            if !ON {\n                self.notify(member, by);\n            }\n",
     ),
     Bug(
         "replicated axes are free",

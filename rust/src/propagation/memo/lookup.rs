@@ -3,7 +3,7 @@
 //! Most ops have three tensors at most: class and shardings are 16 bytes then, which stand in the
 //! table themselves.
 
-use super::{MemoId, SpecClassId};
+use super::ids::{MemoId, SpecClassId};
 use crate::index::{Id, ShardingId};
 use crate::propagation::visit::Subset;
 use rustc_hash::FxHashMap;

@@ -4,30 +4,23 @@
 //! and the same shardings. An entry holds the outcome for each kind of greedy run; once one of them
 //! is 'nothing', all are worked out, so that the caller knows in which runs it need not look again.
 
-pub mod lookup;
+mod ids;
+mod kept;
+mod lookup;
 pub mod process_cache;
 pub mod rule_equivalence;
 
+pub use ids::{MemoId, SpecClassId};
+
 use crate::index::ShardingId;
-use crate::propagation::schedule::queue::RunMask;
-use crate::propagation::visit::{Subset, Tables, Update, VisitInput, VisitSpec, Workspace};
-use crate::propagation::Strategy;
+use crate::propagation::visit::{
+    Run, RunMask, SpecId, Subset, Tables, Update, VisitInput, VisitSpec, Workspace, MAX_RUNS,
+};
 use crate::rule::RuleTable;
+use kept::Taken;
 use lookup::Lookup;
 use process_cache::{CachedVisit, ProcessVisitCache, SpecClass};
 use std::ops::Range;
-
-/// The most kinds of greedy runs: five op-priority steps in two strategies.
-pub const MAX_RUNS: usize = 10;
-
-/// A kind of greedy run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Run {
-    /// The op-priority step.
-    pub step: usize,
-    /// Basic or aggressive.
-    pub strategy: Strategy,
-}
 
 /// What a visit does.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,38 +34,6 @@ pub enum Outcome {
 const UNKNOWN: u32 = u32::MAX;
 const NOTHING: u32 = u32::MAX - 1;
 
-/// What visits that are alike share: everything that a visit depends on but the shardings.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SpecClassId(u32);
-
-impl SpecClassId {
-    /// Not known yet.
-    pub const UNKNOWN: Self = Self(u32::MAX);
-    /// The class of that number.
-    pub const fn from_index(index: usize) -> Self {
-        Self(index as u32)
-    }
-    /// Its number.
-    #[inline]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// A visit: a row of the table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MemoId(u32);
-
-impl MemoId {
-    /// None.
-    pub const NONE: Self = Self(u32::MAX);
-    /// The entry of that number.
-    #[cfg(test)]
-    pub const fn from_index(index: usize) -> Self {
-        Self(index as u32)
-    }
-}
-
 struct MemoEntry {
     class: SpecClassId,
     /// For each run what it changes.
@@ -82,7 +43,7 @@ struct MemoEntry {
     is_complete: bool,
 }
 
-/// What a visit changes, some updates.
+/// The number of a list of updates: what a visit changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UpdateListId(u32);
 
@@ -95,11 +56,13 @@ struct UpdateList {
 /// The table.
 pub struct Memo {
     runs: Vec<Run>,
+    /// By spec of the program: its class, `UNKNOWN` until the first visit.
+    classes: Vec<SpecClassId>,
     lookup: Lookup,
     entries: Vec<MemoEntry>,
-    changes: Vec<UpdateList>,
+    lists: Vec<UpdateList>,
     updates: Vec<Update>,
-    known: Box<ProcessVisitCache>,
+    cache: Taken<ProcessVisitCache>,
     workspace: Workspace,
     /// Number of look-ups that found their entry.
     pub hits: usize,
@@ -109,13 +72,14 @@ impl Memo {
     pub fn new(runs: Vec<Run>) -> Self {
         debug_assert!(runs.len() <= MAX_RUNS);
         Self {
-            runs,
+            classes: Vec::new(),
             lookup: Lookup::default(),
             entries: Vec::new(),
-            changes: Vec::new(),
+            lists: Vec::new(),
             updates: Vec::new(),
-            known: ProcessVisitCache::take(),
+            cache: ProcessVisitCache::take(&runs),
             workspace: Workspace::default(),
+            runs,
             hits: 0,
         }
     }
@@ -123,28 +87,60 @@ impl Memo {
     pub fn runs(&self) -> &[Run] {
         &self.runs
     }
+    /// The kind of run at `index`.
+    pub fn run(&self, index: usize) -> Run {
+        self.runs[index]
+    }
+    /// All kinds of runs.
+    pub fn all_runs(&self) -> RunMask {
+        ((1u32 << self.runs.len()) - 1) as RunMask
+    }
     /// Number of different visits made.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
-    /// The updates of a change, by their numbers.
+    /// The updates of a list, by their numbers.
     #[inline]
-    pub fn updates(&self, change: UpdateListId) -> Range<u32> {
-        self.changes[change.0 as usize].updates.clone()
+    pub fn updates(&self, list: UpdateListId) -> Range<u32> {
+        self.lists[list.0 as usize].updates.clone()
     }
     /// The update of that number.
     #[inline]
     pub fn update(&self, index: u32) -> Update {
         self.updates[index as usize]
     }
-    /// The class of visits of this kind.
+    /// The class of `spec`, whose rule is one of `rules`.
     #[cold]
     pub fn class(&mut self, rules: &RuleTable, spec: VisitSpec) -> SpecClassId {
-        self.known.class_of(rules, spec)
+        self.cache.class_of(rules, spec)
+    }
+    /// The class of the spec numbered `id`, which `spec` says if it was not visited yet.
+    #[inline]
+    pub fn class_of(
+        &mut self,
+        rules: &RuleTable,
+        id: SpecId,
+        spec: impl FnOnce() -> VisitSpec,
+    ) -> SpecClassId {
+        match self.classes.get(id.0 as usize) {
+            Some(&class) if class != SpecClassId::UNKNOWN => class,
+            _ => self.find_class(rules, id, spec()),
+        }
+    }
+
+    #[cold]
+    fn find_class(&mut self, rules: &RuleTable, id: SpecId, spec: VisitSpec) -> SpecClassId {
+        let class = self.class(rules, spec);
+        let index = id.0 as usize;
+        if self.classes.len() <= index {
+            self.classes.resize(index + 1, SpecClassId::UNKNOWN);
+        }
+        self.classes[index] = class;
+        class
     }
     /// Leaves what was learned to later runs.
     pub fn leave(self) {
-        self.known.leave();
+        ProcessVisitCache::leave(self.cache);
     }
     /// The visit of an op of `class` whose tensors (those in `subset`) have these shardings.
     #[inline]
@@ -154,7 +150,7 @@ impl Memo {
         subset: Subset<'_>,
         shardings: &[ShardingId],
     ) -> MemoId {
-        let next = MemoId(self.entries.len() as u32);
+        let next = MemoId::from_index(self.entries.len());
         let id = self.lookup.find(class, subset, shardings, next);
         if id == next {
             let outcomes = [UNKNOWN; MAX_RUNS];
@@ -174,7 +170,7 @@ impl Memo {
         shardings: &[ShardingId],
         run: usize,
     ) -> Outcome {
-        let index = id.0 as usize;
+        let index = id.index();
         let entry = &self.entries[index];
         let outcome = entry.outcomes[run];
         if outcome == UNKNOWN || (outcome == NOTHING && !entry.is_complete) {
@@ -186,21 +182,21 @@ impl Memo {
             change => Outcome::Updates(UpdateListId(change)),
         }
     }
-    /// The visit that an op comes to by `change` if nothing else changes its tensors;
+    /// The visit that an op comes to by `list` if nothing else changes its tensors;
     /// [`MemoId::NONE`] if that is not known yet.
     #[inline]
-    pub fn next(&self, change: UpdateListId) -> MemoId {
-        self.changes[change.0 as usize].next
+    pub fn next(&self, list: UpdateListId) -> MemoId {
+        self.lists[list.0 as usize].next
     }
     /// Says what [`Memo::next`] is.
     #[inline]
-    pub fn set_next(&mut self, change: UpdateListId, next: MemoId) {
-        self.changes[change.0 as usize].next = next;
+    pub fn set_next(&mut self, list: UpdateListId, next: MemoId) {
+        self.lists[list.0 as usize].next = next;
     }
     /// The runs in which visit `id` is known to do nothing if `run` is one of them; else none.
     #[inline]
     pub fn nothing(&self, id: MemoId, run: usize) -> RunMask {
-        match self.entries.get(id.0 as usize) {
+        match self.entries.get(id.index()) {
             Some(entry) if entry.is_complete && entry.outcomes[run] == NOTHING => entry.nothing,
             _ => 0,
         }
@@ -217,14 +213,14 @@ impl Memo {
         run: usize,
     ) {
         let class = self.entries[index].class;
-        let visit = self.known.visit(tables, class, subset, shardings);
+        let visit = self.cache.visit(tables, class, subset, shardings);
         self.workspace.forget();
         let others = (0..self.runs.len()).filter(|&other| other != run);
         for now in [run].into_iter().chain(others) {
             if self.entries[index].outcomes[now] == UNKNOWN {
-                let first = self.known.class(class).first_alike(self.runs[now]);
+                let first = self.cache.class(class).first_alike(self.runs[now]);
                 let outcome = self.work_out_one(visit, tables, (class, subset, shardings), first);
-                let class = self.known.class(class);
+                let class = self.cache.class(class);
                 for (other, &run) in self.entries[index].outcomes.iter_mut().zip(&self.runs) {
                     if class.first_alike(run) == first {
                         *other = outcome;
@@ -242,7 +238,7 @@ impl Memo {
         entry.is_complete = true;
     }
 
-    /// Works out the outcome in `run`, the first of those alike, unless it is known.
+    /// Works out the outcome in `run`, the first of those alike, unless it is cache.
     fn work_out_one(
         &mut self,
         visit: Option<CachedVisit>,
@@ -250,24 +246,24 @@ impl Memo {
         (class, subset, shardings): (SpecClassId, Subset<'_>, &[ShardingId]),
         run: Run,
     ) -> u32 {
-        let Self { changes, updates, known, workspace, .. } = self;
+        let Self { lists, updates, cache, workspace, .. } = self;
         let start = updates.len();
-        if !visit.is_some_and(|visit| known.recall(tables, visit, run, updates)) {
-            let SpecClass { spec, directions, .. } = known.class(class);
-            let rules = known.rules();
+        if !visit.is_some_and(|visit| cache.recall(tables, visit, run, updates)) {
+            let SpecClass { spec, directions, .. } = cache.class(class);
+            let rules = cache.rules();
             let Tables { meshes, shardings: table, .. } = tables;
             let here = &mut Tables { rules, meshes, shardings: table };
             let site = VisitInput { spec: *spec, subset, shardings };
             workspace.visit(here, site, directions.of(run.step), run.strategy, updates);
             if let Some(visit) = visit {
-                known.remember(tables, visit, run, &updates[start..]);
+                cache.remember(tables, visit, run, &updates[start..]);
             }
         }
         let updates = start as u32..updates.len() as u32;
         if updates.is_empty() {
             return NOTHING;
         }
-        changes.push(UpdateList { updates, next: MemoId::NONE });
-        changes.len() as u32 - 1
+        lists.push(UpdateList { updates, next: MemoId::NONE });
+        lists.len() as u32 - 1
     }
 }

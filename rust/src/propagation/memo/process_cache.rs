@@ -5,36 +5,46 @@
 //! of its own numbers, and back. So a program that is propagated again, with other annotations say, works
 //! out only what is new.
 //!
-//! A run takes the table along and leaves it to the next one; one that starts meanwhile begins a new
-//! table, and the larger of the two is kept. A table that is full is not kept: programs with so many
-//! different visits would only fill it again.
+//! The table is bounded: visits of more than [`MAX_TENSORS`] tensors are not remembered, and a table of
+//! [`MAX_VISITS`] visits is given up, as programs with so many different ones would only fill it again.
+//! How it passes from run to run, also across threads and forks, is said in [`super::kept`].
 
+use super::ids::SpecClassId;
+use super::kept::{Kept, Taken};
 use super::rule_equivalence::RuleEquivalence;
-use super::{Run, SpecClassId};
 use crate::index::{Id, MeshId, RuleId, ShardingId};
 use crate::ir::MeshTable;
 use crate::mesh::Mesh;
 use crate::propagation::visit::direction::{Directions, NUM_STEPS};
-use crate::propagation::visit::{Subset, Tables, Update, VisitSpec};
-use crate::propagation::Strategy;
+use crate::propagation::visit::{Run, Subset, Tables, Update, VisitSpec, VisitStrategy};
 use crate::rule::RuleTable;
 use crate::sharding::ShardingTable;
 use rustc_hash::FxHashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The most visits, and kinds of visits, that are remembered: many times those of a large model.
-const MAX_VISITS: usize = 1 << 15;
+pub const MAX_VISITS: usize = 1 << 15;
 
 /// Visits of more tensors than this are not remembered: those of an op with thousands of different ones
 /// would take as many keys of that length.
-const MAX_TENSORS: usize = 64;
+pub const MAX_TENSORS: usize = 64;
 
 /// The table, while no run has it.
-static KEPT: Mutex<Option<Box<ProcessVisitCache>>> = Mutex::new(None);
+static KEPT: Kept<ProcessVisitCache> = Kept::new();
 
-/// What visits of a class have in common.
+/// Forgets all visits that the process remembers. Runs at work finish with what they have.
+pub fn clear() {
+    KEPT.clear();
+}
+
+/// How many visits the process remembers, but for those in the hands of a run; at most [`MAX_VISITS`].
+pub fn len() -> usize {
+    KEPT.size(|table| table.rows.len())
+}
+
+/// Specs whose visits cannot be told apart.
 pub struct SpecClass {
-    /// The rule is one of [`ProcessVisitCache::rules`].
+    /// One of them; its rule is one of [`ProcessVisitCache::rules`].
     pub spec: VisitSpec,
     /// In which directions it propagates.
     pub directions: Directions,
@@ -57,10 +67,27 @@ pub struct CachedVisit {
     mesh: MeshId,
 }
 
-/// For each step, in the basic and in the aggressive strategy, where the updates start and end.
-type Outcomes = [Option<(u32, u32)>; 2 * NUM_STEPS];
+/// Where the updates of a visit start and end, once they are known.
+type Outcome = Option<(u32, u32)>;
 
-/// The table.
+/// What a visit does in each kind of greedy run, by op-priority step.
+#[derive(Clone, Default)]
+struct Outcomes {
+    basic: [Outcome; NUM_STEPS],
+    aggressive: [Outcome; NUM_STEPS],
+}
+
+impl Outcomes {
+    fn of(&mut self, run: Run) -> &mut Outcome {
+        let column = match run.strategy {
+            VisitStrategy::Basic => &mut self.basic,
+            VisitStrategy::Aggressive => &mut self.aggressive,
+        };
+        &mut column[run.step]
+    }
+}
+
+/// The table of visits: what they depend on, in numbers of the process, and what they change.
 pub struct ProcessVisitCache {
     equivalence: RuleEquivalence,
     classes: Vec<SpecClass>,
@@ -72,12 +99,12 @@ pub struct ProcessVisitCache {
     outcomes: Vec<Outcomes>,
     updates: Vec<Update>,
     key: Vec<u32>,
-    program: Numbers,
+    program: ProgramNumbers,
 }
 
-/// How the program at hand counts.
+/// What the numbers of meshes and shardings of the program at hand are in the table, and back.
 #[derive(Default)]
-struct Numbers {
+struct ProgramNumbers {
     /// For each of its meshes the one here, absent if not known yet.
     meshes: Vec<MeshId>,
     /// For each of its shardings the one here, likewise.
@@ -86,8 +113,8 @@ struct Numbers {
     back: Vec<(MeshId, ShardingId)>,
 }
 
-/// The place of `index` in `list`, which is made long enough.
-fn place<T: Clone + Default>(list: &mut Vec<T>, index: usize) -> &mut T {
+/// The entry of `list` at `index`; the list is made long enough.
+fn entry_at<T: Clone + Default>(list: &mut Vec<T>, index: usize) -> &mut T {
     if list.len() <= index {
         list.resize(index + 1, T::default());
     }
@@ -106,24 +133,22 @@ impl ProcessVisitCache {
             outcomes: Vec::new(),
             updates: Vec::new(),
             key: Vec::new(),
-            program: Numbers::default(),
+            program: ProgramNumbers::default(),
         }
     }
-    /// Takes the table along, for a run.
-    pub fn take() -> Box<Self> {
-        let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).take();
-        kept.unwrap_or_else(|| Box::new(Self::new()))
+    /// Takes the table along for the propagation of a program, in these kinds of greedy runs.
+    pub fn take(runs: &[Run]) -> Taken<Self> {
+        let mut table = KEPT.take(Self::new);
+        let is_exact = |run: &Run| run.strategy.promise().uses_exact_factor_sizes;
+        table.equivalence.start_program(runs.iter().any(is_exact));
+        table
     }
     /// Leaves the table to the next run.
-    pub fn leave(mut self: Box<Self>) {
-        self.program = Numbers::default();
-        self.equivalence.forget_program();
-        if self.is_full() || self.classes.len() >= MAX_VISITS {
-            return;
-        }
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.as_ref().is_none_or(|kept| kept.rows.len() < self.rows.len()) {
-            *kept = Some(self);
+    pub fn leave(mut table: Taken<Self>) {
+        table.program = ProgramNumbers::default();
+        table.equivalence.forget_program();
+        if !table.is_full() && table.classes.len() < MAX_VISITS {
+            KEPT.leave(table, |table| table.rows.len());
         }
     }
     fn is_full(&self) -> bool {
@@ -139,9 +164,9 @@ impl ProcessVisitCache {
     pub fn class(&self, id: SpecClassId) -> &SpecClass {
         &self.classes[id.index()]
     }
-    /// The class of visits of `kind`, whose rule is one of `rules`.
+    /// The class of `spec`, whose rule is one of `rules`.
     pub fn class_of(&mut self, rules: &RuleTable, spec: VisitSpec) -> SpecClassId {
-        let rule: RuleId = self.equivalence.first(rules, spec.rule);
+        let rule: RuleId = self.equivalence.representative(rules, spec.rule);
         let spec = VisitSpec { rule, ..spec };
         let next = SpecClassId::from_index(self.classes.len());
         let id = *self.class_ids.entry(spec).or_insert(next);
@@ -195,7 +220,7 @@ impl ProcessVisitCache {
         run: Run,
         updates: &mut Vec<Update>,
     ) -> bool {
-        let Some((start, end)) = self.outcomes[visit.row][column(run)] else { return false };
+        let Some((start, end)) = *self.outcomes[visit.row].of(run) else { return false };
         for at in start..end {
             let (tensor, sharding) = self.updates[at as usize];
             updates.push((tensor, self.sharding_of_program(tables, sharding, visit.mesh)));
@@ -215,13 +240,13 @@ impl ProcessVisitCache {
             let sharding = self.sharding(tables, sharding);
             self.updates.push((tensor, sharding));
         }
-        self.outcomes[visit.row][column(run)] = Some((start, self.updates.len() as u32));
+        *self.outcomes[visit.row].of(run) = Some((start, self.updates.len() as u32));
     }
 
     /// The number here of sharding `id` of the program.
     fn sharding(&mut self, tables: &Tables<'_>, id: ShardingId) -> ShardingId {
         let Some(sharding) = tables.shardings.get(id) else { return id };
-        if let Some(known) = place(&mut self.program.shardings, id.index()).get() {
+        if let Some(known) = entry_at(&mut self.program.shardings, id.index()).get() {
             return known;
         }
         let mesh = sharding.mesh;
@@ -250,7 +275,7 @@ impl ProcessVisitCache {
     }
     /// The number here of mesh `id` of the program. Meshes that are equal have the same.
     fn mesh(&mut self, meshes: &MeshTable, id: MeshId) -> MeshId {
-        let known = place(&mut self.program.meshes, id.index());
+        let known = entry_at(&mut self.program.meshes, id.index());
         if known.is_none() {
             let next = MeshId::from_index(self.meshes.len());
             *known = *self.meshes.entry(meshes[id].mesh.clone()).or_insert(next);
@@ -259,15 +284,10 @@ impl ProcessVisitCache {
     }
 }
 
-impl Numbers {
+impl ProgramNumbers {
     /// Notes that sharding `id` of the program, which is over `mesh`, is `known` here.
     fn link(&mut self, known: ShardingId, (mesh, id): (MeshId, ShardingId)) {
-        *place(&mut self.shardings, id.index()) = known;
-        *place(&mut self.back, known.index()) = (mesh, id);
+        *entry_at(&mut self.shardings, id.index()) = known;
+        *entry_at(&mut self.back, known.index()) = (mesh, id);
     }
-}
-
-/// Where the outcome in `run` stands in a row.
-fn column(run: Run) -> usize {
-    2 * run.step + usize::from(run.strategy != Strategy::Basic)
 }

@@ -1,10 +1,12 @@
 //! Rules that visits cannot tell apart.
 //!
-//! The sizes of factors matter to a visit in two ways: where a dim has more than one factor they say
-//! how axes are split among them, and otherwise they only say which tensor is larger. So rules whose
-//! dims have at most one factor, and whose tensors compare alike, have the same visits: those of an
-//! addition of any two shapes, say. A visit is made with the first rule of such a class, and a program
-//! in which no shape comes twice finds its visits in the table just as any other.
+//! To a strategy that does not use exact factor sizes
+//! ([`crate::propagation::visit::strategy::Promise`]), sizes matter in two ways: where a dim has more than
+//! one factor they say how axes are split among them, and otherwise they only say which tensor is larger.
+//! So rules whose dims have at most one factor, and whose tensors compare alike, have the same visits:
+//! those of an addition of any two shapes, say. Visits are made with one rule of each such class, its
+//! representative, and a program in which no shape comes twice finds its visits in the table just as any
+//! other.
 
 use crate::index::{Id, RuleId};
 use crate::rule::{OpShardingRule, RuleTable, SharedRule};
@@ -19,10 +21,12 @@ const MAX_RULES: usize = 1 << 15;
 /// The classes.
 #[derive(Default)]
 pub struct RuleEquivalence {
-    /// The first rule of each class.
+    /// The representatives of all classes.
     rules: RuleTable,
-    /// By rule of the program at hand: the first rule that visits alike, `NONE` if not known yet.
-    firsts: Vec<RuleId>,
+    /// Whether rules of the program at hand stand for themselves alone.
+    is_exact: bool,
+    /// By rule of the program at hand: its representative, `NONE` if not known yet.
+    representatives: Vec<RuleId>,
     by_key: FxHashMap<Box<[u32]>, RuleId>,
     /// What was found for rules of this program and those before it, at most [`MAX_RULES`]: looking at a
     /// rule touches a dozen places in memory.
@@ -34,33 +38,43 @@ pub struct RuleEquivalence {
 }
 
 impl RuleEquivalence {
-    /// The first rules of all classes.
+    /// The representatives of all classes.
     pub fn rules(&self) -> &RuleTable {
         &self.rules
     }
-    /// Forgets the rules of the program at hand, but for those that were the first of their classes.
-    pub fn forget_program(&mut self) {
-        self.firsts = Vec::new();
+    /// Starts with another program. If some of its visits use exact factor sizes, each rule stands for
+    /// itself alone.
+    pub fn start_program(&mut self, is_exact: bool) {
+        self.is_exact = is_exact;
+        self.representatives.clear();
     }
-    /// The first rule, one of [`RuleEquivalence::rules`], whose visits are those of `rule`, one of `rules`.
+    /// Forgets the rules of the program at hand, but for those that represent their classes.
+    pub fn forget_program(&mut self) {
+        self.representatives = Vec::new();
+    }
+    /// The rule, one of [`RuleEquivalence::rules`], whose visits are those of `rule`, one of `rules`.
     #[inline]
-    pub fn first(&mut self, rules: &RuleTable, rule: RuleId) -> RuleId {
-        match self.firsts.get(rule.index()).copied().and_then(RuleId::get) {
-            Some(first) => first,
+    pub fn representative(&mut self, rules: &RuleTable, rule: RuleId) -> RuleId {
+        match self.representatives.get(rule.index()).copied().and_then(RuleId::get) {
+            Some(known) => known,
             None => self.find(rules, rule),
         }
     }
 
     #[cold]
     fn find(&mut self, rules: &RuleTable, rule: RuleId) -> RuleId {
-        if self.firsts.len() <= rule.index() {
-            self.firsts.resize(rules.len().max(rule.index() + 1), RuleId::NONE);
+        if self.representatives.len() <= rule.index() {
+            self.representatives.resize(rules.len().max(rule.index() + 1), RuleId::NONE);
         }
         let shared = rules.shared(rule);
-        let known = self.by_rule.get(shared).copied();
-        let first = known.unwrap_or_else(|| self.find_new(shared));
-        self.firsts[rule.index()] = first;
-        first
+        let found = if self.is_exact {
+            self.rules.intern_shared(shared)
+        } else {
+            let known = self.by_rule.get(shared).copied();
+            known.unwrap_or_else(|| self.find_new(shared))
+        };
+        self.representatives[rule.index()] = found;
+        found
     }
 
     fn find_new(&mut self, rule: &SharedRule) -> RuleId {
@@ -143,11 +157,28 @@ mod tests {
                 reduction: vec![FactorId::new(2)],
                 ..OpShardingRule::default()
             });
-            equivalence.first(&rules, id)
+            equivalence.representative(&rules, id)
         };
         let first = dot(2, 4, 8);
         assert_eq!(dot(3, 5, 7), first);
         assert_ne!(dot(4, 2, 8), first);
         assert_ne!(dot(4, 4, 8), first);
+    }
+
+    #[test]
+    fn exact_rules_stand_for_themselves() {
+        let mut rules = RuleTable::default();
+        let mut equivalence = RuleEquivalence::default();
+        let mut ids = [8, 16].map(|size| rules.intern(OpShardingRule::identity(&[size], 1, 1)));
+        let mut representatives = |is_exact| {
+            equivalence.start_program(is_exact);
+            ids.reverse();
+            ids.map(|id| equivalence.representative(&rules, id))
+        };
+        let [a, b] = representatives(false);
+        assert_eq!(a, b);
+        let [c, d] = representatives(true);
+        assert_ne!(c, d);
+        assert_eq!(representatives(false), [a, b]);
     }
 }

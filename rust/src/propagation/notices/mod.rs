@@ -1,6 +1,6 @@
-//! Who is to hear of a change of a value.
+//! Who hears of a change: the ops that depend on the sharding of a value.
 //!
-//! Two things follow from a change. Every op whose visit reads the sharding becomes dirty. And the
+//! Two things follow from a change. Every op whose visit reads the sharding is marked. And the
 //! ops that the reference notifies are queued, in its order, for that order is part of the result:
 //! the users of the other targets of an edge, the defining op, the users of the value, with edges in
 //! the place of ops that only let values flow. Of users the one added last comes first.
@@ -8,14 +8,13 @@
 //! Most values change once or never, so lists are made when values change. Where a value has nothing
 //! special, they are its definition and uses; for all others see [`walk`].
 
-pub mod op_facts;
 pub mod readers;
-pub mod walk;
+mod walk;
 
 use crate::index::ValueId;
 use crate::ir::{Program, ValueDef};
-use crate::propagation::plan::edges::Edges;
-use op_facts::{OpFacts, OpFactsTable};
+use crate::propagation::plan::op_facts::OpFacts;
+use crate::propagation::plan::Plan;
 use walk::Walk;
 
 /// What is done with an op that depends on a sharding that has changed.
@@ -43,33 +42,21 @@ pub struct Notice {
     pub action: Action,
 }
 
-/// What the dependents of a value follow from.
-#[derive(Clone, Copy)]
-pub struct DependencyGraph<'a> {
-    pub program: &'a Program,
-    pub edges: &'a Edges,
-    pub facts: &'a OpFactsTable,
-}
-
-/// Puts into `out` who hears of a change of `value`.
+/// Puts into `out` the ops that depend on the sharding that `holder` holds.
 #[inline]
-pub fn list(dependency_graph: DependencyGraph<'_>, value: ValueId, out: &mut Vec<Notice>) {
+pub fn list(program: &Program, plan: &Plan, holder: ValueId, out: &mut Vec<Notice>) {
     out.clear();
-    if dependency_graph.edges.has_followers() || !list_simply(dependency_graph, value, out) {
+    if plan.edges.has_followers() || !list_simply(program, plan, holder, out) {
         out.clear();
-        Walk::new(dependency_graph, out).value_changed(value);
+        Walk::new(program, plan, out).sharding_changed(holder);
     }
 }
 
-/// Lists who defines and who uses `value`; false if that is not all.
+/// Lists the op that defines `holder` and those that use it; false if that is not all.
 #[inline]
-fn list_simply(
-    dependency_graph: DependencyGraph<'_>,
-    value: ValueId,
-    out: &mut Vec<Notice>,
-) -> bool {
-    let DependencyGraph { program, facts, .. } = dependency_graph;
-    let row = &program.values[value];
+fn list_simply(program: &Program, plan: &Plan, holder: ValueId, out: &mut Vec<Notice>) -> bool {
+    let facts = &plan.facts;
+    let row = &program.values[holder];
     let owner = match row.def() {
         ValueDef::Result(op) => op,
         ValueDef::Arg(block) => program.block_parent_op(block),

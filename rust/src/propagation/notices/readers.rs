@@ -1,16 +1,18 @@
-//! Who reads many shardings: what has changed of them since the last look.
+//! What has changed for those who read many shardings, since they looked last.
 //!
 //! An op with thousands of tensors, or a function that returns thousands of values, must not look at
 //! all of them to find the one that changed.
 
-use crate::index::{Id, ValueId};
+use crate::index::{FuncId, Id, ValueId};
 
-/// Which tensors of which readers have the sharding that is kept on a value.
+/// Which tensors of which readers have the sharding that a value holds.
 #[derive(Default)]
 pub struct Readers {
     /// By value: one more than the row of the last one.
     last: Vec<u32>,
     rows: Vec<Row>,
+    /// The function whose results are tensors of a reader, by their indices, and that reader.
+    func_results: Option<(FuncId, u32)>,
     /// For each reader the tensors whose shardings have changed since they were last taken.
     changed: Vec<Vec<u32>>,
 }
@@ -24,8 +26,7 @@ struct Row {
 }
 
 impl Readers {
-    /// Adds a reader of tensors, of which these values keep the shardings; `None` is not read. Returns
-    /// its number. All of its tensors count as changed.
+    /// Adds a reader of tensors, whose shardings these values hold; `None` is not read. Returns its number. All of its tensors count as changed.
     pub fn add(&mut self, kept: impl Iterator<Item = Option<ValueId>>) -> usize {
         let reader = self.changed.len();
         let mut num_tensors = 0;
@@ -46,7 +47,7 @@ impl Readers {
         self.rows.push(Row { reader, tensor, next: self.last[value.index()] });
         self.last[value.index()] = self.rows.len() as u32;
     }
-    /// The sharding that is kept on `value` has changed.
+    /// The sharding that `value` holds has changed.
     #[inline]
     pub fn value_changed(&mut self, value: ValueId) {
         if self.rows.is_empty() {
@@ -58,9 +59,18 @@ impl Readers {
             next = row.next;
         }
     }
-    /// One tensor of `reader` has changed.
-    pub fn tensor_changed(&mut self, reader: usize, tensor: u32) {
-        self.changed[reader].push(tensor);
+    /// Says that `reader` also reads the results of `func`, each by the number of the tensor.
+    pub fn add_func_results(&mut self, reader: usize, func: FuncId) {
+        self.func_results = Some((func, reader as u32));
+    }
+    /// The sharding of result `index` of `func` has changed.
+    pub fn func_result_changed(&mut self, func: FuncId, index: usize) {
+        match self.func_results {
+            Some((read, reader)) if read == func => {
+                self.changed[reader as usize].push(index as u32);
+            }
+            _ => {}
+        }
     }
     /// The tensors of `reader` that have changed, some of them twice.
     pub fn changed(&mut self, reader: usize) -> std::vec::Drain<'_, u32> {

@@ -1,27 +1,29 @@
 //! Finds out who has to look again when the sharding of a value changes: see [`super`].
 
-use super::op_facts::OpFacts;
-use super::{Action, DependencyGraph, Notice};
+use super::{Action, Notice};
 use crate::index::{OpId, UseId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use crate::propagation::plan::edges::Edges;
+use crate::propagation::plan::op_facts::OpFacts;
+use crate::propagation::plan::Plan;
 use rustc_hash::FxHashSet;
 
 /// Lists ops.
 pub struct Walk<'a> {
-    dependency_graph: DependencyGraph<'a>,
+    program: &'a Program,
+    plan: &'a Plan,
     out: &'a mut Vec<Notice>,
     /// Whether ops are only marked for now.
     is_marking: bool,
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(dependency_graph: DependencyGraph<'a>, out: &'a mut Vec<Notice>) -> Self {
-        Self { dependency_graph, out, is_marking: false }
+    pub fn new(program: &'a Program, plan: &'a Plan, out: &'a mut Vec<Notice>) -> Self {
+        Self { program, plan, out, is_marking: false }
     }
     /// Lists who depends on the sharding kept on `value`.
-    pub fn value_changed(&mut self, value: ValueId) {
-        match self.program().values[value].def() {
+    pub fn sharding_changed(&mut self, value: ValueId) {
+        match self.program.values[value].def() {
             ValueDef::Result(op) => {
                 if self.facts(op).has_any(OpFacts::EDGE) {
                     for &target in self.edges().targets(op) {
@@ -30,7 +32,7 @@ impl<'a> Walk<'a> {
                 }
                 self.op(op);
             }
-            ValueDef::Arg(block) => self.op(self.program().block_parent_op(block)),
+            ValueDef::Arg(block) => self.op(self.program.block_parent_op(block)),
         }
         self.users(value);
         if !self.edges().followers(value).is_empty() {
@@ -48,16 +50,12 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    fn program(&self) -> &'a Program {
-        self.dependency_graph.program
-    }
-    #[inline]
     fn edges(&self) -> &'a Edges {
-        self.dependency_graph.edges
+        &self.plan.edges
     }
     #[inline]
     fn facts(&self, op: OpId) -> OpFacts {
-        self.dependency_graph.facts.of(op)
+        self.plan.facts.of(op)
     }
 
     /// `op` is to be visited again.
@@ -77,7 +75,7 @@ impl<'a> Walk<'a> {
     /// Queues the ops around `op`, innermost first.
     fn parents(&mut self, op: OpId, action: Action) {
         let mut op = op;
-        while let Some(parent) = self.program().parent_op(op) {
+        while let Some(parent) = self.program.parent_op(op) {
             let facts = self.facts(parent);
             if facts.has_any(OpFacts::VISITED) {
                 self.out.push(Notice { position: facts.position(), action });
@@ -91,8 +89,8 @@ impl<'a> Walk<'a> {
 
     /// Lists the users of `value`.
     fn users(&mut self, value: ValueId) {
-        let operands = &self.program().operands;
-        let mut next = self.program().values[value].first_use;
+        let operands = &self.program.operands;
+        let mut next = self.program.values[value].first_use;
         while next.is_some() {
             let row = &operands[next];
             let slot = std::mem::replace(&mut next, row.next_use);
@@ -119,13 +117,13 @@ impl<'a> Walk<'a> {
         loop {
             let Some(slot) = next.get() else {
                 let Some(inner) = outer.last_mut() else { return };
-                match inner.next(self.program(), self.edges()) {
+                match inner.next(self.program, self.edges()) {
                     Some(use_list) => next = use_list,
                     None => next = outer.pop().map_or(UseId::NONE, |inner| inner.after),
                 }
                 continue;
             };
-            next = self.program().operands[slot].next_use;
+            next = self.program.operands[slot].next_use;
             if let Some(inner) = self.special_use(slot, next) {
                 if crossed.insert((inner.func, inner.index, inner.is_return)) {
                     outer.push(inner);
@@ -138,7 +136,7 @@ impl<'a> Walk<'a> {
     /// Lists the user of one slot, unless the value goes into or out of a function there: then says
     /// where.
     fn special_use(&mut self, slot: UseId, after: UseId) -> Option<Continuation> {
-        let program = self.program();
+        let program = self.program;
         let user = program.operands[slot].owner;
         if let Some(source) = self.edges().edge_of_source(slot) {
             if source.is_notified {

@@ -21,7 +21,7 @@ mod observe;
 mod record;
 
 pub(crate) use compare::{arrivals, Arrival};
-pub(super) use observe::Arrivals;
+pub(super) use observe::{record_arrivals, record_visit, Arrivals};
 pub(crate) use record::{Recorder, Subject, Visited};
 
 use crate::attribute::EdgeValueRef;

@@ -1,30 +1,29 @@
-//! What the engine tells the record.
+//! What visits tell the record.
 
-use super::record::{Subject, Visited};
+use super::record::{Recorder, Subject, Visited};
 use super::{arrivals, Arrival};
 use crate::index::{MeshId, ShardingId, ValueId};
-use crate::propagation::engine::Engine;
-use crate::propagation::memo::Run;
-use crate::propagation::plan::edges::Holder;
-use crate::propagation::visit::{Subset, Tables, VisitInput, VisitSpec, Workspace};
+use crate::ir::Program;
+use crate::propagation::plan::edges::Edges;
+use crate::propagation::visit::{Run, Subset, Tables, VisitInput, VisitSpec, Workspace};
 
 /// What a visit brings to the tensors of an op, or to some of them.
 #[derive(Default)]
-pub(in crate::propagation) struct Arrivals {
+pub struct Arrivals {
     /// The mesh of all shardings.
     pub mesh: MeshId,
     pub list: Vec<Arrival>,
 }
 
 impl Arrivals {
-    /// Those of the visit of `site` in `run`, which is made once more for that. Tensors count within the
+    /// Those of the visit of `input` in `run`, which is made once more for that. Tensors count within the
     /// subset.
     #[cold]
-    pub fn of(tables: &Tables<'_>, site: VisitInput<'_>, run: Run) -> Self {
-        let VisitInput { spec, subset, shardings } = site;
+    pub fn of(tables: &Tables<'_>, input: VisitInput<'_>, run: Run) -> Self {
+        let VisitInput { spec, subset, shardings } = input;
         let rule = &tables.rules[spec.rule];
         let mut workspace = Workspace::default();
-        let Some(mesh) = workspace.project(tables, site) else { return Self::default() };
+        let Some(mesh) = workspace.project(tables, input) else { return Self::default() };
         let old = workspace.table.clone();
         let directions = spec.directions(tables.rules);
         workspace.propagate(tables, spec, mesh, directions.of(run.step), run.strategy);
@@ -55,47 +54,38 @@ impl Arrivals {
     }
 }
 
-impl Engine<'_> {
-    /// Makes the visit once more, for the record only. `shardings` are those of `tensors` before it.
-    #[cold]
-    pub(in crate::propagation) fn record_visit(
-        &mut self,
-        subject: Subject,
-        spec: VisitSpec,
-        run: usize,
-        tensors: &[ValueId],
-        shardings: &[ShardingId],
-    ) {
-        let tables = Tables {
-            rules: &self.program.rules,
-            meshes: &self.program.meshes,
-            shardings: &mut self.program.shardings,
-        };
-        let site = VisitInput { spec, subset: Subset::ALL, shardings };
-        let arrivals = Arrivals::of(&tables, site, self.memo.runs()[run]);
-        let num_operands = self.program.rules[spec.rule].operands.len();
-        self.record_arrivals(subject, num_operands, &arrivals, |tensor| tensors[tensor]);
-    }
+/// Makes a visit once more, for the record only. `shardings` are those of `tensors` before it.
+#[cold]
+pub fn record_visit(
+    recorder: &mut Recorder,
+    program: &mut Program,
+    edges: &Edges,
+    visit: (Subject, VisitSpec, Run),
+    (tensors, shardings): (&[ValueId], &[ShardingId]),
+) {
+    let (subject, spec, run) = visit;
+    let tables = Tables {
+        rules: &program.rules,
+        meshes: &program.meshes,
+        shardings: &mut program.shardings,
+    };
+    let input = VisitInput { spec, subset: Subset::ALL, shardings };
+    let arrivals = Arrivals::of(&tables, input, run);
+    record_arrivals(recorder, program, edges, (subject, spec), &arrivals, |tensor| tensors[tensor]);
+}
 
-    /// Records what came to the tensors of an op, which stand for these values.
-    pub(in crate::propagation) fn record_arrivals(
-        &mut self,
-        subject: Subject,
-        num_operands: usize,
-        arrivals: &Arrivals,
-        value: impl Fn(usize) -> ValueId,
-    ) {
-        let (Some(recorder), Some(mesh)) = (&mut self.recorder, arrivals.mesh.get()) else {
-            return;
-        };
-        let mesh = &self.program.meshes[mesh].mesh;
-        let visited = Visited { subject, num_operands, mesh, arrivals: &arrivals.list };
-        let plan = &self.plan;
-        recorder.record(&mut self.program.strings, &visited, |tensor| {
-            match plan.edges.holder(value(tensor)) {
-                Holder::Value(kept) | Holder::ManualArg(_, kept) => Some(kept),
-                Holder::None => None,
-            }
-        });
-    }
+/// Records what a visit brings to the tensors of an op, which stand for these values.
+pub fn record_arrivals(
+    recorder: &mut Recorder,
+    program: &mut Program,
+    edges: &Edges,
+    (subject, spec): (Subject, VisitSpec),
+    arrivals: &Arrivals,
+    value: impl Fn(usize) -> ValueId,
+) {
+    let Some(mesh) = arrivals.mesh.get() else { return };
+    let num_operands = program.rules[spec.rule].operands.len();
+    let mesh = &program.meshes[mesh].mesh;
+    let visited = Visited { subject, num_operands, mesh, arrivals: &arrivals.list };
+    recorder.record(&mut program.strings, &visited, |tensor| edges.holder_of(value(tensor)));
 }

@@ -5,7 +5,7 @@
 
 use super::calls::Calls;
 use crate::context::RuleSource;
-use crate::index::{Id, OpId, RegionId, UseId, ValueId};
+use crate::index::{Id, OpId, RegionId, ShardingId, UseId, ValueId};
 use crate::ir::{Edge, OpFlags, OpKind, Program, ValueDef};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -136,6 +136,18 @@ impl Edges {
         match self.plain_holder(value).get() {
             Some(holder) => Holder::Value(holder),
             None => self.manual_holders.get(&value).copied().unwrap_or(Holder::None),
+        }
+    }
+    /// The sharding of `value`, whatever holds it; inside a manual computation without its manual axes.
+    #[inline]
+    pub fn sharding(&self, program: &mut Program, value: ValueId) -> ShardingId {
+        match self.holder(value) {
+            Holder::Value(holder) => program.sharding(holder),
+            Holder::None => ShardingId::NONE,
+            Holder::ManualArg(op, arg) => {
+                let outer = program.sharding(arg);
+                program.inside_manual(op, outer)
+            }
         }
     }
     /// The value that holds the sharding of `value`, if one does.

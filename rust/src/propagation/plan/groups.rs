@@ -6,7 +6,6 @@ use super::edges::Edges;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{Id, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Place as Position, Program, ValueDef};
-use crate::propagation::engine::sharding;
 use std::ops::Range;
 
 /// The groups of a program.
@@ -105,7 +104,7 @@ impl ShardingGroups {
             return Common::None;
         }
         for &member in members {
-            let id = sharding(program, edges, member);
+            let id = edges.sharding(program, member);
             let Some(candidate) = program.shardings.get(id) else { continue };
             if candidate.dims.iter().all(|dim| dim.axes.is_empty() && !dim.is_closed) {
                 continue;

@@ -1,12 +1,14 @@
-//! What propagation knows about a program before it starts: where each op stands in the order of
-//! visits, how it is visited, and which tensors it has.
+//! What propagation knows about a program before it starts: where each op stands in the order of visits, how
+//! it is visited, and which tensors it has.
 //!
 //! All of it is dense arrays by position, made in one walk, so that a visit reads no row of an op: an
 //! op is 16 bytes here and 4 for each tensor.
 
 pub mod calls;
 pub mod edges;
+pub mod effects;
 pub mod groups;
+pub mod op_facts;
 pub mod preconditions;
 pub mod specs;
 
@@ -15,14 +17,13 @@ use crate::context::RuleSource;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{BlockId, OpId, RuleId, ValueId};
 use crate::ir::{OpKind, Program};
-use crate::propagation::notices::op_facts::{OpFacts, OpFactsTable};
-use crate::propagation::notices::DependencyGraph;
-use crate::propagation::schedule::effects::is_trivially_dead;
 use crate::propagation::visit::VisitSpec;
 use edges::Edges;
+use effects::is_trivially_dead;
+use op_facts::{OpFacts, OpFactsTable};
 use specs::{is_edge, OpVisit, VisitSpecs};
 
-/// Ops with more tensors than this are visited by the kinds of tensors they have.
+/// Ops with more tensors than this are wide: see [`crate::propagation::wide`].
 pub const WIDE: usize = 16;
 
 #[derive(Clone, Copy)]
@@ -44,14 +45,14 @@ pub struct OpRow<'a> {
 pub struct Plan {
     /// The ops in pre-order, without the module.
     order: Vec<OpId>,
-    /// Where ops stand.
+    /// Where ops stand, and what has to be known to find the dependents of a value.
     pub facts: OpFactsTable,
     /// By position, and one more.
     rows: Vec<Row>,
     tensors: Vec<ValueId>,
     /// What visits depend on.
     pub specs: VisitSpecs,
-    /// Data-flow edges and where shardings are kept.
+    /// Data-flow edges, and what holds the sharding of each value.
     pub edges: Edges,
     /// Values that get shardings together with others.
     pub has_siblings: BitSet<ValueId>,
@@ -87,10 +88,6 @@ impl Plan {
             plan.facts.add(op, OpFacts::FORWARDS_OPERANDS);
         }
         Ok(plan)
-    }
-    /// What lists of those who hear of changes are made from.
-    pub fn dependency_graph<'a>(&'a self, program: &'a Program) -> DependencyGraph<'a> {
-        DependencyGraph { program, edges: &self.edges, facts: &self.facts }
     }
     /// The ops in order of their positions.
     pub fn order(&self) -> &[OpId] {

@@ -7,15 +7,10 @@ use super::edges::Edges;
 use crate::context::RuleSource;
 use crate::index::{Id, OpId, RuleId, SignatureId, TypeId};
 use crate::ir::{OpKind, OpTraits, Payload, Program, Type};
-use crate::propagation::memo::SpecClassId;
 use crate::propagation::visit::direction::OpClass;
-use crate::propagation::visit::VisitSpec;
+use crate::propagation::visit::{SpecId, VisitSpec};
 use crate::rule::OpShardingRule;
 use rustc_hash::FxHashMap;
-
-/// The number of a spec in this program.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct SpecId(u32);
 
 /// How an op is visited: the number of its spec, and two facts about its tensors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,8 +74,6 @@ pub const fn is_edge(kind: OpKind) -> bool {
 pub struct VisitSpecs {
     rows: Vec<VisitSpec>,
     ids: FxHashMap<VisitSpec, SpecId>,
-    /// By spec: its class in the process, `UNKNOWN` until the first visit.
-    classes: Vec<SpecClassId>,
     /// By signature: without and with single uses, as far as both follow from the signature.
     by_signature: Vec<[OpVisit; 2]>,
     identities: FxHashMap<(TypeId, usize), Option<RuleId>>,
@@ -93,21 +86,6 @@ impl VisitSpecs {
     #[inline]
     pub fn get(&self, id: SpecId) -> VisitSpec {
         self.rows[id.0 as usize]
-    }
-    /// The class of spec `id`; `make` is asked for it the first time.
-    #[inline]
-    pub fn class(
-        &mut self,
-        id: SpecId,
-        make: impl FnOnce(VisitSpec) -> SpecClassId,
-    ) -> SpecClassId {
-        let class = self.classes[id.0 as usize];
-        if class != SpecClassId::UNKNOWN {
-            return class;
-        }
-        let class = make(self.get(id));
-        self.classes[id.0 as usize] = class;
-        class
     }
     /// What `visit` of `op` becomes when the numbers of uses of its operands have changed.
     pub fn recount_uses(&mut self, visit: OpVisit, program: &Program, op: OpId) -> OpVisit {
@@ -122,7 +100,6 @@ impl VisitSpecs {
         let id = *self.ids.entry(spec).or_insert(next);
         if id == next {
             self.rows.push(spec);
-            self.classes.push(SpecClassId::UNKNOWN);
         }
         OpVisit(id.0)
     }

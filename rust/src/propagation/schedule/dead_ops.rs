@@ -1,26 +1,24 @@
 //! Dead ops: the greedy driver erases those that it pops.
 
-use super::effects::is_trivially_dead;
-use crate::index::{OpId, RuleId, ValueId};
-use crate::propagation::engine::Engine;
+use super::network::Network;
+use crate::index::{OpId, ValueId};
+use crate::propagation::plan::effects::is_trivially_dead;
 use rustc_hash::FxHashSet;
 
-impl Engine<'_> {
-    /// Erases the op in hand if nothing needs it; true if so.
+impl Network<'_> {
+    /// Erases the op at `position` if nothing needs it; true if so.
     pub fn erase_if_dead(&mut self, position: u32) -> bool {
-        let op = self.plan.op(position);
-        if !is_trivially_dead(self.program, op) {
+        let op = self.state.plan.op(position);
+        if !is_trivially_dead(self.state.program(), op) {
             return false;
         }
-        let inside: Vec<OpId> = self.program.pre_order(op).collect();
+        let inside: Vec<OpId> = self.state.program().pre_order(op).collect();
         for &dead in inside.iter().rev() {
             let others = self.queue_operands(dead);
-            self.queue.remove(self.plan.facts.position(dead));
-            self.plan.remove(dead);
-            self.program.op_rules.set(dead, RuleId::NONE);
-            self.program.erase_op(dead);
+            self.queue.remove(self.state.plan.facts.position(dead));
+            self.state.erase(dead);
             for other in others {
-                self.plan.recount_uses(self.program, other);
+                self.state.recount_uses(other);
             }
         }
         true
@@ -30,15 +28,17 @@ impl Engine<'_> {
     /// one other user: they may be dead then. What depends on the number of uses is marked too; returns
     /// it.
     fn queue_operands(&mut self, op: OpId) -> Vec<OpId> {
+        let Self { state, queue, .. } = self;
+        let (program, plan) = (state.program(), &state.plan);
         let mut others = Vec::new();
         let operands: Vec<ValueId> =
-            self.program.op_operands(op).iter().map(|slot| slot.value).collect();
+            program.op_operands(op).iter().map(|slot| slot.value).collect();
         let mut seen = FxHashSet::default();
         for value in operands {
             if value.is_none() || !seen.insert(value) {
                 continue;
             }
-            let users = self.program.uses(value).map(|slot| self.program.operands[slot].owner);
+            let users = program.uses(value).map(|slot| program.operands[slot].owner);
             let mut other = OpId::NONE;
             let mut has_more = false;
             for user in users.filter(|&user| user != op) {
@@ -53,19 +53,19 @@ impl Engine<'_> {
                 continue;
             }
             if let Some(other) = other.get() {
-                if self.plan.is_visited(other) {
-                    self.queue.mark(self.plan.facts.position(other));
+                if plan.is_visited(other) {
+                    queue.mark(plan.facts.position(other));
                     others.push(other);
                 }
             }
-            if let Some(def) = self.program.defining_op(value) {
-                let at = self.plan.facts.position(def);
-                self.queue.mark(at);
-                self.queue.push(at);
+            if let Some(def) = program.defining_op(value) {
+                let at = plan.facts.position(def);
+                queue.mark(at);
+                queue.push(at);
                 let mut inner = def;
-                while let Some(parent) = self.program.parent_op(inner) {
-                    if self.plan.is_visited(parent) {
-                        self.queue.push(self.plan.facts.position(parent));
+                while let Some(parent) = program.parent_op(inner) {
+                    if plan.is_visited(parent) {
+                        queue.push(plan.facts.position(parent));
                     }
                     inner = parent;
                 }

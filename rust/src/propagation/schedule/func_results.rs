@@ -2,17 +2,17 @@
 //!
 //! They propagate as through an identity op, before and after each greedy run, and notify nobody.
 
-use super::queue::NOBODY;
+use super::network::Network;
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{FuncId, OpId, ShardingId, TypeId};
+use crate::index::{FuncId, OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{Direction, OpKind, Program};
-use crate::propagation::engine::{sharding, Engine};
 use crate::propagation::memo::{Memo, Outcome, SpecClassId};
+use crate::propagation::observe::{Cause, Clock, Slot};
 use crate::propagation::origins::Subject;
 use crate::propagation::plan::specs::identity_rule;
 use crate::propagation::plan::WIDE;
 use crate::propagation::visit::direction::OpClass;
-use crate::propagation::visit::{Subset, Tables, VisitSpec};
+use crate::propagation::visit::{Subset, VisitSpec};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,8 +27,8 @@ pub struct FuncResults {
     reader: Option<usize>,
     /// The results between which and their values something may propagate, if changes are listed.
     pending: Vec<u32>,
-    /// Number of changes of shardings when nothing was to be done, by run.
-    settled: Vec<Option<usize>>,
+    /// The time when nothing was to be done, by run.
+    settled: Vec<Option<Clock>>,
 }
 
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ struct FuncResult {
     /// How it is visited; none for tokens and the like.
     visit: Option<(VisitSpec, SpecClassId)>,
     /// Shardings of value and result between which nothing propagates in any run.
-    settled: (ShardingId, ShardingId),
+    settled: [ShardingId; 2],
 }
 
 /// The function that is not called by others: the only one, or that called `main`.
@@ -99,109 +99,102 @@ fn return_of(program: &Program, func: FuncId) -> Option<OpId> {
     (program.kind(last) == OpKind::FuncReturn).then_some(last)
 }
 
-impl Engine<'_> {
+impl FuncResults {
     /// Propagates between returned values and results of the main function.
-    pub fn propagate_func_results(&mut self, run: usize) {
-        let before = self.stats.changes;
-        let Some(last) = self.results.last else { return };
-        if self.results.settled[run] == Some(before) {
+    pub fn propagate(&mut self, network: &mut Network<'_>, memo: &mut Memo, run: usize) {
+        let before = network.state.clock();
+        let Some(last) = self.last else { return };
+        if self.settled[run] == Some(before) {
             return;
         }
-        let len = self.results.results.len();
-        let mut todo = std::mem::take(&mut self.results.pending);
-        if len <= WIDE {
-            todo.clear();
-            todo.extend(0..len as u32);
-        } else {
-            let reader = *self.results.reader.get_or_insert_with(|| {
-                let values = self.program.op_operands(last).iter().map(|slot| slot.value);
-                self.readers.add(values.take(len).map(|value| self.plan.edges.holder_of(value)))
-            });
-            todo.extend(self.readers.changed(reader));
-            todo.sort_unstable();
-            todo.dedup();
-        }
+        let mut todo = self.todo(network, last).into_iter().peekable();
         // Results whose values change meanwhile, because they stand in two places.
         let mut more: BinaryHeap<Reverse<u32>> = BinaryHeap::new();
-        let mut todo = todo.into_iter().peekable();
         let mut last_index = None;
         loop {
             let is_in_order =
                 |&first: &u32| more.peek().is_none_or(|&Reverse(other)| first <= other);
             let next = todo.next_if(is_in_order).or_else(|| more.pop().map(|Reverse(next)| next));
             let Some(index) = next else { break };
-            if last_index == Some(index) || self.is_result_settled(last, index as usize, run) {
+            if last_index == Some(index) || self.visit(network, memo, (last, index as usize), run) {
                 continue;
             }
             last_index = Some(index);
-            let pending = &mut self.results.pending;
-            pending.push(index);
-            if let Some(reader) = self.results.reader {
-                for changed in self.readers.changed(reader) {
+            self.pending.push(index);
+            if let Some(reader) = self.reader {
+                for changed in network.state.readers.changed(reader) {
                     if changed > index {
                         more.push(Reverse(changed));
                     } else if changed < index {
-                        pending.push(changed);
+                        self.pending.push(changed);
                     }
                 }
             }
         }
-        self.results.settled[run] = (before == self.stats.changes).then_some(before);
+        self.settled[run] = (before == network.state.clock()).then_some(before);
+    }
+
+    /// The results between which and their values something may propagate, in order.
+    fn todo(&mut self, network: &mut Network<'_>, last: OpId) -> Vec<u32> {
+        let mut todo = std::mem::take(&mut self.pending);
+        let len = self.results.len();
+        let state = &mut network.state;
+        if len <= WIDE {
+            todo.clear();
+            todo.extend(0..len as u32);
+            return todo;
+        }
+        let reader = *self.reader.get_or_insert_with(|| {
+            let values = state.program().op_operands(last).iter().map(|slot| slot.value);
+            let holders: Vec<Option<ValueId>> =
+                values.take(len).map(|value| state.plan.edges.holder_of(value)).collect();
+            let reader = state.readers.add(holders.into_iter());
+            state.readers.add_func_results(reader, self.func);
+            reader
+        });
+        todo.extend(state.readers.changed(reader));
+        todo.sort_unstable();
+        todo.dedup();
+        todo
     }
 
     /// Propagates between one result and its value; true if nothing does in any run.
-    fn is_result_settled(&mut self, last: OpId, index: usize, run: usize) -> bool {
-        let FuncResult { visit, settled } = self.results.results[index];
+    fn visit(
+        &mut self,
+        network: &mut Network<'_>,
+        memo: &mut Memo,
+        (last, index): (OpId, usize),
+        run: usize,
+    ) -> bool {
+        let FuncResult { visit, settled } = self.results[index];
         let Some((spec, class)) = visit else { return true };
-        let func = self.results.func;
-        let value = self.program.operand(last, index);
-        let inside = sharding(self.program, &self.plan.edges, value);
-        let pair = (inside, self.program.func_results(func)[index].sharding);
-        if pair == settled {
+        let state = &mut network.state;
+        let value = state.program().operand(last, index);
+        let slot = Slot::FuncResult(self.func, index);
+        let both = [state.sharding(value), state.sharding_at(slot)];
+        if both == settled {
             return true;
         }
-        let mut tables = Tables {
-            rules: &self.program.rules,
-            meshes: &self.program.meshes,
-            shardings: &mut self.program.shardings,
-        };
-        let all_runs = (1 << self.memo.runs().len()) - 1;
-        let (all_tensors, both) = (Subset::ALL, [pair.0, pair.1]);
-        let entry = self.memo.entry(class, all_tensors, &both);
-        match self.memo.outcome(&mut tables, entry, all_tensors, &both, run) {
+        let entry = memo.entry(class, Subset::ALL, &both);
+        match memo.outcome(&mut state.tables(), entry, Subset::ALL, &both, run) {
             Outcome::Nothing(runs) => {
-                if runs == all_runs {
-                    self.results.results[index].settled = pair;
+                let is_settled = runs == memo.all_runs();
+                if is_settled {
+                    self.results[index].settled = both;
                 }
-                runs == all_runs
+                is_settled
             }
-            Outcome::Updates(change) => {
-                if self.recorder.is_some() {
-                    self.record_visit(Subject::FuncResult(func), spec, run, &[value; 2], &both);
-                }
-                for update in self.memo.updates(change) {
-                    let (side, sharding) = self.memo.update(update);
-                    self.stats.updates += 1;
-                    if side == 0 {
-                        self.update(value, sharding, sharding, NOBODY, false);
-                    } else {
-                        self.set_func_result(func, index, sharding);
+            Outcome::Updates(list) => {
+                let subject = Subject::FuncResult(self.func);
+                state.record_visit((subject, spec, memo.run(run)), &[value; 2], &both);
+                state.set_cause(Cause::FuncResult(index));
+                for update in memo.updates(list) {
+                    match memo.update(update) {
+                        (0, sharding) => network.update(value, sharding, sharding, None),
+                        (_, sharding) => network.update_func_result(slot, sharding),
                     }
                 }
                 false
-            }
-        }
-    }
-
-    /// Sets the sharding of result `index` of `func`.
-    pub fn set_func_result(&mut self, func: FuncId, index: usize, sharding: ShardingId) {
-        let result = &mut self.program.func_results_mut(func)[index];
-        let old = std::mem::replace(&mut result.sharding, sharding);
-        if old != sharding {
-            self.stats.changes += 1;
-            self.program.mark_attrs_changed(self.program.functions[func].op);
-            if let Some(reader) = self.results.reader.filter(|_| func == self.results.func) {
-                self.readers.tensor_changed(reader, index as u32);
             }
         }
     }

@@ -1,7 +1,21 @@
-//! In which order visits are made: the worklist, user priorities, and the ops that leave it.
+//! In which order visits are made.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | [`queue`] | the worklist of MLIR's greedy driver: marks and places in the queue |
+//! | [`network`] | the state and the queue in step: who depends on a change is marked or queued |
+//! | [`budget`] | how many visits a greedy run may make |
+//! | [`dead_ops`] | ops that the driver erases as it takes them |
+//! | [`func_results`] | what propagates before and after each greedy run |
+//! | [`user_priority`] | which dims take part from when on |
 
-pub mod dead_ops;
-pub mod effects;
+mod budget;
+mod dead_ops;
 pub mod func_results;
-pub mod queue;
-pub mod user_priority;
+mod network;
+mod queue;
+mod user_priority;
+
+pub use budget::Spent;
+pub use network::Network;
+pub use user_priority::UserPriorities;

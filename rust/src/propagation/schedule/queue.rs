@@ -14,13 +14,11 @@
 //! Source: MLIR's `GreedyPatternRewriteDriver`.
 
 use crate::propagation::notices::{Action, Notice};
+use crate::propagation::visit::RunMask;
 use std::ops::Range;
 
-/// A set of greedy runs, one bit each.
-pub type RunMask = u16;
-
 /// No position.
-pub const NOBODY: u32 = u32::MAX;
+const NOBODY: u32 = u32::MAX;
 
 /// The bit of ops that were erased: they are neither marked nor queued any more.
 const GONE: RunMask = 1 << 15;
@@ -79,15 +77,16 @@ impl Queue {
             level[block] = self.all_runs;
         }
     }
-    /// Tells the ops that `notices` list of a change on behalf of `current`; they are queued, or only
-    /// marked.
+    /// Tells the ops that `notices` list of a change that a visit of the op at `by` makes: they are marked
+    /// and queued as the notices say. A change that no visit makes only marks.
     #[inline]
-    pub fn notify(&mut self, notices: &[Notice], current: u32, is_queueing: bool) {
+    pub fn notify(&mut self, notices: &[Notice], by: Option<u32>) {
+        let (is_queueing, by) = (by.is_some(), by.unwrap_or(NOBODY));
         let mut is_passed_over = false;
         for &Notice { position, action } in notices {
             match action {
                 Action::MarkAndQueue => {
-                    is_passed_over = self.is_gone(position) || position == current;
+                    is_passed_over = self.is_gone(position) || position == by;
                     self.mark(position);
                     if is_queueing && !is_passed_over {
                         self.push(position);

@@ -5,132 +5,99 @@
 //!
 //! Source: Shardy's propagation document, "User-defined priorities".
 
-use super::queue::NOBODY;
-use crate::index::{FuncId, ShardingId, ValueId};
+use super::network::Network;
+use crate::index::{ShardingId, ValueId};
 use crate::ir::{OpKind, Program};
-use crate::propagation::engine::{sharding, Engine};
-use crate::propagation::plan::edges::Holder;
+use crate::propagation::observe::{Cause, Slot};
+use crate::propagation::state::State;
 use crate::sharding::{DimSharding, TensorSharding};
 use std::collections::BTreeMap;
 
-/// Something that has a sharding.
-#[derive(Clone, Copy)]
-enum Slot {
-    Value(ValueId),
-    FuncResult(FuncId, usize),
-}
+/// For each priority but 0 the slots that have dims of that priority, and the shardings they had at first.
+#[derive(Default)]
+pub struct UserPriorities(BTreeMap<i64, Vec<(Slot, ShardingId)>>);
 
-/// For each priority but 0 who has dims of that priority, and the sharding they had at first.
-pub type Priorities = BTreeMap<i64, Vec<Reference>>;
-
-/// A slot and the sharding it had at first.
-#[derive(Clone, Copy)]
-pub struct Reference {
-    slot: Slot,
-    original: ShardingId,
-}
-
-impl Engine<'_> {
-    /// Closes all dims of priorities but 0, and returns who has them.
-    pub fn initialise_priorities(&mut self) -> Priorities {
-        let mut priorities = Priorities::new();
-        let ids = self.program.shardings.ids();
+impl UserPriorities {
+    /// Closes all dims of priorities but 0, and remembers who has them.
+    pub fn initialise(network: &mut Network<'_>) -> Self {
+        let mut priorities = Self::default();
+        let table = &network.state.program().shardings;
         let has_priority = |dim: &DimSharding| dim.priority.is_some();
-        let table = &self.program.shardings;
-        if !ids.into_iter().any(|id| table[id].dims.iter().any(has_priority)) {
+        if !table.ids().into_iter().any(|id| table[id].dims.iter().any(has_priority)) {
             return priorities;
         }
-        for slot in self.slots() {
-            let original = match slot {
-                Slot::Value(value) => self.program.sharding(value),
-                Slot::FuncResult(func, index) => self.program.func_results(func)[index].sharding,
-            };
-            let Some(sharding) = self.program.shardings.get(original) else { continue };
+        for slot in slots(&network.state) {
+            let original = network.state.sharding_at(slot);
+            let (program, _) = network.state.program_and_plan();
+            let Some(sharding) = program.shardings.get(original) else { continue };
             if !sharding.dims.iter().any(has_priority) {
                 continue;
             }
             for priority in own_priorities(sharding) {
-                let references = priorities.entry(priority).or_default();
-                references.push(Reference { slot, original });
+                priorities.0.entry(priority).or_default().push((slot, original));
             }
-            let first = initial_sharding(self.program, original);
-            match slot {
-                // As it is written: manual axes included.
-                Slot::Value(value) => {
-                    self.set_kept(value, first);
-                    self.notify(value, NOBODY, false);
-                }
-                Slot::FuncResult(func, index) => self.set_func_result(func, index, first),
-            }
+            let first = initial_sharding(program, original);
+            network.set_slot(slot, first);
         }
         priorities
     }
 
+    /// The priorities up to `last`, in order.
+    pub fn up_to(&self, last: i64) -> impl Iterator<Item = i64> + '_ {
+        self.0.range(..=last).map(|(&priority, _)| priority)
+    }
+
     /// Gives the dims of `priority` back what they had.
-    pub fn start_priority(&mut self, priority: i64, references: &[Reference]) {
-        for &Reference { slot, original } in references {
+    pub fn start(&self, network: &mut Network<'_>, priority: i64) {
+        network.state.set_cause(Cause::UserPriority);
+        for &(slot, original) in self.0.get(&priority).into_iter().flatten() {
             let current = match slot {
-                Slot::Value(value) => sharding(self.program, &self.plan.edges, value),
-                Slot::FuncResult(func, index) => self.program.func_results(func)[index].sharding,
+                Slot::Value(value) => network.state.sharding(value),
+                Slot::FuncResult(..) => network.state.sharding_at(slot),
             };
-            let table = &self.program.shardings;
+            let table = network.state.tables().shardings;
             let (Some(current), Some(original)) = (table.get(current), table.get(original)) else {
                 continue;
             };
             let new = sharding_at_priority(current, original, priority);
-            let new = self.program.shardings.intern(new);
-            self.replace(slot, new);
+            let new = table.intern(new);
+            network.replace(slot, new);
         }
     }
+}
 
-    fn replace(&mut self, slot: Slot, sharding: ShardingId) {
-        match slot {
-            Slot::Value(value) => {
-                if let Some(kept) = self.set(value, sharding) {
-                    self.notify(kept, NOBODY, false);
+/// Everything that can have a sharding of its own, in program order: owners of data-flow edges are left
+/// out, as the edge op has their sharding.
+fn slots(state: &State<'_>) -> Vec<Slot> {
+    let program = state.program();
+    let mut slots = Vec::new();
+    let has_own = |&value: &ValueId| {
+        state.plan.edges.holder_of(value) == Some(value) && program.sharding(value).is_some()
+    };
+    for &op in state.plan.order() {
+        match program.kind(op) {
+            OpKind::Func => {
+                let func = program.function_of(op);
+                let function = &program.functions[func];
+                if let Some(body) = function.body.get() {
+                    slots.extend(program.block_args(body).filter(has_own).map(Slot::Value));
+                }
+                let results = 0..program.func_results(func).len();
+                slots.extend(results.map(|index| Slot::FuncResult(func, index)));
+                continue;
+            }
+            OpKind::ManualComputation | OpKind::NamedComputation => {
+                let body = program.op_regions(op).next();
+                let block = body.and_then(|body| program.region_entry(body).get());
+                if let Some(block) = block {
+                    slots.extend(program.block_args(block).filter(has_own).map(Slot::Value));
                 }
             }
-            Slot::FuncResult(func, index) => self.set_func_result(func, index, sharding),
+            _ => {}
         }
+        slots.extend(program.op_results(op).filter(has_own).map(Slot::Value));
     }
-
-    /// Everything that can have a sharding of its own, in program order: owners of data-flow edges
-    /// are left out, for the edge op has their sharding.
-    fn slots(&self) -> Vec<Slot> {
-        let program = &*self.program;
-        let mut slots = Vec::new();
-        let keeps = |&value: &ValueId| {
-            let is_own = match self.plan.edges.holder(value) {
-                Holder::Value(kept) | Holder::ManualArg(_, kept) => kept == value,
-                Holder::None => false,
-            };
-            is_own && program.sharding(value).is_some()
-        };
-        for &op in self.plan.order() {
-            match program.kind(op) {
-                OpKind::Func => {
-                    let func = program.function_of(op);
-                    let function = &program.functions[func];
-                    if let Some(body) = function.body.get() {
-                        slots.extend(program.block_args(body).filter(keeps).map(Slot::Value));
-                    }
-                    let results = 0..program.func_results(func).len();
-                    slots.extend(results.map(|index| Slot::FuncResult(func, index)));
-                    continue;
-                }
-                OpKind::ManualComputation | OpKind::NamedComputation => {
-                    let body = program.op_regions(op).next();
-                    let block = body.and_then(|body| program.region_entry(body).get());
-                    if let Some(block) = block {
-                        slots.extend(program.block_args(block).filter(keeps).map(Slot::Value));
-                    }
-                }
-                _ => {}
-            }
-            slots.extend(program.op_results(op).filter(keeps).map(Slot::Value));
-        }
-        slots
-    }
+    slots
 }
 
 /// The priorities but 0 in `sharding`, each once.

@@ -10,13 +10,14 @@ use super::compatible::{
     missing_compatible_axes, prefix_across_factors, prefix_within_factor, truncate_by,
     would_expand, Room,
 };
-use super::FactorVisit;
+use super::factor_visit::FactorVisit;
 use crate::axis::{prefix_status, total_size, PrefixStatus};
 use crate::index::{FactorId, Id};
 use crate::projection::{AxisList, Projection, TensorFactorShardings};
 use std::ops::Range;
 
-/// A factor with axes that the tensors agree on along it and some lack, and where these come from.
+/// What a factor claims: axes that the tensors agree on along it and some lack, and the tensor they come
+/// from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FactorClaim {
     factor: FactorId,
@@ -25,20 +26,20 @@ pub struct FactorClaim {
 }
 
 impl FactorClaim {
-    /// What is wanted along `factor`; `None` if no tensor lacks anything.
+    /// What `factor` claims, without its source; `None` if no tensor lacks anything.
     fn new(visit: &FactorVisit<'_>, projection: &Projection, factor: FactorId) -> Option<Self> {
         let axes = missing_compatible_axes(projection, factor, visit.directions[factor.index()])?;
         Some(Self { factor, axes, source: Source { index: None, size: -1 } })
     }
-    /// The same with its source.
+    /// What `factor` claims, with its source; `None` if no tensor lacks anything.
     pub fn with_source(
         visit: &FactorVisit<'_>,
         projection: &Projection,
         factor: FactorId,
     ) -> Option<Self> {
-        let mut wanted = Self::new(visit, projection, factor)?;
-        wanted.find_source(visit, projection);
-        Some(wanted)
+        let mut claim = Self::new(visit, projection, factor)?;
+        claim.find_source(visit, projection);
+        Some(claim)
     }
     fn find_source(&mut self, visit: &FactorVisit<'_>, projection: &Projection) {
         let Self { factor, axes, source } = self;
@@ -72,20 +73,20 @@ struct Source {
     size: i64,
 }
 
-/// Propagates in `projection`; marks the tensors it expands in `updated`. `wanted` is memory to use.
+/// Propagates in `projection`; marks the tensors it expands in `updated`. `claims` is memory to use.
 pub fn propagate(
     visit: &FactorVisit<'_>,
     projection: &mut Projection,
     updated: &mut [bool],
-    wanted: &mut Vec<FactorClaim>,
+    claims: &mut Vec<FactorClaim>,
 ) {
-    wanted.clear();
+    claims.clear();
     let factors = visit.factors.iter();
-    wanted.extend(factors.filter_map(|&factor| FactorClaim::new(visit, projection, factor)));
-    put_in_order(visit, projection, wanted);
+    claims.extend(factors.filter_map(|&factor| FactorClaim::new(visit, projection, factor)));
+    put_in_order(visit, projection, claims);
     // Tensors have nothing to do with each other, but for operands that look at results.
     for side in [Side::Results, Side::Operands] {
-        for FactorClaim { factor, axes, .. } in &*wanted {
+        for FactorClaim { factor, axes, .. } in &*claims {
             for at in side.range(projection, *factor) {
                 let tensor = projection.tensors_with(*factor)[at] as usize;
                 let propagated = propagated_axes(visit, &projection.tensors[tensor], *factor, axes);
@@ -117,15 +118,15 @@ impl Side {
     }
 }
 
-/// The tensor with what it can take of all that is `wanted`, in this order; `None` if that is nothing.
-/// The op is not elementwise.
+/// The tensor with what it can take of `claims`, in this order; `None` if that is nothing. The op is not
+/// elementwise.
 pub fn expanded(
     visit: &FactorVisit<'_>,
     tensor: &TensorFactorShardings,
-    wanted: &[&FactorClaim],
+    claims: &[&FactorClaim],
 ) -> Option<TensorFactorShardings> {
     let mut new: Option<TensorFactorShardings> = None;
-    for FactorClaim { factor, axes, .. } in wanted {
+    for FactorClaim { factor, axes, .. } in claims {
         let now = new.as_ref().unwrap_or(tensor);
         if let Some(axes) = propagated_axes(visit, now, *factor, axes) {
             new.get_or_insert_with(|| tensor.clone()).expand(*factor, &axes);
@@ -173,10 +174,10 @@ fn put_in_order(visit: &FactorVisit<'_>, projection: &Projection, all: &mut [Fac
     if all.len() < 2 {
         return;
     }
-    for wanted in &mut *all {
-        wanted.find_source(visit, projection);
+    for claim in &mut *all {
+        claim.find_source(visit, projection);
     }
-    all.sort_by_key(|wanted| wanted.key(visit));
+    all.sort_by_key(|claim| claim.key(visit));
 }
 
 /// Number of elements along the factors that the tensor has.

@@ -8,7 +8,7 @@
 use super::compatible::{
     missing_compatible_axes, prefix_across_factors, prefix_within_factor, truncate_by, Room,
 };
-use super::FactorVisit;
+use super::factor_visit::FactorVisit;
 use crate::axis::AxisRef;
 use crate::index::{FactorId, Id};
 use crate::projection::{Projection, TensorFactorShardings};

@@ -1,7 +1,10 @@
 //! The tensor × factor table of one op, before and after a visit: for people to look at.
 
 use super::direction::OpClass;
-use super::{common_mesh, visit, Subset, Tables, VisitInput, VisitSpec};
+use super::input::{common_mesh, Subset, Tables, VisitInput};
+use super::spec::VisitSpec;
+use super::strategy::VisitStrategy;
+use super::workspace::visit;
 use crate::attribute::{factor_symbol, write_axes};
 use crate::axis::AxisRef;
 use crate::context::RuleSource;
@@ -9,7 +12,6 @@ use crate::error::{Code, Diagnostic, Result};
 use crate::index::{FactorId, Id, MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{Direction, OpInfo, OpTraits, Program};
 use crate::projection::{FactorSharding, Projection, TensorFactorShardings};
-use crate::propagation::Strategy;
 use crate::rule::{OpShardingRule, TensorMapping};
 
 /// One factor: a column of the table.
@@ -113,7 +115,7 @@ fn visit_once(
     };
     let site = VisitInput { spec, subset: Subset::ALL, shardings: before };
     let mut after = before.to_vec();
-    for (index, sharding) in visit(&mut tables, site, directions.of(0), Strategy::Aggressive) {
+    for (index, sharding) in visit(&mut tables, site, directions.of(0), VisitStrategy::Aggressive) {
         after[index as usize] = sharding;
     }
     after

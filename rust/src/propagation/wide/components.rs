@@ -1,10 +1,10 @@
-//! Parts of a rule: tensors that share no factor, be it through others, have nothing to do with each
-//! other.
+//! Components of a rule: the factors that tensors connect, with those tensors. Tensors of different
+//! components share no factor, directly or through others.
 
 use crate::index::{FactorId, Id};
 use crate::rule::OpShardingRule;
 
-/// Some tensors, and what the rule says of them.
+/// A component: some tensors, and what the rule says of them.
 pub struct SubRule {
     /// Their indices among operands and results, in order.
     pub tensors: Vec<u32>,
@@ -12,29 +12,30 @@ pub struct SubRule {
     pub rule: OpShardingRule,
 }
 
-/// The parts of `rule`. Tensors without factors are in none.
-pub fn parts(rule: &OpShardingRule) -> Vec<SubRule> {
+/// The components of `rule`. Tensors without factors are in none.
+pub fn components(rule: &OpShardingRule) -> Vec<SubRule> {
     let roots = connected_factors(rule);
-    let mut parts: Vec<SubRule> = Vec::new();
-    // For each factor its part, and its number there.
+    let mut found: Vec<SubRule> = Vec::new();
+    // For each factor its component, and its number there.
     let mut places: Vec<(usize, FactorId)> = Vec::with_capacity(roots.len());
     for (factor, &root) in roots.iter().enumerate() {
-        let part = if root == factor { parts.len() } else { places[root].0 };
+        let component = if root == factor { found.len() } else { places[root].0 };
         if root == factor {
             let is_custom = rule.is_custom;
             let rule = OpShardingRule { is_custom, ..OpShardingRule::default() };
-            parts.push(SubRule { tensors: Vec::new(), rule });
+            found.push(SubRule { tensors: Vec::new(), rule });
         }
-        let sizes = &mut parts[part].rule.factor_sizes;
-        places.push((part, FactorId::from_index(sizes.len())));
+        let sizes = &mut found[component].rule.factor_sizes;
+        places.push((component, FactorId::from_index(sizes.len())));
         sizes.push(rule.factor_sizes[factor]);
     }
     for (index, mapping) in rule.tensors().enumerate() {
         let Some(&factor) = mapping.dims.iter().flatten().next() else { continue };
-        let part = &mut parts[places[factor.index()].0];
-        part.tensors.push(index as u32);
+        let component = &mut found[places[factor.index()].0];
+        component.tensors.push(index as u32);
         let is_operand = index < rule.operands.len();
-        let side = if is_operand { &mut part.rule.operands } else { &mut part.rule.results };
+        let side =
+            if is_operand { &mut component.rule.operands } else { &mut component.rule.results };
         let mut mapping = mapping.clone();
         for factor in mapping.dims.iter_mut().flatten() {
             *factor = places[factor.index()].1;
@@ -43,15 +44,15 @@ pub fn parts(rule: &OpShardingRule) -> Vec<SubRule> {
     }
     let mut spread = |factors: &[FactorId], list: fn(&mut OpShardingRule) -> &mut Vec<FactorId>| {
         for factor in factors {
-            let (part, factor) = places[factor.index()];
-            list(&mut parts[part].rule).push(factor);
+            let (component, factor) = places[factor.index()];
+            list(&mut found[component].rule).push(factor);
         }
     };
     spread(&rule.reduction, |rule| &mut rule.reduction);
     spread(&rule.need_replication, |rule| &mut rule.need_replication);
     spread(&rule.permutation, |rule| &mut rule.permutation);
     spread(&rule.blocked, |rule| &mut rule.blocked);
-    parts
+    found
 }
 
 /// For each factor the first one that it is connected with by tensors that have both.
@@ -84,7 +85,7 @@ mod tests {
     use crate::rule::TensorMapping;
 
     #[test]
-    fn parts_share_no_factor() {
+    fn components_share_no_factor() {
         let tensor = |factors: &[usize]| TensorMapping {
             dims: factors.iter().map(|&factor| vec![FactorId::from_index(factor)]).collect(),
         };
@@ -96,8 +97,8 @@ mod tests {
             blocked: vec![FactorId::new(4)],
             ..OpShardingRule::default()
         };
-        let parts = parts(&rule);
-        let tensors: Vec<&[u32]> = parts.iter().map(|part| &part.tensors[..]).collect();
+        let found = components(&rule);
+        let tensors: Vec<&[u32]> = found.iter().map(|component| &component.tensors[..]).collect();
         assert_eq!(tensors, [&[0, 4][..], &[1, 3, 5], &[6]]);
         let second = OpShardingRule {
             factor_sizes: vec![3, 6],
@@ -107,6 +108,6 @@ mod tests {
             blocked: vec![FactorId::new(1)],
             ..OpShardingRule::default()
         };
-        assert_eq!(parts[1].rule, second);
+        assert_eq!(found[1].rule, second);
     }
 }

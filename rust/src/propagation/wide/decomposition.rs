@@ -1,24 +1,24 @@
 //! What a rule says of a wide op, whatever the shardings.
 
-use super::components::{parts, SubRule};
+use super::components::{components, SubRule};
 use crate::index::RuleId;
 use crate::rule::{OpShardingRule, RuleTable, TensorMapping};
 use rustc_hash::FxHashMap;
 
-/// Mappings of a part above which not all pairs are gone through at each visit.
+/// Mappings of a component above which not all groups of tensors are gone through at each visit.
 const MANY_MAPPINGS: usize = 64;
 
 /// What a rule says of a wide op.
 pub struct RuleDecomposition {
-    /// Its parts, see [`super::components`].
-    pub parts: Vec<RuleComponent>,
-    /// For each tensor its part, and its number there.
+    /// Its components: tensors that share factors, directly or through others.
+    pub components: Vec<RuleComponent>,
+    /// For each tensor its component, and its number there.
     pub places: Vec<Option<(u32, u32)>>,
     /// Whether some dim has several factors.
     pub has_splits: bool,
 }
 
-/// A part of it.
+/// A component of a rule.
 pub struct RuleComponent {
     /// Its rule.
     pub rule: RuleId,
@@ -30,30 +30,30 @@ pub struct RuleComponent {
 }
 
 impl RuleDecomposition {
-    /// That of rule `id`.
+    /// Decomposes rule `id`.
     pub fn of(rules: &mut RuleTable, id: RuleId) -> Self {
         let rule = &rules[id];
         let num_tensors = rule.operands.len() + rule.results.len();
         let has_splits = rule.tensors().any(|tensor| tensor.dims.iter().any(|dim| dim.len() > 1));
-        let mut parts = parts(rule);
-        parts.retain(|part| !part.tensors.is_empty());
-        let parts: Vec<RuleComponent> = if parts.len() > 1 {
-            let part = |SubRule { tensors, rule }| {
+        let mut split = components(rule);
+        split.retain(|sub| !sub.tensors.is_empty());
+        let components: Vec<RuleComponent> = if split.len() > 1 {
+            let component = |SubRule { tensors, rule }| {
                 let firsts = firsts(&rule);
                 RuleComponent::new(rules.intern(rule), tensors, firsts)
             };
-            parts.into_iter().map(part).collect()
+            split.into_iter().map(component).collect()
         } else {
             let tensors = (0..num_tensors as u32).collect();
             vec![RuleComponent::new(id, tensors, firsts(rule))]
         };
         let mut places = vec![None; num_tensors];
-        for (part, RuleComponent { tensors, .. }) in parts.iter().enumerate() {
+        for (component, RuleComponent { tensors, .. }) in components.iter().enumerate() {
             for (number, &tensor) in tensors.iter().enumerate() {
-                places[tensor as usize] = Some((part as u32, number as u32));
+                places[tensor as usize] = Some((component as u32, number as u32));
             }
         }
-        Self { parts, places, has_splits }
+        Self { components, places, has_splits }
     }
 }
 

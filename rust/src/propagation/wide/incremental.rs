@@ -1,13 +1,13 @@
-//! Ops of many tensors of which few are alike.
+//! Visits that are continued from the one before, for ops of many tensors of which few are alike.
 //!
-//! What is wanted along each factor is kept from visit to visit, for each kind of greedy run. A visit
-//! looks again at the factors along which a tensor has changed, and then at the tensors that have changed
-//! themselves or have a factor along which something else is wanted now. All others would do what they
-//! did at the visit before: what a tensor takes depends on its own row and on what is wanted along
-//! its factors.
+//! What each factor claims is kept from visit to visit, for each kind of greedy run. A visit looks again at
+//! the factors along which a tensor has changed, and then at the tensors that have changed themselves or
+//! have a factor that claims something else now. All others would do what they did at the visit before:
+//! what a tensor takes depends on its own row and on what its factors claim
+//! ([`Continuation::FactorClaims`](crate::propagation::visit::Continuation::FactorClaims)).
 //!
-//! That holds in the aggressive strategy and for ops that are not elementwise, whichever axes there are.
-//! Where a factor overflows, those behind it are not in the table; a ledger ends when that changes.
+//! That holds whichever axes there are, for ops that are not elementwise. Where a factor overflows, those
+//! behind it are not in the table; when that changes, nothing can be continued.
 
 use crate::index::{FactorId, Id, MeshId, ShardingId};
 use crate::ir::Program;
@@ -16,23 +16,23 @@ use crate::propagation::visit::aggressive::{expanded, FactorClaim};
 use crate::propagation::visit::direction::Directions;
 use crate::propagation::visit::{is_update, FactorVisit, Subset, Tables, Update, VisitSpec};
 
-/// What is known of the tensors of an op, or of a part of it.
+/// What is kept of the visits of an op, or of a component of one.
 pub struct IncrementalVisit {
-    /// How it is visited.
+    /// What the visits depend on.
     pub spec: VisitSpec,
     mesh: MeshId,
     directions: Directions,
     shardings: Vec<ShardingId>,
-    /// How they are now.
+    /// The factor table of these shardings.
     table: Projection,
     runs: Vec<RunState>,
 }
 
-/// What is known for one kind of greedy runs.
+/// What is kept for one kind of greedy run.
 #[derive(Clone)]
 struct RunState {
     /// By factor, as of the last visit.
-    wanted: Vec<Option<FactorClaim>>,
+    claims: Vec<Option<FactorClaim>>,
     /// What has changed since.
     factors: DirtySet,
     tensors: DirtySet,
@@ -64,7 +64,7 @@ impl DirtySet {
 }
 
 impl IncrementalVisit {
-    /// That of tensors with these shardings, all over `mesh`.
+    /// Starts with tensors of these shardings, all over `mesh`.
     pub fn new(
         tables: &Tables<'_>,
         spec: VisitSpec,
@@ -76,7 +76,7 @@ impl IncrementalVisit {
         let given = shardings.iter().map(|&id| tables.shardings.get(id));
         let table = Projection::build(rule, given, &tables.meshes[mesh].mesh, false);
         let run = RunState {
-            wanted: vec![None; rule.num_factors()],
+            claims: vec![None; rule.num_factors()],
             factors: DirtySet::all(rule.num_factors()),
             tensors: DirtySet::all(shardings.len()),
         };
@@ -84,7 +84,7 @@ impl IncrementalVisit {
         Self { spec, mesh, directions, shardings, table, runs: vec![run; num_runs] }
     }
 
-    /// Notes that `tensor` has `sharding` now; false if the ledger is of no use any more.
+    /// Notes that `tensor` has `sharding` now; false if nothing can be continued any more.
     pub fn change(&mut self, program: &Program, tensor: u32, sharding: ShardingId) -> bool {
         let rule = &program.rules[self.spec.rule];
         let Some(mapping) = Subset::ALL.mapping(rule, tensor as usize) else { return false };
@@ -119,22 +119,22 @@ impl IncrementalVisit {
             conservative: spec.is_conservative,
             is_elementwise: spec.is_elementwise,
         };
-        let RunState { wanted, factors, tensors } = &mut runs[run];
+        let RunState { claims, factors, tensors } = &mut runs[run];
         for number in factors.take() {
             let factor = FactorId::from_index(number as usize);
             let now = FactorClaim::with_source(&visit, table, factor);
-            if now != wanted[factor.index()] {
-                wanted[factor.index()] = now;
+            if now != claims[factor.index()] {
+                claims[factor.index()] = now;
                 table.tensors_with(factor).iter().for_each(|&tensor| tensors.add(tensor));
             }
         }
         let mut updates = Vec::new();
         for tensor in tensors.take() {
             let (index, row) = (tensor as usize, &table.tensors[tensor as usize]);
-            let of_factor = |(factor, _): (FactorId, _)| wanted[factor.index()].as_ref();
-            let mut claims: Vec<&FactorClaim> = row.factors.iter().filter_map(of_factor).collect();
-            claims.sort_by_key(|wanted| wanted.key(&visit));
-            let Some(new) = expanded(&visit, row, &claims) else { continue };
+            let of_factor = |(factor, _): (FactorId, _)| claims[factor.index()].as_ref();
+            let mut own: Vec<&FactorClaim> = row.factors.iter().filter_map(of_factor).collect();
+            own.sort_by_key(|claim| claim.key(&visit));
+            let Some(new) = expanded(&visit, row, &own) else { continue };
             let Some(mapping) = Subset::ALL.mapping(rule, index) else { continue };
             let new = new.to_sharding(mapping, &rule.factor_sizes, *mesh, visit.mesh);
             if is_update(tables.shardings.get(shardings[index]), &new) {

@@ -1,0 +1,38 @@
+//! Numbers of what is remembered.
+
+/// The number of a class of specs whose visits cannot be told apart, the same in all programs that the
+/// process propagates: see [`super::process_cache::SpecClass`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SpecClassId(u32);
+
+impl SpecClassId {
+    /// Not known yet.
+    pub const UNKNOWN: Self = Self(u32::MAX);
+    /// The class of that number.
+    pub const fn from_index(index: usize) -> Self {
+        Self(index as u32)
+    }
+    /// Its number.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The number of an entry of [`super::Memo`]: a class of specs with the shardings of the tensors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoId(u32);
+
+impl MemoId {
+    /// None.
+    pub const NONE: Self = Self(u32::MAX);
+    /// The entry of that number.
+    pub const fn from_index(index: usize) -> Self {
+        Self(index as u32)
+    }
+    /// Its number.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}

@@ -1,0 +1,101 @@
+//! What to propagate, and how much work it was.
+
+use super::origins::Settings;
+use super::visit::direction::NUM_STEPS;
+use super::visit::{Run, VisitStrategy};
+
+/// How conflicts are dealt with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Strategy {
+    /// Axes go only where no tensor of the op has a conflict.
+    Basic,
+    /// Axes go to each tensor as far as that tensor has no conflict.
+    #[default]
+    Aggressive,
+    /// Each greedy run is made in the basic strategy, then in the aggressive one.
+    BasicThenAggressive,
+}
+
+impl Strategy {
+    /// The strategies of the visits of the greedy runs of one op-priority step, in order.
+    const fn of_visits(self) -> &'static [VisitStrategy] {
+        match self {
+            Self::Basic => &[VisitStrategy::Basic],
+            Self::Aggressive => &[VisitStrategy::Aggressive],
+            Self::BasicThenAggressive => &[VisitStrategy::Basic, VisitStrategy::Aggressive],
+        }
+    }
+}
+
+/// What to propagate, and how.
+#[allow(clippy::struct_excessive_bools)] // They are the options of the passes, one by one.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The strategy.
+    pub strategy: Strategy,
+    /// Whether ops take part in the order of their priorities.
+    pub run_op_priority: bool,
+    /// Whether dims take part in the order of the priorities users gave them.
+    pub user_priority: bool,
+    /// Whether to propagate neither sub-axes nor axes that do not divide.
+    pub conservative: bool,
+    /// Whether ops keep the rules they were visited with.
+    pub keep_sharding_rules: bool,
+    /// The last user priority that takes part, if not all do.
+    pub up_to_priority: Option<i64>,
+    /// What to record, and leave as attributes, of where shardings came from.
+    pub debug: Settings,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            strategy: Strategy::Aggressive,
+            run_op_priority: true,
+            user_priority: true,
+            conservative: false,
+            keep_sharding_rules: false,
+            up_to_priority: None,
+            debug: Settings::default(),
+        }
+    }
+}
+
+impl Options {
+    /// The name of the pass that these options belong to.
+    pub(super) fn pass(&self) -> &'static str {
+        match (self.user_priority, self.run_op_priority, self.strategy) {
+            (true, _, _) => "sdy-user-priority-propagate",
+            (false, true, _) => "sdy-op-priority-propagate",
+            (false, false, Strategy::Basic) => "sdy-basic-propagate",
+            (false, false, Strategy::Aggressive | Strategy::BasicThenAggressive) => {
+                "sdy-aggressive-propagate"
+            }
+        }
+    }
+    /// The greedy runs of one user priority.
+    pub(super) fn runs(&self) -> Vec<Run> {
+        let last = NUM_STEPS - 1;
+        let steps = if self.run_op_priority { 0..=last } else { last..=last };
+        let strategies = self.strategy.of_visits();
+        let run = |step| strategies.iter().map(move |&strategy| Run { step, strategy });
+        steps.flat_map(run).collect()
+    }
+}
+
+/// How much work propagation was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stats {
+    /// Visits that could have done something.
+    pub visits: usize,
+    /// Visits whose outcome was known from one before.
+    pub memo_hits: usize,
+    /// Different visits.
+    pub memo_entries: usize,
+    /// Updates of tensors by visits.
+    pub updates: usize,
+    /// Shardings changed.
+    pub changes: usize,
+    /// Greedy runs.
+    pub greedy_runs: usize,
+}

@@ -1,0 +1,203 @@
+//! The shardings of a program while it propagates.
+
+use super::notices::readers::Readers;
+use super::observe::{Cause, Change, Clock, Observer, Slot};
+use super::origins::{self, Arrivals, Recorder, Subject};
+use super::plan::edges::Holder;
+use super::plan::groups::ShardingGroups;
+use super::plan::Plan;
+use super::visit::{Run, Tables, VisitSpec};
+use crate::bitset::BitSet;
+use crate::index::{FuncId, OpId, RuleId, ShardingId, ValueId};
+use crate::ir::{Program, ValueDef};
+use crate::rule::RuleTable;
+
+/// A program and what is known of it. Shardings change here only, and the clock counts the changes.
+pub struct State<'p> {
+    program: &'p mut Program,
+    /// Where ops stand, and how they are visited.
+    pub plan: Plan,
+    /// The sharding groups.
+    pub groups: ShardingGroups,
+    /// Who reads many shardings.
+    pub readers: Readers,
+    /// Where shardings come from, if that is wanted.
+    recorder: Option<Box<Recorder>>,
+    observer: Option<&'p mut dyn Observer>,
+    /// Why shardings change at present.
+    cause: Cause,
+    clock: Clock,
+    /// Values whose shardings have changed without a mark on their ops for the printer.
+    changed: BitSet<ValueId>,
+}
+
+impl<'p> State<'p> {
+    /// The state of `program` before anything propagates.
+    pub fn new(
+        program: &'p mut Program,
+        plan: Plan,
+        groups: ShardingGroups,
+        recorder: Option<Box<Recorder>>,
+        observer: Option<&'p mut dyn Observer>,
+    ) -> Self {
+        Self {
+            changed: BitSet::new(program.values.len()),
+            program,
+            plan,
+            groups,
+            readers: Readers::default(),
+            recorder,
+            observer,
+            cause: Cause::UserPriority,
+            clock: Clock::default(),
+        }
+    }
+    /// The program.
+    #[inline]
+    pub fn program(&self) -> &Program {
+        self.program
+    }
+    /// How many shardings have changed.
+    #[inline]
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+    /// The tables that a visit reads and adds shardings to.
+    #[inline]
+    pub fn tables(&mut self) -> Tables<'_> {
+        Tables {
+            rules: &self.program.rules,
+            meshes: &self.program.meshes,
+            shardings: &mut self.program.shardings,
+        }
+    }
+    /// The rules, to add some.
+    pub fn rules_mut(&mut self) -> &mut RuleTable {
+        &mut self.program.rules
+    }
+    /// The program to make shardings in, and the plan.
+    pub fn program_and_plan(&mut self) -> (&mut Program, &Plan) {
+        (self.program, &self.plan)
+    }
+
+    /// The sharding of `value`, whatever holds it.
+    #[inline]
+    pub fn sharding(&mut self, value: ValueId) -> ShardingId {
+        self.plan.edges.sharding(self.program, value)
+    }
+    /// The sharding of `slot`.
+    pub fn sharding_at(&self, slot: Slot) -> ShardingId {
+        match slot {
+            Slot::Value(value) => self.program.sharding(value),
+            Slot::FuncResult(func, index) => self.program.func_results(func)[index].sharding,
+        }
+    }
+    /// What holds the sharding of `value`, and what `sharding` of `value` is there: a manual
+    /// computation's arguments have the manual axes as well.
+    pub fn held(&mut self, value: ValueId, sharding: ShardingId) -> Option<(ValueId, ShardingId)> {
+        match self.plan.edges.holder(value) {
+            Holder::None => None,
+            Holder::ManualArg(op, arg) => {
+                Some((arg, self.program.with_manual_axes(op, arg, sharding)))
+            }
+            Holder::Value(value) => Some((value, sharding)),
+        }
+    }
+
+    /// Says why shardings change from now on.
+    #[inline]
+    pub fn set_cause(&mut self, cause: Cause) {
+        self.cause = cause;
+    }
+    /// Sets the sharding that `holder` holds; true if that is a change.
+    #[inline]
+    pub fn set(&mut self, holder: ValueId, sharding: ShardingId) -> bool {
+        let old = std::mem::replace(&mut self.program.value_shardings[holder], sharding);
+        if old == sharding {
+            return false;
+        }
+        self.changed.insert(holder);
+        self.readers.value_changed(holder);
+        self.pass_time(Slot::Value(holder), old, sharding);
+        true
+    }
+    /// Sets the sharding of a result of a function; true if that is a change.
+    pub fn set_result(&mut self, func: FuncId, index: usize, sharding: ShardingId) -> bool {
+        let result = &mut self.program.func_results_mut(func)[index];
+        let old = std::mem::replace(&mut result.sharding, sharding);
+        if old == sharding {
+            return false;
+        }
+        self.program.mark_attrs_changed(self.program.functions[func].op);
+        self.readers.func_result_changed(func, index);
+        self.pass_time(Slot::FuncResult(func, index), old, sharding);
+        true
+    }
+
+    #[inline]
+    fn pass_time(&mut self, slot: Slot, old: ShardingId, new: ShardingId) {
+        if let Some(observer) = &mut self.observer {
+            observer.changed(Change { at: self.clock, slot, old, new, cause: self.cause });
+        }
+        self.clock.tick();
+    }
+
+    /// Whether it is recorded where shardings come from.
+    #[inline]
+    pub fn is_recording(&self) -> bool {
+        self.recorder.is_some()
+    }
+    /// Records, if that is wanted, a visit that changes something, before it does. `shardings` are those of
+    /// `tensors`.
+    pub fn record_visit(
+        &mut self,
+        visit: (Subject, VisitSpec, Run),
+        tensors: &[ValueId],
+        shardings: &[ShardingId],
+    ) {
+        if let Some(recorder) = &mut self.recorder {
+            let tensors = (tensors, shardings);
+            origins::record_visit(recorder, self.program, &self.plan.edges, visit, tensors);
+        }
+    }
+    /// Records, if that is wanted, what a visit brings to tensors of the op at `position`.
+    pub fn record_arrivals(&mut self, position: u32, spec: VisitSpec, arrivals: &Arrivals) {
+        if let Some(recorder) = &mut self.recorder {
+            let Self { program, plan, .. } = self;
+            let visit = (Subject::Op(plan.op(position)), spec);
+            let value = |tensor| plan.tensor(position, tensor);
+            origins::record_arrivals(recorder, program, &plan.edges, visit, arrivals, value);
+        }
+    }
+
+    /// Tells the observer that a greedy run starts.
+    pub fn run_starts(&mut self, priority: i64, run: Run) {
+        if let Some(observer) = &mut self.observer {
+            observer.run_starts(self.clock, priority, run);
+        }
+    }
+    /// Erases `op`, which nothing uses.
+    pub fn erase(&mut self, op: OpId) {
+        self.plan.remove(op);
+        self.program.op_rules.set(op, RuleId::NONE);
+        self.program.erase_op(op);
+        if let Some(observer) = &mut self.observer {
+            observer.erased(self.clock, op);
+        }
+    }
+    /// Looks at the numbers of uses of the operands of `op` again.
+    pub fn recount_uses(&mut self, op: OpId) {
+        self.plan.recount_uses(self.program, op);
+    }
+    /// Ends propagation: the printer is told which ops have new shardings.
+    pub fn finish(self) -> (Plan, Clock, Option<Box<Recorder>>) {
+        for value in self.changed.iter() {
+            let owner = match self.program.values[value].def() {
+                ValueDef::Result(op) => op,
+                ValueDef::Arg(block) => self.program.block_parent_op(block),
+            };
+            self.program.mark_attrs_changed(owner);
+        }
+        (self.plan, self.clock, self.recorder)
+    }
+}

@@ -1,0 +1,86 @@
+//! What goes into a visit, and what comes out of it.
+
+use super::spec::VisitSpec;
+use crate::index::{MeshId, ShardingId};
+use crate::ir::MeshTable;
+use crate::mesh::Mesh;
+use crate::rule::{OpShardingRule, RuleTable, TensorMapping};
+use crate::sharding::{ShardingTable, TensorSharding};
+
+/// Which tensors of the op a visit is told about.
+///
+/// Of a wide op, only one of those with the same mapping and the same sharding: see
+/// [`crate::propagation::wide`]. A tensor is given by the first one that has its mapping.
+#[derive(Clone, Copy)]
+pub struct Subset<'a>(pub Option<&'a [u32]>);
+
+impl<'a> Subset<'a> {
+    /// All of them.
+    pub const ALL: Self = Self(None);
+
+    /// What distinguishes it from other subsets of the same length.
+    #[inline]
+    pub fn key(self) -> impl ExactSizeIterator<Item = u32> + 'a {
+        self.0.unwrap_or_default().iter().copied()
+    }
+    /// The mapping of the tensor at `index` of the subset.
+    pub fn mapping(self, rule: &OpShardingRule, index: usize) -> Option<&TensorMapping> {
+        let index = self.0.map_or(index, |tensors| tensors[index] as usize);
+        match index.checked_sub(rule.operands.len()) {
+            None => rule.operands.get(index),
+            Some(index) => rule.results.get(index),
+        }
+    }
+    /// How many tensors of the subset are operands.
+    pub fn num_operands(self, rule: &OpShardingRule) -> usize {
+        let is_operand = |&&tensor: &&u32| (tensor as usize) < rule.operands.len();
+        self.0.map_or(rule.operands.len(), |tensors| tensors.iter().filter(is_operand).count())
+    }
+}
+
+/// The tables that a visit reads and adds shardings to.
+pub struct Tables<'a> {
+    pub rules: &'a RuleTable,
+    pub meshes: &'a MeshTable,
+    pub shardings: &'a mut ShardingTable,
+}
+
+/// The new sharding of the tensor at an index of operands followed by results.
+pub type Update = (u32, ShardingId);
+
+/// The mesh that all shardings are over; `None` if there is none, or if meshes differ.
+///
+/// A mesh without axes and devices fits any other. Of meshes that are equal the first counts.
+pub fn common_mesh(tables: &Tables<'_>, shardings: &[ShardingId]) -> Option<MeshId> {
+    let mut common = MeshId::NONE;
+    for &id in shardings {
+        let Some(sharding) = tables.shardings.get(id) else { continue };
+        if sharding.mesh == common {
+            continue;
+        }
+        let mesh = &tables.meshes[sharding.mesh].mesh;
+        let is_empty = |mesh: &Mesh| mesh.axes.is_empty() && mesh.device_ids.is_empty();
+        match common.get() {
+            None => common = sharding.mesh,
+            Some(old) if is_empty(&tables.meshes[old].mesh) => common = sharding.mesh,
+            Some(_) if is_empty(mesh) => {}
+            Some(old) if tables.meshes[old].mesh == *mesh => {}
+            Some(_) => return None,
+        }
+    }
+    common.get()
+}
+
+/// What is visited.
+#[derive(Clone, Copy)]
+pub struct VisitInput<'a> {
+    pub spec: VisitSpec,
+    pub subset: Subset<'a>,
+    /// Those of the operands, then of the results, as far as they are in the subset.
+    pub shardings: &'a [ShardingId],
+}
+
+/// Whether `new` says something that `old` does not.
+pub fn is_update(old: Option<&TensorSharding>, new: &TensorSharding) -> bool {
+    old.map_or(!new.has_no_axes(), |old| old != new)
+}

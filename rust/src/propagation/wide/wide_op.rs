@@ -1,0 +1,142 @@
+//! What is known of one wide op from visit to visit.
+
+use super::decomposition::{RuleComponent, RuleDecomposition};
+use super::incremental::IncrementalVisit;
+use super::tensor_groups::TensorGroups;
+use crate::index::{MeshId, ShardingId};
+use crate::mesh::Mesh;
+use crate::propagation::state::State;
+use crate::propagation::visit::{RunMask, VisitSpec};
+use crate::sharding::TensorSharding;
+
+/// What is known of a wide op.
+#[derive(Default)]
+pub struct WideOp {
+    /// Its number among the readers of many shardings.
+    reader: usize,
+    /// What its last visit depended on.
+    spec: Option<VisitSpec>,
+    /// Its components, as its decomposition has them.
+    pub components: Vec<ComponentState>,
+    /// For each run the components in which it may do something.
+    open: Vec<Vec<u32>>,
+    /// The mesh of the shardings so far.
+    pub mesh: MeshId,
+    /// Whether there was another one.
+    pub has_other_mesh: bool,
+    /// Whether it is visited with every tensor, as parts of axes need not nest.
+    pub is_whole: bool,
+    /// If it is: what is kept from one such visit to the next.
+    pub incremental: Option<Box<IncrementalVisit>>,
+}
+
+/// What is known of a component.
+pub struct ComponentState {
+    /// The runs in which it stands in [`WideOp::open`].
+    is_open: RunMask,
+    /// Its tensors by what a visit can tell of them.
+    pub groups: TensorGroups,
+    /// Where there are many groups: what is kept from visit to visit.
+    pub incremental: Option<Box<IncrementalVisit>>,
+}
+
+impl WideOp {
+    /// Starts with the op at `position`, all of whose tensors are yet to be looked at.
+    ///
+    /// An edge of a manual computation, whose target looks different from its sources, has one source
+    /// and so is never wide.
+    pub fn new(
+        state: &mut State<'_>,
+        position: u32,
+        decomposition: &RuleDecomposition,
+        num_runs: usize,
+    ) -> Self {
+        let edges = &state.plan.edges;
+        let tensors = state.plan.row(position).tensors;
+        let reader = state.readers.add(tensors.iter().map(|&value| edges.holder_of(value)));
+        let component = |component: &RuleComponent| ComponentState {
+            is_open: 0,
+            groups: TensorGroups::new(component.tensors.len()),
+            incremental: None,
+        };
+        let components = decomposition.components.iter().map(component).collect();
+        Self { reader, components, open: vec![Vec::new(); num_runs], ..Self::default() }
+    }
+
+    /// Looks at the tensors whose shardings have changed since the last visit, and at the spec.
+    pub fn catch_up(
+        &mut self,
+        state: &mut State<'_>,
+        position: u32,
+        spec: VisitSpec,
+        decomposition: &RuleDecomposition,
+    ) {
+        let changed: Vec<u32> = state.readers.changed(self.reader).collect();
+        for tensor in changed {
+            let Some(place) = decomposition.places[tensor as usize] else { continue };
+            let sharding = state.sharding(state.plan.tensor(position, tensor as usize));
+            self.tensor_changed(state, tensor, place, sharding, decomposition);
+        }
+        if self.spec.replace(spec) != Some(spec) {
+            (0..self.components.len() as u32).for_each(|component| self.open(component));
+        }
+    }
+
+    fn tensor_changed(
+        &mut self,
+        state: &State<'_>,
+        tensor: u32,
+        (component, number): (u32, u32),
+        id: ShardingId,
+        decomposition: &RuleDecomposition,
+    ) {
+        let program = state.program();
+        self.incremental.take_if(|visit| !visit.change(program, tensor, id));
+        let first = decomposition.components[component as usize].firsts[number as usize];
+        let row = &mut self.components[component as usize];
+        row.groups.put(number, first, id);
+        row.incremental.take_if(|visit| !visit.change(program, number, id));
+        self.open(component);
+        if let Some(sharding) = program.shardings.get(id) {
+            if self.mesh.is_none() {
+                self.mesh = sharding.mesh;
+            }
+            self.has_other_mesh |= sharding.mesh != self.mesh;
+            let is_other_mesh = self.has_other_mesh && decomposition.components.len() > 1;
+            let mesh = program.mesh(sharding.mesh);
+            self.is_whole |=
+                is_other_mesh || !do_parts_nest(sharding, mesh, decomposition.has_splits);
+        }
+    }
+
+    /// In all runs something may happen in `component`.
+    fn open(&mut self, component: u32) {
+        for run in 0..self.open.len() {
+            self.open_in(run, component);
+        }
+    }
+    /// In `run` something may happen in `component`.
+    pub fn open_in(&mut self, run: usize, component: u32) {
+        let is_open = &mut self.components[component as usize].is_open;
+        if *is_open & 1 << run == 0 {
+            *is_open |= 1 << run;
+            self.open[run].push(component);
+        }
+    }
+    /// Takes the components in which something may happen in `run`.
+    pub fn take_open(&mut self, run: usize) -> Vec<u32> {
+        let open = std::mem::take(&mut self.open[run]);
+        for &component in &open {
+            self.components[component as usize].is_open &= !(1 << run);
+        }
+        open
+    }
+}
+
+/// Whether all parts of axes that a visit can meet nest, as far as it depends on `sharding`.
+fn do_parts_nest(sharding: &TensorSharding, mesh: &Mesh, has_splits: bool) -> bool {
+    sharding.axis_refs().all(|axis| {
+        let size = mesh.axis_size(axis.axis);
+        size & (size - 1) == 0 || !(has_splits || axis.sub.is_some())
+    })
+}
