@@ -934,6 +934,7 @@ class Result:
             ShardcoreError: as for :meth:`Module.propagate`.
         """
 
+    def _collectives(self) -> Module: ...
     def cost(
         self,
         hardware: str | Hardware | None = None,

@@ -38,7 +38,7 @@ def build(
     if not isinstance(chip, Hardware):
         chip = find_hardware(chip, hardware_file)
     result = program.propagate() if isinstance(program, Module) else program
-    tables = program_cost(result.with_collectives)
+    tables = program_cost(result._collectives())
     links = Links(tables["meshes"], chip, topology, mapping, options)
     uncounted = [UncountedOp(*row) for row in tables["uncounted"]]
     collectives = tuple(_collectives(tables["collectives"], links, uncounted))

@@ -1,10 +1,10 @@
 //! What a `func.func` has beyond an op.
 
 use super::op::Attr;
-use super::port::PortRange;
+use super::port::{Port, PortRange};
 use super::{Payload, Program, Span};
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{BlockId, FuncId, OpId, ShardingId, StrId, TypeId};
+use crate::index::{BlockId, FuncId, OpId, ShardingId, StrId, TypeId, ValueId};
 
 /// A function.
 #[derive(Clone, Debug)]
@@ -117,5 +117,32 @@ impl Program {
             }
         }
         shardings
+    }
+    /// Why `call` cannot be a call of `func`, as the reference says it; `None` if it can.
+    pub fn call_mismatch(&self, call: OpId, func: FuncId) -> Option<String> {
+        let text = |ty| self.text.get(self.types.text(ty));
+        let (args, results) = (self.func_args(func), self.func_results(func));
+        let operands = self.op_operands(call);
+        if operands.len() != args.len() {
+            return Some("incorrect number of operands for callee".to_owned());
+        }
+        for (index, (slot, arg)) in operands.iter().zip(args).enumerate() {
+            let given = self.values[slot.value].ty;
+            if given != arg.ty {
+                return Some(format!(
+                    "operand type mismatch: expected operand type '{}', but provided '{}' for \
+                     operand number {index}",
+                    text(arg.ty),
+                    text(given)
+                ));
+            }
+        }
+        let given = self.op_results(call);
+        if given.len() != results.len() {
+            return Some("incorrect number of results for callee".to_owned());
+        }
+        let differs = |(value, result): (ValueId, &Port)| self.values[value].ty != result.ty;
+        let index = given.zip(results).position(differs)?;
+        Some(format!("result type mismatch at index {index}"))
     }
 }

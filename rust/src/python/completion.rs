@@ -1,11 +1,14 @@
 //! How `Module.propagate` was asked to complete shardings, kept so that it can be done again with explicit
 //! collectives.
 
+use super::errors::raise;
 use super::module::PyModule;
 use super::pass_manager::{limits, run};
 use super::rules::registry;
+use crate::error::Error;
 use crate::ir::Program;
 use crate::pipeline::{Completion, Pipeline};
+use crate::verify::verify_made;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -25,8 +28,8 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The completed program, with explicit collectives if `collectives`. Those are XLA's to make, so that
-    /// ops of CHLO count as what XLA makes of them.
+    /// The completed program, which makes sense; with explicit collectives if `collectives`, and then
+    /// unchecked. Those are XLA's to make, so that ops of CHLO count as what XLA makes of them.
     pub fn complete(
         &self,
         py: Python<'_>,
@@ -41,6 +44,14 @@ impl Request {
         let mut program = Program::clone(&self.before);
         let limits = limits(self.max_ops);
         run(py, &pipeline, rules, &mut program, &self.filename, limits, progress)?;
+        if !collectives {
+            self.check(py, &program)?;
+        }
         Ok(PyModule::new(program, self.filename.clone()))
+    }
+    /// Fails if `program`, which was completed, has become one that makes no sense.
+    pub fn check(&self, py: Python<'_>, program: &Program) -> PyResult<()> {
+        let checked = py.detach(|| Error::check(verify_made(program)));
+        checked.map_err(|error| raise(py, &error, program.text.source(), &self.filename))
     }
 }

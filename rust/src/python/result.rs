@@ -12,12 +12,14 @@ pub struct PyPropagationResult {
     request: Request,
     module: Py<PyModule>,
     collectives: PyOnceLock<Py<PyModule>>,
+    /// Set once they are known to make sense.
+    checked: PyOnceLock<()>,
 }
 
 impl PyPropagationResult {
     /// The result of `request`, which made `module`.
     pub(super) fn new(request: Request, module: Py<PyModule>) -> Self {
-        Self { request, module, collectives: PyOnceLock::new() }
+        Self { request, module, collectives: PyOnceLock::new(), checked: PyOnceLock::new() }
     }
 }
 
@@ -30,6 +32,13 @@ impl PyPropagationResult {
     /// The program with every reshard made explicit, as collectives; worked out once.
     #[getter]
     fn with_collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
+        let module = self.collectives(py)?;
+        self.checked.get_or_try_init(py, || self.request.check(py, &module.borrow(py).program))?;
+        Ok(module)
+    }
+    /// What `with_collectives` is, whether or not its text would be read: what costs are counted on.
+    #[pyo3(name = "_collectives")]
+    fn collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         let make = || Py::new(py, self.request.complete(py, true, None)?);
         Ok(self.collectives.get_or_try_init(py, make)?.clone_ref(py))
     }

@@ -12,6 +12,7 @@
 
 mod collective;
 mod data_flow;
+mod made;
 mod manual;
 mod place;
 mod propagation_edges;
@@ -46,6 +47,17 @@ pub fn verify_read(program: &Program, findings: Findings) -> Vec<Diagnostic> {
         verifier.diagnostics.sort_by_key(|problem| problem.span.map(|span| span.start));
     }
     verifier.diagnostics
+}
+
+/// Everything that is wrong with `program`, which passes have made of one that made sense.
+pub fn verify_made(program: &Program) -> Vec<Diagnostic> {
+    let malformed = made::malformed_shardings(program);
+    if !malformed.is_empty() || !made::is_at_risk(program) {
+        return malformed;
+    }
+    let mut found = made::mistyped_calls(program);
+    found.extend(verify(program));
+    found
 }
 
 /// A verification under way.

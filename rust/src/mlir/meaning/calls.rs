@@ -23,22 +23,15 @@ impl Call {
         let function = callee.map_or(FuncId::NONE, |op| program.function_of(op));
         let name = program.strings.get(self.callee);
         let Some(id) = function.get() else {
-            let message = format!("there is no function @{name}");
+            let message = format!("'func.call' op '{name}' does not reference a valid function");
             let mut diagnostic = Diagnostic::new(Code::UnknownSymbol, message).at(self.span);
             let names = program.functions.iter().map(|f| program.strings.get(f.name));
             let names = names.take(suggest::MAX_CANDIDATES);
             diagnostic.hint = suggest::hint(name, names, |name| format!("@{name}"));
             return Some(diagnostic);
         };
-        let operands = program.op_operands(self.op);
-        let inputs = operands.iter().map(|slot| program.values[slot.value].ty);
-        let results = program.op_results(self.op).map(|value| program.values[value].ty);
-        if inputs.eq(program.func_args(id).iter().map(|arg| arg.ty))
-            && results.eq(program.func_results(id).iter().map(|result| result.ty))
-        {
-            return None;
-        }
-        let message = format!("the call's type is not the type of @{name}");
+        let mismatch = program.call_mismatch(self.op, id)?;
+        let message = format!("'func.call' op {mismatch}");
         let place = program.functions[id].name_span;
         let problem = Diagnostic::new(Code::TypeMismatch, message).at(self.span);
         Some(problem.with_related(place, "the function"))

@@ -10,22 +10,23 @@
 
 mod dot;
 mod edges;
+mod reductions;
 mod reshape;
 pub(super) mod tensors;
 mod unreduced;
 
-use super::axis_sets::difference;
 use super::common_axes::{common_axes, compatible_axes_of};
-use crate::axis::{sort_and_merge, AxisRef};
+use crate::axis::AxisRef;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{Id, MeshId, OpId, RuleId, ShardingId, SignatureId, ValueId};
 use crate::ir::{OpKind, OpTraits, Place, Program, SymbolTable};
 use crate::projection::{Projection, TensorFactorShardings};
 use crate::rule::OpShardingRule;
+use reductions::reduce_results;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
-use tensors::{op_mesh, tensor_shardings, tensor_sizes};
+use tensors::{op_mesh, sharding_or_closed, tensor_shardings, tensor_sizes};
 
 const RAGGED_DOT: &str = "mhlo.ragged_dot";
 /// How often a long pass reports.
@@ -354,35 +355,4 @@ fn reshard_result(
         program.set_cause(reshard, op);
     }
     program.set_result_sharding(result, new);
-}
-
-/// The sharding of `value`, or a closed one without axes.
-fn sharding_or_closed(program: &mut Program, value: ValueId, mesh: MeshId) -> ShardingId {
-    let ty = program.values[value].ty;
-    match program.sharding_of(value).get() {
-        Some(sharding) => sharding,
-        None => program.replicated(mesh, ty, true),
-    }
-}
-
-/// Sums the results of `op` over those of `axes` that are not unreduced in them.
-fn reduce_results(program: &mut Program, op: OpId, axes: &[AxisRef], mesh: MeshId) {
-    if axes.is_empty() || program.ops[op].num_results == 0 {
-        return;
-    }
-    let first = program.sharding_of(program.result(op, 0));
-    let mut axes = difference(axes, program.unreduced_axes(first), program.mesh(mesh));
-    if axes.is_empty() {
-        return;
-    }
-    sort_and_merge(&mut axes, program.mesh(mesh));
-    let place = program.point_after(op);
-    for index in 0..program.ops[op].num_results as usize {
-        let result = program.result(op, index);
-        let sharding = sharding_or_closed(program, result, mesh);
-        let reduced = program.create_all_reduce(result, axes.clone(), sharding, place);
-        if let Some(user) = program.defining_op(reduced) {
-            program.replace_all_uses_except(result, reduced, user);
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! The tensors of an op: operands, then results; and the mesh that they are over.
 
-use crate::index::{MeshId, OpId, ShardingId};
+use crate::index::{MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Program};
 use rustc_hash::FxHashMap;
 
@@ -41,10 +41,7 @@ pub(super) fn op_mesh(program: &Program, shardings: &[ShardingId]) -> Option<Mes
 }
 
 /// What `value` is, seen through propagation barriers.
-pub fn behind_barriers(
-    program: &Program,
-    mut value: crate::index::ValueId,
-) -> crate::index::ValueId {
+pub fn behind_barriers(program: &Program, mut value: ValueId) -> ValueId {
     while let Some(def) = program.defining_op(value) {
         if program.kind(def) != OpKind::PropagationBarrier {
             break;
@@ -99,4 +96,13 @@ fn most_common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshI
         }
     }
     best.1
+}
+
+/// The sharding of `value`, or a closed one without axes.
+pub fn sharding_or_closed(program: &mut Program, value: ValueId, mesh: MeshId) -> ShardingId {
+    let ty = program.values[value].ty;
+    match program.sharding_of(value).get() {
+        Some(sharding) => sharding,
+        None => program.replicated(mesh, ty, true),
+    }
 }

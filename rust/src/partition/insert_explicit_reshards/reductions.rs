@@ -1,0 +1,58 @@
+//! All-reduces behind ops that sum over sharded factors.
+
+use super::tensors::sharding_or_closed;
+use crate::axis::{sort_and_merge, AxisRef};
+use crate::index::{MeshId, OpId, ShardingId, ValueId};
+use crate::ir::Program;
+use crate::partition::axis_sets::difference;
+
+/// A sharding and axes of one mesh with which `result`, sharded as `sharding`, is summed over `axes` of
+/// `mesh`. Axes are looked up by their names where `sharding` is over another mesh. If that has not all of
+/// them, no op can say what is meant, and `result` becomes replicated over `mesh`.
+fn over_one_mesh(
+    program: &mut Program,
+    result: ValueId,
+    sharding: ShardingId,
+    axes: &[AxisRef],
+    mesh: MeshId,
+) -> (ShardingId, Vec<AxisRef>) {
+    let own = program.mesh_of(sharding);
+    if own == mesh || program.mesh(own) == program.mesh(mesh) {
+        return (sharding, axes.to_vec());
+    }
+    let [from, to] = [mesh, own].map(|mesh| program.mesh(mesh));
+    let in_own = |axis: &AxisRef| {
+        let found = to.axis_by_name(from.axis_name(axis.axis))?;
+        Some(AxisRef { axis: found, ..*axis })
+    };
+    if let Some(found) = axes.iter().map(in_own).collect() {
+        return (sharding, found);
+    }
+    let ty = program.values[result].ty;
+    let replicated = program.replicated(mesh, ty, true);
+    program.set_result_sharding(result, replicated);
+    (replicated, axes.to_vec())
+}
+
+/// Sums the results of `op` over those of `axes` that are not unreduced in them.
+pub(super) fn reduce_results(program: &mut Program, op: OpId, axes: &[AxisRef], mesh: MeshId) {
+    if axes.is_empty() || program.ops[op].num_results == 0 {
+        return;
+    }
+    let first = program.sharding_of(program.result(op, 0));
+    let mut axes = difference(axes, program.unreduced_axes(first), program.mesh(mesh));
+    if axes.is_empty() {
+        return;
+    }
+    sort_and_merge(&mut axes, program.mesh(mesh));
+    let place = program.point_after(op);
+    for index in 0..program.ops[op].num_results as usize {
+        let result = program.result(op, index);
+        let sharding = sharding_or_closed(program, result, mesh);
+        let (sharding, axes) = over_one_mesh(program, result, sharding, &axes, mesh);
+        let reduced = program.create_all_reduce(result, axes, sharding, place);
+        if let Some(user) = program.defining_op(reduced) {
+            program.replace_all_uses_except(result, reduced, user);
+        }
+    }
+}

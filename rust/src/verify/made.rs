@@ -1,0 +1,107 @@
+//! Programs that passes have made: whether their text would be read.
+//!
+//! Some programs make sense by themselves and become malformed on the way, as when a function whose result
+//! is sharded over an axis is called where that axis is manual. Passes do with them what the reference's
+//! passes do; the reference refuses what they made when its verifier looks at it.
+
+use crate::attribute::verify_sharding;
+use crate::error::{Code, Diagnostic};
+use crate::index::{FuncId, OpId, ShardingId};
+use crate::ir::{OpKind, Payload, Program};
+use rustc_hash::FxHashMap;
+
+/// Ops that other ops have to fit in with, also where a pass has erased them.
+const AT_RISK: [OpKind; 10] = [
+    OpKind::ManualComputation,
+    OpKind::NamedComputation,
+    OpKind::AllGather,
+    OpKind::AllSlice,
+    OpKind::AllToAll,
+    OpKind::CollectivePermute,
+    OpKind::AllReduce,
+    OpKind::ReduceScatter,
+    OpKind::ShardedToUnreduced,
+    OpKind::ReplicatedToUnreduced,
+];
+
+/// Whether passes may have left in `program` what would not be read again, apart from shardings that are
+/// malformed by themselves.
+pub fn is_at_risk(program: &Program) -> bool {
+    AT_RISK.iter().any(|&kind| program.kinds.num_made(kind) > 0)
+}
+
+/// Everything that is wrong with shardings of `program` by themselves.
+pub fn malformed_shardings(program: &Program) -> Vec<Diagnostic> {
+    let problems = |id: ShardingId| {
+        let sharding = &program.shardings[id];
+        let found = verify_sharding(sharding, program.mesh(sharding.mesh.get()?), None);
+        (!found.is_empty()).then_some((id, found))
+    };
+    let malformed: FxHashMap<_, _> = program.shardings.ids().filter_map(problems).collect();
+    if malformed.is_empty() {
+        return Vec::new();
+    }
+    let made = Made { program, malformed };
+    program.pre_order(program.module).flat_map(|op| made.problems(op)).collect()
+}
+
+/// Calls of functions that are not of their types: named computations of one name may become one function.
+pub fn mistyped_calls(program: &Program) -> Vec<Diagnostic> {
+    let named = |func: FuncId| (program.functions[func].name, func);
+    let functions: FxHashMap<_, _> = program.functions_in_order().into_iter().map(named).collect();
+    let problem = |call: OpId| {
+        let Some(Payload::Call(callee)) = program.payload(call) else { return None };
+        let mismatch = program.call_mismatch(call, *functions.get(callee)?)?;
+        let problem = Diagnostic::new(Code::TypeMismatch, format!("'func.call' op {mismatch}"));
+        Some(program.reported_at(call, problem))
+    };
+    program.pre_order(program.module).filter_map(problem).collect()
+}
+
+/// A program, and what is wrong with the shardings that passes have made, in use or not.
+struct Made<'p> {
+    program: &'p Program,
+    malformed: FxHashMap<ShardingId, Vec<Diagnostic>>,
+}
+
+impl Made<'_> {
+    /// What is wrong with the shardings on `op`, in the words of the reference.
+    fn problems(&self, op: OpId) -> Vec<Diagnostic> {
+        let program = self.program;
+        let mut found = Vec::new();
+        let mut note = |subject: &dyn Fn() -> String, sharding: ShardingId| {
+            for problem in self.malformed.get(&sharding).into_iter().flatten() {
+                let mut problem = problem.clone();
+                problem.message.insert_str(0, &subject());
+                found.push(program.reported_at(op, problem));
+            }
+        };
+        if let Some(id) = program.function_of(op).get() {
+            let body = program.functions[id].body.get().map(|body| program.block_args(body));
+            let args = body.into_iter().flatten().map(|arg| program.sharding(arg));
+            for (index, arg) in args.enumerate() {
+                note(&|| format!("'func.func' op arg {index} - "), arg);
+            }
+            for (index, result) in program.func_results(id).iter().enumerate() {
+                note(&|| format!("'func.func' op result {index} - "), result.sharding);
+            }
+            return found;
+        }
+        if matches!(program.kind(op), OpKind::ManualComputation | OpKind::NamedComputation) {
+            let body = program.op_regions(op).next().map(|region| program.region_entry(region));
+            let args = body.filter(|body| body.is_some()).map(|body| program.block_args(body));
+            let count = program.op_operands(op).len();
+            for (index, arg) in args.into_iter().flatten().enumerate() {
+                let subject = || program.sharding_subject(op, true, index, count);
+                note(&subject, program.sharding(arg));
+            }
+        }
+        let results = program.op_results(op);
+        let count = results.len();
+        for (index, result) in results.enumerate() {
+            let subject = || program.sharding_subject(op, false, index, count);
+            note(&subject, program.sharding(result));
+        }
+        found
+    }
+}
