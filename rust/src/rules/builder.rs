@@ -7,10 +7,10 @@ use super::view::SignatureView;
 use crate::index::{FactorId, Id};
 use crate::rule::{OpShardingRule, TensorMapping};
 
-/// What has to happen when a factor is sharded.
+/// What sharding a factor asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FactorKind {
-    /// Nothing: each shard computes its part.
+    /// Nothing is asked for: each shard computes its part.
     PassThrough,
     /// Shards are summed, or combined in another way.
     Reduction,
@@ -20,7 +20,7 @@ pub enum FactorKind {
     Permutation,
 }
 
-/// A rule in the making.
+/// A rule that is being built.
 #[derive(Debug)]
 pub struct RuleBuilder {
     rule: OpShardingRule,
@@ -28,7 +28,7 @@ pub struct RuleBuilder {
 }
 
 impl RuleBuilder {
-    /// No factors yet; every dim of every tensor is without one.
+    /// Starts a rule without factors, for tensors of these shapes.
     pub fn new(view: &SignatureView<'_>) -> Self {
         let mut operands: Vec<TensorMapping> =
             view.ranks().map(|rank| TensorMapping { dims: vec![Vec::new(); rank] }).collect();
@@ -36,7 +36,7 @@ impl RuleBuilder {
         Self::with_mappings(operands, results)
     }
 
-    /// Mappings that are there already; their factors are yet to be reserved, in order.
+    /// Starts a rule with these mappings, whose factors are yet to be added, in order.
     pub fn with_mappings(operands: Vec<TensorMapping>, results: Vec<TensorMapping>) -> Self {
         let rule = OpShardingRule { operands, results, ..OpShardingRule::default() };
         Self { rule, is_invalid: false }
@@ -47,7 +47,7 @@ impl RuleBuilder {
         self.rule.results.iter().any(|result| result.contains(factor))
     }
 
-    /// A factor that no dim has yet.
+    /// Adds a factor that no dim has yet.
     pub fn reserve(&mut self, size: i64, kind: FactorKind) -> FactorId {
         let factor = FactorId::from_index(self.rule.factor_sizes.len());
         self.rule.factor_sizes.push(size);
@@ -60,7 +60,7 @@ impl RuleBuilder {
         factor
     }
 
-    /// A factor of these operand dims and result dims, one entry a tensor, `None` where a tensor does
+    /// Adds a factor of these operand and result dims, one entry a tensor, `None` where a tensor does
     /// not have it. A factor of size 1 is left out of a dim that has another factor already. An op may
     /// have fewer tensors than entries, as a custom call may that leaves a result out.
     pub fn factor(
@@ -86,7 +86,7 @@ impl RuleBuilder {
         self
     }
 
-    /// A factor of dim `dim` of every tensor that is not a scalar.
+    /// Adds a factor of dim `dim` of every tensor that is not a scalar.
     pub fn everywhere(&mut self, dim: usize, size: i64, kind: FactorKind) -> &mut Self {
         let factor = self.reserve(size, kind);
         let Self { rule, is_invalid } = self;
@@ -95,21 +95,21 @@ impl RuleBuilder {
         self
     }
 
-    /// A factor of dim `dim` of every operand that is not a scalar.
+    /// Adds a factor of dim `dim` of every operand that is not a scalar.
     pub fn all_operands(&mut self, dim: usize, size: i64, kind: FactorKind) -> &mut Self {
         let factor = self.reserve(size, kind);
         add_to_all(&mut self.rule.operands, dim, factor, &mut self.is_invalid);
         self
     }
 
-    /// A factor of dim `dim` of every result that is not a scalar.
+    /// Adds a factor of dim `dim` of every result that is not a scalar.
     pub fn all_results(&mut self, dim: usize, size: i64, kind: FactorKind) -> &mut Self {
         let factor = self.reserve(size, kind);
         add_to_all(&mut self.rule.results, dim, factor, &mut self.is_invalid);
         self
     }
 
-    /// One pass-through factor for each dim of `shape`, everywhere.
+    /// Adds a pass-through factor of all tensors for each dim of `shape`.
     pub fn pointwise(&mut self, shape: &[i64]) -> &mut Self {
         for (dim, &size) in shape.iter().enumerate() {
             self.everywhere(dim, size, FactorKind::PassThrough);
@@ -117,7 +117,7 @@ impl RuleBuilder {
         self
     }
 
-    /// One factor for each dim of `shape`, everywhere: pass-through where `other_shape` has the same
+    /// Adds a factor of all tensors for each dim of `shape`: pass-through where `other_shape` has the same
     /// size, else of this kind, and blocked if `is_blocked`.
     pub fn pointwise_or(
         &mut self,
@@ -146,8 +146,8 @@ impl RuleBuilder {
         self
     }
 
-    /// The rule: dims that have no factor get one of size 1 each, at the end. `None` if anything did
-    /// not fit.
+    /// Ends the rule: dims that have no factor get one of size 1 each, at the end. `None` if anything did
+    /// not fit the shapes.
     pub fn build(&mut self) -> Option<OpShardingRule> {
         let mut rule = std::mem::take(&mut self.rule);
         let sizes = &mut rule.factor_sizes;

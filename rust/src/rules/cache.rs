@@ -12,7 +12,7 @@ use crate::rule::SharedRule;
 /// The most signatures that are remembered: many times those of a large model.
 pub const MAX_ENTRIES: usize = 1 << 15;
 
-/// The rules of a signature: in usual surroundings, and in special ones.
+/// The rules of a signature: without and with what its family asks about the surroundings of the op.
 pub type RulePair = [Option<SharedRule>; 2];
 
 /// Rules by signature, in plain or in conservative propagation.
@@ -20,19 +20,19 @@ pub type RulePair = [Option<SharedRule>; 2];
 pub struct RuleCache {
     keys: Interner,
     pairs: Vec<RulePair>,
-    /// The one after the last that was looked up: a program that is propagated again asks in the same
-    /// order.
+    /// Index of the entry after the last one that was looked up: a program that is propagated again asks
+    /// in the same order.
     next: usize,
 }
 
 impl RuleCache {
-    /// Takes the rules of `other` back, which was taken out of its place while this one stood there.
+    /// Adds the rules of `other`, which was lent to a run while this cache took its place.
     pub fn give_back(&mut self, other: Self) {
         if self.pairs.len() < other.pairs.len() {
             *self = Self { next: 0, ..other };
         }
     }
-    /// What is remembered under `key`.
+    /// The rules remembered under `key`.
     pub fn get(&mut self, key: &str) -> Option<&RulePair> {
         let expected = StrId::from_index(self.next);
         let is_expected = self.next < self.pairs.len() && self.keys.get(expected) == key;

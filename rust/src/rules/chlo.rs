@@ -1,4 +1,4 @@
-//! Ops of CHLO, by what XLA makes of them.
+//! The rule families of CHLO ops, by the ops that XLA legalizes them to.
 //!
 //! JAX writes some functions as single ops of CHLO. XLA legalizes these before Shardy sees the program;
 //! Shardy by itself, on the text that JAX prints, has no rules for them. Whoever wants to know what
@@ -8,7 +8,8 @@ use super::custom_call::top_k;
 use super::pointwise::pointwise;
 use super::table::{family, Family};
 
-/// What is not here is legalized to nothing that has a rule, or to ops that are not all alike.
+/// CHLO ops with the `StableHLO` op whose family they have. Ops that are not listed are legalized to ops
+/// without rules, or to ops of different families.
 static FAMILIES: &[Family] = &[
     family(
         "chlo_pointwise",
@@ -44,7 +45,7 @@ static FAMILIES: &[Family] = &[
     family("chlo_top_k", top_k, &["chlo.top_k"]),
 ];
 
-/// The family of what the op called `name` is legalized to.
+/// The family of the op that the CHLO op called `name` is legalized to.
 pub fn family_of(name: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| family.ops.contains(&name))
 }

@@ -4,7 +4,7 @@ use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
 use crate::rule::OpShardingRule;
 
-/// Passes all dims through but `changed`, which are replicated on both sides, apart from each other.
+/// Passes all dims through but `changed`, each of which is a replicated factor of its own on either side.
 fn all_but(view: &SignatureView<'_>, changed: &[usize]) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     let mut builder = RuleBuilder::new(view);
@@ -21,17 +21,17 @@ fn all_but(view: &SignatureView<'_>, changed: &[usize]) -> Option<OpShardingRule
     builder.build()
 }
 
-/// The gathered dim grows.
+/// All-gather: the gathered dim is larger on the result.
 pub fn all_gather(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     all_but(view, &[view.dim("all_gather_dim")?])
 }
 
-/// The scattered dim shrinks.
+/// Reduce-scatter: the scattered dim is smaller on the result.
 pub fn reduce_scatter(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     all_but(view, &[view.dim("scatter_dimension")?])
 }
 
-/// One dim is split, another concatenated.
+/// All-to-all: one dim is split, another one concatenated.
 pub fn all_to_all(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (split, concat) = (view.dim("split_dimension")?, view.dim("concat_dimension")?);
     let changed = [split, concat];

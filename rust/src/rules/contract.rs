@@ -4,7 +4,8 @@ use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, to_dims, SignatureView};
 use crate::rule::OpShardingRule;
 
-/// Batching dims, then free dims of the left and of the right operand, then contracting dims.
+/// `dot_general`: factors for batching dims, free dims of the left and of the right operand, contracting
+/// dims.
 pub fn dot_general(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let numbers = view.attribute("dot_dimension_numbers")?;
     let dims = |name| to_dims(&numbers.int_list_field(name)?);
@@ -46,7 +47,7 @@ pub fn dot_general(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// Vectors and matrices.
+/// `dot`: a product of vectors and matrices.
 pub fn dot(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (lhs, rhs) = (view.operand(0)?, view.operand(1)?);
     let (lhs_is_matrix, has_free_dim_in_rhs) = (lhs.len() == 2, rhs.len() == 2);

@@ -5,7 +5,7 @@ use super::view::{to_dims, SignatureView};
 use crate::mlir::AttrValue;
 use crate::rule::OpShardingRule;
 
-/// What a convolution calls its dims and groups.
+/// The dimension numbers and group counts of a convolution.
 struct Dims {
     input_batch: usize,
     input_feature: usize,
@@ -38,7 +38,8 @@ impl Dims {
     }
 }
 
-/// Batch groups, batch, spatial dims, feature groups, input features, output features.
+/// `convolution`: factors for batch groups, batch, spatial dims, feature groups, input features and output
+/// features.
 pub fn convolution(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let dims = Dims::read(view)?;
     let (kernel, result) = (view.operand(1)?, view.result(0)?);

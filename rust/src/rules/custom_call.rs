@@ -6,7 +6,7 @@ use super::pointwise::pointwise;
 use super::view::SignatureView;
 use crate::rule::OpShardingRule;
 
-/// The rule of the target; none for targets that nothing is known about.
+/// `custom_call`: the rule of its target, `None` if nothing is known about that.
 pub fn custom_call(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     match view.attribute("call_target_name")?.as_str()? {
         "annotate_device_placement"
@@ -37,7 +37,7 @@ pub fn custom_call(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     }
 }
 
-/// The dim that is cut to the k largest needs replication, and is blocked.
+/// Top-k: the dim that is cut to the k largest needs replication, and is blocked.
 pub(super) fn top_k(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     RuleBuilder::new(view)
@@ -45,7 +45,8 @@ pub(super) fn top_k(view: &SignatureView<'_>) -> Option<OpShardingRule> {
         .build()
 }
 
-/// Operands: values, their indices, and two scalars. The reduced dim stays sharded on the operands.
+/// Approximate top-k of values, their indices and two scalars: the reduced dim stays sharded on the
+/// operands.
 fn approx_top_k(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     if shape.len() != result_shape.len() {
@@ -66,7 +67,7 @@ fn approx_top_k(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// The halves of a random generator's state have to stay replicated, since the state has to.
+/// Splitting or joining the halves of a random generator's state, which stays replicated.
 fn x64_combine(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let feeds_random_bits = view.surroundings;
     if !feeds_random_bits {

@@ -36,7 +36,7 @@ impl Dims {
     }
 }
 
-/// The dims that a factor stands for.
+/// The dims of input, indices and slices that a factor is in.
 #[derive(Clone, Copy, Default)]
 struct Place {
     input: Option<usize>,
@@ -44,10 +44,10 @@ struct Place {
     slices: Option<usize>,
 }
 
-/// A factor: where, how large, which kind, whether blocked.
+/// A factor of the rule: its dims, size and kind, and whether it is blocked.
 type Add<'f> = &'f mut dyn FnMut(Place, i64, FactorKind, bool);
 
-/// What sets gather and scatter apart.
+/// Which of the two ops it is, as far as rules differ.
 enum Flavor {
     Gather,
     /// Whether the update computation is a sum or the like.
@@ -143,7 +143,7 @@ impl Walk<'_> {
     }
 }
 
-/// Operands: input, indices.
+/// `gather` of an input at indices.
 pub fn gather(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let names = [
         "offset_dims",
@@ -166,7 +166,7 @@ pub fn gather(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// Operands: inputs, indices, updates.
+/// `scatter` of updates into inputs at indices.
 pub fn scatter(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let names = [
         "update_window_dims",

@@ -1,4 +1,4 @@
-//! From a rule in short notation and the shapes of an op to the op's rule.
+//! Makes the rule of an op from a rule in short notation and the shapes of the op.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::notation::{error, Dim, Notation, Parsed};
@@ -8,7 +8,7 @@ use crate::index::{FactorId, Id};
 use crate::rule::{OpShardingRule, TensorMapping};
 
 impl Notation {
-    /// The rule for an op of these shapes.
+    /// Makes the rule for an op of these shapes.
     pub fn instantiate(&self, view: &SignatureView<'_>) -> Result<OpShardingRule> {
         self.try_instantiate(view).map_err(|message| error(&self.text, message).into())
     }
@@ -130,7 +130,7 @@ struct Tensor<'a> {
 }
 
 impl Tensor<'_> {
-    /// Its dims by the places of their factors in `factors`; in a dim of several factors those of
+    /// For each dim the indices of its factors in `factors`; in a dim of several factors those of
     /// size 1 are left out.
     fn mapping(&self, factors: &[(String, i64)]) -> TensorMapping {
         let place = |name: &String| factors.iter().position(|(other, _)| other == name);

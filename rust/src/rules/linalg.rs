@@ -8,13 +8,13 @@ use crate::rule::OpShardingRule;
 const PASS: FactorKind = FactorKind::PassThrough;
 const REPLICATE: FactorKind = FactorKind::NeedReplication;
 
-/// The shape, and its last two dims.
+/// The shape of an operand, and its last two dims.
 fn matrix_dims(shape: &[i64]) -> Option<(&[i64], usize, usize)> {
     let rank = shape.len();
     Some((&shape[..rank.checked_sub(2)?], rank - 2, rank - 1))
 }
 
-/// The last two dims are decomposed.
+/// Decompositions of the matrices in the last two dims.
 pub fn cholesky(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let shape = view.operand(0)?;
     let (batch, rows, columns) = matrix_dims(shape)?;
@@ -25,7 +25,7 @@ pub fn cholesky(view: &SignatureView<'_>) -> Option<OpShardingRule> {
         .build()
 }
 
-/// `op(a) x = b`, or `x op(a) = b`, where `op` may transpose.
+/// `triangular_solve`: `op(a) x = b`, or `x op(a) = b`, where `op` may transpose.
 pub fn triangular_solve(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (a, b) = (view.operand(0)?, view.operand(1)?);
     let (batch, rows, columns) = matrix_dims(a)?;
@@ -52,7 +52,7 @@ pub fn triangular_solve(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// The last dims are transformed; the very last one is blocked if its size changes.
+/// `fft`: the last dims are transformed; the very last one is blocked if its size changes.
 pub fn fft(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     let first = shape.len().checked_sub(view.attribute("fft_length")?.items()?.len())?;
@@ -68,7 +68,7 @@ pub fn fft(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// Both states are replicated and apart from each other; the output is free.
+/// `rng_bit_generator`: both states are replicated, by factors of their own; the output is free.
 pub fn rng_bit_generator(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let mut builder = RuleBuilder::new(view);
     for (dim, &size) in view.operand(0)?.iter().enumerate() {
@@ -80,7 +80,7 @@ pub fn rng_bit_generator(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// Eigenvectors and eigenvalues; the values go with the last dim.
+/// Eigenvectors and eigenvalues, whose dim is the last one of the vectors.
 pub fn eigh(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let shape = view.operand(0)?;
     let (batch, rows, columns) = matrix_dims(shape)?;
@@ -91,7 +91,7 @@ pub fn eigh(view: &SignatureView<'_>) -> Option<OpShardingRule> {
         .build()
 }
 
-/// The packed decomposition and the scales of its reflectors.
+/// QR decomposition: packed, with the scales of its reflectors.
 pub fn qr(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, taus) = (view.operand(0)?, view.result(1)?);
     let (batch, rows, columns) = matrix_dims(shape)?;
@@ -103,7 +103,7 @@ pub fn qr(view: &SignatureView<'_>) -> Option<OpShardingRule> {
         .build()
 }
 
-/// The product of the reflectors that [`qr`] packs.
+/// Product of the reflectors that [`qr`] packs.
 pub fn householder_product(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, taus) = (view.operand(0)?, view.operand(1)?);
     let (batch, rows, columns) = matrix_dims(shape)?;

@@ -1,4 +1,4 @@
-//! Rules as short strings, the way back: what [`super::notation`] reads.
+//! Writes rules as the short strings that [`super::notation`] reads.
 
 use crate::attribute::factor_symbol;
 use crate::index::{FactorId, Id};

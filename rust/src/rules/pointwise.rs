@@ -5,8 +5,8 @@ use super::view::{membership, SignatureView};
 use crate::index::{FactorId, Id};
 use crate::rule::{OpShardingRule, TensorMapping};
 
-/// One factor for each dim of the first result; every tensor has the leading ones that its rank has
-/// room for.
+/// Elementwise ops: one factor for each dim of the first result. A tensor of lower rank has the leading
+/// ones.
 pub fn pointwise(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let shape = view.result(0)?;
     if view.ranks().any(|rank| rank > shape.len()) {
@@ -21,12 +21,12 @@ pub fn pointwise(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     Some(OpShardingRule { factor_sizes, operands, results, ..OpShardingRule::default() })
 }
 
-/// Like [`pointwise`], but operands may be scalars: they have no factor.
+/// Elementwise ops whose operands may be scalars, which have no factor.
 pub fn pointwise_with_scalars(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     RuleBuilder::new(view).pointwise(view.result(0)?).build()
 }
 
-/// Dims in another order.
+/// `transpose`: dims in another order.
 pub fn transpose(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let shape = view.operand(0)?;
     let mut builder = RuleBuilder::new(view);
@@ -37,7 +37,7 @@ pub fn transpose(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// A dim that is expanded in place has a factor of size 1 on the operand; the result's is new.
+/// `broadcast_in_dim`: a dim of size 1 that is expanded has a factor of its own on either side.
 pub fn broadcast_in_dim(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     // For each dim of the result the last one of the operand that goes there.
@@ -61,7 +61,7 @@ pub fn broadcast_in_dim(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// Reversed dims need shards to move.
+/// `reverse`: reversed dims are permutation factors.
 pub fn reverse(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let shape = view.result(0)?;
     let is_reversed = membership(&view.dims("dimensions")?, shape.len());
@@ -73,7 +73,7 @@ pub fn reverse(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// Where element widths differ, the side with the narrower elements has one more dim.
+/// `bitcast_convert`: where element widths differ, the side with the narrower elements has one more dim.
 pub fn bitcast_convert(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     let (rank, result_rank) = (shape.len(), result_shape.len());
@@ -88,7 +88,7 @@ pub fn bitcast_convert(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// Scale, offset, mean and variance have the feature dim alone.
+/// Batch normalisation: scale, offset, mean and variance have the feature dim alone.
 pub fn batch_norm_inference(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let feature = view.dim("feature_index")?;
     let mut builder = RuleBuilder::new(view);

@@ -5,7 +5,7 @@ use super::view::{membership, SignatureView};
 use crate::mlir::AttrValue;
 use crate::rule::OpShardingRule;
 
-/// Inputs, then initial values, which are scalars.
+/// `reduce` of inputs with initial values, which are scalars.
 pub fn reduce(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let shape = view.operand(0)?;
     let is_reduced = membership(&view.dims("dimensions")?, shape.len());
@@ -60,7 +60,7 @@ impl Windows {
     }
 }
 
-/// A dim of the result has the size of its number of windows; the inputs are sharded along windows.
+/// `reduce_window`: the inputs are sharded along windows, of which each result dim counts those of a dim.
 pub fn reduce_window(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let windows = Windows::read(view)?;
     let mut builder = RuleBuilder::new(view);
@@ -74,7 +74,7 @@ pub fn reduce_window(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// Operand and result are sharded along windows; the source has an element for each window.
+/// `select_and_scatter`: operand and result are sharded along windows; the source has an element for each.
 pub fn select_and_scatter(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let windows = Windows::read(view)?;
     let source = view.operand(1)?;
@@ -95,7 +95,7 @@ pub fn select_and_scatter(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// The sort dim needs replication, and is blocked if there is nothing else to shard.
+/// `sort`: the sorted dim needs replication, and is blocked if there is nothing else to shard.
 pub fn sort(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     // The default, -1, is no dim of the reference's rule.
     let sort_dim = view.dim("dimension");

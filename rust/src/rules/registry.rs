@@ -64,7 +64,7 @@ pub struct Registry {
     answers: Arc<Mutex<Answers>>,
     /// In plain and in conservative propagation.
     caches: Arc<Mutex<[RuleCache; 2]>>,
-    /// Different for registries that may answer differently.
+    /// Number that is different for registries that may answer differently.
     generation: u64,
     is_conservative: bool,
     legalizes_chlo: bool,
@@ -95,8 +95,8 @@ impl Registry {
         }
     }
 
-    /// The same with rules for ops of CHLO, as XLA has them, which legalizes CHLO to ops that have
-    /// rules before it propagates; Shardy by itself knows none.
+    /// The rules of [`super::table`], and rules for CHLO ops as in XLA, which legalizes CHLO to ops that
+    /// have rules before it propagates; Shardy by itself has none.
     #[must_use]
     pub fn legalizing_chlo(mut self) -> Self {
         self.legalizes_chlo = true;
@@ -242,7 +242,7 @@ impl Registry {
         [usual, (family.build)(&view).map(SharedRule::from)]
     }
 
-    /// What the user says; checked, and remembered if it comes from a function.
+    /// The rule that the user gives a signature, checked; remembered if it comes from a function.
     fn ask(&self, user: &UserRule, view: &SignatureView<'_>) -> Result<Option<OpShardingRule>> {
         let rule = match user {
             UserRule::Notation(notation) => notation.instantiate(view).map(Some),
@@ -334,7 +334,7 @@ fn check(view: &SignatureView<'_>, rule: Option<OpShardingRule>) -> Result<Optio
     Ok(Some(rule))
 }
 
-/// The same mistakes at the first op that has the signature.
+/// Places mistakes in a rule at the first op that has the signature.
 fn at_op(view: &SignatureView<'_>, mut error: Error) -> Error {
     let Some((program, id)) = view.source() else { return error };
     let span = program.op_span(program.signatures[id].example);
@@ -345,7 +345,8 @@ fn at_op(view: &SignatureView<'_>, mut error: Error) -> Error {
     error
 }
 
-/// What a rule may depend on, as bytes that mean the same in every program.
+/// The key under which the answer of a user's function is remembered: everything that it is told, in bytes
+/// that do not depend on the program.
 fn signature_key(view: &SignatureView<'_>) -> Vec<u8> {
     let mut key = view.name.as_bytes().to_vec();
     key.push(u8::from(view.conservative));

@@ -62,13 +62,13 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The number of elements, if it fits and is not zero.
+/// The number of elements of a shape, if it fits and is not zero.
 fn num_elements(shape: &[i64]) -> Option<i64> {
     let count = shape.iter().try_fold(1_i64, |count, &size| count.checked_mul(size))?;
     (count > 0).then_some(count)
 }
 
-/// The rule of a reshape; none for tensors without elements.
+/// `reshape`: factors that both shapes are products of; `None` for tensors without elements.
 pub fn reshape(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (mut input, mut output) = (Side::new(view.operand(0)?), Side::new(view.result(0)?));
     if num_elements(input.shape)? != num_elements(output.shape)? {

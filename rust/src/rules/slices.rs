@@ -4,7 +4,7 @@ use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
 use crate::rule::OpShardingRule;
 
-/// `slice` and `pad`: dims that change size need shards to move.
+/// `slice` and `pad`: dims that change size are permutation factors.
 pub fn resize(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     RuleBuilder::new(view)
@@ -12,7 +12,7 @@ pub fn resize(view: &SignatureView<'_>) -> Option<OpShardingRule> {
         .build()
 }
 
-/// Dims that change size need replication, and nothing propagates along them.
+/// `dynamic_slice`: dims that change size need replication and are blocked.
 pub fn dynamic_slice(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     RuleBuilder::new(view)
@@ -20,8 +20,8 @@ pub fn dynamic_slice(view: &SignatureView<'_>) -> Option<OpShardingRule> {
         .build()
 }
 
-/// Operand and result stay sharded where the update is smaller; the update itself is replicated there
-/// unless all start indices are constants.
+/// `dynamic_update_slice`: operand and result stay sharded where the update is smaller; the update itself
+/// is replicated there unless all start indices are constants.
 pub fn dynamic_update_slice(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, update_shape) = (view.operand(0)?, view.operand(1)?);
     if shape.len() != update_shape.len() {
@@ -45,7 +45,7 @@ pub fn dynamic_update_slice(view: &SignatureView<'_>) -> Option<OpShardingRule> 
     builder.build()
 }
 
-/// The concatenated dim needs replication; a permutation will do if the operands are slices.
+/// `concatenate`: the concatenated dim needs replication, or is a permutation if the operands are slices.
 pub fn concatenate(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let concat_dim = view.dim("dimension")?;
     let are_slices = view.surroundings;

@@ -1,6 +1,6 @@
-//! The few facts that rules take from around an op, not from its signature.
+//! Facts about the ops around an op that its rule depends on beside its signature.
 //!
-//! Each is one yes or no, so that a signature has at most two rules.
+//! A family asks for at most one such fact, so that a signature has at most two rules.
 
 use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{OpInfo, OpKind, OpTraits, Program, Type, ValueDef};

@@ -23,17 +23,17 @@ pub type BuildRule = fn(&SignatureView<'_>) -> Option<OpShardingRule>;
 /// Ops whose rules are made in the same way.
 #[derive(Debug)]
 pub struct Family {
-    /// Its name.
+    /// The name of the family.
     pub name: &'static str,
     /// The ops.
     pub ops: &'static [&'static str],
     /// Makes a rule.
     pub build: BuildRule,
-    /// What the rule depends on around the op, where it does.
+    /// The fact about the ops around the op that the rule depends on, if it depends on one.
     pub surroundings: Option<fn(&Program, OpId) -> bool>,
 }
 
-/// A row: ops whose rules depend on nothing around them.
+/// Makes a row of ops whose rules depend on their signatures alone.
 pub(super) const fn family(
     name: &'static str,
     build: BuildRule,

@@ -1,4 +1,4 @@
-//! What a rule family sees of an op: its name, shapes and attributes.
+//! An op as rule families see it: name, shapes and attributes.
 
 use crate::index::SignatureId;
 use crate::ir::{Program, Type};
@@ -63,7 +63,8 @@ pub struct SignatureView<'a> {
     pub name: &'a str,
     /// Whether propagation is conservative.
     pub conservative: bool,
-    /// What the op's family asked about the op's surroundings; see [`super::surroundings`].
+    /// Whether the fact that the op's family asks about its surroundings holds; see
+    /// [`super::surroundings`].
     pub surroundings: bool,
     shapes: &'a Shapes,
     source: Option<(&'a Program, SignatureId)>,
