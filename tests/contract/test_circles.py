@@ -16,8 +16,6 @@ ALLOWED = {
         15,
         "`Program` holds the tables, and each file adds the methods of its table to `Program`",
     ),
-    "propagation": (19, "the engine drives what reads its state; to be taken apart"),
-    "projection": (4, "the factor table in `mod.rs` and the files that build and read it"),
     "cost": (5, "the work of an op by its name, and families that ask for that of others"),
     "import": (3, "the call graph in `mod.rs` and what clones by it"),
     "partition": (2, "a halo is reversed, and a reversal leaves a halo"),

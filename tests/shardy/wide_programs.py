@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 
+# The parts of an axis of size 6 need not nest: one of such axes, and all tensors are looked at.
 AXES = {"a": 2, "b": 4, "c": 8, "d": 6}
-MESH = "sdy.mesh @m = <[" + ", ".join(f'"{name}"={size}' for name, size in AXES.items()) + "]>"
+NESTING_AXES = AXES | {"d": 8}
 
 Dims = list[list[int]]
 """The factors of each dim of a tensor."""
@@ -19,10 +20,10 @@ def _symbol(factor: int) -> str:
     return "ijklmnopqrstuvwxyz"[factor] if factor < 18 else f"z_{factor - 17}"
 
 
-def _axes(choose: random.Random) -> list[str]:
+def _axes(choose: random.Random, sizes: dict[str, int]) -> list[str]:
     """Axes and parts of axes that do not overlap."""
     axes = []
-    for name, size in AXES.items():
+    for name, size in sizes.items():
         kind = choose.random()
         if kind < 0.25:
             axes.append(f'"{name}"')
@@ -34,12 +35,12 @@ def _axes(choose: random.Random) -> list[str]:
     return axes
 
 
-def _sharding(choose: random.Random, rank: int, probability: float) -> str:
+def _sharding(choose: random.Random, sizes: dict[str, int], rank: int, probability: float) -> str:
     """The attributes of an argument or a result; empty if it gets no sharding."""
     if choose.random() > probability:
         return ""
     dims: list[list[str]] = [[] for _ in range(rank)]
-    for axis in _axes(choose):
+    for axis in _axes(choose, sizes):
         choose.choice(dims).append(axis)
     texts = []
     for dim in dims:
@@ -109,12 +110,13 @@ class _Rule:
 def program(seed: int) -> str:
     """The program of that number."""
     choose = random.Random(seed)
+    axes = NESTING_AXES if choose.random() < 0.5 else AXES
     rule = _Rule(choose)
     types, result_types = map(rule.type, rule.operands), map(rule.type, rule.results)
     args, operands, lines, results = [], [], [], []
     operand_types, returned_types = list(types), list(result_types)
     for i, type_ in enumerate(operand_types):
-        args.append(f"%x{i}: {type_}{_sharding(choose, len(rule.operands[i]), 0.6)}")
+        args.append(f"%x{i}: {type_}{_sharding(choose, axes, len(rule.operands[i]), 0.6)}")
         operands.append(f"%x{i}")
         if choose.random() < 0.4:
             lines.append(f"%n{i} = stablehlo.negate %x{i} : {type_}")
@@ -125,11 +127,12 @@ def program(seed: int) -> str:
     lines.append(f"%r:{len(returned_types)} = {call}")
     annotated = []
     for i, type_ in enumerate(returned_types):
-        annotated.append(type_ + _sharding(choose, len(rule.results[i]), 0.4))
+        annotated.append(type_ + _sharding(choose, axes, len(rule.results[i]), 0.4))
         results.append(f"%r#{i}")
         if choose.random() < 0.4:
             lines.append(f"%o{i} = stablehlo.negate %r#{i} : {type_}")
             results[-1] = f"%o{i}"
     head = f"func.func @main({', '.join(args)}) -> ({', '.join(annotated)}) {{"
     last = f"return {', '.join(results)} : {', '.join(returned_types)}"
-    return "\n".join([MESH, head, *lines, last, "}\n"])
+    mesh = ", ".join(f'"{name}"={size}' for name, size in axes.items())
+    return "\n".join([f"sdy.mesh @m = <[{mesh}]>", head, *lines, last, "}\n"])

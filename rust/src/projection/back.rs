@@ -1,6 +1,6 @@
-//! From factors back to dims.
+//! Projects factors back to dims.
 
-use super::TensorFactorShardings;
+use super::row::TensorFactorShardings;
 use crate::axis::{push_or_merge, total_size, AxisRef};
 use crate::index::{FactorId, Id, MeshId};
 use crate::mesh::Mesh;

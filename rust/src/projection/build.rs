@@ -1,6 +1,8 @@
-//! From dims to factors.
+//! Projects dims to factors.
 
-use super::{AxisList, FactorSharding, TensorFactorShardings};
+use super::axis_list::AxisList;
+use super::factors::FactorSharding;
+use super::row::TensorFactorShardings;
 use crate::axis::{push_or_merge, AxisRef};
 use crate::index::{FactorId, Id};
 use crate::mesh::Mesh;

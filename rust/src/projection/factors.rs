@@ -1,7 +1,21 @@
 //! The factors of one tensor: a few, of what may be thousands that an op has.
 
-use super::FactorSharding;
+use super::axis_list::AxisList;
+use crate::axis::AxisRef;
 use crate::index::FactorId;
+
+/// How one factor of one tensor is sharded.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FactorSharding {
+    /// The axes, major to minor.
+    pub axes: AxisList,
+    /// Whether propagation may not add axes.
+    pub is_closed: bool,
+    /// Whether it is the last factor of its dim.
+    pub is_minor_most: bool,
+    /// Axes of the dim from the first one on that does not divide what is left of the factor.
+    pub overflow: Vec<AxisRef>,
+}
 
 /// How each factor is sharded, by factor.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -14,13 +28,13 @@ impl Factors {
         let at = self.0.binary_search_by_key(&factor, |(factor, _)| *factor).ok()?;
         self.0.get(at).map(|(_, sharding)| sharding)
     }
-    /// The same, to change it.
+    /// The sharding of `factor`, to change it.
     #[inline]
     pub fn get_mut(&mut self, factor: FactorId) -> Option<&mut FactorSharding> {
         let at = self.0.binary_search_by_key(&factor, |(factor, _)| *factor).ok()?;
         self.0.get_mut(at).map(|(_, sharding)| sharding)
     }
-    /// All in order.
+    /// All factors in order, with their shardings.
     pub fn iter(&self) -> impl Iterator<Item = (FactorId, &FactorSharding)> {
         self.0.iter().map(|(factor, sharding)| (*factor, sharding))
     }
@@ -28,7 +42,7 @@ impl Factors {
     pub fn shardings(&self) -> impl Iterator<Item = &FactorSharding> {
         self.0.iter().map(|(_, sharding)| sharding)
     }
-    /// Takes all out.
+    /// Removes all factors.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,6 +1,6 @@
-//! Which tensors have a factor: of what may be thousands of both, few have much in common.
+//! The tensors that have a factor. An op may have thousands of both, and most tensors few factors.
 
-use super::TensorFactorShardings;
+use super::row::TensorFactorShardings;
 use crate::index::{FactorId, Id};
 
 /// For each factor the tensors that have it, in order.

@@ -1,19 +1,64 @@
 //! Propagation: completes the shardings of all values from those that some have.
 //!
-//! One *visit* of an op projects the shardings of its tensors to the factors of its rule, lets axes
-//! propagate along each factor in the directions allowed, and projects back ([`visit`]). Visits are
-//! made in the order of MLIR's greedy driver ([`schedule`]), since in a conflict the first one wins.
-//! One *greedy run* goes on until no visit is left that could do something.
+//! # The loop
 //!
-//! Greedy runs are nested in two schedules: for each user priority, from 0 on, dims of that priority
-//! join ([`schedule::user_priority`]); and within it five op-priority steps let more and more ops and factors
-//! take part ([`visit::direction`]). A strategy may make two runs of each step, basic then aggressive.
+//! ```text
+//! for each user priority:                                  schedule::user_priority
+//!     let the dims of that priority take part
+//!     for each op-priority step, for each strategy:        visit::direction, options
+//!         propagate between results and returned values    schedule::func_results
+//!         queue all ops in pre-order                       schedule::queue
+//!         while there is an op in the queue:
+//!             for each update of a visit of the op:        visit
+//!                 set the sharding of the tensor           state
+//!                 queue the ops that depend on it          notices
+//!         propagate between results and returned values
+//! ```
 //!
-//! What makes it fast: shardings and rules are hash-consed, so that a visit is a function of a few
-//! ids, and most visits have been made before ([`memo`]), if not in this program then in another one
-//! of the process ([`memo::process_cache`]); and an op is visited again only if a sharding that its visit reads has
-//! changed since its last visit that did nothing in such a run.
-//! So the second to fifth sweep, and all sweeps of later priorities, cost what they can touch.
+//! That is all there is to the result. In a conflict the first visit wins, so the order of the queue, which is
+//! that of MLIR's greedy driver, is part of it. `tests/oracle/driver.py` is the same algorithm in Python:
+//! slow, without any shortcut, and made to be read. Both have the same results on random programs
+//! (`tests/property/test_propagation.py`), and so has the reference (`tests/shardy`).
+//!
+//! # Rooms
+//!
+//! A room uses those above it only, which `tests/contract/test_rooms.py` holds.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`visit`] | what a visit means |
+//! | [`plan`] | what is known of a program before it starts: edges, groups, how each op is visited |
+//! | [`memo`] | what is remembered of visits |
+//! | [`notices`] | who hears of a change |
+//! | [`observe`] | clock, changes and observers; what explanations and edits will be made from |
+//! | [`origins`] | where shardings come from |
+//! | [`state`] | the shardings: the only place where they change |
+//! | [`schedule`] | in which order visits are made |
+//! | [`wide`] | visits of ops with many tensors |
+//! | [`current`] | the shardings of the op that is visited |
+//! | [`options`] | what to propagate, and how |
+//! | [`engine`] | greedy runs: the loop |
+//!
+//! # Shortcuts
+//!
+//! Each of them leaves out work that would change nothing. If its reason is taken away, the tests in the
+//! last column fail.
+//!
+//! | shortcut | what it claims | why that is sound | tests |
+//! | --- | --- | --- | --- |
+//! | only ops that are marked are visited ([`schedule`]) | a visit that did nothing does nothing until a sharding that it reads changes | a visit is a function of what it reads, and [`notices`] lists all that read a value | `test_family[calls]`, `test_family[mlp]` |
+//! | at first, only what depends on axes is marked | other visits do nothing | axes come from tensors of the op alone | `test_family[hub]` |
+//! | blocks of ops without marks are skipped | they hold no marked op | a mark is set in all blocks around the op, and cleared where a scan finds none | `the_next_dirty_position_is_found_across_blocks`, `queued_ops_keep_their_place` |
+//! | dead ops are looked for among those unused at first, and where an op was erased | no other op dies | uses only go with the ops that have them | `test_random_programs[dead ops]` |
+//! | results are compared with returned values after changes only | without a change nothing propagates | the clock of [`state`] counts every change | `test_family[result-priorities]` |
+//! | outcomes are remembered ([`memo`]), for all steps of the same directions | the same input has the same outcome | law of [`visit::strategy`] | `test_random_programs[plain]` |
+//! | after an update, the next visit of the op is looked up by the update | the same updates lead to the same shardings | the tensors are different values, each with its own sharding | `a_value_that_is_two_operands_is_looked_at_again` |
+//! | the process remembers visits of other programs ([`memo::process_cache`]) | equal rules, meshes and shardings have equal outcomes | all three are compared by what they are, not by their numbers in the program | `what_is_known_of_one_program_holds_in_another_as_far_as_it_is_the_same`, `test_random_programs[several meshes]` |
+//! | rules are told apart only as far as visits do ([`memo::rule_equivalence`]) | sizes matter only in which tensor is larger | [`visit::strategy::Promise::uses_exact_factor_sizes`], and no dim has several factors | `sizes_count_only_where_they_compare`, `test_random_programs[schedule]` |
+//! | of the tensors of a wide op, one of each group is looked at ([`wide`]) | the others change like it | [`visit::strategy::Promise::repeating_is_idempotent`] | `test_random_rules` |
+//! | components of a wide op are visited apart | they have no effect on each other | [`visit::strategy::Promise::components_are_independent`] | `test_random_programs[wide ops]` |
+//! | visits of a wide op are continued from the one before ([`wide`]) | what depends on no change stays as it is | [`visit::strategy::Promise::continuation`] | `test_random_rules` |
+//! | wide ops are told which tensors have changed ([`notices::readers`]) | the others have the shardings they had | [`state`] tells the readers of every change | `test_family[results]` |
 //!
 //! Source: Shardy's propagation document.
 

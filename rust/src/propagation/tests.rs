@@ -237,3 +237,29 @@ fn the_trace_leads_from_the_first_shardings_to_the_last_and_back() {
     });
     assert_eq!(replayed(after, &mut back), before);
 }
+
+#[test]
+fn a_value_that_is_two_operands_is_looked_at_again() {
+    // Both calls have the same rule and shardings, and the same updates. But the one operand of the
+    // second call then brings its axis to the second result as well.
+    let call = |operands: &str| {
+        format!(
+            r#"stablehlo.custom_call @f({operands}) {{sdy.sharding_rule =
+            #sdy.op_sharding_rule<([i], [j])->([i], [j]) {{i=8, j=8}}>, sdy.sharding =
+            #sdy.sharding_per_value<[<@mesh, [{{"a", ?}}]>, <@mesh, [{{?}}]>]>}} :
+            (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)"#
+        )
+    };
+    let (distinct, same) = (call("%arg0, %arg1"), call("%arg2, %arg2"));
+    let body = format!(
+        "(%arg0: tensor<8xf32>, %arg1: tensor<8xf32>, %arg2: tensor<8xf32>)
+            -> (tensor<8xf32>, tensor<8xf32>) {{
+          %0:2 = {distinct}
+          %1:2 = {same}
+          return %0#0, %1#1 : tensor<8xf32>, tensor<8xf32>
+        }}"
+    );
+    let program = propagated(&module(&body), &Options::default()).unwrap();
+    let (a, open) = (r#"<@mesh, [{"a", ?}]>"#, "<@mesh, [{?}]>");
+    assert_eq!(shardings(&program), [a, "-", a, a, open, a, a]);
+}

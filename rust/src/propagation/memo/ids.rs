@@ -24,7 +24,7 @@ impl SpecClassId {
 pub struct MemoId(u32);
 
 impl MemoId {
-    /// None.
+    /// No entry.
     pub const NONE: Self = Self(u32::MAX);
     /// The entry of that number.
     pub const fn from_index(index: usize) -> Self {

@@ -10,15 +10,15 @@ use rustc_hash::FxHashMap;
 
 /// The entries of visits.
 pub struct Lookup {
-    /// Open addressing: of visits with at most three tensors, all of the op.
+    /// Entries of visits of all of an op's tensors, three at most; open addressing.
     narrow: Vec<(u128, MemoId)>,
     num_narrow: usize,
-    /// Of all others.
+    /// Entries of all other visits.
     others: FxHashMap<Box<[u32]>, MemoId>,
     key: Vec<u32>,
 }
 
-/// A slot of no entry.
+/// A slot without an entry.
 const FREE: (u128, MemoId) = (0, MemoId::NONE);
 
 impl Default for Lookup {

@@ -1,6 +1,7 @@
-//! What visits did before: the table from what a visit depends on to what it changes.
+//! What is remembered of visits.
 //!
-//! A model repeats its layers, so that nearly all visits have been made before with the same rule
+//! The memo of a run maps what a visit depends on to what it changes; the cache of the process
+//! ([`process_cache`]) does so across programs. A model repeats its layers, so that nearly all visits have been made before with the same rule
 //! and the same shardings. An entry holds the outcome for each kind of greedy run; once one of them
 //! is 'nothing', all are worked out, so that the caller knows in which runs it need not look again.
 
@@ -53,7 +54,7 @@ struct UpdateList {
     next: MemoId,
 }
 
-/// The table.
+/// The memo of a run: what visits change.
 pub struct Memo {
     runs: Vec<Run>,
     /// By spec of the program: its class, `UNKNOWN` until the first visit.

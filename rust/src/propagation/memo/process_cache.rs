@@ -1,9 +1,8 @@
-//! Visits that this process has made before, of whichever program.
+//! The cache of the process: visits made before, of whichever program.
 //!
-//! What a visit does follows from what its rule, its mesh and its shardings are, but each program counts
-//! those in its own way. Here they have numbers for the whole process, which a run finds once for each
-//! of its own numbers, and back. So a program that is propagated again, with other annotations say, works
-//! out only what is new.
+//! What a visit does follows from its rule, mesh and shardings, but each program has numbers of its own for
+//! them. Here they have numbers for the whole process, and a run keeps a table from its numbers to these
+//! and back. So a program that is propagated again, with other annotations say, works out only what is new.
 //!
 //! The table is bounded: visits of more than [`MAX_TENSORS`] tensors are not remembered, and a table of
 //! [`MAX_VISITS`] visits is given up, as programs with so many different ones would only fill it again.
@@ -102,7 +101,7 @@ pub struct ProcessVisitCache {
     program: ProgramNumbers,
 }
 
-/// What the numbers of meshes and shardings of the program at hand are in the table, and back.
+/// The table from numbers of the program at hand to those of the process, and back.
 #[derive(Default)]
 struct ProgramNumbers {
     /// For each of its meshes the one here, absent if not known yet.

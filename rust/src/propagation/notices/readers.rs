@@ -1,4 +1,4 @@
-//! What has changed for those who read many shardings, since they looked last.
+//! Readers of many shardings: which of their tensors have changed since they looked last.
 //!
 //! An op with thousands of tensors, or a function that returns thousands of values, must not look at
 //! all of them to find the one that changed.

@@ -1,6 +1,6 @@
-//! Finds out who has to look again when the sharding of a value changes: see [`super`].
+//! The dependents of values that edges, calls, returns or ops around them make special.
 
-use super::{Action, Notice};
+use super::notice::{Action, Notice};
 use crate::index::{OpId, UseId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use crate::propagation::plan::edges::Edges;

@@ -1,8 +1,8 @@
 //! The record as attributes of the program: `sdy.sharding_origins` and `sdy.propagation_edges`.
 
 use super::initial::body_args;
+use super::origin::{Flow, NamedAxis, Origin, Origins};
 use super::record::Recorder;
-use super::{Flow, NamedAxis, Origin, Origins};
 use crate::attribute::{
     split_array, write_free_axis, write_key, write_propagation_edges, write_string,
     AxisPropagation, EdgeValueRef, PropagationStep,

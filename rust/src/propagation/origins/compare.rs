@@ -42,7 +42,7 @@ pub(crate) fn arrivals<'a>(
 /// Where axes come from.
 struct Sources<'a> {
     old: &'a Projection,
-    /// What was asked before.
+    /// Answers so far.
     known: FxHashMap<(FactorId, AxisList), Option<u32>>,
 }
 

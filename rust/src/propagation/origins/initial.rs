@@ -3,14 +3,15 @@
 //! Where a value has an axis from several of them, the first one counts: constraints, then manual
 //! computations, then arguments and results of functions.
 
+use super::origin::{NamedAxis, Origin, Origins, Settings};
 use super::record::Recorder;
-use super::{NamedAxis, Origin};
 use crate::attribute::{last_step, parse_propagation_edges};
 use crate::index::{FuncId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Program};
+use rustc_hash::FxHashMap;
 
 /// The number of the last step that ops of `program` know of, -1 if there is none.
-pub(super) fn last_recorded_step(program: &Program) -> i64 {
+fn last_recorded_step(program: &Program) -> i64 {
     const NAME: &str = "sdy.propagation_edges";
     if program.strings.find(NAME).is_none() {
         return -1;
@@ -30,8 +31,26 @@ pub(super) fn body_args(program: &Program, op: OpId) -> Vec<ValueId> {
 }
 
 impl Recorder {
+    /// Starts a record of `program` as it is; none if nothing is wanted.
+    pub fn start(program: &mut Program, settings: Settings) -> Option<Self> {
+        if !settings.is_any() {
+            return None;
+        }
+        let mut recorder = Self {
+            settings,
+            origins: Origins::default(),
+            constraints: FxHashMap::default(),
+            manual_computations: Vec::new(),
+            step: last_recorded_step(program) + 1,
+        };
+        if settings.sharding_origins {
+            recorder.find_initial(program);
+        }
+        Some(recorder)
+    }
+
     /// Finds the origins of `program` as it is, and names the ops that are some.
-    pub(super) fn find_initial(&mut self, program: &mut Program) {
+    fn find_initial(&mut self, program: &mut Program) {
         let ops: Vec<OpId> = program.post_order(program.module).collect();
         for &op in &ops {
             if program.kind(op) == OpKind::ShardingConstraint {

@@ -1,13 +1,13 @@
-//! What visits tell the record.
+//! Recording visits.
 
+use super::compare::{arrivals, Arrival};
 use super::record::{Recorder, Subject, Visited};
-use super::{arrivals, Arrival};
 use crate::index::{MeshId, ShardingId, ValueId};
 use crate::ir::Program;
 use crate::propagation::plan::edges::Edges;
 use crate::propagation::visit::{Run, Subset, Tables, VisitInput, VisitSpec, Workspace};
 
-/// What a visit brings to the tensors of an op, or to some of them.
+/// New axes that a visit brings to tensors of an op.
 #[derive(Default)]
 pub struct Arrivals {
     /// The mesh of all shardings.
@@ -16,7 +16,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Those of the visit of `input` in `run`, which is made once more for that. Tensors count within the
+    /// Makes the visit of `input` in `run` once more and says what it brings. Tensors count within the
     /// subset.
     #[cold]
     pub fn of(tables: &Tables<'_>, input: VisitInput<'_>, run: Run) -> Self {
@@ -46,7 +46,7 @@ impl Arrivals {
         }
     }
 
-    /// All of them in the order of their tensors, each once.
+    /// Sorts by tensor, and drops what is there twice.
     pub fn in_order(mut self) -> Self {
         self.list.sort_by_key(|arrival| arrival.target);
         self.list.dedup();

@@ -1,15 +1,14 @@
 //! Keeps the record while propagation runs.
 
 use super::compare::Arrival;
-use super::initial::last_recorded_step;
-use super::{Flow, NamedAxis, Origin, Origins, Settings};
+use super::origin::{Flow, NamedAxis, Origin, Origins, Settings};
 use crate::attribute::EdgeValueRef;
 use crate::index::{FuncId, OpId, ValueId};
-use crate::ir::{Interner, Program};
+use crate::ir::Interner;
 use crate::mesh::Mesh;
 use rustc_hash::FxHashMap;
 
-/// What shardings went through.
+/// Through what shardings went.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject {
     /// An op, or the edge that it stands for.
@@ -20,13 +19,13 @@ pub(crate) enum Subject {
 
 /// A visit that changed something.
 pub(crate) struct Visited<'a> {
-    /// What was visited.
+    /// The op or function that was visited.
     pub subject: Subject,
     /// How many of its tensors are operands.
     pub num_operands: usize,
     /// The mesh of all shardings.
     pub mesh: &'a Mesh,
-    /// What came to tensors, in their order.
+    /// New axes of tensors, in the order of the tensors.
     pub arrivals: &'a [Arrival],
 }
 
@@ -38,28 +37,10 @@ pub(crate) struct Recorder {
     pub(super) constraints: FxHashMap<OpId, u32>,
     /// Manual computations, by their numbers.
     pub(super) manual_computations: Vec<OpId>,
-    step: i64,
+    pub(super) step: i64,
 }
 
 impl Recorder {
-    /// Starts a record of `program` as it is; none if nothing is wanted.
-    pub fn start(program: &mut Program, settings: Settings) -> Option<Self> {
-        if !settings.is_any() {
-            return None;
-        }
-        let mut recorder = Self {
-            settings,
-            origins: Origins::default(),
-            constraints: FxHashMap::default(),
-            manual_computations: Vec::new(),
-            step: last_recorded_step(program) + 1,
-        };
-        if settings.sharding_origins {
-            recorder.find_initial(program);
-        }
-        Some(recorder)
-    }
-
     /// Records a visit that changed something; `value` is where the sharding of a tensor is kept.
     pub fn record(
         &mut self,

@@ -11,7 +11,7 @@ use std::ops::Range;
 /// The groups of a program.
 #[derive(Default)]
 pub struct ShardingGroups {
-    /// Of all groups, in order of their ids.
+    /// Members of all groups, in order of the ids of the groups.
     members: Vec<ValueId>,
     /// Where the members of each group end.
     ends: Vec<usize>,
@@ -142,7 +142,7 @@ impl ShardingGroups {
     }
 }
 
-/// What the members of a group have in common.
+/// The sharding that the members of a group have in common.
 enum Common {
     /// Nothing to share.
     None,

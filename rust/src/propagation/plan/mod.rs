@@ -41,16 +41,16 @@ pub struct OpRow<'a> {
     pub tensors: &'a [ValueId],
 }
 
-/// What is known of the ops and values of a program.
+/// A program as propagation sees it.
 pub struct Plan {
     /// The ops in pre-order, without the module.
     order: Vec<OpId>,
     /// Where ops stand, and what has to be known to find the dependents of a value.
     pub facts: OpFactsTable,
-    /// By position, and one more.
+    /// By position; one more row says where the tensors of the last op end.
     rows: Vec<Row>,
     tensors: Vec<ValueId>,
-    /// What visits depend on.
+    /// The specs of visits.
     pub specs: VisitSpecs,
     /// Data-flow edges, and what holds the sharding of each value.
     pub edges: Edges,
@@ -103,7 +103,7 @@ impl Plan {
     pub fn visit(&self, position: u32) -> OpVisit {
         self.rows[position as usize].visit
     }
-    /// What visits of the op at `position` depend on; `None` if it is not visited.
+    /// The spec of visits of the op at `position`; `None` if it is not visited.
     pub fn spec(&self, position: u32) -> Option<VisitSpec> {
         self.visit(position).spec().map(|id| self.specs.get(id))
     }
@@ -232,7 +232,7 @@ impl Plan {
     }
 }
 
-/// What follows for the spot of an op of `kind`.
+/// The facts that hold of every op of `kind`.
 #[inline]
 fn kind_facts(kind: OpKind) -> u32 {
     match kind {

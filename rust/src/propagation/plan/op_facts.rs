@@ -1,4 +1,4 @@
-//! Where each op stands, and what has to be known of it to tell who hears of a change: one word an op.
+//! Position of each op, and the facts from which the dependents of a value are found: one word an op.
 
 use crate::index::{IdVec, OpId};
 
@@ -14,7 +14,7 @@ impl OpFacts {
     pub const VISITED: u32 = 1 << 28;
     /// An op around it is visited.
     pub const IN_VISITED_OP: u32 = 1 << 29;
-    /// Its operands go on to somewhere else: it is a return or a call, or data-flow edges start there.
+    /// The op forwards operands: it is a return or a call, or data-flow edges start at its operands.
     pub const FORWARDS_OPERANDS: u32 = 1 << 30;
     /// A data-flow edge.
     pub const EDGE: u32 = 1 << 31;

@@ -77,7 +77,7 @@ pub struct VisitSpecs {
     /// By signature: without and with single uses, as far as both follow from the signature.
     by_signature: Vec<[OpVisit; 2]>,
     identities: FxHashMap<(TypeId, usize), Option<RuleId>>,
-    /// Of data-flow edges, by type and number of sources.
+    /// How data-flow edges are visited, by type and number of sources.
     edges: FxHashMap<(TypeId, usize), [OpVisit; 2]>,
 }
 
@@ -87,7 +87,7 @@ impl VisitSpecs {
     pub fn get(&self, id: SpecId) -> VisitSpec {
         self.rows[id.0 as usize]
     }
-    /// What `visit` of `op` becomes when the numbers of uses of its operands have changed.
+    /// Corrects how `op` is visited when the numbers of uses of its operands have changed.
     pub fn recount_uses(&mut self, visit: OpVisit, program: &Program, op: OpId) -> OpVisit {
         let Some(id) = visit.spec() else { return visit };
         let mut spec = self.get(id);

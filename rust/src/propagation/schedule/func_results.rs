@@ -1,4 +1,4 @@
-//! Between what the main function returns and the shardings of its results.
+//! Propagation between what the main function returns and the shardings of its results.
 //!
 //! They propagate as through an identity op, before and after each greedy run, and notify nobody.
 
@@ -58,7 +58,7 @@ pub fn main_function(program: &Program) -> Result<FuncId> {
 }
 
 impl FuncResults {
-    /// Those of `func`.
+    /// Looks at the results of `func`.
     pub fn new(program: &mut Program, func: FuncId, memo: &mut Memo) -> Self {
         let mut results = Vec::new();
         let mut visits: FxHashMap<TypeId, Option<(VisitSpec, SpecClassId)>> = FxHashMap::default();

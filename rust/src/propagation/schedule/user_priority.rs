@@ -109,7 +109,7 @@ fn own_priorities(sharding: &TensorSharding) -> Vec<i64> {
     priorities
 }
 
-/// What `original` is while only priority 0 propagates.
+/// The sharding in place of `original` while only priority 0 propagates.
 fn initial_sharding(program: &mut Program, original: ShardingId) -> ShardingId {
     let mut sharding = program.shardings[original].clone();
     for dim in &mut sharding.dims {

@@ -135,7 +135,7 @@ pub fn expanded(
     new.filter(|new| new != tensor)
 }
 
-/// What of the axes agreed on along `factor` the tensor can take now; `None` if it has as much already.
+/// The part that the tensor can take of the axes that `factor` claims; `None` if it has as much already.
 fn propagated_axes(
     visit: &FactorVisit<'_>,
     tensor: &TensorFactorShardings,

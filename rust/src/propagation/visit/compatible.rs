@@ -130,12 +130,12 @@ pub fn prefix_across_factors(
     others.into_iter().try_fold(axis, |prefix, (_, sharding)| without(prefix, sharding))
 }
 
-/// What is known of the factor that an axis is added to.
+/// The factor that an axis is added to, in a tensor.
 #[derive(Clone, Copy)]
 pub struct Room<'a> {
     /// How the factor is sharded in the tensor.
     pub sharding: &'a FactorSharding,
-    /// Its size.
+    /// The size of the factor.
     pub factor_size: i64,
     /// Number of shards by the axes before the one in question.
     pub sharded_size: i64,

@@ -13,7 +13,7 @@ use crate::rule::OpShardingRule;
 /// Number of op-priority steps; the last one lets everything propagate.
 pub const NUM_STEPS: usize = 5;
 
-/// What the direction of an op depends on, beside the step.
+/// How the direction of an op depends on the op-priority step.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum OpClass {
     /// Elementwise ops, reshapes, transposes, data-flow edges.
@@ -24,7 +24,7 @@ pub enum OpClass {
     Broadcast,
     /// Anything else.
     Other,
-    /// The same in every step, as at a propagation barrier.
+    /// This direction in every step, as at a propagation barrier.
     Fixed(Direction),
 }
 
@@ -47,7 +47,7 @@ const fn from_bits(forward: bool, backward: bool) -> Direction {
     }
 }
 
-/// Everything that one of the two lets through.
+/// The direction that lets through what either of two lets through.
 pub fn union(a: Direction, b: Direction) -> Direction {
     let (a, b) = (bits(a), bits(b));
     from_bits(a.0 | b.0, a.1 | b.1)
@@ -72,12 +72,12 @@ fn in_step(class: OpClass, step: usize, has_single_uses: bool, is_pass_through: 
 #[derive(Debug)]
 pub struct Directions {
     num_factors: usize,
-    /// Step by step.
+    /// A direction for each factor, step after step.
     rows: Vec<Direction>,
 }
 
 impl Directions {
-    /// Those of ops of `class` with `rule`; `has_single_uses` is whether each operand that is not a
+    /// Finds the directions of ops of `class` with `rule`; `has_single_uses` is whether each operand that is not a
     /// scalar has no other use.
     pub fn new(class: OpClass, has_single_uses: bool, rule: &OpShardingRule) -> Self {
         let num_factors = rule.num_factors();

@@ -34,7 +34,7 @@ pub struct Row {
     pub is_result: bool,
     /// The axes of each factor that the tensor has before the visit, in order.
     pub before: Vec<Cell>,
-    /// The same after the visit.
+    /// The axes of each factor that the tensor has after the visit, in order.
     pub after: Vec<Cell>,
     /// The sharding after the visit; absent if there is none.
     pub sharding: ShardingId,

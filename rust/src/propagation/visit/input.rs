@@ -1,4 +1,4 @@
-//! What goes into a visit, and what comes out of it.
+//! The input of a visit, and its output.
 
 use super::spec::VisitSpec;
 use crate::index::{MeshId, ShardingId};
@@ -7,18 +7,18 @@ use crate::mesh::Mesh;
 use crate::rule::{OpShardingRule, RuleTable, TensorMapping};
 use crate::sharding::{ShardingTable, TensorSharding};
 
-/// Which tensors of the op a visit is told about.
+/// The tensors of the op that a visit looks at.
 ///
-/// Of a wide op, only one of those with the same mapping and the same sharding: see
-/// [`crate::propagation::wide`]. A tensor is given by the first one that has its mapping.
+/// Of a wide op it looks only at one of those with the same mapping and the same sharding: see
+/// [`crate::propagation::wide`]. A tensor is given by the number of the first one that has its mapping.
 #[derive(Clone, Copy)]
 pub struct Subset<'a>(pub Option<&'a [u32]>);
 
 impl<'a> Subset<'a> {
-    /// All of them.
+    /// All tensors.
     pub const ALL: Self = Self(None);
 
-    /// What distinguishes it from other subsets of the same length.
+    /// Numbers that differ for different subsets of the same length.
     #[inline]
     pub fn key(self) -> impl ExactSizeIterator<Item = u32> + 'a {
         self.0.unwrap_or_default().iter().copied()
@@ -71,12 +71,12 @@ pub fn common_mesh(tables: &Tables<'_>, shardings: &[ShardingId]) -> Option<Mesh
     common.get()
 }
 
-/// What is visited.
+/// The input of a visit, beside the kind of run.
 #[derive(Clone, Copy)]
 pub struct VisitInput<'a> {
     pub spec: VisitSpec,
     pub subset: Subset<'a>,
-    /// Those of the operands, then of the results, as far as they are in the subset.
+    /// The shardings of the operands and results in the subset, in order.
     pub shardings: &'a [ShardingId],
 }
 

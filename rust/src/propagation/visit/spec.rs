@@ -1,4 +1,4 @@
-//! What a visit depends on beside shardings.
+//! The spec of a visit: what it depends on beside shardings.
 
 use super::direction::{Directions, OpClass};
 use crate::index::RuleId;
@@ -8,12 +8,12 @@ use crate::rule::RuleTable;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SpecId(pub u32);
 
-/// What a visit depends on, beside the shardings of the op's tensors and the step.
+/// Everything that a visit depends on but the shardings of the op's tensors and the kind of run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct VisitSpec {
     /// The rule.
     pub rule: RuleId,
-    /// How its direction depends on the step.
+    /// How the direction depends on the op-priority step.
     pub class: OpClass,
     /// Whether each operand that is not a scalar has no other use.
     pub has_single_uses: bool,
@@ -24,7 +24,7 @@ pub struct VisitSpec {
 }
 
 impl VisitSpec {
-    /// In which directions it propagates.
+    /// The directions in which visits propagate.
     pub fn directions(self, rules: &RuleTable) -> Directions {
         Directions::new(self.class, self.has_single_uses, &rules[self.rule])
     }

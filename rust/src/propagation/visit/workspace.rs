@@ -11,7 +11,7 @@ use crate::ir::Direction;
 use crate::projection::Projection;
 use crate::sharding::ShardingTable;
 
-/// What visits work on: their memory is used again from visit to visit.
+/// Memory for visits, used again from visit to visit.
 #[derive(Default)]
 pub struct Workspace {
     /// The factor table.
@@ -22,20 +22,20 @@ pub struct Workspace {
     claims: Vec<FactorClaim>,
 }
 
-/// What the factor table of a [`Workspace`] is.
+/// Whose factor table a [`Workspace`] has.
 #[derive(Clone, Copy, Default)]
 enum State {
-    /// That of another visit.
+    /// The table is that of another visit.
     #[default]
     Other,
-    /// That of the visit, over this mesh.
+    /// The table is that of the visit, over this mesh.
     Projected(MeshId),
     /// There is nothing to propagate, in whichever directions and strategy.
     Settled,
 }
 
 impl Workspace {
-    /// Says that the next visit is of another input than the one before.
+    /// Forgets the factor table: the next visit has another input.
     pub fn forget(&mut self) {
         self.state = State::Other;
     }
@@ -128,7 +128,7 @@ impl Workspace {
     }
 }
 
-/// What one visit changes, see [`Workspace::visit`].
+/// Makes one visit and returns what it changes, see [`Workspace::visit`].
 pub fn visit(
     tables: &mut Tables<'_>,
     input: VisitInput<'_>,

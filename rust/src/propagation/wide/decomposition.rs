@@ -1,4 +1,4 @@
-//! What a rule says of a wide op, whatever the shardings.
+//! Decomposition of a rule of a wide op, whatever the shardings.
 
 use super::components::{components, SubRule};
 use crate::index::RuleId;
@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 /// Mappings of a component above which not all groups of tensors are gone through at each visit.
 const MANY_MAPPINGS: usize = 64;
 
-/// What a rule says of a wide op.
+/// A rule taken apart.
 pub struct RuleDecomposition {
     /// Its components: tensors that share factors, directly or through others.
     pub components: Vec<RuleComponent>,
@@ -20,9 +20,9 @@ pub struct RuleDecomposition {
 
 /// A component of a rule.
 pub struct RuleComponent {
-    /// Its rule.
+    /// The rule of the component.
     pub rule: RuleId,
-    /// Its tensors, in order.
+    /// The tensors of the component, in order.
     pub tensors: Vec<u32>,
     /// For each tensor the first one on the same side that has the same mapping.
     pub firsts: Vec<u32>,

@@ -1,4 +1,4 @@
-//! What is known of one wide op from visit to visit.
+//! One wide op: what is kept of it from visit to visit.
 
 use super::decomposition::{RuleComponent, RuleDecomposition};
 use super::incremental::IncrementalVisit;

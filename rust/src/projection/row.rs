@@ -1,0 +1,58 @@
+//! One row of the factor table: a tensor.
+
+use super::factors::{FactorSharding, Factors};
+use crate::axis::{prefix_status, AxisRef, PrefixStatus};
+use crate::index::FactorId;
+use crate::mesh::Mesh;
+
+/// One row of the factor table.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TensorFactorShardings {
+    /// How factors are sharded: those that the tensor has, but for what stands behind a factor that
+    /// overflows.
+    pub factors: Factors,
+    /// Axes that may not shard any factor.
+    pub replicated: Vec<AxisRef>,
+    /// Axes over which the value still has to be summed.
+    pub unreduced: Vec<AxisRef>,
+}
+
+impl TensorFactorShardings {
+    /// The sharding of `factor`.
+    #[inline]
+    pub fn factor(&self, factor: FactorId) -> Option<&FactorSharding> {
+        self.factors.get(factor)
+    }
+    /// Gives `factor` the axes `axes` if the tensor has it and its axes are a strict prefix of them;
+    /// true if so.
+    pub fn expand(&mut self, factor: FactorId, axes: &[AxisRef]) -> bool {
+        let Some(sharding) = self.factors.get_mut(factor) else { return false };
+        if prefix_status(&sharding.axes, axes) != PrefixStatus::StrictPrefix {
+            return false;
+        }
+        sharding.axes = axes.into();
+        true
+    }
+    /// Gives `factor` these axes and no overflow axes if the tensor has it; true if that is new.
+    pub(super) fn update(&mut self, factor: FactorId, axes: &[AxisRef]) -> bool {
+        let Some(sharding) = self.factors.get_mut(factor) else { return false };
+        if *sharding.axes == *axes && sharding.overflow.is_empty() {
+            return false;
+        }
+        sharding.axes = axes.into();
+        sharding.overflow.clear();
+        true
+    }
+    /// Number of shards of the tensor.
+    pub fn sharding_size(&self, mesh: &Mesh) -> i64 {
+        let factors = self.factors.shardings();
+        factors
+            .flat_map(|factor| factor.axes.iter().chain(&factor.overflow))
+            .map(|axis| axis.size(mesh))
+            .product()
+    }
+    /// Whether some factor overflows.
+    pub fn has_overflow(&self) -> bool {
+        self.factors.shardings().any(|factor| !factor.overflow.is_empty())
+    }
+}

@@ -1,0 +1,169 @@
+//! The factor table of one op.
+
+use super::build;
+use super::factors::FactorSharding;
+use super::row::TensorFactorShardings;
+use super::tensors_by_factor::TensorsByFactor;
+use crate::axis::AxisRef;
+use crate::index::{FactorId, Id};
+use crate::mesh::Mesh;
+use crate::rule::{OpShardingRule, TensorMapping};
+use crate::sharding::TensorSharding;
+
+/// The factor table of one op.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Projection {
+    /// Operands, then results.
+    pub tensors: Vec<TensorFactorShardings>,
+    /// How many of the tensors are operands.
+    pub num_operands: usize,
+    by_factor: TensorsByFactor,
+}
+
+impl Projection {
+    /// The table for the shardings of operands and results (`None` where there is none), all over
+    /// `mesh`. A missing sharding is empty, and closed if `closed_if_missing`.
+    pub fn build<'a>(
+        rule: &'a OpShardingRule,
+        shardings: impl IntoIterator<Item = Option<&'a TensorSharding>>,
+        mesh: &Mesh,
+        closed_if_missing: bool,
+    ) -> Self {
+        let rows = rule.tensors().zip(shardings);
+        Self::of_rows(rule, rule.operands.len(), rows, mesh, closed_if_missing)
+    }
+    /// The table of some tensors of the op, of which the first `num_operands` are operands, from their
+    /// mappings and shardings.
+    pub fn of_rows<'a>(
+        rule: &OpShardingRule,
+        num_operands: usize,
+        rows: impl Iterator<Item = (&'a TensorMapping, Option<&'a TensorSharding>)>,
+        mesh: &Mesh,
+        closed_if_missing: bool,
+    ) -> Self {
+        let mut table = Self::default();
+        table.fill(rule, num_operands, rows, mesh, closed_if_missing);
+        table
+    }
+    /// Replaces the table by that of other tensors; its memory is used again.
+    pub fn fill<'a>(
+        &mut self,
+        rule: &OpShardingRule,
+        num_operands: usize,
+        rows: impl Iterator<Item = (&'a TensorMapping, Option<&'a TensorSharding>)>,
+        mesh: &Mesh,
+        closed_if_missing: bool,
+    ) {
+        let mut num_tensors = 0;
+        for (mapping, sharding) in rows {
+            if num_tensors == self.tensors.len() {
+                self.tensors.push(TensorFactorShardings::default());
+            }
+            let row = &mut self.tensors[num_tensors];
+            build::project(row, mapping, sharding, &rule.factor_sizes, mesh, closed_if_missing);
+            num_tensors += 1;
+        }
+        self.tensors.truncate(num_tensors);
+        self.num_operands = num_operands;
+        self.by_factor.fill(rule.num_factors(), &self.tensors);
+    }
+    /// Makes the row of one tensor anew and returns the old one. If it has not the same factors as that,
+    /// the table is of no use any more.
+    pub fn replace_row(
+        &mut self,
+        tensor: usize,
+        rule: &OpShardingRule,
+        mapping: &TensorMapping,
+        sharding: Option<&TensorSharding>,
+        mesh: &Mesh,
+    ) -> TensorFactorShardings {
+        let mut row = TensorFactorShardings::default();
+        build::project(&mut row, mapping, sharding, &rule.factor_sizes, mesh, false);
+        std::mem::replace(&mut self.tensors[tensor], row)
+    }
+    /// The tensors that have `factor`, by their numbers, in order.
+    #[inline]
+    pub fn tensors_with(&self, factor: FactorId) -> &[u32] {
+        self.by_factor.of(factor)
+    }
+    /// The operands that have `factor`, and the results that have it, by their numbers, in order.
+    #[inline]
+    pub fn sides_with(&self, factor: FactorId) -> (&[u32], &[u32]) {
+        let all = self.tensors_with(factor);
+        all.split_at(all.partition_point(|&tensor| (tensor as usize) < self.num_operands))
+    }
+    /// How the tensors that have `factor` are sharded along it.
+    #[inline]
+    pub fn along(&self, factor: FactorId) -> impl Iterator<Item = &FactorSharding> {
+        self.along_in(self.tensors_with(factor), factor)
+    }
+    /// How some of these tensors are sharded along `factor`.
+    #[inline]
+    pub fn along_in<'a>(
+        &'a self,
+        tensors: &'a [u32],
+        factor: FactorId,
+    ) -> impl Iterator<Item = &'a FactorSharding> {
+        tensors.iter().filter_map(move |&tensor| self.tensors[tensor as usize].factor(factor))
+    }
+    /// The rows of the operands.
+    pub fn operands(&self) -> &[TensorFactorShardings] {
+        &self.tensors[..self.num_operands]
+    }
+    /// The rows of the results.
+    pub fn results(&self) -> &[TensorFactorShardings] {
+        &self.tensors[self.num_operands..]
+    }
+    /// Gives `factor` the axes `axes` in every tensor that has it with a strict prefix of them;
+    /// `changed` is told the index of each such tensor.
+    pub fn expand(&mut self, factor: FactorId, axes: &[AxisRef], mut changed: impl FnMut(usize)) {
+        for &tensor in self.by_factor.of(factor) {
+            if self.tensors[tensor as usize].expand(factor, axes) {
+                changed(tensor as usize);
+            }
+        }
+    }
+    /// Gives `factor` these axes and no overflow axes in every tensor that has it; `changed` is told the
+    /// index of each tensor for which that is new.
+    pub fn update(&mut self, factor: FactorId, axes: &[AxisRef], mut changed: impl FnMut(usize)) {
+        for &tensor in self.by_factor.of(factor) {
+            if self.tensors[tensor as usize].update(factor, axes) {
+                changed(tensor as usize);
+            }
+        }
+    }
+    /// The factors along which tensors that have them differ.
+    pub fn contested_factors(&self) -> impl Iterator<Item = FactorId> + '_ {
+        self.by_factor.factors().filter(|&factor| {
+            let mut all = self.along(factor);
+            all.next().is_some_and(|first| all.any(|other| other.axes != first.axes))
+        })
+    }
+    /// For each factor the longest list of axes that all tensors having it start with.
+    pub fn greatest_common_prefix_axes(&self, num_factors: usize) -> Vec<Vec<AxisRef>> {
+        let mut common: Vec<Option<Vec<AxisRef>>> = vec![None; num_factors];
+        for tensor in &self.tensors {
+            for (factor, sharding) in tensor.factors.iter() {
+                let entry = &mut common[factor.index()];
+                *entry = Some(match entry.take() {
+                    None => sharding.axes.to_vec(),
+                    Some(axes) => greatest_common_prefix(&axes, &sharding.axes),
+                });
+            }
+        }
+        common.into_iter().map(Option::unwrap_or_default).collect()
+    }
+}
+
+/// The longest list that is a prefix of both; its last ref may be a prefix of its counterparts.
+pub fn greatest_common_prefix(first: &[AxisRef], second: &[AxisRef]) -> Vec<AxisRef> {
+    let mut common = Vec::new();
+    for (&a, &b) in first.iter().zip(second) {
+        if a != b {
+            common.extend(a.greatest_common_prefix(b));
+            break;
+        }
+        common.push(a);
+    }
+    common
+}

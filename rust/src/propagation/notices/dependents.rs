@@ -1,0 +1,52 @@
+//! The ops that depend on the sharding of a value.
+//!
+//! Most values change once or never, so the list is made when a value changes. Where a value has nothing
+//! special, it is its definition and uses; for all others see [`super::walk`].
+
+use super::notice::{Action, Notice};
+use super::walk::Walk;
+use crate::index::ValueId;
+use crate::ir::{Program, ValueDef};
+use crate::propagation::plan::op_facts::OpFacts;
+use crate::propagation::plan::Plan;
+
+/// Puts into `out` the ops that depend on the sharding that `holder` holds.
+#[inline]
+pub fn list(program: &Program, plan: &Plan, holder: ValueId, out: &mut Vec<Notice>) {
+    out.clear();
+    if plan.edges.has_followers() || !list_simply(program, plan, holder, out) {
+        out.clear();
+        Walk::new(program, plan, out).sharding_changed(holder);
+    }
+}
+
+/// Lists the op that defines `holder` and those that use it; false if that is not all.
+#[inline]
+fn list_simply(program: &Program, plan: &Plan, holder: ValueId, out: &mut Vec<Notice>) -> bool {
+    let facts = &plan.facts;
+    let row = &program.values[holder];
+    let owner = match row.def() {
+        ValueDef::Result(op) => op,
+        ValueDef::Arg(block) => program.block_parent_op(block),
+    };
+    let owner = facts.of(owner);
+    if owner.has_any(OpFacts::IN_VISITED_OP | OpFacts::EDGE) {
+        return false;
+    }
+    if owner.has_any(OpFacts::VISITED) {
+        out.push(Notice { position: owner.position(), action: Action::MarkAndQueue });
+    }
+    let mut next = row.first_use;
+    while next.is_some() {
+        let slot = &program.operands[next];
+        let user = facts.of(slot.owner);
+        if user.has_any(OpFacts::IN_VISITED_OP | OpFacts::FORWARDS_OPERANDS) {
+            return false;
+        }
+        if user.has_any(OpFacts::VISITED) {
+            out.push(Notice { position: user.position(), action: Action::MarkAndQueue });
+        }
+        next = slot.next_use;
+    }
+    true
+}

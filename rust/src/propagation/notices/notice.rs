@@ -1,0 +1,26 @@
+//! What an op is told of a change.
+
+/// What is done with an op that depends on a sharding that has changed.
+///
+/// *Marked* ops are those whose next visit may do something; *queued* ones are taken next, in the order
+/// of the reference's worklist. A mark without a queue entry is worked off when the op's turn comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// It is marked, and queued unless it is the op whose visit made the change.
+    MarkAndQueue,
+    /// It is marked only.
+    Mark,
+    /// It is queued only, if the last `MarkAndQueue` before it queued its op, which is inside this one.
+    QueueWithPrevious,
+    /// It is queued only: it encloses an op that is not visited.
+    Queue,
+}
+
+/// One op that depends on a sharding that has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Notice {
+    /// Where the op stands.
+    pub position: u32,
+    /// What is done with it.
+    pub action: Action,
+}
