@@ -50,7 +50,7 @@ pub struct ProgramTotals {
 impl Program {
     /// The shape of `ty` on one device under `sharding`; `None` unless it is a static tensor.
     pub fn local_shape(&self, ty: TypeId, sharding: Option<&TensorSharding>) -> Option<Vec<i64>> {
-        let mut shape = self.types[ty].static_shape()?;
+        let mut shape = self.types()[ty].static_shape()?;
         if let Some(sharding) = sharding {
             let mesh = self.mesh(sharding.mesh);
             for (size, dim) in shape.iter_mut().zip(&sharding.dims) {
@@ -62,7 +62,7 @@ impl Program {
     }
     /// Bytes that a tensor of type `ty` takes when its shape is `shape`, saturating.
     pub fn tensor_bytes(&self, ty: TypeId, shape: &[i64]) -> Option<u64> {
-        let Type::RankedTensor { element, .. } = &self.types[ty] else { return None };
+        let Type::RankedTensor { element, .. } = &self.types()[ty] else { return None };
         let bits = u64::from(element.bits?);
         let elements =
             shape.iter().fold(1u64, |product, &size| product.saturating_mul(size.max(0) as u64));
@@ -71,30 +71,28 @@ impl Program {
     /// The entry function: `main`, else the first public one, else the first.
     pub fn entry_function(&self) -> Option<crate::index::FuncId> {
         let functions = self.functions_in_order();
-        let named = |name: &str| {
-            functions.iter().copied().find(|&id| self.strings.get(self.functions[id].name) == name)
-        };
+        let named =
+            |name: &str| functions.iter().copied().find(|&id| self.str(self.func_name(id)) == name);
         named("main")
-            .or_else(|| functions.iter().copied().find(|&id| !self.functions[id].is_private))
+            .or_else(|| functions.iter().copied().find(|&id| !self.is_private(id)))
             .or_else(|| functions.first().copied())
     }
     /// What the shardings amount to.
     pub fn totals(&self) -> ProgramTotals {
         let mut totals = ProgramTotals::default();
-        let mut first_axis = vec![0; self.meshes.len()];
-        for mesh in self.meshes.ids() {
+        let mut first_axis = vec![0; self.meshes().len()];
+        for mesh in self.meshes().ids() {
             first_axis[mesh.index()] = totals.axes.len();
             let axes = 0..self.mesh(mesh).axes.len();
             totals.axes.extend(axes.map(|axis| AxisUse { mesh, axis, values: 0, arguments: 0 }));
         }
         let entry = self.entry_function();
-        let entry_body = entry.map_or(crate::index::BlockId::NONE, |id| self.functions[id].body);
-        for value in self.values_of(self.module) {
-            let row = &self.values[value];
-            let is_argument = entry_body.is_some() && row.def() == ValueDef::Arg(entry_body);
+        let entry_body = entry.map_or(crate::index::BlockId::NONE, |id| self.func_body(id));
+        for value in self.values_of(self.module_op()) {
+            let is_argument = entry_body.is_some() && self.def(value) == ValueDef::Arg(entry_body);
             let sharding = self.visible_sharding(value);
             let sharding = sharding.as_deref();
-            let Some(one) = self.value_totals(row.ty, sharding) else { continue };
+            let Some(one) = self.value_totals(self.type_of(value), sharding) else { continue };
             totals.all.add(one);
             if is_argument {
                 totals.arguments.add(one);
@@ -107,7 +105,8 @@ impl Program {
         }
         if let Some(entry) = entry {
             for result in self.func_results(entry) {
-                if let Some(one) = self.value_totals(result.ty, self.shardings.get(result.sharding))
+                if let Some(one) =
+                    self.value_totals(result.ty, self.shardings().get(result.sharding))
                 {
                     totals.results.add(one);
                 }
@@ -118,7 +117,7 @@ impl Program {
     /// The totals of one tensor.
     fn value_totals(&self, ty: TypeId, sharding: Option<&TensorSharding>) -> Option<Totals> {
         let local = self.local_shape(ty, sharding)?;
-        let shape = self.types[ty].static_shape()?;
+        let shape = self.types()[ty].static_shape()?;
         Some(Totals {
             values: 1,
             sharded_values: u64::from(!self.sharded_axes(sharding).is_empty()),

@@ -150,14 +150,14 @@ fn propagate(program: &Program, passes: &str) {
 
 /// Reads what is only read when somebody asks: locations, names, attributes of ops.
 fn look_up(program: &Program) {
-    for value in program.values_of(program.module) {
+    for value in program.values_of(program.module_op()) {
         std::hint::black_box((program.value_location(value), program.value_name(value)));
         for frame in program.traceback(value) {
             let _ = program.values_at_place(&format!("{}:{}", frame.file, frame.line));
         }
     }
     let _ = program.values_at_place("nowhere");
-    for op in program.pre_order(program.module) {
+    for op in program.pre_order(program.module_op()) {
         std::hint::black_box(mlir::op_attribute(program, op, "dimensions"));
     }
 }

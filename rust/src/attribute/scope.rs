@@ -37,23 +37,23 @@ pub trait MeshScope {
 
 impl MeshScope for Program {
     fn by_symbol(&mut self, symbol: &str) -> Option<MeshId> {
-        self.mesh_by_symbol(self.strings.find(symbol)?)
+        self.mesh_by_symbol(self.strings().find(symbol)?)
     }
     fn inlined(&mut self, mesh: Mesh) -> MeshId {
-        self.meshes.inlined(&mesh)
+        self.inlined_mesh(&mesh)
     }
     fn mesh(&self, id: MeshId) -> &Mesh {
-        &self.meshes[id].mesh
+        &self.meshes()[id].mesh
     }
     fn symbol(&self, id: MeshId) -> Option<&str> {
-        self.meshes[id].symbol.map(|symbol| self.strings.get(symbol))
+        self.meshes()[id].symbol.map(|symbol| self.str(symbol))
     }
     fn symbols(&self) -> Vec<&str> {
-        let symbols = self.meshes.ids().filter_map(|id| self.symbol(id));
+        let symbols = self.meshes().ids().filter_map(|id| self.symbol(id));
         symbols.take(suggest::MAX_CANDIDATES).collect()
     }
     fn alias(&self, name: &str) -> Option<(String, u32)> {
-        let span = *self.aliases.get(&self.strings.find(name)?)?;
-        Some((self.text.get(span).to_owned(), span.start))
+        let span = Self::alias(self, self.strings().find(name)?)?;
+        Some((self.text().get(span).to_owned(), span.start))
     }
 }

@@ -13,8 +13,8 @@ fn program() -> Program {
         ("maximal", "<[], device_ids=[3]>"),
         ("twelve", r#"<["a"=12, "data"=2]>"#),
     ] {
-        let symbol = program.strings.intern(symbol);
-        program.meshes.add(symbol, parse_mesh(mesh, 0).unwrap());
+        let symbol = program.intern(symbol);
+        program.add_mesh(symbol, parse_mesh(mesh, 0).unwrap());
     }
     program
 }
@@ -68,9 +68,9 @@ fn shardings_print_as_they_are_parsed() {
 fn aliases_are_followed_once() {
     let mut program = program();
     for (name, text) in [("#a", r#"#sdy.sharding<@mesh, [{"x"}]>"#), ("#b", "#a")] {
-        let name = program.strings.intern(name);
-        let span = program.text.add(text);
-        program.aliases.insert(name, span);
+        let name = program.intern(name);
+        let span = program.add_text(text);
+        program.define_alias(name, span);
     }
     let shardings = parse_sharding_per_value("[#a, #a]", 0, &mut program).unwrap();
     assert_eq!(print_sharding(&shardings[1], &program), r#"<@mesh, [{"x"}]>"#);

@@ -13,23 +13,23 @@ impl Calls {
     /// The functions of `program`.
     pub fn new(program: &Program) -> Self {
         let functions = program.functions_in_order();
-        Self { by_name: functions.into_iter().map(|id| (program.functions[id].name, id)).collect() }
+        Self { by_name: functions.into_iter().map(|id| (program.func_name(id), id)).collect() }
     }
     /// The function with a body that `op`, a call or a composite, stands for.
     pub fn callee(&self, program: &Program, op: OpId) -> Option<FuncId> {
         let name = match program.payload(op) {
             Some(Payload::Call(name)) => *name,
             _ if program.kind(op) == OpKind::Composite => program
-                .strings
+                .strings()
                 .find(program.attr(op, "decomposition")?.trim().strip_prefix('@')?)?,
             _ => return None,
         };
         let func = self.by_name.get(&name).copied()?;
-        program.functions[func].body.is_some().then_some(func)
+        program.func_body(func).is_some().then_some(func)
     }
     /// `entry` and what it calls, each after its own callees. Calls may be deep: no recursion here.
     pub fn callees_first(&self, program: &Program, entry: FuncId) -> Vec<FuncId> {
-        let mut seen = vec![false; program.functions.len()];
+        let mut seen = vec![false; program.num_func_ids()];
         let mut order = Vec::new();
         let mut stack = vec![(entry, false)];
         while let Some((func, is_done)) = stack.pop() {
@@ -41,7 +41,7 @@ impl Calls {
                 continue;
             }
             stack.push((func, true));
-            let ops = program.pre_order(program.functions[func].op);
+            let ops = program.pre_order(program.func_op(func));
             let called = ops.filter_map(|op| self.callee(program, op));
             stack.extend(called.filter(|func| !seen[func.index()]).map(|func| (func, false)));
         }

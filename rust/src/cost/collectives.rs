@@ -113,7 +113,7 @@ pub fn collective(
     };
     let bytes = match kind {
         CollectiveKind::AllGather => total(&mut program.op_results(op)),
-        _ => total(&mut program.op_operands(op).iter().map(|slot| slot.value)),
+        _ => total(&mut program.operands(op)),
     };
     let devices = match (&axes, mesh.get()) {
         (Some(axes), Some(mesh)) => crate::axis::total_size(axes, program.mesh(mesh)).max(1),
@@ -128,7 +128,7 @@ pub fn collective(
         kind,
         mesh,
         axes,
-        count: execution.times(program.ops[op].parent),
+        count: execution.times(program.parent_block(op)),
         bytes,
         cause: cause(program, op),
         operand,
@@ -184,7 +184,7 @@ fn mesh_around(program: &Program, op: OpId) -> MeshId {
         }
         at = parent;
     }
-    let mut several = program.meshes.ids().filter(|&id| program.mesh(id).device_count() > 1);
+    let mut several = program.meshes().ids().filter(|&id| program.mesh(id).device_count() > 1);
     several.next().unwrap_or(MeshId::NONE)
 }
 
@@ -196,7 +196,7 @@ fn cause(program: &Program, op: OpId) -> Option<OpId> {
     if !is_sdy_collective(program.kind(op)) {
         return Some(op);
     }
-    if let Some(&cause) = program.causes.get(&op) {
+    if let Some(cause) = program.cause(op) {
         return Some(cause);
     }
     let is_sum = matches!(program.kind(op), OpKind::AllReduce | OpKind::ReduceScatter);
@@ -206,7 +206,7 @@ fn cause(program: &Program, op: OpId) -> Option<OpId> {
             program.defining_op(program.op_operands(at).first()?.value)?
         } else {
             // Uses are newest first.
-            program.operands[program.uses(program.op_results(at).next()?).last()?].owner
+            program.user(program.uses(program.op_results(at).next()?).last()?)
         };
         if !is_sdy_collective(program.kind(at)) {
             return Some(at);

@@ -17,11 +17,11 @@ pub fn donated_arguments(
     let mut is_taken = vec![false; returned.len()];
     let mut pairs = Vec::new();
     let mut donors = Vec::new();
-    let args: Vec<ValueId> = program.block_args(program.functions[func].body).collect();
+    let args: Vec<ValueId> = program.block_args(program.func_body(func)).collect();
     for (&arg, port) in args.iter().zip(program.func_args(func)) {
         for attr in program.attr_list(port.attrs) {
-            let value = AttrValue::parse(program.text.get(attr.value));
-            match program.strings.get(attr.name) {
+            let value = AttrValue::parse(program.text().get(attr.value));
+            match program.str(attr.name) {
                 "tf.aliasing_output" => {
                     let output = value.as_int().and_then(|output| usize::try_from(output).ok());
                     let Some(output) = output.filter(|&output| output < returned.len()) else {

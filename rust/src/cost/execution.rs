@@ -38,13 +38,13 @@ impl Execution {
     /// How often the blocks of `program` run when its entry function is called once.
     pub fn new(program: &Program, works: &mut Works<'_>) -> Self {
         let calls = Calls::new(program);
-        let times = vec![0; program.blocks.len()];
+        let times = vec![0; program.num_block_ids()];
         let once = times.clone();
         let mut this = Self { times, once, functions: Vec::new(), loops: Vec::new(), calls };
         let Some(entry) = program.entry_function() else { return this };
         this.functions = this.calls.callees_first(program, entry);
         let weights = Weights::new(program, &this, works);
-        if let Some(body) = program.functions[entry].body.get() {
+        if let Some(body) = program.func_body(entry).get() {
             this.times[body.index()] = 1;
             this.once[body.index()] = 1;
         }
@@ -67,9 +67,9 @@ impl Execution {
     }
     /// Hands the times of the body of `func` on to the blocks inside and to the functions it calls.
     fn run(&mut self, program: &Program, func: FuncId, weights: &Weights) {
-        let ops: Vec<OpId> = program.pre_order(program.functions[func].op).skip(1).collect();
+        let ops: Vec<OpId> = program.pre_order(program.func_op(func)).skip(1).collect();
         for op in ops {
-            let at = program.ops[op].parent.index();
+            let at = program.parent_block(op).index();
             let (times, once) = (self.times[at], self.once[at]);
             if once == 0 {
                 continue;
@@ -95,7 +95,7 @@ impl Execution {
                         self.enter(program, Some(region), (times, once));
                     }
                     if let Some(callee) = self.callee(program, op) {
-                        let body = program.functions[callee].body;
+                        let body = program.func_body(callee);
                         for (list, more) in [(&mut self.times, times), (&mut self.once, once)] {
                             list[body.index()] = list[body.index()].saturating_add(more);
                         }
@@ -122,10 +122,10 @@ struct Weights {
 impl Weights {
     fn new(program: &Program, execution: &Execution, works: &mut Works<'_>) -> Self {
         let mut this = Self { regions: FxHashMap::default(), has_own_measure: Vec::new() };
-        this.has_own_measure = vec![false; program.ops.len()];
+        this.has_own_measure = vec![false; program.num_op_ids()];
         for &func in &execution.functions {
-            for op in program.pre_order(program.functions[func].op).skip(1) {
-                if program.ops[op].num_regions > 0 {
+            for op in program.pre_order(program.func_op(func)).skip(1) {
+                if program.num_regions(op) > 0 {
                     let inside = matches!(works.of(op), Outcome::Inside | Outcome::Unknown(_));
                     this.has_own_measure[op.index()] = !inside;
                 }
@@ -137,7 +137,7 @@ impl Weights {
         let mut functions: FxHashMap<FuncId, Work> = FxHashMap::default();
         for &func in &execution.functions {
             // An op's regions come before the op itself, and callees before callers.
-            for op in program.post_order(program.functions[func].op) {
+            for op in program.post_order(program.func_op(func)) {
                 for region in program.op_regions(op) {
                     let mut total = Work::default();
                     for inner in
@@ -149,7 +149,7 @@ impl Weights {
                     this.regions.insert(region, total);
                 }
             }
-            let region = program.op_regions(program.functions[func].op).next();
+            let region = program.op_regions(program.func_op(func)).next();
             let total = region.and_then(|region| this.regions.get(&region)).copied();
             functions.insert(func, total.unwrap_or_default());
         }
@@ -187,7 +187,7 @@ impl Weights {
     }
     /// Whether the regions of `op` are part of the program's flow, and not of the op's own work.
     fn walks_into(&self, program: &Program, op: OpId) -> bool {
-        program.ops[op].num_regions > 0 && !self.has_own_measure[op.index()]
+        program.num_regions(op) > 0 && !self.has_own_measure[op.index()]
     }
     /// The first of `regions` with the most work.
     fn heaviest(&self, regions: &[RegionId]) -> Option<RegionId> {

@@ -13,7 +13,7 @@
 use super::work::Movement;
 use super::works::Works;
 use crate::index::{Id, OpId, ValueId};
-use crate::ir::{OpFlags, OpKind, OpTraits, Program, ValueDef};
+use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 
 /// How the values of a program are stored.
 pub struct Fusion {
@@ -43,7 +43,7 @@ pub struct Read {
 impl Fusion {
     /// How the values of `functions`, given by their ops, are stored.
     pub fn new(program: &Program, works: &mut Works<'_>, functions: &[OpId]) -> Self {
-        let count = program.values.len();
+        let count = program.num_value_ids();
         let mut this = Self {
             uses: vec![0; count],
             has_barrier: vec![false; count],
@@ -78,11 +78,11 @@ impl Fusion {
             movement,
             Movement::Pointwise | Movement::Window | Movement::Reduce | Movement::Update
         );
-        let block = program.ops[op].parent;
+        let block = program.parent_block(op);
         for slot in program.op_operands(op) {
             let value = slot.value.index();
-            let is_near = match program.values[slot.value].def() {
-                ValueDef::Result(def) => program.ops[def].parent == block,
+            let is_near = match program.def(slot.value) {
+                ValueDef::Result(def) => program.parent_block(def) == block,
                 ValueDef::Arg(owner) => owner == block,
             };
             if is_renaming(program, op, movement) && is_near {
@@ -98,17 +98,16 @@ impl Fusion {
     /// Decides how the results of `op` are stored; its operands are decided.
     fn decide(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) {
         let movement = works.movement(op);
-        let row = &program.ops[op];
-        if row.num_results == 0 || program.op_flags[op].has(OpFlags::ERASED) {
+        if program.num_results(op) == 0 || program.is_erased(op) {
             return;
         }
         let result = program.result(op, 0);
         let at = result.index();
         let own = works.tensors.bytes(result);
         match movement {
-            Movement::Alias if row.num_operands as usize == row.num_results as usize => {
-                for (slot, result) in program.op_operands(op).iter().zip(program.op_results(op)) {
-                    self.leaf[result.index()] = self.read_in_place_of(works, slot.value);
+            Movement::Alias if program.num_operands(op) == program.num_results(op) => {
+                for (value, result) in program.operands(op).zip(program.op_results(op)) {
+                    self.leaf[result.index()] = self.read_in_place_of(works, value);
                     self.is_virtual[result.index()] = true;
                 }
             }
@@ -120,15 +119,15 @@ impl Fusion {
             }
             Movement::Expand if !self.has_barrier[at] => {
                 self.is_virtual[at] = true;
-                self.leaf[at] = match program.op_operands(op).first() {
-                    Some(slot) => {
-                        let (leaf, bytes) = self.read_in_place_of(works, slot.value);
+                self.leaf[at] = match program.operands(op).next() {
+                    Some(value) => {
+                        let (leaf, bytes) = self.read_in_place_of(works, value);
                         (leaf, bytes.min(own))
                     }
                     None => (result, 0),
                 };
             }
-            Movement::Pointwise | Movement::Window if row.num_results == 1 => {
+            Movement::Pointwise | Movement::Window if program.num_results(op) == 1 => {
                 self.is_virtual[at] = self.uses[at] == 1 && !self.has_barrier[at];
             }
             _ => {}
@@ -149,15 +148,14 @@ impl Fusion {
         let mut stack: Vec<(OpId, u64)> = vec![(op, u64::MAX)];
         while let Some((reader, cap)) = stack.pop() {
             let movement = works.movement(reader);
-            let slots = program.op_operands(reader);
             // What is updated in place is not read.
             let skipped = usize::from(movement == Movement::Update);
             let cap = match (movement, program.op_results(reader).next()) {
                 (Movement::Window, Some(result)) => cap.min(works.tensors.bytes(result)),
                 _ => cap,
             };
-            for slot in &slots[skipped.min(slots.len())..] {
-                let (leaf, bytes) = self.read_in_place_of(works, slot.value);
+            for value in program.operands(reader).skip(skipped) {
+                let (leaf, bytes) = self.read_in_place_of(works, value);
                 let made_by = program.defining_op(leaf).filter(|_| self.is_virtual[leaf.index()]);
                 let is_source = self.leaf[leaf.index()].0 == leaf;
                 if let (Some(inner), false) = (made_by, is_source) {
@@ -204,11 +202,10 @@ impl Fusion {
 
 /// Whether `op` gives its only operand another name.
 fn is_renaming(program: &Program, op: OpId, movement: Movement) -> bool {
-    let row = &program.ops[op];
     movement == Movement::Alias
-        && row.num_operands == 1
-        && row.num_results == 1
-        && row.kind != OpKind::OptimizationBarrier
+        && program.num_operands(op) == 1
+        && program.num_results(op) == 1
+        && program.kind(op) != OpKind::OptimizationBarrier
 }
 
 /// Whether all elements of a constant are the same.

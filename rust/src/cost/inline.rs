@@ -48,11 +48,12 @@ impl<I: Id> Origins<I> {
 impl<'a> Inlined<'a> {
     /// `program` with its calls inlined.
     pub fn new(program: &'a Program) -> Self {
-        Self::with_limit(program, program.ops.len().saturating_mul(4).saturating_add(MAX_ADDED))
+        Self::with_limit(program, program.num_op_ids().saturating_mul(4).saturating_add(MAX_ADDED))
     }
     /// The same, adding no more than `limit` ops.
     pub fn with_limit(program: &'a Program, limit: usize) -> Self {
-        let (ops, values) = (Origins::new(program.ops.len()), Origins::new(program.values.len()));
+        let (ops, values) =
+            (Origins::new(program.num_op_ids()), Origins::new(program.num_value_ids()));
         let mut this = Self { program: Cow::Borrowed(program), ops, values };
         let Some(entry) = this.program.entry_function() else { return this };
         if !this.program.has_any(&[OpKind::Call, OpKind::Composite]) {
@@ -61,11 +62,11 @@ impl<'a> Inlined<'a> {
         let calls = Calls::new(&this.program);
         let order = calls.callees_first(&this.program, entry);
         // How many ops a call adds.
-        let mut sizes = vec![0; this.program.functions.len()];
+        let mut sizes = vec![0; this.program.num_func_ids()];
         let mut left = limit;
         for func in order {
             this.inline_into(&calls, func, &sizes, &mut left);
-            let op = this.program.functions[func].op;
+            let op = this.program.func_op(func);
             sizes[func.index()] = this.program.pre_order(op).count();
         }
         this
@@ -79,7 +80,7 @@ impl<'a> Inlined<'a> {
         self.values.of(value)
     }
     fn inline_into(&mut self, calls: &Calls, func: FuncId, sizes: &[usize], left: &mut usize) {
-        let inside = self.program.pre_order(self.program.functions[func].op);
+        let inside = self.program.pre_order(self.program.func_op(func));
         let found: Vec<(OpId, FuncId)> =
             inside.filter_map(|op| Some((op, calls.callee(&self.program, op)?))).collect();
         for (call, callee) in found {
@@ -94,9 +95,8 @@ impl<'a> Inlined<'a> {
     /// Puts a clone of the body of `callee` in place of `call`.
     fn inline(&mut self, call: OpId, callee: FuncId) {
         let program = self.program.to_mut();
-        let body = program.functions[callee].body;
-        let operands: Vec<ValueId> =
-            program.op_operands(call).iter().map(|slot| slot.value).collect();
+        let body = program.func_body(callee);
+        let operands: Vec<ValueId> = program.operands(call).collect();
         let mut map = ValueMap::default();
         for (arg, operand) in program.block_args(body).zip(operands) {
             map.insert(arg, operand);
@@ -108,8 +108,7 @@ impl<'a> Inlined<'a> {
             program.insert_op(clone, Place::Before(call));
             note_origins(program, (op, clone), &mut self.ops, &mut self.values);
         }
-        let returned: Vec<ValueId> =
-            program.op_operands(terminator).iter().map(|slot| slot.value).collect();
+        let returned: Vec<ValueId> = program.operands(terminator).collect();
         let results: Vec<ValueId> = program.op_results(call).collect();
         for (result, value) in results.into_iter().zip(returned) {
             program.replace_all_uses(result, map.get(value).unwrap_or(value));
@@ -128,8 +127,8 @@ fn note_origins(
     let pairs: Vec<(OpId, OpId)> = program.pre_order(op).zip(program.pre_order(clone)).collect();
     for (from, to) in pairs {
         ops.note(to, from);
-        if let Some(&cause) = program.causes.get(&from) {
-            program.causes.insert(to, cause);
+        if let Some(cause) = program.cause(from) {
+            program.set_cause(to, cause);
         }
         for (from, to) in values_at(program, from).into_iter().zip(values_at(program, to)) {
             values.note(to, from);

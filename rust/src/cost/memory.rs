@@ -88,12 +88,12 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             fusion,
             execution,
             schedule,
-            places: vec![0; program.ops.len()],
-            last: vec![0; program.values.len()],
+            places: vec![0; program.num_op_ids()],
+            last: vec![0; program.num_value_ids()],
             peaks: FxHashMap::default(),
         };
         for &func in &execution.functions {
-            this.note_last_uses(program.functions[func].op);
+            this.note_last_uses(program.func_op(func));
         }
         this
     }
@@ -114,19 +114,19 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             let first = program.op_results(op).next();
             let passes_on = first.is_some_and(|result| self.fusion.is_virtual(result));
             for (index, slot) in program.op_operands(op).iter().enumerate() {
-                let home = match program.values[slot.value].def() {
-                    ValueDef::Result(def) => program.ops[def].parent,
+                let home = match program.def(slot.value) {
+                    ValueDef::Result(def) => program.parent_block(def),
                     ValueDef::Arg(block) => block,
                 };
                 let mut place = self.places[op.index()];
-                if program.ops[op].parent != home {
+                if program.parent_block(op) != home {
                     place = self.place_in(home, op);
-                } else if program.ops[op].next.is_none() {
+                } else if program.next_op(op).is_none() {
                     // What a block returns is needed to its end.
                     place = END;
                 } else if passes_on {
                     let renamed = self.works.movement(op) == Movement::Alias;
-                    let results = program.ops[op].num_results as usize;
+                    let results = program.num_results(op);
                     let result =
                         program.result(op, if renamed && index < results { index } else { 0 });
                     place = place.max(self.last[result.index()]);
@@ -140,7 +140,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
     fn place_in(&self, home: BlockId, mut op: OpId) -> u32 {
         while let Some(parent) = self.program.parent_op(op) {
             op = parent;
-            if self.program.ops[op].parent == home {
+            if self.program.parent_block(op) == home {
                 break;
             }
         }
@@ -150,12 +150,12 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
     pub fn memory(&mut self, entry: FuncId) -> Memory {
         let program = self.program;
         for func in self.execution.functions.clone() {
-            let body = program.functions[func].body;
+            let body = program.func_body(func);
             if func != entry && body.is_some() {
                 let _ = self.peak_of(body, &[]);
             }
         }
-        let Some(body) = program.functions[entry].body.get() else { return Memory::default() };
+        let Some(body) = program.func_body(entry).get() else { return Memory::default() };
         let mut memory = Memory::default();
         for arg in program.block_args(body) {
             memory.argument_bytes += u128::from(self.works.tensors.bytes(arg));
@@ -184,7 +184,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         Live { value, bytes: self.works.tensors.bytes(value) }
     }
     fn returned(&self, block: BlockId) -> Vec<ValueId> {
-        let last = self.program.blocks[block].last_op.get();
+        let last = self.program.last_op(block).get();
         let slots = last.map_or(&[][..], |op| self.program.op_operands(op));
         slots.iter().map(|slot| slot.value).collect()
     }
@@ -239,7 +239,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         let mut most = Peak::default();
         let mut blocks: Vec<BlockId> = Vec::new();
         if let Some(callee) = self.execution.callee(program, op) {
-            blocks.push(program.functions[callee].body);
+            blocks.push(program.func_body(callee));
         }
         let is_inside = !matches!(
             self.works.movement(op),
@@ -321,9 +321,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
                     .iter()
                     .map(|read| read.value)
                     .collect(),
-                _ if program.kind(op) == OpKind::AllReduce => {
-                    program.op_operands(op).iter().map(|slot| slot.value).collect()
-                }
+                _ if program.kind(op) == OpKind::AllReduce => program.operands(op).collect(),
                 _ if program.kind(op) == OpKind::While => program
                     .op_operands(op)
                     .iter()

@@ -140,7 +140,7 @@ fn inlined_cost(program: &Program, exchanges_halos: &dyn Fn(OpId) -> bool) -> Pr
     let mut works = Works::new(program);
     let execution = Execution::new(program, &mut works);
     let mut functions: Vec<OpId> =
-        execution.functions.iter().map(|&func| program.functions[func].op).collect();
+        execution.functions.iter().map(|&func| program.func_op(func)).collect();
     let mut fusion = Fusion::new(program, &mut works, &functions);
     let mut rows: FxHashMap<RowKey<'_>, usize> = FxHashMap::default();
     let mut unknown: FxHashMap<(StrId, String, &'static str), usize> = FxHashMap::default();
@@ -149,8 +149,8 @@ fn inlined_cost(program: &Program, exchanges_halos: &dyn Fn(OpId) -> bool) -> Pr
     functions.reverse();
     for func in functions {
         for op in program.pre_order(func).skip(1) {
-            let times = execution.times(program.ops[op].parent);
-            if execution.times_once(program.ops[op].parent) == 0
+            let times = execution.times(program.parent_block(op));
+            if execution.times_once(program.parent_block(op)) == 0
                 || program.has_traits(op, OpTraits::TERMINATOR)
             {
                 continue;
@@ -171,7 +171,7 @@ fn inlined_cost(program: &Program, exchanges_halos: &dyn Fn(OpId) -> bool) -> Pr
                     let name = program.op_name(op).to_owned();
                     cost.note_unknown(
                         &mut unknown,
-                        (op, program.ops[op].name),
+                        (op, program.op_name_id(op)),
                         name,
                         "what it calls is not there",
                         times,
@@ -187,7 +187,7 @@ fn inlined_cost(program: &Program, exchanges_halos: &dyn Fn(OpId) -> bool) -> Pr
                     };
                     cost.note_unknown(
                         &mut unknown,
-                        (op, program.ops[op].name),
+                        (op, program.op_name_id(op)),
                         name,
                         reason,
                         times,
@@ -198,7 +198,7 @@ fn inlined_cost(program: &Program, exchanges_halos: &dyn Fn(OpId) -> bool) -> Pr
                 let name = program.op_name(op).to_owned();
                 cost.note_unknown(
                     &mut unknown,
-                    (op, program.ops[op].name),
+                    (op, program.op_name_id(op)),
                     name,
                     "what it exchanges with neighbours along a sharded dim",
                     times,
@@ -209,8 +209,8 @@ fn inlined_cost(program: &Program, exchanges_halos: &dyn Fn(OpId) -> bool) -> Pr
                 continue;
             }
             let element = element(program, &mut works, op);
-            let place = program.text.get(program.op_texts[op].loc);
-            let key = (program.ops[op].name, place, element, work, traffic);
+            let place = program.text().get(program.loc(op));
+            let key = (program.op_name_id(op), place, element, work, traffic);
             let index = *rows.entry(key).or_insert_with(|| {
                 let row = OpRow { op, element, work, traffic, count: 0, once: 0, is_collective };
                 cost.ops.push(row);
@@ -218,7 +218,7 @@ fn inlined_cost(program: &Program, exchanges_halos: &dyn Fn(OpId) -> bool) -> Pr
             });
             let row = &mut cost.ops[index];
             row.count = row.count.saturating_add(times);
-            row.once = row.once.saturating_add(execution.times_once(program.ops[op].parent));
+            row.once = row.once.saturating_add(execution.times_once(program.parent_block(op)));
         }
     }
     let mut memory = |schedule| {

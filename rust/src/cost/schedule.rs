@@ -103,7 +103,7 @@ impl Needs {
             let mut needed = Vec::new();
             for inner in std::iter::once(op).chain(program.pre_order(op).skip(1)) {
                 for slot in program.op_operands(inner) {
-                    if let ValueDef::Result(def) = program.values[slot.value].def() {
+                    if let ValueDef::Result(def) = program.def(slot.value) {
                         needed.extend(self.places.get(&def).filter(|_| def != op));
                     }
                 }

@@ -38,7 +38,7 @@ const UNSEEN: u32 = u32::MAX;
 impl<'a> Tensors<'a> {
     /// Those of `program`, worked out when they are asked for.
     pub fn new(program: &'a Program) -> Self {
-        let of_values = vec![UNSEEN; program.values.len()];
+        let of_values = vec![UNSEEN; program.num_value_ids()];
         Self { program, rows: Vec::new(), ids: FxHashMap::default(), of_values }
     }
     /// The row of `value`: equal rows are equal tensors.
@@ -65,7 +65,7 @@ impl<'a> Tensors<'a> {
         self.of(value).bytes
     }
     fn work_out(&mut self, value: ValueId) -> u32 {
-        let ty = self.program.values[value].ty;
+        let ty = self.program.type_of(value);
         match sharding_of(self.program, value) {
             Where::Nowhere => self.intern(ty, ShardingId::NONE),
             Where::Stored(sharding) => self.intern(ty, sharding),
@@ -78,7 +78,7 @@ impl<'a> Tensors<'a> {
     fn intern(&mut self, ty: TypeId, sharding: ShardingId) -> u32 {
         let (program, rows) = (self.program, &mut self.rows);
         *self.ids.entry((ty, sharding)).or_insert_with(|| {
-            rows.push(local_tensor(program, ty, program.shardings.get(sharding)));
+            rows.push(local_tensor(program, ty, program.shardings().get(sharding)));
             rows.len() as u32 - 1
         })
     }
@@ -95,14 +95,13 @@ enum Where {
 }
 
 fn sharding_of(program: &Program, value: ValueId) -> Where {
-    let holder = match program.values[value].def() {
+    let holder = match program.def(value) {
         ValueDef::Result(_) => Some(value),
         ValueDef::Arg(_) => program.shardable_value(value),
     };
     let Some(holder) = holder else { return Where::Nowhere };
     let id = program.sharding(holder);
-    let (ValueDef::Arg(block), Some(outer)) =
-        (program.values[holder].def(), program.shardings.get(id))
+    let (ValueDef::Arg(block), Some(outer)) = (program.def(holder), program.shardings().get(id))
     else {
         return Where::Stored(id);
     };
@@ -117,7 +116,7 @@ fn sharding_of(program: &Program, value: ValueId) -> Where {
 pub fn sharding_at(program: &Program, value: ValueId) -> Option<Cow<'_, TensorSharding>> {
     match sharding_of(program, value) {
         Where::Nowhere => None,
-        Where::Stored(id) => program.shardings.get(id).map(Cow::Borrowed),
+        Where::Stored(id) => program.shardings().get(id).map(Cow::Borrowed),
         Where::Inside(sharding) => Some(Cow::Owned(sharding)),
     }
 }
@@ -128,8 +127,8 @@ pub fn local_tensor(
     ty: TypeId,
     sharding: Option<&TensorSharding>,
 ) -> LocalTensor {
-    let Type::RankedTensor { shape, element, .. } = &program.types[ty] else {
-        let is_unknown = matches!(program.types[ty], Type::UnrankedTensor(_));
+    let Type::RankedTensor { shape, element, .. } = &program.types()[ty] else {
+        let is_unknown = matches!(program.types()[ty], Type::UnrankedTensor(_));
         return LocalTensor { is_unknown, ..LocalTensor::default() };
     };
     let dims: Option<Box<[i64]>> = shape.iter().copied().collect();

@@ -65,8 +65,8 @@ fn calls_cost_the_same_inlined_or_not() {
         // The argument, and at least one value besides.
         assert!(cost.memory.peak_bytes >= 64, "limit {limit}");
         // What is reported is of the program itself.
-        assert!(cost.ops.iter().all(|row| row.op.index() < program.ops.len()));
-        assert!(cost.memory.live.iter().all(|live| live.value.index() < program.values.len()));
+        assert!(cost.ops.iter().all(|row| row.op.index() < program.num_op_ids()));
+        assert!(cost.memory.live.iter().all(|live| live.value.index() < program.num_value_ids()));
     }
     let inlined = original_cost(&Inlined::new(&program), &|_| false);
     assert_eq!(inlined.memory.peak_bytes, 64);

@@ -45,7 +45,7 @@ fn counter(program: &Program, op: OpId, value: ValueId) -> Option<usize> {
 
 /// Which carried value of `op` `value` is, an argument of its condition or body.
 fn carried(program: &Program, op: OpId, value: ValueId) -> Option<usize> {
-    let ValueDef::Arg(block) = program.values[value].def() else { return None };
+    let ValueDef::Arg(block) = program.def(value) else { return None };
     (program.block_parent_op(block) == op).then(|| program.value_index(value))
 }
 
@@ -126,10 +126,8 @@ fn constant(program: &Program, mut value: ValueId) -> Option<i128> {
             return None;
         }
         let index = program.value_index(value);
-        value = program
-            .op_operands(op)
-            .get(if program.ops[op].num_results > 1 { index } else { 0 })?
-            .value;
+        value =
+            program.op_operands(op).get(if program.num_results(op) > 1 { index } else { 0 })?.value;
     }
     None
 }

@@ -40,8 +40,8 @@ impl<'a> Works<'a> {
     }
     /// The family of `op`, `None` if it has none.
     pub fn family(&mut self, op: OpId) -> Option<&'static Family> {
-        let (program, name) = (self.program, self.program.ops[op].name);
-        *self.families.entry(name).or_insert_with(|| Family::of(program.strings.get(name)))
+        let (program, name) = (self.program, self.program.op_name_id(op));
+        *self.families.entry(name).or_insert_with(|| Family::of(program.str(name)))
     }
     /// How `op` moves data; an op without a family reads its operands and writes its results.
     pub fn movement(&mut self, op: OpId) -> Movement {
@@ -92,7 +92,7 @@ impl<'a> Works<'a> {
     }
     /// The target of a custom call.
     pub fn target(&self, op: OpId) -> Option<String> {
-        let id = self.program.ops[op].signature.get()?;
+        let id = self.program.signature(op).get()?;
         let shapes = Shapes::new(&[], &[]);
         let view = SignatureView::of(self.program, id, &shapes);
         call_target(&view).map(str::to_owned)
@@ -125,7 +125,7 @@ impl<'a> Works<'a> {
         bodies
     }
     fn tensors_of(&self, op: OpId) -> Vec<ValueId> {
-        let operands = self.program.op_operands(op).iter().map(|slot| slot.value);
+        let operands = self.program.operands(op);
         operands.chain(self.program.op_results(op)).collect()
     }
     fn measured(
@@ -135,7 +135,7 @@ impl<'a> Works<'a> {
     ) -> Option<Work> {
         let mut key = std::mem::take(&mut self.key);
         key.clear();
-        key.push(self.program.ops[op].signature.get()?.index() as u32);
+        key.push(self.program.signature(op).get()?.index() as u32);
         for slot in self.program.op_operands(op) {
             key.push(self.tensors.id(slot.value));
         }
@@ -158,7 +158,7 @@ impl<'a> Works<'a> {
         measure: impl Fn(&SignatureView<'_>) -> Option<Work>,
     ) -> Option<Work> {
         let program = self.program;
-        let id = program.ops[op].signature.get()?;
+        let id = program.signature(op).get()?;
         let mut ids = Vec::new();
         for value in self.tensors_of(op) {
             ids.push(self.tensors.id(value));
@@ -171,7 +171,7 @@ impl<'a> Works<'a> {
         }
         let dims: Vec<Option<&[i64]>> =
             ids.iter().map(|&id| self.tensors.row(id).dims.as_deref()).collect();
-        let (operands, results) = dims.split_at(program.ops[op].num_operands as usize);
+        let (operands, results) = dims.split_at(program.num_operands(op));
         let shapes = Shapes::new(operands, results);
         measure(&SignatureView::of(program, id, &shapes))
     }

@@ -29,7 +29,7 @@ struct Key {
 /// Runs the pass on all functions.
 pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     let candidates = candidates(program);
-    let value_name = program.strings.find("value").unwrap_or_default();
+    let value_name = program.strings().find("value").unwrap_or_default();
     // One map serves all functions: no two share a region.
     let mut kept: FxHashMap<u64, (OpId, Key)> = FxHashMap::default();
     for (op, value) in candidates {
@@ -70,18 +70,17 @@ fn candidates(program: &Program) -> Vec<(OpId, Option<u32>)> {
             .or_insert_with(|| *by_value.entry(ConstantValue::parse(text)).or_insert(next))
     };
     let mut candidates = Vec::new();
-    for op in program.pre_order(program.module) {
-        let row = &program.ops[op];
-        if row.num_results != 1 {
+    for op in program.pre_order(program.module_op()) {
+        if program.num_results(op) != 1 {
             continue;
         }
-        if row.kind == OpKind::BroadcastInDim {
-            let scalar = program.op_operands(op).first();
-            let is_scalar = |value: ValueId| program.types.is_scalar(program.values[value].ty);
-            if row.signature.is_some() && scalar.is_some_and(|slot| is_scalar(slot.value)) {
+        if program.kind(op) == OpKind::BroadcastInDim {
+            let scalar = program.operands(op).next();
+            let is_scalar = |value: ValueId| program.types().is_scalar(program.type_of(value));
+            if program.signature(op).is_some() && scalar.is_some_and(is_scalar) {
                 candidates.push((op, None));
             }
-        } else if row.traits.has(OpTraits::CONSTANT_LIKE) {
+        } else if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
             candidates.push((op, Some(number(op))));
         }
     }
@@ -89,20 +88,19 @@ fn candidates(program: &Program) -> Vec<(OpId, Option<u32>)> {
 }
 
 fn key(program: &Program, op: OpId, value: Option<u32>) -> Key {
-    let row = &program.ops[op];
     let result = program.result(op, 0);
     let is_constant = value.is_some();
     Key {
-        ty: program.values[result].ty,
-        region: program.blocks[row.parent].region,
+        ty: program.type_of(result),
+        region: program.block_region(program.parent_block(op)),
         scalar: if is_constant {
             (ValueId::NONE, SignatureId::NONE)
         } else {
-            (program.operand(op, 0), row.signature)
+            (program.operand(op, 0), program.signature(op))
         },
         value,
         sharding: program.sharding(result),
-        rule: program.op_rules.get(op),
+        rule: program.op_rules().get(op),
     }
 }
 
@@ -120,12 +118,12 @@ fn hash(program: &Program, op: OpId, key: &Key, value_name: StrId) -> u64 {
     };
     // In whichever order they stand.
     attrs(program, op, value_name)
-        .map(|attr| hash(&|hasher| (attr.name, program.text.get(attr.value)).hash(hasher)))
+        .map(|attr| hash(&|hasher| (attr.name, program.text().get(attr.value)).hash(hasher)))
         .fold(hash(&|hasher| key.hash(hasher)), u64::wrapping_add)
 }
 
 fn have_equal_attrs(program: &Program, first: OpId, second: OpId, value_name: StrId) -> bool {
-    if program.op_texts[first].attrs == program.op_texts[second].attrs {
+    if std::ptr::eq(program.op_attrs(first), program.op_attrs(second)) {
         return true;
     }
     let sorted = |op| {
@@ -135,7 +133,7 @@ fn have_equal_attrs(program: &Program, first: OpId, second: OpId, value_name: St
     };
     let (first, second) = (sorted(first), sorted(second));
     let is_same = |(a, b): (&Attr, &Attr)| {
-        a.name == b.name && program.text.get(a.value) == program.text.get(b.value)
+        a.name == b.name && program.text().get(a.value) == program.text().get(b.value)
     };
     first.len() == second.len() && first.iter().zip(&second).all(is_same)
 }

@@ -10,7 +10,7 @@ use crate::ir::{OpKind, Program};
 
 /// Runs the pass on the module.
 pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
-    let ops: Vec<OpId> = program.pre_order(program.module).collect();
+    let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
     for op in ops {
         match program.kind(op) {
             OpKind::Mesh => program.erase_op(op),
@@ -22,7 +22,7 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
                 for result in program.op_results(op) {
                     program.set_sharding(result, ShardingId::NONE);
                 }
-                if program.no_result_shardings.remove(&op).is_some() {
+                if program.remove_no_result_shardings(op) {
                     program.mark_attrs_changed(op);
                 }
             }
@@ -34,16 +34,16 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
 /// Removes the shardings of the arguments and results of the function that `op` is.
 fn drop_function_shardings(program: &mut Program, op: OpId) {
     let Some(func) = program.function_of(op).get() else { return };
-    if let Some(body) = program.functions[func].body.get() {
+    if let Some(body) = program.func_body(func).get() {
         for arg in program.block_args(body) {
             program.set_sharding(arg, ShardingId::NONE);
         }
     }
-    for port in program.func_args_mut(func) {
-        port.sharding = ShardingId::NONE;
+    for index in 0..program.func_args(func).len() {
+        program.set_declared_arg_sharding(func, index, ShardingId::NONE);
     }
-    for port in program.func_results_mut(func) {
-        port.sharding = ShardingId::NONE;
+    for index in 0..program.func_results(func).len() {
+        program.set_func_result_sharding(func, index, ShardingId::NONE);
     }
     program.mark_attrs_changed(op);
 }

@@ -8,11 +8,8 @@
 use super::sink_data_flow_edges::sink_shardings;
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{BlockId, FuncId, IdRange, OpId, StrId, ValueId};
-use crate::ir::{
-    Attr, AttrRange, Function, OpKind, Payload, Place, Port, PortRange, Program, Span, SymbolTable,
-    ORIGINAL_NAME,
-};
+use crate::index::{BlockId, FuncId, IdRange, OpId, StrId, TypeId, ValueId};
+use crate::ir::{Attr, InsertPoint, OpKind, Payload, Place, Program, SymbolTable, ORIGINAL_NAME};
 use rustc_hash::FxHashMap;
 
 const EXECUTION_THREAD: &str = "execution_thread";
@@ -25,13 +22,13 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     }
     let mut symbols = SymbolTable::new(program);
     let mut calls = Vec::with_capacity(computations.len());
-    let mut attrs = AttrsByName::default();
+    let mut first_of_name = FirstOfName::default();
     for op in computations {
         let body = program.op_regions(op).next().map(|region| program.region_entry(region));
         let Some(body) = body.and_then(BlockId::get) else { continue };
         sink_shardings(program, op, program.block_args(body));
         sink_shardings(program, op, program.op_results(op));
-        let func = create_function(program, op, body, &mut attrs);
+        let func = create_function(program, op, body, &mut first_of_name);
         remove_edges(program, program.block_args(body));
         let callee = symbols.insert(program, func);
         make_call(program, op, callee);
@@ -53,49 +50,40 @@ fn remove_edges(program: &mut Program, values: IdRange<ValueId>) {
     }
 }
 
-/// The attributes of functions that were computations of the same name.
-type AttrsByName = FxHashMap<StrId, AttrRange>;
+/// The first function made of computations of each name, but for those with an execution thread: the
+/// others have its attributes.
+type FirstOfName = FxHashMap<StrId, OpId>;
 
 /// Makes a function of the body of `op`, which loses it, at the end of the module.
 fn create_function(
     program: &mut Program,
     op: OpId,
     body: BlockId,
-    attrs: &mut AttrsByName,
+    first_of_name: &mut FirstOfName,
 ) -> FuncId {
     let name = computation_name(program, op);
-    let func_op = program.create_op_of(OpKind::Func, &[], &[]);
-    program.op_texts[func_op].loc = program.op_texts[op].loc;
-    program.add_regions(func_op, 1);
-    let (from, to) = (program.ops[op].first_region, program.ops[func_op].first_region);
-    program.take_blocks(from, to);
+    let args: Vec<TypeId> = program.block_args(body).map(|arg| program.type_of(arg)).collect();
+    let results: Vec<TypeId> =
+        program.op_results(op).map(|result| program.type_of(result)).collect();
     replace_terminator(program, body);
-    let func = program.functions.push(Function {
-        op: func_op,
-        name,
-        is_private: true,
-        body,
-        args: PortRange::default(),
-        results: PortRange::default(),
-        results_span: Span::EMPTY,
-        name_span: Span::EMPTY,
-    });
-    for arg in program.block_args(body) {
-        program.add_func_arg(func, Port::of_type(program.values[arg].ty));
+    let at = InsertPoint { place: Place::End(program.module_block()), loc: program.loc(op) };
+    let func = program.create_function(name, &args, &results, at);
+    program.make_private(func);
+    program.take_body(func, program.region(op, 0));
+    let func_op = program.func_op(func);
+    let thread = program.attr(op, EXECUTION_THREAD).map(str::to_owned);
+    if let Some(&first) = first_of_name.get(&name).filter(|_| thread.is_none()) {
+        program.copy_attrs(first, func_op);
+    } else {
+        let text = format!("\"{}\"", program.str(name));
+        program.set_attr(func_op, ORIGINAL_NAME, &text);
     }
-    for result in program.op_results(op) {
-        program.add_func_result(func, Port::of_type(program.values[result].ty));
+    match thread {
+        Some(thread) => program.set_attr(func_op, EXECUTION_THREAD, &thread),
+        None => {
+            first_of_name.entry(name).or_insert(func_op);
+        }
     }
-    program.set_payload(func_op, Payload::Function(func));
-    program.op_texts[func_op].attrs = *attrs.entry(name).or_insert_with(|| {
-        let value = program.text.add(&format!("\"{}\"", program.strings.get(name)));
-        let name = program.strings.intern(ORIGINAL_NAME);
-        program.add_attrs(&[Attr { name, value }])
-    });
-    if let Some(thread) = program.attr(op, EXECUTION_THREAD).map(str::to_owned) {
-        program.set_attr(func_op, EXECUTION_THREAD, &thread);
-    }
-    program.insert_op(func_op, Place::End(program.module_block()));
     func
 }
 
@@ -109,17 +97,17 @@ fn computation_name(program: &Program, op: OpId) -> StrId {
 
 /// Makes a `func.return` of the `sdy.return` at the end of `body`.
 fn replace_terminator(program: &mut Program, body: BlockId) {
-    if let Some(last) = program.blocks[body].last_op.get() {
+    if let Some(last) = program.last_op(body).get() {
         program.recast_op(last, OpKind::FuncReturn);
     }
 }
 
 /// Makes a call of `callee` of `op`, whose body is gone.
 fn make_call(program: &mut Program, op: OpId, callee: StrId) {
-    let is_kept = |attr: &&Attr| program.strings.get(attr.name) != EXECUTION_THREAD;
+    let is_kept = |attr: &&Attr| program.str(attr.name) != EXECUTION_THREAD;
     let kept: Vec<Attr> = program.op_attrs(op).iter().filter(is_kept).copied().collect();
     program.recast_op(op, OpKind::Call);
-    program.ops[op].num_regions = 0;
+    program.drop_regions(op);
     program.set_payload(op, Payload::Call(callee));
     if !kept.is_empty() {
         program.replace_attrs(op, &kept);

@@ -4,7 +4,7 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{OpId, ShardingId};
-use crate::ir::{OpKind, Payload, Place, Program, SymbolTable};
+use crate::ir::{InsertPoint, OpKind, Payload, Place, Program, SymbolTable};
 use crate::sharding::TensorSharding;
 
 /// Runs the pass on the module.
@@ -34,9 +34,9 @@ fn replicated_like_call(program: &mut Program, call: OpId) -> Vec<ShardingId> {
     let results = program.op_results(call);
     let shardings: Vec<ShardingId> = results.map(|result| program.sharding(result)).collect();
     let replicate = |id: ShardingId| {
-        let like = program.shardings.get(id)?;
+        let like = program.shardings().get(id)?;
         let closed = TensorSharding::fully_replicated(like.mesh, like.dims.len(), true);
-        Some(program.shardings.intern(closed))
+        Some(program.intern_sharding(closed))
     };
     shardings.into_iter().filter_map(replicate).collect()
 }
@@ -45,34 +45,19 @@ fn replicated_like_call(program: &mut Program, call: OpId) -> Vec<ShardingId> {
 fn reshard_results(program: &mut Program, call: OpId, wanted: &[ShardingId]) {
     for (result, &inside) in program.op_results(call).zip(wanted) {
         let outside = program.sharding(result);
-        let is_equivalent = program.shardings[inside].is_equivalent(program.shardings.get(outside));
+        let is_equivalent =
+            program.shardings()[inside].is_equivalent(program.shardings().get(outside));
         if !is_equivalent {
             let outside = outside.get().unwrap_or_else(|| {
-                let like = &program.shardings[inside];
+                let like = &program.shardings()[inside];
                 let closed = TensorSharding::fully_replicated(like.mesh, like.dims.len(), true);
-                program.shardings.intern(closed)
+                program.intern_sharding(closed)
             });
-            let reshard = program.create_reshard(result, outside, Place::After(call));
+            let at = InsertPoint { place: Place::After(call), loc: program.loc(call) };
+            let reshard = program.build_unary(OpKind::Reshard, result, outside, at);
             let new = program.result(reshard, 0);
             program.replace_all_uses_except(result, new, reshard);
         }
         program.set_sharding(result, inside);
-    }
-}
-
-impl Program {
-    /// Makes a reshard of `input` to `sharding` at `place`, with the location of `input`.
-    pub fn create_reshard(
-        &mut self,
-        input: crate::index::ValueId,
-        sharding: ShardingId,
-        place: Place,
-    ) -> OpId {
-        let reshard = self.create_op("sdy.reshard", &[input], &[self.values[input].ty]);
-        self.op_texts[reshard].loc = self.value_loc(input);
-        self.insert_op(reshard, place);
-        let result = self.result(reshard, 0);
-        self.set_sharding(result, sharding);
-        reshard
     }
 }

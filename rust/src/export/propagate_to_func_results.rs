@@ -3,40 +3,23 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::ShardingId;
 use crate::ir::{OpKind, Program};
 
 /// Runs the pass on the module.
 pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     let main = program.main_function()?;
     for func in program.functions_in_order() {
-        let op = program.functions[func].op;
+        let op = program.func_op(func);
         let Some(terminator) = program.region_terminator(op, 0).filter(|_| func != main) else {
             continue;
         };
         if program.kind(terminator) != OpKind::FuncReturn {
             continue;
         }
-        for index in 0..program.ops[terminator].num_operands as usize {
+        for index in 0..program.num_operands(terminator) {
             let sharding = program.sharding_of(program.operand(terminator, index));
             program.set_func_result_sharding(func, index, sharding);
         }
     }
     Ok(())
-}
-
-impl Program {
-    /// Sets or clears the sharding of the `index`-th result of `func`.
-    pub fn set_func_result_sharding(
-        &mut self,
-        func: crate::index::FuncId,
-        index: usize,
-        sharding: ShardingId,
-    ) {
-        let Some(result) = self.func_results_mut(func).get_mut(index) else { return };
-        if result.sharding != sharding {
-            result.sharding = sharding;
-            self.mark_attrs_changed(self.functions[func].op);
-        }
-    }
 }

@@ -9,7 +9,7 @@ use crate::ir::Program;
 /// Runs the pass on the module.
 pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     let main = program.main_function()?;
-    if let Some(body) = program.functions[main].body.get() {
+    if let Some(body) = program.func_body(main).get() {
         for arg in program.block_args(body) {
             let whole = with_whole_axes(program, program.sharding(arg));
             program.set_sharding(arg, whole);
@@ -24,7 +24,7 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
 
 /// `sharding` without the first sub-axis of each open dim and the axes after it.
 fn with_whole_axes(program: &mut Program, sharding: ShardingId) -> ShardingId {
-    let Some(old) = program.shardings.get(sharding) else { return sharding };
+    let Some(old) = program.shardings().get(sharding) else { return sharding };
     if old.dims.iter().all(|dim| dim.axes.iter().all(|axis| axis.sub.is_none())) {
         return sharding;
     }
@@ -34,5 +34,5 @@ fn with_whole_axes(program: &mut Program, sharding: ShardingId) -> ShardingId {
             dim.axes.truncate(end);
         }
     }
-    program.shardings.intern(new)
+    program.intern_sharding(new)
 }

@@ -26,7 +26,7 @@ pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<
     for &op in &constraints {
         let result = program.result(op, 0);
         let is_converted = |slot: &UseId| {
-            let user = program.operands[*slot].owner;
+            let user = program.user(*slot);
             converted_ops.contains(&user)
         };
         let (converted, others): (Vec<UseId>, Vec<UseId>) =

@@ -27,7 +27,7 @@ pub fn run(
 ) -> Result<()> {
     let has_edges =
         |op: &OpId| program.kind(*op) == OpKind::DataFlowEdge || program.edge_spec(*op).is_some();
-    let may_have_edges = !program.edge_specs.is_empty()
+    let may_have_edges = program.has_edge_specs()
         || program.has_any(&EdgeSpec::KINDS)
         || program.has_any(&[OpKind::DataFlowEdge]);
     if !may_have_edges {
@@ -98,9 +98,9 @@ pub fn sink_shardings(
     for owner in owners {
         let mut sharding = of_edge(program, owner);
         if sharding.is_none() {
-            sharding = program.replicated(mesh, program.values[owner].ty, false);
+            sharding = program.replicated(mesh, program.type_of(owner), false);
         }
-        let is_arg = matches!(program.values[owner].def(), ValueDef::Arg(_));
+        let is_arg = matches!(program.def(owner), ValueDef::Arg(_));
         if is_arg && program.kind(op) == OpKind::ManualComputation {
             sharding = program.with_manual_axes(op, owner, sharding);
         }

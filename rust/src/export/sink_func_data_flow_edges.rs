@@ -20,9 +20,9 @@ pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<
         let old = program.sharding_of(operand);
         if new.is_some() {
             program.set_sharding_of(operand, new);
-        } else if let Some(old) = program.shardings.get(old) {
+        } else if let Some(old) = program.shardings().get(old) {
             let open = TensorSharding::fully_replicated(old.mesh, old.dims.len(), false);
-            let open = program.shardings.intern(open);
+            let open = program.intern_sharding(open);
             program.set_sharding_of(operand, open);
         }
         program.replace_all_uses(result, operand);

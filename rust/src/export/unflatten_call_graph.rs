@@ -38,12 +38,12 @@ pub fn run(
             classes.exact(program, func)
         };
         if let Some(&shared) = kept.get(&class).filter(|&&shared| shared != func) {
-            let name = program.functions[shared].name;
+            let name = program.func_name(shared);
             program.set_payload(call, Payload::Call(name));
         }
     }
     for func in program.functions_in_order() {
-        let op = program.functions[func].op;
+        let op = program.func_op(func);
         program.remove_attr(op, ORIGINAL_NAME);
         program.remove_attr(op, MANUAL_AXES);
     }
@@ -146,7 +146,7 @@ fn remember(known: &mut IdVec<FuncId, Option<usize>>, func: FuncId, number: usiz
 
 /// The name of the function that `func` came from, and the text of the manual axes around it.
 fn origin(program: &mut Program, func: FuncId) -> (StrId, StrId) {
-    let axes = program.attr(program.functions[func].op, MANUAL_AXES).map(str::to_owned);
-    let axes = axes.map_or(StrId::NONE, |axes| program.strings.intern(&axes));
+    let axes = program.attr(program.func_op(func), MANUAL_AXES).map(str::to_owned);
+    let axes = axes.map_or(StrId::NONE, |axes| program.intern(&axes));
     (program.original_name(func), axes)
 }

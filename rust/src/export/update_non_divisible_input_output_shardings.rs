@@ -22,7 +22,7 @@ type Trimmed = FxHashMap<(ShardingId, TypeId), ShardingId>;
 pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     let mut trimmed = Trimmed::default();
     for func in program.functions_in_order() {
-        if let Some(body) = program.functions[func].body.get() {
+        if let Some(body) = program.func_body(func).get() {
             for arg in program.block_args(body) {
                 trim_value(program, &mut trimmed, arg);
             }
@@ -51,11 +51,11 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
 /// Trims the sharding of `value`. In a manual computation the shape of an argument is local to the
 /// manual axes, so only the free axes have to divide it.
 fn trim_value(program: &mut Program, trimmed: &mut Trimmed, value: ValueId) {
-    let ty = program.values[value].ty;
+    let ty = program.type_of(value);
     let old = program.sharding_of(value);
     let new = evenly_sharded(program, trimmed, old, ty);
     if new != old {
-        match program.values[value].def() {
+        match program.def(value) {
             ValueDef::Arg(_) => program.set_sharding_of(value, new),
             ValueDef::Result(_) => {
                 program.set_sharding(value, new);
@@ -71,15 +71,15 @@ fn evenly_sharded(
     sharding: ShardingId,
     ty: TypeId,
 ) -> ShardingId {
-    if sharding.is_none() || !program.types[ty].is_static_tensor() {
+    if sharding.is_none() || !program.types()[ty].is_static_tensor() {
         return sharding;
     }
     if let Some(&known) = trimmed.get(&(sharding, ty)) {
         return known;
     }
-    let mut even = program.shardings[sharding].clone();
+    let mut even = program.shardings()[sharding].clone();
     let mesh = program.mesh(even.mesh);
-    let shape = program.types[ty].static_shape().unwrap_or_default();
+    let shape = program.types()[ty].static_shape().unwrap_or_default();
     for (dim, size) in even.dims.iter_mut().zip(shape) {
         let count = total_size(&dim.axes, mesh);
         if count == 0 || size % count == 0 {
@@ -91,7 +91,7 @@ fn evenly_sharded(
             priority: None,
         };
     }
-    let even = program.shardings.intern(even);
+    let even = program.intern_sharding(even);
     trimmed.insert((sharding, ty), even);
     even
 }

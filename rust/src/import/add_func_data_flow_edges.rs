@@ -13,9 +13,9 @@ const EDGE: OpKind = OpKind::FuncDataFlowEdge;
 pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     let main = program.main_function()?;
     for func in program.functions_in_order() {
-        let body = program.functions[func].body;
+        let body = program.func_body(func);
         if func != main && body.is_some() {
-            let loc = program.op_texts[program.functions[func].op].loc;
+            let loc = program.loc(program.func_op(func));
             let mut last = OpId::NONE;
             for arg in program.block_args(body) {
                 if has_static_shape(program, arg) {
@@ -26,7 +26,7 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
         }
     }
     for call in program.ops_in_post_order(&[OpKind::Call]) {
-        let (mut last, loc) = (call, program.op_texts[call].loc);
+        let (mut last, loc) = (call, program.loc(call));
         for result in program.op_results(call) {
             if has_static_shape(program, result) {
                 let sharding = program.sharding(result);

@@ -11,7 +11,7 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, OpId, ShardingId, ValueId};
-use crate::ir::{EdgeSpec, OpFlags, OpKind, Place, Program, ValueDef};
+use crate::ir::{EdgeSpec, InsertPoint, OpKind, Place, Program, ValueDef};
 use crate::projection::Projection;
 use crate::propagation::origins::{arrivals, Recorder, Settings, Subject, Visited};
 use crate::rule::OpShardingRule;
@@ -70,7 +70,7 @@ impl Pass<'_, '_> {
         let mut found = Constraints::default();
         let program = &*self.program;
         for slot in program.uses(value) {
-            let user = program.operands[slot].owner;
+            let user = program.user(slot);
             let sharding = match program.kind(user) {
                 OpKind::ShardingConstraint => program.sharding(program.result(user, 0)),
                 OpKind::ManualComputation => {
@@ -93,13 +93,13 @@ impl Pass<'_, '_> {
         let input = self.program.operand(head, 0);
         let Some(tail) = self.end_of_chain(head, input) else { return };
         let tail_result = self.program.result(tail, 0);
-        let tail_block = self.program.ops[tail].parent;
+        let tail_block = self.program.parent_block(tail);
         self.program.number_block(tail_block);
         self.program.replace_uses_if(input, tail_result, |program, slot| {
-            let user = program.operands[slot].owner;
+            let user = program.user(slot);
             user != head
                 && program.kind(user) != OpKind::FuncReturn
-                && program.ops[user].parent == tail_block
+                && program.parent_block(user) == tail_block
                 && program.is_before(tail, user)
         });
     }
@@ -126,7 +126,7 @@ impl Pass<'_, '_> {
     }
 
     fn apply_manual_computation(&mut self, op: OpId) {
-        for index in 0..self.program.ops[op].num_operands as usize {
+        for index in 0..self.program.num_operands(op) {
             let operand = self.program.operand(op, index);
             let sharding = in_sharding(self.program, op, index);
             self.apply(op, operand, sharding);
@@ -135,7 +135,7 @@ impl Pass<'_, '_> {
 
     /// Lets `op`, a constraint of `input` to `id`, dictate the sharding of `input`.
     fn apply(&mut self, op: OpId, input: ValueId, id: ShardingId) {
-        let Some(sharding) = self.program.shardings.get(id) else { return };
+        let Some(sharding) = self.program.shardings().get(id) else { return };
         let is_closed = sharding.dims.iter().all(|dim| dim.is_closed);
         if !is_closed
             || self.program.shardable_value(input).is_none()
@@ -166,17 +166,17 @@ impl Pass<'_, '_> {
         let (operand, result) = (self.program.operand(op, 0), self.program.result(op, 0));
         let values = [operand, result].map(|value| self.program.shardable_value(value));
         let mesh = self.program.mesh_of(self.program.sharding(result));
-        let mesh = &self.program.meshes[mesh].mesh;
-        let rule = &self.program.rules[self.program.op_rules.get(op)];
+        let mesh = &*self.program.meshes()[mesh].mesh.clone();
+        let rule = &self.program.rules()[self.program.op_rules().get(op)];
         let arrivals = &arrivals(rule.tensors(), mesh, old, &new);
         let visited = Visited { subject: Subject::Op(op), num_operands: 1, mesh, arrivals };
-        recorder.record(&mut self.program.strings, &visited, |tensor| values[tensor]);
+        recorder.record(self.program.strings_mut(), &visited, |tensor| values[tensor]);
     }
 
     /// Has everything that uses `input` use a constraint right after it.
     fn replace_by_constraint(&mut self, op: OpId, input: ValueId, id: ShardingId) {
         let program = &mut *self.program;
-        let place = match program.values[input].def() {
+        let place = match program.def(input) {
             ValueDef::Result(op) => Place::After(op),
             ValueDef::Arg(block) => Place::Start(block),
         };
@@ -184,25 +184,20 @@ impl Pass<'_, '_> {
             program.move_op(op, place);
             op
         } else {
-            let ty = program.values[input].ty;
-            let created = program.create_op("sdy.sharding_constraint", &[input], &[ty]);
-            program.op_texts[created].loc = program.op_texts[op].loc;
-            program.insert_op(created, place);
-            let result = program.result(created, 0);
-            program.set_sharding(result, id);
-            created
+            let at = InsertPoint { place, loc: program.loc(op) };
+            program.build_unary(OpKind::ShardingConstraint, input, id, at)
         };
         let result = program.result(constraint, 0);
         program.replace_all_uses_except(input, result, constraint);
         self.users.remove(&input);
         self.users.remove(&result);
-        let unreduced = program.shardings[id].unreduced.clone();
+        let unreduced = program.shardings()[id].unreduced.clone();
         if !unreduced.is_empty() {
             // They do not propagate, so the input has to have them itself.
-            let (mesh, ty) = (program.shardings[id].mesh, program.values[input].ty);
+            let (mesh, ty) = (program.shardings()[id].mesh, program.type_of(input));
             let open = program.replicated(mesh, ty, false);
-            let with_unreduced = TensorSharding { unreduced, ..program.shardings[open].clone() };
-            let with_unreduced = program.shardings.intern(with_unreduced);
+            let with_unreduced = TensorSharding { unreduced, ..program.shardings()[open].clone() };
+            let with_unreduced = program.intern_sharding(with_unreduced);
             set_sharding(program, input, with_unreduced);
         }
     }
@@ -210,20 +205,20 @@ impl Pass<'_, '_> {
 
 /// The sharding that manual computation `op` wants for its `index`-th operand.
 fn in_sharding(program: &Program, op: OpId, index: usize) -> ShardingId {
-    let block = program.region_entry(program.ops[op].first_region);
+    let block = program.region_entry(program.region(op, 0));
     let arg = block.get().and_then(|block| program.block_args(block).nth(index));
     arg.map_or(ShardingId::NONE, |arg| program.sharding(arg))
 }
 
 /// The op that has the only use of `value`.
 fn only_user(program: &Program, value: ValueId) -> Option<OpId> {
-    let slot = program.values[value].first_use.get()?;
-    program.has_one_use(value).then(|| program.operands[slot].owner)
+    let slot = program.newest_use(value).get()?;
+    program.has_one_use(value).then(|| program.user(slot))
 }
 
 /// Whether `value` is the result of a data-flow edge op, or a target of an edge that has one.
 fn is_edge_target(program: &Program, context: &Context<'_>, value: ValueId) -> bool {
-    let owning_op = match program.values[value].def() {
+    let owning_op = match program.def(value) {
         ValueDef::Result(op) if program.kind(op) == OpKind::DataFlowEdge => return true,
         ValueDef::Result(op) => op,
         ValueDef::Arg(block) => program.block_parent_op(block),
@@ -236,7 +231,7 @@ fn is_edge_target(program: &Program, context: &Context<'_>, value: ValueId) -> b
 /// Sets the sharding of `value` where [`Program::shardable_value`] keeps it.
 fn set_sharding(program: &mut Program, value: ValueId, id: ShardingId) {
     let Some(value) = program.shardable_value(value) else { return };
-    match program.values[value].def() {
+    match program.def(value) {
         ValueDef::Result(_) => program.set_result_sharding(value, id),
         ValueDef::Arg(block) => set_arg_sharding(program, value, block, id),
     }
@@ -253,7 +248,7 @@ fn set_arg_sharding(program: &mut Program, value: ValueId, block: BlockId, id: S
     let mesh = program.mesh_of(id);
     for arg in program.block_args(block) {
         if program.sharding(arg).is_none() {
-            let open = program.replicated(mesh, program.values[arg].ty, false);
+            let open = program.replicated(mesh, program.type_of(arg), false);
             program.set_sharding(arg, open);
         }
     }
@@ -264,23 +259,23 @@ fn factors(program: &mut Program, op: OpId) -> Option<Projection> {
     if program.kind(op) != OpKind::ShardingConstraint {
         return None;
     }
-    let rule = program.op_rules.get(op).get()?;
+    let rule = program.op_rules().get(op).get()?;
     let (operand, result) = (program.operand(op, 0), program.result(op, 0));
     let shardings = [program.sharding_of(operand), program.sharding(result)];
-    let mesh = &program.meshes[program.mesh_of(shardings[1]).get()?].mesh;
-    let rows = shardings.iter().map(|&sharding| program.shardings.get(sharding));
-    Some(Projection::build(&program.rules[rule], rows, mesh, false))
+    let mesh = &program.meshes()[program.mesh_of(shardings[1]).get()?].mesh;
+    let rows = shardings.iter().map(|&sharding| program.shardings().get(sharding));
+    Some(Projection::build(&program.rules()[rule], rows, mesh, false))
 }
 
 /// Puts its rule on the constraint `op`, as the reference does when it looks the rule up here.
 fn attach_rule(program: &mut Program, op: OpId) {
-    if program.kind(op) != OpKind::ShardingConstraint || program.op_rules.get(op).is_some() {
+    if program.kind(op) != OpKind::ShardingConstraint || program.op_rules().get(op).is_some() {
         return;
     }
     let ty = program.value_type(program.result(op, 0));
     if let Some(shape) = ty.static_shape() {
-        let rule = program.rules.intern(OpShardingRule::identity(&shape, 1, 1));
-        program.op_rules.set(op, rule);
-        program.op_flags[op].set(OpFlags::ATTRS_CHANGED);
+        let rule = program.intern_rule(OpShardingRule::identity(&shape, 1, 1));
+        program.set_op_rule(op, rule);
+        program.mark_attrs_changed(op);
     }
 }

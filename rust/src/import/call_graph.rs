@@ -25,19 +25,18 @@ pub struct CallGraph {
 impl CallGraph {
     /// The call graph of `program`, whose symbols are `symbols`.
     pub fn new(program: &mut Program, symbols: &SymbolTable) -> Self {
-        let mut graph = Self { ranges: vec![None; program.functions.len()], ..Self::default() };
+        let mut graph = Self { ranges: vec![None; program.num_func_ids()], ..Self::default() };
         let calls = program.ops_in_pre_order(&[OpKind::Call]);
         let mut calls = calls.into_iter().map(|call| (program.top_level_op(call), call)).peekable();
         let functions = program.functions_in_order();
         for &func in &functions {
-            let row = &program.functions[func];
-            if row.body.is_none() {
+            if program.func_body(func).is_none() {
                 continue;
             }
             let start = graph.calls.len();
             // Calls in anything but functions are nobody's.
             while calls.next_if(|&(op, _)| program.kind(op) != OpKind::Func).is_some() {}
-            while let Some((_, call)) = calls.next_if(|&(op, _)| op == row.op) {
+            while let Some((_, call)) = calls.next_if(|&(op, _)| op == program.func_op(func)) {
                 graph.calls.push(call);
             }
             graph.ranges[func.index()] = Some((start as u32, graph.calls.len() as u32));
@@ -50,7 +49,7 @@ impl CallGraph {
                 _ => FuncId::NONE,
             })
             .collect();
-        graph.search(&functions, &callees, program.functions.len());
+        graph.search(&functions, &callees, program.num_func_ids());
         graph
     }
 
@@ -112,7 +111,7 @@ impl CallGraph {
     pub fn check_acyclic(&self, program: &Program) -> Result<()> {
         let Some(&call) = self.circular.first() else { return Ok(()) };
         let name = match program.payload(call) {
-            Some(&Payload::Call(name)) => program.strings.get(name),
+            Some(&Payload::Call(name)) => program.str(name),
             _ => "",
         };
         let message = format!("function @{name} calls itself, directly or through others");

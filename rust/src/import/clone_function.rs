@@ -3,7 +3,7 @@
 use super::callee;
 use crate::error::Result;
 use crate::index::{FuncId, Id, IdVec, OpId, StrId};
-use crate::ir::{AttrRange, OpKind, Payload, Place, Program, SymbolTable, ValueMap, ORIGINAL_NAME};
+use crate::ir::{OpKind, Payload, Place, Program, SymbolTable, ValueMap, ORIGINAL_NAME};
 use rustc_hash::FxHashMap;
 
 /// A function that is to be cloned once what it calls is.
@@ -18,8 +18,8 @@ struct Frame {
 /// are in the order of the module.
 #[derive(Default)]
 pub struct FunctionCloner {
-    /// The attributes of clones of functions that are no clones themselves.
-    attrs: FxHashMap<FuncId, AttrRange>,
+    /// The first clones of functions that are no clones themselves: further ones have their attributes.
+    first_clones: FxHashMap<FuncId, OpId>,
     /// Calls, those of one function after the other.
     calls: Vec<OpId>,
     /// Where the calls of each function are in that list.
@@ -66,11 +66,11 @@ impl FunctionCloner {
     /// Has what `func` calls cloned next, and then `func`.
     fn open(&mut self, program: &Program, func: FuncId) {
         if self.ranges.len() <= func.index() {
-            self.ranges.resize(program.functions.len(), None);
+            self.ranges.resize(program.num_func_ids(), None);
         }
         let (next_call, end) = *self.ranges[func].get_or_insert_with(|| {
             let start = self.calls.len();
-            let ops = program.pre_order(program.functions[func].op);
+            let ops = program.pre_order(program.func_op(func));
             self.calls.extend(ops.filter(|&op| program.kind(op) == OpKind::Call));
             (start as u32, self.calls.len() as u32)
         });
@@ -83,35 +83,34 @@ impl FunctionCloner {
         symbols: &mut SymbolTable,
         func: FuncId,
     ) -> StrId {
-        let first_made = program.kinds.num_made(OpKind::Call);
+        let first_made = program.num_made(OpKind::Call);
         let clone = program.clone_function(func, &mut self.map);
         self.name_original(program, func, clone);
-        program.insert_op(program.functions[clone].op, Place::End(program.module_block()));
+        program.insert_op(program.func_op(clone), Place::End(program.module_block()));
         let start = self.calls.len();
-        let num_calls = program.kinds.num_made(OpKind::Call) - first_made;
+        let num_calls = program.num_made(OpKind::Call) - first_made;
         let names = self.names.drain(self.names.len() - num_calls..);
         for (index, name) in names.enumerate() {
-            let call = program.kinds.made(OpKind::Call, first_made + index);
+            let call = program.made(OpKind::Call, first_made + index);
             program.set_payload(call, Payload::Call(name));
             self.calls.push(call);
         }
-        self.ranges.resize(program.functions.len(), None);
+        self.ranges.resize(program.num_func_ids(), None);
         self.ranges[clone] = Some((start as u32, self.calls.len() as u32));
         symbols.insert(program, clone)
     }
     /// Has `clone` say what `func` is a clone of, or is itself.
     fn name_original(&mut self, program: &mut Program, func: FuncId, clone: FuncId) {
-        let op = program.functions[clone].op;
+        let op = program.func_op(clone);
         if program.attr(op, ORIGINAL_NAME).is_some_and(|text| text.starts_with('"')) {
             program.mark_attrs_changed(op);
-        } else if let Some(&range) = self.attrs.get(&func) {
-            program.op_texts[op].attrs = range;
-            program.mark_attrs_changed(op);
+        } else if let Some(&first) = self.first_clones.get(&func) {
+            program.copy_attrs(first, op);
         } else {
             let name = program.original_name(func);
-            let quoted = format!("\"{}\"", program.strings.get(name));
+            let quoted = format!("\"{}\"", program.str(name));
             program.set_attr(op, ORIGINAL_NAME, &quoted);
-            self.attrs.insert(func, program.op_texts[op].attrs);
+            self.first_clones.insert(func, op);
         }
     }
 }

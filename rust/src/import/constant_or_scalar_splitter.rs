@@ -21,14 +21,14 @@ use std::mem::take;
 
 /// Runs the pass.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
-    fold_all(program, program.module, |program, op| program.kind(op) == OpKind::SdyConstant);
+    fold_all(program, program.module_op(), |program, op| program.kind(op) == OpKind::SdyConstant);
     rename_constants(program);
     let symbols = SymbolTable::new(program);
     let graph = CallGraph::new(program, &symbols);
     let group_users = group_users(program);
     let mut splitter = Splitter {
-        roles: vec![Role::Plain; program.values.len()],
-        room: context.limits.max_ops.saturating_sub(program.ops.len()),
+        roles: vec![Role::Plain; program.num_value_ids()],
+        room: context.limits.max_ops.saturating_sub(program.num_op_ids()),
         program,
         symbols,
         group_users,
@@ -64,7 +64,7 @@ fn group_users(program: &Program) -> Vec<(ValueId, OpId)> {
     values.sort();
     values.dedup();
     let users = |value| {
-        let owners = program.uses(value).map(move |slot| (value, program.operands[slot].owner));
+        let owners = program.uses(value).map(move |slot| (value, program.user(slot)));
         owners.filter(|&(_, user)| program.kind(user) == OpKind::ShardingGroup)
     };
     values.into_iter().flat_map(users).collect()
@@ -109,7 +109,7 @@ struct Splitter<'a> {
 impl Splitter<'_> {
     /// Splits in `func`, in its named computations first.
     fn split_function(&mut self, func: FuncId) -> Result<()> {
-        let root = self.program.functions[func].op;
+        let root = self.program.func_op(func);
         let named: Vec<OpId> = if self.program.has_any(&[OpKind::NamedComputation]) {
             let ops = self.program.post_order(root);
             ops.filter(|&op| self.program.kind(op) == OpKind::NamedComputation).collect()
@@ -215,7 +215,7 @@ impl Splitter<'_> {
             return Ok(());
         }
         for slot in self.program.op_uses(op) {
-            let value = self.program.operands[slot].value;
+            let value = self.program.used_value(slot);
             if self.role_of(value) != Role::Plain {
                 match self.copy(value)? {
                     Some(copy) => self.program.set_operand(slot, copy),
@@ -275,7 +275,7 @@ impl Splitter<'_> {
         self.enter(root, true, &map, &mut stack);
         while let Some(entry) = stack.last_mut() {
             let Entry { value, op, next, stays } = *entry;
-            if next < self.program.ops[op].num_operands as usize {
+            if next < self.program.num_operands(op) {
                 entry.next += 1;
                 self.enter(self.program.operand(op, next), stays, &map, &mut stack);
                 continue;
@@ -307,15 +307,17 @@ impl Splitter<'_> {
 
     /// Whether `op`, of which `value` is a result, has only one use and nothing that is copied with it.
     fn can_stay(&self, value: ValueId, op: OpId) -> bool {
-        let row = &self.program.ops[op];
-        let is_plain = row.num_results == 1 && row.num_regions == 0 && row.kind != OpKind::Call;
+        let program = &self.program;
+        let is_plain = program.num_results(op) == 1
+            && program.num_regions(op) == 0
+            && program.kind(op) != OpKind::Call;
         is_plain && self.program.has_one_use(value)
     }
 
     /// Makes `op` what its copy would be.
     fn keep_op(&mut self, op: OpId, map: &ValueMap) {
         for slot in self.program.op_uses(op) {
-            match map.get(self.program.operands[slot].value) {
+            match map.get(self.program.used_value(slot)) {
                 Some(copy) => self.program.set_operand(slot, copy),
                 None => self.program.make_newest_use(slot),
             }
@@ -324,7 +326,7 @@ impl Splitter<'_> {
 
     /// Copies `op` right before itself, whatever it calls, and the group memberships of `value`.
     fn copy_op(&mut self, value: ValueId, op: OpId, map: &mut ValueMap) -> Result<()> {
-        let num_ops = self.program.ops.len();
+        let num_ops = self.program.num_op_ids();
         let copy = self.program.clone_op(op, map, false);
         self.program.insert_op(copy, Place::Before(op));
         if self.program.kind(copy) == OpKind::Call {
@@ -342,7 +344,7 @@ impl Splitter<'_> {
             let group = self.program.clone_op(group, map, false);
             self.program.insert_op(group, Place::Before(op));
         }
-        let added = self.program.ops.len() - num_ops;
+        let added = self.program.num_op_ids() - num_ops;
         self.room = self.room.checked_sub(added).ok_or_else(|| {
             let message = "splitting constants makes the program larger than the limit";
             Diagnostic::new(Code::ProgramTooLarge, message).with_hint("raise the limit `max_ops`")
@@ -356,7 +358,7 @@ impl Splitter<'_> {
         let mut users = Vec::new();
         for result in program.op_results(op) {
             for slot in program.uses(result) {
-                let user = program.operands[slot].owner;
+                let user = program.user(slot);
                 if program.kind(user) != OpKind::ShardingGroup {
                     return;
                 }
@@ -371,11 +373,11 @@ impl Splitter<'_> {
 }
 
 fn is_scalar(program: &Program, value: ValueId) -> bool {
-    program.types.is_scalar(program.values[value].ty)
+    program.types().is_scalar(program.type_of(value))
 }
 
 /// Whether nothing about the shapes of the operands can go wrong at run time.
 fn has_static_operands(program: &Program, op: OpId) -> bool {
-    let is_static = |value: ValueId| program.types.is_static_tensor(program.values[value].ty);
+    let is_static = |value: ValueId| program.types().is_static_tensor(program.type_of(value));
     program.op_operands(op).iter().all(|slot| is_static(slot.value))
 }

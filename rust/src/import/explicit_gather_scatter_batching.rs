@@ -11,12 +11,11 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{OpId, ShardingId, TypeId, ValueId};
-use crate::ir::{Attr, OpKind, Place, Program, Type};
+use crate::index::{OpId, ValueId};
+use crate::ir::{int_array, int_attr, joined, NewOp, OpKind, Program, Type};
 use crate::mlir::op_attribute;
 use crate::mlir::AttrValue;
 use crate::partition::canonicalize::{apply_greedily, Config, Driver, Patterns};
-use crate::partition::stablehlo_ops::{int_array, joined};
 
 /// Runs the pass on the function `func`.
 pub fn run(program: &mut Program, context: &mut Context<'_>, func: OpId) -> Result<()> {
@@ -95,7 +94,7 @@ impl Batch {
         if !list(names.batching)?.is_empty() {
             return None;
         }
-        let num_operands = program.ops[op].num_operands as usize;
+        let num_operands = program.num_operands(op);
         let indices = if num_operands == 2 { 1 } else { num_operands.checked_sub(1)? / 2 };
         let shape = |index| match program.value_type(program.operand(op, index)) {
             Type::RankedTensor { shape, .. } if !shape.is_empty() => Some(shape),
@@ -145,8 +144,8 @@ impl Batch {
     /// The indices without those of the batch.
     fn other_indices(&self, driver: &mut Driver<'_>, op: OpId) -> ValueId {
         let indices = driver.program.operand(op, self.indices);
-        let ty = driver.program.values[indices].ty;
-        let shape = match &driver.program.types[ty] {
+        let ty = driver.program.type_of(indices);
+        let shape = match &driver.program.types()[ty] {
             Type::RankedTensor { shape, .. } => shape.clone(),
             _ => return indices,
         };
@@ -173,14 +172,9 @@ impl Batch {
         shape[self.index_vector_dim] = Some(total - 1);
         let ty = driver.program.ranked_type(&shape, ty);
         let dim = self.index_vector_dim;
-        create(
-            driver,
-            op,
-            "stablehlo.concatenate",
-            &parts,
-            ty,
-            &[("dimension", format!("{dim} : i64"))],
-        )
+        let whole = NewOp::of_kind(OpKind::Concatenate, &parts, &[ty])
+            .attr("dimension", int_attr(dim as i64));
+        build_before(driver, op, whole)
     }
 
     /// The numbers `start..end` of each index.
@@ -198,42 +192,38 @@ impl Batch {
         limits[self.index_vector_dim] = end;
         let mut shape = shape.to_vec();
         shape[self.index_vector_dim] = Some(end - start);
-        let ty = driver.program.ranked_type(&shape, driver.program.values[indices].ty);
-        let attrs = [
-            ("limit_indices", int_array(&limits)),
-            ("start_indices", int_array(&starts)),
-            ("strides", int_array(&vec![1; starts.len()])),
-        ];
-        create(driver, op, "stablehlo.slice", &[indices], ty, &attrs)
+        let ty = driver.program.ranked_type(&shape, driver.program.type_of(indices));
+        let slice = NewOp::of_kind(OpKind::Slice, &[indices], &[ty])
+            .attr("limit_indices", int_array(&limits))
+            .attr("start_indices", int_array(&starts))
+            .attr("strides", int_array(&vec![1; starts.len()]));
+        build_before(driver, op, slice)
     }
 
     /// Replaces `op` by one with explicit batch dims and these indices.
     fn make_explicit(&self, driver: &mut Driver<'_>, op: OpId, indices: ValueId, names: &Names) {
         let program = &mut *driver.program;
-        let mut operands: Vec<ValueId> =
-            program.op_operands(op).iter().map(|slot| slot.value).collect();
+        let mut operands: Vec<ValueId> = program.operands(op).collect();
         operands[self.indices] = indices;
         let results: Vec<ValueId> = program.op_results(op).collect();
-        let types: Vec<_> = results.iter().map(|&result| program.values[result].ty).collect();
-        let name = program.op_name(op).to_owned();
-        let new = program.create_op(&name, &operands, &types);
-        program.op_texts[new].loc = program.op_texts[op].loc;
-        let attrs: Vec<Attr> = program.op_attrs(op).to_vec();
-        program.replace_attrs(new, &attrs);
+        let types: Vec<_> = results.iter().map(|&result| program.type_of(result)).collect();
+        let num_regions = program.num_regions(op);
+        let new = NewOp::of_kind(program.kind(op), &operands, &types).regions(num_regions);
+        let at = program.before(op);
+        let new = driver.build(new, at, op);
+        let program = &mut *driver.program;
+        program.copy_attrs(op, new);
         program.set_attr(new, names.attribute, &self.dims);
         for flag in names.flags {
             if program.attr(op, flag).is_none() {
                 program.set_attr(new, flag, "false");
             }
         }
-        program.op_rules.set(new, program.op_rules.get(op));
-        let num_regions = program.ops[op].num_regions as usize;
-        program.add_regions(new, num_regions);
+        program.set_op_rule(new, program.op_rules().get(op));
         let new_results: Vec<ValueId> = program.op_results(new).collect();
         for (&old, &new) in results.iter().zip(&new_results) {
             program.set_sharding(new, program.sharding(old));
         }
-        driver.insert(new, op);
         for index in 0..num_regions {
             let region = |op| driver.program.op_regions(op).nth(index);
             if let (Some(from), Some(to)) = (region(op), region(new)) {
@@ -244,22 +234,10 @@ impl Batch {
     }
 }
 
-/// Makes an op of `stablehlo` for `root`, right before it.
-fn create(
-    driver: &mut Driver<'_>,
-    root: OpId,
-    name: &str,
-    operands: &[ValueId],
-    ty: TypeId,
-    attrs: &[(&str, String)],
-) -> ValueId {
-    let at = (Place::Before(root), root);
-    let result =
-        driver.program.create_stablehlo_op(name, operands, (ty, ShardingId::NONE), attrs, at);
-    if let Some(op) = driver.program.defining_op(result) {
-        driver.note_inserted(op, root);
-    }
-    result
+/// Makes an op for `root`, right before it.
+fn build_before(driver: &mut Driver<'_>, root: OpId, new: NewOp<'_>) -> ValueId {
+    let op = driver.build(new, driver.program.before(root), root);
+    driver.program.result(op, 0)
 }
 
 /// The operands of the concatenation along `dim` that `value` is.
@@ -270,7 +248,7 @@ fn concatenate_along(program: &Program, value: ValueId, dim: usize) -> Option<Ve
     {
         return None;
     }
-    Some(program.op_operands(op).iter().map(|slot| slot.value).collect())
+    Some(program.operands(op).collect())
 }
 
 /// Whether number `place` of each index counts along the first dim.
@@ -293,13 +271,13 @@ fn counts_batches(program: &Program, indices: ValueId, dim: usize, place: usize)
 /// What `value` is made of by ops that change the shape, or a few numbers only.
 fn unwrap_shape(program: &Program, mut value: ValueId) -> ValueId {
     // Text may define values in a circle.
-    for _ in 0..program.ops.len() {
+    for _ in 0..program.num_op_ids() {
         let Some(op) = program.defining_op(value) else { break };
         let is_iota =
             |value| program.defining_op(value).is_some_and(|op| program.kind(op) == OpKind::Iota);
         let index = match program.kind(op) {
             OpKind::Reshape | OpKind::BroadcastInDim => 0,
-            OpKind::Other => match (program.op_name(op), program.ops[op].num_operands) {
+            OpKind::Other => match (program.op_name(op), program.num_operands(op)) {
                 ("stablehlo.select", 3) if is_iota(program.operand(op, 2)) => 2,
                 ("stablehlo.clamp" | "stablehlo.select", 3) => 1,
                 _ => break,

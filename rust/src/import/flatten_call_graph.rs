@@ -14,14 +14,14 @@ use crate::ir::{OpKind, Payload, Program, SymbolTable};
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     /// Progress is reported, and interrupts are noticed, once in so many clones.
     const REPORT_EVERY: usize = 1024;
-    if !program.has_any(&[OpKind::Call]) && program.ops.len() <= context.limits.max_ops {
+    if !program.has_any(&[OpKind::Call]) && program.num_op_ids() <= context.limits.max_ops {
         return Ok(());
     }
     let mut symbols = SymbolTable::new(program);
     let graph = CallGraph::new(program, &symbols);
     graph.check_acyclic(program)?;
     check_size(program, &graph, &symbols, context.limits.max_ops)?;
-    let mut is_called = vec![false; program.functions.len()];
+    let mut is_called = vec![false; program.num_func_ids()];
     let mut cloner = FunctionCloner::default();
     let mut num_cloned = 0;
     for &func in &graph.post_order {
@@ -50,11 +50,11 @@ pub(super) fn check_size(
 ) -> Result<()> {
     let (added, largest) = clones_size(program, graph, symbols)?;
     // Rows of erased ops count in the bound, which saves the walk where nothing is near the limit.
-    let bound = added.saturating_add(program.ops.len() as u64);
+    let bound = added.saturating_add(program.num_op_ids() as u64);
     if bound <= max_ops as u64 {
         return Ok(());
     }
-    let own = program.pre_order(program.module).count();
+    let own = program.pre_order(program.module_op()).count();
     let total = added.saturating_add(own as u64);
     if total <= max_ops as u64 {
         return Ok(());
@@ -68,7 +68,7 @@ pub(super) fn check_size(
 /// How many ops clones have in total, and the call whose clone has most.
 fn clones_size(program: &Program, graph: &CallGraph, symbols: &SymbolTable) -> Result<(u64, OpId)> {
     let mut targets: Vec<FuncId> = Vec::new();
-    let mut is_called = vec![false; program.functions.len()];
+    let mut is_called = vec![false; program.num_func_ids()];
     let mut has_clones = false;
     for &func in &graph.post_order {
         for &call in graph.calls(func) {
@@ -82,8 +82,8 @@ fn clones_size(program: &Program, graph: &CallGraph, symbols: &SymbolTable) -> R
     }
     let mut targets = targets.into_iter();
     // Of functions that nobody calls there are no clones; nothing is known of declarations but their op.
-    let mut sizes: Vec<u64> = vec![1; program.functions.len()];
-    let mut is_seen = vec![false; program.functions.len()];
+    let mut sizes: Vec<u64> = vec![1; program.num_func_ids()];
+    let mut is_seen = vec![false; program.num_func_ids()];
     let mut total: u64 = 0;
     let mut largest: (u64, OpId) = (0, OpId::NONE);
     for &func in &graph.post_order {
@@ -108,5 +108,5 @@ fn clones_size(program: &Program, graph: &CallGraph, symbols: &SymbolTable) -> R
 
 /// How many ops `func` has, its own included.
 fn num_ops_inside(program: &Program, func: FuncId) -> u64 {
-    program.pre_order(program.functions[func].op).count() as u64
+    program.pre_order(program.func_op(func)).count() as u64
 }

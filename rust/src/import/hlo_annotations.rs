@@ -46,7 +46,6 @@ pub struct Annotation {
 pub fn annotations(program: &Program) -> Result<Vec<Annotation>> {
     let mut found = Vec::new();
     for func in program.functions_in_order() {
-        let row = &program.functions[func];
         for (index, arg) in program.func_args(func).iter().enumerate() {
             let site = Site::Argument(func, index);
             found.extend(read(program, program.attr_list(arg.attrs), site, vec![arg.ty])?);
@@ -55,15 +54,15 @@ pub fn annotations(program: &Program) -> Result<Vec<Annotation>> {
             let site = Site::Result(func, index);
             found.extend(read(program, program.attr_list(result.attrs), site, vec![result.ty])?);
         }
-        for op in program.pre_order(row.op) {
+        for op in program.pre_order(program.func_op(func)) {
             let site = site_of(program, op);
             let value = match site {
                 Site::ToShards(_) => program.op_operands(op).first().map(|slot| slot.value),
                 _ => None,
             };
             let types = match value {
-                Some(value) => vec![program.values[value].ty],
-                None => program.op_results(op).map(|value| program.values[value].ty).collect(),
+                Some(value) => vec![program.type_of(value)],
+                None => program.op_results(op).map(|value| program.type_of(value)).collect(),
             };
             found.extend(read(program, program.op_attrs(op), site, types)?);
         }
@@ -78,11 +77,11 @@ fn read(
     site: Site,
     types: Vec<TypeId>,
 ) -> Result<Option<Annotation>> {
-    let is_sharding = |attr: &&Attr| program.strings.get(attr.name) == HLO_SHARDING;
+    let is_sharding = |attr: &&Attr| program.str(attr.name) == HLO_SHARDING;
     let Some(attr) = attrs.iter().find(is_sharding) else { return Ok(None) };
-    let AttrValue::Str(text) = AttrValue::parse(program.text.get(attr.value)) else {
+    let AttrValue::Str(text) = AttrValue::parse(program.text().get(attr.value)) else {
         let op = match site {
-            Site::Argument(func, _) | Site::Result(func, _) => program.functions[func].op,
+            Site::Argument(func, _) | Site::Result(func, _) => program.func_op(func),
             Site::Op(op) | Site::Constraint(op) | Site::ToShards(op) | Site::ToFull(op) => op,
         };
         let diagnostic = mistake(program, op, Code::Syntax, "mhlo.sharding is not a string");
@@ -94,7 +93,7 @@ fn read(
         }
         _ => None,
     };
-    let rank = |ty: TypeId| match &program.types[ty] {
+    let rank = |ty: TypeId| match &program.types()[ty] {
         Type::RankedTensor { shape, .. } => Some(shape.len()),
         _ => None,
     };
@@ -108,8 +107,9 @@ fn read(
 }
 
 fn site_of(program: &Program, op: OpId) -> Site {
-    let row = &program.ops[op];
-    if row.kind != OpKind::CustomCall || (row.num_operands, row.num_results) != (1, 1) {
+    if program.kind(op) != OpKind::CustomCall
+        || (program.num_operands(op), program.num_results(op)) != (1, 1)
+    {
         return Site::Op(op);
     }
     let target = op_attribute(program, op, "call_target_name");

@@ -105,8 +105,8 @@ impl Search<'_> {
     fn users(&self, op: OpId, todo: &mut Vec<OpId>) -> Result<()> {
         for result in self.program.op_results(op) {
             for slot in self.program.uses(result) {
-                let user = self.in_block(self.program.operands[slot].owner);
-                let is_last = self.program.blocks[self.block].last_op == user;
+                let user = self.in_block(self.program.user(slot));
+                let is_last = self.program.last_op(self.block) == user;
                 if is_last && self.program.op_results(user).len() == 0 {
                     let message = "a shard leaves its manual body";
                     let diagnostic = mistake(self.program, op, Code::InvalidSharding, message);
@@ -121,7 +121,7 @@ impl Search<'_> {
     /// The ops of the block that make what `op` and the ops inside it use. Constants are nobody's.
     fn producers(&self, op: OpId, todo: &mut Vec<OpId>) -> Result<()> {
         for value in values_used(self.program, op) {
-            let maker = match self.program.values[value].def() {
+            let maker = match self.program.def(value) {
                 ValueDef::Result(maker) => Some(maker),
                 ValueDef::Arg(block) if block == self.block => None,
                 ValueDef::Arg(block) => Some(self.program.block_parent_op(block)),
@@ -143,7 +143,7 @@ impl Search<'_> {
     }
     /// The op of the block that is, or holds, `op`.
     fn in_block(&self, mut op: OpId) -> OpId {
-        while self.program.ops[op].parent != self.block {
+        while self.program.parent_block(op) != self.block {
             let Some(parent) = self.program.parent_op(op) else { break };
             op = parent;
         }
@@ -157,11 +157,12 @@ impl Search<'_> {
 /// What `op` and the ops inside it use.
 fn values_used(program: &Program, op: OpId) -> Vec<ValueId> {
     let inside = program.pre_order(op);
-    inside.flat_map(|op| program.op_operands(op).iter().map(|slot| slot.value)).collect()
+    inside.flat_map(|op| program.operands(op)).collect()
 }
 
 /// Whether `op` may be repeated where it is needed.
 pub(super) fn is_constant(program: &Program, op: OpId) -> bool {
-    let row = &program.ops[op];
-    row.num_operands == 0 && row.num_regions == 0 && row.kind != OpKind::Call
+    program.num_operands(op) == 0
+        && program.num_regions(op) == 0
+        && program.kind(op) != OpKind::Call
 }

@@ -15,7 +15,7 @@ use super::import_func_calls::return_by_sdy;
 use super::{mistake, CallGraph};
 use crate::error::{Code, Result};
 use crate::index::{BlockId, FuncId, OpId, ShardingId, StrId, TypeId, ValueId};
-use crate::ir::{OpKind, Payload, Place, Program, SymbolTable, ValueMap};
+use crate::ir::{InsertPoint, NewOp, OpKind, Payload, Place, Program, SymbolTable, ValueMap};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Replaces all manual bodies between `boundaries`.
@@ -29,7 +29,7 @@ pub fn make_manual_computations(program: &mut Program, boundaries: &Boundaries) 
     let mut inlined = FxHashSet::default();
     // Callees first, and inner blocks before outer ones: what is moved is finished.
     for &func in &graph.post_order {
-        let ops: Vec<OpId> = program.pre_order(program.functions[func].op).collect();
+        let ops: Vec<OpId> = program.pre_order(program.func_op(func)).collect();
         for &op in ops.iter().rev() {
             let regions: Vec<_> = program.op_regions(op).collect();
             let blocks = regions
@@ -63,18 +63,17 @@ impl Body {
             operands.push(value);
             shardings.push(sharding);
         }
-        let computation = program.create_op("sdy.manual_computation", &operands, &[]);
-        program.op_texts[computation].loc = program.op_texts[end].loc;
         let results: Vec<ValueId> = self.ends.iter().map(|&end| program.result(end, 0)).collect();
-        let name = if let [only] = results[..] { program.value_names[only] } else { u32::MAX };
-        let rows: Vec<(TypeId, u32)> =
-            results.iter().map(|&result| (program.values[result].ty, name)).collect();
-        program.add_results(computation, rows);
-        program.add_regions(computation, 1);
+        let types: Vec<TypeId> = results.iter().map(|&result| program.type_of(result)).collect();
         let axes = self.starts.iter().find_map(|start| boundaries.get(start));
         let axes = axes.map_or_else(|| all_axes(program, boundaries, end), |b| b.axes.clone());
-        program.set_payload(computation, Payload::ManualComputation(axes));
-        program.insert_op(computation, Place::Before(end));
+        let computation = NewOp::of_kind(OpKind::ManualComputation, &operands, &types)
+            .payload(Payload::ManualComputation(axes))
+            .regions(1);
+        let computation = program.build(computation, program.before(end));
+        if let [only] = results[..] {
+            program.copy_name(only, program.result(computation, 0));
+        }
         let returned: Vec<ValueId> = self.ends.iter().map(|&end| output(program, end)).collect();
         let called = self.called(program, symbols);
         if let Some((call, func)) = called {
@@ -82,7 +81,7 @@ impl Body {
         } else {
             self.take_ops(program, computation, &returned);
         }
-        let body = program.region_entry(program.ops[computation].first_region);
+        let body = program.region_entry(program.region(computation, 0));
         let args: Vec<ValueId> = program.block_args(body).collect();
         for (arg, sharding) in args.into_iter().zip(shardings) {
             program.set_sharding(arg, sharding);
@@ -103,24 +102,22 @@ impl Body {
         let Some(&Payload::Call(name)) = program.payload(call) else { return None };
         let func = symbols.function(name)?;
         let is_whole =
-            program.op_operands(call).len() == self.starts.len()
+            program.num_operands(call) == self.starts.len()
                 && self.starts.iter().enumerate().all(|(index, &start)| {
                     program.operand(call, index) == program.result(start, 0)
                 });
-        (is_whole && program.functions[func].body.is_some()).then_some((call, func))
+        (is_whole && program.func_body(func).is_some()).then_some((call, func))
     }
     /// Moves the ops of the body into `computation`.
     fn take_ops(&self, program: &mut Program, computation: OpId, returned: &[ValueId]) {
-        let block = program.add_block(program.ops[computation].first_region);
         let shards: Vec<ValueId> = self.starts.iter().map(|&op| program.result(op, 0)).collect();
-        let rows: Vec<(TypeId, u32)> =
-            shards.iter().map(|&shard| (program.values[shard].ty, u32::MAX)).collect();
-        program.add_block_args(block, rows);
+        let types: Vec<TypeId> = shards.iter().map(|&shard| program.type_of(shard)).collect();
+        let block = program.add_block(program.region(computation, 0), &types);
         for &op in &self.ops {
             program.move_op(op, Place::End(block));
         }
-        let last = program.create_op("sdy.return", returned, &[]);
-        program.insert_op(last, Place::End(block));
+        let at = InsertPoint::at(Place::End(block));
+        program.build(NewOp::of_kind(OpKind::SdyReturn, returned, &[]), at);
         let args: Vec<ValueId> = program.block_args(block).collect();
         for (shard, arg) in shards.into_iter().zip(args) {
             program.replace_all_uses(shard, arg);
@@ -130,7 +127,7 @@ impl Body {
     /// Erases what is left of it in the block, and constraints around it that nothing else needs.
     fn erase(&self, program: &mut Program) {
         let Some(&end) = self.ends.first() else { return };
-        let block = program.ops[end].parent;
+        let block = program.parent_block(end);
         let around: Vec<OpId> = self
             .starts
             .iter()
@@ -142,7 +139,7 @@ impl Body {
             program.erase_op(op);
         }
         for &op in self.ops.iter().rev() {
-            if program.ops[op].parent == block {
+            if program.parent_block(op) == block {
                 program.erase_op(op);
             }
         }
@@ -150,7 +147,7 @@ impl Body {
             program.erase_op(op);
         }
         for op in around {
-            let is_there = program.ops[op].parent.is_some();
+            let is_there = program.parent_block(op).is_some();
             if is_there && program.uses(program.result(op, 0)).next().is_none() {
                 program.erase_op(op);
             }
@@ -188,8 +185,8 @@ fn take_function(
     func: FuncId,
     returned: &[ValueId],
 ) {
-    let to = program.ops[computation].first_region;
-    if let Some(from) = program.op_regions(program.functions[func].op).next() {
+    let to = program.region(computation, 0);
+    if let Some(from) = program.op_regions(program.func_op(func)).next() {
         program.clone_region(from, to, &mut ValueMap::default());
     }
     return_by_sdy(program, to);
@@ -221,19 +218,19 @@ fn all_axes(program: &mut Program, boundaries: &Boundaries, end: OpId) -> Vec<St
         Some(mesh) => program.mesh(mesh).axes.iter().map(|axis| axis.name.clone()).collect(),
         None => Vec::new(),
     };
-    names.into_iter().map(|name| program.strings.intern(&name)).collect()
+    names.into_iter().map(|name| program.intern(&name)).collect()
 }
 
 /// Gives `block`, the body of `computation`, copies of the constants outside that it uses.
 fn repeat_constants(program: &mut Program, computation: OpId, block: BlockId) {
-    let outer = program.ops[computation].parent;
+    let outer = program.parent_block(computation);
     let mut copies: FxHashMap<OpId, OpId> = FxHashMap::default();
     let inside: Vec<OpId> = program.pre_order(computation).skip(1).collect();
     for op in inside {
         for slot in program.op_uses(op).collect::<Vec<_>>() {
-            let value = program.operands[slot].value;
+            let value = program.used_value(slot);
             let Some(maker) = program.defining_op(value) else { continue };
-            if program.ops[maker].parent != outer || !is_constant(program, maker) {
+            if program.parent_block(maker) != outer || !is_constant(program, maker) {
                 continue;
             }
             let copy = *copies.entry(maker).or_insert_with(|| {
@@ -258,9 +255,9 @@ fn drop_functions(program: &mut Program, functions: &FxHashSet<FuncId>) {
         })
         .collect();
     for func in program.functions_in_order() {
-        let row = &program.functions[func];
-        if functions.contains(&func) && row.is_private && !called.contains(&row.name) {
-            program.erase_op(row.op);
+        let is_called = called.contains(&program.func_name(func));
+        if functions.contains(&func) && program.is_private(func) && !is_called {
+            program.erase_op(program.func_op(func));
         }
     }
 }

@@ -13,7 +13,7 @@ use super::hlo_manual::make_manual_computations;
 use crate::attribute::parse_sharding;
 use crate::error::Result;
 use crate::index::{FuncId, OpId, ShardingId, StrId, ValueId};
-use crate::ir::{AttrRange, OpFlags, Payload, Place, Program, SymbolTable};
+use crate::ir::{InsertPoint, NewOp, OpKind, Payload, Place, Program, SymbolTable};
 use crate::mesh::Mesh;
 
 /// What an annotation means.
@@ -29,7 +29,7 @@ pub struct Meaning {
 
 /// A symbol for the mesh: `mesh`, or a new name if that is taken.
 pub fn mesh_symbol(program: &mut Program) -> StrId {
-    let wanted = program.strings.intern("mesh");
+    let wanted = program.intern("mesh");
     SymbolTable::new(program).reserve(program, wanted, FuncId::NONE)
 }
 
@@ -41,10 +41,8 @@ pub fn apply(
     mesh: Mesh,
     symbol: StrId,
 ) -> Result<()> {
-    let id = program.meshes.add(symbol, mesh);
-    let op = program.create_op("sdy.mesh", &[], &[]);
-    program.set_payload(op, Payload::Mesh(id));
-    program.insert_op(op, Place::Start(program.module_block()));
+    let at = InsertPoint::at(Place::Start(program.module_block()));
+    program.create_mesh(symbol, mesh, at);
     let mut boundaries = Boundaries::default();
     for (annotation, meaning) in annotations.iter().zip(meanings) {
         let mut shardings = Vec::with_capacity(meaning.shardings.len());
@@ -52,7 +50,7 @@ pub fn apply(
             shardings.push(match text {
                 Some(text) => {
                     let sharding = parse_sharding(text, 0, program)?;
-                    program.shardings.intern(sharding)
+                    program.intern_sharding(sharding)
                 }
                 None => ShardingId::NONE,
             });
@@ -65,7 +63,7 @@ pub fn apply(
             Site::Op(op) => set_results(program, op, shardings, &meaning.groups),
             Site::Constraint(op) => constrain(program, op, first, group),
             Site::ToShards(op) => {
-                let axes = meaning.manual_axes.iter().map(|axis| program.strings.intern(axis));
+                let axes = meaning.manual_axes.iter().map(|axis| program.intern(axis));
                 let boundary = Boundary { is_start: true, sharding: first, axes: axes.collect() };
                 boundaries.insert(op, boundary);
             }
@@ -78,13 +76,6 @@ pub fn apply(
     make_manual_computations(program, &boundaries)
 }
 
-fn without_attr(program: &mut Program, range: AttrRange) -> AttrRange {
-    let name = program.strings.intern(HLO_SHARDING);
-    let list: Vec<_> =
-        program.attr_list(range).iter().copied().filter(|attr| attr.name != name).collect();
-    program.add_attrs(&list)
-}
-
 fn set_argument(
     program: &mut Program,
     func: FuncId,
@@ -92,11 +83,9 @@ fn set_argument(
     sharding: ShardingId,
     group: Option<i64>,
 ) {
-    let range = program.func_args(func)[index].attrs;
-    program.func_args_mut(func)[index].attrs = without_attr(program, range);
-    program.mark_attrs_changed(program.functions[func].op);
-    let Some(body) = program.functions[func].body.get() else {
-        program.func_args_mut(func)[index].sharding = sharding;
+    program.retain_arg_attrs(func, index, |name| name != HLO_SHARDING);
+    let Some(body) = program.func_body(func).get() else {
+        program.set_declared_arg_sharding(func, index, sharding);
         return;
     };
     if let Some(arg) = program.block_args(body).nth(index) {
@@ -106,10 +95,8 @@ fn set_argument(
 }
 
 fn set_result(program: &mut Program, func: FuncId, index: usize, sharding: ShardingId) {
-    let attrs = without_attr(program, program.func_results(func)[index].attrs);
-    let result = &mut program.func_results_mut(func)[index];
-    (result.attrs, result.sharding) = (attrs, sharding);
-    program.mark_attrs_changed(program.functions[func].op);
+    program.retain_result_attrs(func, index, |name| name != HLO_SHARDING);
+    program.set_func_result_sharding(func, index, sharding);
 }
 
 fn set_results(
@@ -119,8 +106,8 @@ fn set_results(
     groups: &[Option<i64>],
 ) {
     program.remove_attr(op, HLO_SHARDING);
-    if program.ops[op].num_results == 0 {
-        program.no_result_shardings.insert(op, shardings);
+    if program.num_results(op) == 0 {
+        program.set_no_result_shardings(op, shardings);
         return;
     }
     let results: Vec<ValueId> = program.op_results(op).collect();
@@ -137,15 +124,13 @@ fn constrain(program: &mut Program, call: OpId, sharding: ShardingId, group: Opt
         // It says nothing, or only that its operand is in a group.
         program.replace_all_uses(result, input);
         if let Some(group) = group {
-            let member = group_op(program, input, group);
-            program.op_texts[member].loc = program.op_texts[call].loc;
-            program.insert_op(member, Place::Before(call));
+            join_group(program, input, group, program.before(call));
         }
         program.erase_op(call);
         return;
     }
     program.rename_ops(&[call], "sdy.sharding_constraint");
-    program.op_flags[call].set(OpFlags::SYNTHESISED);
+    program.forget_text(call);
     program.replace_attrs(call, &[]);
     program.set_sharding(result, sharding);
     join(program, result, group);
@@ -154,13 +139,11 @@ fn constrain(program: &mut Program, call: OpId, sharding: ShardingId, group: Opt
 /// Makes `value` a member of `group`.
 fn join(program: &mut Program, value: ValueId, group: Option<i64>) {
     let Some(group) = group else { return };
-    let member = group_op(program, value, group);
-    let place = program.point_after_value(value);
-    program.insert_op(member, place);
+    let at = InsertPoint::at(program.place_after_value(value));
+    join_group(program, value, group, at);
 }
 
-fn group_op(program: &mut Program, value: ValueId, group: i64) -> OpId {
-    let member = program.create_op("sdy.sharding_group", &[value], &[]);
-    program.set_payload(member, Payload::ShardingGroup(group));
-    member
+fn join_group(program: &mut Program, value: ValueId, group: i64, at: InsertPoint) {
+    let member = NewOp::of_kind(OpKind::ShardingGroup, &[value], &[]);
+    program.build(member.payload(Payload::ShardingGroup(group)), at);
 }

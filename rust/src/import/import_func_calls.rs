@@ -10,7 +10,7 @@ use super::propagate_sharding_from_func_to_call::has_shardings;
 use super::{callee, mistake, CallGraph};
 use crate::context::Context;
 use crate::error::{Code, Result};
-use crate::index::{BlockId, FuncId, IdVec, OpId, RegionId, ShardingId, TypeId};
+use crate::index::{FuncId, IdVec, OpId, RegionId, ShardingId, TypeId};
 use crate::ir::{Attr, OpKind, Payload, Program, SymbolTable, ValueMap};
 
 /// Attributes of a call that are part of it and do not go to the named computation.
@@ -27,7 +27,7 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, add_edges: bool) ->
     graph.check_acyclic(program)?;
     check_size(program, &graph, &symbols, context.limits.max_ops)?;
     // Where the body of each function has gone.
-    let mut moved: IdVec<FuncId, RegionId> = IdVec::filled(RegionId::NONE, program.functions.len());
+    let mut moved: IdVec<FuncId, RegionId> = IdVec::filled(RegionId::NONE, program.num_func_ids());
     let mut emptied: Vec<FuncId> = Vec::new();
     for &func in &graph.post_order {
         for &call in graph.calls(func) {
@@ -41,8 +41,8 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, add_edges: bool) ->
         }
     }
     for func in emptied {
-        program.functions[func].body = BlockId::NONE;
-        program.erase_op(program.functions[func].op);
+        program.drop_func_body(func);
+        program.erase_op(program.func_op(func));
     }
     if add_edges {
         add_edges_on_named_computations(program);
@@ -58,15 +58,15 @@ fn import_call(
     func: FuncId,
     moved: RegionId,
 ) -> Result<RegionId> {
-    let body = program.op_regions(program.functions[func].op).next();
+    let body = program.op_regions(program.func_op(func)).next();
     let body = body.filter(|&body| program.region_entry(body).is_some());
     let Some(from) = moved.get().or(body) else {
-        let name = program.strings.get(program.functions[func].name);
+        let name = program.str(program.func_name(func));
         let message = format!("function @{name} is called but has no body");
         return Err(mistake(program, call, Code::UnknownSymbol, message).into());
     };
     make_named_computation(program, call, func);
-    let to = program.ops[call].first_region;
+    let to = program.region(call, 0);
     if moved.is_some() {
         program.clone_region(from, to, &mut ValueMap::default());
     } else {
@@ -81,11 +81,11 @@ fn import_call(
 fn make_named_computation(program: &mut Program, call: OpId, func: FuncId) {
     let name = program.original_name(func);
     let has_out_shardings = has_shardings(program, call);
-    let is_inherent = |attr: &Attr| INHERENT.contains(&program.strings.get(attr.name));
+    let is_inherent = |attr: &Attr| INHERENT.contains(&program.str(attr.name));
     let mut attrs: Vec<Attr> =
         program.op_attrs(call).iter().copied().filter(|attr| !is_inherent(attr)).collect();
-    let func_attrs = program.op_attrs(program.functions[func].op);
-    let is_thread = |attr: &&Attr| program.strings.get(attr.name) == EXECUTION_THREAD;
+    let func_attrs = program.op_attrs(program.func_op(func));
+    let is_thread = |attr: &&Attr| program.str(attr.name) == EXECUTION_THREAD;
     if let Some(&thread) = func_attrs.iter().find(is_thread) {
         attrs.retain(|attr| attr.name != thread.name);
         attrs.push(thread);
@@ -111,7 +111,7 @@ fn set_in_shardings(program: &mut Program, region: RegionId) {
     let args = program.block_args(block);
     let shardings = args.clone().map(|arg| program.sharding(arg)).collect();
     let type_of = |program: &Program, index| {
-        program.block_args(block).nth(index).map_or(TypeId::NONE, |arg| program.values[arg].ty)
+        program.block_args(block).nth(index).map_or(TypeId::NONE, |arg| program.type_of(arg))
     };
     let mut shardings = program.with_open_shardings(shardings, type_of);
     shardings.resize(args.len(), ShardingId::NONE);
@@ -124,16 +124,16 @@ fn set_in_shardings(program: &mut Program, region: RegionId) {
 pub(super) fn return_by_sdy(program: &mut Program, region: RegionId) {
     let mut next = program.region_entry(region);
     while let Some(block) = next.get() {
-        if let Some(last) = program.blocks[block].last_op.get() {
+        if let Some(last) = program.last_op(block).get() {
             program.recast_op(last, OpKind::SdyReturn);
         }
-        next = program.blocks[block].next;
+        next = program.next_block(block);
     }
 }
 
 fn add_edges_on_named_computations(program: &mut Program) {
     for op in program.ops_in_post_order(&[OpKind::NamedComputation]) {
-        let block = program.region_entry(program.ops[op].first_region);
+        let block = program.region_entry(program.region(op, 0));
         if block.is_some() {
             add_data_flow_edges(program, program.block_args(block));
         }

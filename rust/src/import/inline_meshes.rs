@@ -12,17 +12,17 @@ use rustc_hash::FxHashMap;
 pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     let mut inlined: FxHashMap<MeshId, MeshId> = FxHashMap::default();
     program.transform_shardings(|program, id| {
-        let old = program.shardings[id].mesh;
+        let old = program.shardings()[id].mesh;
         let mesh = *inlined.entry(old).or_insert_with(|| {
             let mesh = program.mesh(old).clone();
-            program.meshes.inlined(&mesh)
+            program.inlined_mesh(&mesh)
         });
-        let new = TensorSharding { mesh, ..program.shardings[id].clone() };
-        program.shardings.intern(new)
+        let new = TensorSharding { mesh, ..program.shardings()[id].clone() };
+        program.intern_sharding(new)
     });
     for (op, mesh) in mesh_ops(program) {
         program.erase_op(op);
-        program.meshes.take_symbol(mesh);
+        program.take_mesh_symbol(mesh);
     }
     Ok(())
 }

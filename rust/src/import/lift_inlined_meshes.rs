@@ -8,7 +8,7 @@ use super::replica_group_meshes;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, FuncId, Id, MeshId, OpId, ShardingId, StrId};
-use crate::ir::{OpKind, Payload, Place, Program, Span, SymbolTable};
+use crate::ir::{InsertPoint, OpKind, Payload, Place, Program, Span, SymbolTable};
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
@@ -17,7 +17,7 @@ use std::fmt::Write;
 /// Runs the pass.
 pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     let mut lifting = Lifting::new(program);
-    if !lifting.kept_names.is_empty() || program.meshes.iter().any(|mesh| mesh.symbol.is_none()) {
+    if !lifting.kept_names.is_empty() || program.meshes().iter().any(|mesh| mesh.symbol.is_none()) {
         lifting.name_meshes_of_shardings(program);
     }
     replica_group_meshes::lift(program, &mut lifting);
@@ -61,8 +61,8 @@ impl Lifting {
         let mut last_op = OpId::NONE;
         for (op, mesh) in mesh_ops(program) {
             if let Some(&kept) = named.get(program.mesh(mesh)) {
-                let dropped = program.meshes.take_symbol(mesh);
-                kept_names.extend(dropped.zip(program.meshes[kept].symbol));
+                let dropped = program.take_mesh_symbol(mesh);
+                kept_names.extend(dropped.zip(program.meshes()[kept].symbol));
                 program.erase_op(op);
             } else {
                 named.insert(program.mesh(mesh).clone(), mesh);
@@ -75,17 +75,17 @@ impl Lifting {
     /// Puts all shardings over named meshes; new ones are made in the order in which shardings over
     /// them appear.
     fn name_meshes_of_shardings(&mut self, program: &mut Program) {
-        let loc = program.op_texts[program.module].loc;
+        let loc = program.loc(program.module_op());
         for inlined in inlined_meshes_in_order(program) {
             let mesh = program.mesh(inlined).clone();
             self.name_of_mesh(program, mesh, loc);
         }
         program.transform_shardings(|program, id| {
-            let old = &program.shardings[id];
+            let old = &program.shardings()[id];
             match self.named.get(program.mesh(old.mesh)) {
                 Some(&mesh) if mesh != old.mesh => {
                     let new = TensorSharding { mesh, ..old.clone() };
-                    program.shardings.intern(new)
+                    program.intern_sharding(new)
                 }
                 _ => id,
             }
@@ -97,7 +97,7 @@ impl Lifting {
     }
     /// The name of `mesh`, new if it has none.
     pub(super) fn name_of_mesh(&mut self, program: &mut Program, mesh: Mesh, loc: Span) -> StrId {
-        let known = self.named.get(&mesh).and_then(|&id| program.meshes[id].symbol);
+        let known = self.named.get(&mesh).and_then(|&id| program.meshes()[id].symbol);
         known.unwrap_or_else(|| {
             let (id, name) = self.create(program, mesh.clone(), loc);
             self.named.insert(mesh, id);
@@ -128,14 +128,11 @@ impl Lifting {
         } else {
             "mesh".to_owned()
         };
-        let wanted = program.strings.intern(&wanted);
+        let wanted = program.intern(&wanted);
         let name = self.symbols.reserve(program, wanted, FuncId::NONE);
-        let id = program.meshes.add(name, mesh);
-        let op = program.create_op("sdy.mesh", &[], &[]);
-        program.op_texts[op].loc = loc;
-        program.set_payload(op, Payload::Mesh(id));
         let start = Place::Start(program.module_block());
-        program.insert_op(op, self.last_op.get().map_or(start, Place::After));
+        let place = self.last_op.get().map_or(start, Place::After);
+        let (id, op) = program.create_mesh(name, mesh, InsertPoint { place, loc });
         self.last_op = op;
         (id, name)
     }
@@ -145,7 +142,7 @@ impl Lifting {
 /// before results.
 fn inlined_meshes_in_order(program: &Program) -> Vec<MeshId> {
     let mut is_listed: Vec<bool> =
-        program.meshes.iter().map(|mesh| mesh.symbol.is_some()).collect();
+        program.meshes().iter().map(|mesh| mesh.symbol.is_some()).collect();
     let mut order = Vec::new();
     let mut visit = |sharding: ShardingId| {
         let mesh = program.mesh_of(sharding);
@@ -153,7 +150,7 @@ fn inlined_meshes_in_order(program: &Program) -> Vec<MeshId> {
             order.push(mesh);
         }
     };
-    for op in program.pre_order(program.module) {
+    for op in program.pre_order(program.module_op()) {
         let entry = program.op_regions(op).next().map(|region| program.region_entry(region));
         if let Some(entry) = entry.and_then(BlockId::get) {
             program.block_args(entry).for_each(|arg| visit(program.sharding(arg)));
@@ -163,7 +160,7 @@ fn inlined_meshes_in_order(program: &Program) -> Vec<MeshId> {
             ports.for_each(|port| visit(port.sharding));
         }
         program.op_results(op).for_each(|result| visit(program.sharding(result)));
-        if let Some(shardings) = program.no_result_shardings.get(&op) {
+        if let Some(shardings) = program.no_result_shardings(op) {
             shardings.iter().copied().for_each(&mut visit);
         }
     }

@@ -66,8 +66,7 @@ fn common_mesh(program: &Program, values: &[ValueId]) -> Option<MeshId> {
 
 fn sort_manual_axes(program: &mut Program, op: OpId, mesh: MeshId) {
     let Some(Payload::ManualComputation(axes)) = program.payload(op) else { return };
-    let place =
-        |name: &crate::index::StrId| program.mesh(mesh).axis_by_name(program.strings.get(*name));
+    let place = |name: &crate::index::StrId| program.mesh(mesh).axis_by_name(program.str(*name));
     if !axes.is_sorted_by_key(place) {
         let mut axes = axes.clone();
         axes.sort_by_key(place);
@@ -79,13 +78,13 @@ fn sort_manual_axes(program: &mut Program, op: OpId, mesh: MeshId) {
 fn mention_manual_axes(program: &mut Program, op: OpId, value: ValueId, mesh: MeshId) {
     let is_tensor =
         matches!(program.value_type(value), Type::RankedTensor { .. } | Type::UnrankedTensor(_));
-    let Some(old) = program.shardings.get(program.sharding(value)) else { return };
+    let Some(old) = program.shardings().get(program.sharding(value)) else { return };
     if !is_tensor {
         return;
     }
     let Some(Payload::ManualComputation(names)) = program.payload(op) else { return };
     let mesh_row = program.mesh(mesh);
-    let manual = names.iter().filter_map(|&name| mesh_row.axis_by_name(program.strings.get(name)));
+    let manual = names.iter().filter_map(|&name| mesh_row.axis_by_name(program.str(name)));
     let mut used: Vec<AxisRef> = old.axis_refs().collect();
     used.sort_by_key(|used| used.axis);
     let mut replicated = old.replicated.clone();
@@ -99,7 +98,7 @@ fn mention_manual_axes(program: &mut Program, op: OpId, value: ValueId, mesh: Me
     }
     sort_and_merge(&mut replicated, mesh_row);
     let new = TensorSharding { mesh, replicated, ..old.clone() };
-    let new = program.shardings.intern(new);
+    let new = program.intern_sharding(new);
     program.set_sharding(value, new);
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn callee(
 ) -> Result<FuncId, Diagnostic> {
     let Some(&Payload::Call(name)) = program.payload(call) else { return Ok(FuncId::NONE) };
     symbols.function(name).ok_or_else(|| {
-        let message = format!("no function @{} in this module", program.strings.get(name));
+        let message = format!("no function @{} in this module", program.str(name));
         mistake(program, call, Code::UnknownSymbol, message)
     })
 }

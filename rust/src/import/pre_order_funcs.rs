@@ -10,7 +10,7 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     let end = Place::End(program.module_block());
     let symbols = SymbolTable::new(program);
     for func in CallGraph::new(program, &symbols).post_order.into_iter().rev() {
-        program.move_op(program.functions[func].op, end);
+        program.move_op(program.func_op(func), end);
     }
     Ok(())
 }

@@ -30,5 +30,5 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
 /// Whether `op` has a `sdy.sharding` attribute.
 pub(super) fn has_shardings(program: &Program, op: OpId) -> bool {
     program.op_results(op).any(|result| program.sharding(result).is_some())
-        || program.no_result_shardings.contains_key(&op)
+        || program.no_result_shardings(op).is_some()
 }

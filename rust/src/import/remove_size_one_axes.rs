@@ -13,14 +13,14 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     let has_size_one = |mesh: &crate::ir::ProgramMesh| {
         mesh.symbol.is_some() && mesh.mesh.axes.iter().any(|axis| axis.size == 1)
     };
-    if program.meshes.iter().any(has_size_one) {
+    if program.meshes().iter().any(has_size_one) {
         program.transform_shardings(without_size_one_axes);
     }
     Ok(())
 }
 
 fn without_size_one_axes(program: &mut Program, id: ShardingId) -> ShardingId {
-    let old = &program.shardings[id];
+    let old = &program.shardings()[id];
     let mesh = program.mesh(old.mesh);
     let keep = |axes: &[AxisRef]| -> Vec<AxisRef> {
         axes.iter().copied().filter(|axis| axis.size(mesh) != 1).collect()
@@ -44,5 +44,5 @@ fn without_size_one_axes(program: &mut Program, id: ShardingId) -> ShardingId {
     if new.axis_refs().count() == axes_before && new.dims == old.dims {
         return id;
     }
-    program.shardings.intern(new)
+    program.intern_sharding(new)
 }

@@ -24,13 +24,13 @@ const BY_AXES: &str = "#stablehlo.replica_group_mesh_axes<";
 /// Has the replica groups of all collectives refer to meshes by name.
 pub(super) fn lift(program: &mut Program, lifting: &mut Lifting) {
     let names: Vec<StrId> =
-        COLLECTIVES.iter().filter_map(|name| program.strings.find(name)).collect();
+        COLLECTIVES.iter().filter_map(|name| program.strings().find(name)).collect();
     if names.is_empty() {
         return;
     }
-    let place = |op: OpId| names.iter().position(|&name| program.ops[op].name == name);
+    let place = |op: OpId| names.iter().position(|&name| program.op_name_id(op) == name);
     let mut ops: Vec<(usize, OpId)> = program
-        .post_order(program.module)
+        .post_order(program.module_op())
         .filter_map(|op| place(op).map(|place| (place, op)))
         .collect();
     ops.sort_by_key(|&(place, _)| place);
@@ -50,20 +50,20 @@ fn with_named_mesh(program: &mut Program, lifting: &mut Lifting, op: OpId) -> Op
     let (start, end) = field(text, "mesh")?;
     let value = resolved(program, &text[start..end]);
     let name = if let Some(name) = value.strip_prefix('@') {
-        let name = program.strings.find(name.trim_matches('"'))?;
+        let name = program.strings().find(name.trim_matches('"'))?;
         lifting.kept_name(name)?
     } else if value.starts_with("#sdy.mesh<") {
         let mesh = parse_mesh(value.strip_prefix("#sdy.mesh")?, 0).ok()?;
         let text = text.to_owned();
-        let name = lifting.name_of_mesh(program, mesh, program.op_texts[op].loc);
-        return Some(replaced(program.strings.get(name), &text, (start, end)));
+        let name = lifting.name_of_mesh(program, mesh, program.loc(op));
+        return Some(replaced(program.str(name), &text, (start, end)));
     } else {
         let (mesh, key) = (described_mesh(value)?, value.replace(char::is_whitespace, ""));
         let text = text.to_owned();
-        let name = lifting.name_of_description(program, key, mesh, program.op_texts[op].loc);
-        return Some(replaced(program.strings.get(name), &text, (start, end)));
+        let name = lifting.name_of_description(program, key, mesh, program.loc(op));
+        return Some(replaced(program.str(name), &text, (start, end)));
     };
-    Some(replaced(program.strings.get(name), text, (start, end)))
+    Some(replaced(program.str(name), text, (start, end)))
 }
 
 fn replaced(name: &str, text: &str, (start, end): (usize, usize)) -> String {
@@ -72,8 +72,8 @@ fn replaced(name: &str, text: &str, (start, end): (usize, usize)) -> String {
 
 /// `text`, or what it stands for if it is an alias.
 fn resolved<'a>(program: &'a Program, text: &'a str) -> &'a str {
-    let alias = program.strings.find(text).and_then(|name| program.aliases.get(&name));
-    alias.map_or(text, |&span| program.text.get(span)).trim()
+    let alias = program.strings().find(text).and_then(|name| program.alias(name));
+    alias.map_or(text, |span| program.text().get(span)).trim()
 }
 
 /// The mesh that `#stablehlo.mesh<axes = [<name = "x", size = 2>, ...]>` describes; its device ids are

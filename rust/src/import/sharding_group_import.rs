@@ -98,7 +98,7 @@ fn manual_computation_around(program: &Program, op: OpId) -> Option<OpId> {
 /// Positions in `members` by value, values in order of first appearance.
 fn by_value(program: &Program, members: &[Member]) -> Vec<u32> {
     // Of each member the first one with the same value, then of each value those members.
-    let mut first_of: Vec<u32> = vec![u32::MAX; program.values.len()];
+    let mut first_of: Vec<u32> = vec![u32::MAX; program.num_value_ids()];
     let mut places: Vec<(u32, u32)> = Vec::with_capacity(members.len());
     for (place, member) in members.iter().enumerate() {
         let first = &mut first_of[member.value.index()];

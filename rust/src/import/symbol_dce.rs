@@ -22,9 +22,9 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
         return Ok(());
     }
     let symbols = SymbolTable::new(program);
-    let has_references = program.has_symbol_attrs() || program.strings.find(CONSTANT).is_some();
+    let has_references = program.has_symbol_attrs() || program.strings().find(CONSTANT).is_some();
     let calls = if has_references { None } else { Some(CalledBy::new(program, &symbols)) };
-    let mut is_live = vec![false; program.functions.len()];
+    let mut is_live = vec![false; program.num_func_ids()];
     let mut worklist: Vec<OpId> = Vec::new();
     for &op in &top_level {
         let func = program.function_of(op);
@@ -38,7 +38,7 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     while let Some(root) = worklist.pop() {
         let mut mark = |func: FuncId| {
             if !std::mem::replace(&mut is_live[func.index()], true) {
-                worklist.push(program.functions[func].op);
+                worklist.push(program.func_op(func));
             }
         };
         match (&calls, program.function_of(root).get()) {
@@ -71,7 +71,7 @@ const END: u32 = u32::MAX;
 
 impl CalledBy {
     fn new(program: &Program, symbols: &SymbolTable) -> Self {
-        let mut first = vec![END; program.functions.len()];
+        let mut first = vec![END; program.num_func_ids()];
         let mut links = Vec::new();
         for call in program.repeated_ops_of(OpKind::Call) {
             let caller = program.function_of(program.top_level_op(call));
@@ -99,9 +99,8 @@ fn callee(program: &Program, symbols: &SymbolTable, op: OpId) -> Option<FuncId> 
 
 /// Whether `func` may go when nothing refers to it.
 fn is_discardable(program: &Program, func: FuncId) -> bool {
-    let row = &program.functions[func];
-    let is_nested = || program.attr(row.op, "sym_visibility") == Some("\"nested\"");
-    row.is_private || is_nested()
+    let is_nested = || program.attr(program.func_op(func), "sym_visibility") == Some("\"nested\"");
+    program.is_private(func) || is_nested()
 }
 
 /// Calls `mark` on each function that an attribute of `op` names.
@@ -110,13 +109,13 @@ fn references(program: &Program, symbols: &SymbolTable, op: OpId, mark: &mut imp
     if matches!(program.kind(op), OpKind::Mesh | OpKind::Constant | OpKind::SdyConstant) {
         return;
     }
-    let own =
-        (program.op_name(op) == CONSTANT).then(|| program.text.get(program.op_texts[op].span));
-    let attrs = program.op_attrs(op).iter().map(|attr| program.text.get(attr.value));
+    let own = (program.op_name(op) == CONSTANT)
+        .then(|| program.text().get(program.printing().op(op).span));
+    let attrs = program.op_attrs(op).iter().map(|attr| program.text().get(attr.value));
     for text in attrs.chain(own) {
         for at in memchr::memchr_iter(b'@', text.as_bytes()) {
             let name = symbol_name(&text[at + 1..]);
-            let func = program.strings.find(name).and_then(|name| symbols.function(name));
+            let func = program.strings().find(name).and_then(|name| symbols.function(name));
             if let Some(func) = func {
                 mark(func);
             }

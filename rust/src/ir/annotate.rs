@@ -2,7 +2,7 @@
 
 use super::op::AttrRange;
 use super::{Attr, OpFlags, OpKind, Payload, Program, Span, ValueDef};
-use crate::index::{OpId, RuleId, ShardingId, SignatureId, ValueId};
+use crate::index::{OpId, RuleId, ShardingId, SignatureId, TypeId, ValueId};
 
 impl Program {
     /// Sets the sharding of `value`; true if that changed it.
@@ -16,14 +16,14 @@ impl Program {
             ValueDef::Result(op) => op,
             ValueDef::Arg(block) => self.block_parent_op(block),
         };
-        self.op_flags[owner].set(OpFlags::ATTRS_CHANGED);
+        self.printing.flags[owner].set(OpFlags::ATTRS_CHANGED);
         true
     }
     /// Replaces the sharding of `value` without a word to the printer: for the parser, whose text has it,
-    /// and for propagation, which marks all ops that it changed at its end.
+    /// and for propagation, which marks all ops that it changed at its end. Returns the old one.
     #[inline]
-    pub fn assign_sharding(&mut self, value: ValueId, sharding: ShardingId) {
-        self.value_shardings[value] = sharding;
+    pub fn assign_sharding(&mut self, value: ValueId, sharding: ShardingId) -> ShardingId {
+        std::mem::replace(&mut self.value_shardings[value], sharding)
     }
     /// Sets the shardings of `op`, which has no results.
     pub fn set_no_result_shardings(&mut self, op: OpId, shardings: Vec<ShardingId>) {
@@ -41,6 +41,10 @@ impl Program {
     pub fn leave_op_rules(&mut self, rules: Vec<RuleId>) {
         self.op_rules.leave(rules);
     }
+    /// Notes that a pass has put in `op`, a reshard or a collective, for the sake of `cause`.
+    pub fn set_cause(&mut self, op: OpId, cause: OpId) {
+        self.causes.insert(op, cause);
+    }
     /// Makes each of `ops` an op called `name` that has the same operands, results and syntax.
     pub fn rename_ops(&mut self, ops: &[OpId], name: &str) {
         let id = self.strings.intern(name);
@@ -53,27 +57,27 @@ impl Program {
             (row.name, row.kind, row.traits) = (id, kind, traits);
             // The signature was that of the old name. None of the new names has a rule.
             row.signature = SignatureId::NONE;
-            self.op_flags[op].set(OpFlags::RENAMED);
+            self.printing.flags[op].set(OpFlags::RENAMED);
         }
+    }
+    /// Has the printer write `op` from its fields, without regard to its text.
+    pub fn forget_text(&mut self, op: OpId) {
+        self.printing.flags[op].set(OpFlags::SYNTHESISED);
+    }
+    /// Gives `value` another type. The op that it is a result of, and those that use it, have to be told
+    /// by [`Program::update_types`].
+    pub fn set_type(&mut self, value: ValueId, ty: TypeId) {
+        self.values[value].ty = ty;
     }
     /// Has the printer write the attributes of `op` anew.
     pub fn mark_attrs_changed(&mut self, op: OpId) {
-        self.op_flags[op].set(OpFlags::ATTRS_CHANGED);
-    }
-    /// The location of `op`, what is within `loc(...)`; empty if it has none.
-    #[inline]
-    pub fn loc(&self, op: OpId) -> Span {
-        self.op_texts[op].loc
-    }
-    /// Sets the location of `op`, which has no text of its own yet.
-    pub fn set_loc(&mut self, op: OpId, loc: Span) {
-        self.op_texts[op].loc = loc;
+        self.printing.flags[op].set(OpFlags::ATTRS_CHANGED);
     }
     /// Makes the location of `op` unknown; an op without a location stays without.
     pub fn forget_loc(&mut self, op: OpId) {
-        if !self.op_texts[op].loc.is_empty() {
-            self.op_texts[op].loc = self.text.add("unknown");
-            self.op_flags[op].set(OpFlags::LOC_CHANGED);
+        if !self.printing.ops[op].loc.is_empty() {
+            self.printing.ops[op].loc = self.text.add("unknown");
+            self.printing.flags[op].set(OpFlags::LOC_CHANGED);
         }
     }
     /// The location of an op made from `ops`, of which there is at least one: their only location, or
@@ -81,7 +85,7 @@ impl Program {
     pub fn fused_loc(&mut self, ops: &[OpId]) -> Span {
         let mut locs: Vec<Span> = Vec::new();
         for &op in ops {
-            let loc = self.op_texts[op].loc;
+            let loc = self.printing.ops[op].loc;
             let text = self.text.get(loc);
             let is_new = locs.iter().all(|&seen| self.text.get(seen) != text);
             if !text.is_empty() && text != "unknown" && is_new {
@@ -132,7 +136,7 @@ impl Program {
     /// The location of `value`: that of its op, or its own if it is a block argument.
     pub fn value_loc(&self, value: ValueId) -> Span {
         match self.values[value].def() {
-            ValueDef::Result(op) => self.op_texts[op].loc,
+            ValueDef::Result(op) => self.printing.ops[op].loc,
             ValueDef::Arg(_) => self.arg_location_text(value).unwrap_or(Span::EMPTY),
         }
     }
@@ -150,18 +154,12 @@ impl Program {
             Some(id) => self.payloads[id] = payload,
             None => self.ops[op].payload = self.payloads.push(payload),
         }
-        self.op_flags[op].set(OpFlags::ATTRS_CHANGED);
+        self.printing.flags[op].set(OpFlags::ATTRS_CHANGED);
     }
     /// Sets attribute `name` of `op` to `value`, a text as MLIR prints it (empty for a unit).
     pub fn set_attr(&mut self, op: OpId, name: &str, value: &str) {
-        let name = self.strings.intern(name);
-        let attr = Attr { name, value: self.text.add(value) };
-        let mut list: Vec<Attr> = self.op_attrs(op).to_vec();
-        match list.iter_mut().find(|old| old.name == name) {
-            Some(old) => *old = attr,
-            None => list.push(attr),
-        }
-        self.replace_attrs(op, &list);
+        self.attr_ranges[op] = self.with_attr(self.attr_ranges[op], name, value);
+        self.mark_attrs_changed(op);
     }
     /// Removes attribute `name` of `op`; true if it was there.
     pub fn remove_attr(&mut self, op: OpId, name: &str) -> bool {
@@ -175,11 +173,27 @@ impl Program {
     /// Replaces the whole dictionary of `op`.
     pub fn replace_attrs(&mut self, op: OpId, list: &[Attr]) {
         let range = self.add_attrs(list);
-        self.op_texts[op].attrs = range;
-        self.op_flags[op].set(OpFlags::ATTRS_CHANGED);
+        self.attr_ranges[op] = range;
+        self.printing.flags[op].set(OpFlags::ATTRS_CHANGED);
+    }
+    /// Gives `to` the dictionary of `from`.
+    pub fn copy_attrs(&mut self, from: OpId, to: OpId) {
+        self.attr_ranges[to] = self.attr_ranges[from];
+        self.mark_attrs_changed(to);
+    }
+    /// The dictionary at `range` with attribute `name` set to `value`.
+    pub(super) fn with_attr(&mut self, range: AttrRange, name: &str, value: &str) -> AttrRange {
+        let name = self.strings.intern(name);
+        let attr = Attr { name, value: self.text.add(value) };
+        let mut list = self.attr_list(range).to_vec();
+        match list.iter_mut().find(|old| old.name == name) {
+            Some(old) => *old = attr,
+            None => list.push(attr),
+        }
+        self.add_attrs(&list)
     }
     /// Adds a dictionary to the attribute table.
-    pub fn add_attrs(&mut self, list: &[Attr]) -> AttrRange {
+    pub(crate) fn add_attrs(&mut self, list: &[Attr]) -> AttrRange {
         let start = self.attrs.len() as u32;
         self.attrs.extend_from_slice(list);
         AttrRange { start, len: list.len() as u32 }

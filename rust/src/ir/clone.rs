@@ -1,6 +1,6 @@
 //! Clones of ops with everything inside them, as MLIR makes them.
 
-use super::{Function, Op, OpFlags, Payload, Place, Program, Value, ValueDef, ValueMap};
+use super::{Function, Op, OpFlags, Payload, Place, Program, ValueMap};
 use crate::index::{BlockId, FuncId, Id, OpId, RegionId, UseId, ValueId};
 
 impl Program {
@@ -9,18 +9,21 @@ impl Program {
     /// Results keep their names if `keep_names` (right when the clone goes to another scope).
     pub fn clone_op(&mut self, op: OpId, map: &mut ValueMap, keep_names: bool) -> OpId {
         let original = self.ops[op].clone();
-        self.kinds.added(self.ops.next_id(), original.kind);
-        self.op_texts.push(self.op_texts[op]);
-        self.op_flags.push(self.op_flags[op]);
-        let clone = self.ops.push(Op {
+        let clone = self.push_op_row(Op {
             parent: BlockId::NONE,
             prev: OpId::NONE,
             next: OpId::NONE,
+            first_region: RegionId::NONE,
             num_regions: 0,
+            first_operand: UseId::NONE,
             num_operands: 0,
+            first_result: ValueId::NONE,
             num_results: 0,
             ..original.clone()
         });
+        self.attr_ranges[clone] = self.attr_ranges[op];
+        self.printing.ops[clone] = self.printing.ops[op];
+        self.printing.flags[clone] = self.printing.flags[op];
         if let Some(payload) = self.payload(op).cloned() {
             self.ops[clone].payload = self.payloads.push(payload);
         }
@@ -45,42 +48,30 @@ impl Program {
     }
     /// Gives `clone`, which has none, the operands of `op`, or what `map` has for them.
     fn clone_operands(&mut self, op: OpId, clone: OpId, map: &ValueMap) {
-        let first = self.operands.next_id();
         for slot in self.op_uses(op) {
-            let (value, text) = (self.operands[slot].value, self.operand_texts[slot]);
+            let (value, text) = (self.operands[slot].value, self.printing.operand_names[slot]);
             let mapped = map.get(value).unwrap_or(value);
             self.push_operand(clone, mapped, text);
             if mapped != value {
-                self.op_flags[clone].set(OpFlags::OPERANDS_CHANGED);
+                self.printing.flags[clone].set(OpFlags::OPERANDS_CHANGED);
             }
         }
-        let count = self.ops[op].num_operands;
-        self.ops[clone].num_operands = count;
-        self.ops[clone].first_operand = if count == 0 { UseId::NONE } else { first };
     }
     /// Gives `clone`, which has none, results like those of `op`, and adds them to `map`.
     fn clone_results(&mut self, op: OpId, clone: OpId, map: &mut ValueMap) {
-        let first = self.values.next_id();
         for old in self.op_results(op) {
-            let value = Value::new(self.values[old].ty, ValueDef::Result(clone));
-            let new = self.push_value(value, self.value_names[old], self.sharding(old));
+            let new = self.push_result(clone, self.type_of(old), self.printing.value_names[old]);
+            self.value_shardings[new] = self.sharding(old);
             map.insert(old, new);
         }
-        let count = self.ops[op].num_results;
-        self.ops[clone].num_results = count;
-        self.ops[clone].first_result = if count == 0 { ValueId::NONE } else { first };
     }
     /// Gives `clone`, which has none, arguments like those of `block`, and adds them to `map`.
     fn clone_args(&mut self, block: BlockId, clone: BlockId, map: &mut ValueMap) {
-        let first = self.values.next_id();
         for old in self.block_args(block) {
-            let value = Value::new(self.values[old].ty, ValueDef::Arg(clone));
-            let new = self.push_value(value, self.value_names[old], self.sharding(old));
+            let new = self.push_block_arg(clone, self.type_of(old), self.printing.value_names[old]);
+            self.value_shardings[new] = self.sharding(old);
             map.insert(old, new);
         }
-        let count = self.blocks[block].num_args;
-        self.blocks[clone].num_args = count;
-        self.blocks[clone].first_arg = if count == 0 { ValueId::NONE } else { first };
     }
     /// Clones `function`, in no block yet and under the same name. Uses `map` for its values.
     pub fn clone_function(&mut self, function: FuncId, map: &mut ValueMap) -> FuncId {
@@ -89,17 +80,19 @@ impl Program {
         let body = self.op_regions(op).next().map_or(BlockId::NONE, |body| self.region_entry(body));
         let original = self.functions[function].clone();
         let (args, results) = (self.clone_ports(original.args), self.clone_ports(original.results));
-        let clone = self.functions.push(Function { op, body, args, results, ..original });
+        let clone = self.push_function(op, original.name);
+        self.printing.functions[clone] = self.printing.functions[function];
+        self.functions[clone] = Function { op, body, args, results, ..original };
         self.set_payload(op, Payload::Function(clone));
         clone
     }
     /// Clones the blocks of `from` into the empty region `to`. Names inside are kept.
     pub fn clone_region(&mut self, from: RegionId, to: RegionId, map: &mut ValueMap) {
-        self.regions[to].span = self.regions[from].span;
+        self.printing.region_spans[to] = self.printing.region_spans[from];
         let mut next = self.region_entry(from);
         while let Some(block) = next.get() {
-            let copy = self.add_block(to);
-            self.blocks[copy].header = self.blocks[block].header;
+            let copy = self.push_block(self.printing.block_headers[block]);
+            self.append_block(to, copy);
             self.clone_args(block, copy, map);
             next = self.blocks[block].next;
         }

@@ -40,7 +40,7 @@ impl Program {
     }
     /// What the text of `op` has between its dictionary and its location.
     fn written_value(&self, op: OpId) -> &str {
-        let OpText { span, dict, loc, .. } = self.op_texts[op];
+        let OpText { span, dict, loc } = self.printing.ops[op];
         let start = dict.end.saturating_sub(span.start) as usize;
         let text = self.text.get(span).get(start..).unwrap_or_default();
         if loc.is_empty() || loc.end > span.end {

@@ -143,7 +143,7 @@ impl EdgeSpec {
         self.for_each_edge(program, op, |edge| edges.push(edge.clone()));
         edges
     }
-    /// The same without a list.
+    /// Calls `visit` with every edge of `op`, in the order of groups and owners.
     pub fn for_each_edge(&self, program: &Program, op: OpId, mut visit: impl FnMut(&Edge)) {
         let mut edge = Edge { owner: ValueId::NONE, sources: Vec::new(), targets: Vec::new() };
         for group in self.groups.iter() {
@@ -188,6 +188,19 @@ impl EdgeSpec {
 }
 
 impl Program {
+    /// Gives ops of these names data-flow edges, and takes them away from all others that were given
+    /// some.
+    pub fn set_edge_specs<'n>(&mut self, specs: impl Iterator<Item = (&'n str, EdgeSpec)>) {
+        self.edge_specs.clear();
+        for (name, spec) in specs {
+            let name = self.strings.intern(name);
+            self.edge_specs.insert(name, spec);
+        }
+    }
+    /// Whether users have given data-flow edges to any op.
+    pub fn has_edge_specs(&self) -> bool {
+        !self.edge_specs.is_empty()
+    }
     /// The data-flow edges of `op`, `None` if values do not just flow through it.
     #[inline]
     pub fn edge_spec(&self, op: OpId) -> Option<&EdgeSpec> {

@@ -1,12 +1,7 @@
 //! Edits: the only ways to change a program's structure. They keep use lists and print flags right.
 
-use super::{
-    Block, Op, OpFlags, OpKind, OpText, Operand, Program, Region, Span, Value, ValueDef, OPS,
-};
-use crate::index::{
-    BlockId, OpId, PayloadId, RegionId, RuleId, ShardingId, SignatureId, StrId, TypeId, UseId,
-    ValueId,
-};
+use super::{Op, OpFlags, OpKind, OpText, Program, NO_NAME, OPS};
+use crate::index::{BlockId, OpId, RegionId, RuleId, SignatureId};
 
 /// Where to put an op.
 #[derive(Clone, Copy, Debug)]
@@ -22,76 +17,6 @@ pub enum Place {
 }
 
 impl Program {
-    /// Makes room for as many more ops, with values and operands as in most programs, if there is memory:
-    /// tables that grow leave what they were behind for a while.
-    pub fn reserve(&mut self, ops: usize) {
-        let (values, operands) = (ops + ops / 8, ops + ops / 2);
-        self.ops.reserve(ops);
-        self.op_texts.reserve(ops);
-        self.op_flags.reserve(ops);
-        self.values.reserve(values);
-        self.value_names.reserve(values);
-        self.value_shardings.reserve(values);
-        self.operands.reserve(operands);
-        self.operand_texts.reserve(operands);
-    }
-    /// Adds a row for an op of which only the name is known, in no block yet.
-    pub fn new_op_row(&mut self, name: StrId, kind: OpKind) -> OpId {
-        let traits = self.kinds.traits_of(name, self.strings.get(name), kind);
-        self.kinds.added(self.ops.next_id(), kind);
-        self.op_texts.push(OpText::default());
-        self.op_flags.push(OpFlags::default());
-        self.ops.push(Op {
-            name,
-            kind,
-            traits,
-            first_operand: UseId::NONE,
-            num_operands: 0,
-            first_result: ValueId::NONE,
-            num_results: 0,
-            first_region: RegionId::NONE,
-            num_regions: 0,
-            parent: BlockId::NONE,
-            prev: OpId::NONE,
-            next: OpId::NONE,
-            order: 0,
-            signature: SignatureId::NONE,
-            payload: PayloadId::NONE,
-        })
-    }
-    /// Adds an op that has no text of its own, in no block yet.
-    pub fn create_op(&mut self, name: &str, operands: &[ValueId], result_types: &[TypeId]) -> OpId {
-        match OpKind::from_name(name) {
-            OpKind::Other => {
-                let name = self.strings.intern(name);
-                self.create_row(name, OpKind::Other, operands, result_types)
-            }
-            kind => self.create_op_of(kind, operands, result_types),
-        }
-    }
-    /// The same by its kind, which is not `Other`.
-    pub fn create_op_of(
-        &mut self,
-        kind: OpKind,
-        operands: &[ValueId],
-        result_types: &[TypeId],
-    ) -> OpId {
-        let name = self.kind_name(kind);
-        self.create_row(name, kind, operands, result_types)
-    }
-    fn create_row(
-        &mut self,
-        name: StrId,
-        kind: OpKind,
-        operands: &[ValueId],
-        result_types: &[TypeId],
-    ) -> OpId {
-        let op = self.new_op_row(name, kind);
-        self.op_flags[op] = OpFlags::SYNTHESISED;
-        self.add_operands(op, operands.iter().map(|&value| (value, u32::MAX)));
-        self.add_results(op, result_types.iter().map(|&ty| (ty, u32::MAX)));
-        op
-    }
     /// Makes of `op` an op of `kind` with the same operands, results, regions and location, and no
     /// attributes but the structured ones, which the caller replaces. Uses are in the order in which
     /// they were had a new op taken the place of `op`; results keep their names.
@@ -101,8 +26,8 @@ impl Program {
         self.kinds.removed(row.kind);
         self.kinds.added(op, kind);
         (row.name, row.kind, row.traits) = (name, kind, traits);
-        self.op_flags[op] = OpFlags::SYNTHESISED;
-        let text = &mut self.op_texts[op];
+        self.printing.flags[op] = OpFlags::SYNTHESISED;
+        let text = &mut self.printing.ops[op];
         *text = OpText { loc: text.loc, ..OpText::default() };
         row.signature = SignatureId::NONE;
         self.op_rules.set(op, RuleId::NONE);
@@ -110,119 +35,13 @@ impl Program {
             self.no_result_shardings.remove(&op);
         }
         for slot in self.op_uses(op) {
-            self.operand_texts[slot] = u32::MAX;
+            self.printing.operand_names[slot] = NO_NAME;
             self.make_newest_use(slot);
         }
         for result in self.op_results(op) {
             self.reverse_uses(result);
         }
     }
-    /// Gives `op`, which has none, its operands: values and where their names stand in the text.
-    pub fn add_operands(&mut self, op: OpId, operands: impl IntoIterator<Item = (ValueId, u32)>) {
-        let first = self.operands.next_id();
-        let mut count = 0;
-        for (value, text) in operands {
-            self.push_operand(op, value, text);
-            count += 1;
-        }
-        self.ops[op].num_operands = count;
-        self.ops[op].first_operand = if count == 0 { UseId::NONE } else { first };
-    }
-    /// Adds an operand slot; the caller tells `op` of it.
-    #[inline]
-    pub(crate) fn push_operand(&mut self, op: OpId, value: ValueId, text: u32) {
-        let slot = self.operands.push(Operand {
-            value,
-            owner: op,
-            next_use: UseId::NONE,
-            prev_use: UseId::NONE,
-        });
-        self.operand_texts.push(text);
-        self.link_use(slot, value);
-    }
-    /// Adds a value that stands for one whose definition comes later; `op` is in no block.
-    pub(crate) fn new_placeholder(&mut self, op: OpId, ty: TypeId) -> ValueId {
-        self.push_result(op, ty, u32::MAX)
-    }
-    /// Adds a result; the caller tells `op` of it.
-    #[inline]
-    pub(crate) fn push_result(&mut self, op: OpId, ty: TypeId, name: u32) -> ValueId {
-        self.push_value(Value::new(ty, ValueDef::Result(op)), name, ShardingId::NONE)
-    }
-    /// Adds a value.
-    #[inline]
-    pub(super) fn push_value(&mut self, value: Value, name: u32, sharding: ShardingId) -> ValueId {
-        self.value_names.push(name);
-        self.value_shardings.push(sharding);
-        self.values.push(value)
-    }
-    /// Makes the uses of `placeholder` uses of `value`, as in [`Program::replace_all_uses`] but
-    /// without a trace: it is what the text says.
-    pub(crate) fn bind_placeholder(&mut self, placeholder: ValueId, value: ValueId) {
-        while let Some(slot) = self.values[placeholder].first_use.get() {
-            self.unlink_use(slot);
-            self.link_use(slot, value);
-        }
-    }
-    /// Gives `op`, which has none, its results: types and where their names stand in the text.
-    pub fn add_results(&mut self, op: OpId, results: impl IntoIterator<Item = (TypeId, u32)>) {
-        let first = self.values.next_id();
-        let mut count = 0;
-        for (ty, name) in results {
-            self.push_result(op, ty, name);
-            count += 1;
-        }
-        self.ops[op].num_results = count;
-        self.ops[op].first_result = if count == 0 { ValueId::NONE } else { first };
-    }
-    /// Gives `op`, which has none, `count` empty regions.
-    pub fn add_regions(&mut self, op: OpId, count: usize) {
-        let first = self.regions.next_id();
-        for _ in 0..count {
-            self.regions.push(Region {
-                op,
-                first_block: BlockId::NONE,
-                last_block: BlockId::NONE,
-                span: Span::EMPTY,
-            });
-        }
-        self.ops[op].num_regions = count as u32;
-        self.ops[op].first_region = if count == 0 { RegionId::NONE } else { first };
-    }
-    /// Appends an empty block to `region`.
-    pub fn add_block(&mut self, region: RegionId) -> BlockId {
-        let block = self.blocks.push(Block {
-            region,
-            next: BlockId::NONE,
-            first_op: OpId::NONE,
-            last_op: OpId::NONE,
-            first_arg: ValueId::NONE,
-            num_args: 0,
-            header: Span::EMPTY,
-        });
-        match self.regions[region].last_block.get() {
-            Some(last) => self.blocks[last].next = block,
-            None => self.regions[region].first_block = block,
-        }
-        self.regions[region].last_block = block;
-        block
-    }
-    /// Gives `block`, which has none, its arguments: types and where their names stand in the text.
-    pub fn add_block_args(
-        &mut self,
-        block: BlockId,
-        args: impl IntoIterator<Item = (TypeId, u32)>,
-    ) {
-        let first = self.values.next_id();
-        let mut count = 0;
-        for (ty, name) in args {
-            self.push_value(Value::new(ty, ValueDef::Arg(block)), name, ShardingId::NONE);
-            count += 1;
-        }
-        self.blocks[block].num_args = count;
-        self.blocks[block].first_arg = if count == 0 { ValueId::NONE } else { first };
-    }
-
     /// Puts `op`, which is in no block, at `place`.
     #[inline]
     pub fn insert_op(&mut self, op: OpId, place: Place) {
@@ -264,7 +83,7 @@ impl Program {
         let block = self.ops[op].parent;
         self.unlink_op(op);
         self.insert_op(op, place);
-        self.has_moved_ops |= self.ops[op].parent != block;
+        self.printing.has_moved_ops |= self.ops[op].parent != block;
     }
     /// Erases `op` and all ops inside it; its results must have no uses left (outside it).
     #[inline]
@@ -279,11 +98,17 @@ impl Program {
         }
         self.unlink_op(op);
     }
-    fn mark_erased(&mut self, op: OpId) {
-        if !self.op_flags[op].has(OpFlags::ERASED) {
-            self.op_flags[op].set(OpFlags::ERASED);
-            self.kinds.removed(self.ops[op].kind);
+    pub(super) fn mark_erased(&mut self, op: OpId) {
+        let row = &mut self.ops[op];
+        if !row.is_erased {
+            row.is_erased = true;
+            self.kinds.removed(row.kind);
         }
+    }
+    /// Takes its regions away from `op`; they have no blocks.
+    pub fn drop_regions(&mut self, op: OpId) {
+        debug_assert!(self.op_regions(op).all(|region| self.region_entry(region).is_none()));
+        self.ops[op].num_regions = 0;
     }
     /// Moves all blocks of `from` to the end of `to`.
     pub fn take_blocks(&mut self, from: RegionId, to: RegionId) {
@@ -308,7 +133,8 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::{FuncId, Id};
+    use crate::index::{FuncId, Id, UseId, ValueId};
+    use crate::ir::NewOp;
 
     /// The users of each value of the only function, newest first, by their place in the block.
     fn users(program: &Program, body: BlockId) -> Vec<Vec<(usize, usize)>> {
@@ -340,10 +166,10 @@ mod tests {
         let mut recast = parsed.clone();
         recast.recast_op(call, OpKind::NamedComputation);
         let mut replaced = parsed.clone();
-        let operands: Vec<ValueId> = replaced.op_operands(call).iter().map(|o| o.value).collect();
-        let (old, ty) = (replaced.result(call, 0), replaced.values[replaced.result(call, 0)].ty);
-        let new = replaced.create_op_of(OpKind::NamedComputation, &operands, &[ty]);
-        replaced.insert_op(new, Place::Before(call));
+        let operands: Vec<ValueId> = replaced.operands(call).collect();
+        let (old, ty) = (replaced.result(call, 0), replaced.type_of(replaced.result(call, 0)));
+        let new = NewOp::of_kind(OpKind::NamedComputation, &operands, &[ty]);
+        let new = replaced.build(new, replaced.before(call));
         replaced.replace_all_uses(old, replaced.result(new, 0));
         replaced.erase_op(call);
         assert_eq!(users(&recast, body), users(&replaced, body));

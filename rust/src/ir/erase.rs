@@ -29,10 +29,10 @@ impl Program {
         let kept: Vec<ValueId> =
             all.iter().zip(is_erased).filter(|(_, &erased)| !erased).map(|(&arg, _)| arg).collect();
         let rows: Vec<(TypeId, u32)> =
-            kept.iter().map(|&arg| (self.values[arg].ty, self.value_names[arg])).collect();
-        self.blocks[block].first_arg = ValueId::NONE;
-        self.add_block_args(block, rows);
-        let new: Vec<ValueId> = self.block_args(block).collect();
+            kept.iter().map(|&arg| (self.values[arg].ty, self.printing.value_names[arg])).collect();
+        self.blocks[block].num_args = 0;
+        let new: Vec<ValueId> =
+            rows.into_iter().map(|(ty, name)| self.push_block_arg(block, ty, name)).collect();
         for (old, new) in kept.into_iter().zip(new) {
             self.value_shardings[new] = self.value_shardings[old];
             self.transfer_uses(old, new);

@@ -2,7 +2,7 @@
 
 use super::op::Attr;
 use super::port::{Port, PortRange};
-use super::{Payload, Program, Span};
+use super::{Payload, Program};
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{BlockId, FuncId, OpId, ShardingId, StrId, TypeId, ValueId};
 
@@ -21,11 +21,6 @@ pub struct Function {
     pub args: PortRange,
     /// Its results; see [`Program::func_results`].
     pub results: PortRange,
-    /// The text of the result list after `->`, parentheses included; empty if there is none (then
-    /// the empty span at the place where `-> ...` would be inserted).
-    pub results_span: Span,
-    /// Text of the name `@main` in the header.
-    pub name_span: Span,
 }
 
 /// The attribute in which a clone keeps the name of what it was cloned from.

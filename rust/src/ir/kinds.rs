@@ -7,13 +7,13 @@
 //! Each op has a number that grows along its block, with gaps. An op that is put where there is no gap
 //! left makes its block a crowded one, which is numbered anew when somebody asks.
 
-use super::{EdgeSpec, OpFlags, OpKind, OpTraits, Program, OPS};
+use super::{EdgeSpec, OpKind, OpTraits, Program, OPS};
 use crate::index::{BlockId, Id, OpId, StrId};
 use rustc_hash::FxHashSet;
 
 /// The ops of each kind but [`OpKind::Other`], and what is known of names without a kind.
 #[derive(Clone, Debug, Default)]
-pub struct KindTable {
+pub(super) struct KindTable {
     /// Those that were ever made, in that order.
     lists: Vec<Vec<OpId>>,
     /// How many of them are not erased, at most.
@@ -45,14 +45,6 @@ impl KindTable {
         self.lists[kind as usize].push(op);
         self.counts[kind as usize] += 1;
     }
-    /// How many ops of `kind`, which is not `Other`, were ever made.
-    pub fn num_made(&self, kind: OpKind) -> usize {
-        self.lists.get(kind as usize).map_or(0, Vec::len)
-    }
-    /// The `index`-th of them.
-    pub fn made(&self, kind: OpKind, index: usize) -> OpId {
-        self.lists[kind as usize][index]
-    }
     pub(super) fn removed(&mut self, kind: OpKind) {
         if let Some(count) = self.counts.get_mut(kind as usize) {
             *count = count.saturating_sub(1);
@@ -71,6 +63,14 @@ impl KindTable {
 }
 
 impl Program {
+    /// How many ops of `kind`, which is not `Other`, were ever made.
+    pub fn num_made(&self, kind: OpKind) -> usize {
+        self.kinds.lists.get(kind as usize).map_or(0, Vec::len)
+    }
+    /// The `index`-th op of `kind` that was ever made.
+    pub fn made(&self, kind: OpKind, index: usize) -> OpId {
+        self.kinds.lists[kind as usize][index]
+    }
     /// The name of ops of `kind`, which is not `Other`.
     pub(super) fn kind_name(&mut self, kind: OpKind) -> StrId {
         let names = &mut self.kinds.names;
@@ -104,7 +104,7 @@ impl Program {
         let list = self.kinds.lists.get(kind as usize).filter(|_| self.has_any(&[kind]));
         let is_there = move |&op: &OpId| {
             let row = &self.ops[op];
-            row.kind == kind && row.parent.is_some() && !self.op_flags[op].has(OpFlags::ERASED)
+            row.kind == kind && row.parent.is_some() && !row.is_erased
         };
         list.into_iter().flatten().copied().filter(is_there)
     }
@@ -245,7 +245,7 @@ fn distinct(mut ops: Vec<OpId>) -> Vec<OpId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::Place;
+    use crate::ir::{NewOp, Place};
     use std::fmt::Write;
 
     #[test]
@@ -260,9 +260,9 @@ mod tests {
         let place_of =
             |i: usize| [Place::Before(first), Place::Start(body), Place::After(first)][i % 3];
         for i in 0..200 {
-            let op = program.create_op("sdy.reshard", &[arg], &[ty]);
+            let op = program.create_op(NewOp::new("sdy.reshard", &[arg], &[ty]));
             program.insert_op(op, place_of(i));
-            let other = program.create_op("stablehlo.negate", &[arg], &[ty]);
+            let other = program.create_op(NewOp::new("stablehlo.negate", &[arg], &[ty]));
             program.insert_op(other, place_of(i + 1));
             if i % 7 == 0 {
                 program.rename_ops(&[op], "sdy.sharding_constraint");
@@ -273,7 +273,7 @@ mod tests {
             }
         }
         for _ in 0..2000 {
-            let op = program.create_op("stablehlo.negate", &[arg], &[ty]);
+            let op = program.create_op(NewOp::new("stablehlo.negate", &[arg], &[ty]));
             program.insert_op(op, Place::Start(body));
         }
         let walked: Vec<OpId> = program

@@ -23,6 +23,8 @@
 //! in MLIR: the order in which users are notified is part of propagation's result.
 
 mod annotate;
+mod attr_text;
+mod build;
 mod clone;
 mod constant;
 mod data_flow;
@@ -30,6 +32,7 @@ mod edge_spec;
 mod edit;
 mod erase;
 mod findings;
+mod from_text;
 mod function;
 mod kinds;
 mod meshes;
@@ -39,24 +42,29 @@ mod op_rules;
 mod op_text;
 mod payload;
 mod port;
+mod printing;
 mod read;
+mod rows;
 mod signature;
 mod strings;
 mod symbols;
 mod tables;
 mod text;
+mod transform;
 mod types;
 mod uses;
 mod value_map;
 mod walk;
 
 pub use crate::error::Span;
+pub use attr_text::{int_array, int_attr, joined};
+pub use build::{InsertPoint, NewOp};
 pub use constant::ConstantValue;
 pub use edge_spec::{Edge, EdgeGroup, EdgeOwners, EdgeSpec, Regions};
 pub use edit::Place;
 pub use findings::Findings;
 pub use function::{Function, ORIGINAL_NAME};
-pub use kinds::KindTable;
+use kinds::KindTable;
 pub use meshes::{MeshTable, ProgramMesh};
 pub use op::{Attr, AttrRange, Block, Op, OpFlags, OpText, Operand, Region, Value, ValueDef};
 pub use op_info::{OpInfo, OpKind, OpTraits, Syntax, OPS};
@@ -64,6 +72,7 @@ pub use op_rules::OpRules;
 pub use op_text::has_one_sharding;
 pub use payload::{Direction, Payload};
 pub use port::{Port, PortRange};
+pub use printing::{FunctionText, Printing, NO_NAME};
 pub use signature::{may_have_rule, write_attr, Signature, SignatureRules, SignatureTable};
 pub use strings::Interner;
 pub use symbols::{SymbolAttrs, SymbolTable};
@@ -84,73 +93,59 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// The source and what passes have added to it.
-    pub text: TextPool,
+    text: TextPool,
     /// Names of ops, attributes and symbols.
-    pub strings: Interner,
+    strings: Interner,
     /// Types.
-    pub types: TypeTable,
+    types: TypeTable,
     /// Meshes: of `sdy.mesh` ops in program order, and inlined ones in order of appearance.
-    pub meshes: MeshTable,
+    meshes: MeshTable,
     /// Shardings.
-    pub shardings: ShardingTable,
+    shardings: ShardingTable,
     /// Rules.
-    pub rules: RuleTable,
+    rules: RuleTable,
     /// What the rules of ops may depend on.
-    pub signatures: SignatureTable,
+    signatures: SignatureTable,
     /// The rules of signatures.
-    pub signature_rules: SignatureRules,
+    signature_rules: SignatureRules,
     /// Ops; erased ones stay as rows that nothing refers to.
-    pub ops: IdVec<OpId, Op>,
-    /// Their text.
-    pub op_texts: IdVec<OpId, OpText>,
-    /// What happened to them since they were parsed.
-    pub op_flags: IdVec<OpId, OpFlags>,
+    ops: IdVec<OpId, Op>,
+    /// Their attribute dictionaries (for generic form: discardable and inherent together).
+    attr_ranges: IdVec<OpId, AttrRange>,
     /// Ops by kind.
-    pub kinds: KindTable,
+    kinds: KindTable,
     /// Op results and block arguments.
-    pub values: IdVec<ValueId, Value>,
+    values: IdVec<ValueId, Value>,
     /// Their shardings: a table of its own, since propagation reads little else.
-    pub value_shardings: IdVec<ValueId, ShardingId>,
-    /// Where their names `%x` stand in the text where they are defined (for a result of a group `%x:3`
-    /// the group's name); `u32::MAX` if the printer has to invent one.
-    pub value_names: IdVec<ValueId, u32>,
+    value_shardings: IdVec<ValueId, ShardingId>,
     /// Operand slots.
-    pub operands: IdVec<UseId, Operand>,
-    /// Where their names start in the text of their ops; `u32::MAX` if they have none.
-    pub operand_texts: IdVec<UseId, u32>,
+    operands: IdVec<UseId, Operand>,
     /// Blocks.
-    pub blocks: IdVec<BlockId, Block>,
+    blocks: IdVec<BlockId, Block>,
     /// Regions.
-    pub regions: IdVec<RegionId, Region>,
+    regions: IdVec<RegionId, Region>,
     /// Functions in program order at parse; passes append.
-    pub functions: IdVec<FuncId, Function>,
+    functions: IdVec<FuncId, Function>,
     /// Arguments and results of functions.
-    pub ports: Vec<Port>,
+    ports: Vec<Port>,
     /// Attribute dictionaries, one after the other.
-    pub attrs: Vec<Attr>,
+    attrs: Vec<Attr>,
     /// What is known of symbols in attributes.
-    pub symbol_attrs: SymbolAttrs,
+    symbol_attrs: SymbolAttrs,
     /// Structured attributes of ops that have some.
-    pub payloads: IdVec<PayloadId, Payload>,
+    payloads: IdVec<PayloadId, Payload>,
     /// `sdy.sharding_rule` attributes, and rules a pass has put on ops.
-    pub op_rules: OpRules,
+    op_rules: OpRules,
     /// Shardings of ops that have no results.
-    pub no_result_shardings: FxHashMap<OpId, Vec<ShardingId>>,
+    no_result_shardings: FxHashMap<OpId, Vec<ShardingId>>,
     /// For reshards and collectives that a pass has put in, the op for whose sake it did.
-    pub causes: FxHashMap<OpId, OpId>,
+    causes: FxHashMap<OpId, OpId>,
     /// Data-flow edges that users have given to ops, by op name.
-    pub edge_specs: FxHashMap<StrId, EdgeSpec>,
+    edge_specs: FxHashMap<StrId, EdgeSpec>,
     /// Values of attribute and type aliases (`#loc1`, `!t`), by name with its sigil.
-    pub aliases: FxHashMap<StrId, Span>,
-    /// What the names of values that have none in the text start with; no name in the text does.
-    pub fresh_prefix: String,
-    /// Whether some op was moved out of its block: its names may be those of values that can be seen
-    /// where it is now.
-    pub has_moved_ops: bool,
-    /// Whether the text has the location of any op or argument.
-    pub has_locations: bool,
-    /// The definitions of aliases, and resource sections, in the order of the text.
-    pub alias_definitions: Vec<Span>,
+    aliases: FxHashMap<StrId, Span>,
+    /// What the printer needs to know.
+    printing: Printing,
     /// The `builtin.module` op.
-    pub module: OpId,
+    module: OpId,
 }

@@ -37,8 +37,6 @@ impl OpFlags {
     pub const RESULTS_RENAMED: Self = Self(4);
     /// It has no text of its own: print it from its fields.
     pub const SYNTHESISED: Self = Self(8);
-    /// It was removed from its block.
-    pub const ERASED: Self = Self(16);
     /// Its name is not the one in the text; the rest of its syntax is the same.
     pub const RENAMED: Self = Self(32);
     /// Its location is not the one in the text.
@@ -72,6 +70,8 @@ pub struct Op {
     pub kind: OpKind,
     /// What the engine knows about all ops of that name.
     pub traits: OpTraits,
+    /// Whether it was erased.
+    pub is_erased: bool,
     /// Its first operand slot.
     pub first_operand: UseId,
     /// How many operands it has.
@@ -109,8 +109,6 @@ pub struct OpText {
     pub dict: Span,
     /// The text within `loc(...)`; empty if there is none.
     pub loc: Span,
-    /// Its attribute dictionary (for generic form: discardable and inherent together).
-    pub attrs: AttrRange,
 }
 
 /// An operand slot, and a node in the use list of its value.
@@ -195,9 +193,6 @@ pub struct Block {
     pub first_arg: ValueId,
     /// How many arguments it has.
     pub num_args: u32,
-    /// Its `^bb0(%a: type):` header with the white space before it, or the empty span if it is
-    /// implicit.
-    pub header: Span,
 }
 
 /// A region.
@@ -209,6 +204,4 @@ pub struct Region {
     pub first_block: BlockId,
     /// Its last block.
     pub last_block: BlockId,
-    /// Its text, braces included; empty if an op's short form implies it.
-    pub span: Span,
 }

@@ -9,12 +9,12 @@ impl Program {
     /// The text of `op` without the space and comments before it and without its regions, and where it
     /// stands; none if a pass made the op.
     fn header(&self, op: OpId) -> Option<(&str, u32)> {
-        let whole = self.op_texts[op].span;
-        if self.op_flags[op].has(OpFlags::SYNTHESISED) {
+        let whole = self.printing.ops[op].span;
+        if self.printing.flags[op].has(OpFlags::SYNTHESISED) {
             return None;
         }
         let start = self.op_span(op)?.start;
-        let regions = self.op_regions(op).map(|region| self.regions[region].span);
+        let regions = self.op_regions(op).map(|region| self.printing.region_spans[region]);
         let body = regions.filter(|span| !span.is_empty()).map(|span| span.start).min();
         let end = body.filter(|body| (start..whole.end).contains(body));
         let span = Span::new(start, end.unwrap_or(whole.end));

@@ -14,15 +14,13 @@ pub struct Port {
     pub sharding: ShardingId,
     /// Its other attributes.
     pub attrs: AttrRange,
-    /// The dictionary of an argument in the text, or where one would be inserted.
-    pub dict: Span,
 }
 
 impl Port {
     /// A port of which only the type is known.
     pub fn of_type(ty: TypeId) -> Self {
         let attrs = AttrRange::default();
-        Self { ty, sharding: ShardingId::NONE, attrs, dict: Span::EMPTY }
+        Self { ty, sharding: ShardingId::NONE, attrs }
     }
 }
 
@@ -37,9 +35,14 @@ impl PortRange {
     fn positions(self) -> std::ops::Range<usize> {
         self.start as usize..(self.start + self.len) as usize
     }
-    /// The same with the port at the end of a table of `len` that was just put there.
-    fn with_last(self, len: usize) -> Self {
-        let last = len as u32 - 1;
+    /// Where the `index`-th port stands.
+    pub(super) fn position(self, index: usize) -> usize {
+        debug_assert!(index < self.len as usize);
+        self.start as usize + index
+    }
+    /// This run with the port behind it, which stands at `position`.
+    fn with_last(self, position: usize) -> Self {
+        let last = position as u32;
         debug_assert!(self.len == 0 || self.start + self.len == last);
         Self { start: last - self.len, len: self.len + 1 }
     }
@@ -51,58 +54,101 @@ impl Program {
     pub fn func_args(&self, func: FuncId) -> &[Port] {
         &self.ports[self.functions[func].args.positions()]
     }
-    /// The same, to be changed.
-    pub fn func_args_mut(&mut self, func: FuncId) -> &mut [Port] {
-        &mut self.ports[self.functions[func].args.positions()]
-    }
     /// The results of `func`.
     #[inline]
     pub fn func_results(&self, func: FuncId) -> &[Port] {
         &self.ports[self.functions[func].results.positions()]
     }
-    /// The same, to be changed.
-    pub fn func_results_mut(&mut self, func: FuncId) -> &mut [Port] {
-        &mut self.ports[self.functions[func].results.positions()]
-    }
     /// Gives `func`, to which the last port was added too, one more argument.
-    pub fn add_func_arg(&mut self, func: FuncId, port: Port) {
-        self.ports.push(port);
+    pub(crate) fn push_func_arg(&mut self, func: FuncId, port: Port, dict: Span) {
+        let position = self.push_port(port, dict);
         let range = &mut self.functions[func].args;
-        *range = range.with_last(self.ports.len());
+        *range = range.with_last(position);
     }
-    /// The same for a result.
-    pub fn add_func_result(&mut self, func: FuncId, port: Port) {
-        self.ports.push(port);
+    /// Gives `func`, to which the last port was added too, one more result.
+    pub(crate) fn push_func_result(&mut self, func: FuncId, port: Port) {
+        let position = self.push_port(port, Span::EMPTY);
         let range = &mut self.functions[func].results;
-        *range = range.with_last(self.ports.len());
+        *range = range.with_last(position);
     }
     /// Copies of the ports in `range`.
     pub(super) fn clone_ports(&mut self, range: PortRange) -> PortRange {
         let start = self.ports.len() as u32;
         self.ports.extend_from_within(range.positions());
+        self.printing.port_dicts.extend_from_within(range.positions());
         PortRange { start, len: range.len }
+    }
+    /// The sharding of argument `index` of `func`, wherever it is kept: on the block argument, or on the
+    /// port if there is no body.
+    pub fn func_arg_sharding(&self, func: FuncId, index: usize) -> ShardingId {
+        match self.func_body(func).get() {
+            Some(body) => self.sharding(self.block_arg(body, index)),
+            None => self.func_args(func)[index].sharding,
+        }
+    }
+    /// Sets the sharding of argument `index` of `func`, a declaration; true if that changed it.
+    pub fn set_declared_arg_sharding(
+        &mut self,
+        func: FuncId,
+        index: usize,
+        sharding: ShardingId,
+    ) -> bool {
+        let port = self.functions[func].args.position(index);
+        self.set_port_sharding(func, port, sharding)
+    }
+    /// Sets the sharding of result `index` of `func`; true if that changed it.
+    pub fn set_func_result_sharding(
+        &mut self,
+        func: FuncId,
+        index: usize,
+        sharding: ShardingId,
+    ) -> bool {
+        let port = self.functions[func].results.position(index);
+        self.set_port_sharding(func, port, sharding)
+    }
+    fn set_port_sharding(&mut self, func: FuncId, port: usize, sharding: ShardingId) -> bool {
+        let old = std::mem::replace(&mut self.ports[port].sharding, sharding);
+        if old != sharding {
+            self.mark_attrs_changed(self.functions[func].op);
+        }
+        old != sharding
     }
     /// Sets attribute `name` of argument `index` of `func` to `value`, a text as MLIR prints it.
     pub fn set_arg_attr(&mut self, func: FuncId, index: usize, name: &str, value: &str) {
-        let range = self.func_args(func)[index].attrs;
-        self.func_args_mut(func)[index].attrs = self.with_attr(range, name, value);
-        self.mark_attrs_changed(self.functions[func].op);
+        let port = self.functions[func].args.position(index);
+        self.set_port_attr(func, port, name, value);
     }
-    /// The same for result `index`.
+    /// Sets attribute `name` of result `index` of `func` to `value`, a text as MLIR prints it.
     pub fn set_result_attr(&mut self, func: FuncId, index: usize, name: &str, value: &str) {
-        let range = self.func_results(func)[index].attrs;
-        self.func_results_mut(func)[index].attrs = self.with_attr(range, name, value);
+        let port = self.functions[func].results.position(index);
+        self.set_port_attr(func, port, name, value);
+    }
+    fn set_port_attr(&mut self, func: FuncId, port: usize, name: &str, value: &str) {
+        self.ports[port].attrs = self.with_attr(self.ports[port].attrs, name, value);
         self.mark_attrs_changed(self.functions[func].op);
     }
-    /// The dictionary at `range` with attribute `name` set to `value`.
-    fn with_attr(&mut self, range: AttrRange, name: &str, value: &str) -> AttrRange {
-        let name = self.strings.intern(name);
-        let attr = Attr { name, value: self.text.add(value) };
-        let mut list = self.attr_list(range).to_vec();
-        match list.iter_mut().find(|old| old.name == name) {
-            Some(old) => *old = attr,
-            None => list.push(attr),
+    /// Removes those attributes from argument `index` of `func` whose names `is_kept` does not accept.
+    pub fn retain_arg_attrs(&mut self, func: FuncId, index: usize, is_kept: impl Fn(&str) -> bool) {
+        let port = self.functions[func].args.position(index);
+        self.retain_port_attrs(func, port, is_kept);
+    }
+    /// Removes those attributes from result `index` of `func` whose names `is_kept` does not accept.
+    pub fn retain_result_attrs(
+        &mut self,
+        func: FuncId,
+        index: usize,
+        is_kept: impl Fn(&str) -> bool,
+    ) {
+        let port = self.functions[func].results.position(index);
+        self.retain_port_attrs(func, port, is_kept);
+    }
+    fn retain_port_attrs(&mut self, func: FuncId, port: usize, is_kept: impl Fn(&str) -> bool) {
+        let old = self.attr_list(self.ports[port].attrs);
+        let is_kept = |attr: &&Attr| is_kept(self.strings.get(attr.name));
+        let kept: Vec<Attr> = old.iter().filter(is_kept).copied().collect();
+        if kept.len() < old.len() {
+            self.ports[port].attrs = self.add_attrs(&kept);
+            self.mark_attrs_changed(self.functions[func].op);
         }
-        self.add_attrs(&list)
     }
 }

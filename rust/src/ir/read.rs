@@ -3,9 +3,7 @@
 //! All of these are a look-up in a table or two and are inlined. Lists of ids ([`IdRange`]) know their
 //! length and skip at once.
 
-use super::{
-    Attr, AttrRange, OpFlags, OpKind, OpRules, Operand, Payload, Program, Span, Type, ValueDef,
-};
+use super::{Attr, AttrRange, OpKind, OpRules, Operand, Payload, Program, Span, Type, ValueDef};
 use crate::index::{
     BlockId, FuncId, Id, IdRange, IdVec, OpId, RegionId, ShardingId, SignatureId, StrId, TypeId,
     UseId, ValueId,
@@ -69,18 +67,13 @@ impl Program {
     pub fn op_operands(&self, op: OpId) -> &[Operand] {
         self.operands.slice(self.operand_range(op))
     }
-    /// Where the names of the operands of `op` start in the text.
-    #[inline]
-    pub fn operand_texts(&self, op: OpId) -> &[u32] {
-        self.operand_texts.slice(self.operand_range(op))
-    }
     /// The ids of `op`'s operand slots.
     #[inline]
     pub fn op_uses(&self, op: OpId) -> IdRange<UseId> {
         IdRange::new(self.operand_range(op))
     }
     #[inline]
-    fn operand_range(&self, op: OpId) -> Range<usize> {
+    pub(super) fn operand_range(&self, op: OpId) -> Range<usize> {
         let row = &self.ops[op];
         let start = if row.num_operands == 0 { 0 } else { row.first_operand.index() };
         start..start + row.num_operands as usize
@@ -191,6 +184,11 @@ impl Program {
     pub fn newest_use(&self, value: ValueId) -> UseId {
         self.values[value].first_use
     }
+    /// The use of the same value that was added before `slot`.
+    #[inline]
+    pub fn next_use(&self, slot: UseId) -> UseId {
+        self.operands[slot].next_use
+    }
     /// Whether anything uses `value`.
     #[inline]
     pub fn has_uses(&self, value: ValueId) -> bool {
@@ -266,7 +264,7 @@ impl Program {
     /// Whether `op` was erased.
     #[inline]
     pub fn is_erased(&self, op: OpId) -> bool {
-        self.op_flags[op].has(OpFlags::ERASED)
+        self.ops[op].is_erased
     }
     /// The full name of `op`.
     pub fn op_name(&self, op: OpId) -> &str {
@@ -319,7 +317,7 @@ impl Program {
     /// The attribute dictionary of `op`.
     #[inline]
     pub fn op_attrs(&self, op: OpId) -> &[Attr] {
-        self.attr_list(self.op_texts[op].attrs)
+        self.attr_list(self.attr_ranges[op])
     }
     /// The attributes in `range` of the attribute table.
     #[inline]

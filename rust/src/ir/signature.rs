@@ -4,8 +4,8 @@
 //! discardable attributes and locations, the same operand types and the same result types. A
 //! 96-layer model has a few hundred signatures; rules are built once for each.
 
-use super::{Interner, OpKind, OpTraits, Program, Span};
-use crate::index::{Id, IdVec, OpId, RuleId, SignatureId, StrId, TypeId, ValueId};
+use super::{Interner, OpFlags, OpKind, OpTraits, Program, Span};
+use crate::index::{Id, IdRange, IdVec, OpId, RuleId, SignatureId, StrId, TypeId, ValueId};
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -32,14 +32,18 @@ pub struct Signature {
 #[derive(Clone, Debug, Default)]
 pub struct SignatureRules {
     /// Tells apart the states of rule sources that may answer differently; 0 if none was asked.
-    pub generation: u64,
+    generation: u64,
     /// How many rows of the op table have been looked at for ops that lack a signature.
-    pub signed_ops: usize,
+    pub(super) signed_ops: usize,
     plain: IdVec<SignatureId, [RuleId; 2]>,
     conservative: IdVec<SignatureId, [RuleId; 2]>,
 }
 
 impl SignatureRules {
+    /// Tells apart the states of rule sources that may answer differently; 0 if none was asked.
+    pub const fn generation(&self) -> u64 {
+        self.generation
+    }
     /// Forgets all rules; those to come are of this generation.
     pub fn reset(&mut self, generation: u64) {
         *self = Self { generation, signed_ops: self.signed_ops, ..Self::default() };
@@ -52,7 +56,7 @@ impl SignatureRules {
             &self.plain
         }
     }
-    /// The same to add to.
+    /// The rules of signatures in plain or conservative propagation, to add to.
     pub fn of_mut(&mut self, conservative: bool) -> &mut IdVec<SignatureId, [RuleId; 2]> {
         if conservative {
             &mut self.conservative
@@ -113,13 +117,28 @@ impl Program {
         }
         let _ = write!(key, "{num_operands}");
     }
+    /// The ops that were made since this was asked last.
+    pub fn take_new_ops(&mut self) -> IdRange<OpId> {
+        let first = std::mem::replace(&mut self.signature_rules.signed_ops, self.ops.len());
+        IdRange::new(first..self.ops.len())
+    }
+    /// Whether `op` is in the program, could have a rule, and has no signature yet.
+    pub fn lacks_signature(&self, op: OpId) -> bool {
+        let row = &self.ops[op];
+        row.signature.is_none() && row.parent.is_some() && may_have_rule(row.kind, row.traits)
+    }
     /// Gives `op`, the types of whose values have changed, the signature that it has with them.
-    pub fn resign_op(&mut self, op: OpId) {
+    fn resign_op(&mut self, op: OpId) {
         let Some(old) = self.ops[op].signature.get() else { return };
         let key = self.signatures.key(old);
         let mut key = key.rsplit_once(TYPES).map_or(key, |(start, _)| start).to_owned();
         let Signature { name, example, syntax, .. } = self.signatures[old];
         self.ops[op].signature = self.intern_signature(op, &mut key, name, example, syntax);
+    }
+    /// Has `op` take note that the types of its operands or results have changed.
+    pub fn update_types(&mut self, op: OpId) {
+        self.resign_op(op);
+        self.printing.flags[op].set(OpFlags::TYPES_CHANGED);
     }
     /// Gives `op`, which a pass has made, a signature.
     pub fn sign_op(&mut self, op: OpId) {

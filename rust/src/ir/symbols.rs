@@ -3,7 +3,7 @@
 //! Source: the naming of MLIR's `SymbolTable::insert`: a name that is taken gets `_` and the next
 //! number of a counter that the whole table shares, so that `n` clashes cost `n` look-ups.
 
-use super::{OpFlags, Program};
+use super::Program;
 use crate::index::{FuncId, Id, IdVec, StrId};
 
 /// Whether some attribute may name a symbol; looks at each attribute once.
@@ -82,7 +82,7 @@ impl SymbolTable {
         let name = self.reserve(program, wanted, func);
         if name != wanted {
             program.functions[func].name = name;
-            program.op_flags[program.functions[func].op].set(OpFlags::ATTRS_CHANGED);
+            program.mark_attrs_changed(program.func_op(func));
         }
         name
     }

@@ -72,7 +72,7 @@ impl Program {
     /// The first line of `op` itself: its text without the white space and comments before it. `None`
     /// if it has no text of its own.
     pub fn op_span(&self, op: OpId) -> Option<Span> {
-        let span = self.op_texts.get(op)?.span;
+        let span = self.printing.ops.get(op)?.span;
         if span.is_empty() {
             return None;
         }

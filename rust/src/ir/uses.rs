@@ -1,6 +1,6 @@
 //! Edits of operands: every slot is in the use list of its value, the newest use first, as in MLIR.
 
-use super::{OpFlags, Operand, Program, ValueDef};
+use super::{OpFlags, Operand, Program, ValueDef, NO_NAME};
 use crate::index::{OpId, UseId, ValueId};
 
 impl Program {
@@ -37,14 +37,14 @@ impl Program {
         self.unlink_use(slot);
         self.link_use(slot, value);
         let owner = self.operands[slot].owner;
-        self.op_flags[owner].set(OpFlags::OPERANDS_CHANGED);
+        self.printing.flags[owner].set(OpFlags::OPERANDS_CHANGED);
     }
     /// Makes every use of `old` a use of `new`, newest first, as MLIR's `replaceAllUsesWith` does
     /// (which leaves them in reverse order at the head of `new`'s list).
     pub fn replace_all_uses(&mut self, old: ValueId, new: ValueId) {
         self.replace_uses_if(old, new, |_, _| true);
     }
-    /// The same for the uses that `pick` accepts, asked newest first.
+    /// Makes those uses of `old` that `pick` accepts uses of `new`; it is asked newest first.
     #[inline]
     pub fn replace_uses_if(
         &mut self,
@@ -61,7 +61,7 @@ impl Program {
             slot = next;
         }
     }
-    /// The same for the uses by other ops than `user`, as MLIR's `replaceAllUsesExcept` does.
+    /// Makes the uses of `old` by other ops than `user` uses of `new`, as MLIR's `replaceAllUsesExcept` does.
     pub fn replace_all_uses_except(&mut self, old: ValueId, new: ValueId, user: OpId) {
         self.replace_uses_if(old, new, |program, slot| program.operands[slot].owner != user);
     }
@@ -101,7 +101,7 @@ impl Program {
         while let Some(at) = slot.get() {
             self.operands[at].value = new;
             let owner = self.operands[at].owner;
-            self.op_flags[owner].set(OpFlags::OPERANDS_CHANGED);
+            self.printing.flags[owner].set(OpFlags::OPERANDS_CHANGED);
             slot = self.operands[at].next_use;
         }
     }
@@ -111,22 +111,22 @@ impl Program {
             self.unlink_use(slot);
         }
         self.ops[op].num_operands = 0;
-        self.add_operands(op, values.iter().map(|&value| (value, u32::MAX)));
-        self.op_flags[op].set(OpFlags::OPERANDS_CHANGED);
+        self.push_operands(op, values);
+        self.printing.flags[op].set(OpFlags::OPERANDS_CHANGED);
     }
     /// Has the printer invent a name for `value`.
     pub fn forget_name(&mut self, value: ValueId) {
-        self.value_names[value] = u32::MAX;
+        self.printing.value_names[value] = NO_NAME;
         match self.values[value].def() {
-            ValueDef::Result(op) => self.op_flags[op].set(OpFlags::RESULTS_RENAMED),
+            ValueDef::Result(op) => self.printing.flags[op].set(OpFlags::RESULTS_RENAMED),
             ValueDef::Arg(block) => {
                 let op = self.block_parent_op(block);
-                self.op_flags[op].set(OpFlags::ATTRS_CHANGED);
+                self.printing.flags[op].set(OpFlags::ATTRS_CHANGED);
             }
         }
         let users: Vec<OpId> = self.uses(value).map(|slot| self.operands[slot].owner).collect();
         for user in users {
-            self.op_flags[user].set(OpFlags::OPERANDS_CHANGED);
+            self.printing.flags[user].set(OpFlags::OPERANDS_CHANGED);
         }
     }
 }

@@ -39,8 +39,8 @@ fn gathered_operands(program: &Program, dot: OpId) -> Vec<OpId> {
 /// Gives `dot` the sharding of the reduce-scatter that is its only user; returns that.
 fn take_scattered_sharding(program: &mut Program, dot: OpId) -> Option<OpId> {
     let result = program.result(dot, 0);
-    let slot = program.values[result].first_use.get().filter(|_| program.has_one_use(result))?;
-    let scatter = program.operands[slot].owner;
+    let slot = program.newest_use(result).get().filter(|_| program.has_one_use(result))?;
+    let scatter = program.user(slot);
     let sharding = program.sharding_of(result);
     let is_reduced = program.unreduced_axes(sharding).is_empty();
     if program.kind(scatter) != OpKind::ReduceScatter || !is_reduced {

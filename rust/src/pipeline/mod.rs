@@ -169,7 +169,7 @@ impl Step {
     fn run_on_functions(&self, program: &mut Program, context: &mut Context<'_>) -> Result<()> {
         let ops = |program: &Program| -> Vec<OpId> {
             let functions = program.functions_in_order();
-            functions.into_iter().map(|func| program.functions[func].op).collect()
+            functions.into_iter().map(|func| program.func_op(func)).collect()
         };
         match self.spec.run {
             Run::Function(run) => {

@@ -119,7 +119,7 @@ impl<'p> Engine<'p> {
         if tensors.len() > WIDE {
             return self.visit_wide(position, run);
         }
-        let rules = &self.network.state.program().rules;
+        let rules = self.network.state.program().rules();
         let class = self.memo.class_of(rules, spec, || plan.specs.get(spec));
         self.current.load(&mut self.network.state, position);
         let entry = self.memo.entry(class, Subset::ALL, self.current.as_slice());

@@ -170,18 +170,18 @@ fn leave_rules(program: &mut Program, plan: &Plan, options: &Options) {
         program.drop_rules();
         return;
     }
-    let mut rules = vec![RuleId::NONE; program.ops.len()];
+    let mut rules = vec![RuleId::NONE; program.num_op_ids()];
     for position in 0..plan.order().len() as u32 {
         let (op, rule) = (plan.op(position), plan.rule(program, position));
-        if rule.is_none() || program.op_rules.is_own(op) {
+        if rule.is_none() || program.op_rules().is_own(op) {
             continue;
         }
-        if program.rules[rule].is_custom {
-            program.op_rules.set(op, rule);
+        if program.rules()[rule].is_custom {
+            program.set_op_rule(op, rule);
             program.mark_attrs_changed(op);
         } else {
             rules[op.index()] = rule;
         }
     }
-    program.op_rules.leave(rules);
+    program.leave_op_rules(rules);
 }

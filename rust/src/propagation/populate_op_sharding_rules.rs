@@ -20,8 +20,8 @@ pub fn run(
         let rule = context.rules.rule(program, op);
         if rule.is_none() {
             problems.extend(dynamic_tensor(program, op));
-        } else if program.op_rules.get(op).is_none() {
-            program.op_rules.set(op, rule);
+        } else if program.op_rules().get(op).is_none() {
+            program.set_op_rule(op, rule);
             program.mark_attrs_changed(op);
         }
     }
@@ -40,9 +40,9 @@ fn dynamic_tensor(program: &Program, op: OpId) -> Option<Diagnostic> {
         Type::UnrankedTensor(_) => true,
         Type::Tuple(_) | Type::Other(_) => false,
     };
-    let operands = program.op_operands(op).iter().map(|slot| slot.value);
+    let operands = program.operands(op);
     let value = operands.chain(program.op_results(op)).find(is_dynamic)?;
-    let ty = program.text.get(program.types.text(program.values[value].ty));
+    let ty = program.type_text(program.type_of(value));
     let message = format!("{name} has no sharding rule: {ty} has no static shape");
     Some(Diagnostic::new(Code::UnsupportedType, message).at_op(program, op))
 }

@@ -6,10 +6,10 @@ use super::origins::{self, Arrivals, Recorder, Subject};
 use super::plan::edges::Holder;
 use super::plan::groups::ShardingGroups;
 use super::plan::Plan;
-use super::visit::{Run, Tables, VisitSpec};
+use super::visit::{Run, VisitSpec};
 use crate::bitset::BitSet;
 use crate::index::{FuncId, OpId, RuleId, ShardingId, ValueId};
-use crate::ir::{Program, ValueDef};
+use crate::ir::{Program, Tables, ValueDef};
 use crate::rule::RuleTable;
 
 /// A program and what is known of it. Shardings change here only, and the clock counts the changes.
@@ -41,7 +41,7 @@ impl<'p> State<'p> {
         observer: Option<&'p mut dyn Observer>,
     ) -> Self {
         Self {
-            changed: BitSet::new(program.values.len()),
+            changed: BitSet::new(program.num_value_ids()),
             program,
             plan,
             groups,
@@ -65,15 +65,11 @@ impl<'p> State<'p> {
     /// The tables that a visit reads and adds shardings to.
     #[inline]
     pub fn tables(&mut self) -> Tables<'_> {
-        Tables {
-            rules: &self.program.rules,
-            meshes: &self.program.meshes,
-            shardings: &mut self.program.shardings,
-        }
+        self.program.tables()
     }
     /// The rules, to add some.
     pub fn rules_mut(&mut self) -> &mut RuleTable {
-        &mut self.program.rules
+        self.program.rules_mut()
     }
     /// The program to make shardings in, and the plan.
     pub fn program_and_plan(&mut self) -> (&mut Program, &Plan) {
@@ -112,7 +108,7 @@ impl<'p> State<'p> {
     /// Sets the sharding that `holder` holds; true if that is a change.
     #[inline]
     pub fn set(&mut self, holder: ValueId, sharding: ShardingId) -> bool {
-        let old = std::mem::replace(&mut self.program.value_shardings[holder], sharding);
+        let old = self.program.assign_sharding(holder, sharding);
         if old == sharding {
             return false;
         }
@@ -123,12 +119,10 @@ impl<'p> State<'p> {
     }
     /// Sets the sharding of a result of a function; true if that is a change.
     pub fn set_result(&mut self, func: FuncId, index: usize, sharding: ShardingId) -> bool {
-        let result = &mut self.program.func_results_mut(func)[index];
-        let old = std::mem::replace(&mut result.sharding, sharding);
-        if old == sharding {
+        let old = self.program.func_results(func)[index].sharding;
+        if !self.program.set_func_result_sharding(func, index, sharding) {
             return false;
         }
-        self.program.mark_attrs_changed(self.program.functions[func].op);
         self.readers.func_result_changed(func, index);
         self.pass_time(Slot::FuncResult(func, index), old, sharding);
         true
@@ -179,7 +173,7 @@ impl<'p> State<'p> {
     /// Erases `op`, which nothing uses.
     pub fn erase(&mut self, op: OpId) {
         self.plan.remove(op);
-        self.program.op_rules.set(op, RuleId::NONE);
+        self.program.set_op_rule(op, RuleId::NONE);
         self.program.erase_op(op);
         if let Some(observer) = &mut self.observer {
             observer.erased(self.clock, op);
@@ -192,7 +186,7 @@ impl<'p> State<'p> {
     /// Ends propagation: the printer is told which ops have new shardings.
     pub fn finish(self) -> (Plan, Clock, Option<Box<Recorder>>) {
         for value in self.changed.iter() {
-            let owner = match self.program.values[value].def() {
+            let owner = match self.program.def(value) {
                 ValueDef::Result(op) => op,
                 ValueDef::Arg(block) => self.program.block_parent_op(block),
             };

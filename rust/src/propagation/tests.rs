@@ -17,7 +17,7 @@ impl RuleSource for Attributes {
         Ok(())
     }
     fn rule(&self, program: &Program, op: OpId) -> RuleId {
-        program.op_rules.get(op)
+        program.op_rules().get(op)
     }
 }
 
@@ -41,10 +41,10 @@ fn with_context<T>(run: impl FnOnce(&mut Context<'_>) -> T) -> T {
 fn shardings(program: &Program) -> Vec<String> {
     let func = program.functions_in_order()[0];
     let text = |id: ShardingId| {
-        program.shardings.get(id).map_or("-".to_owned(), |s| print_sharding(s, program))
+        program.shardings().get(id).map_or("-".to_owned(), |s| print_sharding(s, program))
     };
-    let args = program.block_args(program.functions[func].body);
-    let ops = program.pre_order(program.functions[func].op);
+    let args = program.block_args(program.func_body(func));
+    let ops = program.pre_order(program.func_op(func));
     let results = ops.flat_map(|op| program.op_results(op));
     args.chain(results).map(|value| text(program.sharding(value))).collect()
 }
@@ -68,7 +68,7 @@ fn chains_propagate_both_ways() {
         let options = Options { strategy, ..Options::default() };
         let program = propagated(&module(&body.replace("RULE", SAME)), &options).unwrap();
         assert_eq!(shardings(&program), [r#"<@mesh, [{"a", ?}, {"b", ?}]>"#; 3]);
-        assert!(program.op_rules.is_empty());
+        assert!(program.op_rules().is_empty());
     }
 }
 
@@ -122,7 +122,8 @@ fn unused_ops_without_effects_go() {
       return %arg0 : tensor<8x8xf32>
     }";
     let program = propagated(&module(&body.replace("RULE", SAME)), &Options::default()).unwrap();
-    let kinds: Vec<OpKind> = program.pre_order(program.module).map(|op| program.kind(op)).collect();
+    let kinds: Vec<OpKind> =
+        program.pre_order(program.module_op()).map(|op| program.kind(op)).collect();
     let kept = [OpKind::CustomCall, OpKind::FuncReturn];
     assert_eq!(kinds, [[OpKind::Module, OpKind::Mesh, OpKind::Func].as_slice(), &kept].concat());
 }
@@ -180,7 +181,7 @@ impl Observer for Trace {
 
 /// The shardings of all values, then those of the results of all functions.
 fn all_slots(program: &Program) -> Vec<(Slot, ShardingId)> {
-    let values = program.values.ids().map(|value| (Slot::Value(value), program.sharding(value)));
+    let values = program.value_ids().map(|value| (Slot::Value(value), program.sharding(value)));
     let results = program.functions_in_order().into_iter().flat_map(|func| {
         let results = program.func_results(func).iter().enumerate();
         results.map(move |(index, result)| (Slot::FuncResult(func, index), result.sharding))

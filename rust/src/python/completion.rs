@@ -52,6 +52,6 @@ impl Request {
     /// Fails if `program`, which was completed, has become one that makes no sense.
     pub fn check(&self, py: Python<'_>, program: &Program) -> PyResult<()> {
         let checked = py.detach(|| Error::check(verify_made(program)));
-        checked.map_err(|error| raise(py, &error, program.text.source(), &self.filename))
+        checked.map_err(|error| raise(py, &error, program.text().source(), &self.filename))
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn program_cost<'py>(
         let cost = cost_of(&mut program, &mut rules);
         (program, cost)
     });
-    let cost = cost.map_err(|error| raise(py, &error, program.text.source(), &filename))?;
+    let cost = cost.map_err(|error| raise(py, &error, program.text().source(), &filename))?;
     Tables {
         py,
         program: &program,
@@ -58,8 +58,12 @@ impl<'a, 'py> Tables<'a, 'py> {
     fn all(mut self, cost: &ProgramCost) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(self.py);
         dict.set_item("ops", self.list(&cost.ops, Self::op)?)?;
-        let meshes: Vec<PyMesh> =
-            self.program.meshes.iter().map(|row| PyMesh::from_verified(row.mesh.clone())).collect();
+        let meshes: Vec<PyMesh> = self
+            .program
+            .meshes()
+            .iter()
+            .map(|row| PyMesh::from_verified(row.mesh.clone()))
+            .collect();
         dict.set_item("meshes", meshes)?;
         dict.set_item("collectives", self.list(&cost.collectives, Self::collective)?)?;
         let uncounted = self.list(&cost.uncounted, |this, row| {
@@ -133,17 +137,16 @@ impl<'a, 'py> Tables<'a, 'py> {
     /// `(name, op, bytes, shape, local_shape, dtype, sharding, location)`
     fn live(&mut self, live: &Live) -> PyResult<Bound<'py, PyTuple>> {
         let (program, value) = (self.program, live.value);
-        let row = &program.values[value];
-        let (op, location) = match row.def() {
+        let (op, location) = match program.def(value) {
             ValueDef::Result(op) => (Some(program.op_name(op)), self.location(op)),
             ValueDef::Arg(_) => (None, program.value_location(value)),
         };
-        let (shape, element) = match &program.types[row.ty] {
+        let (shape, element) = match &program.types()[program.type_of(value)] {
             Type::RankedTensor { shape, element, .. } => (shape.clone(), element.text),
             _ => (Vec::new(), StrId::NONE),
         };
         let sharding = sharding_at(program, value);
-        let local = local_tensor(program, row.ty, sharding.as_deref()).dims;
+        let local = local_tensor(program, program.type_of(value), sharding.as_deref()).dims;
         let local = local.map(|dims| dims.to_vec());
         (
             self.value_name(value),
@@ -158,11 +161,11 @@ impl<'a, 'py> Tables<'a, 'py> {
             .into_pyobject(self.py)
     }
     fn dtype(&self, element: StrId) -> Option<&'a str> {
-        element.get().map(|id| self.program.strings.get(id))
+        element.get().map(|id| self.program.str(id))
     }
     fn location(&mut self, op: OpId) -> Option<String> {
         let program = self.program;
-        let text = program.text.get(program.op_texts[op].loc);
+        let text = program.text().get(program.loc(op));
         self.locations.entry(text).or_insert_with(|| program.op_location(op)).clone()
     }
     fn sharding(&mut self, value: ValueId) -> Option<String> {
@@ -183,7 +186,7 @@ impl<'a, 'py> Tables<'a, 'py> {
     /// The name of `value`, with that of its function unless that is the entry function.
     fn value_name(&self, value: ValueId) -> String {
         let (program, name) = (self.program, self.program.value_name(value));
-        let inside = match program.values[value].def() {
+        let inside = match program.def(value) {
             ValueDef::Result(op) => op,
             ValueDef::Arg(block) => program.block_parent_op(block),
         };
@@ -191,7 +194,7 @@ impl<'a, 'py> Tables<'a, 'py> {
         if function.is_none() || Some(function) == self.entry {
             return name;
         }
-        format!("@{} {name}", program.strings.get(program.functions[function].name))
+        format!("@{} {name}", program.str(program.func_name(function)))
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn imported(
     mesh: Option<PyMesh>,
 ) -> PyResult<Option<PyModule>> {
     let raised = |error: Error, program: &Program| {
-        raise(py, &error, program.text.source(), &module.filename)
+        raise(py, &error, program.text().source(), &module.filename)
     };
     let mut program = Program::clone(&module.program);
     let found = annotations(&program).map_err(|error| raised(error, &program))?;
@@ -43,7 +43,7 @@ pub(super) fn imported(
         return Ok(None);
     }
     let symbol = mesh_symbol(&mut program);
-    let name = program.strings.get(symbol).to_owned();
+    let name = program.str(symbol).to_owned();
     let (mesh, meanings) = meanings(py, module, &found, mesh, &name)?;
     let changed = apply(&mut program, &found, &meanings, mesh, symbol);
     changed.map_err(|error| raised(error, &program))?;
@@ -75,11 +75,11 @@ fn meanings(
         rows.append(class.call1((kind, &*annotation.text, span, ranks, &*annotation.config))?)?;
     }
     let program = &module.program;
-    let attrs = program.op_attrs(program.module).iter();
+    let attrs = program.op_attrs(program.module_op()).iter();
     let partitions = attrs
-        .filter(|attr| program.strings.get(attr.name) == "mhlo.num_partitions")
-        .find_map(|attr| program.text.get(attr.value).split(' ').next()?.parse::<i64>().ok());
-    let source = (program.text.source(), &*module.filename);
+        .filter(|attr| program.str(attr.name) == "mhlo.num_partitions")
+        .find_map(|attr| program.text().get(attr.value).split(' ').next()?.parse::<i64>().ok());
+    let source = (program.text().source(), &*module.filename);
     let answer = gspmd.call_method1("meanings", (rows, source, partitions, mesh, symbol))?;
     let (mesh, rows): (PyMesh, Vec<(Vec<Option<String>>, Vec<Option<i64>>, Vec<String>)>) =
         answer.extract()?;

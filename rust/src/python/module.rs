@@ -66,8 +66,8 @@ impl PyModule {
     /// The module with its `mhlo.sharding` attributes as `sdy` shardings; `None` if it has none, or
     /// has `sdy` meshes already.
     fn with_hlo_shardings(&self, py: Python<'_>) -> PyResult<Option<Self>> {
-        let source = self.program.text.source();
-        let has_meshes = self.program.meshes.iter().any(|mesh| mesh.symbol.is_some());
+        let source = self.program.text().source();
+        let has_meshes = self.program.meshes().iter().any(|mesh| mesh.symbol.is_some());
         if has_meshes || !py.detach(|| source.contains(HLO_SHARDING)) {
             return Ok(None);
         }
@@ -122,14 +122,14 @@ impl PyModule {
             .functions_in_order()
             .into_iter()
             .take(4)
-            .map(|id| format!("@{}", self.program.strings.get(self.program.functions[id].name)))
+            .map(|id| format!("@{}", self.program.str(self.program.func_name(id))))
             .collect();
         let meshes: Vec<String> = self
             .program
-            .meshes
+            .meshes()
             .iter()
             .filter_map(|mesh| {
-                let symbol = self.program.strings.get(mesh.symbol?);
+                let symbol = self.program.str(mesh.symbol?);
                 Some(format!("@{symbol} {}", crate::attribute::print_mesh(&mesh.mesh)))
             })
             .collect();
@@ -170,7 +170,7 @@ impl PyModule {
             .find(&self.program, function, &wanted)
             .map(|value| PyValue::new(self.program.clone(), value, function))
             .ok_or_else(|| {
-                let symbol = self.program.strings.get(self.program.functions[function].name);
+                let symbol = self.program.str(self.program.func_name(function));
                 PyKeyError::new_err(format!("no value {wanted} in @{symbol}"))
             })
     }
@@ -183,7 +183,7 @@ impl PyModule {
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for (name, value) in mlir::op_attributes(&self.program, self.program.module) {
+        for (name, value) in mlir::op_attributes(&self.program, self.program.module_op()) {
             dict.set_item(name, to_python(py, &value)?)?;
         }
         Ok(dict)
@@ -200,10 +200,10 @@ impl PyModule {
     #[getter]
     fn meshes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for row in self.program.meshes.iter() {
+        for row in self.program.meshes().iter() {
             if let Some(symbol) = row.symbol {
                 let mesh = PyMesh::from_verified(row.mesh.clone());
-                dict.set_item(self.program.strings.get(symbol), mesh)?;
+                dict.set_item(self.program.str(symbol), mesh)?;
             }
         }
         Ok(dict)
@@ -270,7 +270,7 @@ impl PyModule {
         })?;
         let mut program = Program::clone(&self.program);
         let table = factor_table(&mut program, &mut registry(), op)
-            .map_err(|error| raise(py, &error, program.text.source(), &self.filename))?;
+            .map_err(|error| raise(py, &error, program.text().source(), &self.filename))?;
         Ok(PyFactorTable::new(&program, op, table))
     }
 
@@ -322,9 +322,9 @@ fn surrogates_as_bytes(text: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
 
 /// Every value with the function it is in.
 fn owners(program: &Program) -> Vec<(ValueId, FuncId)> {
-    let mut pairs = Vec::with_capacity(program.values.len());
+    let mut pairs = Vec::with_capacity(program.num_value_ids());
     for function in program.functions_in_order() {
-        let op = program.functions[function].op;
+        let op = program.func_op(function);
         pairs.extend(program.values_of(op).into_iter().map(|value| (value, function)));
     }
     pairs
@@ -347,10 +347,10 @@ pub(super) fn totals_dict<'py>(
     }
     let axes = PyList::empty(py);
     for axis_use in &totals.axes {
-        let row = &program.meshes[axis_use.mesh];
+        let row = &program.meshes()[axis_use.mesh];
         let axis = &row.mesh.axes[axis_use.axis];
         let item = PyDict::new(py);
-        item.set_item("mesh", row.symbol.map(|symbol| program.strings.get(symbol)))?;
+        item.set_item("mesh", row.symbol.map(|symbol| program.str(symbol)))?;
         item.set_item("name", &*axis.name)?;
         item.set_item("size", axis.size)?;
         item.set_item("values", axis_use.values)?;

@@ -34,7 +34,7 @@ impl Names {
     }
     /// The first function called `name`.
     pub fn function(&self, program: &Program, name: &str) -> Option<FuncId> {
-        let name = program.strings.find(name)?;
+        let name = program.strings().find(name)?;
         self.known().functions(program).by_name.get(&name).copied()
     }
     /// The first value in `function` that is called `name`, which starts with `%`.
@@ -46,7 +46,7 @@ impl Names {
             return Some(first);
         }
         // Another name has the same hash.
-        let values = program.values_of(program.functions[function].op);
+        let values = program.values_of(program.func_op(function));
         values.into_iter().find(|&value| program.value_name(value) == name)
     }
 }
@@ -56,7 +56,7 @@ impl Known {
         self.functions.get_or_insert_with(|| {
             let mut by_name = FxHashMap::default();
             for function in program.functions_in_order() {
-                by_name.entry(program.functions[function].name).or_insert(function);
+                by_name.entry(program.func_name(function)).or_insert(function);
             }
             Functions { entry: program.entry_function(), by_name }
         })
@@ -65,7 +65,7 @@ impl Known {
 
 fn index(program: &Program, function: FuncId) -> FxHashMap<u64, ValueId> {
     let mut values = FxHashMap::default();
-    for value in program.values_of(program.functions[function].op) {
+    for value in program.values_of(program.func_op(function)) {
         let hash = FxBuildHasher.hash_one(&*program.value_name(value));
         values.entry(hash).or_insert(value);
     }

@@ -32,9 +32,9 @@ pub struct PyBlock {
 impl PyOp {
     /// Every op of every function: `func.func` first, then what is inside, in program order.
     pub(super) fn all(program: &Arc<Program>) -> Vec<Self> {
-        let mut ops = Vec::with_capacity(program.ops.len());
+        let mut ops = Vec::with_capacity(program.num_op_ids());
         for function in program.functions_in_order() {
-            let inside = program.pre_order(program.functions[function].op);
+            let inside = program.pre_order(program.func_op(function));
             ops.extend(inside.map(|op| Self { program: program.clone(), op, function }));
         }
         ops
@@ -52,14 +52,14 @@ impl PyOp {
         let program = &*self.program;
         match program.payload(self.op) {
             Some(Payload::Function(id)) => {
-                dict.set_item("sym_name", program.strings.get(program.functions[*id].name))
+                dict.set_item("sym_name", program.str(program.func_name(*id)))
             }
-            Some(Payload::Call(callee)) => dict.set_item("callee", program.strings.get(*callee)),
+            Some(Payload::Call(callee)) => dict.set_item("callee", program.str(*callee)),
             Some(Payload::NamedComputation { name, .. }) => {
-                dict.set_item("name", program.strings.get(*name))
+                dict.set_item("name", program.str(*name))
             }
             Some(Payload::ManualComputation(axes)) => {
-                let names = axes.iter().map(|&axis| program.strings.get(axis));
+                let names = axes.iter().map(|&axis| program.str(axis));
                 dict.set_item("manual_axes", names.collect::<Vec<_>>())?;
                 let body = program.op_regions(self.op).next();
                 let body = body.and_then(|region| program.region_entry(region).get());
@@ -88,11 +88,11 @@ impl PyOp {
     }
     #[getter]
     fn function(&self) -> &str {
-        self.program.strings.get(self.program.functions[self.function].name)
+        self.program.str(self.program.func_name(self.function))
     }
     #[getter]
     fn operands<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.values(py, self.program.op_operands(self.op).iter().map(|slot| slot.value))
+        self.values(py, self.program.operands(self.op))
     }
     #[getter]
     fn results<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -124,7 +124,7 @@ impl PyOp {
     /// dialect in their name) and types.
     #[getter]
     fn signature(&self) -> Option<usize> {
-        self.program.ops[self.op].signature.get().map(Id::index)
+        self.program.signature(self.op).get().map(Id::index)
     }
     /// Element type, shape and bytes of the dense attribute `name`.
     #[pyo3(signature = (name = "value"))]
@@ -155,7 +155,7 @@ impl PyOp {
     #[getter]
     fn place<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let span = self.program.name_span(self.op);
-        let found = py.detach(|| Locator::new(self.program.text.source()).locate(span?));
+        let found = py.detach(|| Locator::new(self.program.text().source()).locate(span?));
         let Some(Location { line, column, end_column, text, text_column }) = found else {
             return Ok(None);
         };
@@ -180,10 +180,10 @@ impl PyOp {
 /// result.
 fn dense_type(program: &Program, op: OpId, value: &AttrValue<'_>) -> Option<(String, Vec<i64>)> {
     let AttrValue::Dense { ty, .. } = value else { return None };
-    if program.ops[op].traits.has(OpTraits::CONSTANT_LIKE) {
+    if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
         let ty = program.value_type(program.op_results(op).next()?);
         let Type::RankedTensor { element, .. } = ty else { return None };
-        let element = program.types.element_text(element, &program.strings);
+        let element = program.types().element_text(element, program.strings());
         return Some((element.to_owned(), ty.static_shape()?));
     }
     let inner = ty.trim().strip_prefix("tensor<")?.strip_suffix('>')?;

@@ -40,7 +40,7 @@ pub(super) fn run(
     if let Some(error) = raised {
         return Err(error);
     }
-    outcome.map_err(|error| raise(py, &error, program.text.source(), filename))
+    outcome.map_err(|error| raise(py, &error, program.text().source(), filename))
 }
 
 /// A textual pipeline, as MLIR's `PassManager`.

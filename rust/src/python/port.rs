@@ -23,7 +23,7 @@ impl PyPort {
     /// The arguments of the entry function of `program`.
     pub(super) fn arguments(program: &Arc<Program>) -> Vec<Self> {
         let Some(entry) = program.entry_function() else { return Vec::new() };
-        let Some(body) = program.functions[entry].body.get() else { return Vec::new() };
+        let Some(body) = program.func_body(entry).get() else { return Vec::new() };
         let arguments = program.block_args(body).enumerate();
         arguments
             .map(|(index, value)| Self {
@@ -31,7 +31,7 @@ impl PyPort {
                 index,
                 name: program.value_name(value),
                 label: program.value_location(value),
-                ty: program.values[value].ty,
+                ty: program.type_of(value),
                 sharding: program.sharding(value),
                 attrs: program.func_args(entry).get(index).map(|arg| arg.attrs).unwrap_or_default(),
             })
@@ -46,8 +46,8 @@ impl PyPort {
                 let info = program
                     .attr_list(attrs)
                     .iter()
-                    .find(|attr| program.strings.get(attr.name) == "jax.result_info");
-                let label = info.map(|attr| program.text.get(attr.value).trim_matches('"'));
+                    .find(|attr| program.str(attr.name) == "jax.result_info");
+                let label = info.map(|attr| program.text().get(attr.value).trim_matches('"'));
                 Self {
                     program: program.clone(),
                     index,
@@ -78,19 +78,19 @@ impl PyPort {
     }
     #[getter]
     fn r#type(&self) -> &str {
-        self.program.text.get(self.program.types.text(self.ty))
+        self.program.type_text(self.ty)
     }
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        match &self.program.types[self.ty] {
+        match &self.program.types()[self.ty] {
             Type::RankedTensor { shape, .. } => Ok(Some(PyTuple::new(py, shape)?)),
             _ => Ok(None),
         }
     }
     #[getter]
     fn dtype(&self) -> Option<&str> {
-        match &self.program.types[self.ty] {
-            Type::RankedTensor { element, .. } => Some(self.program.strings.get(element.text)),
+        match &self.program.types()[self.ty] {
+            Type::RankedTensor { element, .. } => Some(self.program.str(element.text)),
             _ => None,
         }
     }
@@ -100,24 +100,25 @@ impl PyPort {
     }
     #[getter]
     fn local_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let shape = self.program.local_shape(self.ty, self.program.shardings.get(self.sharding));
+        let shape = self.program.local_shape(self.ty, self.program.shardings().get(self.sharding));
         shape.map(|shape| PyTuple::new(py, shape)).transpose()
     }
     #[getter]
     fn bytes(&self) -> Option<u64> {
-        let shape = self.program.types[self.ty].static_shape()?;
+        let shape = self.program.types()[self.ty].static_shape()?;
         self.program.tensor_bytes(self.ty, &shape)
     }
     #[getter]
     fn bytes_per_device(&self) -> Option<u64> {
-        let shape = self.program.local_shape(self.ty, self.program.shardings.get(self.sharding))?;
+        let shape =
+            self.program.local_shape(self.ty, self.program.shardings().get(self.sharding))?;
         self.program.tensor_bytes(self.ty, &shape)
     }
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for attr in self.program.attr_list(self.attrs) {
-            dict.set_item(self.program.strings.get(attr.name), self.program.text.get(attr.value))?;
+            dict.set_item(self.program.str(attr.name), self.program.text().get(attr.value))?;
         }
         Ok(dict)
     }
@@ -125,7 +126,7 @@ impl PyPort {
         let label = self.label.as_deref().map_or_else(String::new, |label| format!(" {label}"));
         let sharding = self.sharding.get().map_or_else(
             || "no sharding".to_owned(),
-            |id| crate::attribute::print_sharding(&self.program.shardings[id], &*self.program),
+            |id| crate::attribute::print_sharding(&self.program.shardings()[id], &*self.program),
         );
         format!("<shardcore.Port {}{label}: {} {sharding}>", self.name, self.r#type())
     }

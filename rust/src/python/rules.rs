@@ -152,10 +152,10 @@ type TensorTypes = Vec<Option<(Vec<i64>, String)>>;
 
 fn tensor_types(view: &SignatureView<'_>) -> (TensorTypes, TensorTypes) {
     let Some((program, id)) = view.source() else { return (Vec::new(), Vec::new()) };
-    let signature = &program.signatures[id];
-    let tensor = |ty: &crate::index::TypeId| match &program.types[*ty] {
+    let signature = &program.signatures()[id];
+    let tensor = |ty: &crate::index::TypeId| match &program.types()[*ty] {
         ty @ Type::RankedTensor { element, .. } => {
-            let element = program.types.element_text(element, &program.strings);
+            let element = program.types().element_text(element, program.strings());
             Some((ty.static_shape()?, element.to_owned()))
         }
         _ => None,

@@ -35,15 +35,15 @@ pub struct PyTensorSharding {
 impl PyTensorSharding {
     /// The sharding of `id` in `program`.
     pub(super) fn from_program(program: &Program, id: ShardingId) -> Self {
-        Self::of(program, &program.shardings[id])
+        Self::of(program, &program.shardings()[id])
     }
     /// `sharding`, which is over a mesh of `program`.
     pub(super) fn of(program: &Program, sharding: &TensorSharding) -> Self {
-        let row = &program.meshes[sharding.mesh];
+        let row = &program.meshes()[sharding.mesh];
         Self {
             mesh: row.mesh.clone(),
             is_mesh_known: true,
-            symbol: row.symbol.map(|symbol| program.strings.get(symbol).into()),
+            symbol: row.symbol.map(|symbol| program.str(symbol).into()),
             sharding: TensorSharding { mesh: MeshId::NONE, ..sharding.clone() },
         }
     }

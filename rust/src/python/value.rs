@@ -26,7 +26,7 @@ impl PyValue {
         Arc::ptr_eq(&self.program, program).then_some(self.value)
     }
     fn ty(&self) -> TypeId {
-        self.program.values[self.value].ty
+        self.program.type_of(self.value)
     }
 }
 
@@ -38,31 +38,31 @@ impl PyValue {
     }
     #[getter]
     fn function(&self) -> &str {
-        self.program.strings.get(self.program.functions[self.function].name)
+        self.program.str(self.program.func_name(self.function))
     }
     /// Name of the op that defines it; `None` for a block argument.
     #[getter]
     fn op(&self) -> Option<&str> {
-        match self.program.values[self.value].def() {
+        match self.program.def(self.value) {
             ValueDef::Result(op) => Some(self.program.op_name(op)),
             ValueDef::Arg(_) => None,
         }
     }
     #[getter]
     fn r#type(&self) -> &str {
-        self.program.text.get(self.program.types.text(self.ty()))
+        self.program.type_text(self.ty())
     }
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        match &self.program.types[self.ty()] {
+        match &self.program.types()[self.ty()] {
             Type::RankedTensor { shape, .. } => Ok(Some(PyTuple::new(py, shape)?)),
             _ => Ok(None),
         }
     }
     #[getter]
     fn dtype(&self) -> Option<&str> {
-        match &self.program.types[self.ty()] {
-            Type::RankedTensor { element, .. } => Some(self.program.strings.get(element.text)),
+        match &self.program.types()[self.ty()] {
+            Type::RankedTensor { element, .. } => Some(self.program.str(element.text)),
             _ => None,
         }
     }
@@ -80,7 +80,7 @@ impl PyValue {
     }
     #[getter]
     fn bytes(&self) -> Option<u64> {
-        let shape = self.program.types[self.ty()].static_shape()?;
+        let shape = self.program.types()[self.ty()].static_shape()?;
         self.program.tensor_bytes(self.ty(), &shape)
     }
     #[getter]
@@ -98,7 +98,7 @@ impl PyValue {
     #[getter]
     fn manual_axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let axes = self.program.manual_axes_around(self.value);
-        PyTuple::new(py, axes.iter().map(|&axis| self.program.strings.get(axis)))
+        PyTuple::new(py, axes.iter().map(|&axis| self.program.str(axis)))
     }
     /// The call stack that made it, innermost first.
     #[getter]

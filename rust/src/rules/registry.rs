@@ -14,7 +14,7 @@ use crate::attribute::{verify_rule, verify_rule_shapes};
 use crate::context::RuleSource;
 use crate::error::{Error, Result};
 use crate::index::{OpId, RuleId, SignatureId};
-use crate::ir::{may_have_rule, EdgeSpec, Program};
+use crate::ir::{EdgeSpec, Program};
 use crate::rule::{OpShardingRule, RuleTable, SharedRule};
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -134,13 +134,9 @@ impl Registry {
     /// Tells `program` about the data-flow edges that users have given to ops; has to be done before
     /// any pass runs.
     pub fn install_edges(&self, program: &mut Program) {
-        program.edge_specs.clear();
-        let mut names: Vec<&String> = self.edges.keys().collect();
-        names.sort_unstable();
-        for name in names {
-            let id = program.strings.intern(name);
-            program.edge_specs.insert(id, self.edges[name].clone());
-        }
+        let mut edges: Vec<(&String, &EdgeSpec)> = self.edges.iter().collect();
+        edges.sort_unstable_by_key(|(name, _)| *name);
+        program.set_edge_specs(edges.into_iter().map(|(name, spec)| (&**name, spec.clone())));
     }
 
     /// The user's rule of the op called `name`.
@@ -167,12 +163,8 @@ impl Registry {
 
     /// Gives signatures to ops that passes have made and that could have a rule.
     fn sign_new_ops(&self, program: &mut Program) {
-        let first = program.signature_rules.signed_ops;
-        program.signature_rules.signed_ops = program.ops.len();
-        for op in program.ops.ids().skip(first) {
-            let row = &program.ops[op];
-            let is_done = row.signature.is_some() || row.parent.is_none();
-            if is_done || !may_have_rule(row.kind, row.traits) {
+        for op in program.take_new_ops() {
+            if !program.lacks_signature(op) {
                 continue;
             }
             let name = program.op_name(op);
@@ -190,7 +182,7 @@ impl Registry {
         cache: &mut RuleCache,
         shapes: &mut Shapes,
     ) -> Result<[RuleId; 2]> {
-        let name = program.strings.get(program.signatures[id].name);
+        let name = program.str(program.signatures()[id].name);
         let user = if self.rules.is_empty() { None } else { self.rules.get(name) };
         if let Some(user) = user {
             if !shapes.read(program, id) {
@@ -199,24 +191,24 @@ impl Registry {
             let mut view = SignatureView::of(program, id, shapes);
             view.conservative = self.is_conservative;
             let rule = self.ask(user, &view)?;
-            let rule = rule.map_or(RuleId::NONE, |rule| program.rules.intern(rule));
+            let rule = rule.map_or(RuleId::NONE, |rule| program.intern_rule(rule));
             return Ok([rule; 2]);
         }
         // A program with more signatures than the cache has room for would only fill it.
-        let key = program.signatures.key(id);
-        let is_kept = program.signatures.len() <= MAX_ENTRIES && is_portable(key);
+        let key = program.signatures().key(id);
+        let is_kept = program.signatures().len() <= MAX_ENTRIES && is_portable(key);
         if let Some(pair) = if is_kept { cache.get(key) } else { None } {
-            return Ok(intern(&mut program.rules, pair));
+            return Ok(intern(program.rules_mut(), pair));
         }
         let pair = match self.family(name) {
             Some(family) => self.make(family, program, id, shapes),
             None => [None, None],
         };
-        let ids = intern(&mut program.rules, &pair);
+        let ids = intern(program.rules_mut(), &pair);
         if is_kept {
             // Equal rules are kept once, so that comparing them is comparing pointers.
-            let kept = ids.map(|id| id.get().map(|id| program.rules.shared(id).clone()));
-            cache.insert(program.signatures.key(id), kept);
+            let kept = ids.map(|id| id.get().map(|id| program.rules().shared(id).clone()));
+            cache.insert(program.signatures().key(id), kept);
         }
         Ok(ids)
     }
@@ -267,21 +259,21 @@ impl Registry {
 impl RuleSource for Registry {
     fn prepare(&mut self, program: &mut Program, conservative: bool) -> Result<()> {
         self.is_conservative = conservative;
-        if program.signature_rules.generation != self.generation {
-            program.signature_rules.reset(self.generation);
+        if program.signature_rules().generation() != self.generation {
+            program.signature_rules_mut().reset(self.generation);
         }
         self.sign_new_ops(program);
-        if program.signature_rules.of(conservative).len() == program.signatures.len() {
+        if program.signature_rules().of(conservative).len() == program.signatures().len() {
             return Ok(());
         }
-        let mut rules = std::mem::take(program.signature_rules.of_mut(conservative));
+        let mut rules = std::mem::take(program.signature_rules_mut().of_mut(conservative));
         // Taken out of the lock: a user's function may run programs itself.
         let place = usize::from(conservative);
         let mut cache = std::mem::take(&mut lock(&self.caches)[place]);
         let mut shapes = Shapes::default();
         let mut outcome = Ok(());
         let first_new = rules.len();
-        for id in program.signatures.ids().skip(first_new) {
+        for id in program.signatures().ids().skip(first_new) {
             match self.rules_of(program, id, &mut cache, &mut shapes) {
                 Ok(pair) => rules.push(pair),
                 Err(error) => {
@@ -290,22 +282,23 @@ impl RuleSource for Registry {
                 }
             };
         }
-        *program.signature_rules.of_mut(conservative) = rules;
+        *program.signature_rules_mut().of_mut(conservative) = rules;
         lock(&self.caches)[place].give_back(cache);
         outcome
     }
 
     fn follows_from_signature(&self, program: &Program, signature: SignatureId) -> bool {
-        let rules = program.signature_rules.of(self.is_conservative).get(signature);
+        let rules = program.signature_rules().of(self.is_conservative).get(signature);
         rules.is_some_and(|[rule, other]| rule == other)
     }
 
     fn rule(&self, program: &Program, op: OpId) -> RuleId {
-        if let Some(rule) = program.op_rules.get(op).get() {
+        if let Some(rule) = program.op_rules().get(op).get() {
             return rule;
         }
-        let Some(id) = program.ops[op].signature.get() else { return RuleId::NONE };
-        let Some(&[rule, other]) = program.signature_rules.of(self.is_conservative).get(id) else {
+        let Some(id) = program.signature(op).get() else { return RuleId::NONE };
+        let Some(&[rule, other]) = program.signature_rules().of(self.is_conservative).get(id)
+        else {
             return RuleId::NONE;
         };
         if rule == other {
@@ -337,7 +330,7 @@ fn check(view: &SignatureView<'_>, rule: Option<OpShardingRule>) -> Result<Optio
 /// Places mistakes in a rule at the first op that has the signature.
 fn at_op(view: &SignatureView<'_>, mut error: Error) -> Error {
     let Some((program, id)) = view.source() else { return error };
-    let span = program.op_span(program.signatures[id].example);
+    let span = program.op_span(program.signatures()[id].example);
     for diagnostic in &mut error.diagnostics {
         diagnostic.message = format!("rule of {}: {}", view.name, diagnostic.message);
         diagnostic.span = span;
@@ -351,9 +344,9 @@ fn signature_key(view: &SignatureView<'_>) -> Vec<u8> {
     let mut key = view.name.as_bytes().to_vec();
     key.push(u8::from(view.conservative));
     if let Some((program, id)) = view.source() {
-        let signature = &program.signatures[id];
+        let signature = &program.signatures()[id];
         for &ty in signature.operand_types.iter().chain(&signature.result_types) {
-            key.extend_from_slice(program.text.get(program.types.text(ty)).as_bytes());
+            key.extend_from_slice(program.type_text(ty).as_bytes());
             key.push(0);
         }
         key.extend_from_slice(&(signature.operand_types.len() as u32).to_le_bytes());

@@ -5,7 +5,7 @@ use crate::attribute::print_rule;
 use crate::context::RuleSource;
 use crate::error::Code;
 use crate::index::OpId;
-use crate::ir::{Place, Program};
+use crate::ir::{NewOp, Place, Program};
 use crate::mlir;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ fn parse(ops: &str) -> Program {
 }
 
 fn find(program: &Program, name: &str) -> Vec<OpId> {
-    program.pre_order(program.module).filter(|&op| program.op_name(op) == name).collect()
+    program.pre_order(program.module_op()).filter(|&op| program.op_name(op) == name).collect()
 }
 
 /// The rule of each op called `name`, without its attribute's name.
 fn rules(registry: &mut Registry, program: &mut Program, name: &str) -> Vec<String> {
     registry.prepare(program, false).unwrap();
     let rule = |op| match registry.rule(program, op).get() {
-        Some(rule) => print_rule(&program.rules[rule]).replace("#sdy.op_sharding_rule", ""),
+        Some(rule) => print_rule(&program.rules()[rule]).replace("#sdy.op_sharding_rule", ""),
         None => "none".into(),
     };
     find(program, name).into_iter().map(rule).collect()
@@ -104,8 +104,8 @@ fn ops_that_passes_make_have_rules_too() {
     registry.prepare(&mut program, false).unwrap();
     let [sum] = find(&program, "stablehlo.add")[..] else { panic!("one op") };
     let value = program.result(sum, 0);
-    let ty = program.values[value].ty;
-    let made = program.create_op("stablehlo.tanh", &[value], &[ty]);
+    let ty = program.type_of(value);
+    let made = program.create_op(NewOp::new("stablehlo.tanh", &[value], &[ty]));
     program.insert_op(made, Place::After(sum));
     let found = rules(&mut registry, &mut program, "stablehlo.tanh");
     assert_eq!(found, ["<([i, j])->([i, j]) {i=4, j=8}>"]);

@@ -8,7 +8,7 @@ use crate::ir::{OpInfo, OpKind, OpTraits, Program, Type, ValueDef};
 /// The operand of the slice that defines `value`, or `value` itself.
 fn before_slice(program: &Program, value: ValueId) -> ValueId {
     match slice_of(program, value) {
-        Some(slice) if program.ops[slice].num_operands > 0 => program.operand(slice, 0),
+        Some(slice) if program.num_operands(slice) > 0 => program.operand(slice, 0),
         _ => value,
     }
 }
@@ -20,7 +20,7 @@ fn slice_of(program: &Program, value: ValueId) -> Option<OpId> {
 /// Whether a concatenate glues slices together: all operands are slices, or they are parts of one
 /// value, some of them slices of it.
 pub fn concatenates_slices(program: &Program, op: OpId) -> bool {
-    let values = || program.op_operands(op).iter().map(|operand| operand.value);
+    let values = || program.operands(op);
     if values().all(|value| slice_of(program, value).is_some()) {
         return true;
     }
@@ -50,7 +50,7 @@ fn is_constant(program: &Program, op: Option<OpId>) -> bool {
 /// Whether a result of `op` is an operand of a random bit generator.
 pub fn feeds_random_bits(program: &Program, op: OpId) -> bool {
     let mut uses = program.op_results(op).flat_map(|value| program.uses(value));
-    uses.any(|slot| program.op_name(program.operands[slot].owner) == "stablehlo.rng_bit_generator")
+    uses.any(|slot| program.op_name(program.user(slot)) == "stablehlo.rng_bit_generator")
 }
 
 /// Whether the update computation of a scatter combines each old value with its update in the same
@@ -61,10 +61,10 @@ pub fn scatter_reduces(program: &Program, op: OpId) -> bool {
 
 fn scatter_reduction(program: &Program, op: OpId) -> Option<OpId> {
     let block = program.region_entry(program.op_regions(op).next()?).get()?;
-    let num_inputs = program.ops[op].num_operands as usize / 2;
-    let terminator = program.blocks[block].last_op.get()?;
+    let num_inputs = program.num_operands(op) / 2;
+    let terminator = program.last_op(block).get()?;
     let returned = program.op_operands(terminator);
-    if program.blocks[block].num_args as usize != 2 * num_inputs
+    if program.num_block_args(block) != 2 * num_inputs
         || program.kind(terminator) != OpKind::StablehloReturn
         || returned.len() != num_inputs
     {
@@ -73,9 +73,9 @@ fn scatter_reduction(program: &Program, op: OpId) -> Option<OpId> {
     let mut reduction: Option<OpId> = None;
     for (index, operand) in returned.iter().enumerate() {
         let current = program.defining_op(operand.value)?;
-        let name = program.ops[current].name;
+        let name = program.op_name_id(current);
         if !is_reduction(program, operand.value, current)
-            || reduction.is_some_and(|first| program.ops[first].name != name)
+            || reduction.is_some_and(|first| program.op_name_id(first) != name)
             || !combines_args(program, current, block, [index, index + num_inputs])
         {
             return None;
@@ -90,7 +90,7 @@ fn is_reduction(program: &Program, value: ValueId, op: OpId) -> bool {
     let Type::RankedTensor { element, .. } = program.value_type(value) else { return false };
     match program.op_name(op) {
         "stablehlo.add" | "stablehlo.multiply" | "stablehlo.maximum" | "stablehlo.minimum" => true,
-        "stablehlo.and" | "stablehlo.or" => program.strings.get(element.text) == "i1",
+        "stablehlo.and" | "stablehlo.or" => program.str(element.text) == "i1",
         _ => false,
     }
 }
@@ -98,7 +98,7 @@ fn is_reduction(program: &Program, value: ValueId, op: OpId) -> bool {
 /// Whether the operands of `op` are these two arguments of `block`, in any order.
 fn combines_args(program: &Program, op: OpId, block: BlockId, args: [usize; 2]) -> bool {
     let is_arg = |value: ValueId, index: usize| {
-        program.values[value].def() == ValueDef::Arg(block) && program.value_index(value) == index
+        program.def(value) == ValueDef::Arg(block) && program.value_index(value) == index
     };
     let [lhs, rhs] = program.op_operands(op) else { return false };
     let [first, second] = args;

@@ -26,12 +26,12 @@ impl Shapes {
     }
     /// Takes on the shapes of a signature; false if one is not known in full.
     pub fn read(&mut self, program: &Program, id: SignatureId) -> bool {
-        let signature = &program.signatures[id];
+        let signature = &program.signatures()[id];
         self.dims.clear();
         self.ends.clear();
         self.num_operands = signature.operand_types.len();
         for &ty in signature.operand_types.iter().chain(&signature.result_types) {
-            match &program.types[ty] {
+            match &program.types()[ty] {
                 Type::RankedTensor { shape, .. } => {
                     if shape.iter().any(Option::is_none) {
                         return false;
@@ -74,7 +74,7 @@ pub struct SignatureView<'a> {
 impl<'a> SignatureView<'a> {
     /// The view of a signature of `program`, whose shapes `shapes` has read.
     pub fn of(program: &'a Program, id: SignatureId, shapes: &'a Shapes) -> Self {
-        let name = program.strings.get(program.signatures[id].name);
+        let name = program.str(program.signatures()[id].name);
         let source = Some((program, id));
         let attributes = OnceCell::new();
         Self { name, conservative: false, surroundings: false, shapes, source, attributes }

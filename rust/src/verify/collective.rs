@@ -60,7 +60,7 @@ impl Verifier<'_> {
     fn has_malformed_operand(&self, op: OpId) -> bool {
         let Some(slot) = self.program.op_operands(op).first() else { return false };
         let Some(holder) = self.program.shardable_value(slot.value) else { return false };
-        let definition = match self.program.values[holder].def() {
+        let definition = match self.program.def(holder) {
             ValueDef::Result(definition) => definition,
             ValueDef::Arg(block) => self.program.block_parent_op(block),
         };
@@ -71,8 +71,8 @@ impl Verifier<'_> {
         let program = self.program;
         let value = program.op_operands(op).first()?.value;
         let holder = program.shardable_value(value)?;
-        let sharding = program.shardings.get(program.sharding(holder))?;
-        if let ValueDef::Arg(block) = program.values[holder].def() {
+        let sharding = program.shardings().get(program.sharding(holder))?;
+        if let ValueDef::Arg(block) = program.def(holder) {
             let parent = program.block_parent_op(block);
             if program.kind(parent) == OpKind::ManualComputation {
                 let manual = program.manual_axes(parent, sharding);
@@ -94,7 +94,7 @@ impl Verifier<'_> {
             self.complain_with_hint(op, Code::InvalidOp, message, hint);
             return;
         }
-        let Some(result) = program.shardings.get(result) else { return };
+        let Some(result) = program.shardings().get(result) else { return };
         let mesh = program.mesh(result.mesh);
         let replicated = || TensorSharding::fully_replicated(result.mesh, result.dims.len(), true);
         let operand = operand.unwrap_or_else(replicated);

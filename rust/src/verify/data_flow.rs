@@ -57,7 +57,7 @@ impl Verifier<'_> {
     }
     pub(super) fn func_data_flow_edge(&mut self, op: OpId) {
         let Some(owner) = self.edge(op, "operand") else { return };
-        let (is_sound, what) = match self.program.values[owner].def() {
+        let (is_sound, what) = match self.program.def(owner) {
             ValueDef::Result(definition) => {
                 (self.program.kind(definition) == OpKind::Call, "a result of call op.")
             }
@@ -74,12 +74,12 @@ impl Verifier<'_> {
     /// The arguments of a named computation's body have the types of the operands.
     pub(super) fn named_computation(&mut self, op: OpId) {
         let Some(body) = self.body(op) else { return };
-        let operands = self.program.op_operands(op).iter().map(|slot| slot.value);
+        let operands = self.program.operands(op);
         let pairs: Vec<_> = self.program.block_args(body).zip(operands).collect();
         for (i, (arg, operand)) in pairs.into_iter().enumerate() {
             let (inner, outer) =
                 (self.program.value_type_text(arg), self.program.value_type_text(operand));
-            if self.program.values[arg].ty != self.program.values[operand].ty {
+            if self.program.type_of(arg) != self.program.type_of(operand) {
                 let message = format!(
                     "expected the type of the {i}'th block argument to match the type of the \
                      corresponding operand: '{inner}' vs '{outer}'"

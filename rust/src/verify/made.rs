@@ -27,27 +27,27 @@ const AT_RISK: [OpKind; 10] = [
 /// Whether passes may have left in `program` what would not be read again, apart from shardings that are
 /// malformed by themselves.
 pub fn is_at_risk(program: &Program) -> bool {
-    AT_RISK.iter().any(|&kind| program.kinds.num_made(kind) > 0)
+    program.has_any(&AT_RISK)
 }
 
 /// Everything that is wrong with shardings of `program` by themselves.
 pub fn malformed_shardings(program: &Program) -> Vec<Diagnostic> {
     let problems = |id: ShardingId| {
-        let sharding = &program.shardings[id];
+        let sharding = &program.shardings()[id];
         let found = verify_sharding(sharding, program.mesh(sharding.mesh.get()?), None);
         (!found.is_empty()).then_some((id, found))
     };
-    let malformed: FxHashMap<_, _> = program.shardings.ids().filter_map(problems).collect();
+    let malformed: FxHashMap<_, _> = program.shardings().ids().filter_map(problems).collect();
     if malformed.is_empty() {
         return Vec::new();
     }
     let made = Made { program, malformed };
-    program.pre_order(program.module).flat_map(|op| made.problems(op)).collect()
+    program.pre_order(program.module_op()).flat_map(|op| made.problems(op)).collect()
 }
 
 /// Calls of functions that are not of their types: named computations of one name may become one function.
 pub fn mistyped_calls(program: &Program) -> Vec<Diagnostic> {
-    let named = |func: FuncId| (program.functions[func].name, func);
+    let named = |func: FuncId| (program.func_name(func), func);
     let functions: FxHashMap<_, _> = program.functions_in_order().into_iter().map(named).collect();
     let problem = |call: OpId| {
         let Some(Payload::Call(callee)) = program.payload(call) else { return None };
@@ -55,7 +55,7 @@ pub fn mistyped_calls(program: &Program) -> Vec<Diagnostic> {
         let problem = Diagnostic::new(Code::TypeMismatch, format!("'func.call' op {mismatch}"));
         Some(program.reported_at(call, problem))
     };
-    program.pre_order(program.module).filter_map(problem).collect()
+    program.pre_order(program.module_op()).filter_map(problem).collect()
 }
 
 /// A program, and what is wrong with the shardings that passes have made, in use or not.
@@ -77,7 +77,7 @@ impl Made<'_> {
             }
         };
         if let Some(id) = program.function_of(op).get() {
-            let body = program.functions[id].body.get().map(|body| program.block_args(body));
+            let body = program.func_body(id).get().map(|body| program.block_args(body));
             let args = body.into_iter().flatten().map(|arg| program.sharding(arg));
             for (index, arg) in args.enumerate() {
                 note(&|| format!("'func.func' op arg {index} - "), arg);

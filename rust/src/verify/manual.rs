@@ -33,7 +33,7 @@ impl Verifier<'_> {
         index: usize,
         count: usize,
     ) {
-        let Some(sharding) = self.program.shardings.get(sharding) else { return };
+        let Some(sharding) = self.program.shardings().get(sharding) else { return };
         let mesh = self.program.mesh(sharding.mesh);
         let mut used = BitSet::new(mesh.axes.len());
         for axis in sharding.axis_refs() {
@@ -44,7 +44,7 @@ impl Verifier<'_> {
         while let Some(parent) = around {
             if self.program.kind(parent) == OpKind::ManualComputation {
                 for &name in self.manual_axis_names(parent) {
-                    let axis = mesh.axis_by_name(self.program.strings.get(name));
+                    let axis = mesh.axis_by_name(self.program.str(name));
                     if axis.is_some_and(|axis| used.contains(axis)) {
                         found.push((name, parent));
                     }
@@ -54,7 +54,7 @@ impl Verifier<'_> {
         }
         for (name, parent) in found {
             let subject = self.program.sharding_subject(op, is_input, index, count);
-            let message = format!("{subject}{}", bound(self.program.strings.get(name)));
+            let message = format!("{subject}{}", bound(self.program.str(name)));
             let mut problem = Diagnostic::new(Code::InvalidSharding, message);
             problem.span = if is_input {
                 self.program.attr_span(op, "in_shardings")
@@ -81,11 +81,11 @@ impl Verifier<'_> {
             .program
             .op_operands(op)
             .iter()
-            .map(|slot| self.program.values[slot.value].ty)
+            .map(|slot| self.program.type_of(slot.value))
             .collect();
         let results: Vec<ValueId> = self.program.op_results(op).collect();
         let result_types: Vec<TypeId> =
-            results.iter().map(|&value| self.program.values[value].ty).collect();
+            results.iter().map(|&value| self.program.type_of(value)).collect();
         let args = self.body(op).map_or(Vec::new(), |b| self.program.block_args(b).collect());
         let returned = self.returned(op);
         let spans = [self.program.attr_span(op, "in_shardings"), self.sharding_span(op)];
@@ -111,7 +111,7 @@ impl Verifier<'_> {
         while let Some(parent) = around {
             for name in self.manual_axis_names(parent).to_vec() {
                 if names.contains(&name) {
-                    let message = bound(self.program.strings.get(name));
+                    let message = bound(self.program.str(name));
                     let mut problem = self.problem(op, Code::InvalidOp, &message);
                     problem.span = self.program.attr_span(op, "manual_axes");
                     self.report_bound(op, parent, problem);
@@ -143,7 +143,7 @@ impl Verifier<'_> {
         }
         let Some(common) = common.get() else { return };
         for &name in names {
-            let name = self.program.strings.get(name);
+            let name = self.program.str(name);
             let mesh = self.program.mesh(common);
             if mesh.axis_by_name(name).is_none() {
                 let message = format!("unknown manual axis: \"{name}\"");
@@ -162,7 +162,7 @@ impl Verifier<'_> {
         }
         for (i, (&ty, &inner)) in side.outer.iter().zip(side.inner).enumerate() {
             let sharding = side.owners.get(i).map(|&owner| self.program.sharding(owner));
-            let Some(sharding) = sharding.and_then(|id| self.program.shardings.get(id)) else {
+            let Some(sharding) = sharding.and_then(|id| self.program.shardings().get(id)) else {
                 return false;
             };
             let mesh = self.program.mesh(sharding.mesh);
@@ -185,7 +185,7 @@ impl Verifier<'_> {
         (outer, inner): (TypeId, ValueId),
         (what, index): (&str, usize),
     ) -> Option<String> {
-        let Type::RankedTensor { shape, element, .. } = &self.program.types[outer] else {
+        let Type::RankedTensor { shape, element, .. } = &self.program.types()[outer] else {
             return None;
         };
         if shape.len() != sharding.dims.len() {
@@ -205,15 +205,15 @@ impl Verifier<'_> {
                 size => local.push(size.map(|size| size / parts)),
             }
         }
-        let inner_type = self.program.values[inner].ty;
-        let fits = matches!(&self.program.types[inner_type],
+        let inner_type = self.program.type_of(inner);
+        let fits = matches!(&self.program.types()[inner_type],
             Type::RankedTensor { shape, element: other, encoding: None }
                 if *shape == local && other == element);
         if fits {
             return None;
         }
         let dims = local.iter().map(|size| size.map_or("?x".into(), |size| format!("{size}x")));
-        let (dims, element) = (dims.collect::<String>(), self.program.strings.get(element.text));
+        let (dims, element) = (dims.collect::<String>(), self.program.str(element.text));
         let have = self.program.value_type_text(inner);
         Some(format!(
             "{what} shape, corresponding sharding, and region {what} shape at index {index} must \

@@ -40,7 +40,7 @@ pub fn verify_read(program: &Program, findings: Findings) -> Vec<Diagnostic> {
     let is_sorted = problems.is_empty();
     let names = Names::new(program);
     let mut verifier = Verifier { program, names, malformed, diagnostics: problems };
-    for op in program.pre_order(program.module) {
+    for op in program.pre_order(program.module_op()) {
         verifier.op(op);
     }
     if !is_sorted {

@@ -20,7 +20,10 @@ pub(super) struct Names {
 
 impl Names {
     pub fn new(program: &Program) -> Self {
-        Self { one: program.strings.find(ONE), lists: LISTS.map(|name| program.strings.find(name)) }
+        Self {
+            one: program.strings().find(ONE),
+            lists: LISTS.map(|name| program.strings().find(name)),
+        }
     }
     fn is_none(self) -> bool {
         self.one.is_none() && self.lists == [None; 2]
@@ -59,10 +62,10 @@ impl Verifier<'_> {
 
     /// The edges that the text at `span`, or the alias there, stands for.
     fn read(&self, span: Span) -> Option<Result<Vec<PropagationStep>>> {
-        let text = self.program.text.get(span);
-        let alias = self.program.strings.find(text.trim());
-        let target = alias.and_then(|alias| self.program.aliases.get(&alias)).unwrap_or(&span);
-        parse_propagation_edges(self.program.text.get(*target), target.start)
+        let text = self.program.text().get(span);
+        let alias = self.program.strings().find(text.trim());
+        let target = alias.and_then(|alias| self.program.alias(alias)).unwrap_or(span);
+        parse_propagation_edges(self.program.text().get(target), target.start)
     }
 
     /// The edges that were read at `span`, unless something is wrong with them by themselves.
@@ -99,7 +102,7 @@ impl Verifier<'_> {
 
     fn edges_of_owners(&mut self, op: OpId, span: Span) {
         let program = self.program;
-        let items = split_array(program.text.get(span));
+        let items = split_array(program.text().get(span));
         let read: Option<Vec<_>> = items.and_then(|items| {
             let read = |item: &str| parse_propagation_edges(self.alias_text(item), span.start);
             items.into_iter().map(read).collect()
@@ -124,16 +127,16 @@ impl Verifier<'_> {
 
     /// What `text` stands for, if it is an alias.
     fn alias_text<'t>(&'t self, text: &'t str) -> &'t str {
-        let alias = self.program.strings.find(text);
-        let span = alias.and_then(|alias| self.program.aliases.get(&alias));
-        span.map_or(text, |&span| self.program.text.get(span))
+        let alias = self.program.strings().find(text);
+        let span = alias.and_then(|alias| self.program.alias(alias));
+        span.map_or(text, |span| self.program.text().get(span))
     }
 
     /// Fails with what does not fit `op` in `steps`.
     fn fits(&self, op: OpId, steps: &[PropagationStep]) -> std::result::Result<(), String> {
         let mesh = self.mesh_of_edges(op, steps)?;
-        let num_operands = self.program.ops[op].num_operands;
-        let num_results = self.program.ops[op].num_results;
+        let num_operands = self.program.num_operands(op) as u32;
+        let num_results = self.program.num_results(op) as u32;
         for entry in steps.iter().flat_map(|step| &step.axes) {
             let (name, _) = &entry.axis;
             if self.program.mesh(mesh).axis_by_name(name).is_none() {
@@ -168,7 +171,7 @@ impl Verifier<'_> {
         for value in nodes.filter_map(|&node| self.value_of(op, node)) {
             let kept = self.program.shardable_value(value);
             let sharding = kept.map(|kept| self.program.sharding(kept));
-            let Some(sharding) = sharding.and_then(|id| self.program.shardings.get(id)) else {
+            let Some(sharding) = sharding.and_then(|id| self.program.shardings().get(id)) else {
                 continue;
             };
             let (mesh, old) = (sharding.mesh, common);

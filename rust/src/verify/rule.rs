@@ -8,8 +8,8 @@ use crate::ir::OpKind;
 impl Verifier<'_> {
     /// Checks the `sdy.sharding_rule` of `op`, if it has one.
     pub(super) fn rule(&mut self, op: OpId) {
-        let Some(rule) = self.program.op_rules.get(op).get() else { return };
-        let rule = &self.program.rules[rule];
+        let Some(rule) = self.program.op_rules().get(op).get() else { return };
+        let rule = &self.program.rules()[rule];
         let [operands, results] = self.program.static_shapes(op);
         // The reference's own rules for these ops have other sizes than the dims, and a program may
         // keep its rules.

@@ -9,7 +9,7 @@ use crate::ir::OpKind;
 impl Verifier<'_> {
     /// Checks the shardings of what `op` defines.
     pub(super) fn values(&mut self, op: OpId) {
-        let count = self.program.ops[op].num_results as usize;
+        let count = self.program.num_results(op);
         let mut checked = ShardingId::NONE;
         for (i, value) in self.program.op_results(op).enumerate() {
             let sharding = self.program.sharding(value);
@@ -30,7 +30,7 @@ impl Verifier<'_> {
     }
     /// A function's body has the arguments that its type says.
     fn body_types(&mut self, op: OpId, id: FuncId) {
-        let Some(body) = self.program.functions[id].body.get() else { return };
+        let Some(body) = self.program.func_body(id).get() else { return };
         let count = self.program.func_args(id).len();
         if self.program.block_args(body).len() != count {
             let message =

@@ -1,8 +1,7 @@
 //! Making the padding of a tensor zero.
 
-use crate::index::{OpId, ShardingId, TypeId, ValueId};
-use crate::ir::{Place, Program};
-use crate::partition::stablehlo_ops::int_array;
+use crate::index::{OpId, TypeId, ValueId};
+use crate::ir::{int_array, int_attr, InsertPoint, NewOp, OpKind, Program};
 
 /// `value` with zeros where `dims` go beyond the shape of the type `old`, by ops in front of `op`.
 pub fn with_zeros(
@@ -12,10 +11,10 @@ pub fn with_zeros(
     old: TypeId,
     dims: &[i64],
 ) -> ValueId {
-    let ty = program.values[value].ty;
-    let shapes = (program.types[ty].static_shape(), program.types[old].static_shape());
+    let ty = program.type_of(value);
+    let shapes = (program.types()[ty].static_shape(), program.types()[old].static_shape());
     let (Some(shape), Some(old_shape)) = shapes else { return value };
-    let at = (Place::Before(op), op);
+    let at = program.before(op);
     let mut mask: Option<ValueId> = None;
     for (dim, (&size, &old_size)) in shape.iter().zip(&old_shape).enumerate() {
         if size == old_size || !dims.contains(&(dim as i64)) {
@@ -24,18 +23,22 @@ pub fn with_zeros(
         let is_inside = is_below(program, &shape, (dim, old_size), at);
         mask = Some(match mask {
             Some(mask) => {
-                let ty = (program.values[mask].ty, ShardingId::NONE);
-                program.create_stablehlo_op("stablehlo.and", &[mask, is_inside], ty, &[], at)
+                let ty = program.type_of(mask);
+                program.build_value(NewOp::new("stablehlo.and", &[mask, is_inside], &[ty]), at)
             }
             None => is_inside,
         });
     }
     let Some(mask) = mask else { return value };
-    let zero = program.create_zero(ty, at);
-    let ty = (ty, ShardingId::NONE);
-    let dims = [("broadcast_dimensions", int_array(&[]))];
-    let zeros = program.create_stablehlo_op("stablehlo.broadcast_in_dim", &[zero], ty, &dims, at);
-    program.create_stablehlo_op("stablehlo.select", &[mask, value, zeros], ty, &[], at)
+    let zero = program.build_zero(ty, at);
+    let zeros = program.build_value(splat(zero, ty), at);
+    program.build_value(NewOp::new("stablehlo.select", &[mask, value, zeros], &[ty]), at)
+}
+
+/// A tensor of type `ty` all of whose elements are `scalar`.
+fn splat(scalar: ValueId, ty: TypeId) -> NewOp<'static> {
+    NewOp::of_kind(OpKind::BroadcastInDim, &[scalar], &[ty])
+        .attr("broadcast_dimensions", int_array(&[]))
 }
 
 /// Whether the index along `dim` is below `limit`, for each element of a tensor of this shape.
@@ -43,19 +46,18 @@ fn is_below(
     program: &mut Program,
     shape: &[i64],
     (dim, limit): (usize, i64),
-    at: (Place, OpId),
+    at: InsertPoint,
 ) -> ValueId {
-    let none = ShardingId::NONE;
     let scalar = program.tensor_type_of(&[], "i32");
     let ty = program.tensor_type_of(shape, "i32");
-    let number = [("iota_dimension", format!("{dim} : i64"))];
-    let iota = program.create_stablehlo_op("stablehlo.iota", &[], (ty, none), &number, at);
-    let value = [("value", format!("dense<{limit}> : tensor<i32>"))];
-    let limit = program.create_stablehlo_op("stablehlo.constant", &[], (scalar, none), &value, at);
-    let dims = [("broadcast_dimensions", int_array(&[]))];
-    let limit =
-        program.create_stablehlo_op("stablehlo.broadcast_in_dim", &[limit], (ty, none), &dims, at);
+    let iota = NewOp::of_kind(OpKind::Iota, &[], &[ty]);
+    let iota = program.build_value(iota.attr("iota_dimension", int_attr(dim as i64)), at);
+    let limit = NewOp::of_kind(OpKind::Constant, &[], &[scalar])
+        .attr("value", format!("dense<{limit}> : tensor<i32>"));
+    let limit = program.build_value(limit, at);
+    let limits = program.build_value(splat(limit, ty), at);
     let ty = program.tensor_type_of(shape, "i1");
-    let direction = [("comparison_direction", "#stablehlo<comparison_direction LT>".to_owned())];
-    program.create_stablehlo_op("stablehlo.compare", &[iota, limit], (ty, none), &direction, at)
+    let compare = NewOp::new("stablehlo.compare", &[iota, limits], &[ty])
+        .attr("comparison_direction", "#stablehlo<comparison_direction LT>");
+    program.build_value(compare, at)
 }

@@ -23,10 +23,9 @@ mod shapes;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::{Id, OpId, ShardingId, TypeId, ValueId};
-use crate::ir::{OpFlags, OpKind, Place, Program, Type};
+use crate::ir::{int_array, InsertPoint, NewOp, OpKind, Place, Program, Type};
 use crate::mlir::op_attribute;
 use crate::partition::conversion::fold_all;
-use crate::partition::stablehlo_ops::int_array;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Runs the pass on the function `func`.
@@ -38,7 +37,7 @@ pub fn run(program: &mut Program, _context: &mut Context<'_>, func: OpId) -> Res
         name.starts_with("stablehlo.") || name.starts_with("sdy.")
     });
     let ops: Vec<OpId> = program.pre_order(func).skip(1).collect();
-    let mut conversion = Conversion { num_old_ops: program.ops.len(), ..Conversion::default() };
+    let mut conversion = Conversion { num_old_ops: program.num_op_ids(), ..Conversion::default() };
     for op in ops {
         conversion.convert(program, op)?;
     }
@@ -49,10 +48,10 @@ pub fn run(program: &mut Program, _context: &mut Context<'_>, func: OpId) -> Res
 /// Refuses a function whose inputs or outputs would have to be padded.
 fn check_function(program: &mut Program, op: OpId) -> Result<()> {
     let func = program.function_of(op);
-    let args = program.functions[func].body.get().map(|body| program.block_args(body));
+    let args = program.func_body(func).get().map(|body| program.block_args(body));
     let mut values: Vec<(String, TypeId, ShardingId)> = Vec::new();
     for (index, arg) in args.into_iter().flatten().enumerate() {
-        values.push((format!("argument #{index}"), program.values[arg].ty, program.sharding(arg)));
+        values.push((format!("argument #{index}"), program.type_of(arg), program.sharding(arg)));
     }
     for (index, result) in program.func_results(func).iter().enumerate() {
         values.push((format!("result #{index}"), result.ty, result.sharding));
@@ -76,8 +75,8 @@ fn check_function(program: &mut Program, op: OpId) -> Result<()> {
 
 /// `ty` with each dim rounded up to a multiple of its number of shards.
 fn padded_type(program: &mut Program, ty: TypeId, sharding: ShardingId) -> TypeId {
-    let Type::RankedTensor { shape, .. } = &program.types[ty] else { return ty };
-    let Some(sharding) = program.shardings.get(sharding) else { return ty };
+    let Type::RankedTensor { shape, .. } = &program.types()[ty] else { return ty };
+    let Some(sharding) = program.shardings().get(sharding) else { return ty };
     let mesh = program.mesh(sharding.mesh);
     let mut padded = shape.clone();
     for (size, dim) in padded.iter_mut().zip(&sharding.dims) {
@@ -117,7 +116,7 @@ struct Conversion {
 
 impl Conversion {
     fn original_type(&self, program: &Program, value: ValueId) -> TypeId {
-        self.original.get(&value).copied().unwrap_or(program.values[value].ty)
+        self.original.get(&value).copied().unwrap_or(program.type_of(value))
     }
     /// Whether `value` was evenly sharded from the start.
     fn is_even(&self, program: &mut Program, value: ValueId) -> bool {
@@ -125,8 +124,7 @@ impl Conversion {
         padded_type(program, ty, sharding) == ty
     }
     fn convert(&mut self, program: &mut Program, op: OpId) -> Result<()> {
-        let operands: Vec<ValueId> =
-            program.op_operands(op).iter().map(|slot| slot.value).collect();
+        let operands: Vec<ValueId> = program.operands(op).collect();
         let kind = program.kind(op);
         if kind == OpKind::AllSlice {
             let ty = self.original_type(program, operands[0]);
@@ -158,8 +156,7 @@ impl Conversion {
     }
     /// The operands of `op` with the types that their shardings ask for.
     fn adapted_operands(&mut self, program: &mut Program, op: OpId) -> Vec<ValueId> {
-        let operands: Vec<ValueId> =
-            program.op_operands(op).iter().map(|slot| slot.value).collect();
+        let operands: Vec<ValueId> = program.operands(op).collect();
         operands.into_iter().map(|value| self.adapted(program, value)).collect()
     }
     fn adapted(&mut self, program: &mut Program, value: ValueId) -> ValueId {
@@ -170,20 +167,19 @@ impl Conversion {
     /// `value`, or what stands for it, as a value of type `ty`.
     fn of_type(&mut self, program: &mut Program, value: ValueId, ty: TypeId) -> ValueId {
         let latest = self.replaced.get(&value).copied().unwrap_or(value);
-        if program.values[latest].ty == ty {
+        if program.type_of(latest) == ty {
             return latest;
         }
         // The value of an op that was replaced itself is gone.
-        if program.values[value].ty == ty && self.original.contains_key(&value) {
+        if program.type_of(value) == ty && self.original.contains_key(&value) {
             return value;
         }
         if let Some(&cast) = self.casts.get(&(latest, ty)) {
             return cast;
         }
-        let cast = program.create_op("builtin.unrealized_conversion_cast", &[latest], &[ty]);
-        program.op_texts[cast].loc = program.value_loc(value);
-        program.insert_op(cast, program.point_after_value(latest));
-        let result = program.result(cast, 0);
+        let cast = NewOp::of_kind(OpKind::UnrealizedConversionCast, &[latest], &[ty]);
+        let at = program.after_value(latest).with_loc(program.value_loc(value));
+        let result = program.build_value(cast, at);
         self.casts.insert((latest, ty), result);
         result
     }
@@ -191,14 +187,14 @@ impl Conversion {
     fn pad_op(&mut self, program: &mut Program, op: OpId, operands: &[ValueId]) -> Result<()> {
         let inferred = shapes::infer(program, op, operands)?;
         for (slot, &value) in program.op_uses(op).zip(operands) {
-            if program.operands[slot].value != value {
+            if program.used_value(slot) != value {
                 program.set_operand(slot, value);
             }
         }
         let results: Vec<ValueId> = program.op_results(op).collect();
         for (index, result) in results.into_iter().enumerate() {
             let sharding = program.sharding_of(result);
-            let mut ty = padded_type(program, program.values[result].ty, sharding);
+            let mut ty = padded_type(program, program.type_of(result), sharding);
             if let Some(shape) = inferred.as_ref().and_then(|shapes| shapes.get(index)) {
                 ty = program.ranked_type(shape, ty);
                 let even = padded_type(program, ty, sharding);
@@ -209,13 +205,13 @@ impl Conversion {
             self.retype(program, result, ty);
         }
         shapes::check(program, op)?;
-        program.resign_op(op);
-        program.op_flags[op].set(OpFlags::TYPES_CHANGED);
+        program.update_types(op);
         self.converted.insert(op);
         Ok(())
     }
     fn retype(&mut self, program: &mut Program, value: ValueId, ty: TypeId) {
-        let old = std::mem::replace(&mut program.values[value].ty, ty);
+        let old = program.type_of(value);
+        program.set_type(value, ty);
         if old != ty {
             self.original.entry(value).or_insert(old);
         }
@@ -227,27 +223,21 @@ impl Conversion {
         sharding: ShardingId,
     ) -> Result<()> {
         let input = self.adapted(program, program.operand(op, 0));
-        let ty = program.values[input].ty;
+        let ty = program.type_of(input);
         let padded = padded_type(program, ty, sharding);
         if padded == ty {
             return self.pad_op(program, op, &[input]);
         }
-        let at = (Place::Before(op), op);
-        let loc = program.value_loc(input);
-        let zero = program.create_zero(ty, at);
-        let shape = program.types[padded].static_shape().unwrap_or_default();
+        let at = program.before(op).with_loc(program.value_loc(input));
+        let zero = program.build_zero(ty, at);
+        let shape = program.types()[padded].static_shape().unwrap_or_default();
         let input_sharding = program.sharding_of(input);
-        let pad = program.create_pad(input, zero, &shape, input_sharding, at);
-        for value in [zero, pad] {
-            if let Some(op) = program.defining_op(value) {
-                program.op_texts[op].loc = loc;
-            }
-        }
+        let pad = program.build_pad(input, zero, &shape, input_sharding, at);
         if let Some(slot) = program.op_uses(op).next() {
             program.set_operand(slot, pad);
         }
         let result = program.result(op, 0);
-        let ty = padded_type(program, program.values[result].ty, sharding);
+        let ty = padded_type(program, program.type_of(result), sharding);
         self.retype(program, result, ty);
         self.is_zero_padded.extend([pad, result]);
         self.converted.insert(op);
@@ -262,7 +252,7 @@ impl Conversion {
             self.is_zero_padded.insert(result);
         }
         let Some(mut limits) = program.value_type(result).static_shape() else { return Ok(()) };
-        let old = program.types[self.original_type(program, result)].static_shape();
+        let old = program.types()[self.original_type(program, result)].static_shape();
         let Some(crate::ir::Payload::AxesPerDim(axes)) = program.payload(op) else { return Ok(()) };
         let padded = limits.clone();
         for ((limit, old), axes) in limits.iter_mut().zip(old.unwrap_or_default()).zip(axes) {
@@ -275,13 +265,13 @@ impl Conversion {
         }
         // The slice is in turn rounded up to what its sharding asks for.
         let sharding = program.sharding(result);
-        let cut = program.tensor_type(&limits, program.values[result].ty);
+        let cut = program.tensor_type(&limits, program.type_of(result));
         let even = padded_type(program, cut, sharding);
         let is_even = even == cut;
-        let limits = program.types[even].static_shape().unwrap_or(limits);
+        let limits = program.types()[even].static_shape().unwrap_or(limits);
         let starts = vec![0; limits.len()];
-        let at = (Place::After(op), op);
-        let slice = program.create_slice(result, &starts, &limits, sharding, at);
+        let at = InsertPoint { place: Place::After(op), loc: program.loc(op) };
+        let slice = program.build_slice(result, &starts, &limits, sharding, at);
         if is_zero_padded && is_even {
             self.is_zero_padded.insert(slice);
         }
@@ -291,7 +281,7 @@ impl Conversion {
     fn pad_slice(&mut self, program: &mut Program, op: OpId) -> Result<()> {
         let result = program.result(op, 0);
         let sharding = program.sharding(result);
-        let ty = program.values[result].ty;
+        let ty = program.type_of(result);
         let padded = padded_type(program, ty, sharding);
         let input = self.adapted(program, program.operand(op, 0));
         if padded == ty {
@@ -302,26 +292,19 @@ impl Conversion {
         let (Some(starts), Some(limits), Some(strides)) = lists else {
             return Err(shapes::refusal(program, op, "has no static bounds"));
         };
-        let shape = program.types[padded].static_shape().unwrap_or_default();
+        let shape = program.types()[padded].static_shape().unwrap_or_default();
         let new_limits: Vec<i64> = starts.iter().zip(&shape).map(|(a, b)| a + b).collect();
         for dim in 0..shape.len().min(limits.len()) {
             if new_limits[dim] != limits[dim] && !is_local_slice(program, op, input, dim) {
                 return Err(shapes::refusal(program, op, "moves elements between shards"));
             }
         }
-        let attrs = [
-            ("limit_indices", int_array(&new_limits)),
-            ("start_indices", int_array(&starts)),
-            ("strides", int_array(&strides)),
-        ];
-        let at = (Place::Before(op), op);
-        let new = program.create_stablehlo_op(
-            "stablehlo.slice",
-            &[input],
-            (padded, sharding),
-            &attrs,
-            at,
-        );
+        let slice = NewOp::of_kind(OpKind::Slice, &[input], &[padded])
+            .sharding(sharding)
+            .attr("limit_indices", int_array(&new_limits))
+            .attr("start_indices", int_array(&starts))
+            .attr("strides", int_array(&strides));
+        let new = program.build_value(slice, program.before(op));
         self.replaced.insert(result, new);
         self.converted.insert(op);
         Ok(())
@@ -351,7 +334,7 @@ impl Conversion {
             let slots: Vec<_> = program
                 .uses(value)
                 .filter(|&slot| {
-                    let owner = program.operands[slot].owner;
+                    let owner = program.user(slot);
                     owner.index() < self.num_old_ops && !self.converted.contains(&owner)
                 })
                 .collect();
@@ -373,7 +356,7 @@ impl Conversion {
 /// Whether dim `dim` of the slice `op` of `input` takes the same number of elements from each shard.
 fn is_local_slice(program: &mut Program, op: OpId, input: ValueId, dim: usize) -> bool {
     let sharding = program.sharding_of(input);
-    let Some(sharding) = program.shardings.get(sharding) else { return false };
+    let Some(sharding) = program.shardings().get(sharding) else { return false };
     let shards = sharding
         .dims
         .get(dim)

@@ -14,7 +14,7 @@ pub fn refusal(program: &Program, op: OpId, why: &str) -> Error {
 }
 
 fn shape(program: &Program, value: ValueId) -> Option<&Shape> {
-    match &program.types[program.values[value].ty] {
+    match &program.types()[program.type_of(value)] {
         Type::RankedTensor { shape, .. } => Some(shape),
         _ => None,
     }

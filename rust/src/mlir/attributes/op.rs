@@ -11,7 +11,7 @@ use crate::ir::{OpTraits, Program, Span};
 
 /// The attributes that all ops with this signature have, by their names in the generic form.
 pub fn signature_attributes(program: &Program, id: SignatureId) -> Fields<'_> {
-    let signature = &program.signatures[id];
+    let signature = &program.signatures()[id];
     attributes(program, signature.example, signature.syntax)
 }
 
@@ -19,11 +19,11 @@ pub fn signature_attributes(program: &Program, id: SignatureId) -> Fields<'_> {
 pub fn attributes(program: &Program, op: OpId, syntax: Span) -> Fields<'_> {
     let aliases = |name: &str| alias(program, name);
     let dict = program.op_attrs(op).iter().map(|attr| {
-        let value = AttrValue::parse_with(program.text.get(attr.value), &aliases);
-        (program.strings.get(attr.name), value)
+        let value = AttrValue::parse_with(program.text().get(attr.value), &aliases);
+        (program.str(attr.name), value)
     });
     let mut fields: Fields<'_> = dict.collect();
-    let (name, text) = (program.op_name(op), program.text.get(syntax));
+    let (name, text) = (program.op_name(op), program.text().get(syntax));
     // What Shardy's ops have in their own syntax the program holds as shardings and payloads.
     if name.starts_with("sdy.") {
         return fields;
@@ -42,13 +42,13 @@ pub fn op_attribute<'a>(program: &'a Program, op: OpId, name: &str) -> Option<At
     let find = |fields: Fields<'a>| {
         fields.into_iter().find(|(other, _)| *other == name).map(|(_, value)| value)
     };
-    find(own).or_else(|| find(signature_attributes(program, program.ops[op].signature.get()?)))
+    find(own).or_else(|| find(signature_attributes(program, program.signature(op).get()?)))
 }
 
 /// All attributes of `op` by their names in the generic form; the value of a constant is `value`.
 pub fn op_attributes(program: &Program, op: OpId) -> Fields<'_> {
     let mut fields = attributes(program, op, Span::EMPTY);
-    if let Some(id) = program.ops[op].signature.get() {
+    if let Some(id) = program.signature(op).get() {
         // What has a dialect in its name is that of the example alone.
         for (name, value) in signature_attributes(program, id) {
             if !name.contains('.') && fields.iter().all(|(own, _)| *own != name) {
@@ -67,18 +67,18 @@ pub fn constant(program: &Program, op: OpId) -> AttrValue<'_> {
 }
 
 fn is_constant(program: &Program, op: OpId) -> bool {
-    program.ops[op].traits.has(OpTraits::CONSTANT_LIKE)
+    program.has_traits(op, OpTraits::CONSTANT_LIKE)
 }
 
 /// What the alias `name` stands for.
 fn alias<'a>(program: &'a Program, name: &str) -> Option<&'a str> {
-    let id = program.strings.find(name)?;
-    program.aliases.get(&id).map(|&span| program.text.get(span))
+    let id = program.strings().find(name)?;
+    program.alias(id).map(|span| program.text().get(span))
 }
 
 fn is_after_quote(program: &Program, syntax: Span) -> bool {
     let before = Span::new(syntax.start.saturating_sub(1), syntax.start);
-    syntax.start > 0 && program.text.get(before) == "\""
+    syntax.start > 0 && program.text().get(before) == "\""
 }
 
 /// The attributes in `text`, the own syntax of an op called `name`: what stands between its name and

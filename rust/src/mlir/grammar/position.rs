@@ -23,9 +23,10 @@ impl<'c, 'a> Grammar<'c, 'a> {
     }
     /// Whether there is an attribute or type alias called `name`, `#` or `!` included.
     pub(super) fn is_alias(&self, name: &str) -> bool {
-        let find =
-            |program: &Program| Some(program.aliases.contains_key(&program.strings.find(name)?));
-        self.program.is_none_or(|program| find(program).unwrap_or(false))
+        let is_known = |program: &Program| {
+            program.strings().find(name).is_some_and(|name| program.alias(name).is_some())
+        };
+        self.program.is_none_or(is_known)
     }
     /// Does `step` one level deeper.
     pub(super) fn nested(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {

@@ -35,15 +35,15 @@ pub(in crate::mlir) fn after_argument(text: &str, offset: u32) -> Option<Span> {
 impl Program {
     /// Where `op` comes from: `file.py:12:3`, or a name where the location is no more than that.
     pub fn op_location(&self, op: OpId) -> Option<String> {
-        self.location_text(self.text.get(self.op_texts[op].loc))
+        self.location_text(self.text().get(self.loc(op)))
     }
     /// Where `value` comes from, likewise.
     pub fn value_location(&self, value: ValueId) -> Option<String> {
-        match self.values[value].def() {
+        match self.def(value) {
             ValueDef::Result(op) => self.op_location(op),
             ValueDef::Arg(_) => {
                 let span = self.arg_location_text(value)?;
-                self.location_text(self.text.get(span))
+                self.location_text(self.text().get(span))
             }
         }
     }
@@ -54,9 +54,9 @@ impl Program {
             let Some(text) = todo.pop() else { break };
             let text = text.trim();
             if text.starts_with('#') {
-                let alias = self.strings.find(text).and_then(|id| self.aliases.get(&id));
-                if let Some(&body) = alias {
-                    let body = self.text.get(body).trim();
+                let alias = self.strings().find(text).and_then(|id| self.alias(id));
+                if let Some(body) = alias {
+                    let body = self.text().get(body).trim();
                     let inner = body.strip_prefix("loc").map(str::trim_start);
                     let inner = inner.and_then(|body| body.strip_prefix('(')?.strip_suffix(')'));
                     todo.extend(inner);

@@ -122,10 +122,10 @@ fn frame<'p>(cursor: &mut Cursor<'p>, file: &'p str) -> Option<Frame<'p>> {
 impl Program {
     /// The text of where `value` comes from.
     fn location_of(&self, value: ValueId) -> &str {
-        match self.values[value].def() {
-            ValueDef::Result(op) => self.text.get(self.op_texts[op].loc),
+        match self.def(value) {
+            ValueDef::Result(op) => self.text().get(self.loc(op)),
             ValueDef::Arg(_) => {
-                self.arg_location_text(value).map_or("", |span| self.text.get(span))
+                self.arg_location_text(value).map_or("", |span| self.text().get(span))
             }
         }
     }
@@ -138,8 +138,8 @@ impl Program {
             match todo.pop() {
                 Some(Part::Frame(frame)) => frames.push(frame),
                 Some(Part::Alias(name)) => {
-                    let body = self.strings.find(name).and_then(|id| self.aliases.get(&id));
-                    let body = body.map_or("", |&span| self.text.get(span));
+                    let body = self.strings().find(name).and_then(|id| self.alias(id));
+                    let body = body.map_or("", |span| self.text().get(span));
                     todo.extend(parts(body).into_iter().rev());
                 }
                 None => break,
@@ -222,13 +222,13 @@ impl Program {
             Part::Frame(frame) => frame.is_at(path, line, reach),
             Part::Alias(name) => aliases.contains(name),
         };
-        let values = self.values_of(self.module).into_iter();
+        let values = self.values_of(self.module_op()).into_iter();
         values.filter(|&value| parts(self.location_of(value)).into_iter().any(is_at)).collect()
     }
     /// Every place of the program's locations, in the order of the text, each once.
     fn source_places(&self) -> Vec<(&str, u64)> {
         let of_values =
-            self.values_of(self.module).into_iter().map(|value| self.location_of(value));
+            self.values_of(self.module_op()).into_iter().map(|value| self.location_of(value));
         let texts = self.location_aliases().map(|(_, text)| text).chain(of_values);
         let mut seen = FxHashSet::default();
         texts
@@ -242,8 +242,8 @@ impl Program {
     }
     /// The aliases of locations with what they stand for, in the order of the text.
     fn location_aliases(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.alias_definitions.iter().filter_map(|&span| {
-            let (name, body) = self.text.get(span).split_once('=')?;
+        self.printing().definitions().iter().filter_map(|&span| {
+            let (name, body) = self.text().get(span).split_once('=')?;
             let name = name.trim();
             let is_location = name.starts_with('#') && body.trim_start().starts_with("loc");
             is_location.then_some((name, body))

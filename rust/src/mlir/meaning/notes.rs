@@ -74,14 +74,14 @@ impl<'a> Notes<'a> {
     /// Notes that `op` defines the symbol at `span`; fails if its module has it already.
     pub fn define_symbol(&mut self, program: &mut Program, op: OpId, span: Span) -> Result<StrId> {
         let text = symbol_name(self.text_at(span));
-        let name = program.strings.intern(text);
+        let name = program.intern(text);
         self.symbols.define(op, name, text, span)?;
         Ok(name)
     }
     /// Notes that `op` calls the symbol at `span`.
     pub fn note_call(&mut self, program: &mut Program, op: OpId, span: Span) {
-        let callee = program.strings.intern(symbol_name(self.text_at(span)));
-        program.ops[op].payload = program.payloads.push(Payload::Call(callee));
+        let callee = program.intern(symbol_name(self.text_at(span)));
+        program.attach_payload(op, Payload::Call(callee));
         let module = self.symbols.module_around(op);
         self.calls.push(Call { op, module, callee, span });
     }
@@ -94,8 +94,8 @@ impl<'a> Notes<'a> {
         mesh: Span,
     ) -> Result<()> {
         let symbol = self.define_symbol(program, op, name)?;
-        let id = program.meshes.add(symbol, crate::Mesh::default());
-        program.ops[op].payload = program.payloads.push(Payload::Mesh(id));
+        let id = program.add_mesh(symbol, crate::Mesh::default());
+        program.attach_payload(op, Payload::Mesh(id));
         self.meshes.push((op, mesh));
         Ok(())
     }
@@ -109,10 +109,10 @@ impl<'a> Notes<'a> {
         inputs: Option<Span>,
         has_out_shardings: bool,
     ) {
-        let name = program.strings.intern(symbol_name(self.text_at(name)));
+        let name = program.intern(symbol_name(self.text_at(name)));
         let has_in_shardings = inputs.is_some();
         let payload = Payload::NamedComputation { name, has_in_shardings, has_out_shardings };
-        program.ops[op].payload = program.payloads.push(payload);
+        program.attach_payload(op, payload);
         if let Some(inputs) = inputs {
             self.note_sharding(Target::RegionArgs(op), inputs);
         }
@@ -159,7 +159,7 @@ impl<'a> Notes<'a> {
             }
             _ => return Ok(()),
         };
-        program.ops[op].payload = program.payloads.push(payload);
+        program.attach_payload(op, payload);
         Ok(())
     }
     fn manual_axes(
@@ -177,7 +177,7 @@ impl<'a> Notes<'a> {
                 in_own_syntax(program.op_name(op), error)
             }
         })?;
-        let names = names.iter().map(|name| program.strings.intern(name)).collect();
+        let names = names.iter().map(|name| program.intern(name)).collect();
         Ok(Payload::ManualComputation(names))
     }
 

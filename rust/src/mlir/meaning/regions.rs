@@ -23,13 +23,13 @@ impl Regions<'_> {
     fn check(&self, op: OpId, span: Span) -> Result<()> {
         let program = self.program;
         let results: Vec<TypeId> =
-            program.op_results(op).map(|value| program.values[value].ty).collect();
-        let num_operands = program.ops[op].num_operands as usize;
+            program.op_results(op).map(|value| program.type_of(value)).collect();
+        let num_operands = program.num_operands(op);
         for (index, region) in program.op_regions(op).enumerate() {
             match program.kind(op) {
                 OpKind::Func => {
                     let Some(Payload::Function(id)) = program.payload(op) else { continue };
-                    if program.functions[*id].body.is_some() {
+                    if program.func_body(*id).is_some() {
                         let types: Vec<TypeId> =
                             program.func_results(*id).iter().map(|result| result.ty).collect();
                         self.check_returns(region, span, Some(&types))?;
@@ -69,14 +69,14 @@ impl Regions<'_> {
     }
     fn num_args(&self, region: RegionId) -> usize {
         let block = self.program.region_entry(region);
-        block.get().map_or(0, |block| self.program.blocks[block].num_args as usize)
+        block.get().map_or(0, |block| self.program.num_block_args(block))
     }
     /// The types of what `region`, of one block, returns.
     fn returned(&self, region: RegionId, span: Span) -> Result<Vec<TypeId>> {
         let block = self.program.region_entry(region).get().ok_or_else(|| no_terminator(span))?;
         let terminator = self.terminator(block, span)?;
         let operands = self.program.op_operands(terminator).iter();
-        Ok(operands.map(|slot| self.program.values[slot.value].ty).collect())
+        Ok(operands.map(|slot| self.program.type_of(slot.value)).collect())
     }
     /// A manual computation has as many values of a kind as its region.
     fn check_sides(span: Span, side: &str, outer: usize, inner: usize) -> Result<()> {
@@ -96,7 +96,7 @@ impl Regions<'_> {
             return Ok(());
         }
         let list = |types: &[TypeId]| {
-            let text = |&ty| format!("'{}'", self.program.text.get(self.program.types.text(ty)));
+            let text = |&ty| format!("'{}'", self.program.type_text(ty));
             types.iter().map(text).collect::<Vec<_>>().join(", ")
         };
         let (inferred, given) = (list(&returned), list(results));
@@ -111,7 +111,7 @@ impl Regions<'_> {
     }
     fn check_args(&self, region: RegionId, span: Span, count: usize) -> Result<()> {
         let block = self.program.region_entry(region);
-        let args = block.get().map_or(0, |block| self.program.blocks[block].num_args as usize);
+        let args = block.get().map_or(0, |block| self.program.num_block_args(block));
         if block.is_some() && args == count {
             return Ok(());
         }
@@ -124,8 +124,8 @@ impl Regions<'_> {
             return Err(no_terminator(span));
         };
         let terminator = self.terminator(block, span)?;
-        let returned = self.program.ops[terminator].num_operands as usize;
-        if returned == count || self.program.blocks[block].next.is_some() {
+        let returned = self.program.num_operands(terminator);
+        if returned == count || self.program.next_block(block).is_some() {
             return Ok(());
         }
         let message = format!(
@@ -151,7 +151,7 @@ impl Regions<'_> {
             );
             let Some(types) = types.filter(|_| is_return) else { continue };
             let operands = self.program.op_operands(terminator);
-            let returned = operands.iter().map(|slot| self.program.values[slot.value].ty);
+            let returned = operands.iter().map(|slot| self.program.type_of(slot.value));
             if !returned.eq(types.iter().copied()) {
                 let message = "the types of the returned values are not those of the results";
                 return Err(Diagnostic::new(Code::TypeMismatch, message)
@@ -164,7 +164,7 @@ impl Regions<'_> {
     }
     /// The terminator of `block`: its last op, unless that is known to be no terminator.
     fn terminator(&self, block: BlockId, span: Span) -> Result<OpId> {
-        let last = self.program.blocks[block].last_op.get();
+        let last = self.program.last_op(block).get();
         let is_terminator = |&op: &OpId| {
             let info = crate::ir::OpInfo::by_name(self.program.op_name(op));
             info.is_none_or(|info| info.traits.has(OpTraits::TERMINATOR))

@@ -40,7 +40,7 @@ impl Resolver<'_, '_> {
                 Ok(mesh) => {
                     if let Some(Payload::Mesh(id)) = self.program.payload(op) {
                         let id = *id;
-                        self.program.meshes.define(id, mesh);
+                        self.program.define_mesh(id, mesh);
                     }
                 }
                 Err(error) => {
@@ -83,8 +83,8 @@ impl Resolver<'_, '_> {
             Err(error) => return self.unreadable(op, false, error),
         };
         if read.problems.is_empty() {
-            let rule = self.program.rules.intern(read.rule);
-            self.program.op_rules.set(op, rule);
+            let rule = self.program.intern_rule(read.rule);
+            self.program.set_op_rule(op, rule);
             return;
         }
         let [operands, results] = self.program.static_shapes(op);
@@ -112,7 +112,7 @@ impl Resolver<'_, '_> {
             _ => attribute::parse_axes_per_dim(text, base, mesh).map(Payload::AxesPerDim),
         };
         match read {
-            Ok(payload) => self.program.ops[op].payload = self.program.payloads.push(payload),
+            Ok(payload) => self.program.attach_payload(op, payload),
             Err(error) if error.diagnostics.iter().all(|d| d.code == Code::UnknownAxis) => {
                 let subject = format!("'{}' op ", self.program.op_name(op));
                 self.wrong(op, &subject, error.diagnostics);

@@ -30,9 +30,9 @@ impl<'p, 'a> Resolver<'p, 'a> {
         let mut span = span;
         for _ in 0..MAX_ALIASES {
             let text = self.notes.text_at(span);
-            let alias = self.program.strings.find(text).filter(|_| text.starts_with('#'));
-            match alias.and_then(|id| self.program.aliases.get(&id)) {
-                Some(&body) => span = body,
+            let alias = self.program.strings().find(text).filter(|_| text.starts_with('#'));
+            match alias.and_then(|id| self.program.alias(id)) {
+                Some(body) => span = body,
                 None => break,
             }
         }

@@ -39,7 +39,7 @@ impl Resolver<'_, '_> {
         };
         let before = self.findings.problems.len();
         self.check_shardings(target, span, &read);
-        let sharding = |read: ReadSharding| self.program.shardings.intern(read.sharding);
+        let sharding = |read: ReadSharding| self.program.intern_sharding(read.sharding);
         let shardings: Rc<[ShardingId]> = read.into_iter().map(sharding).collect();
         if self.findings.problems.len() == before {
             self.known.insert(key, shardings.clone());

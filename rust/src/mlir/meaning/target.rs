@@ -32,10 +32,10 @@ impl Target {
     pub fn fit(self, program: &Program, shardings: &[ShardingId]) -> bool {
         let types = self.types(program);
         if types.is_empty() {
-            return shardings.iter().all(|&id| program.shardings[id].mesh.is_some());
+            return shardings.iter().all(|&id| program.shardings()[id].mesh.is_some());
         }
         let fits = |(&ty, &sharding): (&TypeId, &ShardingId)| {
-            let sharding = &program.shardings[sharding];
+            let sharding = &program.shardings()[sharding];
             sharding.mesh.is_some() && misfit(program, sharding, Some(ty)).is_none()
         };
         types.len() == shardings.len() && types.iter().zip(shardings).all(fits)
@@ -68,7 +68,7 @@ impl Target {
     /// The op whose attribute it is.
     pub fn owner(self, program: &Program) -> OpId {
         match self {
-            Target::Arg(id, _) | Target::FuncResult(id, _) => program.functions[id].op,
+            Target::Arg(id, _) | Target::FuncResult(id, _) => program.func_op(id),
             Target::Results(op)
             | Target::Result(op)
             | Target::Unread(op)
@@ -93,11 +93,11 @@ impl Target {
             Target::FuncResult(id, index) => vec![program.func_results(id)[index as usize].ty],
             Target::RegionArgs(op) => {
                 let operands = program.op_operands(op).iter();
-                operands.map(|slot| program.values[slot.value].ty).collect()
+                operands.map(|slot| program.type_of(slot.value)).collect()
             }
             _ => {
                 let results = program.op_results(self.owner(program));
-                results.map(|value| program.values[value].ty).collect()
+                results.map(|value| program.type_of(value)).collect()
             }
         }
     }
@@ -105,8 +105,8 @@ impl Target {
     pub fn place(self, program: &mut Program, shardings: &[ShardingId]) {
         let values: Vec<ValueId> = match self {
             Target::Unread(_) => return,
-            Target::Results(op) if program.ops[op].num_results == 0 => {
-                program.no_result_shardings.insert(op, shardings.to_vec());
+            Target::Results(op) if program.num_results(op) == 0 => {
+                program.set_no_result_shardings(op, shardings.to_vec());
                 return;
             }
             Target::RegionArgs(op) => {
@@ -116,21 +116,21 @@ impl Target {
                 block.map_or(Vec::new(), |block| program.block_args(block).collect())
             }
             Target::Arg(id, index) => {
-                let body = program.functions[id].body;
+                let body = program.func_body(id);
                 if body.is_none() {
-                    program.func_args_mut(id)[index as usize].sharding = shardings[0];
+                    program.assign_arg_sharding(id, index as usize, shardings[0]);
                     return;
                 }
                 program.block_args(body).nth(index as usize).into_iter().collect()
             }
             Target::FuncResult(id, index) => {
-                program.func_results_mut(id)[index as usize].sharding = shardings[0];
+                program.assign_result_sharding(id, index as usize, shardings[0]);
                 return;
             }
             _ => program.op_results(self.owner(program)).collect(),
         };
         for (value, &sharding) in values.into_iter().zip(shardings) {
-            program.value_shardings[value] = sharding;
+            program.assign_sharding(value, sharding);
         }
     }
 }
@@ -153,10 +153,10 @@ pub(super) fn misfit(
                        replicated or unreduced axes.";
         return if is_plain { None } else { complain(message.to_owned()) };
     };
-    let text = program.text.get(program.types.text(whole));
-    let ty = match &program.types[whole] {
+    let text = program.type_text(whole);
+    let ty = match &program.types()[whole] {
         Type::Tuple(items) => match items[..] {
-            [item] => &program.types[item],
+            [item] => &program.types()[item],
             _ => {
                 return complain(format!(
                     "ops can only have a sharding for a tuple of size 1: '{text}'"
@@ -170,7 +170,7 @@ pub(super) fn misfit(
         Type::UnrankedTensor(_) => {
             return complain(format!("only ranked tensors can have a sharding. type: '{text}'"));
         }
-        Type::Other(other) if is_shaped(program.strings.get(*other)) => return None,
+        Type::Other(other) if is_shaped(program.str(*other)) => return None,
         _ if is_plain => return None,
         _ => {
             let sharding = attribute::print_sharding(sharding, program);

@@ -4,7 +4,7 @@ use super::scopes::{Forward, Lookup, Scopes};
 use super::text::ssa_name_at;
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{BlockId, Id, OpId, TypeId, UseId, ValueId};
-use crate::ir::{OpFlags, OpKind, OpTraits, Program};
+use crate::ir::{OpKind, OpTraits, Program};
 use crate::suggest;
 
 /// A use of a name as it stands in the text, `%x` or `%x#2`.
@@ -98,7 +98,7 @@ impl<'a> Names<'a> {
             return Err(too_few(name, count, forward.number, forward.span));
         }
         let value: ValueId = Id::from_index(first.index() + forward.number as usize);
-        let (is, used) = (program.values[value].ty, program.values[forward.placeholder].ty);
+        let (is, used) = (program.type_of(value), program.type_of(forward.placeholder));
         if is != used {
             return Err(self.type_mismatch(program, name, forward.span, is, used));
         }
@@ -118,10 +118,10 @@ impl<'a> Names<'a> {
         let NameUse { name, number, span } = operand;
         match self.scopes.look_up(name) {
             Lookup::Defined(found) => {
-                let Some(value) = named_with(program, found.first, number) else {
+                let Some(value) = program.named_with(found.first, number) else {
                     return Err(too_few(name, num_named(program, found.first), number, span));
                 };
-                let is = program.values[value].ty;
+                let is = program.type_of(value);
                 if is != ty {
                     return Err(self.type_mismatch(program, name, span, is, ty));
                 }
@@ -149,16 +149,16 @@ impl<'a> Names<'a> {
     ) -> Result<ValueId> {
         let NameUse { name, number, span } = operand;
         if let Some(known) = self.scopes.find_forward(name, number) {
-            let is = program.values[known.placeholder].ty;
+            let is = program.type_of(known.placeholder);
             if is != ty {
                 return Err(self.type_mismatch(program, name, span, is, ty));
             }
             return Ok(known.placeholder);
         }
         if self.placeholder_op.is_none() {
-            let id = program.strings.intern("builtin.unrealized_conversion_cast");
-            self.placeholder_op = program.new_op_row(id, OpKind::UnrealizedConversionCast);
-            program.op_flags[self.placeholder_op].set(OpFlags::ERASED);
+            let id = program.intern("builtin.unrealized_conversion_cast");
+            self.placeholder_op = program.push_op(id, OpKind::UnrealizedConversionCast);
+            program.discard_op(self.placeholder_op);
         }
         let placeholder = program.new_placeholder(self.placeholder_op, ty);
         let isolation = self.scopes.isolation();
@@ -173,7 +173,7 @@ impl<'a> Names<'a> {
         is: TypeId,
         used: TypeId,
     ) -> Error {
-        let text = |ty| program.text.get(program.types.text(ty));
+        let text = |ty| program.type_text(ty);
         let message = format!(
             "use of value '%{name}' expects different type than prior uses: '{}' vs '{}'",
             text(used),
@@ -201,7 +201,7 @@ impl<'a> Names<'a> {
             let mut diagnostic = Diagnostic::new(Code::UndefinedValue, message).at(forward.span);
             if diagnostics.len() < 10 {
                 let visible = values.iter().take(10_000).map(|&value| {
-                    let offset = program.value_names[value];
+                    let offset = program.printing().value_name(value);
                     ssa_name_at(self.text, offset).trim_start_matches('%')
                 });
                 diagnostic.hint = suggest::hint(name, visible, |name| format!("%{name}"));
@@ -214,15 +214,14 @@ impl<'a> Names<'a> {
     /// a region without order.
     pub fn check_dominance(&self, program: &Program) -> Result<()> {
         for &slot in &self.forward_uses {
-            let operand = &program.operands[slot];
-            let value = operand.value;
+            let value = program.used_value(slot);
             let Some(definition) = program.defining_op(value) else { continue };
-            let block = program.ops[definition].parent;
-            let region = |block: BlockId| block.get().map(|block| program.blocks[block].region);
-            let mut user = operand.owner;
+            let block = program.parent_block(definition);
+            let region = |block: BlockId| block.get().map(|block| program.block_region(block));
+            let mut user = program.user(slot);
             let mut is_hidden = false;
-            while program.ops[user].parent.is_some()
-                && region(program.ops[user].parent) != region(block)
+            while program.parent_block(user).is_some()
+                && region(program.parent_block(user)) != region(block)
             {
                 let Some(parent) = program.parent_op(user) else { break };
                 let traits = op_traits(program, parent);
@@ -230,14 +229,14 @@ impl<'a> Names<'a> {
                 user = parent;
             }
             let in_order = block.is_some()
-                && program.ops[user].parent == block
+                && program.parent_block(user) == block
                 && has_order(program, program.block_parent_op(block));
             if is_hidden || in_order {
-                let place = program.operand_texts[slot];
+                let place = program.printing().operand_name(slot);
                 let name = ssa_name_at(self.text, place);
                 let message = format!("{name} is used before it is defined");
                 let span = Span::new(place, place + name.len() as u32);
-                let defined = program.value_names[value];
+                let defined = program.printing().value_name(value);
                 return Err(Diagnostic::new(Code::UndefinedValue, message)
                     .at(span)
                     .with_related(Span::new(defined, defined + 1), "defined here")
@@ -248,21 +247,11 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The value that is `number` places behind `first`, if both have their name together: values that
-/// do stand in a row.
-#[inline]
-fn named_with(program: &Program, first: ValueId, number: u32) -> Option<ValueId> {
-    let (values, names) = (&program.values, &program.value_names);
-    let value = ValueId::from_index(first.index() + number as usize);
-    let has_name = names.as_slice().get(value.index()) == Some(&names[first]);
-    (has_name && values[first].def() == values[value].def()).then_some(value)
-}
-
 /// How many values have their name together with `first`.
 #[cold]
 fn num_named(program: &Program, first: ValueId) -> u32 {
     let mut count = 1;
-    while named_with(program, first, count).is_some() {
+    while program.named_with(first, count).is_some() {
         count += 1;
     }
     count
@@ -270,7 +259,7 @@ fn num_named(program: &Program, first: ValueId) -> u32 {
 
 /// Where `name` stands in the definition of `value`.
 fn definition_span(program: &Program, name: &str, value: ValueId) -> Span {
-    let offset = program.value_names[value];
+    let offset = program.printing().value_name(value);
     Span::new(offset, offset + 1 + name.len() as u32)
 }
 

@@ -18,24 +18,24 @@ pub(in crate::mlir) fn ssa_name_at(text: &str, offset: u32) -> &str {
 
 /// The number of `value` among the results that share its name; `None` if it has a name for itself.
 pub(in crate::mlir) fn group_number(program: &Program, value: ValueId) -> Option<usize> {
-    let ValueDef::Result(op) = program.values[value].def() else { return None };
-    let row = &program.ops[op];
-    if row.num_results == 1 {
+    let ValueDef::Result(op) = program.def(value) else { return None };
+    if program.num_results(op) == 1 {
         return None;
     }
-    let name = program.value_names[value];
-    let mut cursor = Cursor::new(program.text.source(), name as usize + 1);
+    let name = program.printing().value_name(value);
+    let mut cursor = Cursor::new(program.text().source(), name as usize + 1);
     cursor.ssa_name();
     if !cursor.eat(b':') {
         return None;
     }
     // The group starts where the results before it have other names.
     let mut first = value.index();
-    let start = row.first_result.index();
-    if program.value_names[row.first_result] == name {
+    let start = program.result(op, 0).index();
+    if program.printing().value_name(program.result(op, 0)) == name {
         first = start;
     } else {
-        while first > start && program.value_names[ValueId::from_index(first - 1)] == name {
+        while first > start && program.printing().value_name(ValueId::from_index(first - 1)) == name
+        {
             first -= 1;
         }
     }
@@ -47,12 +47,12 @@ impl Program {
     /// put another value of that name beside it.
     pub fn value_name(&self, value: ValueId) -> String {
         let mut out = String::new();
-        let offset = self.value_names[value];
+        let offset = self.printing().value_name(value);
         if offset == u32::MAX {
             append_fresh(self, value, &mut out);
             return out;
         }
-        out.push_str(ssa_name_at(self.text.source(), offset));
+        out.push_str(ssa_name_at(self.text().source(), offset));
         if let Some(number) = group_number(self, value) {
             out.push('#');
             out.push_str(&number.to_string());
@@ -64,14 +64,14 @@ impl Program {
 /// Appends the name that the id of `value` makes.
 pub(in crate::mlir) fn append_fresh(program: &Program, value: ValueId, out: &mut String) {
     let value = name_giver(program, value);
-    let (first, number) = match program.values[value].def() {
-        ValueDef::Result(op) if program.ops[op].num_results > 1 => {
+    let (first, number) = match program.def(value) {
+        ValueDef::Result(op) if program.num_results(op) > 1 => {
             (program.result(op, 0), Some(program.value_index(value)))
         }
         _ => (value, None),
     };
     out.push('%');
-    out.push_str(&program.fresh_prefix);
+    out.push_str(program.printing().fresh_prefix());
     out.push_str(&first.index().to_string());
     if let Some(number) = number {
         out.push('#');
@@ -82,7 +82,7 @@ pub(in crate::mlir) fn append_fresh(program: &Program, value: ValueId, out: &mut
 /// The value after which `value` is called: the arguments of a loop's body are called like those of its
 /// condition.
 pub(in crate::mlir) fn name_giver(program: &Program, value: ValueId) -> ValueId {
-    let ValueDef::Arg(block) = program.values[value].def() else { return value };
+    let ValueDef::Arg(block) = program.def(value) else { return value };
     let op = program.block_parent_op(block);
     if program.kind(op) != OpKind::While {
         return value;

@@ -17,7 +17,7 @@ impl Printer<'_> {
         let mut out = String::from("{");
         let named = attrs
             .iter()
-            .map(|attr| (self.program.strings.get(attr.name), self.program.text.get(attr.value)));
+            .map(|attr| (self.program.str(attr.name), self.program.text().get(attr.value)));
         let more = more.iter().map(|(name, value)| (*name, value.as_str()));
         for (index, (name, value)) in named.chain(more).enumerate() {
             if index > 0 {
@@ -36,21 +36,21 @@ impl Printer<'_> {
     pub(super) fn write_op_dict(&mut self, op: OpId, out: &mut String) -> bool {
         let program = self.program;
         let attrs = program.op_attrs(op);
-        let stored = program.no_result_shardings.get(&op);
+        let stored = program.no_result_shardings(op);
         let results = program.op_results(op);
         let has_sharding =
             stored.is_some() || results.clone().any(|value| program.sharding(value).is_some());
-        let rule = program.op_rules.get(op).get();
+        let rule = program.op_rules().get(op).get();
         if attrs.is_empty() && !has_sharding && rule.is_none() {
             return false;
         }
         let mut separator = "{";
         for attr in attrs {
             out.push_str(std::mem::replace(&mut separator, ", "));
-            append_name(program.strings.get(attr.name), out);
+            append_name(program.str(attr.name), out);
             if !attr.value.is_empty() {
                 out.push_str(" = ");
-                out.push_str(program.text.get(attr.value));
+                out.push_str(program.text().get(attr.value));
             }
         }
         if has_sharding {
@@ -68,7 +68,7 @@ impl Printer<'_> {
         if let Some(rule) = rule {
             out.push_str(separator);
             out.push_str("sdy.sharding_rule = ");
-            attribute::write_rule(out, &program.rules[rule]);
+            attribute::write_rule(out, &program.rules()[rule]);
         }
         out.push('}');
         true
@@ -81,7 +81,7 @@ impl Printer<'_> {
         out: &mut String,
     ) {
         let program = self.program;
-        let mesh = ids.clone().find_map(|(id, _)| program.shardings.get(id)).map(|s| s.mesh);
+        let mesh = ids.clone().find_map(|(id, _)| program.shardings().get(id)).map(|s| s.mesh);
         out.push('[');
         for (index, (id, rank)) in ids.enumerate() {
             // Without any sharding there is no mesh, and the list is empty.
@@ -99,9 +99,9 @@ impl Printer<'_> {
     /// `sdy.sharding` and `sdy.sharding_rule` of `op`, as far as it has them in its dictionary.
     pub(super) fn sharding_attrs(&self, op: OpId) -> Vec<(&'static str, String)> {
         let mut attrs = Vec::new();
-        let stored = self.program.no_result_shardings.get(&op);
+        let stored = self.program.no_result_shardings(op);
         let shardings: Vec<ShardingId> = match stored {
-            Some(shardings) => shardings.clone(),
+            Some(shardings) => shardings.to_vec(),
             None => self.program.op_results(op).map(|value| self.program.sharding(value)).collect(),
         };
         if stored.is_some() || shardings.iter().any(|sharding| sharding.is_some()) {
@@ -109,23 +109,23 @@ impl Printer<'_> {
             let list = self.sharding_list(&shardings, &results);
             attrs.push(("sdy.sharding", format!("#sdy.sharding_per_value<{list}>")));
         }
-        if let Some(rule) = self.program.op_rules.get(op).get() {
+        if let Some(rule) = self.program.op_rules().get(op).get() {
             let mut text = String::new();
-            attribute::write_rule(&mut text, &self.program.rules[rule]);
+            attribute::write_rule(&mut text, &self.program.rules()[rule]);
             attrs.push(("sdy.sharding_rule", text));
         }
         attrs
     }
     /// `[<@mesh, [...]>, ...]`; where some values have no sharding they are open.
     pub(super) fn sharding_list(&self, ids: &[ShardingId], values: &[ValueId]) -> String {
-        let mesh = ids.iter().find_map(|&id| self.program.shardings.get(id)).map(|s| s.mesh);
+        let mesh = ids.iter().find_map(|&id| self.program.shardings().get(id)).map(|s| s.mesh);
         let Some(mesh) = mesh else { return "[]".into() };
         let mut out = String::from("[");
         for (index, &id) in ids.iter().enumerate() {
             if index > 0 {
                 out.push_str(", ");
             }
-            if let Some(sharding) = self.program.shardings.get(id) {
+            if let Some(sharding) = self.program.shardings().get(id) {
                 attribute::write_sharding(&mut out, sharding, self.program);
                 continue;
             }
@@ -140,7 +140,7 @@ impl Printer<'_> {
     /// `<@mesh, [...]>`
     pub(super) fn sharding_text(&self, id: ShardingId) -> String {
         let mut out = String::new();
-        if let Some(sharding) = self.program.shardings.get(id) {
+        if let Some(sharding) = self.program.shardings().get(id) {
             attribute::write_sharding(&mut out, sharding, self.program);
         }
         out
@@ -148,12 +148,12 @@ impl Printer<'_> {
     /// The dictionary of `op` written anew.
     pub(super) fn dict_edit(&self, op: OpId, edits: &mut Vec<Edit>) {
         let program = self.program;
-        let (row, dict) = (&program.ops[op], program.op_texts[op].dict);
-        if row.kind == OpKind::Func {
+        let (kind, dict) = (program.kind(op), program.printing().op(op).dict);
+        if kind == OpKind::Func {
             return;
         }
         let is_generic = self.is_generic(op);
-        let is_special = row.kind == OpKind::While || program.op_name(op) == "chlo.scan";
+        let is_special = kind == OpKind::While || program.op_name(op) == "chlo.scan";
         if !is_generic && !is_special {
             edits.push(Edit::Dict(dict));
             return;
@@ -189,7 +189,7 @@ impl Printer<'_> {
     }
     /// The text of `<{...}>` of an op in generic form.
     fn properties(&self, op: OpId) -> Option<Span> {
-        let source = self.program.text.source();
+        let source = self.program.text().source();
         let mut cursor = Cursor::new(source, self.name_start(op) as usize);
         cursor.string().ok()?;
         if cursor.next_byte() != b'(' {
@@ -210,7 +210,7 @@ impl Printer<'_> {
 
 /// How many attributes the text of `<{...}>` has.
 fn count_entries(program: &Program, span: Span) -> usize {
-    let source = program.text.source();
+    let source = program.text().source();
     let mut cursor = Cursor::new(source, span.start as usize + 1);
     let mut count = 0;
     if !cursor.eat(b'{') || cursor.eat(b'}') {

@@ -17,7 +17,7 @@ impl Printer<'_> {
             (OpKind::Call, Some(Payload::Call(callee))) => {
                 let mut head =
                     if self.needs_prefix(op) { "func.call " } else { "call " }.to_owned();
-                append_symbol(program.strings.get(*callee), &mut head);
+                append_symbol(program.str(*callee), &mut head);
                 let operands = self.operand_list(op);
                 let dict = spaced(self.dict(program.op_attrs(op), &self.sharding_attrs(op)));
                 let types = self.function_type(op);
@@ -96,7 +96,7 @@ impl Printer<'_> {
     }
     pub(super) fn operand_types(&self, op: OpId) -> Vec<&str> {
         let operands = self.program.op_operands(op).iter();
-        operands.map(|slot| self.type_text(self.program.values[slot.value].ty)).collect()
+        operands.map(|slot| self.type_text(self.program.type_of(slot.value))).collect()
     }
     /// `(types) -> types`
     pub(super) fn function_type(&self, op: OpId) -> String {
@@ -104,7 +104,7 @@ impl Printer<'_> {
         let results: Vec<&str> = self
             .program
             .op_results(op)
-            .map(|value| self.type_text(self.program.values[value].ty))
+            .map(|value| self.type_text(self.program.type_of(value)))
             .collect();
         match results[..] {
             [one] if !one.starts_with('(') => format!("({inputs}) -> {one}"),

@@ -3,8 +3,8 @@
 use super::attrs::append_symbol;
 use super::printer::{Edit, Label, Printer, Task};
 use crate::error::Span;
-use crate::index::{FuncId, Id, OpId, ShardingId, ValueId};
-use crate::ir::{AttrRange, OpFlags, Port, Program};
+use crate::index::{FuncId, OpId, ShardingId, ValueId};
+use crate::ir::{AttrRange, OpFlags, Program};
 use std::fmt::Write as _;
 
 impl Printer<'_> {
@@ -15,37 +15,39 @@ impl Printer<'_> {
         if self.is_generic(op) || id.is_none() {
             return Some(());
         }
-        let function = &program.functions[id];
+        let header = program.printing().function(id);
         let mut name = String::new();
-        append_symbol(program.strings.get(function.name), &mut name);
-        if program.text.get(function.name_span) != name {
-            edits.push(Edit::Text(function.name_span, name));
+        append_symbol(program.str(program.func_name(id)), &mut name);
+        if program.text().get(header.name) != name {
+            edits.push(Edit::Text(header.name, name));
         }
-        if !program.op_flags[op].has(OpFlags::ATTRS_CHANGED) {
+        if !program.printing().flags(op).has(OpFlags::ATTRS_CHANGED) {
             return Some(());
         }
         self.visibility_edit(op, id, edits);
-        let mut args = function.body.get().into_iter().flat_map(|body| program.block_args(body));
+        let mut args =
+            program.func_body(id).get().into_iter().flat_map(|body| program.block_args(body));
         if args.any(|arg| !self.names.keeps(program, arg)) {
             return None;
         }
-        for (index, &Port { dict: place, attrs, .. }) in program.func_args(id).iter().enumerate() {
-            let text = self.value_attrs(attrs, self.arg_sharding(id, index));
-            if program.text.get(place) == text {
+        for (index, arg) in program.func_args(id).iter().enumerate() {
+            let place = program.arg_dict(id, index);
+            let text = self.value_attrs(arg.attrs, program.func_arg_sharding(id, index));
+            if program.text().get(place) == text {
                 continue;
             }
             let space = if place.is_empty() && !text.is_empty() { " " } else { "" };
             edits.push(Edit::Text(place, format!("{space}{text}")));
         }
-        if !program.func_results(id).is_empty() && !function.results_span.is_empty() {
+        if !program.func_results(id).is_empty() && !header.results.is_empty() {
             let text = self.function_results(id);
-            if program.text.get(function.results_span) != text {
-                edits.push(Edit::Text(function.results_span, text));
+            if program.text().get(header.results) != text {
+                edits.push(Edit::Text(header.results, text));
             }
         }
-        let dict = program.op_texts[op].dict;
+        let dict = program.printing().op(op).dict;
         let text = self.function_dict(op);
-        let old = program.text.get(dict);
+        let old = program.text().get(dict);
         if dict.is_empty() && !text.is_empty() {
             edits.push(Edit::Text(dict, format!(" attributes {text}")));
         } else if !dict.is_empty() && old != text {
@@ -55,19 +57,19 @@ impl Printer<'_> {
     }
     /// Writes or removes `private` where the text does not say what the function is.
     fn visibility_edit(&self, op: OpId, id: FuncId, edits: &mut Vec<Edit>) {
-        let function = &self.program.functions[id];
+        let name = self.program.printing().function(id).name;
         let start = self.name_start(op);
-        let head = self.program.text.get(Span::new(start, function.name_span.start));
+        let head = self.program.text().get(Span::new(start, name.start));
         let Some(after) = head.find(|c: char| c.is_whitespace()) else { return };
-        let place = Span::new(start + after as u32, function.name_span.start);
-        if head.trim_end().ends_with("private") != function.is_private {
+        let place = Span::new(start + after as u32, name.start);
+        if head.trim_end().ends_with("private") != self.program.is_private(id) {
             let word = self.visibility(op, id);
             edits.push(Edit::Text(place, format!(" {word}")));
         }
     }
     /// `private `, `public ` or nothing.
     fn visibility(&self, op: OpId, id: FuncId) -> &'static str {
-        if self.program.functions[id].is_private {
+        if self.program.is_private(id) {
             return "private ";
         }
         match self.program.attr(op, "sym_visibility") {
@@ -80,18 +82,8 @@ impl Printer<'_> {
     fn function_dict(&self, op: OpId) -> String {
         let program = self.program;
         let mut attrs = program.op_attrs(op).to_vec();
-        attrs.retain(|attr| program.strings.get(attr.name) != "sym_visibility");
+        attrs.retain(|attr| program.str(attr.name) != "sym_visibility");
         self.dict(&attrs, &self.sharding_attrs(op))
-    }
-    fn arg_sharding(&self, id: FuncId, index: usize) -> ShardingId {
-        let function = &self.program.functions[id];
-        match function.body.get() {
-            Some(body) => {
-                let first = self.program.blocks[body].first_arg.index();
-                self.program.sharding(ValueId::from_index(first + index))
-            }
-            None => self.program.func_args(id)[index].sharding,
-        }
     }
     /// The dictionary of an argument or result.
     fn value_attrs(&self, attrs: AttrRange, sharding: ShardingId) -> String {
@@ -127,27 +119,27 @@ impl Printer<'_> {
     /// Prints a function from its fields.
     pub(super) fn print_function(&mut self, op: OpId, id: FuncId) {
         let program = self.program;
-        let function = &program.functions[id];
         let mut head = format!("func.func {}", self.visibility(op, id));
-        append_symbol(program.strings.get(function.name), &mut head);
+        append_symbol(program.str(program.func_name(id)), &mut head);
         head.push('(');
         for (index, port) in program.func_args(id).iter().enumerate() {
             if index > 0 {
                 head.push_str(", ");
             }
-            let arg = function.body.get().and_then(|body| program.block_args(body).nth(index));
+            let arg =
+                program.func_body(id).get().and_then(|body| program.block_args(body).nth(index));
             if let Some(arg) = arg {
                 self.names.append(program, arg, &mut head);
                 head.push_str(": ");
             }
             head.push_str(self.type_text(port.ty));
-            let dict = self.value_attrs(port.attrs, self.arg_sharding(id, index));
+            let dict = self.value_attrs(port.attrs, program.func_arg_sharding(id, index));
             if !dict.is_empty() {
                 head.push(' ');
                 head.push_str(&dict);
             }
             if let Some(loc) = arg.and_then(|arg| program.arg_location_text(arg)) {
-                let _ = write!(head, " loc({})", program.text.get(loc));
+                let _ = write!(head, " loc({})", program.text().get(loc));
             }
         }
         head.push(')');
@@ -162,7 +154,7 @@ impl Printer<'_> {
         }
         self.write(&head);
         let end = self.loc_suffix(op);
-        if function.body.is_none() {
+        if program.func_body(id).is_none() {
             return self.write(&end);
         }
         self.write(" ");
@@ -173,21 +165,21 @@ impl Printer<'_> {
     }
     /// ` loc(...)`, or nothing.
     pub(super) fn loc_suffix(&self, op: OpId) -> String {
-        let loc = self.program.op_texts[op].loc;
+        let loc = self.program.loc(op);
         if loc.is_empty() {
             return String::new();
         }
-        format!(" loc({})", self.program.text.get(loc))
+        format!(" loc({})", self.program.text().get(loc))
     }
 }
 
 impl Program {
     /// The location in the text of an argument of a block.
     pub(crate) fn arg_location_text(&self, arg: ValueId) -> Option<Span> {
-        let offset = self.value_names[arg];
-        if offset == u32::MAX || !self.has_locations {
+        if !self.printing().has_name(arg) || !self.printing().has_locations() {
             return None;
         }
-        crate::mlir::locations::innermost::after_argument(self.text.source(), offset)
+        let offset = self.printing().value_name(arg);
+        crate::mlir::locations::innermost::after_argument(self.text().source(), offset)
     }
 }

@@ -11,12 +11,14 @@ use std::fmt::Write as _;
 impl Printer<'_> {
     /// The text of the source from `offset` on.
     pub(super) fn text_at(&self, offset: u32) -> &str {
-        self.program.text.source().get(offset as usize..).unwrap_or("")
+        self.program.text().source().get(offset as usize..).unwrap_or("")
     }
     /// Where the name of `op` starts, behind its results.
     pub(super) fn name_start(&self, op: OpId) -> u32 {
-        let mut cursor =
-            Cursor::new(self.program.text.source(), self.program.op_texts[op].span.start as usize);
+        let mut cursor = Cursor::new(
+            self.program.text().source(),
+            self.program.printing().op(op).span.start as usize,
+        );
         if cursor.next_byte() == b'%' {
             while cursor.next_byte() != b'=' && !cursor.at_end() {
                 cursor.pos += 1;
@@ -29,14 +31,14 @@ impl Printer<'_> {
     /// Appends the changes to the text of `op`; `None` if it cannot be changed to what the op is now.
     pub(super) fn collect_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
         let program = self.program;
-        let row = &program.ops[op];
+        let kind = program.kind(op);
         for region in program.op_regions(op) {
-            let span = program.regions[region].span;
+            let span = program.printing().region_span(region);
             if !span.is_empty() {
                 edits.push(Edit::Region(span, region));
             }
         }
-        if row.kind == OpKind::Func {
+        if kind == OpKind::Func {
             self.function_edits(op, edits)?;
         }
         let is_affected = self.names.is_affected(program, op);
@@ -53,12 +55,12 @@ impl Printer<'_> {
         if is_affected || flags.has(OpFlags::ATTRS_CHANGED) {
             self.arg_edits(op, edits)?;
         }
-        if flags.has(OpFlags::ATTRS_CHANGED) && row.kind != OpKind::Module {
+        if flags.has(OpFlags::ATTRS_CHANGED) && kind != OpKind::Module {
             self.dict_edit(op, edits);
         }
         if flags.has(OpFlags::RENAMED) {
             let start = self.name_start(op);
-            let mut cursor = Cursor::new(program.text.source(), start as usize);
+            let mut cursor = Cursor::new(program.text().source(), start as usize);
             let name = program.op_name(op);
             let text = if cursor.peek() == b'"' {
                 cursor.string().ok()?;
@@ -79,20 +81,20 @@ impl Printer<'_> {
     }
     /// Puts the location of `op` at the end of its text, in place of the one there.
     fn loc_edit(&self, op: OpId, edits: &mut Vec<Edit>) {
-        let whole = self.program.op_texts[op];
-        let text = self.program.text.get(whole.span);
+        let whole = self.program.printing().op(op);
+        let text = self.program.text().get(whole.span);
         let old = text.rfind("loc(").filter(|&at| text.ends_with(')') && is_loc(&text[at..]));
         let start = old.map_or(whole.span.end, |at| whole.span.start + at as u32);
-        let new = format!("loc({})", self.program.text.get(whole.loc));
+        let new = format!("loc({})", self.program.text().get(whole.loc));
         let new = if old.is_some() { new } else { format!(" {new}") };
         edits.push(Edit::Text(Span::new(start, whole.span.end), new));
     }
     /// The types of operands and results, behind the colon that follows everything else.
     fn types_edit(&self, op: OpId) -> Option<Edit> {
-        let row = &self.program.ops[op];
-        let whole = self.program.op_texts[op];
+        let kind = self.program.kind(op);
+        let whole = self.program.printing().op(op);
         let end = whole.span.end as usize;
-        let mut cursor = Cursor::new(self.program.text.source(), self.name_start(op) as usize);
+        let mut cursor = Cursor::new(self.program.text().source(), self.name_start(op) as usize);
         loop {
             if cursor.pos >= end {
                 return None;
@@ -107,16 +109,16 @@ impl Printer<'_> {
             }
         }
         let start = cursor.pos + 1;
-        let text = &self.program.text.source()[start..end];
+        let text = &self.program.text().source()[start..end];
         let loc = text.rfind("loc(").filter(|&at| text.ends_with(')') && is_loc(&text[at..]));
         // The body of a reduction follows its types.
-        let body = text.find("reducer").filter(|_| row.kind == OpKind::Reduce);
+        let body = text.find("reducer").filter(|_| kind == OpKind::Reduce);
         let len = text[..body.or(loc).unwrap_or(text.len())].trim_end().len();
         let syntax = OpInfo::by_name(self.program.op_name(op))?.syntax;
         let is_generic = self.is_generic(op);
         let types = if !is_generic && matches!(syntax, Syntax::Results | Syntax::Barrier) {
             let results = self.program.op_results(op);
-            let types = results.map(|value| self.type_text(self.program.values[value].ty));
+            let types = results.map(|value| self.type_text(self.program.type_of(value)));
             types.collect::<Vec<_>>().join(", ")
         } else {
             self.function_type(op)
@@ -127,7 +129,7 @@ impl Printer<'_> {
     /// The names of operands.
     fn operand_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
         let operands = self.program.op_operands(op);
-        let texts = self.program.operand_texts(op);
+        let texts = self.program.operand_names(op);
         let mut add = |place: u32, value| {
             let old = operand_text(self.program, place);
             edits.push(Edit::Operand(Span::new(place, place + old.len() as u32), value));
@@ -149,9 +151,9 @@ impl Printer<'_> {
     }
     /// Where operands stand in the text of `op`, in the order of its operands.
     fn operand_places(&self, op: OpId) -> Vec<u32> {
-        let row = &self.program.ops[op];
-        let whole = self.program.op_texts[op];
-        let mut cursor = Cursor::new(self.program.text.source(), self.name_start(op) as usize);
+        let kind = self.program.kind(op);
+        let whole = self.program.printing().op(op);
+        let mut cursor = Cursor::new(self.program.text().source(), self.name_start(op) as usize);
         let is_generic = cursor.peek() == b'"';
         if is_generic {
             // It was read before, so it is closed.
@@ -166,14 +168,14 @@ impl Printer<'_> {
                     cursor.ssa_name();
                 }
                 b')' if is_generic => break,
-                b':' if row.kind != OpKind::Reduce => break,
-                b'a' if row.kind == OpKind::Reduce && cursor.eat_keyword("across") => break,
+                b':' if kind != OpKind::Reduce => break,
+                b'a' if kind == OpKind::Reduce && cursor.eat_keyword("across") => break,
                 b'"' if cursor.string().is_ok() => {}
                 b'{' if cursor.skip_balanced().is_ok() => {}
                 _ => cursor.pos += 1,
             }
         }
-        match row.kind {
+        match kind {
             OpKind::Reduce if !is_generic => {
                 let inputs = places.iter().step_by(2);
                 inputs.chain(places.iter().skip(1).step_by(2)).copied().collect()
@@ -185,15 +187,15 @@ impl Printer<'_> {
     /// New result names, with all results as one group.
     fn result_edit(&self, op: OpId, edits: &mut Vec<Edit>) {
         let program = self.program;
-        let count = program.ops[op].num_results;
+        let count = program.num_results(op);
         if count == 0 {
             return;
         }
         if program.op_results(op).all(|value| self.names.keeps(program, value)) {
             return;
         }
-        let span = program.op_texts[op].span;
-        let mut cursor = Cursor::new(program.text.source(), span.start as usize);
+        let span = program.printing().op(op).span;
+        let mut cursor = Cursor::new(program.text().source(), span.start as usize);
         cursor.skip_space();
         let start = cursor.pos as u32;
         let span = Span::new(start, self.name_start(op));
@@ -218,16 +220,16 @@ impl Printer<'_> {
         }
         let mut at = 0;
         while at < results.len() {
-            let offset = program.value_names[results[at]];
+            let offset = program.printing().value_name(results[at]);
             if at > 0 {
                 out.push_str(", ");
             }
-            out.push_str(ssa_name_at(program.text.source(), offset));
+            out.push_str(ssa_name_at(program.text().source(), offset));
             if group_number(program, results[at]).is_none() {
                 at += 1;
                 continue;
             }
-            let same = |value: &&ValueId| program.value_names[**value] == offset;
+            let same = |value: &&ValueId| program.printing().value_name(**value) == offset;
             let group = results[at..].iter().take_while(same).count();
             let _ = write!(out, ":{group}");
             at += group;
@@ -245,8 +247,8 @@ impl Printer<'_> {
         let mut places = None;
         for region in program.op_regions(op) {
             let Some(block) = program.region_entry(region).get() else { continue };
-            let is_implied = program.regions[region].span.is_empty();
-            if is_implied || !program.blocks[block].header.is_empty() {
+            let is_implied = program.printing().region_span(region).is_empty();
+            if is_implied || !program.printing().block_header(block).is_empty() {
                 continue;
             }
             for (index, arg) in program.block_args(block).enumerate() {
@@ -255,7 +257,7 @@ impl Printer<'_> {
                 }
                 let places = places.get_or_insert_with(|| self.arg_places(op));
                 let &offset = places.get(index)?;
-                let old = ssa_name_at(program.text.source(), offset);
+                let old = ssa_name_at(program.text().source(), offset);
                 let mut new = String::new();
                 self.names.append(program, arg, &mut new);
                 let span = Span::new(offset, offset + old.len() as u32);
@@ -266,11 +268,11 @@ impl Printer<'_> {
     }
     /// Where the arguments of `op`'s regions stand in its own syntax, before these regions.
     fn arg_places(&self, op: OpId) -> Vec<u32> {
-        let row = &self.program.ops[op];
-        let whole = self.program.op_texts[op];
-        let mut cursor = Cursor::new(self.program.text.source(), self.name_start(op) as usize);
-        if row.kind == OpKind::Reduce {
-            let text = self.program.text.get(whole.span);
+        let kind = self.program.kind(op);
+        let whole = self.program.printing().op(op);
+        let mut cursor = Cursor::new(self.program.text().source(), self.name_start(op) as usize);
+        if kind == OpKind::Reduce {
+            let text = self.program.text().get(whole.span);
             let Some(at) = text.find(" reducer") else { return Vec::new() };
             cursor.pos = whole.span.start as usize + at;
         }
@@ -282,14 +284,14 @@ impl Printer<'_> {
                     cursor.pos += 1;
                 }
                 b'{' => break,
-                b':' if row.kind == OpKind::While => break,
+                b':' if kind == OpKind::While => break,
                 b'"' if cursor.string().is_ok() => {}
                 b'<' | b'[' if cursor.skip_balanced().is_ok() => {}
                 _ => cursor.pos += 1,
             }
         }
         let first = places.iter().step_by(2).copied();
-        match row.kind {
+        match kind {
             OpKind::While => first.collect(),
             OpKind::Reduce => first.chain(places.iter().skip(1).step_by(2).copied()).collect(),
             _ => places,
@@ -298,7 +300,7 @@ impl Printer<'_> {
     /// Prints the label of `block` with its arguments.
     pub(super) fn print_label(&mut self, block: BlockId) {
         let program = self.program;
-        let header = program.blocks[block].header;
+        let header = program.printing().block_header(block);
         let args: Vec<ValueId> = program.block_args(block).collect();
         if header.is_empty() {
             if args.is_empty() && self.is_entry(block) {
@@ -312,12 +314,12 @@ impl Printer<'_> {
         }
         let mut edits = Vec::new();
         for arg in args {
-            let offset = program.value_names[arg];
+            let offset = program.printing().value_name(arg);
             if offset == u32::MAX || self.names.is_renamed(arg) {
                 let Some(place) = self.label_arg_place(header, program.value_index(arg)) else {
                     continue;
                 };
-                let old = ssa_name_at(program.text.source(), place);
+                let old = ssa_name_at(program.text().source(), place);
                 let mut new = String::new();
                 self.names.append(program, arg, &mut new);
                 edits.push(Edit::Text(Span::new(place, place + old.len() as u32), new));
@@ -327,11 +329,11 @@ impl Printer<'_> {
         self.splice(OpId::NONE, header, &mut edits);
     }
     fn is_entry(&self, block: BlockId) -> bool {
-        self.program.region_entry(self.program.blocks[block].region) == block
+        self.program.region_entry(self.program.block_region(block)) == block
     }
     /// Where the name of the `index`-th argument stands in a label.
     fn label_arg_place(&self, header: Span, index: usize) -> Option<u32> {
-        let mut cursor = Cursor::new(self.program.text.source(), header.start as usize);
+        let mut cursor = Cursor::new(self.program.text().source(), header.start as usize);
         let mut seen = 0;
         while cursor.pos < header.end as usize {
             match cursor.next_byte() {
@@ -357,22 +359,22 @@ impl Printer<'_> {
             }
             self.names.append(self.program, arg, &mut out);
             out.push_str(": ");
-            out.push_str(self.type_text(self.program.values[arg].ty));
+            out.push_str(self.type_text(self.program.type_of(arg)));
             if let Some(loc) = self.program.arg_location_text(arg) {
-                let _ = write!(out, " loc({})", self.program.text.get(loc));
+                let _ = write!(out, " loc({})", self.program.text().get(loc));
             }
         }
         out
     }
     /// How a type is written.
     pub(super) fn type_text(&self, ty: crate::index::TypeId) -> &str {
-        self.program.text.get(self.program.types.text(ty))
+        self.program.type_text(ty)
     }
 }
 
 /// The operand that starts at `place`: `%a` or `%a#1`.
 fn operand_text(program: &Program, place: u32) -> &str {
-    let mut cursor = Cursor::new(program.text.source(), place as usize);
+    let mut cursor = Cursor::new(program.text().source(), place as usize);
     cursor.pos += 1;
     cursor.ssa_name();
     if cursor.peek() == b'#' {

@@ -22,7 +22,7 @@ use printer::{Label, Printer, Task, PIECE};
 /// Prints `program` as MLIR text.
 pub fn print(program: &Program) -> String {
     // What is not used of it is never touched.
-    let room = program.text.source().len() * 2;
+    let room = program.text().source().len() * 2;
     let mut printer = Printer::new(program, room, None);
     printer.print_module();
     printer.out
@@ -38,20 +38,20 @@ pub fn print_in_pieces(program: &Program, take: &mut dyn FnMut(&str)) -> String 
 
 impl Printer<'_> {
     fn print_module(&mut self) {
-        let module = self.program.module;
-        let span = self.program.op_texts[module].span;
-        let end = self.program.text.source().len() as u32;
+        let module = self.program.module_op();
+        let span = self.program.printing().op(module).span;
+        let end = self.program.text().source().len() as u32;
         let is_implicit = self
             .program
             .op_regions(module)
             .next()
-            .is_some_and(|region| self.program.regions[region].span.is_empty());
+            .is_some_and(|region| self.program.printing().region_span(region).is_empty());
         if is_implicit {
             self.print_definitions(|text| !text.starts_with("{-#"));
             let block = self.program.module_block();
-            self.tasks.push(Task::Ops(self.program.blocks[block].first_op));
+            self.tasks.push(Task::Ops(self.program.first_op(block)));
             self.run();
-            self.copy_tail(self.program.blocks[block].last_op, 0, end);
+            self.copy_tail(self.program.last_op(block), 0, end);
             self.print_definitions(|text| text.starts_with("{-#"));
         } else {
             self.copy(Span::new(0, span.start));
@@ -63,8 +63,8 @@ impl Printer<'_> {
     }
     /// Prints aliases or resources, which belong to no op.
     fn print_definitions(&mut self, pick: impl Fn(&str) -> bool) {
-        for &definition in &self.program.alias_definitions {
-            let text = self.program.text.get(definition);
+        for &definition in self.program.printing().definitions() {
+            let text = self.program.text().get(definition);
             if pick(text) {
                 self.flush();
                 if !self.out.is_empty() && !self.out.ends_with('\n') {
@@ -89,9 +89,9 @@ impl Printer<'_> {
                     let mut next = op;
                     // Ops without regions need no stack.
                     while let Some(op) = next.get() {
-                        next = self.program.ops[op].next;
+                        next = self.program.next_op(op);
                         let tasks = self.tasks.len();
-                        if self.program.ops[op].num_regions > 0 {
+                        if self.program.num_regions(op) > 0 {
                             self.tasks.push(Task::Ops(next));
                             next = OpId::NONE;
                         }
@@ -105,52 +105,55 @@ impl Printer<'_> {
         }
     }
     fn print_region(&mut self, region: RegionId, label: Label) {
-        let row = &self.program.regions[region];
-        if row.span.is_empty() {
+        let program = self.program;
+        let (op, span) = (program.region_op(region), program.printing().region_span(region));
+        if span.is_empty() {
             self.write("{");
         } else {
-            self.copy(Span::new(row.span.start, row.span.start + 1));
+            self.copy(Span::new(span.start, span.start + 1));
         }
-        if self.program.kind(row.op) == OpKind::Func {
-            self.names.enter_function(self.program, row.op);
+        if program.kind(op) == OpKind::Func {
+            self.names.enter_function(program, op);
         }
         self.depth += 1;
         self.tasks.push(Task::EndRegion(region));
-        let Some(first) = row.first_block.get() else { return };
-        let block = &self.program.blocks[first];
-        let has_text = label == Label::AsInText && !block.header.is_empty();
+        let Some(first) = program.region_entry(region).get() else { return };
+        let header = program.printing().block_header(first);
+        let has_text = label == Label::AsInText && !header.is_empty();
         if label == Label::Shown || has_text {
             self.tasks.push(Task::Blocks(first));
         } else {
-            self.tasks.push(Task::Blocks(block.next));
-            self.tasks.push(Task::Ops(block.first_op));
+            self.push_rest(first);
         }
     }
     fn print_block(&mut self, block: BlockId) {
         let Some(block) = block.get() else { return };
-        let row = &self.program.blocks[block];
         self.print_label(block);
-        self.tasks.push(Task::Blocks(row.next));
-        self.tasks.push(Task::Ops(row.first_op));
+        self.push_rest(block);
+    }
+    /// Leaves the ops of `block` to be printed, and then the blocks after it.
+    fn push_rest(&mut self, block: BlockId) {
+        self.tasks.push(Task::Blocks(self.program.next_block(block)));
+        self.tasks.push(Task::Ops(self.program.first_op(block)));
     }
     fn end_region(&mut self, region: RegionId) {
         self.depth -= 1;
-        let row = &self.program.regions[region];
+        let span = self.program.printing().region_span(region);
         let last = self.program.region_blocks(region).last();
-        let last_op = last.map_or(OpId::NONE, |block| self.program.blocks[block].last_op);
-        if row.span.is_empty() {
+        let last_op = last.map_or(OpId::NONE, |block| self.program.last_op(block));
+        if span.is_empty() {
             self.new_line();
             self.write("}");
         } else {
-            self.copy_tail(last_op, row.span.start + 1, row.span.end - 1);
-            self.copy(Span::new(row.span.end - 1, row.span.end));
+            self.copy_tail(last_op, span.start + 1, span.end - 1);
+            self.copy(Span::new(span.end - 1, span.end));
         }
     }
     /// Appends what stands between the last op of a region, or else its start, and its end, should
     /// that be nothing but white space and comments; else starts a new line.
     fn copy_tail(&mut self, last: OpId, start: u32, end: u32) {
-        let start = last.get().map_or(start, |op| self.program.op_texts[op].span.end);
-        let text = self.program.text.source();
+        let start = last.get().map_or(start, |op| self.program.printing().op(op).span.end);
+        let text = self.program.text().source();
         let mut cursor = super::cursor::Cursor::new(text, start as usize);
         if start <= end && (last.is_none() || start > 0) {
             cursor.skip_space();
@@ -163,9 +166,12 @@ impl Printer<'_> {
     }
     /// Prints an op; those that have regions leave tasks for them.
     fn print_op(&mut self, op: OpId) {
-        let (row, span) = (&self.program.ops[op], self.program.op_texts[op].span);
-        if row.num_regions == 0 && self.flags(op).is_clean() && !self.names.has_renamed() {
-            if matches!(row.kind, OpKind::Call | OpKind::FuncReturn) && self.has_lost_prefix(op) {
+        let (kind, span) = (self.program.kind(op), self.program.printing().op(op).span);
+        if self.program.num_regions(op) == 0
+            && self.flags(op).is_clean()
+            && !self.names.has_renamed()
+        {
+            if matches!(kind, OpKind::Call | OpKind::FuncReturn) && self.has_lost_prefix(op) {
                 self.print_fields(op);
                 return;
             }
@@ -183,7 +189,7 @@ impl Printer<'_> {
                 self.before_op(span);
                 self.splice(op, span, &mut edits);
             }
-            None if row.kind == OpKind::Func => self.print_fields(op),
+            None if kind == OpKind::Func => self.print_fields(op),
             None => self.print_generic(op),
         }
         edits.clear();
@@ -193,7 +199,7 @@ impl Printer<'_> {
     fn before_op(&mut self, span: Span) {
         if self.copied.end != span.start
             && !(self.out.is_empty() && self.copied.is_empty())
-            && !self.program.text.get(span).starts_with([' ', '\n', '\t', '\r'])
+            && !self.program.text().get(span).starts_with([' ', '\n', '\t', '\r'])
         {
             self.new_line();
         }
@@ -212,16 +218,16 @@ impl Printer<'_> {
     /// What happened to `op`; rules that propagation has left are in no flag.
     #[inline]
     fn flags(&self, op: OpId) -> OpFlags {
-        let mut flags = self.program.op_flags[op];
-        if self.program.op_rules.is_left(op) {
+        let mut flags = self.program.printing().flags(op);
+        if self.program.op_rules().is_left(op) {
             flags.set(OpFlags::ATTRS_CHANGED);
         }
         flags
     }
     /// Whether an op has to be written from its fields.
     fn is_from_fields(&self, op: OpId) -> bool {
-        let made = self.program.op_flags[op].has(OpFlags::SYNTHESISED);
-        if made || self.program.op_texts[op].span.is_empty() {
+        let made = self.program.printing().flags(op).has(OpFlags::SYNTHESISED);
+        if made || self.program.printing().op(op).span.is_empty() {
             return true;
         }
         let is_touched = !self.flags(op).is_clean() || self.names.is_affected(self.program, op);
@@ -233,7 +239,7 @@ impl Printer<'_> {
         }
     }
     fn has_generic_text(&self, op: OpId) -> bool {
-        !self.program.op_texts[op].span.is_empty() && self.is_generic(op)
+        !self.program.printing().op(op).span.is_empty() && self.is_generic(op)
     }
     /// Whether `op`'s text is in generic form.
     fn is_generic(&self, op: OpId) -> bool {

@@ -42,13 +42,13 @@ impl Names {
     }
     /// Whether the text of the op has a name for `value` that it keeps.
     pub fn keeps(&self, program: &Program, value: ValueId) -> bool {
-        program.value_names[value] != u32::MAX && !self.is_renamed(value)
+        program.printing().has_name(value) && !self.is_renamed(value)
     }
     /// Appends the name of `value`, as an operand.
     pub fn append(&self, program: &Program, value: ValueId, out: &mut String) {
         if self.keeps(program, value) {
-            let text = program.text.source();
-            out.push_str(ssa_name_at(text, program.value_names[value]));
+            let text = program.text().source();
+            out.push_str(ssa_name_at(text, program.printing().value_name(value)));
             if let Some(number) = group_number(program, value) {
                 out.push('#');
                 out.push_str(&number.to_string());
@@ -69,13 +69,13 @@ impl Names {
 
 /// Whether any op inside `function` stands elsewhere than where its text does.
 fn has_foreign_ops(program: &Program, function: OpId) -> bool {
-    if program.has_moved_ops {
+    if program.printing().has_moved_ops() {
         return true;
     }
-    let span = program.op_texts[function].span;
+    let span = program.printing().op(function).span;
     let mut last = span.start;
     for op in program.pre_order(function).skip(1) {
-        let own = program.op_texts[op].span;
+        let own = program.printing().op(op).span;
         if own.is_empty() {
             if has_named_args(program, op) {
                 return true;
@@ -86,7 +86,7 @@ fn has_foreign_ops(program: &Program, function: OpId) -> bool {
             return true;
         }
         let Some(parent) = program.parent_op(op) else { continue };
-        let outer = program.op_texts[parent].span;
+        let outer = program.printing().op(parent).span;
         if own.end > outer.end || own.start < outer.start {
             return true;
         }
@@ -98,9 +98,7 @@ fn has_foreign_ops(program: &Program, function: OpId) -> bool {
 /// Whether the regions of `op`, which has no text, brought arguments with names from elsewhere.
 fn has_named_args(program: &Program, op: OpId) -> bool {
     let blocks = program.op_regions(op).filter_map(|region| program.region_entry(region).get());
-    blocks
-        .flat_map(|block| program.block_args(block))
-        .any(|arg| program.value_names[arg] != u32::MAX)
+    blocks.flat_map(|block| program.block_args(block)).any(|arg| program.printing().has_name(arg))
 }
 
 /// The search for values that would be called alike.
@@ -117,10 +115,10 @@ impl Collisions<'_, '_> {
     fn find(&mut self, function: OpId) {
         let ops: Vec<OpId> = self.program.pre_order(function).skip(1).collect();
         for op in ops {
-            let region = self.program.blocks[self.program.ops[op].parent].region;
-            let owner = self.program.regions[region].op;
-            let outer = self.program.ops[owner].parent;
-            let outer = outer.get().map(|block| self.program.blocks[block].region);
+            let region = self.program.block_region(self.program.parent_block(op));
+            let owner = self.program.region_op(region);
+            let outer = self.program.parent_block(owner);
+            let outer = outer.get().map(|block| self.program.block_region(block));
             // Leave the regions that do not hold this op, enter its own.
             while let Some(&(open, _)) = self.scopes.last() {
                 if open == region || Some(open) == outer {
@@ -157,10 +155,10 @@ impl Collisions<'_, '_> {
         let results: Vec<ValueId> = self.program.op_results(op).collect();
         let mut at = 0;
         while at < results.len() {
-            let name = self.program.value_names[results[at]];
+            let name = self.program.printing().value_name(results[at]);
             let group = results[at..]
                 .iter()
-                .take_while(|&&value| self.program.value_names[value] == name)
+                .take_while(|&&value| self.program.printing().value_name(value) == name)
                 .count();
             // If one name has to go, all results of the op get new ones: a name for the group.
             if self.define(results[at], &results) {
@@ -171,11 +169,11 @@ impl Collisions<'_, '_> {
     }
     /// Notes the name of `value`; renames `group` and says so if it is taken.
     fn define(&mut self, value: ValueId, group: &[ValueId]) -> bool {
-        let offset = self.program.value_names[value];
+        let offset = self.program.printing().value_name(value);
         if offset == u32::MAX {
             return false;
         }
-        let name = ssa_name_at(self.program.text.source(), offset);
+        let name = ssa_name_at(self.program.text().source(), offset);
         if !self.seen.insert(name) {
             self.names.renamed.extend(group);
             return true;

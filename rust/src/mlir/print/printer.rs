@@ -92,7 +92,7 @@ pub(super) struct ShardingTexts {
 impl ShardingTexts {
     /// The text of `id`; empty for the absent sharding.
     pub(super) fn get(&mut self, program: &Program, id: ShardingId) -> &str {
-        let Some(sharding) = program.shardings.get(id) else { return "" };
+        let Some(sharding) = program.shardings().get(id) else { return "" };
         let index = crate::index::Id::index(id);
         if index >= self.texts.len() {
             self.texts.resize(index + 1, None);
@@ -136,7 +136,7 @@ impl<'p> Printer<'p> {
     /// Writes what was to be copied.
     pub(super) fn flush(&mut self) {
         let is_empty = self.copied.is_empty();
-        let text = if is_empty { "" } else { self.program.text.get(self.copied) };
+        let text = if is_empty { "" } else { self.program.text().get(self.copied) };
         if self.take.is_some() && self.out.len() + text.len() >= PIECE {
             self.give_away(text);
         } else {

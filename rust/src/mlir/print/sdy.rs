@@ -14,9 +14,9 @@ impl Printer<'_> {
         let program = self.program;
         match (program.kind(op), program.payload(op)) {
             (OpKind::Mesh, Some(Payload::Mesh(id))) => {
-                let row = &program.meshes[*id];
+                let row = &program.meshes()[*id];
                 let mut text = "sdy.mesh ".to_owned();
-                append_symbol(row.symbol.map_or("", |id| program.strings.get(id)), &mut text);
+                append_symbol(row.symbol.map_or("", |id| program.str(id)), &mut text);
                 text.push_str(" = ");
                 attribute::write_mesh(&mut text, &row.mesh);
                 text.push_str(&spaced(self.dict(program.op_attrs(op), &[])));
@@ -69,8 +69,8 @@ impl Printer<'_> {
         more.retain(|(name, _)| *name != "sdy.sharding" || is_in_dict);
         let dict = spaced(self.dict(program.op_attrs(op), &more));
         let ty = match result {
-            Some(value) => program.values[value].ty,
-            None => program.values[program.operand(op, 0)].ty,
+            Some(value) => program.type_of(value),
+            None => program.type_of(program.operand(op, 0)),
         };
         Some(format!("{name} {middle}{dict} : {}{}", self.type_text(ty), self.loc_suffix(op)))
     }
@@ -101,7 +101,7 @@ impl Printer<'_> {
         let operands = self.operand_list(op);
         match payload {
             Payload::NamedComputation { name, has_in_shardings, has_out_shardings } => {
-                let _ = write!(text, "<\"{}\">({operands})", program.strings.get(*name));
+                let _ = write!(text, "<\"{}\">({operands})", program.str(*name));
                 for (side, values, is_written) in
                     [("in", &args, *has_in_shardings), ("out", &results, *has_out_shardings)]
                 {
@@ -113,7 +113,7 @@ impl Printer<'_> {
             Payload::ManualComputation(names) => {
                 let _ = write!(text, "({operands}) in_shardings={}", list(&args));
                 let _ = write!(text, " out_shardings={} manual_axes=", list(&results));
-                let names = names.iter().map(|&name| program.strings.get(name));
+                let names = names.iter().map(|&name| program.str(name));
                 attribute::write_manual_axes(&mut text, names);
             }
             _ => {}

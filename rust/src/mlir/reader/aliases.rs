@@ -19,7 +19,7 @@ impl Parser<'_> {
             return Ok(Span::EMPTY);
         }
         let open = self.cursor.pos;
-        self.program.has_locations = true;
+        self.program.note_locations();
         self.grammar().location()?;
         Ok(Span::new(open as u32 + 1, self.cursor.pos as u32 - 1))
     }
@@ -41,9 +41,9 @@ impl Parser<'_> {
             self.grammar().attribute()?;
         }
         let span = self.cursor.span_since(body);
-        let id = self.program.strings.intern(name);
-        self.program.aliases.insert(id, span);
-        self.program.alias_definitions.push(self.cursor.span_since(start));
+        let id = self.program.intern(name);
+        self.program.define_alias(id, span);
+        self.program.note_definition(self.cursor.span_since(start));
         self.last_end = self.cursor.pos as u32;
         Ok(())
     }
@@ -64,7 +64,7 @@ impl Parser<'_> {
                 _ => self.cursor.pos += 1,
             }
         }
-        self.program.alias_definitions.push(self.cursor.span_since(start));
+        self.program.note_definition(self.cursor.span_since(start));
         self.last_end = self.cursor.pos as u32;
         Ok(())
     }

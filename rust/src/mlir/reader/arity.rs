@@ -60,15 +60,15 @@ impl Parser<'_> {
     /// Checks the numbers of operands, results and regions of an op that is complete.
     pub(super) fn check_arity(&mut self, pending: &PendingOp) -> Result<()> {
         let kind = pending.name.kind;
-        let row = &self.program.ops[pending.op];
-        let has = [row.num_operands as usize, row.num_results as usize, row.num_regions as usize];
+        let (program, op) = (&self.program, pending.op);
+        let has = [program.num_operands(op), program.num_results(op), program.num_regions(op)];
         let (operands, results, regions) = arity(kind);
         let regions = regions.filter(|_| kind != OpKind::Func || pending.is_generic || has[2] != 0);
         let needs = [operands, results, regions];
         let nouns = ["operand", "result", "region"];
         for ((has, needs), noun) in has.into_iter().zip(needs).zip(nouns) {
             if let Some(needs) = needs.filter(|&needs| needs != has) {
-                let name = self.program.strings.get(pending.name.id);
+                let name = self.program.str(pending.name.id);
                 let message = format!("{name} has {}, and this one has {has}", plural(needs, noun));
                 let span = self.name_span(pending);
                 return Err(Diagnostic::new(Code::InvalidOp, message).at(span).into());

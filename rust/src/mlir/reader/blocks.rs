@@ -1,8 +1,8 @@
 //! Regions and blocks.
 
 use crate::error::{Code, Diagnostic, Result, Span};
-use crate::index::{BlockId, OpId, RegionId, ValueId};
-use crate::ir::{Block, OpKind, OpTraits, Region};
+use crate::index::{BlockId, OpId};
+use crate::ir::{OpKind, OpTraits, NO_NAME};
 
 /// How deep regions may nest. Nothing here needs a limit; what clones ops goes down with them.
 const MAX_DEPTH: usize = 2_000;
@@ -28,7 +28,7 @@ impl Parser<'_> {
             || matches!(pending.name.kind, OpKind::Module)
             || (pending.function.is_some() && self.cursor.next_byte() != b'^')
         {
-            block = self.new_block(BlockId::NONE);
+            block = self.program.push_block(Span::EMPTY);
             self.add_block_args(block)?;
         }
         let first_block = block;
@@ -38,13 +38,11 @@ impl Parser<'_> {
     /// Gives `block` the arguments on the stack, which is left empty.
     pub(super) fn add_block_args(&mut self, block: BlockId) -> Result<()> {
         let args = std::mem::take(&mut self.parts.args);
-        self.program.add_block_args(
-            block,
-            args.iter()
-                .map(|arg| (arg.ty, if arg.name.is_empty() { u32::MAX } else { arg.offset })),
-        );
-        let values = self.program.block_args(block);
-        for (arg, value) in args.iter().zip(values) {
+        for arg in &args {
+            let name = if arg.name.is_empty() { NO_NAME } else { arg.offset };
+            self.program.push_block_arg(block, arg.ty, name);
+        }
+        for (arg, value) in args.iter().zip(self.program.block_args(block)) {
             if !arg.name.is_empty() {
                 self.define(arg.name, value, 1)?;
             }
@@ -52,22 +50,6 @@ impl Parser<'_> {
         self.parts.args = args;
         self.parts.args.clear();
         Ok(())
-    }
-    /// Adds a block after `last`; its region is filled in when the op is complete.
-    pub(super) fn new_block(&mut self, last: BlockId) -> BlockId {
-        let block = self.program.blocks.push(Block {
-            region: RegionId::NONE,
-            next: BlockId::NONE,
-            first_op: OpId::NONE,
-            last_op: OpId::NONE,
-            first_arg: ValueId::NONE,
-            num_args: 0,
-            header: Span::EMPTY,
-        });
-        if let Some(last) = last.get() {
-            self.program.blocks[last].next = block;
-        }
-        block
     }
     /// Parses `^bb0(%a: type loc(...), ...):`.
     pub(super) fn parse_block_label(&mut self) -> Result<()> {
@@ -97,8 +79,10 @@ impl Parser<'_> {
         self.cursor.expect(b':')?;
         let last = self.open_regions.last().map_or(BlockId::NONE, |region| region.block);
         let header = Span::new(self.last_end, self.cursor.pos as u32);
-        let block = self.new_block(last);
-        self.program.blocks[block].header = header;
+        let block = self.program.push_block(header);
+        if let Some(last) = last.get() {
+            self.program.chain_block(last, block);
+        }
         self.last_end = header.end;
         self.add_block_args(block)?;
         if let Some(region) = self.open_regions.last_mut() {
@@ -146,7 +130,7 @@ impl Parser<'_> {
         if block.is_some() {
             return block;
         }
-        let block = self.new_block(BlockId::NONE);
+        let block = self.program.push_block(Span::EMPTY);
         if let Some(region) = self.open_regions.last_mut() {
             (region.block, region.first_block) = (block, block);
         }
@@ -154,26 +138,10 @@ impl Parser<'_> {
     }
     /// Gives `op` the regions on the stack above `base`.
     pub(super) fn add_regions(&mut self, op: OpId, base: usize) {
-        let count = self.parts.regions.len() - base;
-        if count == 0 {
-            return;
-        }
-        let first = self.program.regions.next_id();
         for (first_block, span) in self.parts.regions.drain(base..) {
-            let row = Region { op, first_block, last_block: BlockId::NONE, span };
-            let region = self.program.regions.push(row);
-            let (mut block, mut last_block) = (first_block, BlockId::NONE);
-            while block.is_some() {
-                last_block = block;
-                let row = &mut self.program.blocks[block];
-                row.region = region;
-                block = row.next;
-            }
-            self.program.regions[region].last_block = last_block;
+            let region = self.program.push_region(op, span);
+            self.program.adopt_blocks(region, first_block);
         }
-        let row = &mut self.program.ops[op];
-        row.first_region = first;
-        row.num_regions = count as u32;
     }
     /// Adds a region that the text only implies.
     pub(super) fn push_implied_region(&mut self, block: BlockId) {

@@ -55,7 +55,7 @@ impl Parser<'_> {
                 SHARDING => dict.sharding.replace(value).is_some(),
                 "sdy.sharding_rule" => dict.rule.replace(value).is_some(),
                 _ => {
-                    let name = self.program.strings.intern(name);
+                    let name = self.program.intern(name);
                     self.parts.attrs.push(Attr { name, value });
                     self.is_repeated(name, base, &mut seen)
                 }
@@ -104,7 +104,7 @@ impl Parser<'_> {
         pending.annotations.rule = pending.annotations.rule.or(dict.rule);
         let Some(value) = dict.sharding else { return };
         if pending.name.kind.has_own_sharding() {
-            let name = self.program.strings.intern(SHARDING);
+            let name = self.program.intern(SHARDING);
             self.parts.attrs.push(Attr { name, value });
             self.notes.note_sharding(Target::Unread(pending.op), value);
         } else {

@@ -3,8 +3,7 @@
 use super::parser::{Parser, PendingOp};
 use super::parts::PendingResult;
 use crate::error::{Code, Diagnostic, Result, Span};
-use crate::index::Id;
-use crate::ir::{AttrRange, Payload, Place};
+use crate::ir::{AttrRange, OpText, Payload, Place, NO_NAME};
 use crate::mlir::meaning::plural;
 
 impl Parser<'_> {
@@ -20,14 +19,14 @@ impl Parser<'_> {
         self.finish_annotations(&pending)?;
         self.check_arity(&pending)?;
         let end = self.cursor.pos;
-        self.program.op_texts[op].loc = self.skip_location()?;
-        if self.program.op_texts[op].loc == Span::EMPTY {
+        let loc = self.skip_location()?;
+        if loc == Span::EMPTY {
             self.cursor.pos = end;
         }
-        self.program.op_texts[op].dict = pending.dict;
-        self.program.op_texts[op].span = Span::new(pending.start, self.cursor.pos as u32);
-        self.program.ops[op].signature = self.signature_of(&pending);
-        self.program.op_texts[op].attrs = self.flush_attrs(pending.base.attrs);
+        let span = Span::new(pending.start, self.cursor.pos as u32);
+        let signature = self.signature_of(&pending);
+        let attrs = self.flush_attrs(pending.base.attrs);
+        self.program.set_op_text(op, OpText { span, dict: pending.dict, loc }, attrs, signature);
         self.parts.types.truncate(pending.base.types);
         self.last_end = self.cursor.pos as u32;
         let block = self.current_block();
@@ -39,7 +38,7 @@ impl Parser<'_> {
         let op = pending.op;
         if pending.function.is_some() {
             let payload = Payload::Function(pending.function);
-            self.program.ops[op].payload = self.program.payloads.push(payload);
+            self.program.attach_payload(op, payload);
             self.finish_function(pending)?;
         }
         let annotations = &pending.annotations;
@@ -53,19 +52,12 @@ impl Parser<'_> {
             let span = self.name_span(pending);
             return Err(Diagnostic::new(Code::TypeMismatch, message).at(span).into());
         }
-        if count == 0 {
-            return Ok(());
-        }
         // Resolving may add placeholder values, but no operand slots.
-        let first = self.program.operands.next_id();
         for index in 0..count {
             let operand = self.parts.operands[pending.base.operands + index];
             let ty = self.parts.types[pending.base.types + index];
             self.add_operand(pending.op, operand, ty)?;
         }
-        let row = &mut self.program.ops[pending.op];
-        row.num_operands = count as u32;
-        row.first_operand = first;
         self.parts.operands.truncate(pending.base.operands);
         Ok(())
     }
@@ -85,24 +77,22 @@ impl Parser<'_> {
             let span = Span::new(start, self.name_span(pending).end);
             return Err(Diagnostic::new(Code::TypeMismatch, message).at(span).into());
         }
-        let first = self.program.values.next_id();
         let mut at = names.start;
         let mut left = self.parts.results.get(at).map_or(0, |name| name.count);
-        let (op, results) = (pending.op, &self.parts.results);
-        let rows = self.parts.types[types].iter().map(|&ty| {
+        for &ty in &self.parts.types[types] {
             if left == 0 {
                 at += 1;
-                left = results.get(at).map_or(u32::MAX, |name| name.count);
+                left = self.parts.results.get(at).map_or(u32::MAX, |name| name.count);
             }
             left -= 1;
-            (ty, results.get(at).map_or(u32::MAX, |name| name.offset))
-        });
-        self.program.add_results(op, rows);
-        let mut value = first.index();
-        for index in names {
-            let PendingResult { name, count, .. } = self.parts.results[index];
-            self.define(name, Id::from_index(value), count)?;
-            value += count as usize;
+            let name = self.parts.results.get(at).map_or(NO_NAME, |name| name.offset);
+            self.program.push_result(pending.op, ty, name);
+        }
+        let mut index = 0;
+        for at in names {
+            let PendingResult { name, count, .. } = self.parts.results[at];
+            self.define(name, self.program.result(pending.op, index), count)?;
+            index += count as usize;
         }
         self.parts.results.truncate(pending.base.results);
         Ok(())

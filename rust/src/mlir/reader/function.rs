@@ -4,16 +4,16 @@ use super::parser::{After, Parser, PendingOp};
 use super::parts::PendingArg;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{BlockId, FuncId, StrId, TypeId};
-use crate::ir::{AttrRange, Function, Port, PortRange};
+use crate::ir::{AttrRange, Port};
 use crate::mlir::meaning::{symbol_name, Target};
 
 impl Parser<'_> {
     /// Parses `public @name(args) -> (results) attributes {...} {`, or a declaration.
     pub(super) fn parse_function(&mut self, mut pending: PendingOp) -> Result<()> {
-        let id = self.new_function(&pending);
+        let id = self.program.push_function(pending.op, StrId::NONE);
         pending.function = id;
         if self.cursor.eat_keyword("private") {
-            self.program.functions[id].is_private = true;
+            self.program.make_private(id);
         } else {
             for visibility in ["public", "nested"] {
                 if self.cursor.eat_keyword(visibility) {
@@ -28,7 +28,7 @@ impl Parser<'_> {
         self.name_function(&pending, name)?;
         self.parse_function_args(id)?;
         let end = self.cursor.pos as u32;
-        self.program.functions[id].results_span = Span::new(end, end);
+        self.program.set_results_text(id, Span::new(end, end));
         if self.cursor.eat_str("->") {
             self.parse_function_results(id)?;
         } else {
@@ -45,29 +45,15 @@ impl Parser<'_> {
         self.cursor.pos = end;
         self.finish(pending)
     }
-    fn new_function(&mut self, pending: &PendingOp) -> FuncId {
-        self.program.functions.push(Function {
-            op: pending.op,
-            name: StrId::NONE,
-            is_private: false,
-            body: BlockId::NONE,
-            args: PortRange::default(),
-            results: PortRange::default(),
-            results_span: Span::EMPTY,
-            name_span: Span::EMPTY,
-        })
-    }
     /// Keeps a visibility other than private as the attribute that it is.
     fn keep_visibility(&mut self, visibility: &str) {
-        let name = self.program.strings.intern("sym_visibility");
-        let value = self.program.text.add(&format!("\"{visibility}\""));
+        let name = self.program.intern("sym_visibility");
+        let value = self.program.add_text(&format!("\"{visibility}\""));
         self.parts.attrs.push(crate::ir::Attr { name, value });
     }
     fn name_function(&mut self, pending: &PendingOp, name: Span) -> Result<()> {
         let symbol = self.notes.define_symbol(&mut self.program, pending.op, name)?;
-        let function = &mut self.program.functions[pending.function];
-        function.name = symbol;
-        function.name_span = name;
+        self.program.name_function(pending.function, symbol, name);
         Ok(())
     }
     /// Reads `(%a: type {attrs} loc(...), ...)`, or without names in a declaration.
@@ -86,7 +72,8 @@ impl Parser<'_> {
             }
             let ty = self.parse_type()?;
             let (span, attrs, sharding) = self.parse_value_attrs()?;
-            self.add_function_arg(id, Port { attrs, dict: span, ..Port::of_type(ty) }, sharding);
+            let port = Port { attrs, ..Port::of_type(ty) };
+            self.add_function_arg(id, port, span, sharding);
             self.skip_location()?;
             self.parts.args.push(PendingArg { name, offset, ty });
             if !self.cursor.eat(b',') {
@@ -123,15 +110,15 @@ impl Parser<'_> {
                 }
             }
         }
-        self.program.functions[id].results_span = self.cursor.span_since(start);
+        self.program.set_results_text(id, self.cursor.span_since(start));
         Ok(())
     }
-    fn add_function_arg(&mut self, id: FuncId, port: Port, sharding: Option<Span>) {
+    fn add_function_arg(&mut self, id: FuncId, port: Port, dict: Span, sharding: Option<Span>) {
         if let Some(sharding) = sharding {
             let index = self.program.func_args(id).len() as u32;
             self.notes.note_sharding(Target::Arg(id, index), sharding);
         }
-        self.program.add_func_arg(id, port);
+        self.program.push_func_arg(id, port, dict);
     }
     fn add_function_result(
         &mut self,
@@ -144,7 +131,7 @@ impl Parser<'_> {
             let index = self.program.func_results(id).len() as u32;
             self.notes.note_sharding(Target::FuncResult(id, index), sharding);
         }
-        self.program.add_func_result(id, Port { attrs, ..Port::of_type(ty) });
+        self.program.push_func_result(id, Port { attrs, ..Port::of_type(ty) });
     }
     /// Arguments of a function with a body need names.
     fn check_named_args(&mut self, pending: &PendingOp) -> Result<()> {
@@ -152,14 +139,14 @@ impl Parser<'_> {
             return Ok(());
         };
         let span = Span::new(arg.offset, arg.offset + 1);
-        let name = self.text_at(self.program.functions[pending.function].name_span);
+        let name = self.text_at(self.program.printing().function(pending.function).name);
         let message = format!("{name} has a body, so its arguments need names");
         Err(Diagnostic::new(Code::Syntax, message).at(span).with_hint("%arg0: type").into())
     }
 
     /// Takes what the generic form of a function says as attributes.
     pub(super) fn take_function(&mut self, pending: &mut PendingOp) -> Result<()> {
-        let id = self.new_function(pending);
+        let id = self.program.push_function(pending.op, StrId::NONE);
         pending.function = id;
         let Some(name) = self.take_attr(pending, "sym_name") else {
             return Err(self.invalid_function(pending, "needs attribute 'sym_name'"));
@@ -170,9 +157,9 @@ impl Parser<'_> {
         };
         if let Some(visibility) = self.take_attr(pending, "sym_visibility") {
             if symbol_name(self.text_at(visibility)) == "private" {
-                self.program.functions[id].is_private = true;
+                self.program.make_private(id);
             } else {
-                let name = self.program.strings.intern("sym_visibility");
+                let name = self.program.intern("sym_visibility");
                 self.parts.attrs.push(crate::ir::Attr { name, value: visibility });
             }
         }
@@ -189,7 +176,8 @@ impl Parser<'_> {
         let result_attrs = self.parse_attr_list(result_attrs, results.len())?;
         self.cursor.pos = here;
         for (ty, (attrs, sharding)) in args.into_iter().zip(arg_attrs) {
-            self.add_function_arg(id, Port { attrs, ..Port::of_type(ty) }, sharding);
+            let port = Port { attrs, ..Port::of_type(ty) };
+            self.add_function_arg(id, port, Span::EMPTY, sharding);
         }
         for (ty, (attrs, sharding)) in results.into_iter().zip(result_attrs) {
             self.add_function_result(id, ty, attrs, sharding);
@@ -234,11 +222,11 @@ impl Parser<'_> {
         let id = pending.function;
         let regions = self.program.op_regions(pending.op).next();
         let body = regions.map_or(BlockId::NONE, |region| self.program.region_entry(region));
-        self.program.functions[id].body = body;
+        self.program.set_func_body(id, body);
         if body.is_none() {
             return Ok(());
         }
-        let block_types = self.program.block_args(body).map(|arg| self.program.values[arg].ty);
+        let block_types = self.program.block_args(body).map(|arg| self.program.type_of(arg));
         if block_types.eq(self.program.func_args(id).iter().map(|arg| arg.ty)) {
             return Ok(());
         }

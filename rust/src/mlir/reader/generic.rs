@@ -61,13 +61,13 @@ impl Parser<'_> {
 
     /// Takes attribute `name` of the op off the stack of attributes.
     pub(super) fn take_attr(&mut self, pending: &PendingOp, name: &str) -> Option<Span> {
-        let id = self.program.strings.find(name)?;
+        let id = self.program.strings().find(name)?;
         let at = self.parts.attrs[pending.base.attrs..].iter().position(|attr| attr.name == id)?;
         Some(self.parts.attrs.remove(pending.base.attrs + at).value)
     }
     fn require_attr(&mut self, pending: &PendingOp, name: &str) -> Result<Span> {
         self.take_attr(pending, name).ok_or_else(|| {
-            let op = self.program.strings.get(pending.name.id);
+            let op = self.program.str(pending.name.id);
             let message = format!("{op} needs attribute '{name}'");
             Diagnostic::new(Code::InvalidOp, message).at(self.name_span(pending)).into()
         })

@@ -35,7 +35,7 @@ impl<'a> OpNames<'a> {
         };
         let info = OpInfo::by_name(&full);
         let made = OpName {
-            id: program.strings.intern(&full),
+            id: program.intern(&full),
             kind: info.map_or(OpKind::Other, |info| info.kind),
             syntax: info.map_or(Syntax::Generic, |info| info.syntax),
             traits: info.map_or(OpTraits::NONE, |info| info.traits),

@@ -28,7 +28,7 @@ impl Parser<'_> {
         self.finish(pending)
     }
     fn unknown_syntax(&mut self, pending: &PendingOp) -> Result<()> {
-        let name = self.program.strings.get(pending.name.id);
+        let name = self.program.str(pending.name.id);
         let message = format!("the short form of {name} is not known");
         let span = self.name_span(pending);
         Err(syntax(span, message)
@@ -42,7 +42,7 @@ impl Parser<'_> {
             OpKind::Call => self.parse_call(pending),
             OpKind::While => self.parse_while(pending),
             OpKind::Reduce => self.parse_reduce(pending),
-            OpKind::Other => match self.program.strings.get(pending.name.id) {
+            OpKind::Other => match self.program.str(pending.name.id) {
                 "chlo.scan" => self.parse_scan(pending),
                 "func.call_indirect" => self.parse_call_indirect(pending),
                 _ => self.unknown_syntax(&pending),
@@ -86,7 +86,7 @@ impl Parser<'_> {
                 self.parts.types.extend([ty, chosen, chosen, chosen]);
             }
             Syntax::Tuple => {
-                let Type::Tuple(elements) = &self.program.types[ty] else {
+                let Type::Tuple(elements) = &self.program.types()[ty] else {
                     return Err(self.cursor.expected("a tuple type before this"));
                 };
                 pending.num_inputs = elements.len();
@@ -126,8 +126,8 @@ impl Parser<'_> {
     }
     /// The type of the parts of a complex tensor.
     fn real_type(&mut self, ty: TypeId) -> TypeId {
-        let Type::RankedTensor { element, .. } = &self.program.types[ty] else { return ty };
-        let text = self.program.strings.get(element.text).to_owned();
+        let Type::RankedTensor { element, .. } = &self.program.types()[ty] else { return ty };
+        let text = self.program.str(element.text).to_owned();
         let part = text.strip_prefix("complex<").and_then(|text| text.strip_suffix('>'));
         part.map_or(ty, |part| tensor_with_element(&mut self.program, ty, part.trim()))
     }
@@ -142,10 +142,8 @@ impl Parser<'_> {
         self.parse_optional_op_dict(&mut pending)?;
         self.cursor.skip_space();
         let start = self.cursor.pos;
-        let holds_elements = !matches!(
-            self.program.strings.get(pending.name.id),
-            "arith.constant" | "func.constant"
-        );
+        let holds_elements =
+            !matches!(self.program.str(pending.name.id), "arith.constant" | "func.constant");
         let (end, ty) = self.parse_typed(holds_elements)?;
         pending.annotations.payload = Span::new(start as u32, end as u32);
         pending.syntax = pending.annotations.payload;
@@ -179,15 +177,15 @@ impl Parser<'_> {
     /// The type of an attribute without one: a boolean, a number, or an alias of elements.
     fn type_of_bare(&mut self, attribute: Span) -> Result<TypeId> {
         let name = self.text_at(attribute);
-        let known = self.program.strings.find(name).and_then(|id| self.program.aliases.get(&id));
-        let Some(&body) = known else {
+        let known = self.program.strings().find(name).and_then(|id| self.program.alias(id));
+        let Some(body) = known else {
             let ty = match name {
                 "true" | "false" => "i1",
                 _ if name.contains('.') => "f64",
                 _ if name.ends_with(|last: char| last.is_ascii_hexdigit()) => "i64",
                 _ => return Err(self.cursor.expected("':' and a type")),
             };
-            let id = self.program.strings.intern(ty);
+            let id = self.program.intern(ty);
             return Ok(self.program.intern_type(Type::Other(id), ty));
         };
         let here = self.cursor.pos;

@@ -91,10 +91,10 @@ pub(super) struct OpenRegion {
 
 impl<'a> Parser<'a> {
     /// The start of `text`, where nothing has been read.
-    pub fn new(text: &'a str) -> Self {
+    pub fn new(text: &'a str, program: Program) -> Self {
         Self {
             cursor: Cursor::new(text, 0),
-            program: Program::default(),
+            program,
             op_names: OpNames::default(),
             types: Types::default(),
             names: Names::new(text),
@@ -110,7 +110,7 @@ impl<'a> Parser<'a> {
     /// Starts the op called `name`, whose text starts at `start` and whose name at `name_start`.
     pub fn begin(&mut self, name: OpName, start: u32, name_start: u32) -> PendingOp {
         PendingOp {
-            op: self.program.new_op_row(name.id, name.kind),
+            op: self.program.push_op(name.id, name.kind),
             name,
             is_generic: false,
             start,

@@ -3,8 +3,8 @@
 use super::op_names::is_short;
 use super::parser::{After, OpenRegion, Parser, PendingOp};
 use crate::error::{Code, Diagnostic, Error, Result, Span};
-use crate::index::BlockId;
-use crate::ir::{Findings, OpKind, Program, Source, TextPool};
+use crate::index::{BlockId, SignatureId};
+use crate::ir::{AttrRange, Findings, OpKind, OpText, Program, Source};
 use crate::mlir::cursor::syntax;
 use crate::mlir::names::fresh_prefix;
 use std::sync::Arc;
@@ -38,16 +38,12 @@ pub fn read(source: Source) -> Result<Parsed> {
         let message = "the text is 2 GiB or longer";
         return Err(Diagnostic::new(Code::ProgramTooLarge, message).into());
     }
-    let mut parser = Parser::new(text);
-    parser.program.text = TextPool::new(source);
-    parser.program.fresh_prefix = fresh_prefix(text);
+    let mut parser = Parser::new(text, Program::from_source(source, fresh_prefix(text)));
     parser.reserve();
     parser.parse_top_level()?;
     parser.labels.check()?;
     parser.names.check_dominance(&parser.program)?;
     let findings = parser.notes.resolve(&mut parser.program);
-    let program = &mut parser.program;
-    program.signature_rules.signed_ops = program.ops.len();
     Ok(Parsed { program: parser.program, findings })
 }
 
@@ -67,7 +63,7 @@ impl Parser<'_> {
         let implicit = self.begin(name, 0, 0);
         self.notes.enter_module(implicit.op);
         self.names.enter(true);
-        let block = self.new_block(BlockId::NONE);
+        let block = self.program.push_block(Span::EMPTY);
         let after = After::Nothing;
         self.open_regions.push(OpenRegion {
             pending: implicit,
@@ -108,18 +104,19 @@ impl Parser<'_> {
     /// The explicit module if that is all there is, else one around everything.
     fn finish_module(&mut self, implicit: PendingOp, block: BlockId) {
         let end = self.cursor.text().len() as u32;
-        let first = self.program.blocks[block].first_op;
-        let only = first.get().filter(|&op| op == self.program.blocks[block].last_op);
+        let first = self.program.first_op(block);
+        let only = first.get().filter(|&op| op == self.program.last_op(block));
         if let Some(op) = only.filter(|&op| self.program.kind(op) == OpKind::Module) {
             self.program.unlink_op(op);
-            self.program.op_flags[implicit.op].set(crate::ir::OpFlags::ERASED);
-            self.program.module = op;
+            self.program.discard_op(implicit.op);
+            self.program.end_of_text(op);
             return;
         }
         self.parts.regions.push((block, Span::EMPTY));
         self.add_regions(implicit.op, implicit.base.regions);
-        self.program.op_texts[implicit.op].span = Span::new(0, end);
-        self.program.module = implicit.op;
+        let text = OpText { span: Span::new(0, end), ..OpText::default() };
+        self.program.set_op_text(implicit.op, text, AttrRange::default(), SignatureId::NONE);
+        self.program.end_of_text(implicit.op);
     }
 
     /// Ops of `func` may leave out the dialect directly in a function only.

@@ -4,8 +4,8 @@ use super::op_names::OpName;
 use super::parser::{After, Parser, PendingOp};
 use super::parts::PendingArg;
 use crate::error::{Result, Span};
-use crate::index::{BlockId, OpId, StrId, TypeId, ValueId};
-use crate::ir::{Block, OpKind, Place, Type};
+use crate::index::{StrId, TypeId};
+use crate::ir::{OpKind, Place, Type, NO_NAME};
 use crate::mlir::cursor::syntax;
 use crate::mlir::meaning::plural;
 
@@ -88,8 +88,8 @@ impl Parser<'_> {
         let condition = self.region_block(&pending, 0);
         if condition.is_some() && pending.num_inputs > 0 {
             for value in self.program.block_args(condition) {
-                let offset = self.program.value_names[value];
-                let ty = self.program.values[value].ty;
+                let offset = self.program.printing().value_name(value);
+                let ty = self.program.type_of(value);
                 let mut look = self.cursor.clone();
                 look.pos = offset as usize + 1;
                 self.parts.args.push(PendingArg { name: look.ssa_name(), offset, ty });
@@ -178,40 +178,32 @@ impl Parser<'_> {
     }
     /// Pushes a region with op `inner` on two values of type `scalar`, and a return.
     pub(super) fn add_reducer(&mut self, inner: (StrId, OpKind), scalar: TypeId) {
-        let block = self.program.blocks.push(Block {
-            region: crate::index::RegionId::NONE,
-            next: BlockId::NONE,
-            first_op: OpId::NONE,
-            last_op: OpId::NONE,
-            first_arg: ValueId::NONE,
-            num_args: 0,
-            header: Span::EMPTY,
-        });
-        self.program.add_block_args(block, [(scalar, u32::MAX); 2]);
-        let operands = self.program.block_args(block).map(|value| (value, u32::MAX));
-        let op = self.program.new_op_row(inner.0, inner.1);
-        self.program.add_operands(op, operands);
-        self.program.add_results(op, [(scalar, u32::MAX)]);
+        let block = self.program.push_block(Span::EMPTY);
+        let args = [scalar; 2].map(|ty| self.program.push_block_arg(block, ty, NO_NAME));
+        let op = self.program.push_op(inner.0, inner.1);
+        for arg in args {
+            self.program.push_operand(op, arg, NO_NAME);
+        }
+        let result = self.program.push_result(op, scalar, NO_NAME);
         self.program.insert_op(op, Place::End(block));
         let name = self.op_names.get(&mut self.program, "stablehlo.return");
-        let end = self.program.new_op_row(name.id, name.kind);
-        let result = self.program.result(op, 0);
-        self.program.add_operands(end, [(result, u32::MAX)]);
+        let end = self.program.push_op(name.id, name.kind);
+        self.program.push_operand(end, result, NO_NAME);
         self.program.insert_op(end, Place::End(block));
         self.push_implied_region(block);
     }
     /// The type of one element of a tensor, as a tensor.
     fn scalar_of(&mut self, ty: TypeId) -> TypeId {
-        let (element, name) = match &self.program.types[ty] {
+        let (element, name) = match &self.program.types()[ty] {
             Type::RankedTensor { element, .. } => (element.clone(), element.text),
             Type::UnrankedTensor(name) => {
-                let text = self.program.strings.get(*name);
+                let text = self.program.str(*name);
                 let bits = crate::ir::element_bits(text);
                 (crate::ir::ElementType { text: *name, bits }, *name)
             }
             _ => return ty,
         };
-        let text = format!("tensor<{}>", self.program.strings.get(name));
+        let text = format!("tensor<{}>", self.program.str(name));
         let scalar = Type::RankedTensor { shape: Vec::new(), element, encoding: None };
         self.program.intern_type(scalar, &text)
     }

@@ -9,7 +9,7 @@ use super::parser::Parser;
 use super::templates::Template;
 use crate::error::{Result, Span};
 use crate::index::{Id, OpId};
-use crate::ir::{Attr, AttrRange, OpKind, OpText, OpTraits, Place};
+use crate::ir::{OpKind, OpText, OpTraits, Place, NO_NAME};
 use crate::mlir::cursor::Cursor;
 use crate::mlir::meaning::NotesMark;
 use crate::mlir::names::{op_traits, NameUse};
@@ -28,9 +28,14 @@ impl<'a> Parser<'a> {
         };
         let op = self.repeat(&template)?;
         self.cursor.pos = end;
-        let row = &mut self.program.op_texts[op];
-        row.loc = loc;
-        row.span = Span::new(self.last_end, end as u32);
+        let text = OpText {
+            span: Span::new(self.last_end, end as u32),
+            dict: self.templates.shifted(self.program.printing().op(template.op).dict),
+            loc,
+        };
+        let attrs = self.program.repeat_attrs(template.op, |span| self.templates.shifted(span));
+        let signature = self.program.signature(template.op);
+        self.program.set_op_text(op, text, attrs, signature);
         self.last_end = end as u32;
         let block = self.current_block();
         self.program.insert_op(op, Place::End(block));
@@ -49,41 +54,26 @@ impl<'a> Parser<'a> {
     }
     /// Adds an op like `template` with the names of the text that was split.
     fn repeat(&mut self, template: &Template) -> Result<OpId> {
-        let from = self.program.ops[template.op].clone();
-        let op = self.program.new_op_row(from.name, from.kind);
-        if from.num_regions > 0 {
-            self.repeat_reducer(template.op, op);
+        let from = template.op;
+        let op = self.program.push_op(self.program.op_name_id(from), self.program.kind(from));
+        if self.program.num_regions(from) > 0 {
+            self.repeat_reducer(from, op);
         }
         let is_named = usize::from(template.is_named);
-        let first = self.program.operands.next_id();
-        for index in 0..from.num_operands as usize {
-            let span = self.templates.names[is_named + index];
-            let operand = self.operand_at(span);
-            let slot = self.program.operands[Id::from_index(from.first_operand.index() + index)];
-            let ty = self.program.values[slot.value].ty;
+        for index in 0..self.program.num_operands(from) {
+            let operand = self.operand_at(self.templates.names[is_named + index]);
+            let ty = self.program.type_of(self.program.operand(from, index));
             self.add_operand(op, operand, ty)?;
         }
         let name = self.templates.names.first().copied().filter(|_| template.is_named);
-        let offset = name.map_or(u32::MAX, |name| name.start);
-        let result = self.program.values.next_id();
-        for index in 0..from.num_results as usize {
-            let ty = self.program.values[Id::from_index(from.first_result.index() + index)].ty;
-            self.program.push_result(op, ty, offset);
+        let offset = name.map_or(NO_NAME, |name| name.start);
+        for result in self.program.op_results(from) {
+            self.program.push_result(op, self.program.type_of(result), offset);
         }
-        let OpText { attrs, dict, .. } = self.program.op_texts[template.op];
-        let attrs = self.repeat_attrs(attrs);
-        let dict = self.templates.shifted(dict);
-        let text = &mut self.program.op_texts[op];
-        (text.dict, text.attrs) = (dict, attrs);
-        let row = &mut self.program.ops[op];
-        row.num_operands = from.num_operands;
-        row.first_operand = if from.num_operands == 0 { from.first_operand } else { first };
-        row.num_results = from.num_results;
-        row.first_result = if from.num_results == 0 { from.first_result } else { result };
-        row.signature = from.signature;
         if let Some(name) = name {
-            let name = self.text_at(Span::new(name.start + 1, name.end));
-            self.define(name, result, from.num_results)?;
+            let text = self.text_at(Span::new(name.start + 1, name.end));
+            let count = self.program.num_results(from) as u32;
+            self.define(text, self.program.result(op, 0), count)?;
         }
         let (notes, templates) = (&mut self.notes, &self.templates);
         notes.repeat_annotations(template.annotations.clone(), op, |span| templates.shifted(span));
@@ -92,11 +82,12 @@ impl<'a> Parser<'a> {
     /// Gives `op` the region that the syntax of `template` implies.
     fn repeat_reducer(&mut self, template: OpId, op: OpId) {
         let Some(region) = self.program.op_regions(template).next() else { return };
-        let block = &self.program.blocks[self.program.region_entry(region)];
-        let inner = &self.program.ops[block.first_op];
-        let scalar = self.program.values[block.first_arg].ty;
+        let block = self.program.region_entry(region);
+        let inner = self.program.first_op(block);
+        let (name, kind) = (self.program.op_name_id(inner), self.program.kind(inner));
+        let scalar = self.program.type_of(self.program.block_arg(block, 0));
         let regions = self.parts.regions.len();
-        self.add_reducer((inner.name, inner.kind), scalar);
+        self.add_reducer((name, kind), scalar);
         self.add_regions(op, regions);
     }
     /// The operand whose name is at `span`.
@@ -110,20 +101,6 @@ impl<'a> Parser<'a> {
         }
         let name = self.text_at(Span::new(span.start + 1, span.end));
         NameUse { name, number, span: cursor.span_since(span.start as usize) }
-    }
-    fn repeat_attrs(&mut self, range: AttrRange) -> AttrRange {
-        let start = self.program.attrs.len() as u32;
-        for index in range.start..range.start + range.len {
-            let Attr { name, value } = self.program.attrs[index as usize];
-            let value = self.templates.shifted(value);
-            self.program.attrs.push(Attr { name, value });
-        }
-        self.program.skip_repeated_attrs(start);
-        if range.len == 0 {
-            range
-        } else {
-            AttrRange { start, len: range.len }
-        }
     }
 }
 
@@ -141,7 +118,7 @@ impl Parser<'_> {
     pub(super) fn mark(&self) -> Mark {
         Mark {
             taken_apart: self.templates.taken_apart(),
-            op: self.program.ops.next_id(),
+            op: Id::from_index(self.program.num_op_ids()),
             num_open_regions: self.open_regions.len(),
             num_label_uses: self.labels.num_uses(),
             notes: self.notes.mark(),
@@ -162,29 +139,30 @@ impl Parser<'_> {
     }
     /// Whether the results of `op`, whose `text` was taken apart, have a name; `None` if it is no template.
     fn is_template(&self, op: OpId, text: Span) -> Option<bool> {
-        let row = &self.program.ops[op];
-        let is_implied = |region| self.program.regions[region].span.is_empty();
+        let kind = self.program.kind(op);
+        let is_implied = |region| self.program.printing().region_span(region).is_empty();
         if !self.program.op_regions(op).all(is_implied)
-            || row.payload.is_some()
-            || matches!(row.kind, OpKind::Module | OpKind::Func | OpKind::Mesh | OpKind::Call)
-            || matches!(row.kind, OpKind::Case | OpKind::If | OpKind::While)
+            || self.program.payload(op).is_some()
+            || matches!(kind, OpKind::Module | OpKind::Func | OpKind::Mesh | OpKind::Call)
+            || matches!(kind, OpKind::Case | OpKind::If | OpKind::While)
             || op_traits(&self.program, op).has(OpTraits::TERMINATOR)
         {
             return None;
         }
-        let whole = &self.program.op_texts[op];
+        let whole = self.program.printing().op(op);
         self.ends_as_split(text.end, whole.span, whole.loc).then_some(())?;
         // The names are those of the results and the operands, in this order.
         let names = &self.templates.names;
-        let operands = self.program.operand_texts(op);
+        let operands = self.program.operand_names(op);
         let results = names.len().checked_sub(operands.len())?;
         let in_order = operands.iter().zip(&names[results..]).all(|(&a, b)| a == b.start);
-        let offset = names.first().map_or(u32::MAX, |name| name.start);
+        let offset = names.first().map_or(NO_NAME, |name| name.start);
         let mut values = self.program.op_results(op);
         let is_named = match results {
-            0 => values.all(|value| self.program.value_names[value] == u32::MAX),
+            0 => values.all(|value| !self.program.printing().has_name(value)),
             1 => {
-                row.num_results > 0 && values.all(|value| self.program.value_names[value] == offset)
+                self.program.num_results(op) > 0
+                    && values.all(|value| self.program.printing().value_name(value) == offset)
             }
             _ => false,
         };

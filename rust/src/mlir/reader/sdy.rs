@@ -21,7 +21,7 @@ impl Parser<'_> {
     fn parse_mesh(&mut self, mut pending: PendingOp) -> Result<()> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
-        let op_name = self.program.strings.get(pending.name.id);
+        let op_name = self.program.str(pending.name.id);
         self.cursor.symbol().map_err(|error| in_own_syntax(op_name, error))?;
         let name = self.cursor.span_since(start);
         self.cursor.expect(b'=')?;
@@ -32,7 +32,7 @@ impl Parser<'_> {
     }
     /// Steps over `keyword` of the op's own syntax.
     fn own_keyword(&mut self, pending: &PendingOp, keyword: &str) -> Result<()> {
-        let name = self.program.strings.get(pending.name.id);
+        let name = self.program.str(pending.name.id);
         self.cursor.expect_keyword(keyword).map_err(|error| in_own_syntax(name, error))
     }
     /// Reads an attribute that may have lost its `#dialect.name`.
@@ -50,7 +50,7 @@ impl Parser<'_> {
             // Its own parser knows better what is wrong.
             let text = &self.cursor.text()[start..];
             let found = form.and_then(|form| attribute::syntax_error(form, text, start as u32));
-            let name = self.program.strings.get(pending.name.id);
+            let name = self.program.str(pending.name.id);
             return Err(found.map_or(error, |error| in_own_syntax(name, error)));
         }
         Ok(self.cursor.span_since(start))

@@ -12,7 +12,7 @@ impl Parser<'_> {
         let has_rule = may_have_rule(name.kind, name.traits)
             && types.iter().any(|&ty| {
                 matches!(
-                    self.program.types[ty],
+                    self.program.types()[ty],
                     Type::RankedTensor { .. } | Type::UnrankedTensor(_)
                 )
             });
@@ -21,16 +21,16 @@ impl Parser<'_> {
         }
         let mut key = std::mem::take(&mut self.signature_key);
         key.clear();
-        key.push_str(self.program.strings.get(name.id));
+        key.push_str(self.program.str(name.id));
         if !pending.is_generic {
             self.append_syntax(pending, &mut key);
         }
         for attr in &self.parts.attrs[pending.base.attrs..] {
-            write_attr(self.program.strings.get(attr.name), self.text_at(attr.value), &mut key);
+            write_attr(self.program.str(attr.name), self.text_at(attr.value), &mut key);
         }
         self.program.write_types(pending.num_inputs, types.iter().copied(), &mut key);
         let (inputs, results) = types.split_at(pending.num_inputs.min(types.len()));
-        let id = self.program.signatures.intern(&key, || Signature {
+        let id = self.program.signatures_mut().intern(&key, || Signature {
             name: name.id,
             example: pending.op,
             syntax: pending.syntax,

@@ -107,10 +107,10 @@ impl<'a> NewType<'_, 'a> {
         }
         let id = if inside(text, "tensor<").is_some() {
             let ty = self.tensor_type(start)?;
-            self.program.types.intern(ty, span)
+            self.program.intern_type_at(ty, span)
         } else if let Some(inner) = inside(text, "tuple<") {
             let ty = self.tuple_type(inner, start + "tuple<".len(), depth)?;
-            self.program.types.intern(ty, span)
+            self.program.intern_type_at(ty, span)
         } else if is_alias(text) {
             let body = self.alias_body(text, span)?;
             let mut cursor = Cursor::new(self.text, body.start as usize);
@@ -122,8 +122,8 @@ impl<'a> NewType<'_, 'a> {
             self.type_of(body_text, body.start as usize, depth + 1)?
         } else {
             let plain: String = text.split_whitespace().collect();
-            let name = self.program.strings.intern(&plain);
-            self.program.types.intern(Type::Other(name), span)
+            let name = self.program.intern(&plain);
+            self.program.intern_type_at(Type::Other(name), span)
         };
         self.types.ids.insert(text, id);
         Ok(id)
@@ -151,12 +151,12 @@ impl<'a> NewType<'_, 'a> {
         let parts = split_tensor(self.text, start)?;
         let element = self.text_at(parts.element);
         let Some(shape) = parts.shape else {
-            return Ok(Type::UnrankedTensor(self.program.strings.intern(element)));
+            return Ok(Type::UnrankedTensor(self.program.intern(element)));
         };
         let element = self.element_type(element, parts.element.start as usize)?;
         let encoding = parts.encoding.map(|span| {
             let text = self.text.get(span.start as usize..span.end as usize).unwrap_or("");
-            self.program.strings.intern(text)
+            self.program.intern(text)
         });
         Ok(Type::RankedTensor { shape, element, encoding })
     }
@@ -170,7 +170,7 @@ impl<'a> NewType<'_, 'a> {
             let body = self.alias_body(text, span)?;
             text = self.text_at(body);
         }
-        Ok(ElementType { text: self.program.strings.intern(text), bits: element_bits(text) })
+        Ok(ElementType { text: self.program.intern(text), bits: element_bits(text) })
     }
     /// The text at `span` without white space around it.
     fn text_at(&self, span: Span) -> &'a str {
@@ -178,9 +178,8 @@ impl<'a> NewType<'_, 'a> {
     }
     /// The body of type alias `name`, which is used at `span`.
     fn alias_body(&mut self, name: &str, span: Span) -> Result<Span> {
-        let find = |program: &Program| {
-            program.strings.find(name).and_then(|id| program.aliases.get(&id).copied())
-        };
+        let find =
+            |program: &Program| program.strings().find(name).and_then(|id| program.alias(id));
         if let Some(body) = find(self.program) {
             return Ok(body);
         }
@@ -211,8 +210,8 @@ impl<'a> NewType<'_, 'a> {
             cursor.skip_space();
             let body = cursor.pos;
             if skip_type(&mut cursor).is_ok() {
-                let id = self.program.strings.intern(name);
-                self.program.aliases.insert(id, cursor.span_since(body));
+                let id = self.program.intern(name);
+                self.program.define_alias(id, cursor.span_since(body));
             }
         }
     }
@@ -230,15 +229,14 @@ fn inside<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
 
 /// The type of tensors of element `element` and the shape of `like`.
 pub(super) fn tensor_with_element(program: &mut Program, like: TypeId, element: &str) -> TypeId {
-    let Type::RankedTensor { shape, encoding, .. } = program.types[like].clone() else {
+    let Type::RankedTensor { shape, encoding, .. } = program.types()[like].clone() else {
         return like;
     };
-    let name = program.strings.intern(element);
+    let name = program.intern(element);
     let element_type = ElementType { text: name, bits: element_bits(element) };
     let dims: String =
         shape.iter().map(|dim| dim.map_or("?x".to_owned(), |dim| format!("{dim}x"))).collect();
-    let encoding_text =
-        encoding.map_or(String::new(), |id| format!(", {}", program.strings.get(id)));
+    let encoding_text = encoding.map_or(String::new(), |id| format!(", {}", program.str(id)));
     let text = format!("tensor<{dims}{element}{encoding_text}>");
     let ty = Type::RankedTensor { shape, element: element_type, encoding };
     program.intern_type(ty, &text)

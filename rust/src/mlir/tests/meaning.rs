@@ -6,7 +6,7 @@ use crate::index::{Id, ShardingId, TypeId};
 use crate::ir::{Direction, OpKind, Payload, Program, Type};
 
 fn sharding(program: &Program, id: ShardingId) -> String {
-    program.shardings.get(id).map_or(String::new(), |found| print_sharding(found, program))
+    program.shardings().get(id).map_or(String::new(), |found| print_sharding(found, program))
 }
 
 #[test]
@@ -20,9 +20,8 @@ fn shardings_are_on_the_values_they_are_about() {
     assert_eq!(of("%v"), "");
     assert_eq!(of("%w"), r#"<@m, [{"x"}]>"#);
     assert_eq!(of("%25"), "<@m, [{}]>");
-    let id = program.functions.ids().next().unwrap();
-    let callee = &program.functions[id];
-    assert!(callee.is_private && callee.body.is_none());
+    let id = program.func_ids().next().unwrap();
+    assert!(program.is_private(id) && program.func_body(id).is_none());
     assert_eq!(sharding(&program, program.func_args(id)[0].sharding), r#"<@m, [{"x"}]>"#);
 }
 
@@ -66,22 +65,21 @@ func.func private @f(%a: tensor<2xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]
 }) : () -> ()
 "#;
     let (a, b) = (parsed(pretty), parsed(generic));
-    let mesh = |program: &Program| program.meshes.iter().next().map(|row| row.mesh.clone());
+    let mesh = |program: &Program| program.meshes().iter().next().map(|row| row.mesh.clone());
     assert_eq!(mesh(&a), mesh(&b));
-    assert_eq!(a.payloads.len(), b.payloads.len());
+    let payload = |program: &Program, op| program.payload(op).map(std::mem::discriminant);
     for (x, y) in ops(&a).into_iter().zip(ops(&b)) {
         assert_eq!(
-            (a.op_name(x), a.op_texts[x].attrs.len),
-            (b.op_name(y), b.op_texts[y].attrs.len)
+            (a.op_name(x), payload(&a, x), a.op_attrs(x).len()),
+            (b.op_name(y), payload(&b, y), b.op_attrs(y).len())
         );
         for (v, w) in a.op_results(x).zip(b.op_results(y)) {
             assert_eq!(sharding(&a, a.sharding(v)), sharding(&b, b.sharding(w)));
         }
     }
     for program in [&a, &b] {
-        let id = program.functions.ids().next().unwrap();
-        let function = &program.functions[id];
-        assert!(function.is_private);
+        let id = program.func_ids().next().unwrap();
+        assert!(program.is_private(id));
         assert_eq!(program.func_args(id)[0].attrs.len, 1);
         assert_eq!(sharding(program, program.func_results(id)[0].sharding), "<@m, [{}]>");
         assert_eq!(sharding(program, program.sharding(value(program, "%a"))), r#"<@m, [{"x"}]>"#);
@@ -124,13 +122,13 @@ fn types_are_equal_whatever_they_are_called() {
     let program = parsed(
         "!t = tensor<2x?xf32>\nfunc.func private @f(!t, tensor<2x?xf32>, tensor<*xf32>, tensor<2xcomplex<f64>, #x.y<\">\">>)",
     );
-    let id = program.functions.ids().next().unwrap();
+    let id = program.func_ids().next().unwrap();
     let types: Vec<TypeId> = program.func_args(id).iter().map(|arg| arg.ty).collect();
     assert_eq!(types[0], types[1]);
-    let Type::RankedTensor { shape, element, .. } = &program.types[types[0]] else { panic!() };
+    let Type::RankedTensor { shape, element, .. } = &program.types()[types[0]] else { panic!() };
     assert_eq!((shape.as_slice(), element.bits), (&[Some(2), None][..], Some(32)));
-    assert!(matches!(program.types[types[2]], Type::UnrankedTensor(_)));
-    let Type::RankedTensor { encoding, element, .. } = &program.types[types[3]] else { panic!() };
+    assert!(matches!(program.types()[types[2]], Type::UnrankedTensor(_)));
+    let Type::RankedTensor { encoding, element, .. } = &program.types()[types[3]] else { panic!() };
     assert!(encoding.is_some());
     assert_eq!(element.bits, Some(128));
 }
@@ -148,12 +146,12 @@ fn a_signature_leaves_out_names_and_what_rules_cannot_depend_on() {
   return
 }"#,
     );
-    let of = |name| program.ops[op(&program, name)].signature;
+    let of = |name| program.signature(op(&program, name));
     assert_eq!(of("%0"), of("%1"));
     assert_ne!(of("%0"), of("%2"));
     assert_ne!(of("%3"), of("%4"));
     assert!(of("%5").is_none());
-    assert_eq!(program.signatures[of("%0")].example.index(), op(&program, "%0").index());
+    assert_eq!(program.signatures()[of("%0")].example.index(), op(&program, "%0").index());
 }
 
 #[test]

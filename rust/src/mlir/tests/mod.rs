@@ -17,8 +17,8 @@ fn parsed(text: &str) -> Program {
 /// The value called `name`.
 fn value(program: &Program, name: &str) -> ValueId {
     let named = |id: &ValueId| program.value_name(*id) == name;
-    let placeholder = |id: &ValueId| program.value_names[*id] == u32::MAX;
-    program.values.ids().filter(|id| !placeholder(id)).find(named).expect("there is such a value")
+    let placeholder = |id: &ValueId| program.printing().value_name(*id) == u32::MAX;
+    program.value_ids().filter(|id| !placeholder(id)).find(named).expect("there is such a value")
 }
 
 /// The op that defines `name`.
@@ -28,7 +28,7 @@ fn op(program: &Program, name: &str) -> OpId {
 
 /// All ops but the module, in program order.
 fn ops(program: &Program) -> Vec<OpId> {
-    program.pre_order(program.module).skip(1).collect()
+    program.pre_order(program.module_op()).skip(1).collect()
 }
 
 /// Names of the users of `name`, newest first, with the number of the operand.
@@ -36,7 +36,7 @@ fn uses(program: &Program, name: &str) -> Vec<(String, usize)> {
     program
         .uses(value(program, name))
         .map(|slot| {
-            let owner = program.operands[slot].owner;
+            let owner = program.user(slot);
             (program.op_name(owner).to_owned(), program.operand_index(slot))
         })
         .collect()
@@ -142,5 +142,5 @@ fn an_empty_module_has_a_block() {
         assert!(ops(&program).is_empty());
         assert_eq!(print(&program), text);
     }
-    assert_eq!(parsed("").ops.len(), OpId::from_index(1).index());
+    assert_eq!(parsed("").num_op_ids(), OpId::from_index(1).index());
 }

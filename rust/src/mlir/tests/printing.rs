@@ -3,7 +3,7 @@
 use super::super::{parse, print, print_in_pieces};
 use super::{op, ops, parsed, value, EVERY_SYNTAX};
 use crate::index::ValueId;
-use crate::ir::{OpKind, Place, Program, ValueMap};
+use crate::ir::{NewOp, OpKind, Place, Program, ValueMap};
 use crate::sharding::TensorSharding;
 use std::fmt::Write;
 
@@ -24,9 +24,7 @@ fn outline(program: &Program) -> Vec<(String, Vec<usize>, usize)> {
         .collect();
     let operands = |op| program.op_operands(op).iter().map(|slot| order[&slot.value]).collect();
     all.iter()
-        .map(|&op| {
-            (program.op_name(op).to_owned(), operands(op), program.ops[op].num_results as usize)
-        })
+        .map(|&op| (program.op_name(op).to_owned(), operands(op), program.num_results(op)))
         .collect()
 }
 
@@ -41,7 +39,7 @@ fn every_op_can_get_an_attribute() {
     let again = parsed(&text);
     assert_eq!(outline(&again), before);
     for op in ops(&again) {
-        let is_implied = again.op_texts[op].span.is_empty();
+        let is_implied = again.printing().op(op).span.is_empty();
         assert!(
             is_implied || again.attr(op, "x.touched") == Some("\"}\""),
             "{}",
@@ -54,7 +52,7 @@ fn every_op_can_get_an_attribute() {
 fn every_value_can_lose_its_name() {
     let mut program = parsed(EVERY_SYNTAX);
     let before = outline(&program);
-    for value in program.values.ids().collect::<Vec<_>>() {
+    for value in program.value_ids().collect::<Vec<_>>() {
         program.forget_name(value);
     }
     let text = print(&program);
@@ -76,8 +74,8 @@ fn a_sharding_goes_into_the_dictionary_and_nothing_else_changes() {
 }
 "#;
     let mut program = parsed(text);
-    let mesh = program.meshes.ids().next().unwrap();
-    let open = program.shardings.intern(TensorSharding::fully_replicated(mesh, 1, false));
+    let mesh = program.meshes().ids().next().unwrap();
+    let open = program.intern_sharding(TensorSharding::fully_replicated(mesh, 1, false));
     for name in ["%arg0", "%0", "%1"] {
         let value = value(&program, name);
         program.set_sharding(value, open);
@@ -97,11 +95,10 @@ fn a_sharding_goes_into_the_dictionary_and_nothing_else_changes() {
 fn results_of_functions_get_parentheses_with_their_attributes() {
     let text = "sdy.mesh @m = <[\"x\"=2]>\nfunc.func private @f() -> tensor<2xf32>\n";
     let mut program = parsed(text);
-    let mesh = program.meshes.ids().next().unwrap();
-    let closed = program.shardings.intern(TensorSharding::fully_replicated(mesh, 1, true));
-    let function = program.functions.ids().next().unwrap();
-    program.func_results_mut(function)[0].sharding = closed;
-    program.mark_attrs_changed(program.functions[function].op);
+    let mesh = program.meshes().ids().next().unwrap();
+    let closed = program.intern_sharding(TensorSharding::fully_replicated(mesh, 1, true));
+    let function = program.func_ids().next().unwrap();
+    program.set_func_result_sharding(function, 0, closed);
     let dict = "{sdy.sharding = #sdy.sharding<@m, [{}]>}";
     assert_eq!(
         print(&program),
@@ -125,10 +122,10 @@ sdy.mesh @m = <["x"=2]>
     let (zero, one) = (value(&program, "%0"), value(&program, "%1"));
     program.replace_all_uses(zero, one);
     program.erase_op(abs);
-    let ty = program.values[one].ty;
-    let reshard = program.create_op("sdy.reshard", &[one], &[ty]);
-    let mesh = program.meshes.ids().next().unwrap();
-    let open = program.shardings.intern(TensorSharding::fully_replicated(mesh, 1, false));
+    let ty = program.type_of(one);
+    let reshard = program.create_op(NewOp::new("sdy.reshard", &[one], &[ty]));
+    let mesh = program.meshes().ids().next().unwrap();
+    let open = program.intern_sharding(TensorSharding::fully_replicated(mesh, 1, false));
     let result = program.result(reshard, 0);
     program.set_sharding(result, open);
     program.insert_op(reshard, Place::After(negate));
@@ -211,12 +208,12 @@ fn pieces_are_the_whole() {
         program.set_attr(op, "x.touched", "1");
     }
     assert_eq!(pieces(&program).concat(), print(&program));
-    let body = program.functions[program.functions_in_order()[0]].body;
+    let body = program.func_body(program.functions_in_order()[0]);
     let arg = program.block_args(body).next().unwrap();
-    let ty = program.values[arg].ty;
+    let ty = program.type_of(arg);
     let mut last = program.block_ops(body).next().unwrap();
     for _ in 0..40_000 {
-        let new = program.create_op("test.made", &[arg], &[ty]);
+        let new = program.create_op(NewOp::new("test.made", &[arg], &[ty]));
         program.insert_op(new, Place::After(last));
         last = new;
     }

@@ -21,14 +21,14 @@ fn repeated_ops_have_their_own_names_and_places() {
     let program = parsed(&text);
     assert_eq!(print(&program), text);
     let [first, second, third] = ["%0", "%long_name", "%2"].map(|name| op(&program, name));
-    assert_eq!(program.ops[first].signature, program.ops[second].signature);
-    assert_eq!(program.ops[first].signature, program.ops[third].signature);
+    assert_eq!(program.signature(first), program.signature(second));
+    assert_eq!(program.signature(first), program.signature(third));
     for op in [first, second, third] {
         assert_eq!(program.attr(op, "k"), Some("1 : i32"));
-        assert_eq!(program.text.get(program.op_texts[op].dict), "{k = 1 : i32}");
+        assert_eq!(program.text().get(program.printing().op(op).dict), "{k = 1 : i32}");
     }
-    assert_eq!(program.text.get(program.op_texts[second].loc), "\"here\"");
-    assert!(program.op_texts[third].loc.is_empty());
+    assert_eq!(program.text().get(program.loc(second)), "\"here\"");
+    assert!(program.loc(third).is_empty());
     let twice = ("stablehlo.add".to_owned(), 1);
     assert_eq!(uses(&program, "%long_name"), [twice, ("stablehlo.add".to_owned(), 0)]);
 }
@@ -74,7 +74,7 @@ fn what_follows_a_repeated_op_is_looked_at() {
     let program = parsed(&text);
     assert_eq!(print(&program), text);
     assert_eq!(program.attr(op(&program, "%2"), "s"), Some("\"%b\""));
-    assert_eq!(program.text.get(program.op_texts[op(&program, "%5")].loc), "\"next line\"");
+    assert_eq!(program.text().get(program.loc(op(&program, "%5"))), "\"next line\"");
     // A comma makes it go on, and what follows is no type.
     let line = "%5 = stablehlo.iota dim = 0 : tensor<2xf32>\n";
     let longer = text.replace(line, &format!("{line}, "));

@@ -2,26 +2,26 @@
 
 use super::driver::Driver;
 use crate::index::{OpId, ValueId};
-use crate::ir::{ConstantValue, OpKind, OpTraits, ValueMap};
+use crate::ir::{ConstantValue, OpKind, OpTraits, Place, ValueMap};
 
 /// The case of a constant is what its branch does.
 pub fn inline_constant(driver: &mut Driver, op: OpId) -> bool {
     let Some(branch) = constant_index(driver, op) else { return false };
     let program = &*driver.program;
     let Some(region) = program.op_regions(op).nth(branch) else { return false };
-    let Some(block) = program.regions[region].last_block.get() else { return false };
+    let Some(block) = program.region_blocks(region).last() else { return false };
     let mut ops: Vec<OpId> = program.block_ops(block).collect();
     let Some(end) = ops.pop() else { return false };
     let mut map = ValueMap::default();
     for inner in ops {
         let clone = driver.program.clone_op(inner, &mut map, false);
-        driver.insert(clone, op);
+        driver.insert_at(clone, Place::Before(op), op);
         let nested: Vec<OpId> = driver.program.pre_order(clone).skip(1).collect();
         for nested in nested {
             driver.push(nested);
         }
     }
-    let values = driver.program.op_operands(end).iter().map(|slot| slot.value);
+    let values = driver.program.operands(end);
     let values: Vec<ValueId> = values.map(|value| map.get(value).unwrap_or(value)).collect();
     driver.replace(op, &values);
     true

@@ -3,7 +3,7 @@
 use super::driver::Driver;
 use crate::axis::{push_or_merge, AxisRef};
 use crate::index::{OpId, ShardingId, ValueId};
-use crate::ir::{OpKind, Payload, Program};
+use crate::ir::{InsertPoint, OpKind, Payload, Place, Program};
 use crate::sharding::{DimSharding, TensorSharding};
 
 /// The kinds of ops that the patterns match.
@@ -61,23 +61,20 @@ pub(super) fn out_sharding(program: &Program, op: OpId) -> ShardingId {
     program.sharding(program.result(op, 0))
 }
 
-/// Makes an op called `name` on `input` right before `root`, in place of ops at `locs`.
+/// Makes an op of `kind` on `input` right before `root`, in place of the ops `locs`.
 pub(super) fn create(
     driver: &mut Driver,
     root: OpId,
-    name: &str,
+    kind: OpKind,
     input: ValueId,
     sharding: ShardingId,
     locs: &[OpId],
 ) -> OpId {
-    let ty = driver.program.values[input].ty;
-    let new = driver.program.create_op(name, &[input], &[ty]);
-    driver.program.op_texts[new].loc = driver.program.fused_loc(locs);
-    let result = driver.program.result(new, 0);
-    driver.program.set_sharding(result, sharding);
-    driver.insert(new, root);
-    if let Some(&cause) = locs.iter().find_map(|op| driver.program.causes.get(op)) {
-        driver.program.causes.insert(new, cause);
+    let at = InsertPoint { place: Place::Before(root), loc: driver.program.fused_loc(locs) };
+    let new = driver.program.build_unary(kind, input, sharding, at);
+    driver.note_inserted(new, root);
+    if let Some(cause) = locs.iter().find_map(|&op| driver.program.cause(op)) {
+        driver.program.set_cause(new, cause);
     }
     new
 }
@@ -131,7 +128,7 @@ fn gather_instead_of_reduce(driver: &mut Driver, op: OpId) -> bool {
     }
     let tensor = driver.program.operand(input, 0);
     let sharding = out_sharding(driver.program, op);
-    let gather = create(driver, op, "sdy.all_gather", tensor, sharding, &[op]);
+    let gather = create(driver, op, OpKind::AllGather, tensor, sharding, &[op]);
     driver.program.set_payload(gather, Payload::AxesPerDim(per_dim));
     driver.replace(op, &[driver.program.result(gather, 0)]);
     true
@@ -155,7 +152,7 @@ fn fuse_all_to_alls(driver: &mut Driver, op: OpId) -> bool {
     }
     all.sort_by_key(|(_, from, _)| *from);
     let (input, sharding) = (program.operand(inner, 0), out_sharding(program, op));
-    let new = create(driver, op, "sdy.all_to_all", input, sharding, &[op, inner]);
+    let new = create(driver, op, OpKind::AllToAll, input, sharding, &[op, inner]);
     driver.program.set_payload(new, Payload::AllToAll(all));
     driver.replace(op, &[driver.program.result(new, 0)]);
     true
@@ -163,7 +160,7 @@ fn fuse_all_to_alls(driver: &mut Driver, op: OpId) -> bool {
 
 /// An all-to-all that nothing uses is not needed.
 fn drop_unused(driver: &mut Driver, op: OpId) -> bool {
-    let is_used = driver.program.values[driver.program.result(op, 0)].first_use.is_some();
+    let is_used = driver.program.has_uses(driver.program.result(op, 0));
     if !is_used {
         driver.replace(op, &[driver.program.operand(op, 0)]);
     }
@@ -174,7 +171,7 @@ fn drop_unused(driver: &mut Driver, op: OpId) -> bool {
 fn drop_equivalent_permute(driver: &mut Driver, op: OpId) -> bool {
     let input = driver.program.operand(op, 0);
     let (from, to) = (driver.program.sharding_of(input), out_sharding(driver.program, op));
-    let shardings = &driver.program.shardings;
+    let shardings = driver.program.shardings();
     let is_same = shardings.get(from).is_some_and(|from| from.is_equivalent(shardings.get(to)));
     if is_same {
         driver.replace(op, &[input]);
@@ -188,7 +185,7 @@ fn fuse_reduce_scatter(driver: &mut Driver, op: OpId) -> bool {
     let Some(reduce) = input_of_kind(driver.program, op, OpKind::AllReduce) else { return false };
     let reduced = driver.program.result(reduce, 0);
     let slicing = axes_per_dim(driver.program, op);
-    let users = driver.program.uses(reduced).map(|slot| driver.program.operands[slot].owner);
+    let users = driver.program.users(reduced);
     let users: Vec<OpId> = users.collect();
     let is_like_this = |&user: &OpId| {
         driver.program.kind(user) == OpKind::AllSlice
@@ -205,12 +202,12 @@ fn fuse_reduce_scatter(driver: &mut Driver, op: OpId) -> bool {
         return false;
     };
     let input = driver.program.operand(reduce, 0);
-    let scatter = create(driver, op, "sdy.reduce_scatter", input, sharding, &[reduce]);
+    let scatter = create(driver, op, OpKind::ReduceScatter, input, sharding, &[reduce]);
     driver.program.set_payload(scatter, Payload::AxesPerDim(scattered));
     let mut result = driver.program.result(scatter, 0);
     if residual.iter().any(|axes| !axes.is_empty()) {
         let sharding = out_sharding(driver.program, op);
-        let slice = create(driver, op, "sdy.all_slice", result, sharding, &[op]);
+        let slice = create(driver, op, OpKind::AllSlice, result, sharding, &[op]);
         driver.program.set_payload(slice, Payload::AxesPerDim(residual));
         result = driver.program.result(slice, 0);
     }
@@ -250,10 +247,10 @@ fn scattered_sharding(
     scattered: &[Vec<AxisRef>],
 ) -> Option<ShardingId> {
     let input = program.sharding_of(program.operand(reduce, 0));
-    let of_reduce = program.shardings.get(out_sharding(program, reduce))?;
-    let of_slice = program.shardings.get(out_sharding(program, slice))?;
+    let of_reduce = program.shardings().get(out_sharding(program, reduce))?;
+    let of_slice = program.shardings().get(out_sharding(program, slice))?;
     let mesh = program.mesh(of_reduce.mesh);
-    let input = program.shardings.get(input);
+    let input = program.shardings().get(input);
     let dims = scattered.iter().enumerate().map(|(dim, added)| {
         let mut axes = input
             .and_then(|input| input.dims.get(dim))
@@ -269,5 +266,5 @@ fn scattered_sharding(
         replicated: of_slice.replicated.clone(),
         unreduced: of_slice.unreduced.clone(),
     };
-    Some(program.shardings.intern(sharding))
+    Some(program.intern_sharding(sharding))
 }

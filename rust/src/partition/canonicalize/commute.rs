@@ -2,7 +2,7 @@
 
 use super::constants::Constants;
 use crate::index::{OpId, UseId, ValueId};
-use crate::ir::{OpFlags, Program};
+use crate::ir::Program;
 
 /// Ops of `chlo` that MLIR knows as commutative.
 const COMMUTATIVE: [&str; 8] = [
@@ -18,7 +18,7 @@ const COMMUTATIVE: [&str; 8] = [
 
 /// Whether `program` may have commutative ops.
 pub fn has_commutative_ops(program: &Program) -> bool {
-    COMMUTATIVE.iter().any(|name| program.strings.find(name).is_some())
+    COMMUTATIVE.iter().any(|name| program.strings().find(name).is_some())
 }
 
 /// Moves the constant operands of a commutative op behind the others; true if any moved.
@@ -32,7 +32,7 @@ pub fn move_constants_back(program: &mut Program, op: OpId) -> bool {
         def.is_some_and(|def| Constants::is_constant(program, def))
     };
     let slots: Vec<UseId> = program.op_uses(op).collect();
-    let old: Vec<ValueId> = slots.iter().map(|&slot| program.operands[slot].value).collect();
+    let old: Vec<ValueId> = slots.iter().map(|&slot| program.used_value(slot)).collect();
     let (constants, mut new): (Vec<ValueId>, Vec<ValueId>) =
         old.iter().partition(|&&value| is_constant(value));
     new.extend(constants);
@@ -45,6 +45,6 @@ pub fn move_constants_back(program: &mut Program, op: OpId) -> bool {
         return false;
     }
     // Their types need not be the same.
-    program.op_flags[op].set(OpFlags::TYPES_CHANGED);
+    program.update_types(op);
     true
 }

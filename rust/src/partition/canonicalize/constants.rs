@@ -26,7 +26,7 @@ impl Constants {
     pub fn forget(&mut self, program: &Program, op: OpId) {
         if self.owns(op) {
             self.is_owned[op.index()] = false;
-            let region = scope(program, program.ops[op].parent);
+            let region = scope(program, program.parent_block(op));
             if let Some(kept) = self.kept.get_mut(&key(program, region, op)) {
                 kept.retain(|&other| other != op);
             }
@@ -38,19 +38,19 @@ impl Constants {
         if !self.owns(op) {
             return false;
         }
-        self.hoist(program, op, program.ops[op].parent);
+        self.hoist(program, op, program.parent_block(op));
         true
     }
     fn hoist(&self, program: &mut Program, op: OpId, block: BlockId) {
-        let row = &program.ops[op];
-        if row.parent != block || (row.prev.is_some() && !self.owns(row.prev)) {
+        let prev = program.prev_op(op);
+        if program.parent_block(op) != block || (prev.is_some() && !self.owns(prev)) {
             program.move_op(op, Place::Start(block));
         }
     }
     /// Takes `op`, a constant, over: merges it into an equal one of its scope, or hoists it. False if
     /// it was merged and is gone.
     pub fn insert(&mut self, program: &mut Program, op: OpId) -> bool {
-        let block = program.ops[op].parent;
+        let block = program.parent_block(op);
         let region = scope(program, block);
         let kept = self.kept.entry(key(program, region, op)).or_default();
         let is_equal = |kept: &&OpId| program.constant_value(**kept) == program.constant_value(op);
@@ -67,7 +67,7 @@ impl Constants {
         }
         self.hoist(program, op, start);
         if self.is_owned.len() <= op.index() {
-            self.is_owned.resize(program.ops.len(), false);
+            self.is_owned.resize(program.num_op_ids(), false);
         }
         self.is_owned[op.index()] = true;
         true
@@ -75,18 +75,18 @@ impl Constants {
 }
 
 fn key(program: &Program, region: RegionId, op: OpId) -> Key {
-    let ty = program.values[program.result(op, 0)].ty;
-    (region, program.ops[op].name, ty, program.constant_hash(op))
+    let ty = program.type_of(program.result(op, 0));
+    (region, program.op_name_id(op), ty, program.constant_hash(op))
 }
 
 /// The innermost region around `block` whose op sees no values from outside, or might not.
 fn scope(program: &Program, block: BlockId) -> RegionId {
-    let mut region = program.blocks[block].region;
+    let mut region = program.block_region(block);
     loop {
-        let op = program.regions[region].op;
+        let op = program.region_op(region);
         let is_isolated = program.traits(op).is_none_or(|known| known.has(OpTraits::ISOLATED));
-        match program.ops[op].parent.get() {
-            Some(outer) if !is_isolated => region = program.blocks[outer].region,
+        match program.parent_block(op).get() {
+            Some(outer) if !is_isolated => region = program.block_region(outer),
             _ => return region,
         }
     }

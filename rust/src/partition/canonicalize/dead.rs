@@ -13,7 +13,7 @@ pub fn has_no_effect(program: &Program, op: OpId) -> bool {
     if known.has(OpTraits::PURE) {
         return true;
     }
-    if program.ops[op].num_regions == 0 && program.kind(op) != OpKind::CustomCall {
+    if program.num_regions(op) == 0 && program.kind(op) != OpKind::CustomCall {
         return known.has(OpTraits::RECURSIVE_EFFECTS);
     }
     let mut inside = program.pre_order(op);

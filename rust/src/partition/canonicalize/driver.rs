@@ -6,7 +6,7 @@ use super::dead::has_no_effect;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{Id, OpId, ValueId};
-use crate::ir::{OpFlags, OpKind, Place, Program};
+use crate::ir::{InsertPoint, NewOp, OpKind, Place, Program};
 use rustc_hash::FxHashSet;
 
 /// Constants that are folded, beside the one that has a kind.
@@ -59,7 +59,7 @@ pub fn apply_greedily(
     patterns: &mut dyn Patterns,
     config: Config,
 ) -> Result<bool> {
-    let only_erases = root == program.module
+    let only_erases = root == program.module_op()
         && config.max_rewrites.is_none()
         && config.max_iterations != Some(0)
         && patterns.kinds().is_some_and(|kinds| !may_change(program, &kinds));
@@ -89,14 +89,14 @@ fn may_change(program: &Program, kinds: &[OpKind]) -> bool {
     program.has_any(kinds)
         || program.has_any(&[OpKind::Constant])
         || has_commutative_ops(program)
-        || CONSTANTS.iter().any(|name| program.strings.find(name).is_some())
+        || CONSTANTS.iter().any(|name| program.strings().find(name).is_some())
 }
 
 /// Erases what is inside `root` and has no effect and no uses, users before what they use.
 fn erase_dead(program: &mut Program, root: OpId) {
     let mut ops: Vec<OpId> = program.pre_order(root).skip(1).collect();
     while let Some(op) = ops.pop() {
-        let is_used = program.op_results(op).any(|value| program.values[value].first_use.is_some());
+        let is_used = program.op_results(op).any(|value| program.has_uses(value));
         if !is_used && has_no_effect(program, op) {
             program.erase_op(op);
         }
@@ -137,12 +137,9 @@ impl<'a> Driver<'a> {
     /// Erases every op without effects that nothing uses.
     fn erase_dead_ops(mut self) {
         let program = &*self.program;
-        let is_there = |op: &OpId| {
-            let row = &program.ops[*op];
-            row.parent.is_some() && !program.op_flags[*op].has(OpFlags::ERASED)
-        };
+        let is_there = |op: &OpId| program.parent_block(*op).is_some() && !program.is_erased(*op);
         let is_dead = |op: &OpId| self.is_unused(*op) && has_no_effect(program, *op);
-        let dead: Vec<OpId> = program.ops.ids().filter(|op| is_there(op) && is_dead(op)).collect();
+        let dead: Vec<OpId> = program.op_ids().filter(|op| is_there(op) && is_dead(op)).collect();
         for op in dead {
             self.push(op);
         }
@@ -158,8 +155,8 @@ impl<'a> Driver<'a> {
     /// Visits every op, and those that changes bring back; true if anything was changed.
     fn run_once(mut self, patterns: &mut dyn Patterns, config: Config) -> bool {
         let root = self.root;
-        self.place.resize(self.program.ops.len(), ABSENT);
-        self.order.resize(self.program.ops.len(), 0);
+        self.place.resize(self.program.num_op_ids(), ABSENT);
+        self.order.resize(self.program.num_op_ids(), 0);
         let ops: Vec<OpId> = if config.top_down {
             self.program.pre_order(root).collect()
         } else {
@@ -209,14 +206,14 @@ impl<'a> Driver<'a> {
         has_matched
     }
     fn is_unused(&self, op: OpId) -> bool {
-        self.program.op_results(op).all(|result| self.program.values[result].first_use.is_none())
+        self.program.op_results(op).all(|result| self.program.newest_use(result).is_none())
     }
     /// Puts `op` on the worklist unless it is there, and the ops around it.
     pub fn push(&mut self, op: OpId) {
         let mut next = Some(op);
         while let Some(op) = next.filter(|&op| op != self.root) {
             if self.place.len() <= op.index() {
-                self.place.resize(self.program.ops.len(), ABSENT);
+                self.place.resize(self.program.num_op_ids(), ABSENT);
             }
             if self.place[op.index()] == ABSENT {
                 self.place[op.index()] = self.worklist.len() as u32;
@@ -237,13 +234,13 @@ impl<'a> Driver<'a> {
     /// operand: once `op` is gone they may be dead, or ready for a pattern.
     fn push_operands(&mut self, op: OpId) {
         let mut seen = FxHashSet::default();
-        for index in 0..self.program.ops[op].num_operands as usize {
+        for index in 0..self.program.num_operands(op) {
             let operand = self.program.operand(op, index);
             if !seen.insert(operand) {
                 continue;
             }
             let Some(def) = self.program.defining_op(operand) else { continue };
-            let users = self.program.uses(operand).map(|slot| self.program.operands[slot].owner);
+            let users = self.program.users(operand);
             let mut other = None;
             let has_two_others = users
                 .filter(|&user| user != op)
@@ -283,8 +280,7 @@ impl<'a> Driver<'a> {
     /// Replaces the results of `op` by `values` and erases `op`.
     pub fn replace(&mut self, op: OpId, values: &[ValueId]) {
         for (result, &value) in self.program.op_results(op).zip(values) {
-            let users: Vec<OpId> =
-                self.program.uses(result).map(|slot| self.program.operands[slot].owner).collect();
+            let users: Vec<OpId> = self.program.users(result).collect();
             self.program.replace_all_uses(result, value);
             for user in users {
                 self.push(user);
@@ -292,9 +288,11 @@ impl<'a> Driver<'a> {
         }
         self.erase(op);
     }
-    /// Puts the new op `op` right before `root`, the op it is made for.
-    pub fn insert(&mut self, op: OpId, root: OpId) {
-        self.insert_at(op, Place::Before(root), root);
+    /// Makes an op, which is made for `root`, where `at` says.
+    pub fn build(&mut self, new: NewOp<'_>, at: InsertPoint, root: OpId) -> OpId {
+        let op = self.program.build(new, at);
+        self.note_inserted(op, root);
+        op
     }
     /// Puts the new op `op`, which is made for `root`, at `place`.
     pub fn insert_at(&mut self, op: OpId, place: Place, root: OpId) {
@@ -304,7 +302,7 @@ impl<'a> Driver<'a> {
     /// Takes note of the new op `op`, which was made for `root`.
     pub fn note_inserted(&mut self, op: OpId, root: OpId) {
         let at = self.order[root.index()];
-        self.order.resize(self.program.ops.len(), at);
+        self.order.resize(self.program.num_op_ids(), at);
         self.order[op.index()] = at;
         self.push(op);
     }
@@ -315,9 +313,9 @@ impl<'a> Driver<'a> {
             return first_at < second_at;
         }
         // Both were made for the same op.
-        let mut next = self.program.ops[first].next;
+        let mut next = self.program.next_op(first);
         while let Some(op) = next.get().filter(|&op| op != second) {
-            next = self.program.ops[op].next;
+            next = self.program.next_op(op);
         }
         next == second
     }

@@ -14,8 +14,8 @@ pub fn drop_unused_inputs(driver: &mut Driver, op: OpId) -> bool {
     let program = &mut *driver.program;
     let Some(block) = body(program, op) else { return false };
     let is_unused: Vec<bool> =
-        program.block_args(block).map(|arg| program.values[arg].first_use.is_none()).collect();
-    if !is_unused.contains(&true) || is_unused.len() != program.ops[op].num_operands as usize {
+        program.block_args(block).map(|arg| program.newest_use(arg).is_none()).collect();
+    if !is_unused.contains(&true) || is_unused.len() != program.num_operands(op) {
         return false;
     }
     program.erase_operands(op, &is_unused);
@@ -28,8 +28,8 @@ pub fn drop_unused_inputs(driver: &mut Driver, op: OpId) -> bool {
 pub fn drop_redundant(driver: &mut Driver, op: OpId) -> bool {
     let program = &mut *driver.program;
     let Some(block) = body(program, op) else { return false };
-    let has_values = program.ops[op].num_operands + program.ops[op].num_results > 0;
-    let first = program.blocks[block].first_op;
+    let has_values = program.num_operands(op) + program.num_results(op) > 0;
+    let first = program.first_op(block);
     let is_empty = first.get().is_some_and(|first| program.kind(first) == OpKind::SdyReturn);
     if is_empty && !has_values {
         driver.erase(op);
@@ -58,9 +58,8 @@ fn has_one_device(program: &Program, op: OpId, block: BlockId) -> bool {
     else {
         return manual.is_empty();
     };
-    let size = |&name: &StrId| {
-        mesh.axis_by_name(program.strings.get(name)).map_or(1, |axis| mesh.axis_size(axis))
-    };
+    let size =
+        |&name: &StrId| mesh.axis_by_name(program.str(name)).map_or(1, |axis| mesh.axis_size(axis));
     manual.iter().map(size).product::<i64>() == 1
 }
 
@@ -84,7 +83,7 @@ fn inline(program: &mut Program, op: OpId, block: BlockId) {
     for inner in all {
         // Uses are added as if the ops were copies.
         for slot in program.op_uses(inner) {
-            let value = program.operands[slot].value;
+            let value = program.used_value(slot);
             program.set_operand(slot, args.get(&value).copied().unwrap_or(value));
         }
         forget_names(program, inner);
@@ -95,8 +94,7 @@ fn inline(program: &mut Program, op: OpId, block: BlockId) {
             program.move_op(inner, Place::Before(op));
             continue;
         }
-        let values: Vec<ValueId> =
-            program.op_operands(inner).iter().map(|slot| slot.value).collect();
+        let values: Vec<ValueId> = program.operands(inner).collect();
         for (result, value) in program.op_results(op).zip(values) {
             program.replace_all_uses(result, value);
         }

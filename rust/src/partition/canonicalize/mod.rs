@@ -92,6 +92,6 @@ pub fn run(
     mut enabled: Enabled,
     config: Config,
 ) -> Result<bool> {
-    let module = program.module;
+    let module = program.module_op();
     apply_greedily(program, context, module, &mut enabled, config)
 }

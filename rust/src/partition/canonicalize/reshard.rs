@@ -4,7 +4,7 @@ use super::collectives::{create, input_of_kind, out_sharding};
 use super::driver::Driver;
 use crate::axis::AxisRef;
 use crate::index::{BlockId, OpId, TypeId, ValueId};
-use crate::ir::{OpKind, Program, Type, ValueMap};
+use crate::ir::{NewOp, OpKind, Program, Type, ValueMap};
 use crate::mlir::op_attribute;
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashSet;
@@ -17,7 +17,7 @@ pub fn fuse(driver: &mut Driver, op: OpId) -> bool {
     }
     let input = driver.program.operand(inner, 0);
     let sharding = out_sharding(driver.program, op);
-    let new = create(driver, op, "sdy.reshard", input, sharding, &[op, inner]);
+    let new = create(driver, op, OpKind::Reshard, input, sharding, &[op, inner]);
     driver.replace(op, &[driver.program.result(new, 0)]);
     true
 }
@@ -29,16 +29,14 @@ pub fn reuse(driver: &mut Driver, op: OpId) -> bool {
     let (root, path) = metadata_path(driver.program, input);
     let Some(target) = target_sharding(driver.program, op, &path) else { return false };
     let Some(mut value) = find_compatible(driver, root, &target, op) else { return false };
-    let ty = driver.program.values[root].ty;
-    if driver.program.values[value].ty != ty {
-        let place = driver.program.point_after_value(value);
-        let reshape = driver.program.create_op("stablehlo.reshape", &[value], &[ty]);
-        driver.program.op_texts[reshape].loc = driver.program.op_texts[op].loc;
-        driver.insert_at(reshape, place, op);
+    let ty = driver.program.type_of(root);
+    if driver.program.type_of(value) != ty {
+        let at = driver.program.after_value(value).with_loc(driver.program.loc(op));
+        let reshape = driver.build(NewOp::of_kind(OpKind::Reshape, &[value], &[ty]), at, op);
         value = driver.program.result(reshape, 0);
     }
     for &step in path.iter().rev() {
-        let place = driver.program.point_after_value(value);
+        let place = driver.program.place_after_value(value);
         let clone = driver.program.clone_op(step, &mut ValueMap::default(), false);
         driver.insert_at(clone, place, op);
         if let Some(slot) = driver.program.op_uses(clone).next() {
@@ -60,7 +58,7 @@ fn metadata_path(program: &Program, mut value: ValueId) -> (ValueId, Vec<OpId>) 
     let mut path = Vec::new();
     while let Some(op) = program.defining_op(value).filter(|&op| is_metadata(program, op)) {
         // Text may define values in a circle.
-        if path.len() > program.ops.len() {
+        if path.len() > program.num_op_ids() {
             break;
         }
         path.push(op);
@@ -72,7 +70,7 @@ fn metadata_path(program: &Program, mut value: ValueId) -> (ValueId, Vec<OpId>) 
 /// The sharding of `reshard` before the transposes on the `path` to its input, as far as shapes in
 /// between have the same rank.
 fn target_sharding(program: &Program, reshard: OpId, path: &[OpId]) -> Option<TensorSharding> {
-    let mut sharding = program.shardings.get(out_sharding(program, reshard))?.clone();
+    let mut sharding = program.shardings().get(out_sharding(program, reshard))?.clone();
     for &op in path {
         if program.kind(op) == OpKind::Reshape {
             let rank = |value| program.value_type(value).rank();
@@ -103,8 +101,8 @@ fn find_compatible(
     current: OpId,
 ) -> Option<ValueId> {
     let program = &*driver.program;
-    let block: BlockId = program.ops[current].parent;
-    let target = (target, program.values[program.result(current, 0)].ty);
+    let block: BlockId = program.parent_block(current);
+    let target = (target, program.type_of(program.result(current, 0)));
     let mut worklist = vec![root];
     let mut seen: FxHashSet<ValueId> = FxHashSet::default();
     while let Some(value) = worklist.pop() {
@@ -112,12 +110,12 @@ fn find_compatible(
             continue;
         }
         for slot in program.uses(value) {
-            let user = program.operands[slot].owner;
+            let user = program.user(slot);
             match program.kind(user) {
-                OpKind::Reshard if user != current && program.ops[user].parent == block => {
+                OpKind::Reshard if user != current && program.parent_block(user) == block => {
                     let result = program.result(user, 0);
-                    let sharding = program.shardings.get(program.sharding(result));
-                    let other = (sharding?, program.values[result].ty);
+                    let sharding = program.shardings().get(program.sharding(result));
+                    let other = (sharding?, program.type_of(result));
                     if is_equivalent(program, other, target) && driver.is_before(user, current) {
                         return Some(result);
                     }
@@ -154,7 +152,9 @@ fn strides(
     sharding: &TensorSharding,
     ty: TypeId,
 ) -> Option<Vec<(AxisRef, i64)>> {
-    let Type::RankedTensor { shape, encoding: None, .. } = &program.types[ty] else { return None };
+    let Type::RankedTensor { shape, encoding: None, .. } = &program.types()[ty] else {
+        return None;
+    };
     let mesh = program.mesh(sharding.mesh);
     let mut strides = Vec::new();
     let mut inner: i64 = 1;

@@ -6,6 +6,7 @@
 //! one dim of the result conflicts with an operand that is not smaller, that operand's dim is sharded, and
 //! the result's dim has just the axes of the contracting dims.
 
+use super::reshard_uses;
 use super::tensors::tensor_sizes;
 use crate::axis::any_overlap;
 use crate::index::{FactorId, Id, MeshId, OpId, ShardingId};
@@ -30,14 +31,9 @@ pub fn reshard_result(
     let new =
         projection.tensors[2].to_sharding(&rule.results[0], &rule.factor_sizes, mesh_id, mesh);
     let (result, old) = (program.result(op, 0), shardings[2]);
-    let new: ShardingId = program.shardings.intern(new);
+    let new: ShardingId = program.intern_sharding(new);
     program.set_result_sharding(result, new);
-    let place = program.point_after(op);
-    let reshard = program.create_sdy_op("sdy.reshard", result, old, None, (place, result));
-    program.set_cause(reshard, op);
-    if let Some(user) = program.defining_op(reshard) {
-        program.replace_all_uses_except(result, reshard, user);
-    }
+    reshard_uses(program, result, old, program.place_after(op));
 }
 
 /// The factor of the one conflict, with the axes that the operand has there; `None` if the result is not

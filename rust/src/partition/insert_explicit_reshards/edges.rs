@@ -5,7 +5,7 @@ use super::unreduced::{add_unreduced_axes, reduce_for_use};
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{OpId, ShardingId, UseId, ValueId};
-use crate::ir::{OpKind, Payload, Place, Program, SymbolTable, ValueDef};
+use crate::ir::{InsertPoint, OpKind, Payload, Place, Program, SymbolTable, ValueDef};
 use crate::sharding::TensorSharding;
 
 /// Makes the value of `slot` have the sharding `target` (none means replicated); where the full version
@@ -26,16 +26,17 @@ fn reshard_use(
     }
     if is_full && !program.are_equivalent(source, target) {
         let operand = program.used_value(slot);
-        let target = match (target.get(), program.shardings.get(source)) {
+        let target = match (target.get(), program.shardings().get(source)) {
             (None, Some(source)) => {
                 let closed = TensorSharding::fully_replicated(source.mesh, source.dims.len(), true);
-                program.shardings.intern(closed)
+                program.intern_sharding(closed)
             }
             _ => target,
         };
-        let reshard = program.create_sdy_op("sdy.reshard", operand, target, None, (place, operand));
-        program.set_cause(reshard, program.operands[slot].owner);
-        program.set_operand(slot, reshard);
+        let at = InsertPoint { place, loc: program.value_loc(operand) };
+        let reshard = program.build_unary(OpKind::Reshard, operand, target, at);
+        program.set_cause(reshard, program.user(slot));
+        program.set_operand(slot, program.result(reshard, 0));
     }
     Ok(())
 }
@@ -63,8 +64,7 @@ pub fn reshard_edges(
     is_full: bool,
 ) -> Result<bool> {
     let Some(spec) = context.rules.edges(program, op) else { return Ok(false) };
-    let is_arg =
-        |program: &Program, owner: ValueId| matches!(program.values[owner].def(), ValueDef::Arg(_));
+    let is_arg = |program: &Program, owner: ValueId| matches!(program.def(owner), ValueDef::Arg(_));
     let (args, results): (Vec<_>, Vec<_>) =
         spec.edges(program, op).into_iter().partition(|edge| is_arg(program, edge.owner));
     for edge in results.into_iter().chain(args) {
@@ -75,7 +75,7 @@ pub fn reshard_edges(
             target = program.inside_manual(op, target);
         }
         for slot in edge.sources {
-            let place = program.point_after_value(program.used_value(slot));
+            let place = program.place_after_value(program.used_value(slot));
             reshard_use(program, slot, target, place, is_full)?;
         }
     }
@@ -105,12 +105,12 @@ pub fn reshard_call(
         }
         let Some(mesh) = mesh else { return Ok(()) };
         for &slot in &slots {
-            let ty = program.values[program.used_value(slot)].ty;
+            let ty = program.type_of(program.used_value(slot));
             targets.push(program.replicated(mesh, ty, true));
         }
     }
     for (slot, target) in slots.into_iter().zip(targets) {
-        let place = program.point_after_value(program.used_value(slot));
+        let place = program.place_after_value(program.used_value(slot));
         reshard_use(program, slot, target, place, is_full)?;
     }
     Ok(())

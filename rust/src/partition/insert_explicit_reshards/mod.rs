@@ -20,7 +20,7 @@ use crate::axis::AxisRef;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{Id, MeshId, OpId, RuleId, ShardingId, SignatureId, ValueId};
-use crate::ir::{OpKind, OpTraits, Place, Program, SymbolTable};
+use crate::ir::{InsertPoint, OpKind, OpTraits, Place, Program, SymbolTable};
 use crate::projection::{Projection, TensorFactorShardings};
 use crate::rule::OpShardingRule;
 use reductions::reduce_results;
@@ -40,10 +40,10 @@ pub fn run(
     enable_full_version: bool,
 ) -> Result<()> {
     context.rules.prepare(program, false)?;
-    let is_unreduced = |id: ShardingId| !program.shardings[id].unreduced.is_empty();
+    let is_unreduced = |id: ShardingId| !program.shardings()[id].unreduced.is_empty();
     let mut pass = Pass {
         is_full: enable_full_version,
-        has_unreduced: program.shardings.ids().any(is_unreduced),
+        has_unreduced: program.shardings().ids().any(is_unreduced),
         symbols: SymbolTable::new(program),
         plans: Plans::default(),
         settled: FxHashSet::default(),
@@ -75,12 +75,13 @@ impl Pass {
     /// Where the full version is off and nothing is unreduced, only a few ops need a look.
     fn run_on_few(&mut self, program: &mut Program, context: &mut Context) -> Result<()> {
         let kinds = [OpKind::Call, OpKind::Concatenate, OpKind::DotGeneral, OpKind::Dot];
-        let ops = match program.strings.find(RAGGED_DOT) {
+        let ops = match program.strings().find(RAGGED_DOT) {
             None => program.ops_in_post_order(&kinds),
             Some(name) => {
-                let ops = program.post_order(program.module);
-                let is_one =
-                    |op: &OpId| program.ops[*op].name == name || kinds.contains(&program.kind(*op));
+                let ops = program.post_order(program.module_op());
+                let is_one = |op: &OpId| {
+                    program.op_name_id(*op) == name || kinds.contains(&program.kind(*op))
+                };
                 ops.filter(is_one).collect()
             }
         };
@@ -99,20 +100,20 @@ impl Pass {
     /// Treats a dot, unless one that is like it in every respect was left alone.
     fn visit_dot(&mut self, program: &mut Program, context: &Context, op: OpId) -> Result<()> {
         let rule: RuleId = context.rules.rule(program, op);
-        if rule.is_none() || program.rules[rule].is_custom {
+        if rule.is_none() || program.rules()[rule].is_custom {
             return Ok(());
         }
         let shardings = tensor_shardings(program, op);
         let key = <[ShardingId; 3]>::try_from(shardings.as_slice());
-        let key = key.ok().map(|tensors| (program.ops[op].signature, rule, tensors));
+        let key = key.ok().map(|tensors| (program.signature(op), rule, tensors));
         let key = key.filter(|(signature, ..)| signature.is_some());
         if key.is_some_and(|key| self.settled.contains(&key)) {
             return Ok(());
         }
-        let num_ops = program.ops.len();
-        let owned = program.rules[rule].clone();
+        let num_ops = program.num_op_ids();
+        let owned = program.rules()[rule].clone();
         visit_partly(program, op, &shardings, &owned)?;
-        if program.ops.len() == num_ops {
+        if program.num_op_ids() == num_ops {
             self.settled.extend(key);
         }
         Ok(())
@@ -148,7 +149,7 @@ fn is_always_full(program: &mut Program, op: OpId) -> bool {
         OpKind::Call => true,
         OpKind::Concatenate => {
             let result = program.sharding_of(program.result(op, 0));
-            (0..program.ops[op].num_operands as usize)
+            (0..program.num_operands(op))
                 .any(|index| program.sharding_of(program.operand(op, index)) != result)
         }
         OpKind::Other => program.op_name(op) == RAGGED_DOT,
@@ -187,24 +188,24 @@ fn visit(
     }
     unreduced::reduce_operands(program, op)?;
     let rule: RuleId = context.rules.rule(program, op);
-    if rule.is_none() || program.rules[rule].is_custom {
+    if rule.is_none() || program.rules()[rule].is_custom {
         return Ok(());
     }
     let shardings = tensor_shardings(program, op);
     if !is_full {
-        let rule = program.rules[rule].clone();
+        let rule = program.rules()[rule].clone();
         return visit_partly(program, op, &shardings, &rule);
     }
     let mut key = shardings.clone();
     if program.kind(op) == OpKind::Reshape {
         key.push(program.sharding_of(program.operand(op, 0)));
     }
-    let key = (program.ops[op].signature, rule, key);
+    let key = (program.signature(op), rule, key);
     let known = plans.get(&key).filter(|_| key.0.is_some());
     let plan = if let Some(plan) = known {
         plan.clone()
     } else {
-        let rule = program.rules[rule].clone();
+        let rule = program.rules()[rule].clone();
         let plan = plan(program, op, &shardings, &rule).map(Rc::new);
         plans.insert(key, plan.clone());
         plan
@@ -224,12 +225,12 @@ fn visit_partly(
     rule: &OpShardingRule,
 ) -> Result<()> {
     let Some(mesh) = op_mesh(program, shardings) else { return Ok(()) };
-    let given = shardings.iter().map(|&id| program.shardings.get(id));
+    let given = shardings.iter().map(|&id| program.shardings().get(id));
     let mut projection = Projection::build(rule, given, program.mesh(mesh), true);
     if is_dot(program, op) {
         dot::reshard_result(program, op, &mut projection, (shardings, mesh), rule);
     }
-    if program.ops[op].num_results == 0 {
+    if program.num_results(op) == 0 {
         return Ok(());
     }
     let first = program.sharding_of(program.result(op, 0));
@@ -256,7 +257,7 @@ fn plan(
     rule: &OpShardingRule,
 ) -> Option<Plan> {
     let mesh = op_mesh(program, shardings)?;
-    let given = shardings.iter().map(|&id| program.shardings.get(id));
+    let given = shardings.iter().map(|&id| program.shardings().get(id));
     let mut projection = Projection::build(rule, given, program.mesh(mesh), true);
     let mut updates: Vec<bool> =
         projection.tensors.iter().map(TensorFactorShardings::has_overflow).collect();
@@ -307,25 +308,25 @@ fn new_shardings(
         }
         let row = &projection.tensors[index];
         let sharding = row.to_sharding(mapping, &rule.factor_sizes, mesh, program.mesh(mesh));
-        new.push(program.shardings.intern(sharding));
+        new.push(program.intern_sharding(sharding));
     }
     new
 }
 
 /// Reshards operands to, and results from, the shardings of `plan`.
 pub(crate) fn apply(program: &mut Program, op: OpId, plan: &Plan) {
-    let num_operands = program.ops[op].num_operands as usize;
+    let num_operands = program.num_operands(op);
     let (operands, results) = plan.shardings.split_at(num_operands.min(plan.shardings.len()));
     for (slot, &sharding) in program.op_uses(op).zip(operands) {
         if sharding.is_some() {
             let operand = program.used_value(slot);
-            let at = (Place::Before(op), operand);
-            let reshard = program.create_sdy_op("sdy.reshard", operand, sharding, None, at);
+            let at = InsertPoint { place: Place::Before(op), loc: program.value_loc(operand) };
+            let reshard = program.build_unary(OpKind::Reshard, operand, sharding, at);
             program.set_cause(reshard, op);
-            program.set_operand(slot, reshard);
+            program.set_operand(slot, program.result(reshard, 0));
         }
     }
-    let place = program.point_after(op);
+    let place = program.place_after(op);
     for (result, &sharding) in program.op_results(op).zip(results) {
         if sharding.is_some() {
             reshard_result(program, result, sharding, plan.mesh, place);
@@ -347,12 +348,16 @@ fn reshard_result(
     place: Place,
 ) {
     let old = sharding_or_closed(program, result, mesh);
-    let reshard = program.create_sdy_op("sdy.reshard", result, old, None, (place, result));
-    if let Some(user) = program.defining_op(reshard) {
-        program.replace_all_uses_except(result, reshard, user);
-    }
+    reshard_uses(program, result, old, place);
+    program.set_result_sharding(result, new);
+}
+
+/// Has all uses of `result` use a reshard of it to `sharding`, at `place`.
+fn reshard_uses(program: &mut Program, result: ValueId, sharding: ShardingId, place: Place) {
+    let at = InsertPoint { place, loc: program.value_loc(result) };
+    let reshard = program.build_unary(OpKind::Reshard, result, sharding, at);
+    program.replace_all_uses_except(result, program.result(reshard, 0), reshard);
     if let Some(op) = program.defining_op(result) {
         program.set_cause(reshard, op);
     }
-    program.set_result_sharding(result, new);
 }

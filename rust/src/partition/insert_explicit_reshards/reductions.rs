@@ -28,7 +28,7 @@ fn over_one_mesh(
     if let Some(found) = axes.iter().map(in_own).collect() {
         return (sharding, found);
     }
-    let ty = program.values[result].ty;
+    let ty = program.type_of(result);
     let replicated = program.replicated(mesh, ty, true);
     program.set_result_sharding(result, replicated);
     (replicated, axes.to_vec())
@@ -36,7 +36,7 @@ fn over_one_mesh(
 
 /// Sums the results of `op` over those of `axes` that are not unreduced in them.
 pub(super) fn reduce_results(program: &mut Program, op: OpId, axes: &[AxisRef], mesh: MeshId) {
-    if axes.is_empty() || program.ops[op].num_results == 0 {
+    if axes.is_empty() || program.num_results(op) == 0 {
         return;
     }
     let first = program.sharding_of(program.result(op, 0));
@@ -45,8 +45,8 @@ pub(super) fn reduce_results(program: &mut Program, op: OpId, axes: &[AxisRef], 
         return;
     }
     sort_and_merge(&mut axes, program.mesh(mesh));
-    let place = program.point_after(op);
-    for index in 0..program.ops[op].num_results as usize {
+    let place = program.place_after(op);
+    for index in 0..program.num_results(op) {
         let result = program.result(op, index);
         let sharding = sharding_or_closed(program, result, mesh);
         let (sharding, axes) = over_one_mesh(program, result, sharding, &axes, mesh);

@@ -21,7 +21,7 @@ pub fn common_axes(
     rule: &OpShardingRule,
     updates: &mut [bool],
 ) -> AxesPerFactor {
-    let mesh = program.meshes[mesh_id].mesh.clone();
+    let mesh = program.meshes()[mesh_id].mesh.clone();
     let sizes = |tensor: usize| projection.tensors[tensor].sharding_size(&mesh);
     let preferred = &projection.tensors[usize::from(sizes(0) < sizes(1))];
     let entries = preferred.factors.shardings();
@@ -42,7 +42,7 @@ pub fn common_axes(
     for (index, mapping) in mappings.into_iter().enumerate() {
         let new = &projection.tensors[index];
         let new = new.to_sharding(mapping, &rule.factor_sizes, mesh_id, &mesh);
-        let new = program.shardings.intern(new);
+        let new = program.intern_sharding(new);
         updates[index] = !program.are_equivalent(old[index], new);
     }
     common

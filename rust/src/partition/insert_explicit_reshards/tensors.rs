@@ -6,8 +6,7 @@ use rustc_hash::FxHashMap;
 
 /// The shardings of operands and results, those behind propagation barriers where there are some.
 pub(super) fn tensor_shardings(program: &mut Program, op: OpId) -> Vec<ShardingId> {
-    let row = &program.ops[op];
-    let (num_operands, num_results) = (row.num_operands as usize, row.num_results as usize);
+    let (num_operands, num_results) = (program.num_operands(op), program.num_results(op));
     let mut shardings = Vec::with_capacity(num_operands + num_results);
     for index in 0..num_operands + num_results {
         let value = if index < num_operands {
@@ -22,7 +21,7 @@ pub(super) fn tensor_shardings(program: &mut Program, op: OpId) -> Vec<ShardingI
 
 /// How many elements operands and results have; 0 where that is not known.
 pub(super) fn tensor_sizes(program: &Program, op: OpId) -> Vec<i64> {
-    let operands = program.op_operands(op).iter().map(|slot| slot.value);
+    let operands = program.operands(op);
     let size = |value| {
         let shape = program.value_type(value).static_shape();
         shape.map_or(0, |shape| shape.iter().fold(1, |n: i64, &m| n.wrapping_mul(m)))
@@ -100,7 +99,7 @@ fn most_common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshI
 
 /// The sharding of `value`, or a closed one without axes.
 pub fn sharding_or_closed(program: &mut Program, value: ValueId, mesh: MeshId) -> ShardingId {
-    let ty = program.values[value].ty;
+    let ty = program.type_of(value);
     match program.sharding_of(value).get() {
         Some(sharding) => sharding,
         None => program.replicated(mesh, ty, true),

@@ -6,7 +6,7 @@
 use crate::axis::{prefix_status, sort_and_merge, AxisRef, PrefixStatus};
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{OpId, ShardingId, UseId};
-use crate::ir::{OpKind, Payload, Place, Program};
+use crate::ir::{InsertPoint, OpKind, Payload, Place, Program};
 use crate::partition::axis_sets::difference;
 use crate::sharding::TensorSharding;
 
@@ -42,8 +42,8 @@ pub fn reduce_for_use(
         return Ok(source);
     }
     let left = difference(&unreduced, &reduced, mesh);
-    let sharding = TensorSharding { unreduced: left, ..program.shardings[source].clone() };
-    let sharding = program.shardings.intern(sharding);
+    let sharding = TensorSharding { unreduced: left, ..program.shardings()[source].clone() };
+    let sharding = program.intern_sharding(sharding);
     let input = program.used_value(slot);
     let result = program.create_all_reduce(input, reduced, sharding, place);
     program.set_operand(slot, result);
@@ -131,13 +131,14 @@ pub fn add_unreduced_axes(
     }
     check_same_mesh(program, source, target)?;
     let Some(plan) = plan(program, source, target)? else { return Ok(None) };
+    let at = InsertPoint { place, loc: program.value_loc(input) };
     let mut value = input;
     let mut last = source;
     if plan.needs_reshard {
         let dims = plan.dims.dims.clone();
-        let moved = TensorSharding { dims, ..program.shardings[source].clone() };
-        last = program.shardings.intern(moved);
-        value = program.create_sdy_op("sdy.reshard", value, last, None, (place, input));
+        let moved = TensorSharding { dims, ..program.shardings()[source].clone() };
+        last = program.intern_sharding(moved);
+        value = program.create_sdy_op(OpKind::Reshard, value, last, None, at);
     }
     if !plan.from_replicated.is_empty() {
         let mut unreduced = program.unreduced_axes(source).to_vec();
@@ -146,19 +147,19 @@ pub fn add_unreduced_axes(
         let relabelled = TensorSharding {
             mesh: program.mesh_of(source),
             unreduced,
-            replicated: program.shardings[target].replicated.clone(),
+            replicated: program.shardings()[target].replicated.clone(),
             ..plan.dims
         };
-        last = program.shardings.intern(relabelled);
+        last = program.intern_sharding(relabelled);
         let payload = Some(Payload::Axes(plan.from_replicated));
-        let name = "sdy.replicated_to_unreduced";
-        value = program.create_sdy_op(name, value, last, payload, (place, input));
+        let kind = OpKind::ReplicatedToUnreduced;
+        value = program.create_sdy_op(kind, value, last, payload, at);
     }
     if plan.from_sharded.iter().any(|axes| !axes.is_empty()) {
         let payload = Some(Payload::AxesPerDim(plan.from_sharded));
         last = target;
-        let name = "sdy.sharded_to_unreduced";
-        value = program.create_sdy_op(name, value, last, payload, (place, input));
+        let kind = OpKind::ShardedToUnreduced;
+        value = program.create_sdy_op(kind, value, last, payload, at);
     }
     if value == input {
         return Ok(None);
@@ -169,7 +170,7 @@ pub fn add_unreduced_axes(
 
 /// Works out what `target` needs; `None` if it has no more unreduced axes than `source`.
 fn plan(program: &Program, source: ShardingId, target: ShardingId) -> Result<Option<Plan>> {
-    let (from, to) = (&program.shardings[source], &program.shardings[target]);
+    let (from, to) = (&program.shardings()[source], &program.shardings()[target]);
     let mesh = program.mesh(from.mesh);
     let added = difference(&to.unreduced, &from.unreduced, mesh);
     if added.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::state::State;
 use crate::axis::{push_or_merge, AxisRef};
-use crate::ir::Payload;
+use crate::ir::{OpKind, Payload};
 
 impl State<'_> {
     /// Makes all all-to-alls there are; only those that move axes right to their places unless
@@ -12,7 +12,7 @@ impl State<'_> {
             while let Some((axes, target)) = self.move_axes(source, out_of_order) {
                 let dim = |dim: usize| i64::try_from(dim).unwrap_or(i64::MAX);
                 let param = (axes, dim(source), dim(target));
-                self.emit("sdy.all_to_all", Some(Payload::AllToAll(vec![param])));
+                self.emit(OpKind::AllToAll, Some(Payload::AllToAll(vec![param])));
             }
         }
     }

@@ -98,13 +98,13 @@ fn convert(program: &mut Program, op: OpId, replaced: &ValueMap) -> Result<Value
     let operand = replaced.get(operand).unwrap_or(operand);
     let input = behind_barriers(program, operand);
     let mut output = program.sharding(program.result(op, 0));
-    let ty = program.values[input].ty;
+    let ty = program.type_of(input);
     let source = match program.sharding_of(input).get() {
         Some(source) => source,
         None => program.replicated(program.mesh_of(output), ty, false),
     };
-    let rank = program.shardings[source].dims.len();
-    if rank != program.shardings[output].dims.len() {
+    let rank = program.shardings()[source].dims.len();
+    if rank != program.shardings()[output].dims.len() {
         let message = "a reshard changes the number of sharded dims";
         return Err(Diagnostic::new(Code::InvalidSharding, message).at_op(program, op).into());
     }
@@ -113,7 +113,7 @@ fn convert(program: &mut Program, op: OpId, replaced: &ValueMap) -> Result<Value
             return Ok(operand);
         }
         let closed = TensorSharding::fully_replicated(program.mesh_of(source), rank, true);
-        output = program.shardings.intern(closed);
+        output = program.intern_sharding(closed);
     }
     let mut state = State::new(program, op, input, source, output);
     state.insert_collectives();

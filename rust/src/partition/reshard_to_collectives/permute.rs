@@ -3,6 +3,7 @@
 
 use super::state::{are_divisible, fit, State};
 use crate::axis::AxisRef;
+use crate::ir::OpKind;
 
 impl State<'_> {
     /// Makes the permute if it is of use, or if the order of devices has to change.
@@ -13,7 +14,7 @@ impl State<'_> {
             return;
         }
         self.take_wanted_mesh();
-        self.emit("sdy.collective_permute", None);
+        self.emit(OpKind::CollectivePermute, None);
     }
     /// Whether a permute brings axes to their places, or next to each other so that they can be moved
     /// together, or behind those that have to be gathered.

@@ -7,7 +7,7 @@
 
 use super::state::State;
 use crate::axis::{push_or_merge, AxisRef};
-use crate::ir::Payload;
+use crate::ir::{OpKind, Payload};
 use crate::projection::gcd;
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ impl State<'_> {
     pub fn try_slice(&mut self) {
         let slicing = self.slicing_axes();
         if slicing.iter().any(|axes| !axes.is_empty()) {
-            self.emit("sdy.all_slice", Some(Payload::AxesPerDim(slicing)));
+            self.emit(OpKind::AllSlice, Some(Payload::AxesPerDim(slicing)));
         }
     }
     fn slicing_axes(&mut self) -> Vec<Vec<AxisRef>> {

@@ -3,7 +3,7 @@
 use super::align::{align, align_both};
 use crate::axis::{push_or_merge, AxisRef};
 use crate::index::{MeshId, OpId, ShardingId, ValueId};
-use crate::ir::{Payload, Place, Program};
+use crate::ir::{OpKind, Payload, Program};
 use crate::mesh::Mesh;
 use crate::sharding::{DimSharding, TensorSharding};
 use rustc_hash::FxHashMap;
@@ -55,13 +55,13 @@ impl<'a> State<'a> {
         target: ShardingId,
     ) -> Self {
         let axes = |id: ShardingId| -> Vec<Vec<AxisRef>> {
-            program.shardings[id].dims.iter().map(|dim| dim.axes.clone()).collect()
+            program.shardings()[id].dims.iter().map(|dim| dim.axes.clone()).collect()
         };
         let (mut incoming, mut outgoing) = (axes(source), axes(target));
         let current = incoming.clone();
         let (current_mesh, wanted_mesh) = (program.mesh_of(source), program.mesh_of(target));
-        let mesh = program.meshes[current_mesh].mesh.clone();
-        let unreduced = program.shardings[target].unreduced.clone();
+        let mesh = program.meshes()[current_mesh].mesh.clone();
+        let unreduced = program.shardings()[target].unreduced.clone();
         align_both(&mut incoming, &mut outgoing, &mesh);
         for (incoming, outgoing) in incoming.iter_mut().zip(&mut outgoing) {
             let pairs = incoming.iter().zip(outgoing.iter());
@@ -169,8 +169,8 @@ impl<'a> State<'a> {
     pub fn fit(&mut self, axis: AxisRef, dim: usize) -> Option<(AxisRef, Option<AxisRef>)> {
         fit(axis, &mut self.capacity[dim], &self.mesh)
     }
-    /// Makes the next op: `name` with `payload`.
-    pub fn emit(&mut self, name: &str, payload: Option<Payload>) {
+    /// Makes the next op: one of `kind` with `payload`.
+    pub fn emit(&mut self, kind: OpKind, payload: Option<Payload>) {
         let dims = self.current.iter().map(|axes| DimSharding {
             axes: axes.clone(),
             is_closed: true,
@@ -182,13 +182,12 @@ impl<'a> State<'a> {
             replicated: Vec::new(),
             unreduced: self.unreduced.clone(),
         };
-        let sharding = self.program.shardings.intern(sharding);
-        let result = self.program.result(self.op, 0);
-        let at = (Place::Before(self.op), result);
-        self.value = self.program.create_sdy_op(name, self.value, sharding, payload, at);
+        let sharding = self.program.intern_sharding(sharding);
+        let at = self.program.before(self.op);
+        self.value = self.program.create_sdy_op(kind, self.value, sharding, payload, at);
         // A reshard that nobody put in is the user's own.
-        let cause = self.program.causes.get(&self.op).copied().unwrap_or(self.op);
-        self.program.set_cause(self.value, cause);
+        let cause = self.program.cause(self.op).unwrap_or(self.op);
+        self.program.note_cause(self.value, cause);
     }
     /// Gives axes of `available` to dims that have capacity, at the front or the end of what they have
     /// incoming; `added` is told. `available` has one list for all dims, or one for each.
@@ -249,7 +248,7 @@ impl<'a> State<'a> {
             gathered.push(axes);
         }
         if gathered.iter().any(|axes| !axes.is_empty()) {
-            self.emit("sdy.all_gather", Some(Payload::AxesPerDim(gathered)));
+            self.emit(OpKind::AllGather, Some(Payload::AxesPerDim(gathered)));
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::reverse::{coordinates, linear_index, stride, Plan};
 use crate::axis::{total_size, AxisRef};
 use crate::index::{AxisId, OpId, ShardingId, StrId, ValueId};
-use crate::ir::{Payload, Place, Program};
+use crate::ir::{int_attr, InsertPoint, NewOp, OpKind, Payload, Place, Program};
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 
@@ -18,9 +18,9 @@ pub fn pad_at_high_end(
     sharding: ShardingId,
     plan: &Plan,
 ) -> ValueId {
-    let at = (Place::Before(op), op);
-    let zero = program.create_zero(program.values[input].ty, at);
-    program.create_pad(input, zero, &plan.padded, sharding, at)
+    let at = program.before(op);
+    let zero = program.build_zero(program.type_of(input), at);
+    program.build_pad(input, zero, &plan.padded, sharding, at)
 }
 
 /// Shifts the padding that `plan` added to `input` to the low ends; the result is padded there.
@@ -31,7 +31,7 @@ pub fn shift_padding_to_low(
     sharding: ShardingId,
     plan: &Plan,
 ) -> ValueId {
-    let outer = program.shardings[sharding].clone();
+    let outer = program.shardings()[sharding].clone();
     let mesh = program.mesh(outer.mesh);
     let is_manual = |axis: &AxisRef| plan.manual.contains(&axis.axis);
     let mut local_shape = plan.padded.clone();
@@ -43,23 +43,19 @@ pub fn shift_padding_to_low(
     manual.sort_unstable();
     manual.dedup();
     let names: Vec<String> = manual.iter().map(|&axis| mesh.axis_name(axis).to_owned()).collect();
-    let names: Vec<StrId> = names.iter().map(|name| program.strings.intern(name)).collect();
-    let ty = program.values[input].ty;
-    let computation = program.create_op("sdy.manual_computation", &[input], &[ty]);
-    program.op_texts[computation].loc = program.op_texts[op].loc;
-    program.set_payload(computation, Payload::ManualComputation(names));
-    program.add_regions(computation, 1);
-    let body = program.add_block(program.ops[computation].first_region);
+    let names: Vec<StrId> = names.iter().map(|name| program.intern(name)).collect();
+    let ty = program.type_of(input);
+    let computation = NewOp::of_kind(OpKind::ManualComputation, &[input], &[ty])
+        .sharding(sharding)
+        .payload(Payload::ManualComputation(names))
+        .regions(1);
+    let computation = program.build(computation, program.before(op));
     let local_type = program.tensor_type(&local_shape, ty);
-    program.add_block_args(body, [(local_type, u32::MAX)]);
-    program.insert_op(computation, Place::Before(op));
-    let result = program.result(computation, 0);
-    program.set_sharding(result, sharding);
-    let args: Vec<ValueId> = program.block_args(body).collect();
-    let mut value = args[0];
+    let body = program.add_block(program.region(computation, 0), &[local_type]);
+    let mut value = program.block_arg(body, 0);
     program.set_sharding(value, sharding);
     let inside = inside(program, &outer, &manual);
-    let at = (Place::End(body), op);
+    let at = InsertPoint { place: Place::End(body), loc: program.loc(op) };
     for dim in 0..plan.shape.len() {
         let padding = plan.padded[dim] - plan.shape[dim];
         if padding > 0 {
@@ -69,10 +65,8 @@ pub fn shift_padding_to_low(
             value = shift(program, value, (dim, padding), &pairs, inside, at);
         }
     }
-    let end = program.create_op("sdy.return", &[value], &[]);
-    program.op_texts[end].loc = program.op_texts[op].loc;
-    program.insert_op(end, Place::End(body));
-    result
+    program.build(NewOp::of_kind(OpKind::SdyReturn, &[value], &[]), at);
+    program.result(computation, 0)
 }
 
 /// `outer` without the manual axes, wherever they stand in a dim.
@@ -81,7 +75,7 @@ fn inside(program: &mut Program, outer: &TensorSharding, manual: &[AxisId]) -> S
     for dim in &mut inside.dims {
         dim.axes.retain(|axis| !manual.contains(&axis.axis));
     }
-    program.shardings.intern(inside)
+    program.intern_sharding(inside)
 }
 
 /// Source and target of each hand-over to the next shard along `axes`, as devices of the mesh of the
@@ -115,39 +109,33 @@ fn shift(
     (dim, padding): (usize, i64),
     pairs: &[[i64; 2]],
     sharding: ShardingId,
-    at: (Place, OpId),
+    at: InsertPoint,
 ) -> ValueId {
-    let ty = program.values[value].ty;
-    let shape = program.types[ty].static_shape().unwrap_or_default();
+    let ty = program.type_of(value);
+    let shape = program.types()[ty].static_shape().unwrap_or_default();
     let kept = shape[dim] - padding;
     let starts = vec![0; shape.len()];
     let mut halo = value;
     if kept > 0 {
         let mut halo_starts = starts.clone();
         halo_starts[dim] = kept;
-        halo = program.create_slice(value, &halo_starts, &shape, sharding, at);
+        halo = program.build_slice(value, &halo_starts, &shape, sharding, at);
     }
     let list: Vec<String> = pairs.iter().map(|[from, to]| format!("[{from}, {to}]")).collect();
     let elements = if list.is_empty() { String::new() } else { format!("[{}]", list.join(", ")) };
     let pairs = format!("dense<{elements}> : tensor<{}x2xi64>", pairs.len());
-    let received = program.create_stablehlo_op(
-        "stablehlo.collective_permute",
-        &[halo],
-        (program.values[halo].ty, sharding),
-        &[("source_target_pairs", pairs)],
-        at,
-    );
+    let permute = NewOp::new("stablehlo.collective_permute", &[halo], &[program.type_of(halo)])
+        .sharding(sharding)
+        .attr("source_target_pairs", pairs);
+    let received = program.build_value(permute, at);
     if kept == 0 {
         return received;
     }
     let mut limits = shape;
     limits[dim] = kept;
-    let rest = program.create_slice(value, &starts, &limits, sharding, at);
-    program.create_stablehlo_op(
-        "stablehlo.concatenate",
-        &[received, rest],
-        (ty, sharding),
-        &[("dimension", format!("{dim} : i64"))],
-        at,
-    )
+    let rest = program.build_slice(value, &starts, &limits, sharding, at);
+    let whole = NewOp::of_kind(OpKind::Concatenate, &[received, rest], &[ty])
+        .sharding(sharding)
+        .attr("dimension", int_attr(dim as i64));
+    program.build_value(whole, at)
 }

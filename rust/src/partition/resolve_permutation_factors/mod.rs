@@ -34,14 +34,14 @@ pub fn run(program: &mut Program, context: &mut Context, enable_halo_exchange: b
             meshes.insert(program.mesh(mesh).clone(), mesh);
         }
     }
-    let ops: Vec<OpId> = program.post_order(program.module).collect();
+    let ops: Vec<OpId> = program.post_order(program.module_op()).collect();
     for op in ops {
         let Some(rule) = permuting_rule(program, &*context.rules, op) else { continue };
         let is_reversed = enable_halo_exchange
             && program.op_name(op) == "stablehlo.reverse"
             && reverse::resolve(program, op, &mut symbols, &mut meshes);
         if !is_reversed {
-            let rule = program.rules[rule].clone();
+            let rule = program.rules()[rule].clone();
             replicate(program, op, &rule)?;
         }
     }
@@ -53,26 +53,26 @@ fn permuting_rule(program: &Program, rules: &dyn RuleSource, op: OpId) -> Option
     let is_candidate = program.op_name(op).starts_with("stablehlo.")
         && !program.has_traits(op, OpTraits::TERMINATOR);
     let rule = if is_candidate { rules.rule(program, op).get()? } else { return None };
-    let row = &program.rules[rule];
+    let row = &program.rules()[rule];
     (!row.is_custom && !row.permutation.is_empty()).then_some(rule)
 }
 
 /// The ops for which devices have to exchange elements with their neighbours: those that are sharded
 /// along a permutation factor. No reshard of operands and results stands for that.
 pub fn halo_exchanges(program: &mut Program, rules: &dyn RuleSource) -> FxHashSet<OpId> {
-    let ops: Vec<OpId> = program.pre_order(program.module).collect();
+    let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
     ops.into_iter().filter(|&op| exchanges_halos(program, rules, op)).collect()
 }
 
 fn exchanges_halos(program: &mut Program, rules: &dyn RuleSource, op: OpId) -> bool {
     let Some(rule) = permuting_rule(program, rules, op) else { return false };
     let shardings = shardings_of(program, op);
-    let rule = &program.rules[rule];
+    let rule = &program.rules()[rule];
     let Some(mesh) = common_mesh(program, &shardings) else { return false };
     if program.mesh(mesh).is_maximal() {
         return false;
     }
-    let given = shardings.iter().map(|&id| program.shardings.get(id));
+    let given = shardings.iter().map(|&id| program.shardings().get(id));
     let projection = Projection::build(rule, given, program.mesh(mesh), true);
     rule.permutation.iter().any(|&factor| {
         let is_sharded = |tensor: &TensorFactorShardings| {
@@ -86,7 +86,7 @@ fn exchanges_halos(program: &mut Program, rules: &dyn RuleSource, op: OpId) -> b
 
 /// The shardings of the operands and then of the results of `op`.
 fn shardings_of(program: &mut Program, op: OpId) -> Vec<ShardingId> {
-    let operands = program.op_operands(op).iter().map(|slot| slot.value);
+    let operands = program.operands(op);
     let values: Vec<_> = operands.chain(program.op_results(op)).collect();
     values.into_iter().map(|value| program.sharding_of(value)).collect()
 }
@@ -100,7 +100,7 @@ fn replicate(program: &mut Program, op: OpId, rule: &OpShardingRule) -> Result<(
     if program.mesh(mesh).is_maximal() {
         return Ok(());
     }
-    let given = shardings.iter().map(|&id| program.shardings.get(id));
+    let given = shardings.iter().map(|&id| program.shardings().get(id));
     let mut projection = Projection::build(rule, given, program.mesh(mesh), true);
     let mut updates = vec![false; shardings.len()];
     for &factor in &rule.permutation {
@@ -134,12 +134,12 @@ fn needs_communication(
         return Err(problem.with_hint(hint).into());
     }
     let dim = factor.index();
-    let axes = program.shardings.get(*input).and_then(|sharding| sharding.dims.get(dim));
+    let axes = program.shardings().get(*input).and_then(|sharding| sharding.dims.get(dim));
     let shards = axes.map_or(1, |dim| crate::axis::total_size(&dim.axes, program.mesh(mesh)));
     if shards <= 1 {
         return Ok(false);
     }
-    let attributes = crate::mlir::signature_attributes(program, program.ops[op].signature);
+    let attributes = crate::mlir::signature_attributes(program, program.signature(op));
     let number = |name: &str| {
         let list = attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
         match list {

@@ -8,10 +8,9 @@ use super::halo::{pad_at_high_end, shift_padding_to_low};
 use super::NamedMeshes;
 use crate::axis::{total_size, AxisRef};
 use crate::index::{AxisId, FuncId, Id, MeshId, OpId, ShardingId};
-use crate::ir::{Payload, Place, Program, SymbolTable};
+use crate::ir::{int_array, InsertPoint, NewOp, OpKind, Place, Program, SymbolTable};
 use crate::mesh::Mesh;
 use crate::mlir::AttrValue;
-use crate::partition::stablehlo_ops::int_array;
 use crate::sharding::TensorSharding;
 
 /// The most devices that a reversed mesh lists; more than any machine has, and still few to write down.
@@ -57,11 +56,11 @@ pub fn resolve(
         input = shift_padding_to_low(program, op, input, sharding, &plan);
     }
     let reversed_mesh = reversed_mesh(program, mesh, &plan.reversed, symbols, meshes);
-    let reversed = TensorSharding { mesh: reversed_mesh, ..program.shardings[sharding].clone() };
-    let reversed = program.shardings.intern(reversed);
+    let reversed = TensorSharding { mesh: reversed_mesh, ..program.shardings()[sharding].clone() };
+    let reversed = program.intern_sharding(reversed);
     let result = program.result(op, 0);
-    input =
-        program.create_sdy_op("sdy.reshard", input, reversed, None, (Place::Before(op), result));
+    let reshard = program.build_unary(OpKind::Reshard, input, reversed, program.before(op));
+    input = program.result(reshard, 0);
     if plan.manual.is_empty() {
         if let Some(slot) = program.op_uses(op).next() {
             program.set_operand(slot, input);
@@ -75,7 +74,7 @@ pub fn resolve(
 
 /// The dims that `op` reverses.
 fn reversed_dims(program: &Program, op: OpId) -> Vec<usize> {
-    let attributes = crate::mlir::signature_attributes(program, program.ops[op].signature);
+    let attributes = crate::mlir::signature_attributes(program, program.signature(op));
     let dims = attributes.into_iter().find(|(name, _)| *name == "dimensions");
     let Some((_, AttrValue::DenseArray(dims) | AttrValue::Array(dims))) = dims else {
         return Vec::new();
@@ -89,7 +88,7 @@ fn reversed_dims(program: &Program, op: OpId) -> Vec<usize> {
 
 fn plan(program: &Program, op: OpId, sharding: ShardingId, shape: Vec<i64>) -> Option<Plan> {
     let dims = reversed_dims(program, op);
-    let sharding = &program.shardings[sharding];
+    let sharding = &program.shardings()[sharding];
     let mesh = program.mesh(sharding.mesh);
     let mut plan = Plan { reversed: Vec::new(), manual: Vec::new(), padded: shape.clone(), shape };
     for (dim, axes) in sharding.dims.iter().map(|dim| &dim.axes).enumerate() {
@@ -121,17 +120,15 @@ fn reverse_padded(
     let dims: Vec<i64> =
         reversed_dims(program, op).into_iter().filter_map(|dim| i64::try_from(dim).ok()).collect();
     let old = program.result(op, 0);
-    let reverse = program.create_op("stablehlo.reverse", &[input], &[program.values[input].ty]);
-    program.op_texts[reverse].loc = program.op_texts[op].loc;
-    let kept = program.op_attrs(op).to_vec();
-    program.replace_attrs(reverse, &kept);
+    let ty = program.type_of(input);
+    let at = program.before(op);
+    let reverse =
+        program.build(NewOp::new("stablehlo.reverse", &[input], &[ty]).sharding(sharding), at);
+    program.copy_attrs(op, reverse);
     program.set_attr(reverse, "dimensions", &int_array(&dims));
-    program.insert_op(reverse, Place::Before(op));
-    let reversed = program.result(reverse, 0);
-    program.set_sharding(reversed, sharding);
     let starts = vec![0; plan.shape.len()];
-    let at = (Place::Before(op), op);
-    let slice = program.create_slice(reversed, &starts, &plan.shape, sharding, at);
+    let reversed = program.result(reverse, 0);
+    let slice = program.build_slice(reversed, &starts, &plan.shape, sharding, at);
     program.replace_all_uses(old, slice);
     program.erase_op(op);
 }
@@ -160,14 +157,12 @@ fn reversed_mesh(
     if let Some(&known) = meshes.get(&reversed) {
         return known;
     }
-    let base = program.meshes[mesh_id].symbol.map_or("mesh", |name| program.strings.get(name));
+    let base = program.meshes()[mesh_id].symbol.map_or("mesh", |name| program.str(name));
     let wanted = format!("{base}_reversed");
-    let wanted = program.strings.intern(&wanted);
+    let wanted = program.intern(&wanted);
     let symbol = symbols.reserve(program, wanted, FuncId::NONE);
-    let id = program.meshes.add(symbol, reversed.clone());
-    let op = program.create_op("sdy.mesh", &[], &[]);
-    program.set_payload(op, Payload::Mesh(id));
-    program.insert_op(op, Place::Start(program.module_block()));
+    let at = InsertPoint::at(Place::Start(program.module_block()));
+    let (id, _) = program.create_mesh(symbol, reversed.clone(), at);
     meshes.insert(reversed, id);
     id
 }

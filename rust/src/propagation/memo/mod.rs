@@ -14,8 +14,9 @@ pub mod rule_equivalence;
 pub use ids::{MemoId, SpecClassId};
 
 use crate::index::ShardingId;
+use crate::ir::Tables;
 use crate::propagation::visit::{
-    Run, RunMask, SpecId, Subset, Tables, Update, VisitInput, VisitSpec, Workspace, MAX_RUNS,
+    Run, RunMask, SpecId, Subset, Update, VisitInput, VisitSpec, Workspace, MAX_RUNS,
 };
 use crate::rule::RuleTable;
 use kept::Taken;

@@ -24,8 +24,7 @@ pub fn list(program: &Program, plan: &Plan, holder: ValueId, out: &mut Vec<Notic
 #[inline]
 fn list_simply(program: &Program, plan: &Plan, holder: ValueId, out: &mut Vec<Notice>) -> bool {
     let facts = &plan.facts;
-    let row = &program.values[holder];
-    let owner = match row.def() {
+    let owner = match program.def(holder) {
         ValueDef::Result(op) => op,
         ValueDef::Arg(block) => program.block_parent_op(block),
     };
@@ -36,17 +35,16 @@ fn list_simply(program: &Program, plan: &Plan, holder: ValueId, out: &mut Vec<No
     if owner.has_any(OpFacts::VISITED) {
         out.push(Notice { position: owner.position(), action: Action::MarkAndQueue });
     }
-    let mut next = row.first_use;
+    let mut next = program.newest_use(holder);
     while next.is_some() {
-        let slot = &program.operands[next];
-        let user = facts.of(slot.owner);
+        let user = facts.of(program.user(next));
         if user.has_any(OpFacts::IN_VISITED_OP | OpFacts::FORWARDS_OPERANDS) {
             return false;
         }
         if user.has_any(OpFacts::VISITED) {
             out.push(Notice { position: user.position(), action: Action::MarkAndQueue });
         }
-        next = slot.next_use;
+        next = program.next_use(next);
     }
     true
 }

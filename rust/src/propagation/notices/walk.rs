@@ -23,7 +23,7 @@ impl<'a> Walk<'a> {
     }
     /// Lists who depends on the sharding kept on `value`.
     pub fn sharding_changed(&mut self, value: ValueId) {
-        match self.program.values[value].def() {
+        match self.program.def(value) {
             ValueDef::Result(op) => {
                 if self.facts(op).has_any(OpFacts::EDGE) {
                     for &target in self.edges().targets(op) {
@@ -89,12 +89,11 @@ impl<'a> Walk<'a> {
 
     /// Lists the users of `value`.
     fn users(&mut self, value: ValueId) {
-        let operands = &self.program.operands;
-        let mut next = self.program.values[value].first_use;
+        let mut next = self.program.newest_use(value);
         while next.is_some() {
-            let row = &operands[next];
-            let slot = std::mem::replace(&mut next, row.next_use);
-            let user = row.owner;
+            let slot = next;
+            next = self.program.next_use(slot);
+            let user = self.program.user(slot);
             if !self.facts(user).has_any(OpFacts::FORWARDS_OPERANDS) {
                 self.op(user);
             } else if let Some(inner) = self.special_use(slot, next) {
@@ -123,7 +122,7 @@ impl<'a> Walk<'a> {
                 }
                 continue;
             };
-            next = self.program.operands[slot].next_use;
+            next = self.program.next_use(slot);
             if let Some(inner) = self.special_use(slot, next) {
                 if crossed.insert((inner.func, inner.index, inner.is_return)) {
                     outer.push(inner);
@@ -137,7 +136,7 @@ impl<'a> Walk<'a> {
     /// where.
     fn special_use(&mut self, slot: UseId, after: UseId) -> Option<Continuation> {
         let program = self.program;
-        let user = program.operands[slot].owner;
+        let user = program.user(slot);
         if let Some(source) = self.edges().edge_of_source(slot) {
             if source.is_notified {
                 self.op(source.edge);
@@ -165,7 +164,7 @@ impl<'a> Walk<'a> {
             }
             OpKind::Call => {
                 let callee = self.edges().calls.callee(user)?;
-                let func = program.functions[callee].op;
+                let func = program.func_op(callee);
                 let index = program.operand_index(slot);
                 Some(Continuation { func, index, caller: 0, is_return: false, after })
             }
@@ -202,13 +201,13 @@ impl Continuation {
         if self.is_return {
             let &call = edges.calls.callers(func).get(caller)?;
             let result = program.op_results(call).nth(self.index);
-            return Some(result.map_or(UseId::NONE, |result| program.values[result].first_use));
+            return Some(result.map_or(UseId::NONE, |result| program.newest_use(result)));
         }
         if caller > 0 {
             return None;
         }
-        let body = program.functions[func].body.get()?;
+        let body = program.func_body(func).get()?;
         let arg = program.block_args(body).nth(self.index)?;
-        Some(program.values[arg].first_use)
+        Some(program.newest_use(arg))
     }
 }

@@ -8,7 +8,7 @@ use crate::attribute::{
     AxisPropagation, EdgeValueRef, PropagationStep,
 };
 use crate::index::{FuncId, Id, OpId, ValueId};
-use crate::ir::{OpFlags, OpKind, Program, ValueDef};
+use crate::ir::{OpKind, Program, ValueDef};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
@@ -33,12 +33,12 @@ impl Recorder {
         values.sort_unstable_by_key(|value| value.index());
         let mut results = ResultDicts::default();
         for value in values {
-            let owner = match program.values[value].def() {
+            let owner = match program.def(value) {
                 ValueDef::Result(op) => op,
                 ValueDef::Arg(block) => program.block_parent_op(block),
             };
             let known = self.origins.of_value(value);
-            if known.is_empty() || program.op_flags[owner].has(OpFlags::ERASED) {
+            if known.is_empty() || program.is_erased(owner) {
                 continue;
             }
             if let Some((func, index)) = returned_as(program, value, owner) {
@@ -46,7 +46,7 @@ impl Recorder {
                 program.set_result_attr(func, index, ORIGINS, &text);
             }
             let index = program.value_index(value);
-            match (program.kind(owner), program.values[value].def()) {
+            match (program.kind(owner), program.def(value)) {
                 (OpKind::Func, ValueDef::Arg(_)) => {
                     let text = origins_dict(program, known, Some(Origin::Input(index as u32)));
                     let func = program.function_of(owner);
@@ -94,7 +94,7 @@ impl Recorder {
         let mut ops: Vec<OpId> = self.origins.ops.keys().copied().collect();
         ops.sort_unstable_by_key(|op| op.index());
         for op in ops {
-            if program.op_flags[op].has(OpFlags::ERASED) {
+            if program.is_erased(op) {
                 continue;
             }
             if let Some(text) = edges_text(program, self.origins.flows(op)) {
@@ -121,9 +121,9 @@ fn returned_as(program: &Program, value: ValueId, owner: OpId) -> Option<(FuncId
         return None;
     }
     let func = program.function_of(op);
-    let body = program.functions.get(func)?.body.get()?;
-    let last = program.blocks[body].last_op.get()?;
-    let slot = program.uses(value).find(|&slot| program.operands[slot].owner == last)?;
+    let body = program.func_body(func.get()?).get()?;
+    let last = program.last_op(body).get()?;
+    let slot = program.uses(value).find(|&slot| program.user(slot) == last)?;
     let index = program.operand_index(slot);
     (index < program.func_results(func).len()).then_some((func, index))
 }
@@ -133,7 +133,7 @@ fn origins_dict(program: &Program, known: &[(NamedAxis, Origin)], own: Option<Or
     let mut entries: BTreeMap<String, Origin> = BTreeMap::new();
     for &(axis, origin) in known {
         let mut name = String::new();
-        write_free_axis(&mut name, program.strings.get(axis.name), axis.sub);
+        write_free_axis(&mut name, program.str(axis.name), axis.sub);
         name.retain(|c| c != '"');
         entries.entry(name).or_insert(origin);
     }
@@ -164,7 +164,7 @@ impl ResultDicts {
     fn set(&mut self, program: &mut Program, op: OpId, index: usize, text: String) {
         if self.op != Some(op) {
             self.save(program);
-            let num_results = program.ops[op].num_results as usize;
+            let num_results = program.num_results(op);
             let old = program.attr(op, ORIGINS).and_then(split_array).unwrap_or_default();
             self.dicts = old.into_iter().map(str::to_owned).collect();
             self.dicts.resize(num_results.max(self.dicts.len()), "{}".to_owned());
@@ -194,7 +194,7 @@ fn edges_text(program: &Program, flows: &[Flow]) -> Option<String> {
         let entries = steps.entry(step).or_default();
         let place = *places.entry((step, axis, source)).or_insert(entries.len());
         if place == entries.len() {
-            let axis = (program.strings.get(axis.name).to_owned(), axis.sub);
+            let axis = (program.str(axis.name).to_owned(), axis.sub);
             entries.push(AxisPropagation { axis, source, targets: Vec::new() });
         }
         entries[place].targets.push(target);

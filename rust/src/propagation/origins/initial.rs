@@ -13,10 +13,10 @@ use rustc_hash::FxHashMap;
 /// The number of the last step that ops of `program` know of, -1 if there is none.
 fn last_recorded_step(program: &Program) -> i64 {
     const NAME: &str = "sdy.propagation_edges";
-    if program.strings.find(NAME).is_none() {
+    if program.strings().find(NAME).is_none() {
         return -1;
     }
-    let steps = program.pre_order(program.module).filter_map(|op| {
+    let steps = program.pre_order(program.module_op()).filter_map(|op| {
         let steps = parse_propagation_edges(program.attr(op, NAME)?, 0)?;
         steps.ok().map(|steps| last_step(&steps))
     });
@@ -51,7 +51,7 @@ impl Recorder {
 
     /// Finds the origins of `program` as it is, and names the ops that are some.
     fn find_initial(&mut self, program: &mut Program) {
-        let ops: Vec<OpId> = program.post_order(program.module).collect();
+        let ops: Vec<OpId> = program.post_order(program.module_op()).collect();
         for &op in &ops {
             if program.kind(op) == OpKind::ShardingConstraint {
                 self.constraint(program, op);
@@ -97,13 +97,13 @@ impl Recorder {
     }
 
     fn function(&mut self, program: &mut Program, func: FuncId) {
-        let Some(body) = program.functions[func].body.get() else { return };
+        let Some(body) = program.func_body(func).get() else { return };
         for (index, arg) in program.block_args(body).enumerate() {
             let sharding = program.sharding_of(arg);
             self.add_all(program, arg, sharding, Origin::Input(index as u32));
         }
-        let Some(last) = program.blocks[body].last_op.get() else { return };
-        let returned = program.op_operands(last).iter().map(|slot| slot.value);
+        let Some(last) = program.last_op(body).get() else { return };
+        let returned = program.operands(last);
         let shardings = program.func_results(func).iter().map(|result| result.sharding);
         let pairs: Vec<(ValueId, ShardingId)> = returned.zip(shardings).collect();
         for (index, (value, sharding)) in pairs.into_iter().enumerate() {
@@ -120,10 +120,11 @@ impl Recorder {
         origin: Origin,
     ) {
         let Some(value) = program.shardable_value(value) else { return };
-        let Some(sharding) = program.shardings.get(sharding) else { return };
-        let mesh = &program.meshes[sharding.mesh].mesh;
-        for axis in sharding.dims.iter().flat_map(|dim| &dim.axes) {
-            let name = program.strings.intern(mesh.axis_name(axis.axis));
+        let Some(sharding) = program.shardings().get(sharding) else { return };
+        let mesh = program.meshes()[sharding.mesh].mesh.clone();
+        let axes: Vec<_> = sharding.dims.iter().flat_map(|dim| &dim.axes).copied().collect();
+        for axis in axes {
+            let name = program.intern(mesh.axis_name(axis.axis));
             self.add_origin(value, NamedAxis { name, sub: axis.sub }, origin);
         }
     }

@@ -3,9 +3,9 @@
 use super::compare::{arrivals, Arrival};
 use super::record::{Recorder, Subject, Visited};
 use crate::index::{MeshId, ShardingId, ValueId};
-use crate::ir::Program;
+use crate::ir::{Program, Tables};
 use crate::propagation::plan::edges::Edges;
-use crate::propagation::visit::{Run, Subset, Tables, VisitInput, VisitSpec, Workspace};
+use crate::propagation::visit::{Run, Subset, VisitInput, VisitSpec, Workspace};
 
 /// New axes that a visit brings to tensors of an op.
 #[derive(Default)]
@@ -64,11 +64,7 @@ pub fn record_visit(
     (tensors, shardings): (&[ValueId], &[ShardingId]),
 ) {
     let (subject, spec, run) = visit;
-    let tables = Tables {
-        rules: &program.rules,
-        meshes: &program.meshes,
-        shardings: &mut program.shardings,
-    };
+    let tables = program.tables();
     let input = VisitInput { spec, subset: Subset::ALL, shardings };
     let arrivals = Arrivals::of(&tables, input, run);
     record_arrivals(recorder, program, edges, (subject, spec), &arrivals, |tensor| tensors[tensor]);
@@ -84,8 +80,8 @@ pub fn record_arrivals(
     value: impl Fn(usize) -> ValueId,
 ) {
     let Some(mesh) = arrivals.mesh.get() else { return };
-    let num_operands = program.rules[spec.rule].operands.len();
-    let mesh = &program.meshes[mesh].mesh;
+    let num_operands = program.rules()[spec.rule].operands.len();
+    let mesh = &*program.meshes()[mesh].mesh.clone();
     let visited = Visited { subject, num_operands, mesh, arrivals: &arrivals.list };
-    recorder.record(&mut program.strings, &visited, |tensor| edges.holder_of(value(tensor)));
+    recorder.record(program.strings_mut(), &visited, |tensor| edges.holder_of(value(tensor)));
 }

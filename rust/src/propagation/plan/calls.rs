@@ -24,7 +24,7 @@ impl Calls {
         calls.inside = calls_by_function(program);
         let functions = program.functions_in_order();
         let by_name: FxHashMap<_, _> =
-            functions.iter().map(|&func| (program.functions[func].name, func)).collect();
+            functions.iter().map(|&func| (program.func_name(func), func)).collect();
         for &func in &functions {
             for &call in calls.inside.get(&func).into_iter().flatten() {
                 let Some(Payload::Call(name)) = program.payload(call) else { continue };
@@ -49,7 +49,7 @@ impl Calls {
             return Ok(());
         }
         let functions = program.functions_in_order();
-        let bodyless = |&func: &FuncId| program.functions[func].body.is_none();
+        let bodyless = |&func: &FuncId| program.func_body(func).is_none();
         let mut called = functions.iter().copied().filter(bodyless).map(|func| self.callers(func));
         if let Some(&call) = called.find_map(<[OpId]>::first) {
             return Err(Diagnostic::new(
@@ -79,10 +79,10 @@ impl Calls {
         let Some(func) = functions.iter().find(|func| waiting.contains_key(func)) else {
             return Ok(());
         };
-        let function = &program.functions[*func];
-        let name = program.strings.get(function.name);
+        let name = program.str(program.func_name(*func));
         let message = format!("function \"{name}\" calls itself, directly or through others");
-        let diagnostic = Diagnostic::new(Code::RecursiveCall, message).at(function.name_span);
+        let diagnostic = Diagnostic::new(Code::RecursiveCall, message)
+            .at(program.printing().function(*func).name);
         Err(diagnostic.with_hint("propagation needs a call graph without circles").into())
     }
 }
@@ -104,7 +104,7 @@ fn calls_by_function(program: &mut Program) -> FxHashMap<FuncId, Vec<OpId>> {
         }
     }
     for func in nested {
-        inside.insert(func, calls_inside(program, program.functions[func].op));
+        inside.insert(func, calls_inside(program, program.func_op(func)));
     }
     inside
 }

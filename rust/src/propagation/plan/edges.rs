@@ -6,7 +6,7 @@
 use super::calls::Calls;
 use crate::context::RuleSource;
 use crate::index::{Id, OpId, RegionId, ShardingId, UseId, ValueId};
-use crate::ir::{Edge, OpFlags, OpKind, Program, ValueDef};
+use crate::ir::{Edge, OpKind, Program, ValueDef};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -86,7 +86,7 @@ impl Edges {
             calls: Calls::new(program),
         };
         // What has edges comes second: it says more of the arguments of regions.
-        for region in program.regions.ids() {
+        for region in program.region_ids() {
             edges.add_opaque_region(program, region);
         }
         for op in program.ops_with_edges_in_pre_order() {
@@ -121,7 +121,7 @@ impl Edges {
     }
     fn set_row(&mut self, program: &Program, op: OpId, row: EdgeRow) {
         if self.row_of.is_empty() {
-            self.row_of = vec![0; program.ops.len()];
+            self.row_of = vec![0; program.num_op_ids()];
         }
         self.rows.push(row);
         self.row_of[op.index()] = self.rows.len() as u32;
@@ -197,7 +197,7 @@ impl Edges {
     }
     fn set_holder(&mut self, program: &Program, value: ValueId, holder: Holder) {
         if self.holders.is_empty() {
-            self.holders = program.values.ids().collect();
+            self.holders = program.value_ids().collect();
         }
         self.holders[value.index()] = ValueId::NONE;
         match holder {
@@ -211,15 +211,15 @@ impl Edges {
 
     /// Shardings do not enter regions; but an asynchronous computation's arguments are its operands.
     fn add_opaque_region(&mut self, program: &Program, region: RegionId) {
-        let op = program.regions[region].op;
-        if program.kind(op) == OpKind::Func || program.op_flags[op].has(OpFlags::ERASED) {
+        let op = program.region_op(region);
+        if program.kind(op) == OpKind::Func || program.is_erased(op) {
             return;
         }
         let is_async =
             program.kind(op) == OpKind::Other && program.op_name(op) == "stablehlo.async_start";
         for block in program.region_blocks(region) {
             for (index, arg) in program.block_args(block).enumerate() {
-                if program.types.is_scalar(program.values[arg].ty) {
+                if program.types().is_scalar(program.type_of(arg)) {
                     continue; // Nothing could enter.
                 }
                 self.set_holder(program, arg, Holder::None);
@@ -234,11 +234,11 @@ impl Edges {
     fn add_edge(&mut self, program: &Program, op: OpId, edge: &Edge) {
         let kind = program.kind(op);
         let is_manual = kind == OpKind::ManualComputation;
-        let is_arg = matches!(program.values[edge.owner].def(), ValueDef::Arg(_));
+        let is_arg = matches!(program.def(edge.owner), ValueDef::Arg(_));
         // An edge op that is not the only user of its owner is visited, but nobody finds it.
-        let users = program.uses(edge.owner).map(|slot| program.operands[slot].owner);
+        let users = program.users(edge.owner);
         for user in users.filter(|&user| program.kind(user) == OpKind::DataFlowEdge) {
-            let sources = edge.sources.iter().map(|&slot| program.operands[slot].value);
+            let sources = edge.sources.iter().map(|&slot| program.used_value(slot));
             let row = EdgeRow {
                 sources: self.add_values(sources),
                 targets: self.add_values(edge.targets.iter().copied()),
@@ -250,10 +250,10 @@ impl Edges {
             for &slot in &edge.sources {
                 let is_body = is_manual || kind == OpKind::NamedComputation;
                 let is_found = program.has_one_use(edge.owner);
-                let is_notified = is_found && !(is_body && program.operands[slot].owner == op);
-                self.forwarding.push(program.operands[slot].owner);
+                let is_notified = is_found && !(is_body && program.user(slot) == op);
+                self.forwarding.push(program.user(slot));
                 if self.sources.is_empty() {
-                    self.sources = vec![None; program.operands.len()];
+                    self.sources = vec![None; program.num_use_ids()];
                 }
                 self.sources[slot.index()] = Some(SourceEdge { edge: user, is_notified });
             }
@@ -277,7 +277,7 @@ impl Edges {
     fn add_func_edge(&mut self, program: &Program, op: OpId) {
         let value = program.operand(op, 0);
         let index = program.value_index(value);
-        let sources: Vec<ValueId> = match program.values[value].def() {
+        let sources: Vec<ValueId> = match program.def(value) {
             ValueDef::Arg(block) => {
                 let func = program.function_of(program.block_parent_op(block));
                 let calls = self.calls.callers(func).iter();
@@ -287,8 +287,8 @@ impl Edges {
             }
             ValueDef::Result(call) => {
                 let callee = self.calls.callee(call);
-                let body = callee.and_then(|callee| program.functions[callee].body.get());
-                let last = body.and_then(|body| program.blocks[body].last_op.get());
+                let body = callee.and_then(|callee| program.func_body(callee).get());
+                let last = body.and_then(|body| program.last_op(body).get());
                 let last = last.filter(|&last| program.kind(last) == OpKind::FuncReturn);
                 let operand = last.and_then(|last| program.op_operands(last).get(index));
                 operand.map(|slot| slot.value).into_iter().collect()

@@ -10,7 +10,7 @@ use crate::ir::{OpKind, OpTraits, Program};
 
 /// Whether `op` is trivially dead.
 pub fn is_trivially_dead(program: &Program, op: OpId) -> bool {
-    if program.op_results(op).any(|result| program.values[result].first_use.is_some()) {
+    if program.op_results(op).any(|result| program.has_uses(result)) {
         return false;
     }
     if matches!(program.kind(op), OpKind::Func | OpKind::Module | OpKind::Mesh) {

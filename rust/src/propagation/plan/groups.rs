@@ -5,7 +5,7 @@
 use super::edges::Edges;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{Id, ShardingId, ValueId};
-use crate::ir::{OpKind, Payload, Place as Position, Program, ValueDef};
+use crate::ir::{InsertPoint, OpKind, Payload, Place as Position, Program, ValueDef};
 use std::ops::Range;
 
 /// The groups of a program.
@@ -32,7 +32,7 @@ impl ShardingGroups {
         }
         let mut members: Vec<(i64, ValueId)> = Vec::new();
         // At first the place of each value among the members.
-        groups.groups = vec![NO_GROUP; program.values.len()];
+        groups.groups = vec![NO_GROUP; program.num_value_ids()];
         for op in program.ops_in_post_order(&[OpKind::ShardingGroup]) {
             let Some(&Payload::ShardingGroup(id)) = program.payload(op) else { continue };
             let value = program.operand(op, 0);
@@ -105,7 +105,7 @@ impl ShardingGroups {
         }
         for &member in members {
             let id = edges.sharding(program, member);
-            let Some(candidate) = program.shardings.get(id) else { continue };
+            let Some(candidate) = program.shardings().get(id) else { continue };
             if candidate.dims.iter().all(|dim| dim.axes.is_empty() && !dim.is_closed) {
                 continue;
             }
@@ -120,20 +120,18 @@ impl ShardingGroups {
 
     /// Puts an open constraint on each member, which takes the member's place.
     fn constrain(&mut self, program: &mut Program, group: usize, sharding: ShardingId) {
-        self.groups.resize(program.values.len() + self.members(group).len(), NO_GROUP);
+        self.groups.resize(program.num_value_ids() + self.members(group).len(), NO_GROUP);
         for index in self.range(group) {
             let member = self.members[index];
-            let ty = program.values[member].ty;
+            let ty = program.type_of(member);
             let open = program.replicated(program.mesh_of(sharding), ty, false);
-            let op = program.create_op("sdy.sharding_constraint", &[member], &[ty]);
-            program.op_texts[op].loc = program.value_loc(member);
-            let place = match program.values[member].def() {
+            let place = match program.def(member) {
                 ValueDef::Result(def) => Position::After(def),
                 ValueDef::Arg(block) => Position::Start(block),
             };
-            program.insert_op(op, place);
+            let at = InsertPoint { place, loc: program.value_loc(member) };
+            let op = program.build_unary(OpKind::ShardingConstraint, member, open, at);
             let result = program.result(op, 0);
-            program.set_sharding(result, open);
             program.replace_all_uses_except(member, result, op);
             self.groups[member.index()] = NO_GROUP;
             self.groups[result.index()] = group as u32;

@@ -67,19 +67,19 @@ impl Plan {
         source: &dyn RuleSource,
         is_conservative: bool,
     ) -> Result<Self> {
-        if program.ops.len() >= OpFacts::MAX {
+        if program.num_op_ids() >= OpFacts::MAX {
             let message = format!("propagation takes programs of less than {} ops", OpFacts::MAX);
             return Err(Diagnostic::new(Code::ProgramTooLarge, message).into());
         }
         let edges = Edges::new(program, source);
-        let len = program.ops.len();
+        let len = program.num_op_ids();
         let mut plan = Self {
             order: Vec::with_capacity(len),
             facts: OpFactsTable::new(len),
             rows: Vec::with_capacity(len + 1),
-            tensors: Vec::with_capacity(program.operands.len() + program.values.len()),
+            tensors: Vec::with_capacity(program.num_use_ids() + program.num_value_ids()),
             specs: VisitSpecs::default(),
-            has_siblings: BitSet::new(program.values.len()),
+            has_siblings: BitSet::new(program.num_value_ids()),
             unused: Vec::new(),
             edges,
         };
@@ -151,33 +151,31 @@ impl Plan {
     fn look_at_ops(&mut self, program: &mut Program, source: &dyn RuleSource, conservative: bool) {
         let mut last_block = BlockId::NONE;
         let mut inside = 0;
-        let mut next = program.next_in_pre_order(program.module, program.module);
+        let mut next = program.next_in_pre_order(program.module_op(), program.module_op());
         while let Some(op) = next {
             let position = self.order.len() as u32;
             self.order.push(op);
             let mut visit = self.specs.of_op(program, source, &self.edges, op, conservative);
             let first_tensor = self.tensors.len() as u32;
-            let row = &program.ops[op];
-            if row.parent != last_block {
-                last_block = row.parent;
+            let (block, kind) = (program.parent_block(op), program.kind(op));
+            if block != last_block {
+                last_block = block;
                 inside = self.region_facts(program, last_block);
             }
-            if row.num_results > 1 {
+            if program.num_results(op) > 1 {
                 program.op_results(op).for_each(|result| self.add_siblings(program, result));
-            } else if row.kind == OpKind::NamedComputation {
+            } else if kind == OpKind::NamedComputation {
                 let body = program.op_regions(op).next().map(|body| program.region_entry(body));
                 let args = body.and_then(BlockId::get).map(|body| program.block_args(body));
                 args.into_iter().flatten().for_each(|arg| self.add_siblings(program, arg));
             }
-            let is_unused = row
-                .first_result
-                .get()
-                .is_none_or(|result| program.values[result].first_use.is_none());
+            let is_unused =
+                program.num_results(op) == 0 || !program.has_uses(program.result(op, 0));
             if is_unused && is_trivially_dead(program, op) {
                 self.unused.push(position);
             }
             let visited = if visit.is_some() { OpFacts::VISITED } else { 0 };
-            self.facts.put(op, position, visited | inside | kind_facts(row.kind));
+            self.facts.put(op, position, visited | inside | kind_facts(kind));
             if visited != 0 && self.add_tensors(program, op) {
                 visit = visit.plain();
                 if are_distinct(&self.tensors[first_tensor as usize..]) {
@@ -185,7 +183,7 @@ impl Plan {
                 }
             }
             self.rows.push(Row { first_tensor, visit });
-            next = program.next_in_pre_order(op, program.module);
+            next = program.next_in_pre_order(op, program.module_op());
         }
         self.rows.push(Row { first_tensor: self.tensors.len() as u32, visit: OpVisit::NEVER });
     }
@@ -216,11 +214,10 @@ impl Plan {
             self.tensors.extend_from_slice(edges.sources(op));
             is_plain = edges.manual_end(op).is_none();
         } else {
-            self.tensors.extend(program.op_operands(op).iter().map(|slot| slot.value));
+            self.tensors.extend(program.operands(op));
         }
-        let row = &program.ops[op];
-        if row.num_results == 1 {
-            self.tensors.push(row.first_result);
+        if program.num_results(op) == 1 {
+            self.tensors.push(program.result(op, 0));
         } else {
             self.tensors.extend(program.op_results(op));
         }

@@ -12,18 +12,18 @@ pub fn check_shapes(program: &Program) -> Result<()> {
         Type::UnrankedTensor(_) | Type::Tuple(_) => true,
         Type::Other(_) => false,
     };
-    let is_invalid: Vec<bool> = (0..program.types.len())
-        .map(|index| invalid(&program.types[TypeId::from_index(index)]))
+    let is_invalid: Vec<bool> = (0..program.types().len())
+        .map(|index| invalid(&program.types()[TypeId::from_index(index)]))
         .collect();
     if !is_invalid.contains(&true) {
         return Ok(());
     }
     let mut diagnostics = Vec::new();
-    for op in program.pre_order(program.module) {
-        let mut types = program.op_results(op).map(|result| program.values[result].ty);
+    for op in program.pre_order(program.module_op()) {
+        let mut types = program.op_results(op).map(|result| program.type_of(result));
         let Some(ty) = types.find(|ty| is_invalid[ty.index()]) else { continue };
-        let text = program.text.get(program.types.text(ty));
-        let (message, hint) = if matches!(program.types[ty], Type::Tuple(_)) {
+        let text = program.type_text(ty);
+        let (message, hint) = if matches!(program.types()[ty], Type::Tuple(_)) {
             (
                 format!("propagation does not support tuples, and a result has type {text}"),
                 "flatten tuples into separate results before propagation",
@@ -43,10 +43,10 @@ pub fn check_shapes(program: &Program) -> Result<()> {
 /// Fails if some value has a sharding whose mesh is inlined.
 pub fn check_meshes(program: &Program) -> Result<()> {
     let inlines = |id: ShardingId| {
-        let sharding = program.shardings.get(id);
-        sharding.is_some_and(|sharding| program.meshes[sharding.mesh].symbol.is_none())
+        let sharding = program.shardings().get(id);
+        sharding.is_some_and(|sharding| program.meshes()[sharding.mesh].symbol.is_none())
     };
-    if !program.shardings.ids().any(inlines) {
+    if !program.shardings().ids().any(inlines) {
         return Ok(());
     }
     let mistake = || {
@@ -56,14 +56,14 @@ pub fn check_meshes(program: &Program) -> Result<()> {
         Diagnostic::new(Code::InvalidSharding, message).with_hint(hint)
     };
     for func in program.functions_in_order() {
-        let function = &program.functions[func];
-        let values = program.values_of(function.op);
+        let func_op = program.func_op(func);
+        let values = program.values_of(func_op);
         if let Some(value) = values.into_iter().find(|&value| inlines(program.sharding(value))) {
-            let op = program.defining_op(value).unwrap_or(function.op);
+            let op = program.defining_op(value).unwrap_or(func_op);
             return Err(mistake().at_op(program, op).into());
         }
         if program.func_results(func).iter().any(|result| inlines(result.sharding)) {
-            return Err(mistake().at(function.name_span).into());
+            return Err(mistake().at(program.printing().function(func).name).into());
         }
     }
     Ok(())

@@ -114,10 +114,9 @@ impl VisitSpecs {
         op: OpId,
         is_conservative: bool,
     ) -> OpVisit {
-        let row = &program.ops[op];
-        let signature = row.signature;
-        let has_own_rule = !program.op_rules.is_empty() && program.op_rules.get(op).is_some();
-        if signature.is_none() && !has_own_rule && !has_rule_by_kind(row.kind) {
+        let signature = program.signature(op);
+        let has_own_rule = !program.op_rules().is_empty() && program.op_rules().get(op).is_some();
+        if signature.is_none() && !has_own_rule && !has_rule_by_kind(program.kind(op)) {
             return OpVisit::NEVER;
         }
         let known = if has_own_rule { None } else { self.by_signature.get(signature.index()) };
@@ -162,7 +161,7 @@ impl VisitSpecs {
                     return NEVER;
                 }
                 let result = program.op_results(op).next();
-                edge = result.map(|result| (program.values[result].ty, num_sources));
+                edge = result.map(|result| (program.type_of(result), num_sources));
                 if let Some(&pair) = edge.and_then(|edge| self.edges.get(&edge)) {
                     return pair;
                 }
@@ -199,7 +198,7 @@ impl VisitSpecs {
         }
         if follows_from_signature {
             if self.by_signature.len() <= signature.index() {
-                let len = program.signatures.len();
+                let len = program.signatures().len();
                 self.by_signature.resize(len, [OpVisit::UNKNOWN; 2]);
             }
             self.by_signature[signature.index()] = pair;
@@ -209,7 +208,7 @@ impl VisitSpecs {
 
     fn identity(&mut self, program: &mut Program, op: OpId, operands: usize) -> RuleId {
         let Some(result) = program.op_results(op).next() else { return RuleId::NONE };
-        let ty = program.values[result].ty;
+        let ty = program.type_of(result);
         let make = || identity_rule(program, ty, operands);
         self.identities.entry((ty, operands)).or_insert_with(make).unwrap_or(RuleId::NONE)
     }
@@ -217,8 +216,8 @@ impl VisitSpecs {
 
 /// The rule that a data-flow edge, a barrier or a result of a function has: one factor a dim.
 pub fn identity_rule(program: &mut Program, ty: TypeId, num_operands: usize) -> Option<RuleId> {
-    let shape = program.types[ty].static_shape()?;
-    Some(program.rules.intern(OpShardingRule::identity(&shape, num_operands, 1)))
+    let shape = program.types()[ty].static_shape()?;
+    Some(program.intern_rule(OpShardingRule::identity(&shape, num_operands, 1)))
 }
 
 /// Whether ops of `kind` have rules that need neither signature nor attribute.
@@ -238,7 +237,7 @@ fn has_single_uses(program: &Program, op: OpId) -> bool {
     program
         .op_operands(op)
         .iter()
-        .all(|slot| slot.is_only_use() || program.types.is_scalar(program.values[slot.value].ty))
+        .all(|slot| slot.is_only_use() || program.types().is_scalar(program.type_of(slot.value)))
 }
 
 fn is_elementwise(program: &Program, op: OpId) -> bool {
@@ -273,8 +272,8 @@ fn is_offload(program: &Program, op: OpId) -> bool {
     if let Some(target) = program.attr(op, "call_target_name") {
         return is_offload(target.trim_matches('"'));
     }
-    let Some(signature) = program.ops[op].signature.get() else { return false };
-    let syntax = program.text.get(program.signatures[signature].syntax);
+    let Some(signature) = program.signature(op).get() else { return false };
+    let syntax = program.text().get(program.signatures()[signature].syntax);
     let target = syntax.trim_start().strip_prefix('@').unwrap_or_default();
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$' | '-');
     is_offload(target.split(|c| !is_word(c)).next().unwrap_or_default())

@@ -31,14 +31,13 @@ impl Network<'_> {
         let Self { state, queue, .. } = self;
         let (program, plan) = (state.program(), &state.plan);
         let mut others = Vec::new();
-        let operands: Vec<ValueId> =
-            program.op_operands(op).iter().map(|slot| slot.value).collect();
+        let operands: Vec<ValueId> = program.operands(op).collect();
         let mut seen = FxHashSet::default();
         for value in operands {
             if value.is_none() || !seen.insert(value) {
                 continue;
             }
-            let users = program.uses(value).map(|slot| program.operands[slot].owner);
+            let users = program.users(value);
             let mut other = OpId::NONE;
             let mut has_more = false;
             for user in users.filter(|&user| user != op) {

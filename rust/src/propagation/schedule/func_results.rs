@@ -45,7 +45,7 @@ pub fn main_function(program: &Program) -> Result<FuncId> {
     if let [only] = functions[..] {
         return Ok(only);
     }
-    let is_main = |func: &&FuncId| program.strings.get(program.functions[**func].name) == "main";
+    let is_main = |func: &&FuncId| program.str(program.func_name(**func)) == "main";
     functions.iter().find(is_main).copied().ok_or_else(|| {
         let message = if functions.is_empty() {
             "the module has no function"
@@ -65,7 +65,7 @@ impl FuncResults {
         let last = return_of(program, func);
         if let Some(last) = last {
             let types: Vec<_> =
-                program.op_operands(last).iter().map(|s| program.values[s.value].ty).collect();
+                program.op_operands(last).iter().map(|s| program.type_of(s.value)).collect();
             let num_results = program.func_results(func).len();
             for ty in types.into_iter().take(num_results) {
                 let visit = visits.entry(ty).or_insert_with(|| visit_of(program, ty, memo));
@@ -90,12 +90,12 @@ fn visit_of(
         is_elementwise: false,
         is_conservative: false,
     };
-    Some((spec, memo.class(&program.rules, spec)))
+    Some((spec, memo.class(program.rules(), spec)))
 }
 
 fn return_of(program: &Program, func: FuncId) -> Option<OpId> {
-    let body = program.functions[func].body.get()?;
-    let last = program.blocks[body].last_op.get()?;
+    let body = program.func_body(func).get()?;
+    let last = program.last_op(body).get()?;
     (program.kind(last) == OpKind::FuncReturn).then_some(last)
 }
 
@@ -145,7 +145,7 @@ impl FuncResults {
             return todo;
         }
         let reader = *self.reader.get_or_insert_with(|| {
-            let values = state.program().op_operands(last).iter().map(|slot| slot.value);
+            let values = state.program().operands(last);
             let holders: Vec<Option<ValueId>> =
                 values.take(len).map(|value| state.plan.edges.holder_of(value)).collect();
             let reader = state.readers.add(holders.into_iter());

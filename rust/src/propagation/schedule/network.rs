@@ -36,10 +36,10 @@ impl<'p> Network<'p> {
     }
 
     fn mark_sharded(&mut self) {
-        let table = &self.state.program().shardings;
+        let table = self.state.program().shardings();
         let has_axes = |id| table[id].dims.iter().any(|dim| !dim.axes.is_empty());
         let has_axes: Vec<bool> = table.ids().map(has_axes).collect();
-        for value in self.state.program().values.ids() {
+        for value in self.state.program().value_ids() {
             let sharding = self.state.program().sharding(value);
             if sharding.is_some() && has_axes[sharding.index()] {
                 self.notify(value, None);
@@ -147,7 +147,7 @@ impl<'p> Network<'p> {
         for other in siblings.map(ValueId::from_index) {
             if other != value && self.state.program().sharding(other).is_none() {
                 let (program, _) = self.state.program_and_plan();
-                let ty = program.values[other].ty;
+                let ty = program.type_of(other);
                 let open = program.replicated(mesh, ty, false);
                 self.state.set(other, open);
                 self.notify(other, None);

@@ -21,7 +21,7 @@ impl UserPriorities {
     /// Closes all dims of priorities but 0, and remembers who has them.
     pub fn initialise(network: &mut Network<'_>) -> Self {
         let mut priorities = Self::default();
-        let table = &network.state.program().shardings;
+        let table = network.state.program().shardings();
         let has_priority = |dim: &DimSharding| dim.priority.is_some();
         if !table.ids().into_iter().any(|id| table[id].dims.iter().any(has_priority)) {
             return priorities;
@@ -29,7 +29,7 @@ impl UserPriorities {
         for slot in slots(&network.state) {
             let original = network.state.sharding_at(slot);
             let (program, _) = network.state.program_and_plan();
-            let Some(sharding) = program.shardings.get(original) else { continue };
+            let Some(sharding) = program.shardings().get(original) else { continue };
             if !sharding.dims.iter().any(has_priority) {
                 continue;
             }
@@ -78,8 +78,7 @@ fn slots(state: &State<'_>) -> Vec<Slot> {
         match program.kind(op) {
             OpKind::Func => {
                 let func = program.function_of(op);
-                let function = &program.functions[func];
-                if let Some(body) = function.body.get() {
+                if let Some(body) = program.func_body(func).get() {
                     slots.extend(program.block_args(body).filter(has_own).map(Slot::Value));
                 }
                 let results = 0..program.func_results(func).len();
@@ -111,7 +110,7 @@ fn own_priorities(sharding: &TensorSharding) -> Vec<i64> {
 
 /// The sharding in place of `original` while only priority 0 propagates.
 fn initial_sharding(program: &mut Program, original: ShardingId) -> ShardingId {
-    let mut sharding = program.shardings[original].clone();
+    let mut sharding = program.shardings()[original].clone();
     for dim in &mut sharding.dims {
         if dim.priority_or_default() == 0 {
             dim.priority = None;
@@ -122,7 +121,7 @@ fn initial_sharding(program: &mut Program, original: ShardingId) -> ShardingId {
     }
     let mesh = program.mesh(sharding.mesh);
     sharding.replicated.sort_by_key(|axis| axis.mesh_order(mesh));
-    program.shardings.intern(sharding)
+    program.intern_sharding(sharding)
 }
 
 /// `current` with the dims that have `priority` in `original` as they are there.

@@ -1,7 +1,7 @@
 //! The tensor × factor table of one op, before and after a visit: for people to look at.
 
 use super::direction::OpClass;
-use super::input::{common_mesh, Subset, Tables, VisitInput};
+use super::input::{common_mesh, Subset, VisitInput};
 use super::spec::VisitSpec;
 use super::strategy::VisitStrategy;
 use super::workspace::visit;
@@ -69,11 +69,11 @@ pub fn factor_table(
         let problem = Diagnostic::new(Code::InvalidRule, message).at_op(program, op);
         return Err(problem.with_hint(hint).into());
     }
-    let operands = program.op_operands(op).iter().map(|slot| slot.value);
+    let operands = program.operands(op);
     let tensors: Vec<ValueId> = operands.chain(program.op_results(op)).collect();
     let before: Vec<ShardingId> = tensors.iter().map(|&value| program.sharding(value)).collect();
     let after = visit_once(program, rule_id, op, &before);
-    let rule = program.rules[rule_id].clone();
+    let rule = program.rules()[rule_id].clone();
     let num_operands = program.op_operands(op).len();
     let cells_before = cells(program, &rule, &before);
     let cells_after = cells(program, &rule, &after);
@@ -107,12 +107,8 @@ fn visit_once(
         is_elementwise,
         is_conservative: false,
     };
-    let directions = spec.directions(&program.rules);
-    let mut tables = Tables {
-        rules: &program.rules,
-        meshes: &program.meshes,
-        shardings: &mut program.shardings,
-    };
+    let directions = spec.directions(program.rules());
+    let mut tables = program.tables();
     let site = VisitInput { spec, subset: Subset::ALL, shardings: before };
     let mut after = before.to_vec();
     for (index, sharding) in visit(&mut tables, site, directions.of(0), VisitStrategy::Aggressive) {
@@ -140,11 +136,7 @@ fn columns(rule: &OpShardingRule) -> Vec<Column> {
 
 /// The rows of operands and results.
 fn cells(program: &mut Program, rule: &OpShardingRule, shardings: &[ShardingId]) -> Vec<Vec<Cell>> {
-    let tables = Tables {
-        rules: &program.rules,
-        meshes: &program.meshes,
-        shardings: &mut program.shardings,
-    };
+    let tables = program.tables();
     let Some(mesh) = common_mesh(&tables, shardings) else {
         let cells = |mapping: &TensorMapping| {
             let mut factors: Vec<FactorId> = mapping.dims.iter().flatten().copied().collect();
@@ -153,7 +145,7 @@ fn cells(program: &mut Program, rule: &OpShardingRule, shardings: &[ShardingId])
         };
         return rule.tensors().map(cells).collect();
     };
-    let rows = shardings.iter().map(|&id| program.shardings.get(id));
+    let rows = shardings.iter().map(|&id| program.shardings().get(id));
     let projection = Projection::build(rule, rows, program.mesh(mesh), false);
     let cells = |row: &TensorFactorShardings| {
         row.factors.iter().map(|(factor, cell)| (factor, cell_text(program, mesh, cell))).collect()

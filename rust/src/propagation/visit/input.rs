@@ -2,10 +2,10 @@
 
 use super::spec::VisitSpec;
 use crate::index::{MeshId, ShardingId};
-use crate::ir::MeshTable;
+use crate::ir::Tables;
 use crate::mesh::Mesh;
-use crate::rule::{OpShardingRule, RuleTable, TensorMapping};
-use crate::sharding::{ShardingTable, TensorSharding};
+use crate::rule::{OpShardingRule, TensorMapping};
+use crate::sharding::TensorSharding;
 
 /// The tensors of the op that a visit looks at.
 ///
@@ -36,13 +36,6 @@ impl<'a> Subset<'a> {
         let is_operand = |&&tensor: &&u32| (tensor as usize) < rule.operands.len();
         self.0.map_or(rule.operands.len(), |tensors| tensors.iter().filter(is_operand).count())
     }
-}
-
-/// The tables that a visit reads and adds shardings to.
-pub struct Tables<'a> {
-    pub rules: &'a RuleTable,
-    pub meshes: &'a MeshTable,
-    pub shardings: &'a mut ShardingTable,
 }
 
 /// The new sharding of the tensor at an index of operands followed by results.

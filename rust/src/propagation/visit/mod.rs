@@ -37,7 +37,7 @@ pub mod strategy;
 pub mod workspace;
 
 pub use factor_visit::FactorVisit;
-pub use input::{is_update, Subset, Tables, Update, VisitInput};
+pub use input::{is_update, Subset, Update, VisitInput};
 pub use run::{Run, RunMask, MAX_RUNS};
 pub use spec::{SpecId, VisitSpec};
 pub use strategy::{Continuation, VisitStrategy};

@@ -3,11 +3,11 @@
 use super::aggressive::{self, FactorClaim};
 use super::basic;
 use super::factor_visit::FactorVisit;
-use super::input::{common_mesh, is_update, Tables, Update, VisitInput};
+use super::input::{common_mesh, is_update, Update, VisitInput};
 use super::spec::VisitSpec;
 use super::strategy::VisitStrategy;
 use crate::index::{FactorId, MeshId};
-use crate::ir::Direction;
+use crate::ir::{Direction, Tables};
 use crate::projection::Projection;
 use crate::sharding::ShardingTable;
 

@@ -10,11 +10,11 @@
 //! behind it are not in the table; when that changes, nothing can be continued.
 
 use crate::index::{FactorId, Id, MeshId, ShardingId};
-use crate::ir::Program;
+use crate::ir::{Program, Tables};
 use crate::projection::Projection;
 use crate::propagation::visit::aggressive::{expanded, FactorClaim};
 use crate::propagation::visit::direction::Directions;
-use crate::propagation::visit::{is_update, FactorVisit, Subset, Tables, Update, VisitSpec};
+use crate::propagation::visit::{is_update, FactorVisit, Subset, Update, VisitSpec};
 
 /// What is kept of the visits of an op, or of a component of one.
 pub struct IncrementalVisit {
@@ -86,10 +86,10 @@ impl IncrementalVisit {
 
     /// Notes that `tensor` has `sharding` now; false if nothing can be continued any more.
     pub fn change(&mut self, program: &Program, tensor: u32, sharding: ShardingId) -> bool {
-        let rule = &program.rules[self.spec.rule];
+        let rule = &program.rules()[self.spec.rule];
         let Some(mapping) = Subset::ALL.mapping(rule, tensor as usize) else { return false };
         self.shardings[tensor as usize] = sharding;
-        let (sharding, mesh) = (program.shardings.get(sharding), program.mesh(self.mesh));
+        let (sharding, mesh) = (program.shardings().get(sharding), program.mesh(self.mesh));
         let old = self.table.replace_row(tensor as usize, rule, mapping, sharding, mesh);
         let new = &self.table.tensors[tensor as usize];
         let factors = || new.factors.iter().map(|(factor, _)| factor);

@@ -97,7 +97,7 @@ impl WideOp {
         row.groups.put(number, first, id);
         row.incremental.take_if(|visit| !visit.change(program, number, id));
         self.open(component);
-        if let Some(sharding) = program.shardings.get(id) {
+        if let Some(sharding) = program.shardings().get(id) {
             if self.mesh.is_none() {
                 self.mesh = sharding.mesh;
             }

@@ -1,0 +1,147 @@
+//! What only the parser does: it knows of each thing where it stands in the text, and its edits touch
+//! nothing, since the text says so already.
+//!
+//! An op is told of its operands, results and regions as they are read ([`Program::push_operand`] and
+//! its like); blocks are read before the region around them is complete.
+
+use super::{
+    Attr, AttrRange, FunctionText, OpText, Payload, Program, Source, Span, TextPool, Value,
+};
+use super::{SignatureTable, ValueDef, NO_NAME};
+use crate::index::{
+    BlockId, FuncId, Id, OpId, RegionId, ShardingId, SignatureId, StrId, TypeId, ValueId,
+};
+
+impl Program {
+    /// A program over `source` without anything in it; names made up for values start with
+    /// `fresh_prefix`.
+    pub(crate) fn from_source(source: Source, fresh_prefix: String) -> Self {
+        let mut program = Self { text: TextPool::new(source), ..Self::default() };
+        program.printing.fresh_prefix = fresh_prefix;
+        program
+    }
+    /// Ends the parse: the ops so far have signatures, where ops have any.
+    pub(crate) fn end_of_text(&mut self, module: OpId) {
+        self.module = module;
+        self.signature_rules.signed_ops = self.ops.len();
+    }
+    /// Makes an op that was started not part of the program.
+    pub(crate) fn discard_op(&mut self, op: OpId) {
+        self.mark_erased(op);
+    }
+    /// Adds a value that stands for one whose definition comes later; `op` is in no block.
+    pub(crate) fn new_placeholder(&mut self, op: OpId, ty: TypeId) -> ValueId {
+        self.push_value(Value::new(ty, ValueDef::Result(op)), NO_NAME, ShardingId::NONE)
+    }
+    /// The value that is `number` places behind `first`, if both have their name together: values that
+    /// do stand in a row.
+    #[inline]
+    pub(crate) fn named_with(&self, first: ValueId, number: u32) -> Option<ValueId> {
+        let (values, names) = (&self.values, &self.printing.value_names);
+        let value = ValueId::from_index(first.index() + number as usize);
+        let has_name = names.get(value) == Some(&names[first]);
+        (has_name && values[first].def() == values[value].def()).then_some(value)
+    }
+    /// Makes the uses of `placeholder` uses of `value`, in the order of [`Program::replace_all_uses`].
+    pub(crate) fn bind_placeholder(&mut self, placeholder: ValueId, value: ValueId) {
+        while let Some(slot) = self.values[placeholder].first_use.get() {
+            self.unlink_use(slot);
+            self.link_use(slot, value);
+        }
+    }
+    /// Says where `op`, whose dictionary is at `attrs`, stands, and what its rule may depend on.
+    pub(crate) fn set_op_text(
+        &mut self,
+        op: OpId,
+        text: OpText,
+        attrs: AttrRange,
+        signature: SignatureId,
+    ) {
+        self.printing.ops[op] = text;
+        self.attr_ranges[op] = attrs;
+        self.ops[op].signature = signature;
+    }
+    /// Gives `op`, which has none, structured attributes.
+    pub(crate) fn attach_payload(&mut self, op: OpId, payload: Payload) {
+        self.ops[op].payload = self.payloads.push(payload);
+    }
+    /// Gives `to` the dictionary of `from`, whose values stand at other places: at those that `shift`
+    /// has for them. Their texts are the same.
+    pub(crate) fn repeat_attrs(&mut self, from: OpId, shift: impl Fn(Span) -> Span) -> AttrRange {
+        let range = self.attr_ranges[from];
+        if range.len == 0 {
+            return range;
+        }
+        let start = self.attrs.len() as u32;
+        for index in range.start..range.start + range.len {
+            let Attr { name, value } = self.attrs[index as usize];
+            self.attrs.push(Attr { name, value: shift(value) });
+        }
+        self.skip_repeated_attrs(start);
+        AttrRange { start, len: range.len }
+    }
+    /// Puts `block`, whose region is not complete, behind `last`.
+    pub(crate) fn chain_block(&mut self, last: BlockId, block: BlockId) {
+        self.blocks[last].next = block;
+    }
+    /// Gives `region`, which is empty, the blocks from `first` on.
+    pub(crate) fn adopt_blocks(&mut self, region: RegionId, first: BlockId) {
+        self.regions[region].first_block = first;
+        let mut next = first;
+        while let Some(block) = next.get() {
+            self.regions[region].last_block = block;
+            let row = &mut self.blocks[block];
+            row.region = region;
+            next = row.next;
+        }
+    }
+    /// Says what `func` is called, and where.
+    pub(crate) fn name_function(&mut self, func: FuncId, name: StrId, place: Span) {
+        self.functions[func].name = name;
+        self.printing.functions[func].name = place;
+    }
+    /// Makes `func` private.
+    pub(crate) fn make_private(&mut self, func: FuncId) {
+        self.functions[func].is_private = true;
+    }
+    /// Says where the results of `func` stand.
+    pub(crate) fn set_results_text(&mut self, func: FuncId, results: Span) {
+        let text: &mut FunctionText = &mut self.printing.functions[func];
+        text.results = results;
+    }
+    /// Says what the body of `func` is.
+    pub(crate) fn set_func_body(&mut self, func: FuncId, body: BlockId) {
+        self.functions[func].body = body;
+    }
+    /// Notes that the alias `name`, with its sigil, stands for what is at `value`.
+    pub(crate) fn define_alias(&mut self, name: StrId, value: Span) {
+        self.aliases.insert(name, value);
+    }
+    /// Notes that there is the definition of an alias, or a resource section, at `span`.
+    pub(crate) fn note_definition(&mut self, span: Span) {
+        self.printing.definitions.push(span);
+    }
+    /// Notes that the text has locations.
+    pub(crate) fn note_locations(&mut self) {
+        self.printing.has_locations = true;
+    }
+    /// Signatures to add to.
+    pub(crate) fn signatures_mut(&mut self) -> &mut SignatureTable {
+        &mut self.signatures
+    }
+    /// Sets the sharding of argument `index` of `func`, a declaration.
+    pub(crate) fn assign_arg_sharding(&mut self, func: FuncId, index: usize, sharding: ShardingId) {
+        let port = self.functions[func].args.position(index);
+        self.ports[port].sharding = sharding;
+    }
+    /// Sets the sharding of result `index` of `func`.
+    pub(crate) fn assign_result_sharding(
+        &mut self,
+        func: FuncId,
+        index: usize,
+        sharding: ShardingId,
+    ) {
+        let port = self.functions[func].results.position(index);
+        self.ports[port].sharding = sharding;
+    }
+}

@@ -1,0 +1,45 @@
+//! Changing every sharding of a program at once.
+
+use super::Program;
+use crate::index::{Id, ShardingId};
+
+impl Program {
+    /// Replaces every sharding by what `transform` makes of it, which is asked once for each different
+    /// one.
+    pub fn transform_shardings(
+        &mut self,
+        mut transform: impl FnMut(&mut Self, ShardingId) -> ShardingId,
+    ) {
+        let ids: Vec<ShardingId> = self.shardings.ids().collect();
+        let images: Vec<ShardingId> = ids.into_iter().map(|id| transform(self, id)).collect();
+        let image = |id: ShardingId| id.get().map_or(id, |id| images[id.index()]);
+        if images.iter().enumerate().all(|(at, image)| image.index() == at) {
+            return;
+        }
+        for value in self.value_ids() {
+            let old = self.sharding(value);
+            if let Some(&new) = images.get(old.index()) {
+                self.set_sharding(value, new);
+            }
+        }
+        for func in self.func_ids() {
+            for index in 0..self.func_args(func).len() {
+                let old = self.func_args(func)[index].sharding;
+                self.set_declared_arg_sharding(func, index, image(old));
+            }
+            for index in 0..self.func_results(func).len() {
+                let old = self.func_results(func)[index].sharding;
+                self.set_func_result_sharding(func, index, image(old));
+            }
+        }
+        let mut shardings: Vec<_> =
+            std::mem::take(&mut self.no_result_shardings).into_iter().collect();
+        for (op, list) in &mut shardings {
+            for sharding in list {
+                *sharding = image(*sharding);
+            }
+            self.mark_attrs_changed(*op);
+        }
+        self.no_result_shardings = shardings.into_iter().collect();
+    }
+}
