@@ -36,6 +36,7 @@ from shardcore.errors import (
     ProgramTooLargeError,
     PropagationError,
     ShardcoreError,
+    SimulationError,
     VerificationError,
 )
 from shardcore.gspmd import HloSharding
@@ -67,6 +68,7 @@ __all__ = [
     "PropagationError",
     "Result",
     "ShardcoreError",
+    "SimulationError",
     "TensorSharding",
     "Value",
     "VerificationError",

@@ -620,6 +620,32 @@ class Module:
         >>> [op.name for op in Module.parse("func.func @main() { return }").ops()]
         ['func.func', 'func.return']
         """
+    @property
+    def filename(self) -> str:
+        """The name that the text goes by in errors."""
+    def simulate(
+        self,
+        *arrays: Any,
+        devices: int | None = ...,
+        replicas: int | None = ...,
+        function: str | None = ...,
+    ) -> list[Any]:
+        """Run the program on NumPy and return its results, an array for each.
+
+        Without ``devices`` the program is run once, as a global program. With it each of so many
+        devices runs it: arguments have the program's shape, the same for all, or a dim for the
+        devices in front of it; results have that dim. ``shardcore.simulate.Simulator`` prepares a
+        program once and runs it many times.
+
+        >>> text = "func.func @main(%a: tensor<i32>) -> tensor<i32> { return %a : tensor<i32> }"
+        >>> [int(result) for result in Module.parse(text).simulate(3)]
+        [3]
+
+        Raises:
+            SimulationError: an op cannot be simulated (``unsupported-op``), arguments do not fit
+                (``invalid-argument``), a collective is not reached by all of its group
+                (``diverging-collective``), and what else ``Simulator`` raises.
+        """
     def values(self) -> list[Value]:
         """Every op result and block argument, function by function in program order."""
 

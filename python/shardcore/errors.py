@@ -28,6 +28,7 @@ __all__ = [
     "ProgramTooLargeError",
     "PropagationError",
     "ShardcoreError",
+    "SimulationError",
     "VerificationError",
 ]
 
@@ -233,3 +234,7 @@ class LoweringError(ShardcoreError):
 
 class ExpectationError(ShardcoreError):
     """Expectations of a result that make no sense: unknown keys, values, kinds of collectives."""
+
+
+class SimulationError(ShardcoreError):
+    """A program that cannot be simulated, arguments that do not fit it, or a hanging collective."""

@@ -179,6 +179,27 @@ impl PyModule {
     fn ops(&self) -> Vec<PyOp> {
         PyOp::all(&self.program)
     }
+    /// The name that the text goes by.
+    #[getter]
+    fn filename(&self) -> &str {
+        &self.filename
+    }
+    /// Runs the program on `NumPy`.
+    #[pyo3(signature = (*arrays, devices = None, replicas = None, function = None))]
+    fn simulate<'py>(
+        slf: &Bound<'py, Self>,
+        arrays: &Bound<'py, PyTuple>,
+        devices: Option<u32>,
+        replicas: Option<u32>,
+        function: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let simulator = py.import("shardcore.simulate")?.getattr("Simulator")?;
+        let options = PyDict::new(py);
+        options.set_item("devices", devices)?;
+        options.set_item("replicas", replicas)?;
+        simulator.call1((slf, function))?.call(arrays, Some(&options))
+    }
     /// The attributes of the module itself.
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

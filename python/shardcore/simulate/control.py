@@ -1,0 +1,153 @@
+"""Control flow and calls. Devices whose predicates differ run each branch by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from shardcore.simulate.registry import op
+from shardcore.simulate.run import Run
+from shardcore.simulate.site import Body, Kernel, Site
+from shardcore.simulate.values import Array, Value, fitted, merged, rows
+
+Captured = Mapping[int, Value]
+
+
+def _on(captured: Captured, index: Array) -> dict[int, Value]:
+    return {place: rows(value, index) for place, value in captured.items()}
+
+
+def _returned(found: Sequence[Value], site: Site) -> Value:
+    return found[0] if len(site.op.results) == 1 else found
+
+
+@op("stablehlo.while")
+def while_(site: Site) -> Kernel:
+    """A body run again as long as a condition holds."""
+    condition, body = site.bodies
+
+    def loop(run: Run, state: list[Value], captured: Captured) -> list[Value]:
+        while True:
+            [goes_on] = run.call(condition, state, captured)
+            if goes_on.all():
+                state = run.call(body, state, captured)
+                continue
+            if not goes_on.any():
+                return state
+            active, done = np.flatnonzero(goes_on), np.flatnonzero(~goes_on)
+            inner, own = run.subset(active), _on(captured, active)
+            left = loop(inner, inner.call(body, [rows(value, active) for value in state], own), own)
+            return [
+                merged([(done, rows(old, done)), (active, new)], len(run.devices))
+                for old, new in zip(state, left, strict=True)
+            ]
+
+    def kernel(run: Run, *values: Value) -> Value:
+        operands, captured = site.split(values)
+        return _returned(loop(run, list(operands), captured), site)
+
+    return kernel
+
+
+def _branches(site: Site, pick: Callable[[Array], Array]) -> Kernel:
+    """The op whose branch number ``pick`` computes from its first operand."""
+    bodies: list[Body] = site.bodies
+
+    def kernel(run: Run, *values: Value) -> Value:
+        (predicate, *_), captured = site.split(values)
+        chosen = pick(predicate)
+        first = int(chosen[0])
+        if (chosen == first).all():
+            return _returned(run.call(bodies[first], [], captured), site)
+        found = []
+        for branch in np.unique(chosen):
+            index = np.flatnonzero(chosen == branch)
+            results = run.subset(index).call(bodies[branch], [], _on(captured, index))
+            found.append([(index, result) for result in results])
+        columns = zip(*found, strict=True)
+        return _returned([merged(list(column), len(run.devices)) for column in columns], site)
+
+    return kernel
+
+
+@op("stablehlo.if")
+def if_(site: Site) -> Kernel:
+    """One of two branches."""
+    return _branches(site, lambda predicate: np.where(predicate, 0, 1))
+
+
+@op("stablehlo.case")
+def case(site: Site) -> Kernel:
+    """One of several branches; the last one where there is none with that number."""
+    last = len(site.bodies) - 1
+
+    def pick(index: Array) -> Array:
+        return np.where((index < 0) | (index > last), last, index)
+
+    return _branches(site, pick)
+
+
+def call_function(site: Site, name: str) -> Kernel:
+    """A call of function ``name``; its body is prepared when it is first called."""
+
+    def kernel(run: Run, *operands: Value) -> Value:
+        body = site.function(name)
+        if body is None:
+            message = f"there is no function @{name} with a body"
+            raise site.error("unknown-symbol", message, None)
+        return _returned(run.call(body, operands), site)
+
+    return kernel
+
+
+@op("func.call")
+def call(site: Site) -> Kernel:
+    """A call."""
+    return call_function(site, site.attributes["callee"])
+
+
+@op("stablehlo.composite")
+def composite(site: Site) -> Kernel:
+    """What the composite op is decomposed into."""
+    return call_function(site, site.attributes["decomposition"])
+
+
+@op("chlo.scan")
+def scan(site: Site) -> Kernel:
+    """A body run for each index along a dim: on a slice of each input and what is carried along."""
+    dim = site.int("dimension") + 1
+    is_reverse = bool(site.attributes.get("is_reverse", False))
+    [body] = site.bodies
+
+    def kernel(run: Run, *values: Value) -> Value:
+        operands, captured = site.split(values)
+        # What is carried has the rank of a slice, an input one dim more.
+        ranks = [len(kind.shape) for kind in body.argument_types if kind is not None]
+        is_input = [len(x.shape) - 1 > rank for x, rank in zip(operands, ranks, strict=True)]
+        count = sum(is_input)
+        inputs, state = operands[:count], list(operands[count:])
+        length = inputs[0].shape[dim]
+        found: list[list[Array]] = []
+        for at in reversed(range(length)) if is_reverse else range(length):
+            slices = [x.take(at, axis=dim) for x in inputs]
+            returned = run.call(body, [*slices, *state], captured)
+            found.append(returned[: len(returned) - len(state)])
+            state = returned[len(returned) - len(state) :]
+        columns = zip(*(found[::-1] if is_reverse else found), strict=True)
+        outputs = [np.stack(fitted(column), axis=dim) for column in columns]
+        return _returned([*outputs, *state], site)
+
+    return kernel
+
+
+@op("sdy.named_computation")
+def named_computation(site: Site) -> Kernel:
+    """A body that is entered once."""
+    [body] = site.bodies
+
+    def kernel(run: Run, *values: Value) -> Value:
+        operands, captured = site.split(values)
+        return _returned(run.call(body, operands, captured), site)
+
+    return kernel

@@ -1,0 +1,59 @@
+"""Custom calls by their targets: what frameworks lower to that has a meaning of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from shardcore.simulate import lapack
+from shardcore.simulate.registry import arrays, op
+from shardcore.simulate.site import Kernel, Site
+from shardcore.simulate.sort import approximate_top_k, largest
+
+__all__ = ["TARGETS"]
+
+
+def _as_it_is(site: Site) -> Kernel:
+    """The operands themselves: annotations for a compiler."""
+
+    def compute(*values: Any) -> Any:
+        return values[0] if len(values) == 1 else values
+
+    return arrays(compute)
+
+
+def _top_k(site: Site) -> Kernel:
+    count = site.results[0].shape[-1]
+    return arrays(lambda x: largest(x, count))
+
+
+TARGETS: dict[str, Callable[[Site], Kernel]] = {
+    "Sharding": _as_it_is,
+    "annotate_device_placement": _as_it_is,
+    "MoveToDevice": _as_it_is,
+    "MoveToHost": _as_it_is,
+    "LayoutConstraint": _as_it_is,
+    "xla.sdy.FuncResultSharding": _as_it_is,
+    "ApproxTopK": approximate_top_k,
+    "TopK": _top_k,
+    **lapack.TARGETS,
+}
+"""By its target, what prepares a custom call."""
+
+_CALLBACKS = ("callback", "Callback")
+_MANUAL = ("SPMDFullToShardShape", "SPMDShardToFullShape")
+
+
+@op("stablehlo.custom_call")
+def custom_call(site: Site) -> Kernel:
+    """A call of something outside of StableHLO that is known."""
+    target = str(site.attributes["call_target_name"])
+    prepare = TARGETS.get(target)
+    if prepare is not None:
+        return prepare(site)
+    hint = "known targets are in shardcore.simulate.TARGETS, to which yours can be added"
+    if any(word in target for word in _CALLBACKS):
+        hint = "there is no host that could be called back"
+    elif target in _MANUAL:
+        hint = "import it first: shardcore.import_hlo_shardings makes sdy ops of it"
+    raise site.unsupported(f'the custom call of "{target}" cannot be simulated', hint)

@@ -1,0 +1,389 @@
+"""Elementwise ops on numbers of any kind: arithmetic, comparison, selection, bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from shardcore.simulate.dtypes import (
+    bits_of,
+    iinfo,
+    in_type,
+    is_complex,
+    is_float,
+    is_integer,
+    wide,
+)
+from shardcore.simulate.registry import arrays, op
+from shardcore.simulate.site import Kernel, Site
+from shardcore.simulate.values import Array
+
+Binary = Callable[[Array, Array], Array]
+
+
+def divide(a: Array, b: Array) -> Array:
+    """The quotient; of integers rounded to zero, with all bits set where the divisor is zero."""
+    if a.dtype.kind not in "iu":
+        return a / b
+    zero = b == 0
+    if a.dtype.kind == "u":
+        return np.where(zero, ~np.zeros((), a.dtype), a // np.where(zero, 1, b).astype(b.dtype))
+    # The smallest number divided by -1 is itself.
+    flip = b == -1
+    safe = np.where(zero | flip, 1, b).astype(b.dtype)
+    floor = a // safe
+    floor = floor + ((floor * safe != a) & ((a < 0) != (safe < 0))).astype(a.dtype)
+    return np.where(zero, ~np.zeros((), a.dtype), np.where(flip, -a, floor))
+
+
+def remainder(a: Array, b: Array) -> Array:
+    """What a division rounded to zero leaves, with the dividend's sign; the dividend itself where
+    an integer is divided by zero."""
+    if a.dtype.kind not in "iu":
+        return np.fmod(a, b)
+    whole = b == 0
+    one = whole if a.dtype.kind == "u" else whole | (b == -1)
+    left = np.fmod(a, np.where(one, 1, b).astype(b.dtype))
+    return np.where(whole, a, left)
+
+
+def maximum(a: Array, b: Array) -> Array:
+    """The larger one; NaN if one is NaN; +0 is larger than -0; complex numbers by parts."""
+    if is_complex(a.dtype):
+        return np.where(_complex_less(a, b), b, a)
+    if a.dtype.kind != "f":
+        return np.maximum(a, b)
+    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), b, a), np.maximum(a, b))
+
+
+def minimum(a: Array, b: Array) -> Array:
+    """The smaller one, likewise."""
+    if is_complex(a.dtype):
+        return np.where(_complex_less(b, a), b, a)
+    if a.dtype.kind != "f":
+        return np.minimum(a, b)
+    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), a, b), np.minimum(a, b))
+
+
+def _complex_less(a: Array, b: Array) -> Array:
+    return np.where(a.real == b.real, a.imag < b.imag, a.real < b.real)
+
+
+def power(a: Array, b: Array) -> Array:
+    """The power; of integers modulo 2 to their bits, and 0 for negative powers but of 1 and -1."""
+    if a.dtype.kind not in "iu":
+        if a.dtype == np.float32:
+            return np.power(a.astype(np.float64), b.astype(np.float64)).astype(np.float32)
+        if a.dtype == np.complex64:
+            return np.power(a.astype(np.complex128), b.astype(np.complex128)).astype(a.dtype)
+        return np.power(a, b)
+    a, b = np.broadcast_arrays(a, b)
+    found, square, left = np.ones_like(a), a.copy(), np.where(b < 0, 0, b)
+    while np.any(left):
+        found = np.where(left & 1, found * square, found)
+        square, left = square * square, left >> 1
+    if a.dtype.kind == "i":
+        tiny = np.where(a == 1, 1, np.where(a == -1, np.where(b & 1, -1, 1), 0))
+        found = np.where(b < 0, tiny, found).astype(a.dtype)
+    return found
+
+
+def atan2(a: Array, b: Array) -> Array:
+    """The angle of a point; of complex numbers by the logarithm that defines it."""
+    if not is_complex(a.dtype):
+        return np.arctan2(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
+    return -1j * np.log((b + 1j * a) / np.sqrt(a * a + b * b))
+
+
+def add(a: Array, b: Array) -> Array:
+    """The sum; of booleans whether one is true."""
+    return np.add(a, b)
+
+
+def mulhi(a: Array, b: Array) -> Array:
+    """The upper half of the bits of a product."""
+    product = a.astype(object) * b.astype(object)
+    return np.asarray(product >> bits_of(a.dtype)).astype(a.dtype)
+
+
+BINARY: dict[str, Binary] = {
+    "add": add,
+    "and": np.bitwise_and,
+    "atan2": atan2,
+    "divide": divide,
+    "maximum": maximum,
+    "minimum": minimum,
+    "multiply": np.multiply,
+    "or": np.bitwise_or,
+    "power": power,
+    "remainder": remainder,
+    "subtract": np.subtract,
+    "xor": np.bitwise_xor,
+}
+"""Functions of two numbers, in the type that they are computed in."""
+
+
+def binary_of(name: str, dtype: np.dtype[Any]) -> Binary | None:
+    """What the op ``name`` computes of two arrays of ``dtype``; ``None`` if it is none of these."""
+    compute = BINARY.get(name.removeprefix("stablehlo."))
+    if compute is None:
+        return None
+    return lambda a, b: in_type(compute(wide(a), wide(b)), dtype)
+
+
+@op(*(f"stablehlo.{name}" for name in BINARY), "chlo.mulhi")
+@op(*(f"chlo.broadcast_{name}" for name in BINARY))
+def binary(site: Site) -> Kernel:
+    """One of :data:`BINARY`; those of CHLO broadcast their operands to one shape."""
+    compute = (
+        mulhi
+        if site.name == "chlo.mulhi"
+        else BINARY[site.name.split(".")[1].removeprefix("broadcast_")]
+    )
+    dtype, rank = site.results[0].dtype, len(site.results[0].shape)
+
+    def kernel(run: object, a: Array, b: Array) -> Array:
+        return in_type(compute(wide(a), wide(b)), dtype)
+
+    if not site.name.startswith("chlo.broadcast_"):
+        return kernel
+    return lambda run, a, b: kernel(run, of_rank(a, rank), of_rank(b, rank))
+
+
+def of_rank(array: Array, rank: int) -> Array:
+    """``array`` with dims of size one in front of its own, so that it has ``rank``."""
+    missing = rank + 1 - array.ndim
+    return array.reshape(len(array), *(1,) * missing, *array.shape[1:])
+
+
+def negate(x: Array) -> Array:
+    """The negative."""
+    return np.negative(x)
+
+
+def absolute(x: Array) -> Array:
+    """The size; of the smallest integer itself."""
+    return np.abs(x)
+
+
+def sign(x: Array) -> Array:
+    """-1, 0 or 1 as the number; NaN and zeros are their own, of complex numbers the direction."""
+    if is_complex(x.dtype):
+        size = np.abs(x)
+        return np.where(size == 0, 0, x / np.where(size == 0, 1, size)).astype(x.dtype)
+    if x.dtype.kind == "f":
+        return np.where(np.isnan(x) | (x == 0), x, np.copysign(1, x)).astype(x.dtype)
+    return np.sign(x)
+
+
+def square(x: Array) -> Array:
+    """The product with itself."""
+    return x * x
+
+
+_UNARY: dict[str, Callable[[Array], Array]] = {
+    "stablehlo.abs": absolute,
+    "stablehlo.negate": negate,
+    "stablehlo.sign": sign,
+    "stablehlo.not": np.invert,
+    "chlo.square": square,
+}
+
+
+@op(*_UNARY)
+def unary(site: Site) -> Kernel:
+    """A function of one number that is exact."""
+    compute, dtype = _UNARY[site.name], site.results[0].dtype
+    return arrays(lambda x: in_type(compute(wide(x)), dtype))
+
+
+def _bits(x: Array) -> Array:
+    """The bits of integers as unsigned ones of a width that NumPy has."""
+    mask = (1 << bits_of(x.dtype)) - 1
+    plain = wide(x)
+    unsigned = plain.view(plain.dtype.str.replace("i", "u"))
+    return unsigned & unsigned.dtype.type(mask)
+
+
+@op("stablehlo.popcnt")
+def popcnt(site: Site) -> Kernel:
+    """How many bits are set."""
+    dtype = site.results[0].dtype
+    return arrays(lambda x: in_type(np.bitwise_count(_bits(x)), dtype))
+
+
+@op("stablehlo.count_leading_zeros")
+def count_leading_zeros(site: Site) -> Kernel:
+    """How many bits are zero before the first that is set."""
+    dtype = site.results[0].dtype
+    width = bits_of(dtype)
+
+    def compute(x: Array) -> Array:
+        bits = _bits(x)
+        for distance in (1, 2, 4, 8, 16, 32):
+            if distance < width:
+                bits = bits | (bits >> distance)
+        return in_type(width - np.bitwise_count(bits), dtype)
+
+    return arrays(compute)
+
+
+@op("stablehlo.shift_left", "stablehlo.shift_right_arithmetic", "stablehlo.shift_right_logical")
+@op(
+    "chlo.broadcast_shift_left",
+    "chlo.broadcast_shift_right_arithmetic",
+    "chlo.broadcast_shift_right_logical",
+)
+def shift(site: Site) -> Kernel:
+    """Bits moved; what is moved by all bits or more has none left, or only its sign."""
+    dtype, rank = site.results[0].dtype, len(site.results[0].shape)
+    width, way = bits_of(dtype), site.name.split("shift_")[1]
+
+    def compute(x: Array, by: Array) -> Array:
+        x, by = of_rank(x, rank), _bits(of_rank(by, rank))
+        far = by >= width
+        if way == "right_arithmetic":
+            by = np.where(far, width - 1, by)
+            signed = wide(x) if wide(x).dtype.kind == "i" else wide(x).view(f"i{x.dtype.itemsize}")
+            # A number of few bits without a sign has the highest of these as one.
+            unused = signed.dtype.type(8 * signed.dtype.itemsize - width)
+            moved = (signed << unused >> unused) >> by.astype(signed.dtype)
+            return in_type(moved.view(wide(x).dtype), dtype)
+        bits, by = _bits(x), np.where(far, 0, by).astype(by.dtype)
+        moved = bits << by if way == "left" else bits >> by
+        return in_type(np.where(far, 0, moved).astype(bits.dtype).view(wide(x).dtype), dtype)
+
+    return arrays(compute)
+
+
+_COMPARE: dict[str, np.ufunc] = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+}
+
+
+def total_order(x: Array) -> Array:
+    """Integers in the total order of floats: -NaN, -inf, ..., -0, +0, ..., inf, NaN."""
+    signed = x.view(f"i{x.dtype.itemsize}")
+    largest = np.iinfo(signed.dtype).max
+    return np.where(signed < 0, signed ^ largest, signed)
+
+
+@op("stablehlo.compare", "chlo.broadcast_compare")
+def compare(site: Site) -> Kernel:
+    """Whether one number is equal to, less or greater than another; with NaN it is not."""
+    test = _COMPARE[site.attributes["comparison_direction"]]
+    rank = len(site.results[0].shape)
+    dtype = site.operands[0].dtype
+    key: Callable[[Array], Array] = wide
+    if site.attributes.get("compare_type") == "TOTALORDER" and is_float(dtype):
+        key = total_order
+    return arrays(lambda a, b: test(key(of_rank(a, rank)), key(of_rank(b, rank))))
+
+
+@op("stablehlo.select", "chlo.broadcast_select")
+def select(site: Site) -> Kernel:
+    """One or the other; the predicate is a scalar or has their shape."""
+    rank = len(site.results[0].shape)
+
+    def compute(which: Array, on_true: Array, on_false: Array) -> Array:
+        if which.ndim == 1:
+            which = which.reshape(-1, *(1,) * rank)
+            if which.size == 1:
+                return on_true if which.item() else on_false
+        return np.where(of_rank(which, rank), of_rank(on_true, rank), of_rank(on_false, rank))
+
+    return arrays(compute)
+
+
+@op("stablehlo.clamp")
+def clamp(site: Site) -> Kernel:
+    """Not below one bound, and then not above another."""
+    dtype, rank = site.results[0].dtype, len(site.results[0].shape)
+
+    def bound(x: Array) -> Array:
+        return x.reshape(-1, *(1,) * rank) if x.ndim == 1 else x
+
+    def compute(low: Array, x: Array, high: Array) -> Array:
+        raised = maximum(wide(bound(low)), wide(x))
+        return in_type(minimum(raised, wide(bound(high))), dtype)
+
+    return arrays(compute)
+
+
+def converted(x: Array, dtype: np.dtype[Any]) -> Array:
+    """``x`` in ``dtype`` as XLA converts it.
+
+    Floats become integers towards zero, what is out of range its end, NaN zero; of wider integers
+    the lowest bits stay, of complex numbers the real part.
+    """
+    if is_complex(x.dtype) and not is_complex(dtype):
+        x = x.real
+    if dtype == np.bool_:
+        return np.asarray(wide(x) != 0)
+    if is_integer(dtype) and is_float(x.dtype):
+        return _to_integer(wide(x).astype(np.float64), dtype)
+    return in_type(wide(x), dtype)
+
+
+def _to_integer(x: Array, dtype: np.dtype[Any]) -> Array:
+    info = iinfo(dtype)
+    low, high = int(info.min), int(info.max)
+    whole = np.trunc(np.where(np.isnan(x), 0, x))
+    # The bound above is a power of two, which a float holds; the largest integer may be none.
+    over, under = whole >= float(high + 1), whole < float(low)
+    safe = np.where(over | under, 0, whole)
+    found = safe.astype(np.uint64 if low == 0 and high > 2**63 else np.int64)
+    found = np.where(over, found.dtype.type(high), np.where(under, found.dtype.type(low), found))
+    return in_type(found, dtype)
+
+
+@op("stablehlo.convert")
+def convert(site: Site) -> Kernel:
+    """The number in another type."""
+    dtype = site.results[0].dtype
+    return arrays(lambda x: converted(x, dtype))
+
+
+@op("stablehlo.bitcast_convert")
+def bitcast_convert(site: Site) -> Kernel:
+    """The same bits in another type; where that is wider or narrower a dim goes or comes."""
+    [source], [target] = site.operands, site.results
+    shape = target.shape
+    if min(bits_of(source.dtype), bits_of(target.dtype)) < 8 and bits_of(source.dtype) != bits_of(
+        target.dtype
+    ):
+        return arrays(lambda x: _recast(x, source.dtype, target.dtype).reshape(len(x), *shape))
+    return arrays(
+        lambda x: (
+            np.ascontiguousarray(x).view(target.dtype).reshape(len(x), *shape)
+            if x.ndim > 1
+            else np.ascontiguousarray(x).reshape(-1, 1).view(target.dtype).reshape(len(x), *shape)
+        )
+    )
+
+
+def _recast(x: Array, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
+    """Bits of types of less than a byte, which stand alone in bytes; the first are the lowest."""
+    flat = np.ascontiguousarray(x).reshape(len(x), -1)
+    if bits_of(source) < 8:
+        bits = np.unpackbits(_bytes(flat), axis=-1, bitorder="little").reshape(len(x), -1, 8)
+        packed = bits[..., : bits_of(source)].reshape(len(x), -1)
+        whole = np.packbits(packed, axis=-1, bitorder="little")
+        return whole.view(target)
+    bits = np.unpackbits(flat.view(np.uint8), axis=-1, bitorder="little")
+    fields = bits.reshape(len(x), -1, bits_of(target)).astype(np.uint8)
+    numbers = (fields << np.arange(bits_of(target), dtype=np.uint8)).sum(-1, dtype=np.uint8)
+    if is_integer(target):
+        return in_type(numbers, target)
+    return numbers.view(target)
+
+
+def _bytes(x: Array) -> Array:
+    return wide(x).view(np.uint8) if is_integer(x.dtype) else x.view(np.uint8)

@@ -1,0 +1,205 @@
+"""Factorisations that frameworks call LAPACK for, and the targets that stand for them elsewhere.
+
+Results are those of LAPACK up to rounding, which is finer here: everything is computed in 64 bits.
+Eigenvectors and singular vectors are determined up to a factor of size one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from shardcore.simulate.linalg import adjoint, cholesky_of, lapack_type, solved
+from shardcore.simulate.registry import arrays
+from shardcore.simulate.site import Kernel, Site
+from shardcore.simulate.values import Array
+
+__all__ = ["TARGETS"]
+
+Factors = Sequence[Array]
+
+
+def _kernel(site: Site, compute: Callable[..., Factors]) -> Kernel:
+    """The kernel of a call whose operands are matrices; results have the types of the call."""
+
+    def run(*operands: Array) -> Factors | Array:
+        kinds = [x.astype(lapack_type(x.dtype)) if x.dtype.kind in "fcV" else x for x in operands]
+        found = [
+            np.broadcast_to(part, (len(part), *kind.shape)).astype(kind.dtype)
+            for part, kind in zip(compute(*kinds), site.results, strict=True)
+        ]
+        return found[0] if len(found) == 1 else found
+
+    return arrays(run)
+
+
+def _letter(site: Site, name: str) -> str:
+    """An option that LAPACK writes as a letter."""
+    return chr(int(site.options()[name]))
+
+
+def _status(x: Array, failed: Any = None) -> Array:
+    """One for each matrix that has no factors, else zero."""
+    if failed is None:
+        return np.zeros(x.shape[:-2], np.int32)
+    return np.asarray(failed, np.int32)
+
+
+def _potrf(site: Site) -> Kernel:
+    lower = _letter(site, "uplo") == "L"
+
+    def compute(x: Array) -> Factors:
+        found = cholesky_of(x, lower)
+        # The other triangle is what it was.
+        kept = np.tril(found) + np.triu(x, 1) if lower else np.triu(found) + np.tril(x, -1)
+        return kept, _status(x, np.isnan(found).any(axis=(-1, -2)))
+
+    return _kernel(site, compute)
+
+
+def _trsm(site: Site) -> Kernel:
+    side, uplo, diagonal = (_letter(site, name) for name in ("side", "uplo", "diag"))
+    transpose = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}[_letter(site, "trans_x")]
+
+    def compute(a: Array, b: Array) -> Factors:
+        return (
+            solved(
+                a,
+                b,
+                left=side == "L",
+                lower=uplo == "L",
+                unit=diagonal == "U",
+                transpose=transpose,
+            ),
+        )
+
+    return _kernel(site, compute)
+
+
+def lu_of(x: Array) -> tuple[Array, Array]:
+    """Both factors in one matrix, and with which row each row was exchanged.
+
+    Source: Gaussian elimination with partial pivoting.
+    """
+    shape = x.shape
+    a = x.reshape(-1, *shape[-2:]).copy()
+    lines = np.arange(len(a))
+    steps = min(shape[-2:])
+    pivots = np.zeros((len(a), steps), np.int32)
+    for at in range(steps):
+        column = a[:, at:, at]
+        size = np.abs(column.real) + np.abs(column.imag)
+        best = at + size.argmax(axis=1)
+        pivots[:, at] = best
+        upper = a[lines, at].copy()
+        a[lines, at] = a[lines, best]
+        a[lines, best] = upper
+        pivot = a[:, at, at]
+        below = a[:, at + 1 :, at] / np.where(pivot == 0, 1, pivot)[:, None]
+        a[:, at + 1 :, at] = below
+        a[:, at + 1 :, at + 1 :] -= below[:, :, None] * a[:, at, None, at + 1 :]
+    return a.reshape(shape), pivots.reshape(*shape[:-2], steps)
+
+
+def _getrf(site: Site) -> Kernel:
+    def compute(x: Array) -> Factors:
+        found, pivots = lu_of(x)
+        zero = np.diagonal(found, axis1=-2, axis2=-1) == 0
+        status = np.where(zero.any(axis=-1), zero.argmax(axis=-1) + 1, 0)
+        return found, pivots + 1, _status(x, status)
+
+    return _kernel(site, compute)
+
+
+def _lu_decomposition(site: Site) -> Kernel:
+    def compute(x: Array) -> Factors:
+        found, pivots = lu_of(x)
+        rows = np.broadcast_to(np.arange(x.shape[-2]), (*pivots.shape[:-1], x.shape[-2]))
+        order = rows.reshape(-1, x.shape[-2]).copy()
+        lines = np.arange(len(order))
+        for at, best in enumerate(pivots.reshape(len(order), -1).T):
+            order[lines, at], order[lines, best] = order[lines, best], order[lines, at].copy()
+        return found, pivots, order.reshape(rows.shape)
+
+    return _kernel(site, compute)
+
+
+def _geqrf(site: Site) -> Kernel:
+    def compute(x: Array) -> Factors:
+        stack = x.reshape(-1, *x.shape[-2:])
+        found = [np.linalg.qr(matrix, mode="raw") for matrix in stack]
+        h = np.stack([h.T for h, _ in found]).reshape(x.shape)
+        return h, np.stack([tau for _, tau in found]).reshape(*x.shape[:-2], -1)
+
+    return _kernel(site, compute)
+
+
+def _orgqr(site: Site) -> Kernel:
+    def compute(x: Array, scales: Array) -> Factors:
+        rows, columns = x.shape[-2:]
+        found = np.broadcast_to(np.eye(rows, columns, dtype=x.dtype), x.shape).copy()
+        for at in reversed(range(scales.shape[-1])):
+            v = np.tril(x, -1)[..., :, at, None].copy()
+            v[..., at, 0] = 1
+            found -= scales[..., at, None, None] * v @ (adjoint(v) @ found)
+        return (found,)
+
+    return _kernel(site, compute)
+
+
+def _gesdd(site: Site) -> Kernel:
+    mode = _letter(site, "mode")
+
+    def compute(x: Array) -> Factors:
+        if mode == "N":
+            s = np.linalg.svd(x, compute_uv=False)
+            empty = [np.zeros((1, *kind.shape)) for kind in site.results[2:4]]
+            return x, s, *empty, _status(x)
+        u, s, vh = np.linalg.svd(x, full_matrices=mode == "A")
+        return x, s, u, vh, _status(x)
+
+    return _kernel(site, compute)
+
+
+def _syevd(site: Site) -> Kernel:
+    uplo = _letter(site, "uplo")
+
+    def compute(x: Array) -> Factors:
+        values, vectors = np.linalg.eigh(x, "L" if uplo == "L" else "U")
+        return vectors, values, _status(x)
+
+    return _kernel(site, compute)
+
+
+def _eigh(site: Site) -> Kernel:
+    lower = str(site.attributes["backend_config"]).split(",")[0] == "1"
+
+    def compute(x: Array) -> Factors:
+        values, vectors = np.linalg.eigh(x, "L" if lower else "U")
+        return vectors, values
+
+    return _kernel(site, compute)
+
+
+_BY_NAME: dict[str, Callable[[Site], Kernel]] = {
+    "potrf": _potrf,
+    "trsm": _trsm,
+    "getrf": _getrf,
+    "geqrf": _geqrf,
+    "orgqr": _orgqr,
+    "ungqr": _orgqr,
+    "gesdd": _gesdd,
+    "syevd": _syevd,
+    "heevd": _syevd,
+}
+
+TARGETS: dict[str, Callable[[Site], Kernel]] = {
+    **{f"lapack_{kind}{name}_ffi": make for name, make in _BY_NAME.items() for kind in "sdcz"},
+    "Eigh": _eigh,
+    "LuDecomposition": _lu_decomposition,
+    "ProductOfElementaryHouseholderReflectors": _orgqr,
+    "Qr": _geqrf,
+}
+"""By its target, what prepares a call of one of these."""

@@ -1,0 +1,29 @@
+"""What cannot be simulated, each with the op and its line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shardcore.errors import Diagnostic, SimulationError
+
+if TYPE_CHECKING:
+    from shardcore import Op
+
+CODES = (
+    "diverging-collective",
+    "invalid-argument",
+    "invalid-op",
+    "unknown-device",
+    "unknown-symbol",
+    "unsupported-op",
+)
+"""Every code that a mistake in a simulation may have."""
+
+
+def mistake(
+    code: str, message: str, hint: str | None, ops: tuple[Op, ...], filename: str
+) -> SimulationError:
+    """Return an error at an op, or at the next one around it that stands in the text."""
+    assert code in CODES, code
+    place = next((op.place for op in ops if op.place is not None), None)
+    return SimulationError(Diagnostic(code, message, hint, filename if place else None, place))

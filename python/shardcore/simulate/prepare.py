@@ -1,0 +1,122 @@
+"""From a module to bodies that are ready to run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shardcore.simulate.families import PREPARERS
+from shardcore.simulate.mistakes import mistake
+from shardcore.simulate.site import Body, Kernel, Site, Step, TensorType
+
+if TYPE_CHECKING:
+    import shardcore
+
+__all__ = ["Program"]
+
+RETURNS = ("func.return", "stablehlo.return", "sdy.return", "chlo.return")
+
+
+class Program:
+    """The functions of a module, each prepared when it is first called."""
+
+    def __init__(self, module: shardcore.Module, filename: str) -> None:
+        self.filename = filename
+        functions = (op for op in module.ops() if op.name == "func.func")
+        self.functions = {op.attributes["sym_name"]: op for op in functions}
+        self.meshes = module.meshes
+        self._bodies: dict[str, Body] = {}
+        self._kernels: dict[int, Kernel] = {}
+
+    def body(self, name: str) -> Body | None:
+        """The body of function ``name``; ``None`` if there is no such function."""
+        if name not in self._bodies:
+            function = self.functions.get(name)
+            if function is None or not function.regions[0]:
+                return None
+            self._bodies[name] = _Scope(self).region(function, 0, ())
+        return self._bodies[name]
+
+    def kernel(self, site: Site) -> Kernel:
+        """What computes the op at ``site``: ops that are alike share one."""
+        signature = site.op.signature
+        is_shared = signature is not None and not site.bodies and "call" not in site.name
+        if is_shared and signature in self._kernels:
+            return self._kernels[signature]
+        prepare = PREPARERS.get(site.name)
+        if prepare is None:
+            hint = "ops of StableHLO, CHLO, func and sdy can be simulated"
+            raise site.unsupported(f"{site.name} cannot be simulated", hint)
+        kernel = prepare(site)
+        if is_shared and signature is not None:
+            self._kernels[signature] = kernel
+        return kernel
+
+
+class _Scope:
+    """The places of the values of one function."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.places: dict[shardcore.Value, int] = {}
+
+    def place(self, value: shardcore.Value) -> int:
+        return self.places.setdefault(value, len(self.places))
+
+    def region(self, op: shardcore.Op, index: int, around: tuple[shardcore.Op, ...]) -> Body:
+        """The body that region ``index`` of ``op`` is; ``around`` are the ops that hold ``op``."""
+        ops = (op, *around)
+        blocks = op.regions[index]
+        if len(blocks) != 1:
+            message = f"{op.name} has a region of {len(blocks)} blocks"
+            hint = "control flow is simulated as ops with regions of one block"
+            raise mistake("unsupported-op", message, hint, ops, self.program.filename)
+        [block] = blocks
+        arguments = tuple(self.place(value) for value in block.arguments)
+        defined = set(arguments)
+        captured: dict[int, None] = {}
+        steps: list[Step] = []
+        returned: tuple[int, ...] = ()
+        for inner in block.ops:
+            operands = tuple(self.place(value) for value in inner.operands)
+            if inner.name in RETURNS:
+                returned = operands
+            else:
+                steps.append(self.step(inner, operands, ops))
+                operands = steps[-1].operands
+            captured.update(dict.fromkeys(place for place in operands if place not in defined))
+            defined.update(steps[-1].results if steps else ())
+        site = Site(op, around, self.program.filename)
+        types = [_type_of(site, value) for value in block.arguments]
+        steps = _with_deaths(steps, returned, arguments)
+        return Body(arguments, steps, returned, tuple(captured), ops, types)
+
+    def step(
+        self, op: shardcore.Op, operands: tuple[int, ...], around: tuple[shardcore.Op, ...]
+    ) -> Step:
+        """``op``, which is in ``around``, ready to run."""
+        bodies = [self.region(op, index, around) for index in range(len(op.regions))]
+        captured = tuple(dict.fromkeys(place for body in bodies for place in body.captured))
+        program = self.program
+        site = Site(op, around, program.filename, bodies, captured, program.body, program.meshes)
+        results = tuple(self.place(value) for value in op.results)
+        return Step(program.kernel(site), (*operands, *captured), results, (), op)
+
+
+def _type_of(site: Site, value: shardcore.Value) -> TensorType | None:
+    """The type of an argument, if it is a tensor."""
+    return site.tensor_type(value) if value.dtype is not None else None
+
+
+def _with_deaths(
+    steps: list[Step], returned: tuple[int, ...], arguments: tuple[int, ...]
+) -> list[Step]:
+    """``steps`` with the values that are needed for the last time after each, or never."""
+    own = {place for step in steps for place in step.results} | set(arguments)
+    alive = set(returned)
+    found = []
+    for step in reversed(steps):
+        touched = dict.fromkeys((*step.operands, *step.results))
+        dead = tuple(place for place in touched if place in own and place not in alive)
+        alive.update(touched)
+        found.append(step._replace(dead=dead))
+    return found[::-1]

@@ -1,0 +1,95 @@
+"""The devices that run, and how they run a body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shardcore.errors import ShardcoreError
+from shardcore.simulate.mistakes import mistake
+from shardcore.simulate.site import Body, Step
+from shardcore.simulate.values import Array, Value, rows
+
+__all__ = ["Grid", "Run"]
+
+
+class Grid(NamedTuple):
+    """The devices of a program: ``r * partitions + p`` is partition ``p`` of replica ``r``."""
+
+    replicas: int
+    partitions: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """Devices that run the same ops together.
+
+    Where devices take different branches each group has a run of its own; rows of values are then
+    those devices alone.
+    """
+
+    devices: Array
+    """The ids of the devices, one for each row of the values that differ between them."""
+    grid: Grid
+    filename: str
+    manual: frozenset[str] = frozenset()
+    """The mesh axes that are manual where it is."""
+
+    def subset(self, index: Array) -> Run:
+        """The run of the devices in the rows that ``index`` lists."""
+        return replace(self, devices=self.devices[index])
+
+    def call(
+        self, body: Body, arguments: Sequence[Value], captured: Mapping[int, Value] | None = None
+    ) -> list[Value]:
+        """What ``body`` returns; ``captured`` has the values from outside by their places."""
+        places = dict(zip(body.arguments, arguments, strict=True))
+        for place in body.captured:
+            places[place] = (captured or {})[place]
+        step = None
+        try:
+            for step in body.steps:
+                found = step.kernel(self, *[places[place] for place in step.operands])
+                if len(step.results) == 1:
+                    places[step.results[0]] = found
+                else:
+                    places.update(zip(step.results, found, strict=True))
+                for place in step.dead:
+                    del places[place]
+        except (ShardcoreError, MemoryError):
+            raise
+        except RecursionError:
+            raise self._failed(step, body, "functions call each other too deeply") from None
+        except Exception as error:
+            raise self._failed(step, body, str(error) or type(error).__name__) from error
+        return [places[place] for place in body.returned]
+
+    def _failed(self, step: Step | None, body: Body, why: str) -> ShardcoreError:
+        assert step is not None
+        message = f"{step.op.name} cannot be computed: {why}"
+        return mistake("invalid-op", message, None, (step.op, *body.ops), self.filename)
+
+    def each(
+        self,
+        body: Body,
+        arguments: Sequence[Array],
+        captured: Mapping[int, Value],
+        row: Array | None,
+    ) -> list[Array]:
+        """``body``, a function of scalars, applied to each element of vectors of one length.
+
+        ``row`` says to which row of this run an element belongs; ``None`` if arguments are the same
+        on all devices.
+        """
+        size = len(arguments[0])
+        if row is None:
+            row = np.zeros(size, np.intp)
+        inner = self.subset(row if len(self.devices) > 1 else np.zeros(size, np.intp))
+        mine = {place: rows(value, row) for place, value in captured.items()}
+        if size == 1:
+            return inner.call(body, arguments, mine)
+        found: list[Any] = inner.call(body, arguments, mine)
+        return [np.broadcast_to(value, (size,)) for value in found]

@@ -1,0 +1,142 @@
+"""The front: arrays in, arrays out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shardcore.simulate.dtypes import iinfo, in_type, is_complex, is_float, is_integer
+from shardcore.simulate.mistakes import mistake
+from shardcore.simulate.prepare import Program
+from shardcore.simulate.run import Grid, Run
+from shardcore.simulate.site import TensorType
+from shardcore.simulate.values import Array, Value, spread
+
+if TYPE_CHECKING:
+    import shardcore
+    from shardcore.errors import SimulationError
+
+__all__ = ["Simulator"]
+
+
+class Simulator:
+    """A module that is ready to be run, again and again.
+
+    Args:
+        module: the program.
+        function: the function to run, by default the entry function.
+
+    Raises:
+        SimulationError: there is no such function (``unknown-symbol``), or it has an op that cannot
+            be simulated (``unsupported-op``). Functions that it calls are looked at when they are
+            first called.
+    """
+
+    def __init__(self, module: shardcore.Module, function: str | None = None) -> None:
+        self._attributes = module.attributes
+        self._filename = module.filename
+        self._program = Program(module, self._filename)
+        self.function = function or self._entry()
+        body = self._program.body(self.function)
+        if body is None:
+            known = ", ".join(f"@{name}" for name in list(self._program.functions)[:6])
+            hint = f"there is {known}" if known else None
+            message = f"there is no function @{self.function} with a body"
+            raise mistake("unknown-symbol", message, hint, (), self._filename)
+        self._body = body
+        self._op = self._program.functions[self.function]
+
+    def _entry(self) -> str:
+        names = list(self._program.functions)
+        return "main" if "main" in names or not names else names[0]
+
+    def __call__(
+        self, *arrays: Any, devices: int | None = None, replicas: int | None = None
+    ) -> list[Array]:
+        """Run the program and return its results.
+
+        Without ``devices`` it is run once: a global program, its manual computations on all devices
+        of their meshes. Arguments and results have the shapes that the program says.
+
+        With ``devices`` each of so many devices runs it. An argument is an array of the program's
+        shape, the same for all devices, or one with a dim for the devices in front; results have
+        that dim.
+
+        Args:
+            arrays: one for each argument: anything that ``numpy.asarray`` takes, of the program's
+                element type or one that it holds.
+            devices: how many devices run the program.
+            replicas: of these, how many replicas there are; the devices of a replica are
+                partitions. By default what the module's ``mhlo.num_replicas`` says, or one.
+
+        Raises:
+            SimulationError: arguments do not fit (``invalid-argument``), a collective is not
+                reached by all of its group (``diverging-collective``), a group has a device that
+                there is not (``unknown-device``), an op cannot be simulated (``unsupported-op``).
+        """
+        grid = self._grid(devices, replicas)
+        count = grid.replicas * grid.partitions
+        types = self._body.argument_types
+        if len(arrays) != len(types):
+            message = f"@{self.function} takes {len(types)} arguments, not {len(arrays)}"
+            raise self._mistake(message)
+        values = [
+            self._argument(at, array, kind, devices)
+            for at, (array, kind) in enumerate(zip(arrays, types, strict=True))
+        ]
+        run = Run(np.arange(count), grid, self._filename)
+        with np.errstate(all="ignore"):
+            found = run.call(self._body, values)
+        return [_result(value, devices) for value in found]
+
+    def _grid(self, devices: int | None, replicas: int | None) -> Grid:
+        if devices is None:
+            return Grid(1, 1)
+        if replicas is None:
+            replicas = int(self._attributes.get("mhlo.num_replicas", 1))
+        if replicas < 1 or devices < 1 or devices % replicas:
+            raise self._mistake(f"{devices} devices are not {replicas} replicas of some partitions")
+        return Grid(replicas, devices // replicas)
+
+    def _argument(self, at: int, array: Any, kind: TensorType | None, devices: int | None) -> Value:
+        """The value of argument ``at``."""
+        if kind is None:
+            return None
+        given = np.asarray(array)
+        shape = given.shape
+        if shape == kind.shape:
+            given = given[None]
+        elif devices is None or shape != (devices, *kind.shape):
+            also = "" if devices is None else f" or {(devices, *kind.shape)}"
+            message = f"argument {at} has shape {shape}, not {kind.shape}{also}"
+            raise self._mistake(message)
+        if given.dtype == kind.dtype:
+            return given
+        if not _holds(kind.dtype, given):
+            message = f"argument {at} has element type {given.dtype}, not {kind.dtype}"
+            raise self._mistake(message)
+        return in_type(given, kind.dtype)
+
+    def _mistake(self, message: str) -> SimulationError:
+        return mistake("invalid-argument", message, None, (self._op,), self._filename)
+
+
+def _holds(dtype: np.dtype[Any], array: Array) -> bool:
+    """Whether numbers of Python, which come in the widest types, may stand for ``dtype``."""
+    if array.dtype == np.float64:
+        return is_float(dtype) or is_complex(dtype)
+    if array.dtype == np.int64:
+        info = iinfo(dtype if is_integer(dtype) else np.dtype(np.int64))
+        inside = array.size == 0 or (array.min() >= info.min and array.max() <= info.max)
+        return (is_integer(dtype) or is_float(dtype)) and bool(inside)
+    return array.dtype == np.complex128 and is_complex(dtype)
+
+
+def _result(value: Value, devices: int | None) -> Any:
+    """What a user gets of a value; arrays are their own, and can be written to."""
+    if isinstance(value, tuple):
+        return tuple(_result(part, devices) for part in value)
+    if value is None:
+        return None
+    return np.array(value[0] if devices is None else spread(value, devices))

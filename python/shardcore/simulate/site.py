@@ -1,0 +1,186 @@
+"""An op as the functions that prepare it see it: its attributes, types and bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from shardcore.simulate.dtypes import DTYPES
+from shardcore.simulate.mistakes import mistake
+
+if TYPE_CHECKING:
+    import shardcore
+    from shardcore.errors import SimulationError
+    from shardcore.simulate.values import Array, Value
+
+__all__ = ["Body", "Kernel", "Site", "Step", "TensorType", "dense_array"]
+
+Kernel = Callable[..., "Value"]
+"""Computes an op: takes the run and a value for each operand, then for each captured value; returns
+the result, or a sequence of results where the op has not exactly one."""
+
+
+class TensorType(NamedTuple):
+    """The type of a tensor on one device."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    element: str
+    """The element type as MLIR writes it."""
+
+
+class Step(NamedTuple):
+    """An op that is ready to run."""
+
+    kernel: Kernel
+    operands: tuple[int, ...]
+    """Where its operands are, then what its bodies capture."""
+    results: tuple[int, ...]
+    dead: tuple[int, ...]
+    """Where values are that nobody needs after it."""
+    op: shardcore.Op
+
+
+@dataclass
+class Body:
+    """A block that is ready to run; places of values are those of the function it is in."""
+
+    arguments: tuple[int, ...]
+    steps: list[Step]
+    returned: tuple[int, ...]
+    captured: tuple[int, ...]
+    """Values from outside."""
+    ops: tuple[shardcore.Op, ...]
+    argument_types: list[TensorType | None]
+
+    def only_op(self) -> str | None:
+        """The name of the op that the body applies to its two arguments in order, if it is one."""
+        if len(self.steps) != 1 or len(self.arguments) != 2 or self.captured:
+            return None
+        [step] = self.steps
+        is_all = step.results == self.returned and step.operands == self.arguments
+        return step.op.name if is_all else None
+
+
+@dataclass
+class Site:
+    """An op that is being prepared."""
+
+    op: shardcore.Op
+    around: tuple[shardcore.Op, ...]
+    """The ops it is in, innermost first."""
+    filename: str
+    bodies: list[Body] = field(default_factory=list)
+    captured: tuple[int, ...] = ()
+    function: Callable[[str], Body | None] = lambda name: None
+    """The body of a function by its symbol."""
+    meshes: dict[str, shardcore.Mesh] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The full name of the op."""
+        return self.op.name
+
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes by their names in the generic form."""
+        return self.op.attributes
+
+    @cached_property
+    def operands(self) -> list[TensorType]:
+        """The types of the operands; tokens and tuples have none that can be asked for."""
+        return self._types(self.op.operands)
+
+    @cached_property
+    def results(self) -> list[TensorType]:
+        """The types of the results, likewise."""
+        return self._types(self.op.results)
+
+    def _types(self, values: Sequence[shardcore.Value]) -> list[TensorType]:
+        return [self.tensor_type(value) for value in values]
+
+    def tensor_type(self, value: shardcore.Value) -> TensorType:
+        """The type of ``value``, which is a tensor of a known shape."""
+        element, shape = value.dtype, value.shape
+        if element is None or shape is None or None in shape:
+            raise self.error(
+                "unsupported-op", f"{self.name} has a value of type {value.type}", None
+            )
+        if element not in DTYPES:
+            hint = "quantized types and types of other dialects are not simulated"
+            message = f"{self.name} has a value of element type {element}"
+            raise self.error("unsupported-op", message, hint)
+        return TensorType(tuple(size or 0 for size in shape), DTYPES[element], element)
+
+    def ints(self, name: str, default: Sequence[int] | int | None = None) -> tuple[int, ...]:
+        """The integers of attribute ``name``, flattened; ``default`` if it is not written."""
+        found = self.attributes.get(name, default)
+        if found is None:
+            raise self.error("invalid-op", f"{self.name} has no attribute {name}", None)
+        return tuple(_flat(found))
+
+    def split(self, values: Sequence[Value]) -> tuple[Sequence[Value], dict[int, Value]]:
+        """What a kernel takes: the operands, and the captured values by their places."""
+        count = len(self.op.operands)
+        return values[:count], dict(zip(self.captured, values[count:], strict=True))
+
+    def int(self, name: str, default: int | None = None) -> int:
+        """The integer of attribute ``name``; ``default`` if it is not written."""
+        return self.ints(name, default)[0]
+
+    def dense(self, name: str) -> Array | None:
+        """The elements of dense attribute ``name`` in its shape; ``None`` if it is not written."""
+        if name not in self.attributes:
+            return None
+        try:
+            element, shape, data = self.op.elements(name)
+        except KeyError:
+            return None
+        return dense_array(element, shape, data)
+
+    def options(self) -> dict[str, Any]:
+        """What a custom call configures its target with."""
+        written = (self.attributes.get(name) for name in ("backend_config", "mhlo.backend_config"))
+        return {
+            key: value
+            for config in written
+            if isinstance(config, dict)
+            for key, value in config.items()
+        }
+
+    def mesh(self, name: object) -> shardcore.Mesh:
+        """The mesh that is called ``name``."""
+        if name not in self.meshes:
+            raise self.error("unknown-symbol", f"there is no mesh @{name}"[:160], None)
+        return self.meshes[str(name)]
+
+    def error(self, code: str, message: str, hint: str | None) -> SimulationError:
+        """Return an error at this op."""
+        return mistake(code, message, hint, (self.op, *self.around), self.filename)
+
+    def unsupported(self, what: str, hint: str | None = None) -> SimulationError:
+        """Return the error that this op cannot be simulated."""
+        return self.error("unsupported-op", what, hint)
+
+
+def _flat(found: Any) -> list[int]:
+    if isinstance(found, (list, tuple)):
+        return [number for item in found for number in _flat(item)]
+    return [int(found)]
+
+
+def dense_array(element: str, shape: Sequence[int], data: bytes) -> Array:
+    """The array of ``shape`` that ``data``, from :meth:`shardcore.Op.elements`, stands for."""
+    dtype = DTYPES[element]
+    # Types of less than a byte have no buffers; a byte holds one of them.
+    stored = np.dtype(np.int8) if element in ("i2", "i4") else dtype
+    stored = np.dtype(np.uint8) if element in ("ui2", "ui4") else stored
+    array = np.frombuffer(data, stored).astype(dtype, copy=False)
+    size = int(np.prod(shape, dtype=np.int64))
+    if array.size == 1 and size != 1:
+        return np.broadcast_to(array.reshape((1,) * len(shape)), tuple(shape))
+    return array.reshape(tuple(shape))
