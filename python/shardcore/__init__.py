@@ -31,6 +31,7 @@ from shardcore.errors import (
     LocationError,
     LoweringError,
     ParseError,
+    PartitionError,
     PipelineError,
     Place,
     ProgramTooLargeError,
@@ -40,6 +41,7 @@ from shardcore.errors import (
     VerificationError,
 )
 from shardcore.gspmd import HloSharding
+from shardcore.partition import Partitioned, Proof, prove
 from shardcore.rules import data_flow_edges, rule
 
 __all__ = [
@@ -60,11 +62,14 @@ __all__ = [
     "Op",
     "OpShardingRule",
     "ParseError",
+    "PartitionError",
+    "Partitioned",
     "PassManager",
     "PipelineError",
     "Place",
     "Port",
     "ProgramTooLargeError",
+    "Proof",
     "PropagationError",
     "Result",
     "ShardcoreError",
@@ -76,6 +81,7 @@ __all__ = [
     "cost",
     "data_flow_edges",
     "import_hlo_shardings",
+    "prove",
     "rule",
 ]
 

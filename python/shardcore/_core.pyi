@@ -16,6 +16,7 @@ from shardcore.costs import Cost
 from shardcore.errors import Place
 from shardcore.expect import Check
 from shardcore.gspmd import HloSharding
+from shardcore.partition import Partitioned
 from shardcore.report.picture import Picture
 
 __all__ = [
@@ -961,6 +962,19 @@ class Result:
         """
 
     def _collectives(self) -> Module: ...
+    def partition(
+        self,
+        policy: str = "least",
+        *,
+        progress: Callable[[str, float], object] | None = None,
+    ) -> Partitioned:
+        """What each device runs of the program: see :func:`shardcore.partition.partition`.
+
+        Raises:
+            PartitionError: an op cannot be split over devices (``unpartitionable``).
+            ValueError: there is no such policy.
+        """
+
     def cost(
         self,
         hardware: str | Hardware | None = None,
@@ -1053,6 +1067,15 @@ def import_hlo_shardings(module: Module, mesh: Mesh | None = None) -> Module:
         ParseError: a string is no sharding.
         VerificationError: no mesh, or not ``mesh``, says all of the shardings; or a manual body
             uses whole values, or its shards leave it.
+    """
+
+def partition_program(
+    module: Module, progress: Callable[[str, float], object] | None = None
+) -> tuple[Module, int, list[tuple[int, str, str | None, str, str]]]:
+    """Return what devices run of ``module``, whose shardings are complete, as plain data.
+
+    That is: the local module; for how many devices it is; and for ops of ``module`` their number,
+    name and place in the source, how they are computed and why.
     """
 
 def program_cost(module: Module) -> dict[str, Any]:

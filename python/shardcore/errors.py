@@ -23,6 +23,7 @@ __all__ = [
     "LocationError",
     "LoweringError",
     "ParseError",
+    "PartitionError",
     "PipelineError",
     "Place",
     "ProgramTooLargeError",
@@ -226,6 +227,10 @@ class CalculusError(ShardcoreError):
 
 class LocationError(ShardcoreError):
     """A place in the user's program that no value comes from."""
+
+
+class PartitionError(ShardcoreError):
+    """An op, or a program, that cannot be split over devices."""
 
 
 class LoweringError(ShardcoreError):

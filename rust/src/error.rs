@@ -69,6 +69,8 @@ codes! {
     InvalidPipeline = "invalid-pipeline",
     /// A place in the user's program that no value comes from.
     UnknownLocation = "unknown-location",
+    /// An op or a program that cannot be split over devices.
+    Unpartitionable = "unpartitionable",
     /// A file cannot be read or written.
     Io = "io",
     /// The user interrupted the work.

@@ -23,7 +23,7 @@
 //! | 6 | [`attribute`], [`context`], [`nodes`], [`totals`] |
 //! | 7 | [`mlir`], [`verify`] |
 //! | 8 | [`rules`], [`partition`] |
-//! | 9 | [`propagation`], [`export`], [`cost`] |
+//! | 9 | [`propagation`], [`export`], [`cost`], [`spmd`] |
 //! | 10 | [`import`] |
 //! | 11 | [`pipeline`] |
 //! | 12 | `python` |
@@ -57,6 +57,7 @@ mod python;
 pub mod rule;
 pub mod rules;
 pub mod sharding;
+pub mod spmd;
 pub mod suggest;
 pub mod totals;
 pub mod verify;

@@ -179,9 +179,17 @@ func.func @main(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8x8xf32>) {
 }
 """
 
+UNKNOWN_CALL = """
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.custom_call @nobody_knows(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+"""
+
 RAISING: dict[str, Callable[[], object]] = {
     "syntax": lambda: Mesh.parse("<"),
     "invalid-mesh": lambda: Mesh({"x": 0}),
+    "unpartitionable": lambda: Module.parse(UNKNOWN_CALL).propagate().partition(),
     "unknown-location": lambda: Module.parse("").at("model.py:3"),
     "unknown-mesh": lambda: TensorSharding("@mesh", []).replication_factor,
     "unknown-axis": lambda: TensorSharding(MESH, ["z"]),

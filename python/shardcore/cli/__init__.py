@@ -24,6 +24,7 @@ examples:
   shardcore opt --help                               the passes
   shardcore cost model.mlir --hardware tpu-v5p       time, memory, collectives of one device
   shardcore cost old.mlir new.mlir --hardware h100   what changed, by line
+  shardcore partition model.mlir --prove             the program of one device, proven by running it
   shardcore check model.mlir --expect expected.toml
   shardcore show '[{"x"}, {"y"}]' --mesh x=2,y=4
   shardcore array 'bf16[B=1024_X, D=4096_Y]' --mesh X=4,Y=8 --blocks
@@ -73,7 +74,16 @@ def _guarded(command: Callable[[], int]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from shardcore.cli import array, check, collective, cost, matmul, propagate, show
+    from shardcore.cli import (
+        array,
+        check,
+        collective,
+        cost,
+        matmul,
+        partition,
+        propagate,
+        show,
+    )
 
     parser = argparse.ArgumentParser(
         prog="shardcore",
@@ -88,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     # `opt` takes passes as flags, in order, so it reads its own arguments; this is for --help.
     commands.add_parser("opt", help="run passes on a program, as sdy_opt does", add_help=False)
     cost.add(commands)
+    partition.add(commands)
     array.add(commands)
     collective.add(commands)
     matmul.add(commands)

@@ -44,6 +44,7 @@ mod payload;
 mod port;
 mod printing;
 mod read;
+mod retype;
 mod rows;
 mod signature;
 mod strings;

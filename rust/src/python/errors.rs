@@ -29,6 +29,7 @@ fn class_name(code: Code) -> &'static str {
         Code::RecursiveCall | Code::NoConvergence | Code::UnsupportedType => "PropagationError",
         Code::InvalidPipeline => "PipelineError",
         Code::UnknownLocation => "LocationError",
+        Code::Unpartitionable => "PartitionError",
         Code::ProgramTooLarge => "ProgramTooLargeError",
         Code::Io | Code::Interrupted => "ShardcoreError",
     }

@@ -13,6 +13,7 @@
 //! | [`op`] | `Op`, `Block` |
 //! | [`attribute`] | attributes as Python values |
 //! | [`value`] | `Value` |
+//! | [`partition`] | the function behind `Result.partition` |
 //! | [`port`] | `Port` |
 //! | [`pass_manager`] | `PassManager` |
 //! | [`result`] | `Result` |
@@ -40,6 +41,7 @@ mod mesh_argument;
 mod module;
 mod names;
 mod op;
+mod partition;
 mod pass_manager;
 mod port;
 mod result;
@@ -72,6 +74,8 @@ mod _core {
     use super::module::PyModule;
     #[pymodule_export]
     use super::op::{PyBlock, PyOp};
+    #[pymodule_export]
+    use super::partition::partition_program;
     #[pymodule_export]
     use super::pass_manager::PyPassManager;
     #[pymodule_export]

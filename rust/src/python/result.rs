@@ -67,6 +67,18 @@ impl PyPropagationResult {
         }
         slf.py().import("shardcore.costs")?.call_method("cost", (slf,), Some(&options))
     }
+    /// What each device runs of the program.
+    #[pyo3(signature = (policy = "least", *, progress = None))]
+    fn partition<'py>(
+        slf: &Bound<'py, Self>,
+        policy: &str,
+        progress: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = PyDict::new(slf.py());
+        options.set_item("progress", progress)?;
+        let package = slf.py().import("shardcore.partition")?;
+        package.call_method("partition", (slf, policy), Some(&options))
+    }
     fn values(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.module.call_method0(py, "values")
     }

@@ -153,7 +153,9 @@ impl Printer<'_> {
             return;
         }
         let is_generic = self.is_generic(op);
-        let is_special = kind == OpKind::While || program.op_name(op) == "chlo.scan";
+        // They write `attributes {...}`.
+        let is_special =
+            matches!(kind, OpKind::While | OpKind::Module) || program.op_name(op) == "chlo.scan";
         if !is_generic && !is_special {
             edits.push(Edit::Dict(dict));
             return;

@@ -15,6 +15,9 @@ impl Printer<'_> {
         if self.is_generic(op) || id.is_none() {
             return Some(());
         }
+        if program.printing().flags(op).has(OpFlags::TYPES_CHANGED) {
+            return None;
+        }
         let header = program.printing().function(id);
         let mut name = String::new();
         append_symbol(program.str(program.func_name(id)), &mut name);

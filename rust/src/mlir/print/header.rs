@@ -55,7 +55,7 @@ impl Printer<'_> {
         if is_affected || flags.has(OpFlags::ATTRS_CHANGED) {
             self.arg_edits(op, edits)?;
         }
-        if flags.has(OpFlags::ATTRS_CHANGED) && kind != OpKind::Module {
+        if flags.has(OpFlags::ATTRS_CHANGED) {
             self.dict_edit(op, edits);
         }
         if flags.has(OpFlags::RENAMED) {
@@ -111,20 +111,40 @@ impl Printer<'_> {
         let start = cursor.pos + 1;
         let text = &self.program.text().source()[start..end];
         let loc = text.rfind("loc(").filter(|&at| text.ends_with(')') && is_loc(&text[at..]));
-        // The body of a reduction follows its types.
-        let body = text.find("reducer").filter(|_| kind == OpKind::Reduce);
+        let is_generic = self.is_generic(op);
+        // The body of a reduction follows its types, and so do attributes and regions of a loop.
+        let body = match kind {
+            OpKind::Reduce if !is_generic => text.find("reducer"),
+            OpKind::While if !is_generic => text.find("attributes").or_else(|| text.find("cond")),
+            _ => None,
+        };
         let len = text[..body.or(loc).unwrap_or(text.len())].trim_end().len();
         let syntax = OpInfo::by_name(self.program.op_name(op))?.syntax;
-        let is_generic = self.is_generic(op);
-        let types = if !is_generic && matches!(syntax, Syntax::Results | Syntax::Barrier) {
-            let results = self.program.op_results(op);
-            let types = results.map(|value| self.type_text(self.program.type_of(value)));
-            types.collect::<Vec<_>>().join(", ")
-        } else {
-            self.function_type(op)
-        };
+        let types =
+            if is_generic { self.function_type(op) } else { self.short_types(op, kind, syntax) };
         let span = Span::new(start as u32, (start + len) as u32);
         Some(Edit::Text(span, format!(" {types}")))
+    }
+    /// The types of operands and results as the own syntax of an op has them.
+    fn short_types(&self, op: OpId, kind: OpKind, syntax: Syntax) -> String {
+        let results = self.program.op_results(op);
+        let results: Vec<&str> =
+            results.map(|value| self.type_text(self.program.type_of(value))).collect();
+        let operands = self.operand_types(op);
+        let is_list = matches!(syntax, Syntax::Results | Syntax::Barrier) || kind == OpKind::While;
+        if is_list {
+            return results.join(", ");
+        }
+        let are_same = operands.iter().chain(&results).all(|ty| Some(ty) == results.first());
+        match syntax {
+            Syntax::Same if are_same && results.len() == 1 => results[0].to_owned(),
+            Syntax::Return => operands.join(", "),
+            Syntax::Arrow if operands.len() == 1 => match results[..] {
+                [result] => format!("{} -> {result}", operands[0]),
+                _ => format!("{} -> ({})", operands[0], results.join(", ")),
+            },
+            _ => self.function_type(op),
+        }
     }
     /// The names of operands.
     fn operand_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
@@ -311,6 +331,15 @@ impl Printer<'_> {
             let list = self.typed_args(&args);
             let list = if list.is_empty() { list } else { format!("({list})") };
             return self.write(&format!("{name}{list}:"));
+        }
+        let parent = program.block_parent_op(block);
+        if self.flags(parent).has(OpFlags::TYPES_CHANGED) && !args.is_empty() {
+            let label = program.text().get(header);
+            let start = label.len() - label.trim_start().len();
+            let end = label.find(['(', ':']).unwrap_or(label.len());
+            self.before_op(header);
+            let text = format!("{}({}):", &label[..end.max(start)], self.typed_args(&args));
+            return self.write(&text);
         }
         let mut edits = Vec::new();
         for arg in args {

@@ -48,10 +48,18 @@ impl Printer<'_> {
             .is_some_and(|region| self.program.printing().region_span(region).is_empty());
         if is_implicit {
             self.print_definitions(|text| !text.starts_with("{-#"));
+            // Attributes that a pass has given a module without a header have to stand in one.
+            let attrs = self.dict(self.program.op_attrs(module), &[]);
+            if !attrs.is_empty() {
+                self.write(&format!("module attributes {attrs} {{\n"));
+            }
             let block = self.program.module_block();
             self.tasks.push(Task::Ops(self.program.first_op(block)));
             self.run();
             self.copy_tail(self.program.last_op(block), 0, end);
+            if !attrs.is_empty() {
+                self.write("\n}\n");
+            }
             self.print_definitions(|text| text.starts_with("{-#"));
         } else {
             self.copy(Span::new(0, span.start));

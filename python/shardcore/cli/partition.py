@@ -1,0 +1,70 @@
+"""``shardcore partition``: the program of one device."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import shardcore
+from shardcore.cli.options import count, progress_bar, read_text, write
+from shardcore.cli.where import print_json
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's ``commands``."""
+    parser = commands.add_parser(
+        "partition",
+        help="make the program of one device, and prove it by running it",
+        description="Complete the shardings of a StableHLO program and make the program that each "
+        "device runs: StableHLO with local shapes and collectives. The table says how ops are "
+        "computed and what is sent.",
+    )
+    parser.set_defaults(command=run, parser=parser)
+    parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="where the local program goes; - is standard output"
+    )
+    parser.add_argument(
+        "--policy",
+        choices=("least", "shardy", "xla"),
+        default="least",
+        help="how to choose where an op can be computed in more than one way [least]",
+    )
+    parser.add_argument(
+        "--prove",
+        action="store_true",
+        help="run all devices and the global program on random data and compare; "
+        "the exit code is 1 where they differ",
+    )
+    parser.add_argument("--seed", type=count, default=0, metavar="N", help="of the data [0]")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument(
+        "--top", type=count, default=10, metavar="N", help="rows to show of each table [10]"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    text, name = read_text(options.file)
+    module = shardcore.Module.parse(text, filename=name)
+    with progress_bar() as progress:
+        result = module.propagate(progress=progress)
+        partitioned = result.partition(options.policy, progress=progress)
+    if options.output is not None:
+        write(options.output, str(partitioned.module))
+    proof = None
+    if options.prove:
+        from shardcore.partition import prove
+
+        proof = prove(partitioned, seed=options.seed)
+    is_text_on_stdout = options.output == "-"
+    if options.json:
+        record = partitioned.record()
+        if proof is not None:
+            record["proof"] = proof.record()
+        print_json(record)
+    elif not is_text_on_stdout:
+        from shardcore.report.partition_table import print_partition
+
+        print_partition(partitioned, proof, top=options.top)
+    return 0 if proof is None or proof.is_proven else 1

@@ -1,0 +1,200 @@
+"""A partitioned program, and what became of the ops of its source."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shardcore._core import Module, Port, Result, partition_program
+
+if TYPE_CHECKING:
+    from shardcore.costs.records import CollectiveCost
+    from shardcore.simulate import Simulator
+
+POLICIES = ("least", "shardy", "xla")
+"""How to choose where an op can be computed in more than one way; see :func:`partition`."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an op of the source program is computed."""
+
+    name: str
+    """The op's name, ``stablehlo.add``."""
+    kind: str
+    """``local``, ``collective`` or ``gathered``."""
+    reason: str
+    """What is sent or gathered, and why; empty for a local op."""
+    location: str | None
+    """Where the op comes from in the source."""
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "reason": self.reason,
+            "location": self.location,
+        }
+
+
+class Partitioned:
+    """What each device runs of a program; made by :meth:`shardcore.Result.partition`."""
+
+    def __init__(
+        self,
+        source: Module,
+        module: Module,
+        policy: str,
+        num_devices: int,
+        outcomes: tuple[Outcome, ...],
+    ) -> None:
+        self.source = source
+        """The program of all devices, with the shardings by which it was partitioned."""
+        self.module = module
+        """The program of one device: ``StableHLO`` with local types and collectives."""
+        self.policy = policy
+        """How ways were chosen."""
+        self.num_devices = num_devices
+        """How many devices run the program."""
+        self.outcomes = outcomes
+        """How the ops of the source program are computed, in program order."""
+        self._collectives: tuple[CollectiveCost, ...] | None = None
+        self._simulator: Simulator | None = None
+
+    @property
+    def arguments(self) -> list[Port]:
+        """The arguments: sharding, global and local shape.
+
+        A dim that does not divide is padded at its end on the last devices; padding holds anything.
+        """
+        return self.source.arguments()
+
+    @property
+    def results(self) -> list[Port]:
+        """The results, likewise."""
+        return self.source.results()
+
+    @property
+    def collectives(self) -> tuple[CollectiveCost, ...]:
+        """The collectives that a device takes part in, as those of a ``Cost``.
+
+        ``seconds`` is 0: it takes hardware to say how long they take.
+        """
+        if self._collectives is None:
+            from shardcore.partition.collectives import collectives
+
+            self._collectives = collectives(self.module)
+        return self._collectives
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that a device sends in one run of the program."""
+        return sum(collective.total_wire_bytes for collective in self.collectives)
+
+    def simulate(self, *arrays: Any, padding: Any = None) -> list[Any]:
+        """Run all devices in this process, on NumPy: global arrays in, global arrays out.
+
+        Args:
+            arrays: one for each argument, of its global shape.
+            padding: what padding of arguments holds. By default NaN; the largest number of an
+                integer type, and true.
+
+        Raises:
+            SimulationError: arguments do not fit, or an op cannot be simulated.
+            ValueError: devices that should hold the same part of a result hold different ones.
+        """
+        from shardcore.partition.placement import gather, scatter
+        from shardcore.simulate import Simulator
+
+        if self._simulator is None:
+            self._simulator = Simulator(self.module)
+        ports = self.arguments
+        if len(arrays) != len(ports):
+            raise TypeError(f"the program takes {len(ports)} arguments, not {len(arrays)}")
+        given = [
+            scatter(array, port, self.num_devices, padding)
+            for array, port in zip(arrays, ports, strict=True)
+        ]
+        found = self._simulator(*given, devices=self.num_devices)
+        return [gather(array, port) for array, port in zip(found, self.results, strict=True)]
+
+    def record(self) -> dict[str, Any]:
+        """Return figures and outcomes as plain data."""
+        return {
+            "policy": self.policy,
+            "num_devices": self.num_devices,
+            "sent_bytes": self.sent_bytes,
+            "collectives": [collective.record() for collective in self.collectives],
+            "outcomes": [outcome.record() for outcome in self.outcomes],
+        }
+
+    def count_outcomes(self) -> dict[str, int]:
+        """How many ops are computed in which way."""
+        counts: dict[str, int] = defaultdict(int)
+        for outcome in self.outcomes:
+            counts[outcome.kind] += 1
+        return dict(counts)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.count_outcomes().items())
+        return (
+            f"<shardcore.Partitioned: {self.num_devices} devices, policy {self.policy}, "
+            f"{len(self.collectives)} collectives that send {self.sent_bytes} bytes a device; "
+            f"ops: {kinds or 'none'}>"
+        )
+
+
+def partition(
+    result: Result,
+    policy: str = "least",
+    *,
+    progress: Callable[[str, float], object] | None = None,
+) -> Partitioned:
+    """Return what each device runs of the program of ``result``.
+
+    Args:
+        result: a program whose shardings are complete.
+        policy: how to choose where an op can be computed in more than one way. ``shardy`` reshards
+            as Shardy's ``sdy-insert-explicit-reshards`` plans (what ``result.with_collectives``
+            shows). ``least`` chooses the fewest bytes op by op, compares what that sends in all
+            with ``shardy``, and takes the better one. ``xla`` is for what XLA's partitioner would
+            do, and for now chooses the fewest bytes op by op.
+        progress: called now and then with what is being done and how far it is, from 0 to 1.
+
+    Raises:
+        PartitionError: an op cannot be split over devices (``unpartitionable``).
+        ValueError: there is no such policy.
+    """
+    if policy not in POLICIES:
+        raise ValueError(f"policy is 'shardy', 'least' or 'xla', not {policy!r}")
+    if policy == "least":
+        plans = [
+            _lowered(result.module, policy, progress),
+            _lowered(result.with_collectives, policy, progress),
+        ]
+        return min(plans, key=lambda plan: plan.sent_bytes)
+    source = result.with_collectives if policy == "shardy" else result.module
+    return _lowered(source, policy, progress)
+
+
+def _lowered(
+    source: Module, policy: str, progress: Callable[[str, float], object] | None
+) -> Partitioned:
+    module, num_devices, rows = partition_program(source, progress)
+    return Partitioned(source, module, policy, num_devices, _outcomes(rows))
+
+
+_ORDER = {"local": 0, "collective": 1, "gathered": 2}
+
+
+def _outcomes(rows: Sequence[tuple[int, str, str | None, str, str]]) -> tuple[Outcome, ...]:
+    """One outcome an op, of what was noted of it."""
+    found: dict[int, Outcome] = {}
+    for op, name, place, kind, reason in rows:
+        known = found.get(op)
+        if known is None or _ORDER[known.kind] < _ORDER[kind]:
+            found[op] = Outcome(name, kind, reason, place)
+    return tuple(found.values())

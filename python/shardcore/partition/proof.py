@@ -1,0 +1,131 @@
+"""Proof by execution: all devices, each running its program, against the program of all of them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shardcore._core import Port
+
+if TYPE_CHECKING:
+    from shardcore.partition.partitioned import Partitioned
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A result that devices compute otherwise than the global program."""
+
+    result: str
+    """Which result."""
+    elements: int
+    """How many of its elements differ by more than the tolerance."""
+    largest: float
+    """The largest difference."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What running both programs showed."""
+
+    num_devices: int
+    num_results: int
+    elements: int
+    """Elements of results that were compared."""
+    tolerance: float
+    """What may differ, relative to the largest element of a result; 0 is bit for bit."""
+    differences: tuple[Difference, ...]
+    seconds: float
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "is_proven": self.is_proven,
+            "num_devices": self.num_devices,
+            "elements": self.elements,
+            "tolerance": self.tolerance,
+            "differences": [vars(difference) for difference in self.differences],
+            "seconds": self.seconds,
+        }
+
+    def __str__(self) -> str:
+        what = (
+            f"{self.elements} elements of {self.num_results} results on {self.num_devices} devices"
+        )
+        if self.is_proven:
+            how = "bit for bit" if not self.tolerance else f"within {self.tolerance:g}"
+            return f"proven: {what} agree with the global program, {how} ({self.seconds:.2f} s)"
+        rows = [
+            f"  {row.result}: {row.elements} elements, by up to {row.largest:g}"
+            for row in self.differences
+        ]
+        return "\n".join([f"NOT proven: of {what} these differ:", *rows])
+
+
+def prove(partitioned: Partitioned, *, seed: int = 0, tolerance: float = 1e-5) -> Proof:
+    """Run the devices and the global program on the same random data, and compare.
+
+    Data are small integers, of which sums and products are exact in any order, so that most
+    programs agree bit for bit; ``tolerance`` is for those with other arithmetic, relative to the
+    largest element of a result. Padding of arguments is NaN, or the largest number.
+
+    Raises:
+        SimulationError: an op cannot be simulated.
+        ValueError: devices that should hold the same part of a result hold different ones.
+    """
+    import numpy as np
+
+    from shardcore.simulate import Simulator
+
+    started = time.perf_counter()
+    random = np.random.default_rng(seed)
+    arrays = [_data(port, random) for port in partitioned.arguments]
+    found = partitioned.simulate(*arrays)
+    expected = Simulator(partitioned.source)(*arrays)
+    differences = []
+    exact = True
+    for port, mine, theirs in zip(partitioned.results, found, expected, strict=True):
+        if np.array_equal(mine, theirs, equal_nan=theirs.dtype.kind in "fc"):
+            continue
+        wide = np.complex128 if theirs.dtype.kind == "c" else np.float64
+        a, b = mine.astype(wide), theirs.astype(wide)
+        is_finite = np.isfinite(a) & np.isfinite(b)
+        scale = max(1.0, float(np.max(np.abs(b[is_finite]), initial=0.0)))
+        gap = np.where(is_finite, np.abs(a - b), np.where(_alike(a, b), 0.0, np.inf))
+        exact = False
+        is_wrong = gap > (tolerance if theirs.dtype.kind in "fcV" else 0.0) * scale
+        if is_wrong.any():
+            differences.append(Difference(port.name, int(is_wrong.sum()), float(gap.max())))
+    return Proof(
+        partitioned.num_devices,
+        len(found),
+        sum(int(array.size) for array in expected),
+        0.0 if exact else tolerance,
+        tuple(differences),
+        time.perf_counter() - started,
+    )
+
+
+def _alike(a: Any, b: Any) -> Any:
+    import numpy as np
+
+    return (a == b) | (np.isnan(a) & np.isnan(b))
+
+
+def _data(port: Port, random: Any) -> Any:
+    """Small integers of the argument's type."""
+    import numpy as np
+
+    from shardcore.simulate.dtypes import DTYPES
+
+    dtype = DTYPES[port.dtype or "f32"]
+    shape = tuple(size or 0 for size in port.shape or ())
+    if dtype.kind == "b":
+        return random.integers(0, 2, shape).astype(bool)
+    low = 0 if dtype.kind == "u" else -3
+    return np.asarray(random.integers(low, 4, shape)).astype(dtype)

@@ -1,0 +1,63 @@
+"""A partitioned program as tables that people can read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from shardcore.report.cost_table import table
+from shardcore.report.table import UNBOUNDED
+from shardcore.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from shardcore.partition import Partitioned, Proof
+
+
+def print_partition(partitioned: Partitioned, proof: Proof | None = None, *, top: int = 10) -> None:
+    """Print the report, ``top`` rows of each ranking."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=UNBOUNDED)
+    for part in partition_parts(partitioned, top=top):
+        console.print(part)
+    if proof is not None:
+        console.print(Text(f"\n{proof}"))
+
+
+def partition_parts(partitioned: Partitioned, *, top: int = 10) -> Iterator[RenderableType]:
+    """The pieces of the report."""
+    kinds = partitioned.count_outcomes()
+    ops = ", ".join(
+        f"{kinds[kind]} {kind}" for kind in ("local", "collective", "gathered") if kind in kinds
+    )
+    yield Text(
+        f"{partitioned.num_devices} devices, policy {partitioned.policy}: a device sends "
+        f"{format_bytes(partitioned.sent_bytes)} in {len(partitioned.collectives)} collectives; "
+        f"ops: {ops or 'none'}"
+    )
+    sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for collective in partitioned.collectives:
+        total = sums[collective.kind, ", ".join(collective.axes) or "-"]
+        total[0] += collective.count
+        total[1] += collective.total_wire_bytes
+    if sums:
+        yield Text("\ncollectives by kind and axis")
+        ranked = sorted(sums.items(), key=lambda row: -row[1][1])[:top]
+        yield table(
+            ("kind", "axis", ">count", ">sent"),
+            [(kind, axis, f"{n:,}", format_bytes(sent)) for (kind, axis), (n, sent) in ranked],
+        )
+    gathered = [outcome for outcome in partitioned.outcomes if outcome.kind == "gathered"]
+    if gathered:
+        yield Text(f"\n{len(gathered)} ops whose operands were gathered")
+        yield table(
+            ("op", "why", "source"),
+            [(row.name, row.reason, row.location or "") for row in gathered[:top]],
+        )

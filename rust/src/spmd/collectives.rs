@@ -1,0 +1,153 @@
+//! `StableHLO`'s collectives.
+
+use super::devices::replica_groups;
+use super::digits::{total_size, Digit};
+use super::emit::Emitter;
+use super::reducer::Reducer;
+use crate::index::{OpId, ValueId};
+
+/// Makes collectives; each gets a channel of its own.
+#[derive(Debug, Default)]
+pub struct Collectives {
+    /// The last channel that is taken.
+    channel: i64,
+}
+
+impl Collectives {
+    /// Channels from `channel` on are taken up to this one.
+    pub const fn after(channel: i64) -> Self {
+        Self { channel }
+    }
+    fn attrs(
+        &mut self,
+        emit: &Emitter<'_>,
+        (order, digits): (u32, &[Digit]),
+        own: Vec<(&'static str, String)>,
+    ) -> Vec<(&'static str, String)> {
+        let mut attrs = own;
+        attrs.push(("channel_handle", self.channel()));
+        let groups = emit.devices.mesh(order).map(|mesh| replica_groups(digits, mesh));
+        attrs.push(("replica_groups", matrix(&groups.unwrap_or_default())));
+        attrs
+    }
+    fn channel(&mut self) -> String {
+        self.channel += 1;
+        format!("#stablehlo.channel_handle<handle = {}, type = 1>", self.channel)
+    }
+
+    /// Devices that differ in `digits` put what they hold together along `dim`, the shards in the order of the
+    /// number that the digits make.
+    pub fn all_gather(
+        &mut self,
+        emit: &mut Emitter<'_>,
+        input: ValueId,
+        dim: usize,
+        (order, digits): (u32, &[Digit]),
+    ) -> ValueId {
+        let mut shape = emit.shape(input);
+        shape[dim] *= total_size(digits);
+        let ty = emit.type_of(input);
+        let ty = emit.like(&shape, ty);
+        let own = vec![("all_gather_dim", int(dim)), ("use_global_device_ids", String::new())];
+        let attrs = self.attrs(emit, (order, digits), own);
+        emit.op("stablehlo.all_gather", &[input], ty, &attrs)
+    }
+    /// Devices that differ in `digits` exchange parts: `split` is cut, `concat` grows.
+    pub fn all_to_all(
+        &mut self,
+        emit: &mut Emitter<'_>,
+        input: ValueId,
+        (split, concat): (usize, usize),
+        (order, digits): (u32, &[Digit]),
+    ) -> ValueId {
+        let count = total_size(digits);
+        let mut shape = emit.shape(input);
+        shape[split] /= count;
+        shape[concat] *= count;
+        let ty = emit.type_of(input);
+        let ty = emit.like(&shape, ty);
+        let own = vec![
+            ("split_dimension", int(split)),
+            ("concat_dimension", int(concat)),
+            ("split_count", format!("{count} : i64")),
+        ];
+        let attrs = self.attrs(emit, (order, digits), own);
+        emit.op("stablehlo.all_to_all", &[input], ty, &attrs)
+    }
+    /// Devices send what they hold: pairs of device ids, from and to. Who gets nothing has zeros.
+    pub fn permute(
+        &mut self,
+        emit: &mut Emitter<'_>,
+        input: ValueId,
+        pairs: &[(i64, i64)],
+    ) -> ValueId {
+        let rows: Vec<Vec<i64>> = pairs.iter().map(|&(from, to)| vec![from, to]).collect();
+        let attrs = [("channel_handle", self.channel()), ("source_target_pairs", matrix(&rows))];
+        let ty = emit.type_of(input);
+        emit.op("stablehlo.collective_permute", &[input], ty, &attrs)
+    }
+    /// Devices that differ in `digits` reduce what they hold.
+    pub fn all_reduce(
+        &mut self,
+        emit: &mut Emitter<'_>,
+        input: ValueId,
+        reducer: Reducer,
+        (order, digits): (u32, &[Digit]),
+    ) -> ValueId {
+        let own = vec![("use_global_device_ids", String::new())];
+        let attrs = self.attrs(emit, (order, digits), own);
+        let ty = emit.type_of(input);
+        let op = emit.op_with_results("stablehlo.all_reduce", &[input], &[ty], &attrs);
+        reducer.add_body(emit, op, ty);
+        emit.program.result(op, 0)
+    }
+    /// Devices that differ in `digits` reduce what they hold; each keeps a part along `dim`.
+    pub fn reduce_scatter(
+        &mut self,
+        emit: &mut Emitter<'_>,
+        input: ValueId,
+        (dim, reducer): (usize, Reducer),
+        (order, digits): (u32, &[Digit]),
+    ) -> ValueId {
+        let mut shape = emit.shape(input);
+        shape[dim] /= total_size(digits);
+        let own = vec![("scatter_dimension", int(dim)), ("use_global_device_ids", String::new())];
+        let attrs = self.attrs(emit, (order, digits), own);
+        let like = emit.type_of(input);
+        let ty = emit.like(&shape, like);
+        let op = emit.op_with_results("stablehlo.reduce_scatter", &[input], &[ty], &attrs);
+        reducer.add_body(emit, op, like);
+        emit.program.result(op, 0)
+    }
+}
+
+fn int(value: usize) -> String {
+    format!("{value} : i64")
+}
+
+/// `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>`
+fn matrix(rows: &[Vec<i64>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let row = |row: &Vec<i64>| {
+        let numbers: Vec<String> = row.iter().map(i64::to_string).collect();
+        format!("[{}]", numbers.join(", "))
+    };
+    let text: Vec<String> = rows.iter().map(row).collect();
+    if text.is_empty() {
+        return format!("dense<> : tensor<0x{columns}xi64>");
+    }
+    format!("dense<[{}]> : tensor<{}x{columns}xi64>", text.join(", "), rows.len())
+}
+
+/// The largest channel that an op of `ops` has.
+pub fn last_channel(program: &crate::ir::Program, ops: impl Iterator<Item = OpId>) -> i64 {
+    let mut last = 0;
+    for op in ops {
+        let Some(text) = program.attr(op, "channel_handle") else { continue };
+        let handle = text.split("handle =").nth(1).and_then(|rest| {
+            rest.trim_start().split(|c: char| !c.is_ascii_digit()).next()?.parse::<i64>().ok()
+        });
+        last = last.max(handle.unwrap_or(0));
+    }
+    last
+}

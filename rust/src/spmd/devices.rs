@@ -1,0 +1,153 @@
+//! The devices of a program: in which orders meshes number them, which groups of them communicate, and which
+//! pairs send.
+
+use super::digits::{total_size, Digit};
+use super::placement::Placement;
+use crate::error::{Code, Diagnostic, Result};
+use crate::mesh::Mesh;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// The devices of a program. Meshes of the same devices may list them in different orders; digits of a position
+/// mean something in one of them.
+#[derive(Debug, Default)]
+pub struct Devices {
+    /// For each order a mesh that has it.
+    orders: Vec<Mesh>,
+}
+
+impl Devices {
+    /// How many there are.
+    pub fn count(&self) -> i64 {
+        self.orders.first().map_or(1, Mesh::device_count)
+    }
+    /// A mesh with this order.
+    pub fn mesh(&self, order: u32) -> Option<&Mesh> {
+        self.orders.get(order as usize)
+    }
+    /// The order of `mesh`, if it is known.
+    pub fn known_order(&self, mesh: &Mesh) -> Option<u32> {
+        let wanted = listed_ids(mesh);
+        let same = |known: &Mesh| listed_ids(known) == wanted;
+        self.orders.iter().position(same).map(|order| order as u32)
+    }
+    /// The order of `mesh`; an error if it is over other devices than those before.
+    pub fn order_of(&mut self, mesh: &Mesh) -> Result<u32> {
+        if let Some(first) = self.orders.first() {
+            if first.device_count() != mesh.device_count() {
+                let (a, b) = (first.device_count(), mesh.device_count());
+                let message = format!("a program of one device is for one set of devices: a mesh has {a}, another has {b}");
+                let hint = "give all meshes of the program the same devices";
+                return Err(Diagnostic::new(Code::Unpartitionable, message).with_hint(hint).into());
+            }
+        }
+        let order = self.known_order(mesh).unwrap_or_else(|| {
+            self.orders.push(mesh.clone());
+            self.orders.len() as u32 - 1
+        });
+        Ok(order)
+    }
+}
+
+/// The devices of `mesh` in order; empty for the default order.
+fn listed_ids(mesh: &Mesh) -> &[i64] {
+    let is_default = (0..).zip(&mesh.device_ids).all(|(at, &id)| at == id);
+    if is_default {
+        &[]
+    } else {
+        &mesh.device_ids
+    }
+}
+
+/// The groups of devices that differ in `digits` alone: device ids, in a group by the number that the digits
+/// make, groups by their first position.
+pub fn replica_groups(digits: &[Digit], mesh: &Mesh) -> Vec<Vec<i64>> {
+    let mut offsets = vec![0i64];
+    for digit in digits {
+        let next = offsets
+            .iter()
+            .flat_map(|offset| (0..digit.size).map(move |value| offset + value * digit.stride));
+        offsets = next.collect();
+    }
+    let is_first = |position: &i64| digits.iter().all(|digit| digit.value(*position) == 0);
+    (0..mesh.device_count())
+        .filter(is_first)
+        .map(|first| offsets.iter().map(|at| mesh.device_at_position(first + at)).collect())
+        .collect()
+}
+
+/// Who sends its shard to whom so that what lies as `before`, in the order of the first mesh, lies as `after`, in that
+/// of the second, which has as many shards in each dim and the same reductions to do: pairs of device ids in order of
+/// targets, those that keep their shard among them. None if the two are not alike in that.
+pub fn permutation(
+    before: &Placement,
+    after: &Placement,
+    [mesh_before, mesh_after]: [&Mesh; 2],
+) -> Option<Vec<(i64, i64)>> {
+    let shards = |placement: &Placement| -> Vec<i64> {
+        placement.dims.iter().map(|digits| total_size(digits)).collect()
+    };
+    if shards(before) != shards(after) || before.partial != after.partial {
+        return None;
+    }
+    // What a device holds: its shard of each dim, and its term of reductions.
+    let held = |placement: &Placement, position: i64| {
+        let mut key = placement.shard_at(position);
+        key.extend(placement.partial.iter().map(|digit| digit.value(position)));
+        key
+    };
+    let count = mesh_before.device_count();
+    let mut has: FxHashMap<i64, Vec<i64>> = FxHashMap::default();
+    for position in 0..count {
+        has.insert(mesh_before.device_at_position(position), held(before, position));
+    }
+    let mut holders: FxHashMap<Vec<i64>, VecDeque<i64>> = FxHashMap::default();
+    let mut wanted: Vec<(i64, Vec<i64>)> = Vec::new();
+    let mut pairs: Vec<(i64, i64)> = Vec::new();
+    for position in 0..count {
+        let device = mesh_after.device_at_position(position);
+        let (has, wants) = (has.remove(&device)?, held(after, position));
+        if has == wants {
+            pairs.push((device, device));
+        } else {
+            holders.entry(has).or_default().push_back(device);
+            wanted.push((device, wants));
+        }
+    }
+    // Each shard goes from the first of those that have it to the first that wants it.
+    for (target, wants) in wanted {
+        pairs.push((holders.get_mut(&wants)?.pop_front()?, target));
+    }
+    pairs.sort_unstable_by_key(|&(_, target)| target);
+    Some(pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mesh::MeshAxis;
+
+    fn mesh(sizes: &[(&str, i64)], ids: Vec<i64>) -> Mesh {
+        let axis = |&(name, size): &(&str, i64)| MeshAxis { name: name.into(), size };
+        Mesh::new(sizes.iter().map(axis).collect(), ids)
+    }
+
+    #[test]
+    fn groups_follow_the_order_of_digits() {
+        let mesh = mesh(&[("x", 2), ("y", 2)], vec![3, 2, 1, 0]);
+        let (x, y) = (Digit { stride: 2, size: 2 }, Digit { stride: 1, size: 2 });
+        assert_eq!(replica_groups(&[x], &mesh), [[3, 1], [2, 0]]);
+        assert_eq!(replica_groups(&[y, x], &mesh), [[3, 1, 2, 0]]);
+        assert_eq!(replica_groups(&[], &mesh), [[3], [2], [1], [0]]);
+    }
+
+    #[test]
+    fn permutations_move_only_what_has_to() {
+        let mesh = mesh(&[("x", 2), ("y", 2)], Vec::new());
+        let (x, y) = (Digit { stride: 2, size: 2 }, Digit { stride: 1, size: 2 });
+        let place = |digit| Placement { dims: vec![vec![digit]], ..Placement::default() };
+        let pairs = permutation(&place(x), &place(y), [&mesh; 2]).unwrap();
+        assert_eq!(pairs, [(0, 0), (2, 1), (1, 2), (3, 3)]);
+        assert!(permutation(&place(x), &Placement::replicated(1), [&mesh; 2]).is_none());
+    }
+}

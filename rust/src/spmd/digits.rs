@@ -1,0 +1,145 @@
+//! Digits: the parts of a device's position that axes and sub-axes stand for.
+//!
+//! A mesh numbers its devices by position, row-major in its axes. An axis, or a part of one, is a digit of
+//! that number: `(position / stride) % size`. Digits do without names, so that shardings over different
+//! meshes of the same devices compare: `"x"` of `<["x"=8]>` is the two axes of `<["a"=2, "b"=4]>` one after
+//! the other.
+
+use crate::axis::AxisRef;
+use crate::layout::stride;
+use crate::mesh::Mesh;
+
+/// A digit of a device's position, `(position / stride) % size`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Digit {
+    /// How far apart the positions are whose digits differ by one.
+    pub stride: i64,
+    /// How many values it has.
+    pub size: i64,
+}
+
+impl Digit {
+    /// The digit that `axis` of `mesh` stands for.
+    pub fn of_axis(axis: AxisRef, mesh: &Mesh) -> Self {
+        Self { stride: stride(axis, mesh), size: axis.size(mesh) }
+    }
+    /// Its value at `position`.
+    pub const fn value(self, position: i64) -> i64 {
+        position / self.stride % self.size
+    }
+    /// The stride of the digit right above it.
+    pub const fn end(self) -> i64 {
+        self.stride * self.size
+    }
+}
+
+/// The digits of `axes`, major to minor, without those of size 1; parts of one axis that follow each other
+/// are one digit.
+pub fn digits_of(axes: &[AxisRef], mesh: &Mesh) -> Vec<Digit> {
+    let digits = axes.iter().map(|&axis| Digit::of_axis(axis, mesh));
+    merged(digits.filter(|digit| digit.size != 1))
+}
+
+/// The digits with neighbours merged that are one digit together.
+pub fn merged(digits: impl IntoIterator<Item = Digit>) -> Vec<Digit> {
+    let mut merged: Vec<Digit> = Vec::new();
+    for digit in digits {
+        match merged.last_mut() {
+            Some(last) if last.stride == digit.end() => {
+                *last = Digit { stride: digit.stride, size: last.size * digit.size };
+            }
+            _ => merged.push(digit),
+        }
+    }
+    merged
+}
+
+/// How many values the digits have together, saturating.
+pub fn total_size(digits: &[Digit]) -> i64 {
+    digits.iter().fold(1i64, |product, digit| product.saturating_mul(digit.size))
+}
+
+/// The number that the digits make at `position`, the first being the major one.
+pub fn number_at(digits: &[Digit], position: i64) -> i64 {
+    digits.iter().fold(0, |number, digit| number * digit.size + digit.value(position))
+}
+
+/// Where digits are cut so that any two are equal or have nothing in common.
+#[derive(Clone, Debug, Default)]
+pub struct Cuts(Vec<i64>);
+
+impl Cuts {
+    /// The cuts of all `digits`; none where parts of an axis do not nest, as 2 and 3 of 6 do not.
+    pub fn of(digits: impl IntoIterator<Item = Digit> + Clone) -> Option<Self> {
+        let mut cuts: Vec<i64> =
+            digits.clone().into_iter().flat_map(|digit| [digit.stride, digit.end()]).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        let cuts = Self(cuts);
+        digits.into_iter().all(|digit| cuts.nest(digit)).then_some(cuts)
+    }
+    fn inside(&self, digit: Digit) -> &[i64] {
+        let start = self.0.partition_point(|&cut| cut <= digit.stride);
+        let end = self.0.partition_point(|&cut| cut < digit.end());
+        &self.0[start..end]
+    }
+    fn nest(&self, digit: Digit) -> bool {
+        let ends = self.inside(digit).iter().copied().chain([digit.end()]);
+        let mut below = digit.stride;
+        for end in ends {
+            if end % below != 0 {
+                return false;
+            }
+            below = end;
+        }
+        true
+    }
+    /// The parts of `digits`, major to minor.
+    pub fn split(&self, digits: &[Digit]) -> Vec<Digit> {
+        let mut parts = Vec::with_capacity(digits.len());
+        for &digit in digits {
+            let mut end = digit.end();
+            for &cut in self.inside(digit).iter().rev() {
+                parts.push(Digit { stride: cut, size: end / cut });
+                end = cut;
+            }
+            parts.push(Digit { stride: digit.stride, size: end / digit.stride });
+        }
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn digit(stride: i64, size: i64) -> Digit {
+        Digit { stride, size }
+    }
+
+    #[test]
+    fn digits_are_cut_where_others_end() {
+        let (all, major, minor) = (digit(1, 8), digit(4, 2), digit(1, 4));
+        let cuts = Cuts::of([all, major, minor]).unwrap();
+        assert_eq!(cuts.split(&[all]), [major, minor]);
+        assert_eq!(cuts.split(&[minor, major]), [minor, major]);
+        assert_eq!(merged(cuts.split(&[all])), [all]);
+        assert_eq!(merged([minor, major]), [minor, major]);
+    }
+
+    #[test]
+    fn parts_that_do_not_nest_have_no_cuts() {
+        // Of an axis of size 6, the major 2 and the major 3.
+        assert!(Cuts::of([digit(3, 2), digit(2, 3)]).is_none());
+        assert!(Cuts::of([digit(3, 2), digit(1, 3)]).is_some());
+    }
+
+    #[test]
+    fn numbers_are_mixed_radix() {
+        // Mesh 2x4, dims over "y" then "x": position 6 is x=1, y=2.
+        let (x, y) = (digit(4, 2), digit(1, 4));
+        assert_eq!(number_at(&[y, x], 6), 2 * 2 + 1);
+        assert_eq!(number_at(&[x, y], 6), 6);
+        assert_eq!(total_size(&[x, y]), 8);
+    }
+}

@@ -1,0 +1,378 @@
+//! Making ops of `StableHLO` with the shapes of one device.
+
+use super::devices::Devices;
+use super::digits::Digit;
+use crate::index::{BlockId, OpId, TypeId, ValueId};
+use crate::ir::{InsertPoint, NewOp, Place, Program, Type};
+use rustc_hash::FxHashMap;
+
+/// Makes ops at one point of the program after another.
+pub struct Emitter<'p> {
+    /// The program.
+    pub program: &'p mut Program,
+    /// Its devices.
+    pub devices: Devices,
+    /// Where the next op goes, and the op whose location it gets.
+    at: (Place, OpId),
+    /// Whether that is behind the op.
+    is_after: bool,
+    block: BlockId,
+    /// By block and order: the position of the device.
+    positions: FxHashMap<(BlockId, u32), ValueId>,
+    /// Numbers that digits make, likewise.
+    numbers: FxHashMap<(BlockId, u32, Vec<Digit>), ValueId>,
+    /// Scalar constants, by block, text and element type.
+    constants: FxHashMap<(BlockId, String, TypeId), ValueId>,
+}
+
+/// The type of positions and offsets.
+const INDEX: &str = "i32";
+
+impl<'p> Emitter<'p> {
+    /// An emitter for `program`.
+    pub fn new(program: &'p mut Program, devices: Devices) -> Self {
+        let at = (Place::After(program.module_op()), program.module_op());
+        Self {
+            program,
+            devices,
+            at,
+            is_after: false,
+            block: BlockId::NONE,
+            positions: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+            constants: FxHashMap::default(),
+        }
+    }
+    /// Has new ops go right before `op`, with its location.
+    pub fn go_before(&mut self, op: OpId) {
+        self.at = (Place::Before(op), op);
+        self.is_after = false;
+        self.block = self.program.parent_block(op);
+    }
+    /// Has new ops go after `op`, behind those that went there before, with its location.
+    pub fn go_after(&mut self, op: OpId) {
+        if self.is_after && self.at.1 == op {
+            return;
+        }
+        self.is_after = true;
+        self.at = (self.program.place_after(op), op);
+        self.block = self.program.parent_block(op);
+    }
+    /// The block that new ops go to.
+    pub const fn block(&self) -> BlockId {
+        self.block
+    }
+    /// Makes an op.
+    pub fn op_with_results(
+        &mut self,
+        name: &str,
+        operands: &[ValueId],
+        types: &[TypeId],
+        attrs: &[(&str, String)],
+    ) -> OpId {
+        let mut new = NewOp::new(name, operands, types);
+        for (name, value) in attrs {
+            new = new.attr(name, value.as_str());
+        }
+        let loc = self.program.loc(self.at.1);
+        self.program.build(new, InsertPoint::at(self.at.0).with_loc(loc))
+    }
+    /// Makes an op with one result.
+    pub fn op(
+        &mut self,
+        name: &str,
+        operands: &[ValueId],
+        ty: TypeId,
+        attrs: &[(&str, String)],
+    ) -> ValueId {
+        let op = self.op_with_results(name, operands, &[ty], attrs);
+        self.program.result(op, 0)
+    }
+    /// The type of `value`.
+    pub fn type_of(&self, value: ValueId) -> TypeId {
+        self.program.type_of(value)
+    }
+    /// The shape of `value`, which is a tensor.
+    pub fn shape(&self, value: ValueId) -> Vec<i64> {
+        self.program.value_type(value).static_shape().unwrap_or_default()
+    }
+    /// The tensor type of `shape` with the elements of `like`.
+    pub fn like(&mut self, shape: &[i64], like: TypeId) -> TypeId {
+        self.program.tensor_type(shape, like)
+    }
+    /// The element type of `ty`, as text.
+    pub fn element(&self, ty: TypeId) -> &str {
+        match &self.program.types()[ty] {
+            Type::RankedTensor { element, .. } => self.program.str(element.text),
+            _ => "",
+        }
+    }
+    /// Makes a constant all elements of which are written `element`.
+    pub fn splat(&mut self, element: &str, ty: TypeId) -> ValueId {
+        let value = format!("dense<{element}> : {}", self.program.type_text(ty));
+        self.op("stablehlo.constant", &[], ty, &[("value", value)])
+    }
+    /// A constant without dims with the elements of `like`, one for all of a block.
+    pub fn scalar(&mut self, element: &str, like: TypeId) -> ValueId {
+        let ty = self.like(&[], like);
+        let key = (self.block, element.to_owned(), ty);
+        if let Some(&known) = self.constants.get(&key) {
+            return known;
+        }
+        let value = self.splat(element, ty);
+        self.constants.insert(key, value);
+        value
+    }
+    /// The type of offsets without dims.
+    pub fn index_type(&mut self) -> TypeId {
+        self.program.tensor_type_of(&[], INDEX)
+    }
+    /// A constant offset.
+    pub fn index(&mut self, value: i64) -> ValueId {
+        let ty = self.index_type();
+        self.scalar(&value.to_string(), ty)
+    }
+    /// An elementwise op of values of one type.
+    pub fn elementwise(&mut self, name: &str, operands: &[ValueId]) -> ValueId {
+        let ty = self.type_of(operands[0]);
+        self.op(name, operands, ty, &[])
+    }
+    /// `value op constant` of offsets.
+    fn with_constant(&mut self, name: &str, value: ValueId, constant: i64) -> ValueId {
+        let constant = self.index(constant);
+        self.elementwise(name, &[value, constant])
+    }
+    /// `value + constant`.
+    pub fn add_constant(&mut self, value: ValueId, constant: i64) -> ValueId {
+        if constant == 0 {
+            return value;
+        }
+        self.with_constant("stablehlo.add", value, constant)
+    }
+    /// `value * constant`.
+    pub fn times(&mut self, value: ValueId, constant: i64) -> ValueId {
+        if constant == 1 {
+            return value;
+        }
+        self.with_constant("stablehlo.multiply", value, constant)
+    }
+
+    /// The position of the device in the meshes of `order`.
+    fn position(&mut self, order: u32) -> ValueId {
+        if let Some(&known) = self.positions.get(&(self.block, order)) {
+            return known;
+        }
+        let index = self.index_type();
+        let ids = self.devices.mesh(order).map_or_else(Vec::new, |mesh| mesh.device_ids.clone());
+        let position = if ids.is_empty() {
+            let ty = self.program.tensor_type_of(&[], "ui32");
+            let id = self.op("stablehlo.partition_id", &[], ty, &[]);
+            self.op("stablehlo.convert", &[id], index, &[])
+        } else {
+            let device = self.device();
+            let mut positions = vec![0; ids.len()];
+            for (position, &id) in ids.iter().enumerate() {
+                if let Some(place) = usize::try_from(id).ok().and_then(|id| positions.get_mut(id)) {
+                    *place = position as i64;
+                }
+            }
+            let list: Vec<String> = positions.iter().map(i64::to_string).collect();
+            let ty = self.program.tensor_type_of(&[ids.len() as i64], INDEX);
+            let value = format!("dense<[{}]> : {}", list.join(", "), self.program.type_text(ty));
+            let table = self.op("stablehlo.constant", &[], ty, &[("value", value)]);
+            let one = self.program.tensor_type_of(&[1], INDEX);
+            let sizes = [("slice_sizes", "array<i64: 1>".to_owned())];
+            let found = self.op("stablehlo.dynamic_slice", &[table, device], one, &sizes);
+            self.op("stablehlo.reshape", &[found], index, &[])
+        };
+        self.positions.insert((self.block, order), position);
+        position
+    }
+    /// The id of the device.
+    fn device(&mut self) -> ValueId {
+        let index = self.index_type();
+        let ty = self.program.tensor_type_of(&[], "ui32");
+        let id = self.op("stablehlo.partition_id", &[], ty, &[]);
+        self.op("stablehlo.convert", &[id], index, &[])
+    }
+    /// The number that `digits` of the position make on this device.
+    pub fn number(&mut self, order: u32, digits: &[Digit]) -> ValueId {
+        let key = (self.block, order, digits.to_vec());
+        if let Some(&known) = self.numbers.get(&key) {
+            return known;
+        }
+        let position = self.position(order);
+        let count = self.devices.count();
+        let mut number: Option<ValueId> = None;
+        for &digit in digits {
+            let mut value = position;
+            if digit.stride != 1 {
+                value = self.with_constant("stablehlo.divide", value, digit.stride);
+            }
+            if digit.end() < count {
+                value = self.with_constant("stablehlo.remainder", value, digit.size);
+            }
+            number = Some(match number {
+                None => value,
+                Some(major) => {
+                    let major = self.times(major, digit.size);
+                    self.elementwise("stablehlo.add", &[major, value])
+                }
+            });
+        }
+        let number = match number {
+            Some(number) => number,
+            None => self.index(0),
+        };
+        self.numbers.insert(key, number);
+        number
+    }
+
+    /// `input` broadcast to `ty`, its dims being `dims` of the result.
+    pub fn broadcast(&mut self, input: ValueId, dims: &[i64], ty: TypeId) -> ValueId {
+        let attrs = [("broadcast_dimensions", int_array(dims))];
+        self.op("stablehlo.broadcast_in_dim", &[input], ty, &attrs)
+    }
+    /// The part of `input` from `starts` to `limits`.
+    pub fn slice(&mut self, input: ValueId, starts: &[i64], limits: &[i64]) -> ValueId {
+        self.strided_slice(input, starts, limits, &vec![1; starts.len()])
+    }
+    /// Every so many elements of `input` from `starts` to `limits`.
+    pub fn strided_slice(
+        &mut self,
+        input: ValueId,
+        starts: &[i64],
+        limits: &[i64],
+        strides: &[i64],
+    ) -> ValueId {
+        let sizes = starts.iter().zip(limits).zip(strides);
+        let shape: Vec<i64> = sizes
+            .map(|((start, limit), stride)| crate::layout::ceil_div(limit - start, *stride))
+            .collect();
+        if strides.iter().all(|&stride| stride == 1) && shape == self.shape(input) {
+            return input;
+        }
+        let ty = self.type_of(input);
+        let ty = self.like(&shape, ty);
+        let attrs = [
+            ("limit_indices", int_array(limits)),
+            ("start_indices", int_array(starts)),
+            ("strides", int_array(strides)),
+        ];
+        self.op("stablehlo.slice", &[input], ty, &attrs)
+    }
+    /// The part of `input` of shape `shape` that starts at `starts`, `None` being 0.
+    pub fn dynamic_slice(
+        &mut self,
+        input: ValueId,
+        starts: &[Option<ValueId>],
+        shape: &[i64],
+    ) -> ValueId {
+        let mut operands = vec![input];
+        for &start in starts {
+            operands.push(match start {
+                Some(start) => start,
+                None => self.index(0),
+            });
+        }
+        let ty = self.type_of(input);
+        let ty = self.like(shape, ty);
+        let attrs = [("slice_sizes", int_array(shape))];
+        self.op("stablehlo.dynamic_slice", &operands, ty, &attrs)
+    }
+    /// `input` with `low` and `high` more elements in each dim, negative numbers taking some away; they are
+    /// `fill`, or zero.
+    pub fn pad(
+        &mut self,
+        input: ValueId,
+        fill: Option<ValueId>,
+        low: &[i64],
+        high: &[i64],
+    ) -> ValueId {
+        let sizes = self.shape(input);
+        if low.iter().chain(high).all(|&count| count == 0) {
+            return input;
+        }
+        let shape: Vec<i64> =
+            sizes.iter().zip(low.iter().zip(high)).map(|(n, (a, b))| n + a + b).collect();
+        let own = self.type_of(input);
+        let fill = if let Some(fill) = fill {
+            fill
+        } else {
+            let zero = zero(self.element(own));
+            self.scalar(zero, own)
+        };
+        let ty = self.like(&shape, own);
+        let attrs = [
+            ("edge_padding_high", int_array(high)),
+            ("edge_padding_low", int_array(low)),
+            ("interior_padding", int_array(&vec![0; low.len()])),
+        ];
+        self.op("stablehlo.pad", &[input, fill], ty, &attrs)
+    }
+    /// The indices along `dim` of a tensor of shape `shape`, plus `offset`.
+    pub fn indices(&mut self, shape: &[i64], dim: usize, offset: Option<ValueId>) -> ValueId {
+        let ty = self.program.tensor_type_of(shape, INDEX);
+        let attrs = [("iota_dimension", format!("{dim} : i64"))];
+        let iota = self.op("stablehlo.iota", &[], ty, &attrs);
+        match offset {
+            Some(offset) => {
+                let offset = self.broadcast(offset, &[], ty);
+                self.elementwise("stablehlo.add", &[iota, offset])
+            }
+            None => iota,
+        }
+    }
+    /// Compares two values of one type: `LT`, `GE` and so on.
+    pub fn compare(&mut self, direction: &str, a: ValueId, b: ValueId) -> ValueId {
+        let shape = self.shape(a);
+        let ty = self.program.tensor_type_of(&shape, "i1");
+        let direction = format!("#stablehlo<comparison_direction {direction}>");
+        self.op("stablehlo.compare", &[a, b], ty, &[("comparison_direction", direction)])
+    }
+    /// Whether the elements of `value`, offsets, are below `limit`.
+    pub fn are_below(&mut self, value: ValueId, limit: i64) -> ValueId {
+        let ty = self.type_of(value);
+        let limit = self.index(limit);
+        let limit =
+            if self.shape(value).is_empty() { limit } else { self.broadcast(limit, &[], ty) };
+        self.compare("LT", value, limit)
+    }
+    /// `value` where `mask` is true, else `fill`, which has no dims.
+    pub fn masked(&mut self, mask: ValueId, value: ValueId, fill: ValueId) -> ValueId {
+        let ty = self.type_of(value);
+        let fill = if self.shape(value).is_empty() { fill } else { self.broadcast(fill, &[], ty) };
+        self.op("stablehlo.select", &[mask, value, fill], ty, &[])
+    }
+    /// `input` with another shape of as many elements.
+    pub fn reshape(&mut self, input: ValueId, shape: &[i64]) -> ValueId {
+        if self.shape(input) == shape {
+            return input;
+        }
+        let ty = self.type_of(input);
+        let ty = self.like(shape, ty);
+        self.op("stablehlo.reshape", &[input], ty, &[])
+    }
+}
+
+/// `array<i64: 1, 2>`
+pub use crate::ir::int_array;
+
+/// How zero is written in a tensor with elements of type `element`.
+pub fn zero(element: &str) -> &'static str {
+    number(element, ["false", "0", "0.000000e+00", "(0.000000e+00,0.000000e+00)"])
+}
+
+/// How one is written, likewise.
+pub fn one(element: &str) -> &'static str {
+    number(element, ["true", "1", "1.000000e+00", "(1.000000e+00,0.000000e+00)"])
+}
+
+fn number(element: &str, [bool, int, float, complex]: [&'static str; 4]) -> &'static str {
+    match element {
+        "i1" => bool,
+        text if text.starts_with("complex") => complex,
+        text if text.starts_with(['f', 'b']) => float,
+        _ => int,
+    }
+}

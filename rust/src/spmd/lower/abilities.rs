@@ -1,0 +1,104 @@
+//! What an op can do along each factor of its rule, and what the rule alone does not say of it.
+
+use super::super::ways::Ability;
+use super::work::ByRule;
+use super::{indexing, reduce};
+use crate::index::{FactorId, Id, OpId};
+use crate::ir::{OpKind, Program};
+use crate::mlir::op_attribute;
+
+/// What the op can do along each factor.
+pub(super) fn abilities(program: &Program, work: &ByRule) -> Vec<Ability> {
+    let rule = &work.rule;
+    let has = |list: &[FactorId], factor| list.binary_search(&factor).is_ok();
+    let mut all = Vec::with_capacity(rule.num_factors());
+    for factor in (0..rule.num_factors()).map(FactorId::from_index) {
+        let ability = if has(&rule.need_replication, factor) || has(&rule.permutation, factor) {
+            Ability::Whole
+        } else if has(&rule.reduction, factor) {
+            reduce::ability_along_reduction(program, work)
+        } else if is_local_along(program, work, factor) {
+            Ability::Local
+        } else {
+            Ability::Whole
+        };
+        all.push(ability);
+    }
+    indexing::refine(program, work, &mut all);
+    all
+}
+
+/// Whether shards along `factor`, which passes through by the rule, are computed by themselves.
+fn is_local_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
+    let rule = &work.rule;
+    let size = rule.factor_size(factor);
+    let dims_fit = rule.tensors().zip(&work.shapes).all(|(mapping, shape)| {
+        mapping
+            .dims
+            .iter()
+            .zip(shape)
+            .all(|(dim, &dim_size)| dim[..] != [factor] || dim_size == size)
+    });
+    let is_in = |tensors: &[crate::rule::TensorMapping]| {
+        tensors.iter().any(|tensor| tensor.contains(factor))
+    };
+    let in_operands = is_in(&rule.operands);
+    let in_all_results = rule.results.iter().all(|tensor| tensor.contains(factor));
+    if !dims_fit || !in_all_results {
+        return false;
+    }
+    let op = work.op;
+    let dim_of = |tensor: usize| {
+        let mapping = rule.tensors().nth(tensor)?;
+        mapping.dims.iter().position(|dim| dim.contains(&factor))
+    };
+    match program.kind(op) {
+        OpKind::BroadcastInDim => true,
+        _ if !in_operands => false,
+        OpKind::Slice | OpKind::Pad => dim_of(0).is_some_and(|dim| is_untouched(program, op, dim)),
+        OpKind::Sort => {
+            let dim = op_attribute(program, op, "dimension").and_then(|value| value.as_int());
+            let rank = work.shapes.first().map_or(0, Vec::len) as i64;
+            let sorted = dim.map_or(rank - 1, |dim| if dim < 0 { dim + rank } else { dim });
+            dim_of(0) != usize::try_from(sorted).ok()
+        }
+        OpKind::CustomCall => is_batch_dim(program, work, dim_of(0)),
+        // Groups would change their number.
+        OpKind::Convolution => {
+            let in_result = rule.results.first().is_some_and(|tensor| tensor.contains(factor));
+            let both = rule.operands.iter().all(|tensor| tensor.contains(factor));
+            in_result && !both
+        }
+        _ => true,
+    }
+}
+
+/// Whether a slice or pad leaves `dim` as it is.
+fn is_untouched(program: &Program, op: OpId, dim: usize) -> bool {
+    let at =
+        |name| op_attribute(program, op, name).and_then(|list| list.as_ints()?.get(dim).copied());
+    if program.kind(op) == OpKind::Slice {
+        // The size is the same.
+        return at("start_indices") == Some(0) && at("strides") == Some(1);
+    }
+    let names = ["edge_padding_low", "edge_padding_high", "interior_padding"];
+    names.into_iter().all(|name| at(name) == Some(0))
+}
+
+/// Whether a custom call works along `dim` by itself: decompositions do along all but the last two dims.
+fn is_batch_dim(program: &Program, work: &ByRule, dim: Option<usize>) -> bool {
+    let target = op_attribute(program, work.op, "call_target_name");
+    let target = target.as_ref().and_then(|value| value.as_str()).unwrap_or_default();
+    let rank = work.shapes.first().map_or(0, Vec::len);
+    match target {
+        "Eigh"
+        | "Qr"
+        | "QrDecompositionBlock"
+        | "Cholesky"
+        | "CompactWyHelper"
+        | "InvertDiagBlocksLowerTriangular"
+        | "InvertDiagBlocksUpperTriangular"
+        | "ProductOfElementaryHouseholderReflectors" => dim.is_some_and(|dim| dim + 2 < rank),
+        _ => true,
+    }
+}

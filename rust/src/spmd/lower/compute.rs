@@ -1,0 +1,75 @@
+//! Computing an op on shards: operands lie as the way wants them, results come about as it says.
+
+use super::super::ways::Way;
+use super::work::ByRule;
+use super::{Held, Lowering};
+use crate::index::{OpId, ValueId};
+use crate::ir::OpKind;
+use crate::mlir::op_attribute;
+
+impl Lowering<'_, '_, '_> {
+    /// Computes the op on `operands`, and reshards its results to where they are wanted.
+    pub(super) fn compute(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
+        let op = work.op;
+        match self.emit.program.kind(op) {
+            OpKind::Slice => self.slice_locally(work, way, &operands),
+            OpKind::Reduce => self.reduce_locally(work, way, operands),
+            OpKind::Gather => self.gather_locally(work, way, &operands),
+            OpKind::Scatter => self.scatter_locally(work, way, operands),
+            OpKind::DynamicSlice => self.dynamic_slice_locally(work, way, &operands),
+            OpKind::DynamicUpdateSlice => self.update_locally(work, way, &operands),
+            OpKind::DotGeneral | OpKind::Dot | OpKind::Convolution => {
+                self.mask_terms(work, way, &mut operands);
+                self.in_place(work, way, &operands);
+            }
+            _ => self.in_place(work, way, &operands),
+        }
+    }
+    /// The op itself, with local operands and types.
+    pub(super) fn in_place(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
+        let values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
+        self.set_operands(work.op, &values);
+        let results: Vec<ValueId> = self.emit.program.op_results(work.op).collect();
+        for ((&value, &placement), &(_, target)) in
+            results.iter().zip(&way.results).zip(&work.results)
+        {
+            self.settle(work.op, value, placement, target);
+        }
+    }
+    /// Other values in the place of the results of the op, which nothing uses any more.
+    pub(super) fn replace(&mut self, work: &ByRule, way: &Way, values: &[ValueId]) {
+        let results: Vec<ValueId> = self.emit.program.op_results(work.op).collect();
+        for (index, (&result, &value)) in results.iter().zip(values).enumerate() {
+            let (global, target) = work.results[index];
+            let placement = way.results[index];
+            let reducer = super::Reducer::Add;
+            let held = Held { value, global, placement, reducer, is_zero_padded: false };
+            let new = self.reshard(held, target);
+            self.set_held(result, new);
+        }
+        self.dead.push(work.op);
+    }
+    /// The local shape of the `index`-th result.
+    pub(super) fn result_shape(&self, work: &ByRule, way: &Way, index: usize) -> Vec<i64> {
+        let shape = &work.shapes[work.operands.len() + index];
+        self.placements[way.results[index]].local_shape(shape)
+    }
+    /// The integers of attribute `name` of `op`.
+    pub(super) fn ints(&self, op: OpId, name: &str) -> Vec<i64> {
+        let value = op_attribute(self.emit.program, op, name);
+        value.and_then(|value| value.as_ints()).unwrap_or_default()
+    }
+    /// Dims that are sharded are not cut.
+    fn slice_locally(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
+        let [starts, mut limits, strides] =
+            ["start_indices", "limit_indices", "strides"].map(|name| self.ints(work.op, name));
+        let local = self.emit.shape(operands[0].value);
+        for (dim, digits) in self.placements[way.operands[0]].dims.iter().enumerate() {
+            if !digits.is_empty() {
+                limits[dim] = local[dim];
+            }
+        }
+        let value = self.emit.strided_slice(operands[0].value, &starts, &limits, &strides);
+        self.replace(work, way, &[value]);
+    }
+}

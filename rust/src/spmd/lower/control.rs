@@ -1,0 +1,99 @@
+//! Control flow. Predicates are scalars that all devices have, so that all take the same branches and meet in
+//! the collectives inside.
+
+use super::super::placement::PlacementId;
+use super::{Lowering, Task};
+use crate::index::{Id, OpId, ValueId};
+use crate::ir::OpKind;
+
+impl Lowering<'_, '_, '_> {
+    /// Values that a loop carries lie like its results, and so do the results of branches.
+    pub fn lower_control(&mut self, op: OpId) {
+        let results: Vec<ValueId> = self.emit.program.op_results(op).collect();
+        let targets: Vec<PlacementId> = results.iter().map(|&value| self.target(value)).collect();
+        let operands: Vec<ValueId> = self.emit.program.operands(op).collect();
+        let is_loop = self.emit.program.kind(op) == OpKind::While;
+        let mut local = Vec::with_capacity(operands.len());
+        for (index, &operand) in operands.iter().enumerate() {
+            let held = self.held(operand);
+            let target = if is_loop {
+                targets.get(index).copied().unwrap_or(held.placement)
+            } else {
+                let rank = self.placements[held.placement].dims.len();
+                self.placements.replicated(rank)
+            };
+            self.note_sent(op, held, target);
+            local.push(self.reshard(held, target).value);
+        }
+        self.set_operands(op, &local);
+        let num_regions = self.emit.program.num_regions(op);
+        self.tasks.push(Task::Finish(op));
+        for index in (0..num_regions).rev() {
+            let region = self.emit.program.region(op, index);
+            let args: Vec<ValueId> = match self.emit.program.region_entry(region).get() {
+                Some(block) => self.emit.program.block_args(block).collect(),
+                None => continue,
+            };
+            if is_loop {
+                for (&arg, &target) in args.iter().zip(&targets) {
+                    self.keep(arg, target);
+                }
+            }
+            // The condition of a loop returns its predicate, everything else what the op results in.
+            let is_condition = is_loop && index == 0;
+            self.tasks.push(Task::EndReturns);
+            self.tasks.push(Task::Ops(self.first_op_of_region(op, index)));
+            self.tasks.push(Task::BeginReturns(if is_condition {
+                vec![self.placements.replicated(0)]
+            } else {
+                targets.clone()
+            }));
+        }
+        for (&value, &target) in results.iter().zip(&targets) {
+            self.keep(value, target);
+        }
+    }
+    /// The regions of `op` are lowered.
+    pub fn finish_regions(&mut self, op: OpId) {
+        if self.emit.program.kind(op) == OpKind::ManualComputation {
+            self.finish_manual(op);
+        }
+    }
+    /// Each value lies like the result that it becomes.
+    pub fn lower_barrier(&mut self, op: OpId) {
+        let operands: Vec<ValueId> = self.emit.program.operands(op).collect();
+        let results: Vec<ValueId> = self.emit.program.op_results(op).collect();
+        let mut local = Vec::with_capacity(operands.len());
+        for (&operand, &result) in operands.iter().zip(&results) {
+            let held = self.held(operand);
+            let target = self.target(result);
+            self.note_sent(op, held, target);
+            local.push(self.reshard(held, target).value);
+        }
+        self.set_operands(op, &local);
+        for &result in &results {
+            let target = self.target(result);
+            self.keep(result, target);
+        }
+    }
+    /// Inside a region, values from outside are those that devices hold now.
+    pub fn capture(&mut self, op: OpId) {
+        if self.emit.program.num_regions(op) == 0 {
+            return;
+        }
+        let inside: Vec<OpId> = self.emit.program.pre_order(op).skip(1).collect();
+        for inner in inside {
+            let slots = self.emit.program.op_uses(inner);
+            for slot in slots {
+                let value = self.emit.program.used_value(slot);
+                let Some(held) = self.held.get(value.index()).copied().flatten() else { continue };
+                let rank = self.placements[held.placement].dims.len();
+                let whole = self.placements.replicated(rank);
+                let held = self.reshard(held, whole);
+                if held.value != value {
+                    self.emit.program.set_operand(slot, held.value);
+                }
+            }
+        }
+    }
+}

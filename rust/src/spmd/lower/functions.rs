@@ -1,0 +1,122 @@
+//! Functions, calls and returns.
+
+use super::super::placement::PlacementId;
+use super::{Lowering, Task};
+use crate::error::Result;
+use crate::index::{FuncId, OpId, TypeId, ValueId};
+use crate::ir::Payload;
+
+impl Lowering<'_, '_, '_> {
+    /// Lowers the body of `func` and gives it local types.
+    pub fn lower_function(&mut self, func: FuncId) -> Result<()> {
+        let results = self.result_placements(func);
+        let args = self.arg_placements(func);
+        let body = self.emit.program.func_body(func);
+        if let Some(body) = body.get() {
+            let values: Vec<ValueId> = self.emit.program.block_args(body).collect();
+            for (&arg, &placement) in values.iter().zip(&args) {
+                self.keep(arg, placement);
+            }
+            self.returns.push(results.clone());
+            let first = self.emit.program.first_op(body);
+            self.tasks.push(Task::Ops(first));
+            self.run()?;
+            self.returns.pop();
+        }
+        for (index, &placement) in args.iter().enumerate() {
+            let ty = self.emit.program.func_args(func)[index].ty;
+            let ty = self.local_type(ty, placement);
+            self.emit.program.set_func_arg_type(func, index, ty);
+        }
+        for (index, &placement) in results.iter().enumerate() {
+            let ty = self.emit.program.func_results(func)[index].ty;
+            let ty = self.local_type(ty, placement);
+            self.emit.program.set_func_result_type(func, index, ty);
+        }
+        Ok(())
+    }
+    fn arg_placements(&mut self, func: FuncId) -> Vec<PlacementId> {
+        let types: Vec<TypeId> =
+            self.emit.program.func_args(func).iter().map(|port| port.ty).collect();
+        let list = types.into_iter().enumerate().map(|(index, ty)| {
+            let sharding = self.emit.program.func_arg_sharding(func, index);
+            self.placement_of(sharding, ty)
+        });
+        list.collect()
+    }
+    fn result_placements(&mut self, func: FuncId) -> Vec<PlacementId> {
+        let ports = self.emit.program.func_results(func).to_vec();
+        ports.iter().map(|port| self.placement_of(port.sharding, port.ty)).collect()
+    }
+
+    /// Operands are resharded to what the function takes. Functions that were lowered before have local types
+    /// already, so that placements are asked of their shardings alone.
+    pub fn lower_call(&mut self, op: OpId) -> Result<()> {
+        let callee = match self.emit.program.payload(op) {
+            Some(Payload::Call(name)) => {
+                let name = *name;
+                let functions = self.emit.program.functions_in_order();
+                functions.into_iter().find(|&func| self.emit.program.func_name(func) == name)
+            }
+            _ => None,
+        };
+        let Some(callee) = callee else {
+            return Err(self.refusal(op, "its callee is unknown", "define the function"));
+        };
+        let args = self.arg_placements(callee);
+        let results = self.result_placements(callee);
+        let operands: Vec<ValueId> = self.emit.program.operands(op).collect();
+        let mut local = Vec::with_capacity(operands.len());
+        for (&operand, &placement) in operands.iter().zip(&args) {
+            let held = self.held(operand);
+            self.note_sent(op, held, placement);
+            local.push(self.reshard(held, placement).value);
+        }
+        self.set_operands(op, &local);
+        let values: Vec<ValueId> = self.emit.program.op_results(op).collect();
+        for (&value, &placement) in values.iter().zip(&results) {
+            let target = self.target(value);
+            self.settle(op, value, placement, target);
+        }
+        Ok(())
+    }
+    /// Has `value`, a result of `op`, lie as `placement`, and reshards it to `target` behind the op.
+    pub fn settle(
+        &mut self,
+        op: OpId,
+        value: ValueId,
+        placement: PlacementId,
+        target: PlacementId,
+    ) {
+        let held = self.keep(value, placement);
+        if placement != target {
+            self.emit.go_after(op);
+            let new = self.reshard(held, target);
+            self.set_held(value, new);
+            self.note_sent(op, held, target);
+        }
+    }
+
+    /// What is returned is resharded to what is around.
+    pub fn lower_return(&mut self, op: OpId) {
+        let wanted = self.returns.last().cloned().unwrap_or_default();
+        let operands: Vec<ValueId> = self.emit.program.operands(op).collect();
+        let mut local = Vec::with_capacity(operands.len());
+        for (index, &operand) in operands.iter().enumerate() {
+            let held = self.held(operand);
+            let placement = wanted.get(index).copied().unwrap_or(held.placement);
+            self.note_sent(op, held, placement);
+            local.push(self.reshard(held, placement).value);
+        }
+        self.set_operands(op, &local);
+    }
+    /// The first op of the `index`-th region of `op`.
+    pub fn first_op_of_region(&self, op: OpId, index: usize) -> OpId {
+        let program = &*self.emit.program;
+        let region = program.region(op, index);
+        program
+            .region_entry(region)
+            .get()
+            .map_or_else(OpId::default, |block| program.first_op(block))
+    }
+}

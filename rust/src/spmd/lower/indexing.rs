@@ -1,0 +1,337 @@
+//! Ops with indices: along a sharded dim each device does what falls into its shard.
+
+use super::super::digits::total_size;
+use super::super::ways::{Ability, Way};
+use super::work::ByRule;
+use super::{Held, Lowering};
+use crate::index::{FactorId, Id, ValueId};
+use crate::ir::{OpKind, Program, Type};
+use crate::mlir::{op_attribute, AttrValue};
+
+/// Corrects what rules say of the abilities of these ops.
+pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+    match program.kind(work.op) {
+        OpKind::DynamicUpdateSlice => refine_update(work, abilities),
+        OpKind::Gather => refine_gather(program, work, abilities),
+        OpKind::Scatter => refine_scatter(program, work, abilities),
+        _ => {}
+    }
+}
+
+/// The only factor of dim `dim` of tensor `tensor`.
+fn factor_of(work: &ByRule, tensor: usize, dim: usize) -> Option<FactorId> {
+    match work.rule.tensors().nth(tensor)?.dims.get(dim)?[..] {
+        [factor] => Some(factor),
+        _ => None,
+    }
+}
+
+/// What is updated may be sharded along dims that the update has only a part of.
+fn refine_update(work: &ByRule, abilities: &mut [Ability]) {
+    for dim in 0..work.shapes[0].len() {
+        let (Some(own), Some(update)) = (factor_of(work, 0, dim), factor_of(work, 1, dim)) else {
+            continue;
+        };
+        if own != update {
+            abilities[own.index()] = Ability::Local;
+            abilities[update.index()] = Ability::Whole;
+        }
+    }
+}
+
+/// How a gather or scatter uses the dims of its operand.
+struct Indexed {
+    /// For each component of an index the dim of the operand.
+    map: Vec<usize>,
+    /// The dim of the indices along which components lie; the rank if there is none.
+    index_vector: usize,
+    /// The sizes of slices, for a gather.
+    sizes: Vec<i64>,
+}
+
+impl Indexed {
+    fn read(program: &Program, work: &ByRule) -> Option<Self> {
+        let op = work.op;
+        let to_dims = |list: Vec<i64>| -> Option<Vec<usize>> {
+            list.into_iter().map(|dim| usize::try_from(dim).ok()).collect()
+        };
+        let is_gather = program.kind(op) == OpKind::Gather;
+        let (name, map) = if is_gather {
+            ("dimension_numbers", "start_index_map")
+        } else {
+            ("scatter_dimension_numbers", "scatter_dims_to_operand_dims")
+        };
+        let numbers = op_attribute(program, op, name)?;
+        let index_vector = numbers.field("index_vector_dim").map_or(Some(0), AttrValue::as_int)?;
+        let sizes = op_attribute(program, op, "slice_sizes").and_then(|list| list.as_ints());
+        Some(Self {
+            map: to_dims(numbers.int_list_field(map)?)?,
+            index_vector: usize::try_from(index_vector).ok()?,
+            sizes: sizes.unwrap_or_default(),
+        })
+    }
+}
+
+/// A gather takes terms along dims from which slices take one element.
+fn refine_gather(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+    let Some(indexed) = Indexed::read(program, work) else {
+        abilities.fill(Ability::Whole);
+        return;
+    };
+    let is_number = matches!(
+        &program.types()[work.operands[0].global],
+        Type::RankedTensor { element, .. }
+            if super::super::reducer::Reducer::Or.identity(program.str(element.text)).is_some()
+                || super::super::reducer::Reducer::Max.identity(program.str(element.text)).is_some()
+    );
+    for dim in 0..work.shapes[0].len() {
+        let Some(factor) = factor_of(work, 0, dim) else { continue };
+        let ability = &mut abilities[factor.index()];
+        let is_indexed = indexed.map.contains(&dim);
+        // Slices that take all of a dim start at 0, wherever they say they do.
+        let is_one = indexed.sizes.get(dim) == Some(&1);
+        if *ability == Ability::Terms && !(is_indexed && is_one && is_number) {
+            *ability = Ability::Whole;
+        }
+    }
+}
+
+/// A scatter leaves out what is out of bounds: devices leave out what is not in their shards. Updates that are
+/// sharded themselves would have to be summed.
+fn refine_scatter(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+    let Some(indexed) = Indexed::read(program, work) else {
+        abilities.fill(Ability::Whole);
+        return;
+    };
+    let num_inputs = work.results.len();
+    let window = op_attribute(program, work.op, "scatter_dimension_numbers");
+    let window = window.and_then(|numbers| numbers.int_list_field("update_window_dims"));
+    let updates = &work.rule.operands[num_inputs + 1];
+    for dim in 0..work.shapes[0].len() {
+        let Some(factor) = factor_of(work, 0, dim) else { continue };
+        if !indexed.map.contains(&dim) {
+            continue;
+        }
+        // With a window of one element along the dim, being in the shard is being in bounds.
+        let in_updates = updates.dims.iter().position(|dim| dim.contains(&factor));
+        let is_window = in_updates
+            .is_some_and(|dim| window.as_ref().is_none_or(|window| window.contains(&(dim as i64))));
+        if is_window || in_updates.is_some() {
+            abilities[factor.index()] = Ability::Whole;
+        }
+    }
+}
+
+impl Lowering<'_, '_, '_> {
+    /// The number of the first element of the shard along `dim` of what lies as operand 0.
+    fn shard_start(&mut self, work: &ByRule, way: &Way, dim: usize) -> Option<ValueId> {
+        let placement = self.placements[way.operands[0]].clone();
+        if placement.dims[dim].is_empty() {
+            return None;
+        }
+        let size = placement.local_shape(&work.shapes[0])[dim];
+        let number = self.emit.number(placement.order, &placement.dims[dim]);
+        Some(self.emit.times(number, size))
+    }
+
+    /// Where slices of sharded dims are taken in full, they are as long as the shard. Along a dim of which they
+    /// take one element, the device that has it gives it, and others zero.
+    pub(super) fn gather_locally(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
+        let Some(indexed) = Indexed::read(self.emit.program, work) else {
+            return self.in_place(work, way, operands);
+        };
+        let op = work.op;
+        let placement = self.placements[way.operands[0]].clone();
+        let local = placement.local_shape(&work.shapes[0]);
+        let mut sizes = indexed.sizes.clone();
+        for (dim, digits) in placement.dims.iter().enumerate() {
+            if !digits.is_empty() && sizes[dim] == work.shapes[0][dim] && sizes[dim] != 1 {
+                sizes[dim] = local[dim];
+            }
+        }
+        self.emit.program.set_attr(op, "slice_sizes", &super::super::emit::int_array(&sizes));
+        let has_terms = !self.placements[way.results[0]].partial.is_empty();
+        if !has_terms {
+            return self.in_place(work, way, operands);
+        }
+        let mut operands = operands.to_vec();
+        let inside = self.localize_indices(work, way, &indexed, &mut operands[1]);
+        let values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
+        self.set_operands(op, &values);
+        let result = self.emit.program.result(op, 0);
+        let mut held = self.keep(result, way.results[0]);
+        self.emit.go_after(op);
+        if let Some(inside) = inside {
+            let mask = self.mask_of_slices(work, &indexed, inside, held.value);
+            let zero = super::super::emit::zero(self.emit.element(held.global));
+            let zero = self.emit.scalar(zero, held.global);
+            held.value = self.emit.masked(mask, held.value, zero);
+        }
+        if self.emit.element(held.global) == "i1" {
+            held.reducer = super::Reducer::Or;
+        }
+        let new = self.reshard(held, work.results[0].1);
+        self.set_held(result, new);
+    }
+    /// Indices clamped as the op would clamp them, from the start of the shard on; and for each index whether
+    /// it is in the shard.
+    fn localize_indices(
+        &mut self,
+        work: &ByRule,
+        way: &Way,
+        indexed: &Indexed,
+        indices: &mut Held,
+    ) -> Option<ValueId> {
+        let is_gather = self.emit.program.kind(work.op) == OpKind::Gather;
+        let placement = self.placements[way.operands[0]].clone();
+        let local = placement.local_shape(&work.shapes[0]);
+        let shape = self.emit.shape(indices.value);
+        let ty = self.emit.type_of(indices.value);
+        let rank = shape.len();
+        let has_vector = indexed.index_vector < rank;
+        let mut components = Vec::with_capacity(indexed.map.len());
+        let mut inside: Option<ValueId> = None;
+        for (number, &dim) in indexed.map.iter().enumerate() {
+            let component = if has_vector {
+                let mut starts = vec![0; rank];
+                let mut limits = shape.clone();
+                starts[indexed.index_vector] = number as i64;
+                limits[indexed.index_vector] = number as i64 + 1;
+                self.emit.slice(indices.value, &starts, &limits)
+            } else {
+                indices.value
+            };
+            let Some(start) = self.shard_start(work, way, dim) else {
+                components.push(component);
+                continue;
+            };
+            let own = self.emit.type_of(component);
+            let mut index = component;
+            if is_gather {
+                let last = self.emit.scalar(&(work.shapes[0][dim] - 1).to_string(), ty);
+                let zero = self.emit.scalar("0", ty);
+                index = self.emit.op("stablehlo.clamp", &[zero, index, last], own, &[]);
+            }
+            let scalar = self.emit.like(&[], ty);
+            let start = self.emit.op("stablehlo.convert", &[start], scalar, &[]);
+            let start = self.emit.broadcast(start, &[], own);
+            index = self.emit.elementwise("stablehlo.subtract", &[index, start]);
+            if is_gather {
+                let zero = self.emit.scalar("0", ty);
+                let zero = self.emit.broadcast(zero, &[], own);
+                let size = self.emit.scalar(&local[dim].to_string(), ty);
+                let size = self.emit.broadcast(size, &[], own);
+                let not_before = self.emit.compare("GE", index, zero);
+                let not_behind = self.emit.compare("LT", index, size);
+                let mut is_in = self.emit.elementwise("stablehlo.and", &[not_before, not_behind]);
+                if let Some(other) = inside {
+                    is_in = self.emit.elementwise("stablehlo.and", &[other, is_in]);
+                }
+                inside = Some(is_in);
+            }
+            components.push(index);
+        }
+        indices.value = if has_vector && components.len() > 1 {
+            let attrs = [("dimension", format!("{} : i64", indexed.index_vector))];
+            self.emit.op("stablehlo.concatenate", &components, ty, &attrs)
+        } else {
+            components.first().copied().unwrap_or(indices.value)
+        };
+        inside
+    }
+    /// `inside`, of indices, for each element of the slices that they give.
+    fn mask_of_slices(
+        &mut self,
+        work: &ByRule,
+        indexed: &Indexed,
+        inside: ValueId,
+        slices: ValueId,
+    ) -> ValueId {
+        let mut shape = self.emit.shape(inside);
+        if indexed.index_vector < shape.len() {
+            shape.remove(indexed.index_vector);
+        }
+        let inside = self.emit.reshape(inside, &shape);
+        let numbers = op_attribute(self.emit.program, work.op, "dimension_numbers");
+        let offset = numbers.and_then(|numbers| numbers.int_list_field("offset_dims"));
+        let offset = offset.unwrap_or_default();
+        let own = self.emit.shape(slices);
+        let batch: Vec<i64> = (0..own.len() as i64).filter(|dim| !offset.contains(dim)).collect();
+        let ty = self.emit.program.tensor_type_of(&own, "i1");
+        self.emit.broadcast(inside, &batch, ty)
+    }
+
+    /// Indices count from the start of the shard; what is not in it is out of bounds.
+    pub(super) fn scatter_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
+        let Some(indexed) = Indexed::read(self.emit.program, work) else {
+            return self.in_place(work, way, &operands);
+        };
+        let is_sharded =
+            |this: &Self, dim: &usize| total_size(&this.placements[way.operands[0]].dims[*dim]) > 1;
+        if indexed.map.iter().any(|dim| is_sharded(self, dim)) {
+            let num_inputs = work.results.len();
+            let mut indices = operands[num_inputs];
+            // Padding of the last shard takes in what is behind the end.
+            self.localize_indices(work, way, &indexed, &mut indices);
+            operands[num_inputs] = indices;
+        }
+        self.in_place(work, way, &operands);
+    }
+
+    /// Dims that are sharded are taken in full.
+    pub(super) fn dynamic_slice_locally(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
+        let shape = self.result_shape(work, way, 0);
+        let starts: Vec<Option<ValueId>> =
+            operands[1..].iter().map(|held| Some(held.value)).collect();
+        let value = self.emit.dynamic_slice(operands[0].value, &starts, &shape);
+        self.replace(work, way, &[value]);
+    }
+
+    /// Each device writes what falls into its shard: into a shard with room for the update on both sides, of
+    /// which it keeps the middle. Nothing is sent.
+    pub(super) fn update_locally(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
+        let placement = self.placements[way.operands[0]].clone();
+        let update = &work.shapes[1];
+        let partly: Vec<usize> = (0..update.len())
+            .filter(|&dim| !placement.dims[dim].is_empty() && update[dim] != work.shapes[0][dim])
+            .collect();
+        if partly.is_empty() {
+            return self.in_place(work, way, operands);
+        }
+        let local = self.emit.shape(operands[0].value);
+        let mut room = vec![0; local.len()];
+        let mut values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
+        for &dim in &partly {
+            room[dim] = update[dim];
+            values[2 + dim] = self.update_start(work, way, dim, values[2 + dim]);
+        }
+        values[0] = self.emit.pad(values[0], None, &room, &room);
+        let ty = self.emit.type_of(values[0]);
+        let updated = self.emit.op("stablehlo.dynamic_update_slice", &values, ty, &[]);
+        let limits: Vec<i64> = room.iter().zip(&local).map(|(room, size)| room + size).collect();
+        let value = self.emit.slice(updated, &room, &limits);
+        self.replace(work, way, &[value]);
+    }
+    /// Where the update starts in a shard with room: the start is clamped in the whole tensor first.
+    fn update_start(&mut self, work: &ByRule, way: &Way, dim: usize, start: ValueId) -> ValueId {
+        let own = self.emit.type_of(start);
+        let (size, update) = (work.shapes[0][dim], work.shapes[1][dim]);
+        let zero = self.emit.scalar("0", own);
+        let last = self.emit.scalar(&(size - update).to_string(), own);
+        let start = self.emit.op("stablehlo.clamp", &[zero, start, last], own, &[]);
+        let index = self.emit.index_type();
+        let start = self.emit.op("stablehlo.convert", &[start], index, &[]);
+        let local = self.placements[way.operands[0]].local_shape(&work.shapes[0])[dim];
+        let shard = self.shard_start(work, way, dim);
+        let start = match shard {
+            Some(shard) => self.emit.elementwise("stablehlo.subtract", &[start, shard]),
+            None => start,
+        };
+        let start = self.emit.add_constant(start, update);
+        // Behind the shard, or before it, the update lies in the room.
+        let zero = self.emit.index(0);
+        let last = self.emit.index(local + update);
+        let start = self.emit.op("stablehlo.clamp", &[zero, start, last], index, &[]);
+        self.emit.op("stablehlo.convert", &[start], own, &[])
+    }
+}

@@ -1,0 +1,90 @@
+//! Manual computations: their bodies are local along manual axes already. They are lowered along the others, and
+//! put in the place of the op.
+
+use super::super::placement::PlacementId;
+use super::{Held, Lowering, Task};
+use crate::index::{OpId, ShardingId, ValueId};
+use crate::ir::{OpKind, Payload, Place};
+
+impl Lowering<'_, '_, '_> {
+    /// Operands are resharded to what the body takes; its arguments are what devices hold then.
+    pub fn lower_manual(&mut self, op: OpId) {
+        let operands: Vec<ValueId> = self.emit.program.operands(op).collect();
+        let results: Vec<ValueId> = self.emit.program.op_results(op).collect();
+        let region = self.emit.program.region(op, 0);
+        let Some(block) = self.emit.program.region_entry(region).get() else { return };
+        let args: Vec<ValueId> = self.emit.program.block_args(block).collect();
+        for (&operand, &arg) in operands.iter().zip(&args) {
+            let held = self.held(operand);
+            let sharding = self.emit.program.sharding(arg);
+            let outer = self.placement_of(sharding, held.global);
+            self.note_sent(op, held, outer);
+            let local = self.reshard(held, outer);
+            let inner = self.free_placement(op, sharding, arg);
+            let global = self.emit.program.type_of(arg);
+            self.set_held(arg, Held { value: local.value, global, placement: inner, ..local });
+        }
+        let wanted: Vec<PlacementId> = results
+            .iter()
+            .map(|&result| {
+                let sharding = self.emit.program.sharding(result);
+                self.free_placement(op, sharding, result)
+            })
+            .collect();
+        self.manual_depth += 1;
+        self.tasks.push(Task::Finish(op));
+        self.tasks.push(Task::EndReturns);
+        self.tasks.push(Task::Ops(self.emit.program.first_op(block)));
+        self.tasks.push(Task::BeginReturns(wanted));
+    }
+    /// Puts the body of `op` in its place; its results are what the body returns.
+    pub fn finish_manual(&mut self, op: OpId) {
+        self.manual_depth -= 1;
+        let region = self.emit.program.region(op, 0);
+        let Some(block) = self.emit.program.region_entry(region).get() else { return };
+        let end = self.emit.program.last_op(block);
+        let returned: Vec<ValueId> = self.emit.program.operands(end).collect();
+        let results: Vec<ValueId> = self.emit.program.op_results(op).collect();
+        for (&result, &value) in results.iter().zip(&returned) {
+            let global = self.emit.program.type_of(result);
+            let placement = self.target(result);
+            let reducer = super::Reducer::Add;
+            let held = Held { value, global, placement, reducer, is_zero_padded: false };
+            self.set_held(result, held);
+        }
+        let inside: Vec<OpId> = self.emit.program.block_ops(block).collect();
+        for inner in inside {
+            if inner != end {
+                self.emit.program.move_op(inner, Place::Before(op));
+            }
+        }
+        self.dead.push(op);
+    }
+    /// How a value with `sharding` lies along the axes that `op`, a manual computation, leaves free.
+    fn free_placement(&mut self, op: OpId, sharding: ShardingId, value: ValueId) -> PlacementId {
+        let program = &*self.emit.program;
+        let rank = program.value_type(value).rank().unwrap_or(0);
+        let outer = match program.shardings().get(sharding) {
+            Some(outer) => outer.clone(),
+            None => return self.placements.replicated(rank),
+        };
+        let mesh = program.mesh(outer.mesh);
+        if mesh.is_maximal() || mesh.device_count() <= 1 {
+            return self.placements.replicated(rank);
+        }
+        let mut manual = crate::bitset::BitSet::new(mesh.axes.len());
+        if let (OpKind::ManualComputation, Some(Payload::ManualComputation(axes))) =
+            (program.kind(op), program.payload(op))
+        {
+            for &name in axes {
+                if let Some(axis) = mesh.axis_by_name(program.str(name)) {
+                    manual.insert(axis);
+                }
+            }
+        }
+        let inner = outer.without_manual_axes(&manual);
+        let order = self.emit.devices.known_order(mesh).unwrap_or(0);
+        let placement = super::super::Placement::of(&inner, mesh, order);
+        self.placements.intern(placement)
+    }
+}

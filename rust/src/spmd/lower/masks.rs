@@ -1,0 +1,62 @@
+//! Padding: what is behind the end of a dim is masked before it can matter.
+
+use super::super::digits::total_size;
+use super::super::ways::{Ability, Way};
+use super::work::ByRule;
+use super::{Held, Lowering};
+use crate::index::{FactorId, Id, ValueId};
+
+impl Lowering<'_, '_, '_> {
+    /// `held` with `fill`, a value without dims, behind the end of `dims`.
+    pub(super) fn filled(&mut self, held: Held, dims: &[usize], fill: ValueId) -> Held {
+        let Some(shape) = self.shape_of(held.global) else { return held };
+        let placement = self.placements[held.placement].clone();
+        let local = placement.local_shape(&shape);
+        let mut mask: Option<ValueId> = None;
+        for &dim in dims {
+            if !placement.is_padded(dim, shape[dim]) {
+                continue;
+            }
+            let number = self.emit.number(placement.order, &placement.dims[dim]);
+            let offset = self.emit.times(number, local[dim]);
+            let indices = self.emit.indices(&local, dim, Some(offset));
+            let is_inside = self.emit.are_below(indices, shape[dim]);
+            mask = Some(match mask {
+                Some(mask) => self.emit.elementwise("stablehlo.and", &[mask, is_inside]),
+                None => is_inside,
+            });
+        }
+        let Some(mask) = mask else { return held };
+        let value = self.emit.masked(mask, held.value, fill);
+        Held { value, ..held }
+    }
+    /// Whether some shard of `held` has padding along one of `dims`.
+    pub(super) fn is_padded(&self, held: Held, dims: &[usize]) -> bool {
+        let Some(shape) = self.shape_of(held.global) else { return false };
+        let placement = &self.placements[held.placement];
+        dims.iter().any(|&dim| placement.is_padded(dim, shape[dim]))
+    }
+    /// The dims of operand `index` along which the op is left with terms.
+    pub(super) fn dims_of_terms(work: &ByRule, way: &Way, index: usize) -> Vec<usize> {
+        let is_of_terms = |factor: &FactorId| {
+            work.abilities[factor.index()] == Ability::Terms
+                && total_size(&way.factors[factor.index()]) > 1
+        };
+        let Some(mapping) = work.rule.operands.get(index) else { return Vec::new() };
+        let dims = mapping.dims.iter().enumerate();
+        dims.filter(|(_, dim)| dim.iter().any(is_of_terms)).map(|(at, _)| at).collect()
+    }
+    /// Makes padding zero where it would be summed. Both operands of a product: what is times zero need not be.
+    pub(super) fn mask_terms(&mut self, work: &ByRule, way: &Way, operands: &mut [Held]) {
+        for (index, operand) in operands.iter_mut().enumerate() {
+            let dims = Self::dims_of_terms(work, way, index);
+            let held = *operand;
+            if held.is_zero_padded || !self.is_padded(held, &dims) {
+                continue;
+            }
+            let zero = super::super::emit::zero(self.emit.element(held.global));
+            let zero = self.emit.scalar(zero, held.global);
+            *operand = Held { is_zero_padded: true, ..self.filled(held, &dims, zero) };
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! Lowering: each op of the program becomes ops with the shapes of one device.
+//!
+//! The program is converted in place, op by op in program order. For each value of the source program it is
+//! kept what devices hold of it ([`Held`]). An op that can be computed on shards keeps its place and gets local
+//! operands and types; what has to be moved first is moved by collectives in front of it, what it leaves to be
+//! reduced is reduced behind it. Where the shards of an op would not do, its operands are gathered along those
+//! dims, it is computed whole, and devices keep their part of the results. [`super::ways`] says which ways there
+//! are, and chooses.
+
+mod abilities;
+mod by_rule;
+mod compute;
+mod constants;
+mod control;
+mod functions;
+mod indexing;
+mod manual;
+mod masks;
+mod reduce;
+mod resharding;
+mod work;
+
+use super::collectives::{last_channel, Collectives};
+use super::devices::Devices;
+use super::emit::Emitter;
+use super::outcome::{Outcome, OutcomeKind};
+use super::placement::{Placement, PlacementId, Placements};
+use super::reducer::Reducer;
+use super::reshard::Plan;
+use super::ways::Choices;
+use crate::context::Context;
+use crate::error::{Code, Diagnostic, Error, Result};
+use crate::index::{BlockId, Id, OpId, ShardingId, TypeId, ValueId};
+use crate::ir::{OpKind, Program, ValueDef};
+use crate::mlir::op_attribute;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+/// What devices hold of a value of the source program.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    /// What the device has.
+    pub value: ValueId,
+    /// The type in the source program.
+    pub global: TypeId,
+    /// How it lies.
+    pub placement: PlacementId,
+    /// How terms are reduced, where the placement has some.
+    pub reducer: Reducer,
+    /// Whether padding is known to be zero.
+    pub is_zero_padded: bool,
+}
+
+/// What is left to do.
+enum Task {
+    /// This op and those after it in its block.
+    Ops(OpId),
+    /// The regions of this op are lowered.
+    Finish(OpId),
+    /// From here on, terminators take what they return to these placements.
+    BeginReturns(Vec<PlacementId>),
+    /// Terminators return to what is around again.
+    EndReturns,
+}
+
+/// Visits between two reports of progress.
+const REPORT_EVERY: usize = 1 << 14;
+
+/// A program while it is lowered.
+pub(super) struct Lowering<'p, 'c, 'r> {
+    pub emit: Emitter<'p>,
+    pub collectives: Collectives,
+    pub placements: Placements,
+    pub context: &'c mut Context<'r>,
+    pub choices: Choices,
+    held: Vec<Option<Held>>,
+    /// What was resharded to where, and in which block.
+    resharded: FxHashMap<(ValueId, PlacementId), (BlockId, Held)>,
+    plans: FxHashMap<(PlacementId, PlacementId, TypeId), Rc<Plan>>,
+    by_sharding: FxHashMap<(ShardingId, usize), PlacementId>,
+    tasks: Vec<Task>,
+    /// Where terminators of the regions at hand take what they return.
+    returns: Vec<Vec<PlacementId>>,
+    /// Ops that nothing uses any more.
+    dead: Vec<OpId>,
+    /// Ops whose operands or results have other types than before.
+    retyped: Vec<OpId>,
+    /// Manual computations around the op at hand.
+    manual_depth: usize,
+    pub outcomes: Vec<Outcome>,
+}
+
+/// What lowering found out.
+pub(super) struct Lowered {
+    pub num_devices: i64,
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Lowers `program`.
+pub(super) fn lower(program: &mut Program, context: &mut Context<'_>) -> Result<Lowered> {
+    context.rules.prepare(program, false)?;
+    let mut devices = Devices::default();
+    let orders = orders(program, &mut devices)?;
+    let collectives = Collectives::after(last_channel(program, program.op_ids()));
+    let num_values = program.num_value_ids();
+    let mut lowering = Lowering {
+        emit: Emitter::new(program, devices),
+        collectives,
+        placements: Placements::default(),
+        context,
+        choices: Choices::default(),
+        held: vec![None; num_values],
+        resharded: FxHashMap::default(),
+        plans: FxHashMap::default(),
+        by_sharding: FxHashMap::default(),
+        tasks: Vec::new(),
+        returns: Vec::new(),
+        dead: Vec::new(),
+        retyped: Vec::new(),
+        manual_depth: 0,
+        outcomes: Vec::new(),
+    };
+    lowering.number_placements(&orders);
+    for func in lowering.emit.program.functions_in_order() {
+        lowering.lower_function(func)?;
+    }
+    Ok(lowering.finish())
+}
+
+/// For each sharding the order of its devices. Maximal shardings, and those over no mesh, have none.
+fn orders(program: &Program, devices: &mut Devices) -> Result<Vec<Option<u32>>> {
+    let mut orders = Vec::with_capacity(program.shardings().len());
+    let mut by_mesh = FxHashMap::default();
+    for id in program.shardings().ids() {
+        let sharding = &program.shardings()[id];
+        let mesh = program.mesh(sharding.mesh);
+        if mesh.is_maximal() || mesh.device_count() <= 1 {
+            orders.push(None);
+            continue;
+        }
+        let known = by_mesh.get(&sharding.mesh).copied();
+        let order = match known {
+            Some(order) => order,
+            None => devices.order_of(mesh)?,
+        };
+        by_mesh.insert(sharding.mesh, order);
+        orders.push(Some(order));
+    }
+    Ok(orders)
+}
+
+impl Lowering<'_, '_, '_> {
+    fn number_placements(&mut self, orders: &[Option<u32>]) {
+        let program = &*self.emit.program;
+        for (id, order) in program.shardings().ids().zip(orders) {
+            let sharding = &program.shardings()[id];
+            let rank = sharding.dims.len();
+            let placement = match order {
+                Some(order) => Placement::of(sharding, program.mesh(sharding.mesh), *order),
+                None => Placement::replicated(rank),
+            };
+            let placement = self.placements.intern(placement);
+            self.by_sharding.insert((id, rank), placement);
+        }
+    }
+    /// The placement that `sharding` gives to a value of type `ty`.
+    pub fn placement_of(&mut self, sharding: ShardingId, ty: TypeId) -> PlacementId {
+        let rank = self.emit.program.types()[ty].rank().unwrap_or(0);
+        match self.by_sharding.get(&(sharding, rank)) {
+            Some(&known) => known,
+            None => self.placements.replicated(rank),
+        }
+    }
+    /// The placement that the sharding of `value` gives it.
+    pub fn target(&mut self, value: ValueId) -> PlacementId {
+        let (sharding, ty) = (self.emit.program.sharding(value), self.emit.program.type_of(value));
+        self.placement_of(sharding, ty)
+    }
+    /// The shape of a tensor of type `ty`; none for other types.
+    pub fn shape_of(&self, ty: TypeId) -> Option<Vec<i64>> {
+        self.emit.program.types()[ty].static_shape()
+    }
+    /// The type of what a device holds of a value of type `ty` that lies as `placement`.
+    pub fn local_type(&mut self, ty: TypeId, placement: PlacementId) -> TypeId {
+        if self.placements[placement].is_replicated() {
+            return ty;
+        }
+        match self.shape_of(ty) {
+            Some(shape) => {
+                let shape = self.placements[placement].local_shape(&shape);
+                self.emit.like(&shape, ty)
+            }
+            None => ty,
+        }
+    }
+    /// What devices hold of `value`, a value of the source program.
+    pub fn held(&mut self, value: ValueId) -> Held {
+        if let Some(held) = self.held.get(value.index()).copied().flatten() {
+            return held;
+        }
+        let global = self.emit.program.type_of(value);
+        let rank = self.emit.program.types()[global].rank().unwrap_or(0);
+        let placement = self.placements.replicated(rank);
+        Held { value, global, placement, reducer: Reducer::Add, is_zero_padded: false }
+    }
+    /// Notes what devices hold of `value`.
+    pub fn set_held(&mut self, value: ValueId, held: Held) {
+        if self.held.len() <= value.index() {
+            self.held.resize(value.index() + 1, None);
+        }
+        self.held[value.index()] = Some(held);
+    }
+    /// Has `value`, which keeps being what it is but for its type, lie as `placement`.
+    pub fn keep(&mut self, value: ValueId, placement: PlacementId) -> Held {
+        let global = self.emit.program.type_of(value);
+        let local = self.local_type(global, placement);
+        if local != global {
+            self.emit.program.set_type(value, local);
+            let op = match self.emit.program.def(value) {
+                ValueDef::Result(op) => op,
+                ValueDef::Arg(block) => self.emit.program.block_parent_op(block),
+            };
+            self.retyped.push(op);
+        }
+        let held = Held { value, global, placement, reducer: Reducer::Add, is_zero_padded: false };
+        self.set_held(value, held);
+        held
+    }
+    /// Gives `op` these operands.
+    pub fn set_operands(&mut self, op: OpId, operands: &[ValueId]) {
+        let slots = self.emit.program.op_uses(op);
+        for (slot, &value) in slots.zip(operands) {
+            if self.emit.program.used_value(slot) != value {
+                self.emit.program.set_operand(slot, value);
+            }
+        }
+        self.retyped.push(op);
+    }
+    /// Notes how `op` is computed.
+    pub fn note(&mut self, op: OpId, kind: OutcomeKind, reason: String) {
+        self.outcomes.push(Outcome { op, kind, reason });
+    }
+    /// The complaint that `op` cannot be partitioned.
+    pub fn refusal(&self, op: OpId, why: &str, hint: &str) -> Error {
+        let name = self.emit.program.op_name(op);
+        let message = format!("'{name}' op cannot be partitioned: {why}");
+        let problem = Diagnostic::new(Code::Unpartitionable, message);
+        problem.at_op(self.emit.program, op).with_hint(hint).into()
+    }
+
+    /// Fails if `op` does more than compute, or nobody knows what it computes.
+    fn check_known(&self, op: OpId) -> Result<()> {
+        let program = &*self.emit.program;
+        let name = program.op_name(op);
+        match name {
+            "stablehlo.infeed" | "stablehlo.outfeed" | "stablehlo.send" | "stablehlo.recv" => {
+                Err(self.refusal(
+                    op,
+                    "it talks to the host, once in the source program",
+                    "take it out of the program",
+                ))
+            }
+            "stablehlo.partition_id" | "stablehlo.replica_id" if self.manual_depth == 0 => {
+                Err(self.refusal(
+                    op,
+                    "the program of all devices asks which device it is",
+                    "ask inside a manual computation (shard_map)",
+                ))
+            }
+            "stablehlo.custom_call" if self.context.rules.rule(program, op).is_none() => {
+                let target = op_attribute(program, op, "call_target_name");
+                let target =
+                    target.as_ref().and_then(|value| value.as_str()).unwrap_or("").to_owned();
+                Err(self.refusal(
+                    op,
+                    &format!("nothing is known of custom call target \"{target}\""),
+                    "give it a sharding rule with `shardcore.rule`",
+                ))
+            }
+            _ if name.starts_with("stablehlo.")
+                || name.starts_with("chlo.")
+                || self.context.rules.rule(program, op).is_some() =>
+            {
+                Ok(())
+            }
+            _ => Err(self.refusal(
+                op,
+                "nothing is known of it",
+                "give it a sharding rule with `shardcore.rule`",
+            )),
+        }
+    }
+
+    /// Works off the tasks; regions nest on that stack, not on ours.
+    fn run(&mut self) -> Result<()> {
+        let mut done = 0;
+        let total = self.emit.program.num_op_ids();
+        while let Some(task) = self.tasks.pop() {
+            match task {
+                Task::Ops(op) => {
+                    let mut next = op.get();
+                    while let Some(op) = next {
+                        next = self.emit.program.next_op(op).get();
+                        let tasks = self.tasks.len();
+                        done += 1;
+                        if done % REPORT_EVERY == 0 {
+                            self.context.progress("partition", done, total)?;
+                        }
+                        self.emit.go_before(op);
+                        self.lower_op(op)?;
+                        if self.tasks.len() > tasks {
+                            // Regions first, then on from here.
+                            self.tasks.insert(tasks, Task::Ops(next.unwrap_or_default()));
+                            break;
+                        }
+                    }
+                }
+                Task::Finish(op) => self.finish_regions(op),
+                Task::BeginReturns(placements) => self.returns.push(placements),
+                Task::EndReturns => {
+                    self.returns.pop();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn lower_op(&mut self, op: OpId) -> Result<()> {
+        let program = &*self.emit.program;
+        match program.kind(op) {
+            OpKind::FuncReturn | OpKind::StablehloReturn | OpKind::SdyReturn => {
+                self.lower_return(op);
+                Ok(())
+            }
+            OpKind::Call => self.lower_call(op),
+            OpKind::While | OpKind::Case | OpKind::If => {
+                self.lower_control(op);
+                Ok(())
+            }
+            OpKind::OptimizationBarrier => {
+                self.lower_barrier(op);
+                Ok(())
+            }
+            OpKind::ManualComputation => {
+                self.lower_manual(op);
+                Ok(())
+            }
+            OpKind::Reshard
+            | OpKind::ShardingConstraint
+            | OpKind::PropagationBarrier
+            | OpKind::AllGather
+            | OpKind::AllSlice
+            | OpKind::AllToAll
+            | OpKind::CollectivePermute
+            | OpKind::AllReduce
+            | OpKind::ReduceScatter
+            | OpKind::ShardedToUnreduced
+            | OpKind::ReplicatedToUnreduced
+            | OpKind::DataFlowEdge => {
+                self.lower_reshard(op);
+                Ok(())
+            }
+            OpKind::ShardingGroup | OpKind::Mesh => {
+                self.dead.push(op);
+                Ok(())
+            }
+            OpKind::Constant | OpKind::SdyConstant => {
+                self.lower_constant(op);
+                Ok(())
+            }
+            OpKind::Iota => {
+                self.lower_iota(op);
+                Ok(())
+            }
+            OpKind::NamedComputation | OpKind::FuncDataFlowEdge => {
+                Err(self.refusal(op, "it is not exported", "run sdy-export-pipeline first"))
+            }
+            _ => self.lower_by_rule(op),
+        }
+    }
+
+    /// Takes away what only says how values are sharded.
+    fn finish(mut self) -> Lowered {
+        for op in std::mem::take(&mut self.dead).into_iter().rev() {
+            self.emit.program.erase_op(op);
+        }
+        self.retyped.sort_unstable();
+        self.retyped.dedup();
+        for op in std::mem::take(&mut self.retyped) {
+            if !self.emit.program.is_erased(op) {
+                self.emit.program.update_types(op);
+            }
+        }
+        let count = self.emit.devices.count();
+        let program = &mut *self.emit.program;
+        for op in program.ops_of(&[OpKind::Mesh]) {
+            program.erase_op(op);
+        }
+        let module = program.module_op();
+        program.set_attr(module, "mhlo.num_partitions", &format!("{count} : i32"));
+        program.set_attr(module, "mhlo.num_replicas", "1 : i32");
+        program.drop_shardings();
+        Lowered { num_devices: count, outcomes: self.outcomes }
+    }
+}

@@ -1,0 +1,112 @@
+//! Reshards: what devices hold of a value becomes what they need.
+
+use super::super::placement::{Placement, PlacementId};
+use super::super::reshard::{plan, shard_elements, Plan, Traveller};
+use super::{Held, Lowering};
+use crate::index::OpId;
+use std::rc::Rc;
+
+impl Lowering<'_, '_, '_> {
+    /// `held` as `target` lies. The same reshard in a block is made once.
+    pub fn reshard(&mut self, held: Held, target: PlacementId) -> Held {
+        let target = self.aim(held.placement, target);
+        if held.placement == target {
+            return held;
+        }
+        let key = (held.value, target);
+        let block = self.emit.block();
+        if let Some(&(at, known)) = self.resharded.get(&key) {
+            if at == block {
+                return known;
+            }
+        }
+        let new = self.reshard_anew(held, target);
+        self.resharded.insert(key, (block, new));
+        new
+    }
+    fn reshard_anew(&mut self, held: Held, target: PlacementId) -> Held {
+        let Some(shape) = self.shape_of(held.global) else {
+            return Held { placement: target, ..held };
+        };
+        let plan = self.plan(held, target);
+        let mut at = self.placements[held.placement].clone();
+        let mut value = held.value;
+        let mut traveller = Traveller {
+            emit: &mut self.emit,
+            collectives: &mut self.collectives,
+            shape: &shape,
+            reducer: held.reducer,
+        };
+        for reached in &plan.steps {
+            value = traveller.step(value, &at, reached);
+            at = reached.placement.clone();
+        }
+        let wanted = self.placements[target].clone();
+        if at.order != wanted.order && !wanted.is_replicated() {
+            let mut traveller = Traveller {
+                emit: &mut self.emit,
+                collectives: &mut self.collectives,
+                shape: &shape,
+                reducer: held.reducer,
+            };
+            value = traveller.permute(value, &at, &wanted);
+        }
+        Held { value, placement: target, is_zero_padded: false, ..held }
+    }
+    /// How to get there. Digits of another order of devices are taken for those of this one: shards then go
+    /// to the devices that have these positions in the other order.
+    fn plan(&mut self, held: Held, target: PlacementId) -> Rc<Plan> {
+        let key = (held.placement, target, held.global);
+        if let Some(plan) = self.plans.get(&key) {
+            return Rc::clone(plan);
+        }
+        let from = &self.placements[held.placement];
+        let to = self.in_order_of(target, from);
+        let shape = self.shape_of(held.global).unwrap_or_default();
+        let new = Rc::new(plan(from, &to, &shape));
+        self.plans.insert(key, Rc::clone(&new));
+        new
+    }
+    fn in_order_of(&self, target: PlacementId, from: &Placement) -> Placement {
+        let to = self.placements[target].clone();
+        let order = if to.is_replicated() || from.is_replicated() { to.order } else { from.order };
+        Placement { order, ..to }
+    }
+    /// `target` for what lies as `placement`: terms that are to be left are left only where there are such terms.
+    pub fn aim(&mut self, placement: PlacementId, target: PlacementId) -> PlacementId {
+        let wanted = &self.placements[target];
+        if wanted.partial.is_empty() || wanted.partial == self.placements[placement].partial {
+            return target;
+        }
+        let mut wanted = wanted.clone();
+        wanted.partial.clear();
+        self.placements.intern(wanted.merged())
+    }
+    /// Elements that a device sends so that `held` lies as `target`.
+    pub fn reshard_elements(&mut self, held: Held, target: PlacementId) -> i64 {
+        let target = self.aim(held.placement, target);
+        if held.placement == target {
+            return 0;
+        }
+        let sent = self.plan(held, target).sent();
+        let (from, to) = (&self.placements[held.placement], &self.placements[target]);
+        let changes_order = from.order != to.order && !from.is_replicated() && !to.is_replicated();
+        if !changes_order {
+            return sent;
+        }
+        let shape = self.shape_of(held.global).unwrap_or_default();
+        sent.saturating_add(shard_elements(to, &shape))
+    }
+    /// Ops that only change the sharding of a value: their result is what they get, resharded.
+    pub fn lower_reshard(&mut self, op: OpId) {
+        let operand = self.emit.program.operand(op, 0);
+        let result = self.emit.program.result(op, 0);
+        let held = self.held(operand);
+        let target = self.target(result);
+        let target = self.with_terms_left(result, target);
+        let new = self.reshard(held, target);
+        self.note_sent(op, held, target);
+        self.set_held(result, new);
+        self.dead.push(op);
+    }
+}

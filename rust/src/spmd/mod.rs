@@ -1,0 +1,42 @@
+//! The program of one device (SPMD): what each device runs so that all together compute the program.
+//!
+//! 1. [`placement`]: which shard of a tensor each device holds, in [`digits`] of its position.
+//! 2. [`reshard`]: how to get from one placement to another with the fewest bytes sent.
+//! 3. [`ways`]: how an op can be computed on shards.
+//! 4. [`lower`]: op by op, the source program becomes the local one: [`emit`] and [`collectives`] make its ops.
+//!
+//! Source: GSPMD, section 4 ("SPMD partitioner"); `StableHLO`'s specification.
+
+pub mod collectives;
+pub mod devices;
+pub mod digits;
+pub mod emit;
+mod lower;
+pub mod outcome;
+pub mod placement;
+pub mod reducer;
+pub mod reshard;
+pub mod ways;
+
+pub use placement::Placement;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::ir::Program;
+use outcome::Outcome;
+
+/// What partitioning found out.
+#[derive(Clone, Debug, Default)]
+pub struct Partitioned {
+    /// How many devices the program is for.
+    pub num_devices: i64,
+    /// What became of the ops of the source program, in program order.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Makes of `program`, whose shardings are complete, the program of one device. Of the ways to compute an op that
+/// of the fewest bytes is taken; where reshards are explicit already, that is the one which needs no others.
+pub fn partition(program: &mut Program, context: &mut Context<'_>) -> Result<Partitioned> {
+    let lower::Lowered { num_devices, outcomes } = lower::lower(program, context)?;
+    Ok(Partitioned { num_devices, outcomes })
+}

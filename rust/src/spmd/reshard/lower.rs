@@ -1,0 +1,99 @@
+//! Steps as ops.
+
+use super::super::collectives::Collectives;
+use super::super::devices::permutation;
+use super::super::digits::{total_size, Digit};
+use super::super::emit::Emitter;
+use super::super::placement::Placement;
+use super::super::reducer::Reducer;
+use super::moves::{Reached, Step};
+use crate::index::ValueId;
+use crate::layout::ceil_div;
+
+/// A tensor on its way.
+pub struct Traveller<'a, 'p> {
+    /// Makes ops.
+    pub emit: &'a mut Emitter<'p>,
+    /// Makes collectives.
+    pub collectives: &'a mut Collectives,
+    /// The shape of the whole tensor.
+    pub shape: &'a [i64],
+    /// How terms are reduced.
+    pub reducer: Reducer,
+}
+
+impl Traveller<'_, '_> {
+    /// What `input`, which lies as `from`, becomes by one step.
+    pub fn step(&mut self, input: ValueId, from: &Placement, reached: &Reached) -> ValueId {
+        let order = reached.placement.order.max(from.order);
+        let after = reached.placement.local_shape(self.shape);
+        match &reached.step {
+            Step::Slice { dim, digits } => self.slice(input, *dim, (order, digits), &after),
+            Step::AllGather { dim, digits } => {
+                let gathered = self.collectives.all_gather(self.emit, input, *dim, (order, digits));
+                self.cut(gathered, *dim, after[*dim])
+            }
+            Step::AllToAll { from, to, digits } => {
+                let input = self.padded(input, *to, after[*to] * total_size(digits));
+                let dims = (*to, *from);
+                let moved = self.collectives.all_to_all(self.emit, input, dims, (order, digits));
+                self.cut(moved, *from, after[*from])
+            }
+            Step::Permute => self.permute(input, from, &reached.placement),
+            Step::AllReduce { digits } => {
+                self.collectives.all_reduce(self.emit, input, self.reducer, (order, digits))
+            }
+            Step::ReduceScatter { dim, digits } => {
+                let input = self.padded(input, *dim, after[*dim] * total_size(digits));
+                let how = (*dim, self.reducer);
+                self.collectives.reduce_scatter(self.emit, input, how, (order, digits))
+            }
+        }
+    }
+    /// Sends shards so that what lies as `from` lies as `to`, which may be in another order of devices.
+    pub fn permute(&mut self, input: ValueId, from: &Placement, to: &Placement) -> ValueId {
+        let devices = &self.emit.devices;
+        let pairs = match (devices.mesh(from.order), devices.mesh(to.order)) {
+            (Some(before), Some(after)) => permutation(from, to, [before, after]),
+            _ => None,
+        };
+        let pairs = pairs.unwrap_or_default();
+        if pairs.iter().all(|(from, to)| from == to) {
+            return input;
+        }
+        self.collectives.permute(self.emit, input, &pairs)
+    }
+    fn slice(
+        &mut self,
+        input: ValueId,
+        dim: usize,
+        (order, digits): (u32, &[Digit]),
+        shape: &[i64],
+    ) -> ValueId {
+        let input = self.padded(input, dim, shape[dim] * total_size(digits));
+        let mut starts = vec![None; shape.len()];
+        let number = self.emit.number(order, digits);
+        starts[dim] = Some(self.emit.times(number, shape[dim]));
+        self.emit.dynamic_slice(input, &starts, shape)
+    }
+    /// `input` with zeros at the end of `dim` up to `size`.
+    fn padded(&mut self, input: ValueId, dim: usize, size: i64) -> ValueId {
+        let shape = self.emit.shape(input);
+        let mut high = vec![0; shape.len()];
+        high[dim] = size - shape[dim];
+        self.emit.pad(input, None, &vec![0; shape.len()], &high)
+    }
+    /// The first `size` elements along `dim`.
+    fn cut(&mut self, input: ValueId, dim: usize, size: i64) -> ValueId {
+        let mut limits = self.emit.shape(input);
+        limits[dim] = size;
+        self.emit.slice(input, &vec![0; limits.len()], &limits)
+    }
+}
+
+/// Elements of a shard.
+pub fn shard_elements(placement: &Placement, shape: &[i64]) -> i64 {
+    let dims = shape.iter().enumerate();
+    dims.map(|(dim, &size)| ceil_div(size, placement.num_shards(dim)))
+        .fold(1i64, i64::saturating_mul)
+}

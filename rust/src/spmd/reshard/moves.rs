@@ -1,0 +1,245 @@
+//! Steps: what one collective, or slicing, makes of a placement.
+//!
+//! A step is legal where shards nest: cutting a shard of `ceil(n / k)` elements into `a` parts must give
+//! shards of the finer placement, of `ceil(n / (k * a))`. That holds where sizes divide, and always where a dim
+//! was whole before: it is padded first. Gathering is the same backwards; a dim that becomes whole loses its
+//! padding.
+
+use super::super::digits::{total_size, Digit};
+use super::super::placement::Placement;
+use crate::layout::ceil_div;
+
+/// One step.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Step {
+    /// Each device keeps one part of what it holds along `dim`. Nothing is sent.
+    Slice {
+        /// The dim that is cut.
+        dim: usize,
+        /// The digits that number the parts.
+        digits: Vec<Digit>,
+    },
+    /// Devices that differ in `digits` put their shards of `dim` together.
+    AllGather {
+        /// The dim that grows.
+        dim: usize,
+        /// The minor digits of that dim.
+        digits: Vec<Digit>,
+    },
+    /// Devices that differ in `digits`, the minor ones of dim `from`, exchange parts along `to`.
+    AllToAll {
+        /// The dim that grows.
+        from: usize,
+        /// The dim that is cut.
+        to: usize,
+        /// The digits that move.
+        digits: Vec<Digit>,
+    },
+    /// Devices send each other whole shards.
+    Permute,
+    /// Devices that differ in `digits` reduce their terms; all get the result.
+    AllReduce {
+        /// Digits of the reduction.
+        digits: Vec<Digit>,
+    },
+    /// Devices that differ in `digits` reduce their terms, and each gets one part along `dim`.
+    ReduceScatter {
+        /// The dim that is cut.
+        dim: usize,
+        /// Digits of the reduction.
+        digits: Vec<Digit>,
+    },
+}
+
+/// Where a step leads to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reached {
+    /// The step.
+    pub step: Step,
+    /// How the tensor lies after it.
+    pub placement: Placement,
+    /// Elements that a device sends.
+    pub sent: i64,
+}
+
+/// Elements in a shard, saturating.
+fn num_elements(placement: &Placement, shape: &[i64]) -> i64 {
+    placement.local_shape(shape).iter().fold(1i64, |product, &size| product.saturating_mul(size))
+}
+
+/// Whether shards of `fine` parts of a dim of `size` put together in groups make those of `coarse` parts.
+fn nests(size: i64, coarse: i64, fine: i64) -> bool {
+    coarse == 1 || ceil_div(size, coarse) == fine / coarse * ceil_div(size, fine)
+}
+
+/// The steps from `at` that may lie on a good way to `target`; both have the same atoms.
+pub(super) struct Moves<'a> {
+    pub at: &'a Placement,
+    pub target: &'a Placement,
+    pub shape: &'a [i64],
+}
+
+/// The most digits of a dim all orders of which are tried.
+const MAX_PERMUTED: usize = 4;
+
+impl Moves<'_> {
+    /// Lists them.
+    pub fn list(&self) -> Vec<Reached> {
+        let mut reached = Vec::new();
+        self.add_reductions(&mut reached);
+        self.add_slices(&mut reached);
+        for dim in 0..self.at.dims.len() {
+            for count in 1..=self.at.dims[dim].len() {
+                self.add_gather(dim, count, &mut reached);
+                for to in (0..self.at.dims.len()).filter(|&to| to != dim) {
+                    self.add_all_to_all(dim, to, count, &mut reached);
+                }
+            }
+            self.add_permutes(dim, &mut reached);
+        }
+        self.add_last_permute(&mut reached);
+        reached
+    }
+    fn elements(&self) -> i64 {
+        num_elements(self.at, self.shape)
+    }
+    fn can_cut(&self, dim: usize, parts: i64) -> bool {
+        let shards = self.at.num_shards(dim);
+        nests(self.shape[dim], shards, shards.saturating_mul(parts))
+    }
+    fn can_gather(&self, dim: usize, parts: i64) -> bool {
+        let shards = self.at.num_shards(dim);
+        nests(self.shape[dim], shards / parts, shards)
+    }
+    /// Elements of a shard that is padded, where it has to be, so that `dim` is cut into `parts`.
+    fn elements_to_cut(&self, dim: usize, parts: i64) -> i64 {
+        let mut local = self.at.local_shape(self.shape);
+        local[dim] = ceil_div(local[dim], parts).saturating_mul(parts);
+        local.iter().fold(1i64, |product, &size| product.saturating_mul(size))
+    }
+    fn is_used(&self, digit: Digit) -> bool {
+        self.at.digits().any(|used| used == digit)
+    }
+
+    fn add_reductions(&self, reached: &mut Vec<Reached>) {
+        let partial = &self.at.partial;
+        if partial.is_empty() {
+            return;
+        }
+        let devices = total_size(partial);
+        let mut placement = self.at.clone();
+        placement.partial.clear();
+        let sent = 2 * (self.elements() / devices).saturating_mul(devices - 1);
+        reached.push(Reached {
+            step: Step::AllReduce { digits: partial.clone() },
+            placement,
+            sent,
+        });
+        for (index, &digit) in partial.iter().enumerate() {
+            for (dim, wanted) in self.target.dims.iter().enumerate() {
+                if !wanted.contains(&digit) || !self.can_cut(dim, digit.size) {
+                    continue;
+                }
+                let mut placement = self.at.clone();
+                placement.partial.remove(index);
+                placement.dims[dim].push(digit);
+                let sent = self.elements_to_cut(dim, digit.size) / digit.size * (digit.size - 1);
+                let step = Step::ReduceScatter { dim, digits: vec![digit] };
+                reached.push(Reached { step, placement, sent });
+            }
+        }
+    }
+
+    fn add_slices(&self, reached: &mut Vec<Reached>) {
+        for (dim, wanted) in self.target.dims.iter().enumerate() {
+            for &digit in wanted {
+                if self.is_used(digit) || !self.can_cut(dim, digit.size) {
+                    continue;
+                }
+                let mut placement = self.at.clone();
+                placement.dims[dim].push(digit);
+                let step = Step::Slice { dim, digits: vec![digit] };
+                reached.push(Reached { step, placement, sent: 0 });
+            }
+        }
+    }
+
+    fn add_gather(&self, dim: usize, count: usize, reached: &mut Vec<Reached>) {
+        let own = &self.at.dims[dim];
+        let digits = own[own.len() - count..].to_vec();
+        let parts = total_size(&digits);
+        if !self.can_gather(dim, parts) {
+            return;
+        }
+        let mut placement = self.at.clone();
+        placement.dims[dim].truncate(own.len() - count);
+        let sent = self.elements().saturating_mul(parts - 1);
+        reached.push(Reached { step: Step::AllGather { dim, digits }, placement, sent });
+    }
+
+    fn add_all_to_all(&self, from: usize, to: usize, count: usize, reached: &mut Vec<Reached>) {
+        let own = &self.at.dims[from];
+        let digits = own[own.len() - count..].to_vec();
+        let parts = total_size(&digits);
+        if !self.can_gather(from, parts) || !self.can_cut(to, parts) {
+            return;
+        }
+        let mut placement = self.at.clone();
+        placement.dims[from].truncate(own.len() - count);
+        placement.dims[to].extend(&digits);
+        let sent = self.elements_to_cut(to, parts) / parts * (parts - 1);
+        reached.push(Reached { step: Step::AllToAll { from, to, digits }, placement, sent });
+    }
+
+    /// Other orders of the digits of `dim`, and digits that nobody uses yet in the place of others.
+    fn add_permutes(&self, dim: usize, reached: &mut Vec<Reached>) {
+        let own = &self.at.dims[dim];
+        let mut push = |digits: Vec<Digit>| {
+            let mut placement = self.at.clone();
+            placement.dims[dim] = digits;
+            reached.push(Reached { step: Step::Permute, placement, sent: self.elements() });
+        };
+        if (2..=MAX_PERMUTED).contains(&own.len()) {
+            orders(own, &mut push);
+        }
+        for wanted in self.target.digits().filter(|&digit| !self.is_used(digit)) {
+            for (index, digit) in own.iter().enumerate() {
+                if digit.size == wanted.size {
+                    let mut digits = own.clone();
+                    digits[index] = wanted;
+                    push(digits);
+                }
+            }
+        }
+    }
+
+    fn add_last_permute(&self, reached: &mut Vec<Reached>) {
+        let dims = 0..self.at.dims.len();
+        let is_alike = self.at.partial == self.target.partial
+            && dims.into_iter().all(|dim| self.at.num_shards(dim) == self.target.num_shards(dim));
+        if is_alike {
+            let placement = self.target.clone();
+            reached.push(Reached { step: Step::Permute, placement, sent: self.elements() });
+        }
+    }
+}
+
+/// Calls `each` with all orders of `digits` but their own.
+fn orders(digits: &[Digit], each: &mut impl FnMut(Vec<Digit>)) {
+    fn go(digits: &[Digit], order: &mut Vec<usize>, each: &mut impl FnMut(Vec<Digit>)) {
+        if order.len() == digits.len() {
+            if !order.is_sorted() {
+                each(order.iter().map(|&index| digits[index]).collect());
+            }
+            return;
+        }
+        for index in 0..digits.len() {
+            if !order.contains(&index) {
+                order.push(index);
+                go(digits, order, each);
+                order.pop();
+            }
+        }
+    }
+    go(digits, &mut Vec::with_capacity(digits.len()), each);
+}

@@ -1,0 +1,258 @@
+//! The way from one placement to another that sends the fewest bytes, and of those one of the fewest steps.
+//!
+//! Placements are the nodes of a graph, steps its edges; Dijkstra's algorithm finds the shortest way. There
+//! are few nodes: a mesh has a handful of axes. Where there are many, the way is that which is always there:
+//! reduce, make whole what differs, slice.
+
+use super::super::digits::Cuts;
+use super::super::placement::Placement;
+use super::moves::{Moves, Reached, Step};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Nodes that are looked at before the search is given up.
+const MAX_NODES: usize = 4096;
+
+/// How to get from one placement to another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The steps, each with the placement after it.
+    pub steps: Vec<Reached>,
+}
+
+impl Plan {
+    /// Elements that a device sends in all.
+    pub fn sent(&self) -> i64 {
+        self.steps.iter().fold(0i64, |sum, reached| sum.saturating_add(reached.sent))
+    }
+}
+
+/// The way from `from` to `target` of a tensor of shape `shape`. Both are over the same positions of
+/// devices; `target` has no reductions left to do that `from` has not.
+pub fn plan(from: &Placement, target: &Placement, shape: &[i64]) -> Plan {
+    if from == target {
+        return Plan::default();
+    }
+    let Some(cuts) = Cuts::of(from.digits().chain(target.digits())) else {
+        return straight(from, target, shape);
+    };
+    let (from, target) = (from.split(&cuts), target.split(&cuts));
+    let mut plan = search(&from, &target, shape).unwrap_or_else(|| straight(&from, &target, shape));
+    for reached in &mut plan.steps {
+        merge(reached);
+    }
+    plan
+}
+
+/// Writes digits that are one as one.
+fn merge(reached: &mut Reached) {
+    reached.placement = reached.placement.merged();
+    match &mut reached.step {
+        Step::Slice { digits, .. }
+        | Step::AllGather { digits, .. }
+        | Step::AllToAll { digits, .. }
+        | Step::AllReduce { digits }
+        | Step::ReduceScatter { digits, .. } => {
+            *digits = super::super::digits::merged(digits.iter().copied());
+        }
+        Step::Permute => {}
+    }
+}
+
+/// What a way costs: elements sent, then steps that send, then steps.
+type Cost = (i64, u32, u32);
+
+/// A node that was reached: the node before, by number, and the step.
+struct Node {
+    placement: Placement,
+    cost: Cost,
+    before: Option<(usize, Reached)>,
+    is_done: bool,
+}
+
+fn search(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut numbers: FxHashMap<Placement, usize> = FxHashMap::default();
+    let mut queue = BinaryHeap::new();
+    nodes.push(Node { placement: from.clone(), cost: (0, 0, 0), before: None, is_done: false });
+    numbers.insert(from.clone(), 0);
+    queue.push(Reverse(((0i64, 0u32, 0u32), 0usize)));
+    while let Some(Reverse((cost, number))) = queue.pop() {
+        if std::mem::replace(&mut nodes[number].is_done, true) {
+            continue;
+        }
+        if nodes[number].placement == *target {
+            return Some(way_to(nodes, number));
+        }
+        if nodes.len() > MAX_NODES {
+            return None;
+        }
+        let at = nodes[number].placement.clone();
+        for reached in (Moves { at: &at, target, shape }).list() {
+            let sends = u32::from(!matches!(reached.step, Step::Slice { .. }));
+            let cost = (cost.0.saturating_add(reached.sent), cost.1 + sends, cost.2 + 1);
+            let next = nodes.len();
+            let to = *numbers.entry(reached.placement.clone()).or_insert(next);
+            if to == next {
+                let placement = reached.placement.clone();
+                let before = Some((number, reached));
+                nodes.push(Node { placement, cost, before, is_done: false });
+            } else if cost < nodes[to].cost {
+                (nodes[to].cost, nodes[to].before) = (cost, Some((number, reached)));
+            } else {
+                continue;
+            }
+            queue.push(Reverse((cost, to)));
+        }
+    }
+    None
+}
+
+fn way_to(mut nodes: Vec<Node>, mut number: usize) -> Plan {
+    let mut steps = Vec::new();
+    while let Some((before, reached)) = nodes[number].before.take() {
+        steps.push(reached);
+        number = before;
+    }
+    steps.reverse();
+    Plan { steps: joined(steps) }
+}
+
+/// Slices of one dim that follow each other are one, and so are gathers.
+fn joined(steps: Vec<Reached>) -> Vec<Reached> {
+    let mut joined: Vec<Reached> = Vec::new();
+    for reached in steps {
+        if let Some(last) = joined.last_mut() {
+            let is_one = match (&mut last.step, &reached.step) {
+                (Step::Slice { dim, digits }, Step::Slice { dim: other, digits: more })
+                    if dim == other =>
+                {
+                    digits.extend(more);
+                    true
+                }
+                (
+                    Step::ReduceScatter { dim, digits },
+                    Step::ReduceScatter { dim: other, digits: more },
+                ) if dim == other => {
+                    digits.extend(more);
+                    true
+                }
+                _ => false,
+            };
+            if is_one {
+                last.placement = reached.placement;
+                last.sent += reached.sent;
+                continue;
+            }
+        }
+        joined.push(reached);
+    }
+    joined
+}
+
+/// The way that is always there: reduce, gather every dim that changes, slice.
+fn straight(from: &Placement, target: &Placement, shape: &[i64]) -> Plan {
+    let mut steps = Vec::new();
+    let mut at = from.clone();
+    let elements = |at: &Placement| -> i64 {
+        at.local_shape(shape).iter().fold(1i64, |product, &size| product.saturating_mul(size))
+    };
+    if !at.partial.is_empty() && target.partial.is_empty() {
+        let digits = std::mem::take(&mut at.partial);
+        let devices = super::super::digits::total_size(&digits);
+        let sent = 2 * (elements(&at) / devices).saturating_mul(devices - 1);
+        steps.push(Reached { step: Step::AllReduce { digits }, placement: at.clone(), sent });
+    }
+    let differs = |at: &Placement, dim: usize| at.dims[dim] != target.dims[dim];
+    for dim in 0..at.dims.len() {
+        if differs(&at, dim) && !at.dims[dim].is_empty() {
+            let sent = elements(&at).saturating_mul(at.num_shards(dim) - 1);
+            let digits = std::mem::take(&mut at.dims[dim]);
+            let step = Step::AllGather { dim, digits };
+            steps.push(Reached { step, placement: at.clone(), sent });
+        }
+    }
+    for dim in 0..at.dims.len() {
+        if differs(&at, dim) {
+            at.dims[dim].clone_from(&target.dims[dim]);
+            let step = Step::Slice { dim, digits: at.dims[dim].clone() };
+            steps.push(Reached { step, placement: at.clone(), sent: 0 });
+        }
+    }
+    Plan { steps }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::digits::Digit;
+    use super::*;
+
+    // Mesh "x"=2, "y"=4.
+    const X: Digit = Digit { stride: 4, size: 2 };
+    const Y: Digit = Digit { stride: 1, size: 4 };
+
+    fn place(dims: &[&[Digit]]) -> Placement {
+        Placement {
+            dims: dims.iter().map(|digits| digits.to_vec()).collect(),
+            ..Placement::default()
+        }
+    }
+    fn names(plan: &Plan) -> Vec<&'static str> {
+        let name = |reached: &Reached| match reached.step {
+            Step::Slice { .. } => "slice",
+            Step::AllGather { .. } => "all_gather",
+            Step::AllToAll { .. } => "all_to_all",
+            Step::Permute => "permute",
+            Step::AllReduce { .. } => "all_reduce",
+            Step::ReduceScatter { .. } => "reduce_scatter",
+        };
+        plan.steps.iter().map(name).collect()
+    }
+    fn planned(from: &[&[Digit]], to: &[&[Digit]], shape: &[i64]) -> (Vec<&'static str>, i64) {
+        let plan = plan(&place(from), &place(to), shape);
+        (names(&plan), plan.sent())
+    }
+
+    #[test]
+    fn ways_are_the_short_ones() {
+        assert_eq!(planned(&[&[X], &[]], &[&[], &[X]], &[8, 8]), (vec!["all_to_all"], 16));
+        assert_eq!(planned(&[&[], &[]], &[&[X], &[Y]], &[8, 8]).0, ["slice", "slice"]);
+        assert_eq!(planned(&[&[X, Y], &[]], &[&[Y], &[]], &[64, 1]).0, ["permute", "all_gather"]);
+        // Sliced before it is gathered.
+        assert_eq!(planned(&[&[X], &[]], &[&[], &[Y]], &[8, 8]), (vec!["slice", "all_gather"], 8));
+        assert_eq!(
+            planned(&[&[X], &[Y]], &[&[Y], &[X]], &[8, 8]),
+            (vec!["all_to_all"; 3], 4 + 7 + 4)
+        );
+    }
+
+    #[test]
+    fn two_exchanges_do_for_a_swap_onto_one_dim() {
+        let from = place(&[&[Y], &[], &[X]]);
+        let to = place(&[&[], &[X, Y], &[]]);
+        let plan = plan(&from, &to, &[16, 16, 4]);
+        assert_eq!(names(&plan), ["all_to_all", "all_to_all"]);
+        assert_eq!(plan.sent(), 128 / 2 + 128 / 4 * 3);
+    }
+
+    #[test]
+    fn sums_are_scattered_where_they_are_wanted() {
+        let mut from = place(&[&[], &[]]);
+        from.partial = vec![X];
+        let plan_to = |to: &[&[Digit]]| names(&plan(&from, &place(to), &[8, 8]));
+        assert_eq!(plan_to(&[&[X], &[]]), ["reduce_scatter"]);
+        assert_eq!(plan_to(&[&[], &[]]), ["all_reduce"]);
+        assert_eq!(plan_to(&[&[], &[Y, X]]), ["slice", "reduce_scatter"]);
+    }
+
+    #[test]
+    fn shards_that_do_not_nest_are_made_whole() {
+        // 10 over 4 is 3, 3, 3, 1; over 2 it is 5, 5.
+        let (y0, y1) = (Digit { stride: 2, size: 2 }, Digit { stride: 1, size: 2 });
+        let (steps, _) = planned(&[&[y0, y1]], &[&[y0]], &[10]);
+        assert_eq!(steps, ["all_gather", "slice"]);
+        let (steps, _) = planned(&[&[y0, y1]], &[&[y0]], &[8]);
+        assert_eq!(steps, ["all_gather"]);
+    }
+}

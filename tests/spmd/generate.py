@@ -1,0 +1,128 @@
+"""Random shardings for a program of JAX: constraints on what goes in and out, even or not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+
+@dataclass(frozen=True)
+class MeshCase:
+    """A mesh, its axes and parts of axes."""
+
+    text: str
+    axes: dict[str, int]
+    count: int
+
+
+MESHES = [
+    MeshCase('<["x"=2, "y"=4]>', {'"x"': 2, '"y"': 4, '"y":(1)2': 2, '"y":(2)2': 2}, 8),
+    MeshCase(
+        '<["x"=8]>', {'"x"': 8, '"x":(1)2': 2, '"x":(2)2': 2, '"x":(2)4': 4, '"x":(4)2': 2}, 8
+    ),
+    MeshCase('<["a"=2, "b"=2, "c"=2]>', {'"a"': 2, '"b"': 2, '"c"': 2}, 8),
+    MeshCase('<["x"=3, "y"=2]>', {'"x"': 3, '"y"': 2}, 6),
+    MeshCase(
+        '<["x"=2, "y"=4], device_ids=[3, 1, 0, 7, 6, 5, 2, 4]>',
+        {'"x"': 2, '"y"': 4, '"y":(1)2': 2},
+        8,
+    ),
+]
+
+
+def sharding(mesh: MeshCase, shape: Sequence[int], rng: np.random.RandomState, even=False) -> str:
+    """A random sharding of a tensor of ``shape``."""
+    free = list(mesh.axes)
+    dims = []
+    for size in shape:
+        mine: list[str] = []
+        shards = 1
+        while free and rng.rand() < 0.55:
+            axis = free[rng.randint(len(free))]
+            if even and size % (shards * mesh.axes[axis]):
+                break
+            if mine and mergeable(mine[-1], axis):
+                break
+            mine.append(axis)
+            shards *= mesh.axes[axis]
+            name = axis.split(":")[0]
+            free = [a for a in free if not overlap(a, axis, name)]
+        dims.append("{" + ", ".join(mine) + "}")
+    return f"<@mesh, [{', '.join(dims)}]>"
+
+
+def part(axis: str) -> tuple[int, int] | None:
+    found = re.search(r":\((\d+)\)(\d+)", axis)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def mergeable(first: str, second: str) -> bool:
+    if first.split(":")[0] != second.split(":")[0]:
+        return False
+    a, b = part(first), part(second)
+    return a is not None and b is not None and a[0] * a[1] == b[0]
+
+
+def overlap(a: str, b: str, name: str) -> bool:
+    if a.split(":")[0] != name:
+        return False
+    p, q = part(a), part(b)
+    if p is None or q is None:
+        return True
+    return p[0] < q[0] * q[1] and q[0] < p[0] * p[1]
+
+
+def lowered(fn: Callable, args: Sequence[jax.ShapeDtypeStruct]) -> str:
+    """StableHLO of ``fn``."""
+    return jax.jit(fn).lower(*args).as_text()
+
+
+def annotated(text: str, mesh: MeshCase, rng: np.random.RandomState) -> str:
+    """The program with random constraints on arguments and results, which are sharded evenly."""
+    head = re.search(r"func\.func public @main\((.*?)\) -> \((.*?)\) \{", text, re.S)
+    assert head, text[:500]
+    types = re.findall(r"%(arg\d+): (tensor<[^>]*(?:<[^>]*>)?[^>]*>)", head[1])
+    new_args, constraints = [], []
+    for name, type_ in types:
+        shape = shape_of(type_)
+        entry = sharding(mesh, shape, rng, even=True)
+        new_args.append(f"%{name}: {type_} {{sdy.sharding = #sdy.sharding{entry}}}")
+        inner = sharding(mesh, shape, rng)
+        constraints.append(f"    %in_{name} = sdy.sharding_constraint %{name} {inner} : {type_}")
+    results = re.findall(r"tensor<[^>]*(?:<[^>]*>)?[^>]*>", head[2])
+    body_start = head.end()
+    body_end = text.index("\n    return ", body_start)
+    line_end = text.index("\n", body_end + 1)
+    body = text[body_start:body_end]
+    body = re.sub(r"%(arg\d+)\b", lambda m: f"%in_{m[1]}" if (m[1] in dict(types)) else m[0], body)
+    returned = text[body_end:line_end]
+    values = re.findall(r"%[\w#]+", returned.split(":")[0])
+    outs, out_types, tail = [], [], []
+    for index, (value, type_) in enumerate(zip(values, results, strict=True)):
+        value = re.sub(r"%(arg\d+)\b", r"%in_\1", value)
+        inner = sharding(mesh, shape_of(type_), rng)
+        tail.append(f"    %out_{index} = sdy.sharding_constraint {value} {inner} : {type_}")
+        outs.append(f"%out_{index}")
+        entry = sharding(mesh, shape_of(type_), rng, even=True)
+        out_types.append(f"{type_} {{sdy.sharding = #sdy.sharding{entry}}}")
+    new = (
+        f"  sdy.mesh @mesh = {mesh.text}\n"
+        f"  func.func public @main({', '.join(new_args)}) -> ({', '.join(out_types)}) {{\n"
+        + "\n".join(constraints)
+        + body
+        + "\n"
+        + "\n".join(tail)
+        + f"\n    return {', '.join(outs)} : {', '.join(results)}"
+    )
+    start = text.rindex("\n", 0, head.start()) + 1
+    return text[:start] + new + text[line_end:]
+
+
+def shape_of(type_: str) -> tuple[int, ...]:
+    inner = type_[len("tensor<") : -1]
+    found = re.match(r"((?:\d+x)*)", inner)
+    return tuple(int(size) for size in found[1].split("x") if size)

@@ -1,0 +1,151 @@
+"""Programs of one op or a few, by name: every family of ops that JAX lowers to.
+
+Data are small integers, so that results are exact unless ``TOLERANCE`` says otherwise.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+
+def array(*shape, d=jnp.float32):
+    """An argument."""
+    return jax.ShapeDtypeStruct(shape, d)
+
+
+i32 = jnp.int32
+OPS = {
+    "add": (lambda a, b: a + b, [array(12, 7), array(12, 7)]),
+    "mix": (lambda a, b: jnp.where(a > b, a, -b), [array(8, 5), array(8, 5)]),
+    "transpose": (lambda a: a.transpose(2, 0, 1), [array(4, 6, 8)]),
+    "bcast": (lambda a: jnp.broadcast_to(a[:, None], (8, 6)), [array(8)]),
+    "dot": (lambda a, b: a @ b, [array(8, 12), array(12, 10)]),
+    "dot_odd": (lambda a, b: a @ b, [array(7, 13), array(13, 9)]),
+    "bdot": (lambda a, b: jnp.einsum("bij,bjk->bik", a, b), [array(4, 6, 5), array(4, 5, 8)]),
+    "outer": (lambda a, b: jnp.einsum("i,j->ij", a, b), [array(9), array(6)]),
+    "sum": (lambda a: a.sum(0), [array(13, 6)]),
+    "sumall": (lambda a: a.sum(), [array(13, 6)]),
+    "max": (lambda a: a.max(1), [array(5, 11)]),
+    "min_i": (lambda a: a.min(0), [array(5, 11, d=i32)]),
+    "prod": (lambda a: a.prod(0), [array(6, 4)]),
+    "any": (lambda a: (a > 0).any(0), [array(7, 4)]),
+    "all": (lambda a: (a > -9).all(1), [array(7, 6)]),
+    "argmax": (lambda a: a.argmax(0), [array(7, 6)]),
+    "reshape_split": (lambda a: a.reshape(4, 6, 5), [array(24, 5)]),
+    "reshape_merge": (lambda a: a.reshape(24, 5), [array(4, 6, 5)]),
+    "reshape_odd": (lambda a: a.reshape(6, 4), [array(8, 3)]),
+    "slice": (lambda a: a[2:9, 1:], [array(12, 8)]),
+    "slice_st": (lambda a: a[::2], [array(12, 8)]),
+    "pad": (lambda a: jnp.pad(a, ((1, 2), (0, 3))), [array(8, 6)]),
+    "padneg": (lambda a: lax.pad(a, jnp.float32(0), ((-1, 1, 0), (2, -2, 0))), [array(8, 6)]),
+    "padint": (lambda a: lax.pad(a, jnp.float32(1), ((0, 0, 1), (1, 0, 2))), [array(8, 6)]),
+    "rev": (lambda a: a[::-1], [array(9, 4)]),
+    "concat": (lambda a, b: jnp.concatenate([a, b], 0), [array(6, 4), array(5, 4)]),
+    "roll": (lambda a: jnp.roll(a, 3, 0), [array(12, 4)]),
+    "iota": (lambda a: a + lax.broadcasted_iota(jnp.float32, (11, 6), 0), [array(11, 6)]),
+    "const": (lambda a: a + np.arange(24, dtype=np.float32).reshape(6, 4), [array(6, 4)]),
+    "cumsum": (lambda a: jnp.cumsum(a, 0), [array(10, 4)]),
+    "sort": (lambda a: jnp.sort(a, 0), [array(10, 4)]),
+    "sort2": (lambda a: lax.sort((a, -a), dimension=1, num_keys=1)[1], [array(6, 7)]),
+    "topk": (lambda a: lax.top_k(a, 3)[0], [array(6, 9)]),
+    "dslice": (lambda a, i: lax.dynamic_slice(a, (i, 0), (3, 4)), [array(10, 4), array(d=i32)]),
+    "dupdate": (
+        lambda a, u, i: lax.dynamic_update_slice(a, u, (i, 0)),
+        [array(10, 6), array(3, 6), array(d=i32)],
+    ),
+    "dupdate2": (
+        lambda a, u, i, j: lax.dynamic_update_slice(a, u, (i, j)),
+        [array(10, 6), array(3, 2), array(d=i32), array(d=i32)],
+    ),
+    "take": (lambda a, i: jnp.take(a, i, axis=0, mode="clip"), [array(12, 6), array(5, d=i32)]),
+    "take_fill": (lambda a, i: jnp.take(a, i, axis=0), [array(12, 6), array(5, d=i32)]),
+    "take1": (lambda a, i: a[:, i], [array(8, 6), array(3, 4, d=i32)]),
+    "along": (lambda a, i: jnp.take_along_axis(a, i, axis=1), [array(6, 8), array(6, 3, d=i32)]),
+    "gather2": (lambda a, i, j: a[i, j], [array(8, 6, 4), array(5, d=i32), array(5, d=i32)]),
+    "scatter": (lambda a, i, u: a.at[i].add(u), [array(12, 6), array(5, d=i32), array(5, 6)]),
+    "scatter_set": (
+        lambda a, i, u: a.at[i].set(u, mode="drop"),
+        [array(12, 6), array(5, d=i32), array(5, 6)],
+    ),
+    "scatter_max": (
+        lambda a, i, u: a.at[:, i].max(u),
+        [array(6, 12), array(5, d=i32), array(6, 5)],
+    ),
+    "scatter2": (
+        lambda a, i, j, u: a.at[i, j].add(u),
+        [array(8, 6, 4), array(5, d=i32), array(5, d=i32), array(5, 4)],
+    ),
+    "conv": (
+        lambda a, k: lax.conv_general_dilated(
+            a, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        ),
+        [array(4, 8, 6, 4), array(3, 3, 4, 8)],
+    ),
+    "conv_s2": (
+        lambda a, k: lax.conv_general_dilated(
+            a, k, (2, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        ),
+        [array(4, 8, 6, 4), array(2, 3, 4, 8)],
+    ),
+    "conv_grp": (
+        lambda a, k: lax.conv_general_dilated(
+            a, k, (1,), "SAME", feature_group_count=4, dimension_numbers=("NWC", "WIO", "NWC")
+        ),
+        [array(4, 8, 8), array(3, 2, 8)],
+    ),
+    "maxpool": (
+        lambda a: lax.reduce_window(a, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"),
+        [array(2, 8, 6, 4)],
+    ),
+    "while": (lambda a: lax.fori_loop(0, 3, lambda i, c: c * 2 - a, a), [array(8, 6)]),
+    "scan": (
+        lambda a, w: lax.scan(lambda c, x: (c @ w, (c + x).sum(1)), jnp.ones((4, 6)), a),
+        [array(5, 4, 6), array(6, 6)],
+    ),
+    "cond": (
+        lambda p, a: lax.cond(p[0] > 0, lambda x: x.sum(0), lambda x: x[0] * 2, a),
+        [array(3, d=i32), array(8, 6)],
+    ),
+    "switch": (
+        lambda p, a: lax.switch(
+            p[0], [lambda x: x + 1, lambda x: x @ jnp.ones((6, 6)), lambda x: x], a
+        ),
+        [array(3, d=i32), array(8, 6)],
+    ),
+    "select_n": (lambda p, a: lax.select_n(p[0] > 0, a, -a), [array(3, d=i32), array(8, 6)]),
+    "clamp": (lambda a: jnp.clip(a, -1, 2), [array(9, 6)]),
+    "bf16": (
+        lambda a, b: a.astype(jnp.float32) @ b.astype(jnp.float32),
+        [array(8, 6, d=jnp.bfloat16), array(6, 4, d=jnp.bfloat16)],
+    ),
+    "softmaxish": (lambda a: a - a.max(1, keepdims=True), [array(7, 9)]),
+    "norm": (lambda a: a * 2 - (a.sum(-1, keepdims=True)), [array(4, 6, 9)]),
+    "tril": (lambda a: jnp.tril(a), [array(7, 9)]),
+    "onehot": (lambda i: jax.nn.one_hot(i, 9), [array(7, d=i32)]),
+    "grad": (jax.grad(lambda w, x: ((x @ w) * (x @ w)).sum()), [array(6, 8), array(12, 6)]),
+    "embedgrad": (jax.grad(lambda e, i: (e[i] * 2).sum()), [array(12, 6), array(5, d=i32)]),
+    "cholesky": (
+        lambda a: jnp.linalg.cholesky(a @ a.transpose(0, 2, 1) + 9 * jnp.eye(4)),
+        [array(4, 4, 4)],
+    ),
+    "trisolve": (
+        lambda a, b: lax.linalg.triangular_solve(a + 9 * jnp.eye(4), b, left_side=True, lower=True),
+        [array(4, 4, 4), array(4, 4, 6)],
+    ),
+    "dynidx": (lambda a, i: a[i], [array(10, 4), array(d=i32)]),
+    "bits": (lambda a: jax.random.bits(jax.random.key(3), (8, 6)) + a, [array(8, 6, d=jnp.uint32)]),
+    "uniform": (
+        lambda a: jnp.floor(jax.random.uniform(jax.random.key(3), (8, 6)) * 8) + a,
+        [array(8, 6)],
+    ),
+    "complex": (lambda a, b: (lax.complex(a, b) * 2).imag, [array(8, 6), array(8, 6)]),
+    "convert": (lambda a: a.astype(jnp.int8).astype(jnp.float32), [array(8, 6)]),
+    "cumprod": (lambda a: jnp.cumprod(a, 1), [array(3, 5)]),
+    "histo": (lambda a: jnp.bincount(a, length=7), [array(20, d=i32)]),
+}
+
+TOLERANCE = {"cholesky": 1e-4, "trisolve": 1e-4, "prod": 1e-6, "cumprod": 1e-6}
+"""How far results may be apart, where arithmetic is not exact."""

@@ -1,0 +1,86 @@
+"""Whether devices, each running its program on XLA, compute what the global program does."""
+
+from __future__ import annotations
+
+import zlib
+from functools import cache
+
+import ml_dtypes
+import numpy as np
+import shardcore
+from shardcore.partition.placement import gather, scatter
+
+from tests.spmd import generate, programs, runtime
+
+DTYPES = {
+    "f64": np.float64, "f32": np.float32, "f16": np.float16, "i1": np.bool_,
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "ui8": np.uint8, "ui16": np.uint16, "ui32": np.uint32, "ui64": np.uint64,
+    "complex<f32>": np.complex64, "bf16": ml_dtypes.bfloat16,
+}  # fmt: skip
+
+
+def data(shape, name: str, rng: np.random.RandomState) -> np.ndarray:
+    """Small integers, exact in every type: sums of them come out alike in any order."""
+    kind = np.dtype(DTYPES[name])
+    if kind == np.bool_:
+        return rng.randint(0, 2, shape).astype(bool)
+    low = 0 if kind.kind == "u" else -4
+    return np.asarray(rng.randint(low, 5, shape)).astype(kind)
+
+
+@cache
+def lowered(name: str) -> str:
+    """StableHLO of the program called ``name``."""
+    fn, arguments = programs.OPS[name]
+    return generate.lowered(fn, arguments)
+
+
+@cache
+def whole(name: str) -> object:
+    """The executable of that program on one device."""
+    return runtime.compile_replicas(lowered(name), 1)
+
+
+def problems(name: str, seed: int, policy: str) -> list[str]:
+    """What is wrong with program ``name`` under the shardings that ``seed`` gives."""
+    # Not `hash`, which differs from process to process.
+    rng = np.random.RandomState(seed * 7919 + zlib.crc32(name.encode()) % 7919)
+    mesh = generate.MESHES[seed % len(generate.MESHES)]
+    text = generate.annotated(lowered(name), mesh, rng)
+    module = shardcore.Module.parse(text, filename=f"{name}-{seed}")
+    partitioned = module.propagate().partition(policy)
+    arrays = [data(port.shape, port.dtype, rng) for port in partitioned.arguments]
+    count = partitioned.num_devices
+    held = [
+        spread(scatter(array, port, count), port, count)
+        for array, port in zip(arrays, partitioned.arguments, strict=True)
+    ]
+    inputs = [[parts[device] for parts in held] for device in range(count)]
+    found = runtime.run(str(partitioned.module), inputs, count)
+    (expected,) = runtime.run_executable(whole(name), [arrays], 1)
+    tolerance = programs.TOLERANCE.get(name, 0.0)
+    wrong = []
+    for index, port in enumerate(partitioned.results):
+        try:
+            mine = gather(np.stack([found[device][index] for device in range(count)]), port)
+        except ValueError as error:
+            wrong.append(str(error))
+            continue
+        if not same(mine, expected[index], tolerance):
+            wrong.append(f"{port.name} differs")
+    return [f"{name}, seed {seed}, policy {policy}: {problem}\n{text}" for problem in wrong]
+
+
+def spread(held: np.ndarray, port: shardcore.Port, count: int) -> list[np.ndarray]:
+    """What each device gets; arguments without a sharding are the same for all."""
+    return [held] * count if port.sharding is None else list(held)
+
+
+def same(mine: np.ndarray, theirs: np.ndarray, tolerance: float) -> bool:
+    """Whether two arrays agree: bit for bit, or as far as the arithmetic is exact."""
+    if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+        return False
+    if tolerance and theirs.dtype.kind in "fc":
+        return np.allclose(mine, theirs, rtol=tolerance, atol=tolerance, equal_nan=True)
+    return np.array_equal(mine, theirs, equal_nan=theirs.dtype.kind in "fc")

@@ -1,0 +1,160 @@
+"""``Result.partition``: the local module, what it sends, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import shardcore
+from shardcore import Module, PartitionError
+from shardcore.cli import main
+
+MLP = """
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main(
+    %x: tensor<64x512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {?}]>},
+    %w: tensor<512x2048xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"model"}]>},
+    %v: tensor<2048x512xf32>) -> tensor<64x512xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<64x512xf32>, tensor<512x2048xf32>) -> tensor<64x2048xf32>
+  %1 = stablehlo.dot_general %0, %v, contracting_dims = [1] x [0]
+      : (tensor<64x2048xf32>, tensor<2048x512xf32>) -> tensor<64x512xf32>
+  return %1 : tensor<64x512xf32>
+}
+"""
+
+
+def module(body: str, arguments: str, result: str, mesh: str = '<["x"=2, "y"=4]>') -> Module:
+    return Module.parse(
+        f"sdy.mesh @mesh = {mesh}\nfunc.func @main({arguments}) -> {result} {{\n{body}\n}}"
+    )
+
+
+def argument(name: str, type_: str, dims: str) -> str:
+    return f"%{name}: {type_} {{sdy.sharding = #sdy.sharding<@mesh, [{dims}]>}}"
+
+
+def test_the_local_module_says_for_how_many_devices_it_is() -> None:
+    local = Module.parse(MLP).propagate().partition().module
+    text = str(local)
+    assert "mhlo.num_partitions = 8 : i32" in text
+    assert "mhlo.num_replicas = 1 : i32" in text
+    assert "sdy" not in text
+    assert [str(port.shape) for port in local.arguments()] == [
+        "(32, 512)",
+        "(512, 512)",
+        "(512, 512)",
+    ]
+    assert str(Module.parse(text)) == text
+
+
+def test_sums_are_over_the_axis_of_the_contracted_dim() -> None:
+    partitioned = Module.parse(MLP).propagate().partition()
+    (collective,) = partitioned.collectives
+    assert (collective.kind, collective.axes) == ("all_reduce", ("model",))
+    assert partitioned.sent_bytes == 2 * 32 * 512 * 4 * 3 // 4
+    assert partitioned.count_outcomes() == {"local": 1, "collective": 1}
+
+
+def test_an_update_of_some_rows_sends_nothing() -> None:
+    body = """%0 = stablehlo.dynamic_update_slice %x, %u, %i, %j :
+      (tensor<64x256xf32>, tensor<3x256xf32>, tensor<i32>, tensor<i32>) -> tensor<64x256xf32>
+  return %0 : tensor<64x256xf32>"""
+    arguments = argument("x", "tensor<64x256xf32>", '{"x"}, {}')
+    arguments += ", %u: tensor<3x256xf32>, %i: tensor<i32>, %j: tensor<i32>"
+    result = '(tensor<64x256xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})'
+    assert module(body, arguments, result).propagate().partition().sent_bytes == 0
+
+
+def test_two_exchanges_move_two_axes_onto_one_dim() -> None:
+    body = """%0 = sdy.sharding_constraint %x <@mesh, [{}, {"x", "y"}, {}]> : tensor<8x64x8xf32>
+  return %0 : tensor<8x64x8xf32>"""
+    arguments = argument("x", "tensor<8x64x8xf32>", '{"y"}, {}, {"x"}')
+    result = '(tensor<8x64x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x", "y"}, {}]>})'
+    partitioned = module(body, arguments, result).propagate().partition()
+    assert [row.kind for row in partitioned.collectives] == ["all_to_all", "all_to_all"]
+    # Half a shard over "x", three quarters over "y".
+    assert partitioned.sent_bytes == 2048 // 2 + 2048 // 4 * 3
+
+
+def test_a_reduction_keeps_its_reducer() -> None:
+    body = """%c = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %c) applies stablehlo.maximum across dimensions = [0] :
+      (tensor<64x8xf32>, tensor<f32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>"""
+    local = module(body, argument("x", "tensor<64x8xf32>", '{"x"}, {}'), "tensor<8xf32>")
+    text = str(local.propagate().partition().module)
+    assert "stablehlo.all_reduce" in text
+    assert '"stablehlo.maximum"(' in text
+
+
+def test_what_nobody_knows_is_refused_by_name_and_line() -> None:
+    body = """%0 = stablehlo.custom_call @mystery(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>"""
+    program = module(body, argument("x", "tensor<8xf32>", '{"x"}'), "tensor<8xf32>")
+    with pytest.raises(PartitionError, match="mystery") as caught:
+        program.propagate().partition()
+    assert caught.value.code == "unpartitionable"
+    assert caught.value.line == 3
+
+
+def test_policies_are_named() -> None:
+    with pytest.raises(ValueError, match="'shardy', 'least' or 'xla'"):
+        Module.parse(MLP).propagate().partition("most")
+
+
+def test_a_program_without_a_mesh_is_for_one_device() -> None:
+    text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"
+    partitioned = Module.parse(text).propagate().partition()
+    assert partitioned.num_devices == 1
+    assert partitioned.collectives == ()
+
+
+def test_meshes_of_other_devices_are_refused() -> None:
+    text = """
+sdy.mesh @a = <["x"=2]>
+sdy.mesh @b = <["x"=4]>
+func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"}]>},
+                %y: tensor<8xf32> {sdy.sharding = #sdy.sharding<@b, [{"x"}]>}) {
+  return
+}"""
+    with pytest.raises(PartitionError, match="one set of devices"):
+        Module.parse(text).propagate().partition()
+
+
+def test_proof_finds_a_wrong_collective() -> None:
+    from shardcore.partition import Partitioned
+
+    good = Module.parse(MLP).propagate().partition()
+    assert shardcore.prove(good).is_proven
+    text = str(good.module).replace('"stablehlo.add"(', '"stablehlo.maximum"(')
+    bad = Partitioned(good.source, Module.parse(text), good.policy, 8, good.outcomes)
+    proof = shardcore.prove(bad)
+    assert not proof.is_proven
+    assert "NOT proven" in str(proof)
+
+
+def test_simulation_takes_and_gives_global_arrays() -> None:
+    import numpy as np
+
+    partitioned = Module.parse(MLP).propagate().partition()
+    x, w, v = (np.ones(port.shape, np.float32) for port in partitioned.arguments)
+    (found,) = partitioned.simulate(x, w, v)
+    assert found.shape == (64, 512)
+    assert np.all(found == 512 * 2048)
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "mlp.mlir"
+    source.write_text(MLP, encoding="utf-8")
+    local = tmp_path / "local.mlir"
+    assert main(["partition", str(source), "--prove", "-o", str(local)]) == 0
+    shown = capsys.readouterr().out
+    assert "8 devices" in shown
+    assert "proven" in shown
+    assert "stablehlo.all_reduce" in local.read_text(encoding="utf-8")
+    assert main(["partition", str(source), "--json", "--policy", "shardy"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["policy"] == "shardy"
+    assert record["sent_bytes"] == 98304
