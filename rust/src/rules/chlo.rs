@@ -1,4 +1,4 @@
-//! The rule families of CHLO ops, by the ops that XLA legalizes them to.
+//! The rule families of ops of CHLO, and of MHLO, by the ops that XLA legalizes them to.
 //!
 //! JAX writes some functions as single ops of CHLO. XLA legalizes these before Shardy sees the program;
 //! Shardy by itself, on the text that JAX prints, has no rules for them. Whoever wants to know what
@@ -6,6 +6,7 @@
 
 use super::custom_call::top_k;
 use super::pointwise::pointwise;
+use super::ragged_dot::ragged_dot;
 use super::table::{family, Family};
 
 /// CHLO ops with the `StableHLO` op whose family they have. Ops that are not listed are legalized to ops
@@ -42,7 +43,9 @@ static FAMILIES: &[Family] = &[
             "chlo.zeta",
         ],
     ),
-    family("chlo_top_k", top_k, &["chlo.top_k"]),
+    family("chlo_ragged_dot", ragged_dot, &["chlo.ragged_dot", "mhlo.ragged_dot"]),
+    family("chlo_top_k", top_k, &["chlo.top_k", "mhlo.topk"]),
+    family("mhlo_copy", pointwise, &["mhlo.copy"]),
 ];
 
 /// The family of the op that the CHLO op called `name` is legalized to.

@@ -25,6 +25,7 @@ mod linalg;
 pub mod notation;
 pub mod notation_text;
 mod pointwise;
+mod ragged_dot;
 mod reduce;
 pub mod registry;
 #[cfg(test)]

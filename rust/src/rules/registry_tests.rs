@@ -112,6 +112,45 @@ fn ops_that_passes_make_have_rules_too() {
 }
 
 #[test]
+fn ragged_dots_keep_groups_and_the_ragged_dim_whole() {
+    let dot = |shapes: [&str; 4], numbers: &str| {
+        let [lhs, rhs, sizes, result] = shapes;
+        let text = format!(
+            "%c = stablehlo.constant dense<1.0> : tensor<{lhs}xf32>
+             %d = stablehlo.constant dense<1.0> : tensor<{rhs}xf32>
+             %e = stablehlo.constant dense<1> : tensor<{sizes}xi32>
+             %0 = \"chlo.ragged_dot\"(%c, %d, %e) <{{ragged_dot_dimension_numbers = #chlo.ragged_dot<{numbers}>}}>
+               : (tensor<{lhs}xf32>, tensor<{rhs}xf32>, tensor<{sizes}xi32>) -> tensor<{result}xf32>"
+        );
+        let mut program = parse(&text);
+        rules(&mut Registry::builtin().legalizing_chlo(), &mut program, "chlo.ragged_dot").remove(0)
+    };
+    let free = "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], \
+                lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]";
+    assert_eq!(
+        dot(["6x4", "3x4x5", "3", "6x5"], free),
+        "<([i, k], [l, k, j], [l])->([i, j]) {i=6, j=5, k=4, l=3} reduction={k} need_replication={i, l}>"
+    );
+    let contracting = "lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0], \
+                       lhs_ragged_dimensions = [0]";
+    assert_eq!(
+        dot(["6x4", "6x5", "3", "3x4x5"], contracting),
+        "<([k, i], [k, j], [l])->([l, i, j]) {i=4, j=5, k=6, l=3} need_replication={k, l}>"
+    );
+    let batched = "lhs_batching_dimensions = [0], rhs_batching_dimensions = [1], \
+                   lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [2], \
+                   lhs_ragged_dimensions = [1], rhs_group_dimensions = [0]";
+    let rule = |sizes: &str| {
+        format!(
+            "<([i, j, l], [m, i, l, k], {sizes})->([i, j, k]) {{i=2, j=6, k=5, l=4, m=3}} \
+             reduction={{l}} need_replication={{j, m}}>"
+        )
+    };
+    assert_eq!(dot(["2x6x4", "3x2x4x5", "2x3", "2x6x5"], batched), rule("[i, m]"));
+    assert_eq!(dot(["2x6x4", "3x2x4x5", "3", "2x6x5"], batched), rule("[m]"));
+}
+
+#[test]
 fn chlo_is_known_only_where_it_counts_as_legalized() {
     let text = "%0 = chlo.erf %a : tensor<4x8xf32> -> tensor<4x8xf32>
                 %1:2 = chlo.top_k(%a, k = 2) : tensor<4x8xf32> -> (tensor<4x2xf32>, tensor<4x2xi32>)";
