@@ -1079,15 +1079,9 @@ def partition_program(
     """
 
 def program_cost(module: Module) -> dict[str, Any]:
-    """Return the figures that :class:`shardcore.Cost` is made of, as plain data, for one device.
+    """Return the figures that :class:`shardcore.Cost` is made of, for one device.
 
-    ``ops`` has tuples ``(name, location, dtype, flops, transcendentals, bytes, count, once,
-    is_collective)``, figures of one run; ``meshes`` the meshes; ``collectives`` ``(name, kind,
-    mesh, axes, count, bytes, location, cause, cause_location, operand_sharding,
-    result_sharding)``, the mesh by its place, axes as ``(name, pre_size, size)``; ``uncounted``
-    ``(name, reason, count, location)``; ``loops`` ``(name, trips, entered, location)``; ``memory``
-    a dictionary, in which ``live`` has ``(name, op, bytes, shape, local_shape, dtype, sharding,
-    location)``.
+    Keys and rows are the fields of :class:`shardcore.costs.figures.ProgramFigures`.
     """
 
 def error_codes() -> list[str]:

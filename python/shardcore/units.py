@@ -45,6 +45,11 @@ def format_count(count: float) -> str:
     return f"{count:.3g}"
 
 
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """Return ``count`` with the noun ``one``, or ``many`` of it: ``1 hop``, ``2 hops``."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
 def parse_bytes(value: object) -> int | None:
     """Return the bytes that ``value``, a number or a text such as ``"1.5 GiB"``, stands for;
     ``None`` if it stands for none, or for :data:`MAX_BYTES` or more.

@@ -10,11 +10,10 @@ from shardcore.cli.where import (
     add_mesh,
     check_sizes,
     mesh_of,
-    plural,
     print_json,
     sizes_of,
 )
-from shardcore.units import format_bytes
+from shardcore.units import format_bytes, plural
 
 if TYPE_CHECKING:
     from shardcore._core import Mesh

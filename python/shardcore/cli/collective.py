@@ -11,14 +11,13 @@ from shardcore.cli.where import (
     add_mesh,
     check_sizes,
     mesh_of,
-    plural,
     print_json,
     sizes_of,
     time_options,
     topology_of,
 )
 from shardcore.errors import VerificationError
-from shardcore.units import format_bytes, format_seconds
+from shardcore.units import format_bytes, format_seconds, plural
 
 if TYPE_CHECKING:
     from shardcore._core import AxisRef, Mesh

@@ -114,8 +114,3 @@ def print_json(record: dict[str, Any]) -> None:
     """Print ``record`` to standard output."""
     json.dump(record, sys.stdout, indent=1, ensure_ascii=False)
     sys.stdout.write("\n")
-
-
-def plural(count: int, one: str, many: str | None = None) -> str:
-    """``1 hop``, ``2 hops``."""
-    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -3,7 +3,8 @@
 =====================  ========================================================================
 :mod:`~.program`       :class:`Cost`, the answer
 :mod:`~.records`       what it is made of
-:mod:`~.build`         from the figures of the engine (``rust/src/cost``) to times
+:mod:`~.figures`       the figures of the engine, before any hardware
+:mod:`~.build`         from these figures to times
 :mod:`~.links`         mesh axes on links, by :mod:`shardcore.calculus`
 :mod:`~.compare`       what changed from one cost to another, by line
 =====================  ========================================================================
@@ -16,13 +17,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardcore.costs.program import Cost
-from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, Totals, UncountedOp
+from shardcore.costs.records import (
+    CollectiveCost,
+    LiveValue,
+    NotInStep,
+    OpCost,
+    Totals,
+    UncountedOp,
+)
 
 if TYPE_CHECKING:
     from shardcore._core import Module, Result
     from shardcore.calculus.hardware import Hardware
 
-__all__ = ["CollectiveCost", "Cost", "LiveValue", "OpCost", "Totals", "UncountedOp", "cost"]
+__all__ = [
+    "CollectiveCost",
+    "Cost",
+    "LiveValue",
+    "NotInStep",
+    "OpCost",
+    "Totals",
+    "UncountedOp",
+    "cost",
+]
 
 
 def cost(

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from shardcore._core import Module, Result, program_cost
-from shardcore.calculus.axes import axis_text
+from shardcore._core import Module, Result
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.dtypes import is_dtype
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.hardware import hardware as find_hardware
+from shardcore.costs.figures import CollectiveFigures, OpFigures, ProgramFigures
 from shardcore.costs.links import OPS, Links
 from shardcore.costs.program import Cost
-from shardcore.costs.records import (
-    CollectiveCost,
-    LiveValue,
-    LoopTrips,
-    OpCost,
-    PeakOp,
-    UncountedOp,
-)
+from shardcore.costs.records import CollectiveCost, OpCost, UncountedOp
+from shardcore.errors import CalculusError, VerificationError
 
 
 def build(
@@ -38,79 +32,98 @@ def build(
     if not isinstance(chip, Hardware):
         chip = find_hardware(chip, hardware_file)
     result = program.propagate() if isinstance(program, Module) else program
-    tables = program_cost(result._collectives())
-    links = Links(tables["meshes"], chip, topology, mapping, options)
-    uncounted = [UncountedOp(*row) for row in tables["uncounted"]]
-    collectives = tuple(_collectives(tables["collectives"], links, uncounted))
-    memory = tables["memory"]
-    ops = _ops(tables["ops"], chip)
+    figures = ProgramFigures.of(result._collectives())
+    links = Links(chip, topology, mapping, options)
+    collectives, untimed = _collectives(figures.collectives, links)
+    ops = _ops(figures.ops, chip)
     return Cost(
         hardware=chip,
         flops=sum(row.flops for row in ops),
-        flops_counting_loops_once=sum(row[3] * row[7] for row in tables["ops"]),
+        flops_counting_loops_once=sum(
+            row.flops * row.count_counting_loops_once for row in figures.ops
+        ),
         transcendentals=sum(row.transcendentals for row in ops),
         hbm_bytes=sum(row.bytes for row in ops),
-        argument_bytes=memory["argument_bytes"],
-        output_bytes=memory["output_bytes"],
-        alias_bytes=memory["alias_bytes"],
-        peak_bytes=memory["peak_bytes"],
-        peak_op=None if memory["peak_op"] is None else PeakOp(*memory["peak_op"]),
-        live_at_peak=tuple(LiveValue(*row) for row in memory["live"]),
+        argument_bytes=figures.memory.argument_bytes,
+        output_bytes=figures.memory.output_bytes,
+        alias_bytes=figures.memory.alias_bytes,
+        peak_bytes=figures.memory.peak_bytes,
+        peak_op=figures.memory.peak_op,
+        live_at_peak=figures.memory.live_at_peak,
         collectives=collectives,
         ops=ops,
-        uncounted=tuple(uncounted),
-        loops=tuple(LoopTrips(*row) for row in tables["loops"]),
+        uncounted=(*figures.uncounted, *untimed),
+        loops=figures.loops,
         notes=links.notes,
     )
 
 
-def _ops(rows: Sequence[tuple[Any, ...]], chip: Hardware) -> tuple[OpCost, ...]:
+@dataclass
+class _OpSums:
+    """Sums over all runs of the ops of one name at one place."""
+
+    flops: int = 0
+    transcendentals: int = 0
+    bytes: int = 0
+    count: int = 0
+    seconds: float = 0.0
+    compute_seconds: float = 0.0
+    memory_seconds: float = 0.0
+
+    def add(self, row: OpFigures, compute: float, memory: float) -> None:
+        """Add ``row``, of which one run takes ``compute`` and ``memory`` seconds."""
+        self.flops += row.flops * row.count
+        self.transcendentals += row.transcendentals * row.count
+        self.bytes += row.bytes * row.count
+        self.count += row.count
+        self.seconds += max(compute, memory) * row.count
+        self.compute_seconds += compute * row.count
+        self.memory_seconds += memory * row.count
+
+
+def _ops(rows: Sequence[OpFigures], chip: Hardware) -> tuple[OpCost, ...]:
     """The rows by name and place, the longest first."""
     rates: dict[str | None, float] = {}
-    sums: dict[tuple[str, str | None], list[float]] = defaultdict(
-        lambda: [0, 0, 0, 0, 0.0, 0.0, 0.0]
-    )
-    for name, place, dtype, flops, transcendentals, traffic, count, _, is_collective in rows:
-        total = sums[name, place]
-        total[0] += flops * count
-        total[1] += transcendentals * count
-        total[2] += traffic * count
-        total[3] += count
-        if is_collective:
-            continue
-        if dtype not in rates:
-            known = dtype is not None and is_dtype(dtype)
-            rates[dtype] = chip.flops_per_second(dtype if known and dtype else "bf16")
-        compute = (flops + transcendentals) / rates[dtype]
-        memory = traffic / chip.hbm_bytes_per_second
-        total[4] += max(compute, memory) * count
-        total[5] += compute * count
-        total[6] += memory * count
-    found = [
-        OpCost(name, place, int(t[0]), int(t[1]), int(t[2]), t[4], t[5], t[6], int(t[3]))
-        for (name, place), t in sums.items()
-    ]
+    sums: dict[tuple[str, str | None], _OpSums] = defaultdict(_OpSums)
+    for row in rows:
+        compute = memory = 0.0
+        if not row.is_collective:
+            if row.dtype not in rates:
+                known = row.dtype is not None and is_dtype(row.dtype)
+                rates[row.dtype] = chip.flops_per_second(
+                    row.dtype if known and row.dtype else "bf16"
+                )
+            compute = (row.flops + row.transcendentals) / rates[row.dtype]
+            memory = row.bytes / chip.hbm_bytes_per_second
+        sums[row.name, row.location].add(row, compute, memory)
+    found = [OpCost(name, place, **vars(total)) for (name, place), total in sums.items()]
     return tuple(sorted(found, key=lambda row: -row.seconds))
 
 
 def _collectives(
-    rows: Sequence[tuple[Any, ...]], links: Links, uncounted: list[UncountedOp]
-) -> list[CollectiveCost]:
-    """The collectives with their times; those without one are added to ``uncounted``."""
-    found = []
-    for value, kind, mesh, axes, count, num_bytes, place, *rest in rows:
-        sent, seconds = 0, 0.0
-        if kind in OPS and mesh is not None and axes is not None:
-            sent, seconds = links.cost(kind, mesh, tuple(axes), num_bytes)
+    rows: Sequence[CollectiveFigures], links: Links
+) -> tuple[tuple[CollectiveCost, ...], list[UncountedOp]]:
+    """The collectives with their times, and those whose time is not known."""
+    found: list[CollectiveCost] = []
+    untimed: list[UncountedOp] = []
+    for row in rows:
+        sent, seconds, reason = 0, 0.0, None
+        if row.kind not in OPS:
+            reason = "its time is not known"
+        elif row.mesh is None or row.axes is None:
+            reason = "the axes along which it runs are not known"
         else:
-            reason = (
-                "the axes along which it runs are not known"
-                if kind in OPS
-                else "its time is not known"
+            try:
+                sent, seconds = links.cost(row.kind, row.mesh, tuple(row.axes), row.bytes)
+            except (CalculusError, VerificationError):
+                # The topology and the mapping are for the mesh that the rest is over.
+                if row.kind != "reshard":
+                    raise
+                reason = "the mesh that it goes to does not lie on the topology"
+        if reason is not None:
+            num_bytes = row.bytes * row.count
+            untimed.append(
+                UncountedOp(row.kind, reason, "communication", row.count, num_bytes, row.location)
             )
-            uncounted.append(UncountedOp(kind, reason, count, place))
-        names = () if axes is None else tuple(axis_text(links.axis(mesh, axis)) for axis in axes)
-        found.append(
-            CollectiveCost(kind, names, count, num_bytes, sent, seconds, value, place, *rest)
-        )
-    return found
+        found.append(CollectiveCost.of(row, sent, seconds))
+    return tuple(found), untimed

@@ -11,6 +11,7 @@ from shardcore.costs.records import (
     CollectiveCost,
     LiveValue,
     LoopTrips,
+    NotInStep,
     OpCost,
     PeakOp,
     Totals,
@@ -54,7 +55,7 @@ class Cost:
     ops: tuple[OpCost, ...]
     """By name and place in the source, the longest first."""
     uncounted: tuple[UncountedOp, ...]
-    """Ops without a cost, which no figure includes."""
+    """Ops with work or communication that no figure includes; :attr:`not_in_step` adds them up."""
     loops: tuple[LoopTrips, ...]
     notes: tuple[str, ...] = ()
     """What is odd about how the mesh lies on the chips."""
@@ -79,6 +80,16 @@ class Cost:
         """The step with nothing overlapped."""
         return self.compute_seconds + self.comm_seconds
 
+    @property
+    def not_in_step(self) -> NotInStep:
+        """How much of the program the time of the step does not include."""
+        return NotInStep.of(self.uncounted)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the peak is within the memory of the chip."""
+        return self.peak_bytes <= self.hardware.hbm_bytes
+
     def by_kind(self) -> dict[str, Totals]:
         """Return the sums over collectives by kind, in order of first appearance."""
         return _totals((row.kind, row) for row in self.collectives)
@@ -89,7 +100,7 @@ class Cost:
         A sub-axis ``x:(1)2`` counts for ``x``. Slices, which are free, do not count.
         """
         moving = (row for row in self.collectives if row.kind != "all_slice")
-        names = ((dict.fromkeys(axis.split(":(")[0] for axis in row.axes), row) for row in moving)
+        names = ((dict.fromkeys(axis.name for axis in row.axis_refs), row) for row in moving)
         return _totals((axis, row) for axes, row in names for axis in axes)
 
     def by_line(self) -> dict[str | None, Totals]:
@@ -112,11 +123,13 @@ class Cost:
             "output_bytes": self.output_bytes,
             "alias_bytes": self.alias_bytes,
             "peak_bytes": self.peak_bytes,
+            "fits": self.fits,
             "peak_op": None if self.peak_op is None else asdict(self.peak_op),
             "compute_seconds": self.compute_seconds,
             "comm_seconds": self.comm_seconds,
             "step_seconds_lower": self.step_seconds_lower,
             "step_seconds_upper": self.step_seconds_upper,
+            "not_in_step": asdict(self.not_in_step),
             "by_kind": {kind: asdict(sums) for kind, sums in self.by_kind().items()},
             "by_axis": {axis: asdict(sums) for axis, sums in self.by_axis().items()},
             "by_line": [

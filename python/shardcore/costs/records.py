@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shardcore._core import AxisRef
+    from shardcore.costs.figures import CollectiveFigures
 
 
 @dataclass(frozen=True)
@@ -35,9 +40,10 @@ class CollectiveCost:
 
     kind: str
     """``all_gather``, ``reduce_scatter``, ``all_reduce``, ``all_to_all``, ``collective_permute``,
-    ``all_slice`` (which is free) or ``other``."""
-    axes: tuple[str, ...]
-    """Mesh axes along which devices talk, ``"x"`` or ``"x:(1)2"``; empty if they are not known."""
+    ``all_slice`` (which is free), ``reshard`` (a move from one mesh to another, timed as a permute
+    along all axes of the mesh that it goes to) or ``other``."""
+    axis_refs: tuple[AxisRef, ...]
+    """Mesh axes along which devices communicate; empty if they are not known."""
     count: int
     """How often it runs in one run of the program."""
     bytes: int
@@ -59,6 +65,32 @@ class CollectiveCost:
     result_sharding: str | None
     """Sharding of what comes out."""
 
+    @staticmethod
+    def of(figures: CollectiveFigures, wire_bytes: int, seconds: float) -> CollectiveCost:
+        """Return ``figures`` with what a device sends in one run and how long that takes."""
+        return CollectiveCost(
+            kind=figures.kind,
+            axis_refs=tuple(figures.axes or ()),
+            count=figures.count,
+            bytes=figures.bytes,
+            wire_bytes=wire_bytes,
+            seconds=seconds,
+            op=figures.value,
+            location=figures.location,
+            cause=figures.cause,
+            cause_location=figures.cause_location,
+            operand_sharding=figures.operand_sharding,
+            result_sharding=figures.result_sharding,
+        )
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The texts of the axes, ``"x"`` or ``"x:(1)2"``."""
+        # The calculus is not imported with the package.
+        from shardcore.calculus.axes import axis_text
+
+        return tuple(map(axis_text, self.axis_refs))
+
     @property
     def total_bytes(self) -> int:
         """``bytes`` of all runs."""
@@ -75,8 +107,19 @@ class CollectiveCost:
         return self.seconds * self.count
 
     def record(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {**asdict(self), "axes": list(self.axes), "total_seconds": self.total_seconds}
+        """Return it as plain data: ``bytes``, ``wire_bytes`` and ``seconds`` of one run, and of all
+        runs as ``total_bytes``, ``total_wire_bytes`` and ``total_seconds``.
+        """
+        figures = {row.name: getattr(self, row.name) for row in fields(self)}
+        del figures["axis_refs"]
+        return {
+            "kind": self.kind,
+            "axes": list(self.axes),
+            **figures,
+            "total_bytes": self.total_bytes,
+            "total_wire_bytes": self.total_wire_bytes,
+            "total_seconds": self.total_seconds,
+        }
 
 
 @dataclass(frozen=True)
@@ -154,12 +197,40 @@ class LoopTrips:
 
 @dataclass(frozen=True)
 class UncountedOp:
-    """Ops without a cost."""
+    """Ops with work or communication that is in no figure."""
 
     name: str
     """Their name, with the target for custom calls."""
     reason: str
+    """What is missing, and why."""
+    missing: str
+    """``"compute"`` or ``"communication"``."""
     count: int
     """How often such ops run."""
+    bytes: int
+    """What one device holds of their operands and results, over all runs."""
     location: str | None
     """Where the first one comes from."""
+
+
+@dataclass(frozen=True)
+class NotInStep:
+    """How much of a program the time of its step does not include."""
+
+    compute_ops: int = 0
+    """How often ops run whose work is not known."""
+    compute_bytes: int = 0
+    """What one device holds of their operands and results, over all runs."""
+    communication_ops: int = 0
+    """How often ops run that exchange data in a way that is not timed."""
+    communication_bytes: int = 0
+    """What one device holds of their operands and results, over all runs; it sends a part of it."""
+
+    @staticmethod
+    def of(rows: Iterable[UncountedOp]) -> NotInStep:
+        """Return the sums over ``rows``."""
+        sums = {"compute": [0, 0], "communication": [0, 0]}
+        for row in rows:
+            sums[row.missing][0] += row.count
+            sums[row.missing][1] += row.bytes
+        return NotInStep(*sums["compute"], *sums["communication"])

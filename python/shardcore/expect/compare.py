@@ -208,20 +208,23 @@ class Comparison:
 
 
 def _matches(row: CollectiveCost, forbidden: Forbidden) -> bool:
+    # What takes a tensor to another mesh may be any collective, along any axis of either mesh.
+    if row.kind == "reshard" and forbidden.kind != "all_slice":
+        return True
     return row.kind == forbidden.kind and (forbidden.axis is None or _is_on(row, forbidden.axis))
 
 
 def _is_on(row: CollectiveCost, axis: str) -> bool:
     """Whether devices along ``axis``, or a part of it, take part in the collective."""
-    return any(name.split(":(")[0] == axis for name in row.axes)
+    return any(ref.name == axis for ref in row.axis_refs)
 
 
 def _collective(row: CollectiveCost) -> str:
-    times = f"{row.count} x " if row.count != 1 else ""
+    times, runs = (f"{row.count} x ", " by all runs") if row.count != 1 else ("", "")
     place = row.cause_location or row.location or row.op
     where = f" at {place}" if place else ""
     axes = f" on {', '.join(row.axes)}" if row.axes else ""
-    return f"{times}{row.kind}{axes}, {format_bytes(row.wire_bytes)} sent{where}"
+    return f"{times}{row.kind}{axes}, {format_bytes(row.total_wire_bytes)} sent{runs}{where}"
 
 
 def _value(subject: Subject) -> str:

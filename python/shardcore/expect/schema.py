@@ -33,6 +33,7 @@ KINDS = (
     "collective_permute",
     "other",
     "reduce_scatter",
+    "reshard",
 )
 """The kinds of collectives that can be forbidden."""
 

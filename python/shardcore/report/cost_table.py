@@ -10,13 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from shardcore.report.table import UNBOUNDED
-from shardcore.units import format_bytes, format_count, format_seconds
+from shardcore.units import format_bytes, format_count, format_seconds, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from shardcore.costs.program import Cost
-    from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, Totals
+    from shardcore.costs.records import CollectiveCost, LiveValue, NotInStep, OpCost, Totals
 
 
 def sharding_text(sharding: str | None) -> str:
@@ -46,7 +46,11 @@ def cost_parts(cost: Cost, *, top: int = 10) -> list[RenderableType]:
     pieces: list[tuple[str, Sequence[object], Callable[[], Table]]] = [
         ("collectives by kind", cost.collectives, lambda: _sums("kind", cost.by_kind())),
         ("collectives by mesh axis", moving, lambda: _sums("axis", cost.by_axis())),
-        ("most expensive collectives", moving, lambda: _collectives(moving)),
+        (
+            "most expensive collectives",
+            moving,
+            lambda: _collectives(moving),
+        ),
         ("most expensive ops", timed, lambda: _ops(timed)),
         (
             f"largest of the {len(cost.live_at_peak)} values that are live at the peak",
@@ -66,6 +70,7 @@ def _overview(cost: Cost) -> str:
     where = "" if peak is None else f" at {peak.value or peak.name} ({peak.name})"
     source = f", {peak.location}" if peak is not None and peak.location else ""
     aliased = f", {format_bytes(cost.alias_bytes)} of them donated" if cost.alias_bytes else ""
+    fits = "" if cost.fits else f", more than the {format_bytes(cost.hardware.hbm_bytes)} there are"
     return "\n".join(
         [
             f"per device, on {cost.hardware.name}",
@@ -76,9 +81,26 @@ def _overview(cost: Cost) -> str:
             f"  collectives  {format_seconds(cost.comm_seconds)}",
             f"  arguments    {format_bytes(cost.argument_bytes)}",
             f"  outputs      {format_bytes(cost.output_bytes)}{aliased}",
-            f"  peak memory  {format_bytes(cost.peak_bytes)}{where}{source}",
+            f"  peak memory  {format_bytes(cost.peak_bytes)}{where}{source}{fits}",
+            *_not_in_step(cost.not_in_step),
         ]
     )
+
+
+def _not_in_step(missing: NotInStep) -> list[str]:
+    """A line on what the time of the step does not include; none if it includes all."""
+    parts = []
+    if missing.communication_ops:
+        parts.append(
+            f"{plural(missing.communication_ops, 'exchange')} of data, up to "
+            f"{format_bytes(missing.communication_bytes)}"
+        )
+    if missing.compute_ops:
+        parts.append(
+            f"the work of {plural(missing.compute_ops, 'op')} on "
+            f"{format_bytes(missing.compute_bytes)}"
+        )
+    return [f"  not in step  {'; '.join(parts)}"] if parts else []
 
 
 def _sums(name: str, sums: Mapping[str, Totals]) -> Table:
@@ -92,7 +114,7 @@ def _sums(name: str, sums: Mapping[str, Totals]) -> Table:
         )
         for key, row in sums.items()
     )
-    return table((name, ">count", ">bytes", ">sent", ">time"), rows)
+    return table((name, ">count", ">total bytes", ">total sent", ">total time"), rows)
 
 
 COLLECTIVE_COLUMNS = (
@@ -100,8 +122,8 @@ COLLECTIVE_COLUMNS = (
     "kind",
     "axes",
     ">count",
-    ">bytes",
-    ">time",
+    ">total bytes",
+    ">total time",
     "shardings",
     "because of",
     "source",
@@ -115,7 +137,7 @@ def collective_cells(row: CollectiveCost) -> tuple[str, ...]:
         row.kind,
         ",".join(row.axes),
         str(row.count),
-        format_bytes(row.bytes),
+        format_bytes(row.total_bytes),
         format_seconds(row.total_seconds),
         f"{sharding_text(row.operand_sharding)} -> {sharding_text(row.result_sharding)}",
         row.cause or "",
@@ -140,7 +162,9 @@ def _ops(ops: Iterable[OpCost]) -> Table:
         )
         for row in ops
     )
-    return table(("op", ">runs", ">flops", ">moved", ">time", "bound", "source"), rows)
+    return table(
+        ("op", ">runs", ">total flops", ">total moved", ">total time", "bound", "source"), rows
+    )
 
 
 def _live(values: Iterable[LiveValue]) -> Table:
@@ -168,7 +192,10 @@ def _remarks(cost: Cost) -> list[str]:
         if loop.trips is None
     ]
     for row in cost.uncounted:
-        lines.append(f"not counted: {row.count} x {row.name}, {row.reason}{_at(row.location)}")
+        lines.append(
+            f"not counted: {row.count} x {row.name}, {row.reason}, {format_bytes(row.bytes)}"
+            f"{_at(row.location)}"
+        )
     return lines + [f"note: {note}" for note in cost.notes]
 
 

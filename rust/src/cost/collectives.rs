@@ -2,10 +2,10 @@
 
 use super::execution::Execution;
 use super::groups::axes_of_groups;
-use super::tensors::sharding_at;
+use super::meshes::are_held_alike;
 use super::works::Works;
 use crate::axis::{disjoint, AxisRef};
-use crate::index::{MeshId, OpId, ShardingId, ValueId};
+use crate::index::{AxisId, Id, MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Program};
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
@@ -25,6 +25,8 @@ pub enum CollectiveKind {
     CollectivePermute,
     /// Each device keeps a part of what it has: no communication.
     AllSlice,
+    /// Anything that takes a tensor to another mesh, or to another order of devices.
+    Reshard,
     /// Something else.
     Other,
 }
@@ -39,6 +41,7 @@ impl CollectiveKind {
             Self::AllToAll => "all_to_all",
             Self::CollectivePermute => "collective_permute",
             Self::AllSlice => "all_slice",
+            Self::Reshard => "reshard",
             Self::Other => "other",
         }
     }
@@ -50,6 +53,7 @@ impl CollectiveKind {
             "all_to_all" => Self::AllToAll,
             "collective_permute" => Self::CollectivePermute,
             "all_slice" => Self::AllSlice,
+            "reshard" => Self::Reshard,
             _ => Self::Other,
         }
     }
@@ -91,16 +95,21 @@ pub fn is_sdy_collective(kind: OpKind) -> bool {
     )
 }
 
-/// What there is to know of `op`, a collective.
+/// What there is to know of `op`, a collective; `None` for a reshard that leaves every device what it has.
 pub fn collective(
     program: &Program,
     works: &mut Works<'_>,
     execution: &Execution,
     op: OpId,
-) -> Collective {
+) -> Option<Collective> {
     let kind = CollectiveKind::of_name(program.op_name(op));
     let operand = program.op_operands(op).first().map_or(ValueId::NONE, |slot| slot.value);
     let result = program.op_results(op).next().unwrap_or_default();
+    if kind == CollectiveKind::Reshard {
+        let pair = (operand, result);
+        return (!are_held_alike(program, operand, result))
+            .then(|| moved_operand(program, works, execution, op, pair));
+    }
     let (mesh, axes) = if is_sdy_collective(program.kind(op)) {
         let sharding = result.get().map_or(ShardingId::NONE, |result| program.sharding(result));
         (program.mesh_of(sharding), sdy_axes(program, op, operand, result))
@@ -123,7 +132,7 @@ pub fn collective(
         CollectiveKind::AllToAll => bytes.saturating_mul(devices as u128),
         _ => bytes,
     };
-    Collective {
+    Some(Collective {
         op,
         kind,
         mesh,
@@ -133,7 +142,40 @@ pub fn collective(
         cause: cause(program, op),
         operand,
         result,
+    })
+}
+
+/// The move of an operand of `op` to the mesh of another tensor, as a permute along all axes of that mesh, or,
+/// if that is a single device, of the mesh that it comes from: every device sends what it has.
+pub fn moved_operand(
+    program: &Program,
+    works: &mut Works<'_>,
+    execution: &Execution,
+    op: OpId,
+    (operand, target): (ValueId, ValueId),
+) -> Collective {
+    let mesh_of = |value| program.visible_sharding(value).and_then(|sharding| sharding.mesh.get());
+    let meshes = [target, operand].into_iter().filter_map(mesh_of);
+    let mut axes = meshes.map(|mesh| (mesh, all_axes(program.mesh(mesh))));
+    let found = axes.find(|(_, axes)| !axes.is_empty());
+    let (mesh, axes) = found.map_or((MeshId::NONE, None), |(mesh, axes)| (mesh, Some(axes)));
+    Collective {
+        op,
+        kind: CollectiveKind::Reshard,
+        mesh,
+        axes,
+        count: execution.times(program.parent_block(op)),
+        bytes: u128::from(works.tensors.bytes(operand)),
+        cause: cause(program, op),
+        operand,
+        result: target,
     }
+}
+
+/// The axes of `mesh` along which there is more than one device.
+fn all_axes(mesh: &Mesh) -> Vec<AxisRef> {
+    let several = (0..mesh.axes.len()).filter(|&axis| mesh.axes[axis].size > 1);
+    several.map(|axis| AxisRef::full(AxisId::from_index(axis))).collect()
 }
 
 /// The axes that a collective of Shardy's runs along.
@@ -150,9 +192,16 @@ fn sdy_axes(
             params.iter().flat_map(|(axes, ..)| axes).copied().collect()
         }
         _ => {
-            let (before, after) =
-                (sharding_at(program, operand.get()?)?, sharding_at(program, result.get()?)?);
-            moved_axes(&before, &after, program.mesh(after.mesh))
+            let (before, after) = (
+                program.visible_sharding(operand.get()?)?,
+                program.visible_sharding(result.get()?)?,
+            );
+            let (from, to) = (program.mesh(before.mesh), program.mesh(after.mesh));
+            if from.device_ids != to.device_ids {
+                let is_kept = are_held_alike(program, operand, result);
+                return Some(if is_kept { Vec::new() } else { all_axes(to) });
+            }
+            moved_axes(&before, &after, to)
         }
     })
 }
@@ -193,11 +242,11 @@ fn mesh_around(program: &Program, op: OpId) -> MeshId {
 /// Whoever put it in has noted that. Otherwise, sums belong to the op whose terms they sum, and anything
 /// else to the first op that uses what it makes, through other collectives.
 fn cause(program: &Program, op: OpId) -> Option<OpId> {
-    if !is_sdy_collective(program.kind(op)) {
-        return Some(op);
-    }
     if let Some(cause) = program.cause(op) {
         return Some(cause);
+    }
+    if !is_sdy_collective(program.kind(op)) {
+        return Some(op);
     }
     let is_sum = matches!(program.kind(op), OpKind::AllReduce | OpKind::ReduceScatter);
     let mut at = op;

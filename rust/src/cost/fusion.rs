@@ -5,7 +5,7 @@
 //! 1. An elementwise op or data movement whose result is used once, by an op that fuses with what makes its
 //!    operands, is never written: its user reads what it would have read.
 //! 2. What is made of little or nothing, a broadcast or an iota, is not written if all its users fuse.
-//! 3. A reshape is another name for its operand.
+//! 3. A reshape is another name for its operand, and so is what a loop carries and never changes.
 //!
 //! Dots, convolutions, sorts, collectives, control flow and returns do not fuse: what they read is written.
 //! Nor do broadcasts: what they read is small, and they may have many users.
@@ -130,6 +130,15 @@ impl Fusion {
             Movement::Pointwise | Movement::Window if program.num_results(op) == 1 => {
                 self.is_virtual[at] = self.uses[at] == 1 && !self.has_barrier[at];
             }
+            _ if program.kind(op) == OpKind::While => {
+                for (index, result) in program.op_results(op).enumerate() {
+                    if is_only_read(program, op, index) {
+                        let operand = program.operand(op, index);
+                        self.leaf[result.index()] = self.read_in_place_of(works, operand);
+                        self.is_virtual[result.index()] = true;
+                    }
+                }
+            }
             _ => {}
         }
     }
@@ -206,6 +215,16 @@ fn is_renaming(program: &Program, op: OpId, movement: Movement) -> bool {
         && program.num_operands(op) == 1
         && program.num_results(op) == 1
         && program.kind(op) != OpKind::OptimizationBarrier
+}
+
+/// Whether the body of `op`, a loop, hands on its argument `index` as it is.
+pub fn is_only_read(program: &Program, op: OpId, index: usize) -> bool {
+    let body = program.op_regions(op).nth(1).and_then(|region| program.region_entry(region).get());
+    let Some(body) = body else { return false };
+    let argument = program.block_args(body).nth(index);
+    let returned =
+        program.last_op(body).get().and_then(|last| program.op_operands(last).get(index));
+    argument.is_some() && returned.map(|slot| slot.value) == argument
 }
 
 /// Whether all elements of a constant are the same.

@@ -111,8 +111,6 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             }
         }
         for &op in ops[1..].iter().rev() {
-            let first = program.op_results(op).next();
-            let passes_on = first.is_some_and(|result| self.fusion.is_virtual(result));
             for (index, slot) in program.op_operands(op).iter().enumerate() {
                 let home = match program.def(slot.value) {
                     ValueDef::Result(def) => program.parent_block(def),
@@ -124,17 +122,23 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
                 } else if program.next_op(op).is_none() {
                     // What a block returns is needed to its end.
                     place = END;
-                } else if passes_on {
-                    let renamed = self.works.movement(op) == Movement::Alias;
-                    let results = program.num_results(op);
-                    let result =
-                        program.result(op, if renamed && index < results { index } else { 0 });
+                } else if let Some(result) = self.passed_on_as(op, index) {
                     place = place.max(self.last[result.index()]);
                 }
                 let last = &mut self.last[slot.value.index()];
                 *last = place.max(*last);
             }
         }
+    }
+    /// The result of `op` that is not written itself, so that operand `index` is read where that is read.
+    fn passed_on_as(&mut self, op: OpId, index: usize) -> Option<ValueId> {
+        let program = self.program;
+        let is_one_to_one =
+            program.kind(op) == OpKind::While || self.works.movement(op) == Movement::Alias;
+        let results = program.num_results(op);
+        let at = if is_one_to_one && index < results { index } else { 0 };
+        let result = (at < results).then(|| program.result(op, at))?;
+        self.fusion.is_virtual(result).then_some(result)
     }
     /// The place in `home` of the op that `op`, which is further inside, is part of.
     fn place_in(&self, home: BlockId, mut op: OpId) -> u32 {
@@ -277,17 +281,22 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             let place = self.places[op.index()];
             let inside = self.peak_inside(op);
             self.make_results(&mut run, op, place);
-            // A callee and the branches of a case make the results themselves.
-            let is_returned_copy = program.op_results(op).len() > 0
-                && program.kind(op) != OpKind::While
-                && inside.bytes > 0;
-            let made = if is_returned_copy { run.made } else { 0 };
-            let now = run.now.saturating_add(inside.bytes.saturating_sub(made));
+            // A callee and the branches of a case make the results themselves: where they need more than
+            // these, they are live and not the results.
+            let are_inside = program.kind(op) != OpKind::While;
+            let (made, inner) = match (are_inside, inside.bytes > run.made) {
+                (true, true) => (run.made, inside),
+                (true, false) => (0, Peak::default()),
+                (false, _) => (0, inside),
+            };
+            let now = run.now.saturating_add(inner.bytes).saturating_sub(made);
             if now > peak.bytes || peak.op.is_none() {
-                peak = Peak { bytes: now, op: Some(op), inner: inside.inner };
+                peak = Peak { bytes: now, op: Some(op), inner: inner.inner };
             }
             if until == Some(op) {
-                live.extend(run.live());
+                let is_made_inside =
+                    |value: ValueId| made > 0 && program.defining_op(value) == Some(op);
+                live.extend(run.live().into_iter().filter(|row| !is_made_inside(row.value)));
                 return peak;
             }
             run.free(place);

@@ -5,7 +5,7 @@
 
 use crate::axis::total_size;
 use crate::index::{Id, ShardingId, StrId, TypeId, ValueId};
-use crate::ir::{OpKind, Program, Type, ValueDef};
+use crate::ir::{Program, Type};
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -95,29 +95,13 @@ enum Where {
 }
 
 fn sharding_of(program: &Program, value: ValueId) -> Where {
-    let holder = match program.def(value) {
-        ValueDef::Result(_) => Some(value),
-        ValueDef::Arg(_) => program.shardable_value(value),
-    };
-    let Some(holder) = holder else { return Where::Nowhere };
-    let id = program.sharding(holder);
-    let (ValueDef::Arg(block), Some(outer)) = (program.def(holder), program.shardings().get(id))
-    else {
-        return Where::Stored(id);
-    };
-    let op = program.block_parent_op(block);
-    if program.kind(op) != OpKind::ManualComputation {
-        return Where::Stored(id);
-    }
-    Where::Inside(outer.without_manual_axes(&program.manual_axes(op, outer)))
-}
-
-/// The sharding of `value` where it stands in the program.
-pub fn sharding_at(program: &Program, value: ValueId) -> Option<Cow<'_, TensorSharding>> {
-    match sharding_of(program, value) {
-        Where::Nowhere => None,
-        Where::Stored(id) => program.shardings().get(id).map(Cow::Borrowed),
-        Where::Inside(sharding) => Some(Cow::Owned(sharding)),
+    match program.visible_sharding(value) {
+        None => Where::Nowhere,
+        Some(Cow::Borrowed(_)) => {
+            let holder = program.sharding_holder(value).unwrap_or(value);
+            Where::Stored(program.sharding(holder))
+        }
+        Some(Cow::Owned(sharding)) => Where::Inside(sharding),
     }
 }
 

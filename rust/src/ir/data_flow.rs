@@ -78,11 +78,21 @@ impl Program {
             _ => id,
         }
     }
-    /// The sharding of `value` for a tensor of its type: of an argument of a manual computation,
-    /// whose type is what one device of the manual axes sees, it is without those axes.
+    /// The value that has the sharding of `value`: itself where it is a result of an op, else the value that
+    /// its data-flow edge, if it has one, is on. `None` for arguments of regions that shardings do not enter.
+    pub fn sharding_holder(&self, value: ValueId) -> Option<ValueId> {
+        match self.values[value].def() {
+            ValueDef::Result(_) => Some(value),
+            ValueDef::Arg(_) => self.shardable_value(value),
+        }
+    }
+    /// The sharding of `value` for a tensor of its type. An argument of the body of a loop has that of the value
+    /// that is carried; that of an argument of a manual computation, whose type is what one device of the
+    /// manual axes sees, is without those axes.
     pub fn visible_sharding(&self, value: ValueId) -> Option<Cow<'_, TensorSharding>> {
-        let sharding = self.shardings.get(self.sharding(value))?;
-        Some(match self.manual_computation_of_arg(value) {
+        let holder = self.sharding_holder(value)?;
+        let sharding = self.shardings.get(self.sharding(holder))?;
+        Some(match self.manual_computation_of_arg(holder) {
             Some(op) => Cow::Owned(sharding.without_manual_axes(&self.manual_axes(op, sharding))),
             None => Cow::Borrowed(sharding),
         })

@@ -1,5 +1,6 @@
 //! `program_cost`: the figures of [`crate::cost`] as plain data, for `shardcore/costs` to put times on.
 
+use super::axis::PyAxisRef;
 use super::errors::raise;
 use super::mesh::PyMesh;
 use super::module::PyModule;
@@ -7,10 +8,11 @@ use super::rules::registry;
 use crate::attribute::print_sharding;
 use crate::axis::AxisRef;
 use crate::cost::collectives::Collective;
+use crate::cost::execution::Loop;
 use crate::cost::memory::{Live, Memory};
-use crate::cost::tensors::{local_tensor, sharding_at};
-use crate::cost::{program_cost as cost_of, OpRow, ProgramCost};
-use crate::index::{FuncId, Id, MeshId, OpId, StrId, ValueId};
+use crate::cost::tensors::local_tensor;
+use crate::cost::{program_cost as cost_of, OpRow, ProgramCost, Uncounted};
+use crate::index::{FuncId, OpId, StrId, ValueId};
 use crate::ir::{Program, Type, ValueDef};
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
@@ -54,88 +56,101 @@ struct Tables<'a, 'py> {
     entry: Option<FuncId>,
 }
 
+/// A dictionary of these keys and values.
+macro_rules! record {
+    ($py:expr, { $($key:ident: $value:expr),* $(,)? }) => {{
+        let dict = PyDict::new($py);
+        $(dict.set_item(stringify!($key), $value)?;)*
+        Ok(dict)
+    }};
+}
+
 impl<'a, 'py> Tables<'a, 'py> {
     fn all(mut self, cost: &ProgramCost) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(self.py);
-        dict.set_item("ops", self.list(&cost.ops, Self::op)?)?;
-        let meshes: Vec<PyMesh> = self
-            .program
-            .meshes()
-            .iter()
-            .map(|row| PyMesh::from_verified(row.mesh.clone()))
-            .collect();
-        dict.set_item("meshes", meshes)?;
-        dict.set_item("collectives", self.list(&cost.collectives, Self::collective)?)?;
-        let uncounted = self.list(&cost.uncounted, |this, row| {
-            let location = this.location(row.op);
-            (&*row.name, row.reason, row.count, location).into_pyobject(this.py)
-        })?;
-        dict.set_item("uncounted", uncounted)?;
-        let loops = self.list(&cost.loops, |this, row| {
-            let (name, location) = (this.op_value_name(row.op), this.location(row.op));
-            (name, row.trips, row.entered, location).into_pyobject(this.py)
-        })?;
-        dict.set_item("loops", loops)?;
-        dict.set_item("memory", self.memory(&cost.memory)?)?;
-        Ok(dict)
+        record!(self.py, {
+            ops: self.list(&cost.ops, Self::op)?,
+            collectives: self.list(&cost.collectives, Self::collective)?,
+            uncounted: self.list(&cost.uncounted, Self::uncounted)?,
+            loops: self.list(&cost.loops, Self::carried_loop)?,
+            memory: self.memory(&cost.memory)?,
+        })
     }
     fn list<T>(
         &mut self,
         rows: &[T],
-        of: impl Fn(&mut Self, &T) -> PyResult<Bound<'py, PyTuple>>,
+        of: impl Fn(&mut Self, &T) -> PyResult<Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let rows: Vec<_> = rows.iter().map(|row| of(self, row)).collect::<PyResult<_>>()?;
         PyList::new(self.py, rows)
     }
-    /// `(name, location, dtype, flops, transcendentals, bytes, count, once, is_collective)`
-    fn op(&mut self, row: &OpRow) -> PyResult<Bound<'py, PyTuple>> {
-        let location = self.location(row.op);
-        let name = self.program.op_name(row.op);
-        let dtype = self.dtype(row.element);
-        let work = (row.work.flops, row.work.transcendentals, row.traffic);
-        (name, location, dtype, work.0, work.1, work.2, row.count, row.once, row.is_collective)
-            .into_pyobject(self.py)
+    fn op(&mut self, row: &OpRow) -> PyResult<Bound<'py, PyDict>> {
+        record!(self.py, {
+            name: self.program.op_name(row.op),
+            location: self.location(row.op),
+            dtype: self.dtype(row.element),
+            flops: row.work.flops,
+            transcendentals: row.work.transcendentals,
+            bytes: row.traffic,
+            count: row.count,
+            count_counting_loops_once: row.once,
+            is_collective: row.is_collective,
+        })
     }
-    /// `(name, kind, mesh, axes, count, bytes, location, cause, cause_location, operand_sharding,
-    /// result_sharding)`, the mesh by its place among the meshes, axes as `(name, pre_size, size)`.
-    fn collective(&mut self, row: &Collective) -> PyResult<Bound<'py, PyTuple>> {
+    fn collective(&mut self, row: &Collective) -> PyResult<Bound<'py, PyDict>> {
         let program = self.program;
-        let mesh = row.mesh.get().map(MeshId::index);
-        let axes = row.mesh.get().zip(row.axes.as_ref());
-        let axes = axes.map(|(id, axes)| named(axes, program.mesh(id)));
-        let cause = row.cause.map(|cause| program.op_name(cause));
-        let cause_location = row.cause.and_then(|cause| self.location(cause));
-        let location = self.location(row.op);
-        (
-            self.op_value_name(row.op),
-            row.kind.as_str(),
-            mesh,
-            axes,
-            row.count,
-            row.bytes,
-            location,
-            cause,
-            cause_location,
-            self.sharding(row.operand),
-            self.sharding(row.result),
-        )
-            .into_pyobject(self.py)
+        let mesh = row.mesh.get().map(|id| &program.meshes()[id].mesh);
+        let axes = mesh.zip(row.axes.as_ref()).map(|(mesh, axes)| axis_refs(axes, mesh));
+        record!(self.py, {
+            value: self.op_value_name(row.op),
+            kind: row.kind.as_str(),
+            mesh: mesh.map(|mesh| PyMesh::from_verified(mesh.clone())),
+            axes: axes,
+            count: row.count,
+            bytes: row.bytes,
+            location: self.location(row.op),
+            cause: row.cause.map(|cause| program.op_name(cause)),
+            cause_location: row.cause.and_then(|cause| self.location(cause)),
+            operand_sharding: self.sharding(row.operand),
+            result_sharding: self.sharding(row.result),
+        })
+    }
+    fn uncounted(&mut self, row: &Uncounted) -> PyResult<Bound<'py, PyDict>> {
+        record!(self.py, {
+            name: &*row.name,
+            reason: row.reason,
+            missing: if row.is_communication { "communication" } else { "compute" },
+            count: row.count,
+            bytes: row.bytes,
+            location: self.location(row.op),
+        })
+    }
+    fn carried_loop(&mut self, row: &Loop) -> PyResult<Bound<'py, PyDict>> {
+        record!(self.py, {
+            op: self.op_value_name(row.op),
+            trips: row.trips,
+            entered: row.entered,
+            location: self.location(row.op),
+        })
     }
     fn memory(&mut self, memory: &Memory) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(self.py);
-        dict.set_item("argument_bytes", memory.argument_bytes)?;
-        dict.set_item("output_bytes", memory.output_bytes)?;
-        dict.set_item("alias_bytes", memory.alias_bytes)?;
-        dict.set_item("peak_bytes", memory.peak_bytes)?;
-        let peak = memory
-            .peak_op
-            .map(|op| (self.program.op_name(op), self.op_value_name(op), self.location(op)));
-        dict.set_item("peak_op", peak)?;
-        dict.set_item("live", self.list(&memory.live, Self::live)?)?;
-        Ok(dict)
+        let peak = memory.peak_op.map(|op| self.peak_op(op)).transpose()?;
+        record!(self.py, {
+            argument_bytes: memory.argument_bytes,
+            output_bytes: memory.output_bytes,
+            alias_bytes: memory.alias_bytes,
+            peak_bytes: memory.peak_bytes,
+            peak_op: peak,
+            live_at_peak: self.list(&memory.live, Self::live)?,
+        })
     }
-    /// `(name, op, bytes, shape, local_shape, dtype, sharding, location)`
-    fn live(&mut self, live: &Live) -> PyResult<Bound<'py, PyTuple>> {
+    fn peak_op(&mut self, op: OpId) -> PyResult<Bound<'py, PyDict>> {
+        record!(self.py, {
+            name: self.program.op_name(op),
+            value: self.op_value_name(op),
+            location: self.location(op),
+        })
+    }
+    fn live(&mut self, live: &Live) -> PyResult<Bound<'py, PyDict>> {
         let (program, value) = (self.program, live.value);
         let (op, location) = match program.def(value) {
             ValueDef::Result(op) => (Some(program.op_name(op)), self.location(op)),
@@ -145,23 +160,21 @@ impl<'a, 'py> Tables<'a, 'py> {
             Type::RankedTensor { shape, element, .. } => (shape.clone(), element.text),
             _ => (Vec::new(), StrId::NONE),
         };
-        let sharding = sharding_at(program, value);
+        let sharding = program.visible_sharding(value);
         let local = local_tensor(program, program.type_of(value), sharding.as_deref()).dims;
-        let local = local.map(|dims| dims.to_vec());
-        (
-            self.value_name(value),
-            op,
-            live.bytes,
-            PyTuple::new(self.py, shape)?,
-            local.map(|dims| PyTuple::new(self.py, dims)).transpose()?,
-            self.dtype(element),
-            self.sharding(value),
-            location,
-        )
-            .into_pyobject(self.py)
+        record!(self.py, {
+            name: self.value_name(value),
+            op: op,
+            bytes: live.bytes,
+            shape: PyTuple::new(self.py, shape)?,
+            local_shape: local.map(|dims| PyTuple::new(self.py, dims.to_vec())).transpose()?,
+            dtype: self.dtype(element),
+            sharding: self.sharding(value),
+            location: location,
+        })
     }
     fn dtype(&self, element: StrId) -> Option<&'a str> {
-        element.get().map(|id| self.program.str(id))
+        element.get().map(|id| self.program.strings().get(id))
     }
     fn location(&mut self, op: OpId) -> Option<String> {
         let program = self.program;
@@ -170,7 +183,7 @@ impl<'a, 'py> Tables<'a, 'py> {
     }
     fn sharding(&mut self, value: ValueId) -> Option<String> {
         let program = self.program;
-        let sharding = sharding_at(program, value.get()?)?;
+        let sharding = program.visible_sharding(value.get()?)?;
         if let Some(text) = self.shardings.get(&*sharding) {
             return Some(text.clone());
         }
@@ -198,11 +211,6 @@ impl<'a, 'py> Tables<'a, 'py> {
     }
 }
 
-/// `axes` as name, pre-size and size: a whole axis has pre-size 1 and its own size.
-fn named(axes: &[AxisRef], mesh: &Mesh) -> Vec<(String, i64, i64)> {
-    let named = |axis: &AxisRef| {
-        let name = mesh.axis_name(axis.axis).to_owned();
-        (name, axis.sub.map_or(1, |sub| sub.pre_size), axis.size(mesh))
-    };
-    axes.iter().map(named).collect()
+fn axis_refs(axes: &[AxisRef], mesh: &Mesh) -> Vec<PyAxisRef> {
+    axes.iter().map(|&axis| PyAxisRef::from_axis(axis, mesh)).collect()
 }

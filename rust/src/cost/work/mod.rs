@@ -357,6 +357,7 @@ pub static FAMILIES: &[Family] = &[
             "sdy.reduce_scatter",
             "sdy.all_to_all",
             "sdy.collective_permute",
+            "sdy.reshard",
             "stablehlo.all_gather",
             "stablehlo.all_reduce",
             "stablehlo.reduce_scatter",

@@ -1,0 +1,160 @@
+//! The walk over a program that adds up what its ops cost.
+
+use super::collectives::{collective, moved_operand};
+use super::execution::Execution;
+use super::fusion::Fusion;
+use super::memory::Liveness;
+use super::meshes;
+use super::schedule::Schedule;
+use super::work::{Movement, Work};
+use super::works::{Outcome, Works};
+use super::{OpRow, ProgramCost, Uncounted};
+use crate::index::{FuncId, OpId, StrId};
+use crate::ir::{OpKind, OpTraits, Program};
+use rustc_hash::FxHashMap;
+
+const HALO: &str = "what it exchanges with neighbours along a sharded dim";
+const MISSING_CALLEE: &str = "what it calls is not there";
+
+/// Ops with the same name, place in the source, element type, work and traffic are one row.
+type RowKey<'a> = (StrId, &'a str, StrId, Work, u128);
+
+/// The cost of a program while it is added up.
+pub(super) struct Count<'a> {
+    program: &'a Program,
+    works: Works<'a>,
+    execution: Execution,
+    fusion: Fusion,
+    has_several_meshes: bool,
+    rows: FxHashMap<RowKey<'a>, usize>,
+    uncounted: FxHashMap<(String, &'static str), usize>,
+    cost: ProgramCost,
+}
+
+impl<'a> Count<'a> {
+    /// What `program`, whose calls are inlined, costs one device. `exchanges_halos` says for which ops devices
+    /// exchange elements with their neighbours.
+    pub fn of(program: &'a Program, exchanges_halos: &dyn Fn(OpId) -> bool) -> ProgramCost {
+        let Some(entry) = program.entry_function() else { return ProgramCost::default() };
+        let mut works = Works::new(program);
+        let execution = Execution::new(program, &mut works);
+        let mut functions: Vec<OpId> =
+            execution.functions.iter().map(|&func| program.func_op(func)).collect();
+        let fusion = Fusion::new(program, &mut works, &functions);
+        let depth_first = Schedule::depth_first(program, &mut works.tensors, &functions);
+        let mut count = Self {
+            program,
+            works,
+            execution,
+            fusion,
+            has_several_meshes: meshes::has_several(program),
+            rows: FxHashMap::default(),
+            uncounted: FxHashMap::default(),
+            cost: ProgramCost::default(),
+        };
+        // Callers first: the entry function is the first that a reader expects.
+        functions.reverse();
+        for func in functions {
+            for op in program.pre_order(func).skip(1) {
+                if count.execution.times_once(program.parent_block(op)) > 0
+                    && !program.has_traits(op, OpTraits::TERMINATOR)
+                {
+                    count.add(op, exchanges_halos(op));
+                }
+            }
+        }
+        count.finish(entry, depth_first)
+    }
+    /// Adds one op.
+    fn add(&mut self, op: OpId, exchanges_halos: bool) {
+        let program = self.program;
+        let mut work = Work::default();
+        let mut is_collective = false;
+        match self.works.of(op) {
+            Outcome::Counted(counted) => work = counted,
+            Outcome::Collective(sums) => {
+                (work, is_collective) = (sums, true);
+                let row = collective(program, &mut self.works, &self.execution, op);
+                self.cost.collectives.extend(row);
+            }
+            Outcome::Inside => {
+                let is_call = matches!(program.kind(op), OpKind::Call | OpKind::Composite);
+                if is_call && self.execution.callee(program, op).is_none() {
+                    self.note(op, MISSING_CALLEE, false);
+                }
+                return;
+            }
+            Outcome::Unknown(reason) => self.note(op, reason, false),
+        }
+        if exchanges_halos {
+            self.note(op, HALO, true);
+        }
+        if self.has_several_meshes && !is_collective {
+            for pair in meshes::moved_operands(program, op) {
+                let row = moved_operand(program, &mut self.works, &self.execution, op, pair);
+                self.cost.collectives.push(row);
+            }
+        }
+        self.add_row(op, work, is_collective);
+    }
+    fn add_row(&mut self, op: OpId, work: Work, is_collective: bool) {
+        let program = self.program;
+        let traffic = self.fusion.traffic(program, &mut self.works, op);
+        let is_free = work == Work::default() && traffic == 0;
+        if is_free || self.works.movement(op) == Movement::Alias {
+            return;
+        }
+        let element = self.element(op);
+        let place = program.text().get(program.loc(op));
+        let key = (program.op_name_id(op), place, element, work, traffic);
+        let ops = &mut self.cost.ops;
+        let index = *self.rows.entry(key).or_insert_with(|| {
+            ops.push(OpRow { op, element, work, traffic, count: 0, once: 0, is_collective });
+            ops.len() - 1
+        });
+        let block = program.parent_block(op);
+        let row = &mut self.cost.ops[index];
+        row.count = row.count.saturating_add(self.execution.times(block));
+        row.once = row.once.saturating_add(self.execution.times_once(block));
+    }
+    /// Lists `op` among those that are not counted.
+    fn note(&mut self, op: OpId, reason: &'static str, is_communication: bool) {
+        let program = self.program;
+        let target = self.works.target(op).filter(|_| program.kind(op) == OpKind::CustomCall);
+        let name = match target {
+            Some(target) => format!("{} @{target}", program.op_name(op)),
+            None => program.op_name(op).to_owned(),
+        };
+        let operands = program.operands(op);
+        let values = operands.chain(program.op_results(op));
+        let held: u128 = values.map(|value| u128::from(self.works.tensors.bytes(value))).sum();
+        let times = self.execution.times(program.parent_block(op));
+        let rows = &mut self.cost.uncounted;
+        let index = *self.uncounted.entry((name.clone(), reason)).or_insert_with(|| {
+            rows.push(Uncounted { op, name, reason, is_communication, count: 0, bytes: 0 });
+            rows.len() - 1
+        });
+        let row = &mut self.cost.uncounted[index];
+        row.count = row.count.saturating_add(times);
+        row.bytes = row.bytes.saturating_add(held.saturating_mul(times));
+    }
+    /// The element type that `op` computes in.
+    fn element(&mut self, op: OpId) -> StrId {
+        let operand = self.program.operands(op).next();
+        let value = operand.or_else(|| self.program.op_results(op).next());
+        value.map_or(StrId::NONE, |value| self.works.tensors.of(value).element)
+    }
+    /// Adds memory, in the order of the program or in `depth_first`, whichever needs less.
+    fn finish(mut self, entry: FuncId, depth_first: Schedule) -> ProgramCost {
+        let mut memory = |schedule| {
+            let (works, fusion) = (&mut self.works, &mut self.fusion);
+            Liveness::new(self.program, works, fusion, &self.execution, &schedule).memory(entry)
+        };
+        let in_order = memory(Schedule::of_the_program());
+        let depth_first = memory(depth_first);
+        let is_better = depth_first.peak_bytes < in_order.peak_bytes;
+        self.cost.memory = if is_better { depth_first } else { in_order };
+        self.cost.loops = self.execution.loops;
+        self.cost
+    }
+}

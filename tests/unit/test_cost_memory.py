@@ -1,0 +1,91 @@
+"""Memory at the peak: what stands in the list adds up to the figure, and nothing counts twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shardcore import Cost, Module
+
+T = "tensor<1024xf32>"
+BYTES = 4096
+
+LOOP = """
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %n = stablehlo.constant dense<8> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  {before}
+  %r:3 = stablehlo.while(%i = %zero, %s = {start}, %w = {weights}) : tensor<i32>, {T}, {T}
+  cond {{
+    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }} do {{
+    %j = stablehlo.add %i, %one : tensor<i32>
+    %t = stablehlo.multiply %s, %w : {T}
+    %u = stablehlo.reverse %t, dims = [0] : {T}
+    stablehlo.return %j, %u, {carried} : tensor<i32>, {T}, {T}
+  }}
+  {after}"""
+
+CASE = """
+  %0 = "stablehlo.if"(%p) ({{
+    %1 = stablehlo.reverse %a, dims = [0] : {T}
+    {more}
+    stablehlo.return %1 : {T}
+  }}, {{
+    %2 = stablehlo.abs %a : {T}
+    stablehlo.return %2 : {T}
+  }}) : (tensor<i1>) -> {T}
+  return %0 : {T}"""
+
+
+def cost_of(body: str, arguments: str = f"%a: {T}, %b: {T}") -> Cost:
+    return Module.parse(f"func.func @main({arguments}) -> {T} {{ {body} }}").propagate().cost()
+
+
+def loop(**parts: str) -> Cost:
+    given = {"before": "", "start": "%a", "weights": "%b", "carried": "%w", "T": T}
+    given["after"] = f"return %r#1 : {T}"
+    return cost_of(LOOP.format(**{**given, **parts}))
+
+
+def summed(cost: Cost) -> int:
+    return sum(row.bytes for row in cost.live_at_peak)
+
+
+def test_what_a_loop_only_reads_takes_no_memory_of_its_own() -> None:
+    # The two arguments, what is carried, and what the body makes of it.
+    reading = loop()
+    changing = loop(carried="%t")
+    assert changing.peak_bytes >= reading.peak_bytes + BYTES
+    assert reading.peak_bytes < 4 * BYTES + 100
+    assert summed(reading) == reading.peak_bytes
+    assert summed(changing) == changing.peak_bytes
+
+
+def test_what_a_loop_only_reads_is_live_as_long_as_its_result() -> None:
+    made = f"%x = stablehlo.reverse %b, dims = [0] : {T}"
+    end = f"%y = stablehlo.reverse %r#1, dims = [0] : {T}\n%z = stablehlo.add %y, %r#2 : {T}\n"
+    cost = loop(before=made, weights="%x", after=end + f"return %z : {T}")
+    assert summed(cost) == cost.peak_bytes
+    assert cost.peak_bytes == loop(before=made, weights="%x").peak_bytes
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "",
+        f"%3 = stablehlo.dot_general %1, %a, contracting_dims = [0] x [0]"
+        f" : ({T}, {T}) -> tensor<f32>",
+    ],
+)
+def test_results_of_a_region_do_not_stand_beside_what_they_come_from(more: str) -> None:
+    cost = cost_of(CASE.format(more=more, T=T), f"%a: {T}, %p: tensor<i1>")
+    assert cost.peak_bytes in range(2 * BYTES, 2 * BYTES + 16)
+    assert summed(cost) == cost.peak_bytes
+
+
+def test_the_example_adds_up() -> None:
+    path = Path(__file__).resolve().parents[2] / "examples/gpt_step.mlir"
+    cost = Module.from_file(path).propagate().cost()
+    assert summed(cost) == cost.peak_bytes
