@@ -35,6 +35,20 @@ def test_rooms_use_those_above_them_only() -> None:
     assert not wrong
 
 
+def test_shardings_change_in_the_state_only() -> None:
+    # Groups are made equal before the clock starts.
+    allowed = {"state.rs", "plan/groups.rs", "tests.rs"}
+    setters = re.compile(r"\.(?:assign_sharding|set_\w*sharding\w*|value_shardings)\b")
+    root = SOURCE / "propagation"
+    found = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.rs")
+        if setters.search(path.read_text(encoding="utf-8"))
+    }
+    assert "state.rs" in found
+    assert found <= allowed
+
+
 def test_the_readable_form_and_the_tests_of_shortcuts_exist() -> None:
     for path in re.findall(r"`((?:tests|rust)/[\w/]+\.py)`", PAGE):
         assert (SOURCE.parents[1] / path).exists(), path

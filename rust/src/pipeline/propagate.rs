@@ -30,11 +30,7 @@ fn common(o: &Options) -> propagation::Options {
 
 /// What all but the basic pass have in common.
 fn with_strategy(o: &Options) -> propagation::Options {
-    let strategy = match o.text("propagation-strategy") {
-        "basic" => Strategy::Basic,
-        "basic-then-aggressive" => Strategy::BasicThenAggressive,
-        _ => Strategy::Aggressive,
-    };
+    let strategy = Strategy::named(o.text("propagation-strategy")).unwrap_or_default();
     propagation::Options { strategy, ..common(o) }
 }
 

@@ -7,7 +7,7 @@ use crate::error::{Code, Diagnostic, Result};
 use crate::index::OpId;
 use crate::ir::Program;
 use crate::partition::{self, canonicalize};
-use crate::propagation::populate_op_sharding_rules;
+use crate::propagation::{populate_op_sharding_rules, Strategy};
 use crate::{export, import};
 
 /// A pass on the module, or on each function by its `func.func` op.
@@ -123,7 +123,7 @@ const BASIC: [OptionSpec; 5] = [
     text("module-dump-directory"),
 ];
 const STRATEGY: OptionSpec =
-    choice("propagation-strategy", &["aggressive", "basic", "basic-then-aggressive"], "aggressive");
+    choice("propagation-strategy", &Strategy::NAMES, Strategy::Aggressive.name());
 const OP_PRIORITY: OptionSpec = flag_on("run-op-priority-propagation");
 /// Beyond MLIR: how far user priorities go. Empty means all the way.
 const UP_TO_PRIORITY: OptionSpec =

@@ -52,6 +52,7 @@
 //! | dead ops are looked for among those unused at first, and where an op was erased | no other op dies | uses only go with the ops that have them | `test_random_programs[dead ops]` |
 //! | results are compared with returned values after changes only | without a change nothing propagates | the clock of [`state`] counts every change | `test_family[result-priorities]` |
 //! | outcomes are remembered ([`memo`]), for all steps of the same directions | the same input has the same outcome | law of [`visit::strategy`] | `test_random_programs[plain]` |
+//! | a visit leaves out factors on which all tensors agree | nothing propagates along them | what all have is a prefix of what any could get: law of [`visit::strategy`] | `test_family[mlp]` |
 //! | after an update, the next visit of the op is looked up by the update | the same updates lead to the same shardings | the tensors are different values, each with its own sharding | `a_value_that_is_two_operands_is_looked_at_again` |
 //! | the process remembers visits of other programs ([`memo::process_cache`]) | equal rules, meshes and shardings have equal outcomes | all three are compared by what they are, not by their numbers in the program | `what_is_known_of_one_program_holds_in_another_as_far_as_it_is_the_same`, `test_random_programs[several meshes]` |
 //! | rules are told apart only as far as visits do ([`memo::rule_equivalence`]) | sizes matter only in which tensor is larger | [`visit::strategy::Promise::uses_exact_factor_sizes`], and no dim has several factors | `sizes_count_only_where_they_compare`, `test_random_programs[schedule]` |
@@ -88,13 +89,11 @@ pub mod visit_cache {
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{Id, RuleId};
 use crate::ir::Program;
 use engine::Engine;
 use memo::Memo;
 use observe::Observer;
 use origins::{Origins, Recorder};
-use plan::edges::{Edges, Holder};
 use plan::groups::ShardingGroups;
 use plan::{preconditions, Plan};
 use schedule::func_results::main_function;
@@ -122,7 +121,7 @@ pub fn propagate_observed(
     preconditions::check_meshes(program)?;
     let main = main_function(program)?;
     context.rules.prepare(program, options.conservative)?;
-    let groups = synchronised_groups(program, context)?;
+    let groups = ShardingGroups::synchronised(program, &*context.rules)?;
     let plan = Plan::new(program, &*context.rules, options.conservative)?;
     plan.edges.calls.check(program)?;
     let observer = observer.map(|observer| observer as &mut dyn Observer);
@@ -140,48 +139,7 @@ pub fn propagate_observed(
         engine.run_all(0, context, options.pass())?;
     }
     let (plan, stats, recorder) = engine.finish();
-    leave_rules(program, &plan, options);
+    plan.leave_rules(program, options.keep_sharding_rules);
     let origins = recorder.map_or_else(Origins::default, |recorder| recorder.finish(program));
     Ok((stats, origins))
-}
-
-/// The sharding groups of `program`, whose members have the same shardings then.
-fn synchronised_groups(program: &mut Program, context: &Context<'_>) -> Result<ShardingGroups> {
-    let mut groups = ShardingGroups::new(program)?;
-    if !groups.is_empty() {
-        let edges = Edges::new(program, &*context.rules);
-        groups.synchronise(program, &edges, |program, value, sharding| match edges.holder(value) {
-            Holder::None => {}
-            Holder::ManualArg(op, arg) => program.set_manual_arg_sharding(op, arg, sharding),
-            Holder::Value(value) if program.defining_op(value).is_some() => {
-                program.set_result_sharding(value, sharding);
-            }
-            Holder::Value(value) => {
-                program.set_sharding(value, sharding);
-            }
-        });
-    }
-    Ok(groups)
-}
-
-/// Leaves on ops the rules they were visited with, or only those that users wrote.
-fn leave_rules(program: &mut Program, plan: &Plan, options: &Options) {
-    if !options.keep_sharding_rules {
-        program.drop_rules();
-        return;
-    }
-    let mut rules = vec![RuleId::NONE; program.num_op_ids()];
-    for position in 0..plan.order().len() as u32 {
-        let (op, rule) = (plan.op(position), plan.rule(program, position));
-        if rule.is_none() || program.op_rules().is_own(op) {
-            continue;
-        }
-        if program.rules()[rule].is_custom {
-            program.set_op_rule(op, rule);
-            program.mark_attrs_changed(op);
-        } else {
-            rules[op.index()] = rule;
-        }
-    }
-    program.leave_op_rules(rules);
 }

@@ -17,6 +17,23 @@ pub enum Strategy {
 }
 
 impl Strategy {
+    /// The names of the strategies in pipelines.
+    pub const NAMES: [&'static str; 3] =
+        [Self::Aggressive.name(), Self::Basic.name(), Self::BasicThenAggressive.name()];
+
+    /// The name of the strategy in pipelines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Basic => "basic",
+            Self::Aggressive => "aggressive",
+            Self::BasicThenAggressive => "basic-then-aggressive",
+        }
+    }
+    /// The strategy that pipelines call `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Basic, Self::Aggressive, Self::BasicThenAggressive];
+        all.into_iter().find(|strategy| strategy.name() == name)
+    }
     /// The strategies of the visits of the greedy runs of one op-priority step, in order.
     const fn of_visits(self) -> &'static [VisitStrategy] {
         match self {
@@ -98,4 +115,17 @@ pub struct Stats {
     pub changes: usize,
     /// Greedy runs.
     pub greedy_runs: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_that_of_a_strategy() {
+        for name in Strategy::NAMES {
+            assert_eq!(Strategy::named(name).map(Strategy::name), Some(name));
+        }
+        assert_eq!(Strategy::named("cautious"), None);
+    }
 }

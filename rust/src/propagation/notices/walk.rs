@@ -21,7 +21,7 @@ impl<'a> Walk<'a> {
     pub fn new(program: &'a Program, plan: &'a Plan, out: &'a mut Vec<Notice>) -> Self {
         Self { program, plan, out, is_marking: false }
     }
-    /// Lists who depends on the sharding kept on `value`.
+    /// Lists who depends on the sharding that `value` holds.
     pub fn sharding_changed(&mut self, value: ValueId) {
         match self.program.def(value) {
             ValueDef::Result(op) => {

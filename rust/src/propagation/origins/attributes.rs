@@ -152,7 +152,7 @@ fn origins_dict(program: &Program, known: &[(NamedAxis, Origin)], own: Option<Or
     out
 }
 
-/// The origins of the results of the op in hand: a list that has a dictionary for each.
+/// The origins of the results of one op: a list that has a dictionary for each.
 #[derive(Default)]
 struct ResultDicts {
     op: Option<OpId>,

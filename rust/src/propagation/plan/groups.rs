@@ -2,7 +2,8 @@
 //!
 //! Source: Shardy's `ShardingGroupMap`.
 
-use super::edges::Edges;
+use super::edges::{Edges, Holder};
+use crate::context::RuleSource;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{Id, ShardingId, ValueId};
 use crate::ir::{InsertPoint, OpKind, Payload, Place as Position, Program, ValueDef};
@@ -25,7 +26,7 @@ const NO_GROUP: u32 = u32::MAX;
 impl ShardingGroups {
     /// The groups that `sdy.sharding_group` ops declare. A value may be in one only; the import
     /// passes see to that.
-    pub fn new(program: &mut Program) -> Result<Self> {
+    fn new(program: &mut Program) -> Result<Self> {
         let mut groups = Self::default();
         if !program.has_any(&[OpKind::ShardingGroup]) {
             return Ok(groups);
@@ -74,22 +75,25 @@ impl ShardingGroups {
     fn range(&self, group: usize) -> Range<usize> {
         group.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[group]
     }
+    /// The groups of `program`, whose members have the same shardings then, see
+    /// [`ShardingGroups::synchronise`].
+    pub fn synchronised(program: &mut Program, rules: &dyn RuleSource) -> Result<Self> {
+        let mut groups = Self::new(program)?;
+        if !groups.is_empty() {
+            let edges = Edges::new(program, rules);
+            groups.synchronise(program, &edges);
+        }
+        Ok(groups)
+    }
     /// Gives all members of each group the sharding that some of them have. Where they have
     /// different ones, each keeps its own, and an open constraint on it becomes the member.
-    ///
-    /// `set` sets the sharding of a value.
-    pub fn synchronise(
-        &mut self,
-        program: &mut Program,
-        edges: &Edges,
-        mut set: impl FnMut(&mut Program, ValueId, ShardingId),
-    ) {
+    fn synchronise(&mut self, program: &mut Program, edges: &Edges) {
         for group in 0..self.ends.len() {
             match self.common_sharding(program, edges, group) {
                 Common::None => {}
                 Common::One(sharding) => {
                     for &member in self.members(group) {
-                        set(program, member, sharding);
+                        set(program, edges, member, sharding);
                     }
                 }
                 Common::Conflict(first) => self.constrain(program, group, first),
@@ -136,6 +140,20 @@ impl ShardingGroups {
             self.groups[member.index()] = NO_GROUP;
             self.groups[result.index()] = group as u32;
             self.members[index] = result;
+        }
+    }
+}
+
+/// Sets the sharding of `value`, whatever holds it.
+fn set(program: &mut Program, edges: &Edges, value: ValueId, sharding: ShardingId) {
+    match edges.holder(value) {
+        Holder::None => {}
+        Holder::ManualArg(op, arg) => program.set_manual_arg_sharding(op, arg, sharding),
+        Holder::Value(value) if program.defining_op(value).is_some() => {
+            program.set_result_sharding(value, sharding);
+        }
+        Holder::Value(value) => {
+            program.set_sharding(value, sharding);
         }
     }
 }

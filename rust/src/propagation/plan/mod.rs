@@ -15,7 +15,7 @@ pub mod specs;
 use crate::bitset::BitSet;
 use crate::context::RuleSource;
 use crate::error::{Code, Diagnostic, Result};
-use crate::index::{BlockId, OpId, RuleId, ValueId};
+use crate::index::{BlockId, Id, OpId, RuleId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::propagation::visit::VisitSpec;
 use edges::Edges;
@@ -109,12 +109,33 @@ impl Plan {
     }
     /// The rule that the op at `position` is visited with, `NONE` if that is none of its own, as of
     /// data-flow edges and barriers.
-    pub fn rule(&self, program: &Program, position: u32) -> RuleId {
+    fn rule(&self, program: &Program, position: u32) -> RuleId {
         let kind = program.kind(self.op(position));
         match self.spec(position) {
             Some(spec) if !is_edge(kind) && kind != OpKind::PropagationBarrier => spec.rule,
             _ => RuleId::NONE,
         }
+    }
+    /// Leaves on ops the rules they were visited with if `keeps_rules`, else only those that users wrote.
+    pub fn leave_rules(&self, program: &mut Program, keeps_rules: bool) {
+        if !keeps_rules {
+            program.drop_rules();
+            return;
+        }
+        let mut rules = vec![RuleId::NONE; program.num_op_ids()];
+        for position in 0..self.order.len() as u32 {
+            let (op, rule) = (self.op(position), self.rule(program, position));
+            if rule.is_none() || program.op_rules().is_own(op) {
+                continue;
+            }
+            if program.rules()[rule].is_custom {
+                program.set_op_rule(op, rule);
+                program.mark_attrs_changed(op);
+            } else {
+                rules[op.index()] = rule;
+            }
+        }
+        program.leave_op_rules(rules);
     }
     /// Looks at the number of uses of the operands of `op` again.
     pub fn recount_uses(&mut self, program: &Program, op: OpId) {

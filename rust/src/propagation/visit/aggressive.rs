@@ -84,7 +84,7 @@ pub fn propagate(
     let factors = visit.factors.iter();
     claims.extend(factors.filter_map(|&factor| FactorClaim::new(visit, projection, factor)));
     put_in_order(visit, projection, claims);
-    // Tensors have nothing to do with each other, but for operands that look at results.
+    // Tensors have no effect on each other, but that operands of elementwise ops look at results.
     for side in [Side::Results, Side::Operands] {
         for FactorClaim { factor, axes, .. } in &*claims {
             for at in side.range(projection, *factor) {
