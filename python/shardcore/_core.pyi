@@ -37,6 +37,7 @@ __all__ = [
     "__version__",
     "error_codes",
     "import_hlo_shardings",
+    "partition_program",
     "program_cost",
     "registered_rules",
     "set_data_flow_edges",

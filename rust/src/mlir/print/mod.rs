@@ -10,6 +10,7 @@ mod fields;
 mod function;
 mod header;
 mod names;
+mod op_types;
 mod printer;
 mod sdy;
 mod splice;

@@ -17,6 +17,7 @@ mod indexing;
 mod manual;
 mod masks;
 mod reduce;
+mod refusals;
 mod resharding;
 mod work;
 
@@ -29,10 +30,9 @@ use super::reducer::Reducer;
 use super::reshard::Plan;
 use super::ways::Choices;
 use crate::context::Context;
-use crate::error::{Code, Diagnostic, Error, Result};
+use crate::error::Result;
 use crate::index::{BlockId, Id, OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
-use crate::mlir::op_attribute;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
@@ -240,57 +240,6 @@ impl Lowering<'_, '_, '_> {
     pub fn note(&mut self, op: OpId, kind: OutcomeKind, reason: String) {
         self.outcomes.push(Outcome { op, kind, reason });
     }
-    /// The complaint that `op` cannot be partitioned.
-    pub fn refusal(&self, op: OpId, why: &str, hint: &str) -> Error {
-        let name = self.emit.program.op_name(op);
-        let message = format!("'{name}' op cannot be partitioned: {why}");
-        let problem = Diagnostic::new(Code::Unpartitionable, message);
-        problem.at_op(self.emit.program, op).with_hint(hint).into()
-    }
-
-    /// Fails if `op` does more than compute, or nobody knows what it computes.
-    fn check_known(&self, op: OpId) -> Result<()> {
-        let program = &*self.emit.program;
-        let name = program.op_name(op);
-        match name {
-            "stablehlo.infeed" | "stablehlo.outfeed" | "stablehlo.send" | "stablehlo.recv" => {
-                Err(self.refusal(
-                    op,
-                    "it talks to the host, once in the source program",
-                    "take it out of the program",
-                ))
-            }
-            "stablehlo.partition_id" | "stablehlo.replica_id" if self.manual_depth == 0 => {
-                Err(self.refusal(
-                    op,
-                    "the program of all devices asks which device it is",
-                    "ask inside a manual computation (shard_map)",
-                ))
-            }
-            "stablehlo.custom_call" if self.context.rules.rule(program, op).is_none() => {
-                let target = op_attribute(program, op, "call_target_name");
-                let target =
-                    target.as_ref().and_then(|value| value.as_str()).unwrap_or("").to_owned();
-                Err(self.refusal(
-                    op,
-                    &format!("nothing is known of custom call target \"{target}\""),
-                    "give it a sharding rule with `shardcore.rule`",
-                ))
-            }
-            _ if name.starts_with("stablehlo.")
-                || name.starts_with("chlo.")
-                || self.context.rules.rule(program, op).is_some() =>
-            {
-                Ok(())
-            }
-            _ => Err(self.refusal(
-                op,
-                "nothing is known of it",
-                "give it a sharding rule with `shardcore.rule`",
-            )),
-        }
-    }
-
     /// Works off the tasks; regions nest on that stack, not on ours.
     fn run(&mut self) -> Result<()> {
         let mut done = 0;
