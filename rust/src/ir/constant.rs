@@ -1,6 +1,6 @@
 //! The values of constants, as text that can be compared.
 
-use super::{OpText, Program};
+use super::{OpFlags, OpText, Program};
 use crate::index::OpId;
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
@@ -43,7 +43,10 @@ impl Program {
         let OpText { span, dict, loc } = self.printing.ops[op];
         let start = dict.end.saturating_sub(span.start) as usize;
         let text = self.text.get(span).get(start..).unwrap_or_default();
-        if loc.is_empty() || loc.end > span.end {
+        if self.printing.flags[op].has(OpFlags::LOC_CHANGED) {
+            return without_location(text);
+        }
+        if loc.is_empty() {
             return text;
         }
         let len = loc.start.saturating_sub(dict.end) as usize;
@@ -57,6 +60,26 @@ impl Program {
         self.constant_value(op).hash(&mut hasher);
         hasher.finish()
     }
+}
+
+/// `text`, an attribute and its type, without the location that may follow them.
+fn without_location(text: &str) -> &str {
+    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        if in_string {
+            in_string = is_escaped || byte != b'"';
+            is_escaped = byte == b'\\' && !is_escaped;
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'<' | b'(' | b'[' | b'{' => depth += 1,
+            b'>' | b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            b'l' if depth == 0 && text[at..].starts_with("loc(") => return text[..at].trim_end(),
+            _ => {}
+        }
+    }
+    text
 }
 
 /// What all elements of `dense<inner>` are: `1` for `1` and for `[[1, 1]]`.
@@ -96,6 +119,13 @@ mod tests {
         assert_ne!(value("dense<1.0>"), value("dense<-1.0>"));
         assert_eq!(value("dense<1> : tensor<i32>"), ConstantValue::Element("1"));
         assert_eq!(value("dense<0x7FC00000>"), ConstantValue::Element("0x7FC00000"));
+    }
+
+    #[test]
+    fn locations_are_no_part_of_values() {
+        let text = " dense<\"loc(\\\" >\"> : tensor<1x!a.b> loc(\"a\"(\"f.py\":1:2))";
+        assert_eq!(without_location(text), " dense<\"loc(\\\" >\"> : tensor<1x!a.b>");
+        assert_eq!(without_location(" dense<1> : tensor<i32>"), " dense<1> : tensor<i32>");
     }
 
     #[test]

@@ -94,6 +94,12 @@ def _all(rng: Random, dedup: bool) -> str:
     return reference.join_passes(passes)
 
 
+def _part(rng: Random) -> str:
+    """A pipeline that is part of others, on what users wrote."""
+    dedup = f"sdy-import-pipeline{{dedup-functions-fully={_flag(rng)}}}"
+    return rng.choice([dedup, export(rng), "sdy-export-pipeline", "canonicalize"])
+
+
 def _single(rng: Random) -> str:
     passes = expanded(rng.random() < 0.3)
     names = [
@@ -143,8 +149,14 @@ def tasks(rng: Random, text: str) -> Iterator[Task]:
         before = ["sdy-lift-inlined-meshes", "sdy-close-shardings"]
         constraints = ["func.func(sdy-sharding-constraint-to-reshard)"] * (rng.random() < 0.8)
         for task in _partition(rng, join([*before, *constraints])):
-            # An open dim with a priority is no valid one when it is closed.
-            yield dataclasses.replace(task, change=lambda text: re.sub(r"\}p\d", "}", text))
+            yield dataclasses.replace(task, change=_without_priorities)
+    # Last, for the reference dies of some.
+    yield Task("", join([_part(Random(f"part {text}"))]), _without_priorities)
+
+
+def _without_priorities(text: str) -> str:
+    """An open dim with a priority is no valid one when it is closed."""
+    return re.sub(r"\}p\d", "}", text)
 
 
 def _partition(rng: Random, before: str) -> Iterator[Task]:
