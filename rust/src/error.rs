@@ -3,7 +3,8 @@
 //! An [`Error`] is a list of [`Diagnostic`]s: one for each user mistake found. A diagnostic has a
 //! stable [`Code`], a message in the user's words, the byte span in the source that it is about,
 //! and a hint. Line, column and carets are worked out when it is shown, never before.
-//! A broken invariant of the engine itself is an assert, not an `Error`.
+//! A broken invariant of the engine itself is no mistake of the user's: it is [`Error::internal`], which
+//! says what did not hold, never a result that looks right.
 
 use std::fmt;
 
@@ -75,6 +76,8 @@ codes! {
     Io = "io",
     /// The user interrupted the work.
     Interrupted = "interrupted",
+    /// An invariant of shardcore itself does not hold.
+    Internal = "internal-error",
 }
 
 /// Where something stands in the text: bytes `start..end`.
@@ -155,6 +158,12 @@ pub struct Error {
 }
 
 impl Error {
+    /// The error that an invariant of shardcore itself does not hold.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Diagnostic::new(Code::Internal, message)
+            .with_hint("this is a mistake in shardcore: please report it with the program")
+            .into()
+    }
     /// `Ok` if there are no diagnostics.
     pub fn check(diagnostics: Vec<Diagnostic>) -> Result<()> {
         if diagnostics.is_empty() {

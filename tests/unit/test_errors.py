@@ -231,11 +231,14 @@ RAISING: dict[str, Callable[[], object]] = {
 NOT_A_MISTAKE = {"io", "interrupted"}
 """Codes that become an OSError and a KeyboardInterrupt."""
 
+CANNOT_HAPPEN = {"internal-error"}
+"""What no program can raise; tests in Rust do."""
+
 
 def test_codes_are_unique_and_each_has_a_case() -> None:
     codes = error_codes()
     assert len(set(codes)) == len(codes)
-    assert set(codes) == RAISING.keys() | NOT_A_MISTAKE
+    assert set(codes) == RAISING.keys() | NOT_A_MISTAKE | CANNOT_HAPPEN
 
 
 @pytest.mark.parametrize("code", RAISING)

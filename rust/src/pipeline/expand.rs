@@ -2,70 +2,63 @@
 //!
 //! Source: the import, export and propagation pipelines of Shardy.
 
-use super::options::{OptionSpec, Options};
-use super::table::{flag, flag_on, text, PASSES};
+use super::option_specs as option;
+use super::options::{OptionSpec, Options, Specs};
+use super::table::{self, PassSpec};
 use super::{Completion, Item, Pipeline, Step, FUNC};
-
-const SAVE: &str = "sdy-save-module";
+use crate::error::Result;
 
 /// One pipeline.
 pub(super) struct PipelineSpec {
     /// Its name.
     pub(super) name: &'static str,
     /// Its options.
-    pub(super) options: &'static [OptionSpec],
+    pub(super) options: Specs,
     /// Makes the passes.
-    pub(super) expand: fn(&Options) -> Vec<Item>,
+    pub(super) expand: fn(&Options) -> Result<Vec<Item>>,
 }
-
-const DEDUP: &[OptionSpec] = &[flag("dedup-functions-fully")];
-
-const EXPORT: &[OptionSpec] = &[
-    flag("avoid-export-for-partitioning"),
-    flag("avoid-reshards-on-calls"),
-    text("dump-directory"),
-    flag("dump-propagation-edges"),
-    flag("dump-sharding-origins"),
-    flag("enable-insert-explicit-collectives"),
-    flag("keep-sharding-rules"),
-    flag("remove-all-gather-reduce-scatter-for-cmv1"),
-    flag_on("update-non-divisible-input-output-shardings"),
-];
 
 /// All pipelines.
 pub(super) static PIPELINES: &[PipelineSpec] = &[
     PipelineSpec {
         name: "sdy-import-pipeline",
-        options: DEDUP,
-        expand: |o| import(o.flag("dedup-functions-fully")),
+        options: option::DEDUP,
+        expand: |o| Ok(import(o.flag(&option::DEDUP_FUNCTIONS_FULLY)?)),
     },
-    PipelineSpec { name: "sdy-export-pipeline", options: EXPORT, expand: export },
+    PipelineSpec { name: "sdy-export-pipeline", options: option::EXPORT, expand: export },
     PipelineSpec {
         name: "sdy-propagation-pipeline",
-        options: DEDUP,
+        options: option::DEDUP,
         expand: |o| {
-            let dedup_functions_fully = o.flag("dedup-functions-fully");
+            let dedup_functions_fully = o.flag(&option::DEDUP_FUNCTIONS_FULLY)?;
             propagation(Completion { dedup_functions_fully, ..Completion::default() })
         },
     },
 ];
 
-/// Pass `name` with `settings`, on functions if that is what it runs on.
-fn pass(name: &str, settings: &[(&str, &str)]) -> Option<Item> {
-    let spec = PASSES.iter().find(|pass| pass.name == name);
-    debug_assert!(spec.is_some(), "{name} is in the table");
-    let spec = spec?;
-    let step = Item::Step(Step { spec, options: Options::defaults(spec.options).with(settings) });
-    Some(if spec.runs_on_functions() {
+/// `spec` with `options`, on functions if that is what it runs on.
+fn item(spec: &'static PassSpec, options: Options) -> Item {
+    let step = Item::Step(Step { spec, options });
+    if spec.runs_on_functions() {
         Item::Nested(Pipeline { anchor: FUNC, items: vec![step] })
     } else {
         step
-    })
+    }
+}
+
+/// A pass with its defaults.
+fn pass(spec: &'static PassSpec) -> Item {
+    item(spec, Options::defaults(spec.options))
+}
+
+/// A pass with its defaults but for `settings`.
+fn pass_with(spec: &'static PassSpec, settings: &[(&'static OptionSpec, &str)]) -> Result<Item> {
+    Ok(item(spec, Options::defaults(spec.options).with(settings)?))
 }
 
 /// Passes with their defaults.
-fn passes(names: &[&str]) -> Vec<Item> {
-    names.iter().filter_map(|name| pass(name, &[])).collect()
+fn passes<const N: usize>(specs: [&'static PassSpec; N]) -> [Item; N] {
+    specs.map(pass)
 }
 
 const fn as_text(flag: bool) -> &'static str {
@@ -77,117 +70,122 @@ const fn as_text(flag: bool) -> &'static str {
 }
 
 fn import(dedup_functions_fully: bool) -> Vec<Item> {
-    let mut items = passes(&[
-        "symbol-dce",
-        "sdy-lift-inlined-meshes",
-        "sdy-remove-size-one-axes",
-        "sdy-propagate-sharding-from-func-to-call",
-        "sdy-constant-or-scalar-splitter",
-        "symbol-dce",
-        "sdy-manual-axes-cleanup",
-        SAVE,
-        "sdy-add-data-flow-edges",
-    ]);
+    let mut items = Vec::from(passes([
+        &table::SYMBOL_DCE,
+        &table::LIFT_INLINED_MESHES,
+        &table::REMOVE_SIZE_ONE_AXES,
+        &table::PROPAGATE_SHARDING_FROM_FUNC_TO_CALL,
+        &table::CONSTANT_OR_SCALAR_SPLITTER,
+        &table::SYMBOL_DCE,
+        &table::MANUAL_AXES_CLEANUP,
+        &table::SAVE_MODULE,
+        &table::ADD_DATA_FLOW_EDGES,
+    ]));
     if dedup_functions_fully {
-        items.extend(passes(&["sdy-apply-sharding-constraints", "sdy-sharding-group-import"]));
+        items.extend(passes([&table::APPLY_SHARDING_CONSTRAINTS, &table::SHARDING_GROUP_IMPORT]));
     }
     items
 }
 
-/// `sdy-propagation-pipeline`, with what `how` says of import and export.
-pub(super) fn propagation(how: Completion) -> Vec<Item> {
+/// `sdy-propagation-pipeline`, with what `how` says of import, propagation and export.
+pub(super) fn propagation(how: Completion) -> Result<Vec<Item>> {
     let dedup_functions_fully = how.dedup_functions_fully;
     let mut items = import(dedup_functions_fully);
-    items.extend(if dedup_functions_fully {
-        passes(&["sdy-add-func-data-flow-edges"])
+    if dedup_functions_fully {
+        items.push(pass(&table::ADD_FUNC_DATA_FLOW_EDGES));
     } else {
-        passes(&[
-            "sdy-flatten-call-graph",
-            "symbol-dce",
-            "sdy-import-func-calls",
-            "symbol-dce",
-            "sdy-apply-sharding-constraints",
-            "sdy-sharding-group-import",
-        ])
-    });
-    items.extend(pass("sdy-pre-order-funcs", &[]));
-    items.extend(pass("sdy-user-priority-propagate", &[("keep-sharding-rules", "true")]));
-    items.extend(if dedup_functions_fully {
-        passes(&["sdy-propagate-to-func-results", "sdy-sink-func-data-flow-edges"])
-    } else {
-        passes(&["sdy-export-named-computations", "sdy-propagate-to-func-results"])
-    });
-    items.extend(passes(&[
-        "sdy-unflatten-call-graph",
-        "symbol-dce",
-        "sdy-insert-func-call-reshards",
-    ]));
-    let options = Options::defaults(EXPORT).with(&[
-        ("avoid-reshards-on-calls", as_text(dedup_functions_fully)),
-        ("enable-insert-explicit-collectives", as_text(how.collectives)),
-        ("update-non-divisible-input-output-shardings", as_text(!how.keep_sub_axes_on_io)),
-    ]);
-    items.extend(export(&options));
-    items
-}
-
-/// `canonicalize` as the export pipeline configures it, with one label's patterns.
-fn canonicalize(label: &str) -> Option<Item> {
-    let settings =
-        [("enable-patterns", label), ("region-simplify", "aggressive"), ("top-down", "false")];
-    pass("canonicalize", &settings)
-}
-
-fn export(o: &Options) -> Vec<Item> {
-    let origins = as_text(o.flag("dump-sharding-origins"));
-    let edges = as_text(o.flag("dump-propagation-edges"));
-    let mut items = passes(&["sdy-constant-or-scalar-merger"]);
-    items.extend(pass(
-        "sdy-sink-data-flow-edges",
-        &[
-            ("sink-debug-sharding-origins", origins),
-            ("sink-debug-propagation-edge-sharding", edges),
-        ],
-    ));
-    if !o.flag("avoid-export-for-partitioning") {
-        items.extend(passes(&["sdy-remove-sharding-groups", "sdy-sharding-constraint-to-reshard"]));
-    }
-    if o.flag("update-non-divisible-input-output-shardings") {
-        items.extend(passes(&[
-            "sdy-update-non-divisible-input-output-shardings",
-            "sdy-remove-sub-axes-in-input-output-shardings",
+        items.extend(passes([
+            &table::FLATTEN_CALL_GRAPH,
+            &table::SYMBOL_DCE,
+            &table::IMPORT_FUNC_CALLS,
+            &table::SYMBOL_DCE,
+            &table::APPLY_SHARDING_CONSTRAINTS,
+            &table::SHARDING_GROUP_IMPORT,
         ]));
     }
-    items.extend(passes(&["sdy-close-shardings", SAVE]));
-    if !o.flag("avoid-export-for-partitioning") {
-        items.extend(partition(o));
+    items.push(pass(&table::PRE_ORDER_FUNCS));
+    let up_to_priority = how.up_to_priority.map(|priority| priority.to_string());
+    let mut settings = vec![(&option::KEEP_SHARDING_RULES, "true")];
+    settings.extend(up_to_priority.as_deref().map(|priority| (&option::UP_TO_PRIORITY, priority)));
+    items.push(pass_with(&table::USER_PRIORITY_PROPAGATE, &settings)?);
+    items.extend(if dedup_functions_fully {
+        passes([&table::PROPAGATE_TO_FUNC_RESULTS, &table::SINK_FUNC_DATA_FLOW_EDGES])
+    } else {
+        passes([&table::EXPORT_NAMED_COMPUTATIONS, &table::PROPAGATE_TO_FUNC_RESULTS])
+    });
+    items.extend(passes([
+        &table::UNFLATTEN_CALL_GRAPH,
+        &table::SYMBOL_DCE,
+        &table::INSERT_FUNC_CALL_RESHARDS,
+    ]));
+    let options = Options::defaults(option::EXPORT).with(&[
+        (&option::AVOID_CALL_RESHARDS, as_text(dedup_functions_fully)),
+        (&option::COLLECTIVES, as_text(how.collectives)),
+        (&option::UPDATE_NON_DIVISIBLE, as_text(!how.keep_sub_axes_on_io)),
+    ])?;
+    items.extend(export(&options)?);
+    Ok(items)
+}
+
+/// `canonicalize` as the export pipeline configures it, with the patterns of one label.
+fn canonicalize(label: &str) -> Result<Item> {
+    let settings = [
+        (&option::ENABLE_PATTERNS, label),
+        (&option::REGION_SIMPLIFY, "aggressive"),
+        (&option::TOP_DOWN, "false"),
+    ];
+    pass_with(&table::CANONICALIZE, &settings)
+}
+
+fn export(o: &Options) -> Result<Vec<Item>> {
+    let origins = o.flag(&option::DUMP_ORIGINS)?;
+    let edges = o.flag(&option::DUMP_EDGES)?;
+    let exports = !o.flag(&option::AVOID_EXPORT)?;
+    let mut items = vec![pass(&table::CONSTANT_OR_SCALAR_MERGER)];
+    let debug_info = [
+        (&option::SINK_DEBUG_ORIGINS, as_text(origins)),
+        (&option::SINK_DEBUG_EDGES, as_text(edges)),
+    ];
+    items.push(pass_with(&table::SINK_DATA_FLOW_EDGES, &debug_info)?);
+    if exports {
+        let no_constraints =
+            [&table::REMOVE_SHARDING_GROUPS, &table::SHARDING_CONSTRAINT_TO_RESHARD];
+        items.extend(passes(no_constraints));
     }
-    if o.flag("dump-propagation-edges") || o.flag("dump-sharding-origins") {
-        items.extend(pass("sdy-remove-propagation-debug-info", &[]));
+    if o.flag(&option::UPDATE_NON_DIVISIBLE)? {
+        items.extend(passes([
+            &table::UPDATE_NON_DIVISIBLE_INPUT_OUTPUT_SHARDINGS,
+            &table::REMOVE_SUB_AXES_IN_INPUT_OUTPUT_SHARDINGS,
+        ]));
     }
-    if !o.flag("keep-sharding-rules") {
-        items.extend(pass("sdy-drop-sharding-rules", &[]));
+    items.extend(passes([&table::CLOSE_SHARDINGS, &table::SAVE_MODULE]));
+    if exports {
+        items.extend(partition(o)?);
     }
-    items
+    if edges || origins {
+        items.push(pass(&table::REMOVE_PROPAGATION_DEBUG_INFO));
+    }
+    if !o.flag(&option::KEEP_SHARDING_RULES)? {
+        items.push(pass(&table::DROP_SHARDING_RULES));
+    }
+    Ok(items)
 }
 
 /// Reshards and collectives, as far as the options want them.
-fn partition(o: &Options) -> Vec<Item> {
-    let collectives = o.flag("enable-insert-explicit-collectives");
+fn partition(o: &Options) -> Result<Vec<Item>> {
+    let collectives = o.flag(&option::COLLECTIVES)?;
     let mut items = Vec::new();
-    items.extend(pass(
-        "sdy-insert-explicit-reshards",
-        &[("enable-full-version", as_text(collectives))],
-    ));
+    let version = [(&option::FULL_VERSION, as_text(collectives))];
+    items.push(pass_with(&table::INSERT_EXPLICIT_RESHARDS, &version)?);
     if collectives {
-        items.extend(pass(SAVE, &[]));
-        items.extend(canonicalize("sdy-reshard"));
-        items.extend(pass("sdy-reshard-to-collectives", &[]));
+        items.push(pass(&table::SAVE_MODULE));
+        items.push(canonicalize(option::RESHARD_LABEL)?);
+        items.push(pass(&table::RESHARD_TO_COLLECTIVES));
     }
-    items.extend(canonicalize("sdy-collective"));
-    if collectives && o.flag("remove-all-gather-reduce-scatter-for-cmv1") {
-        items.extend(pass("sdy-remove-all-gather-reduce-scatter-for-cmv1", &[]));
+    items.push(canonicalize(option::COLLECTIVE_LABEL)?);
+    if collectives && o.flag(&option::REMOVE_FOR_CMV1)? {
+        items.push(pass(&table::REMOVE_ALL_GATHER_REDUCE_SCATTER_FOR_CMV1));
     }
-    items.extend(pass(SAVE, &[]));
-    items
+    items.push(pass(&table::SAVE_MODULE));
+    Ok(items)
 }

@@ -5,19 +5,21 @@
 //! pass nests: what is inside runs on each such op. Names of pipelines stand for the passes that
 //! they are made of.
 //!
-//! [`table`] has every pass, [`expand`] every pipeline.
+//! [`table`] has every pass, [`option_specs`] every option, [`expand`] every pipeline. The engine refers to
+//! them as items; their names are for text alone.
 //!
 //! Source: MLIR's pass infrastructure, "Textual Pass Pipeline Specification".
 
 mod display;
 mod expand;
 mod flags;
+mod option_specs;
 mod options;
 mod parse;
 mod propagate;
 mod table;
 
-pub use options::{OptionKind, OptionSpec, Options};
+pub use options::{OptionKind, OptionSpec, Options, Specs};
 pub use table::{PassSpec, Run};
 
 use crate::context::Context;
@@ -79,14 +81,8 @@ impl Pipeline {
     }
     /// The pipeline that completes the shardings of a module: `sdy-propagation-pipeline`, but for what
     /// `options` say.
-    pub fn propagation(options: Completion) -> Self {
-        let mut items = expand::propagation(options);
-        for item in &mut items {
-            if let (Item::Step(step), Some(priority)) = (&mut *item, options.up_to_priority) {
-                step.options.set_number("up-to-priority", priority);
-            }
-        }
-        Self { anchor: MODULE, items }
+    pub fn propagation(options: Completion) -> Result<Self> {
+        Ok(Self { anchor: MODULE, items: expand::propagation(options)? })
     }
     /// The names of all passes and pipelines, sorted.
     pub fn pass_names() -> Vec<&'static str> {
@@ -236,18 +232,18 @@ mod tests {
     #[test]
     fn pipelines_expand_to_passes_of_the_table() {
         for pipeline in expand::PIPELINES {
-            let items = (pipeline.expand)(&Options::defaults(pipeline.options));
+            let items = (pipeline.expand)(&Options::defaults(pipeline.options)).unwrap();
             let printed = Pipeline { anchor: MODULE, items }.to_string();
             assert_eq!(parse(&printed).to_string(), printed);
         }
         let whole = parse("builtin.module(sdy-propagation-pipeline)").to_string();
-        assert_eq!(whole, Pipeline::propagation(Completion::default()).to_string());
+        assert_eq!(whole, Pipeline::propagation(Completion::default()).unwrap().to_string());
         let kept = Pipeline::propagation(Completion {
             up_to_priority: Some(3),
             keep_sub_axes_on_io: true,
             ..Completion::default()
         });
-        let kept = kept.to_string();
+        let kept = kept.unwrap().to_string();
         assert!(kept.contains(" up-to-priority=3}"));
         assert!(!kept.contains("input-output-shardings"));
     }

@@ -1,6 +1,6 @@
 //! Options of passes: what there is, and what was given.
 
-use crate::error::{Code, Diagnostic, Result, Span};
+use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::suggest;
 
 /// What an option holds.
@@ -31,73 +31,66 @@ pub struct OptionSpec {
     pub is_extra: bool,
 }
 
+/// The options that a pass declares.
+pub type Specs = &'static [&'static OptionSpec];
+
 /// The options of a pass, as many as it declares.
 #[derive(Clone, Debug)]
 pub struct Options {
-    specs: &'static [OptionSpec],
+    specs: Specs,
     /// The value of each as it is written; elements of lists are separated by commas.
     values: Vec<String>,
 }
 
 impl Options {
     /// All defaults.
-    pub fn defaults(specs: &'static [OptionSpec]) -> Self {
+    pub fn defaults(specs: Specs) -> Self {
         Self { specs, values: specs.iter().map(|spec| spec.default.to_owned()).collect() }
     }
     /// Sets some options, which must be declared, to values that must be valid.
-    #[must_use]
-    pub fn with(mut self, settings: &[(&str, &str)]) -> Self {
-        for (name, value) in settings {
-            self.set(name, (*value).to_owned());
+    pub fn with(mut self, settings: &[(&'static OptionSpec, &str)]) -> Result<Self> {
+        for (spec, value) in settings {
+            let index = self.index(spec)?;
+            self.values[index] = check(spec, value).map_err(|hint| {
+                let message = format!("{value:?} is not a value of option {}: {hint}", spec.name);
+                Error::internal(message)
+            })?;
         }
-        self
+        Ok(self)
     }
-    fn set(&mut self, name: &str, value: String) {
-        let index = self.specs.iter().position(|spec| spec.name == name);
-        debug_assert!(index.is_some(), "{name} is declared");
-        if let Some(index) = index {
-            self.values[index] = value;
-        }
+    /// Where the value of `spec` stands; an error if the pass does not declare that option.
+    fn index(&self, spec: &'static OptionSpec) -> Result<usize> {
+        let index = self.specs.iter().position(|&declared| std::ptr::eq(declared, spec));
+        index.ok_or_else(|| {
+            Error::internal(format!("a pass uses option {}, which it does not declare", spec.name))
+        })
     }
-    /// Sets option `name` if there is one.
-    pub(super) fn set_number(&mut self, name: &str, value: i64) {
-        if self.specs.iter().any(|spec| spec.name == name) {
-            self.set(name, value.to_string());
-        }
+    /// The value of `spec` as it is written.
+    pub fn text(&self, spec: &'static OptionSpec) -> Result<&str> {
+        Ok(&self.values[self.index(spec)?])
     }
-    /// The value of `name`, which must be declared, as it is written.
-    pub fn text(&self, name: &str) -> &str {
-        let index = self.specs.iter().position(|spec| spec.name == name);
-        debug_assert!(index.is_some(), "{name} is declared");
-        index.map_or("", |index| &self.values[index])
+    /// The value of flag `spec`.
+    pub fn flag(&self, spec: &'static OptionSpec) -> Result<bool> {
+        Ok(self.text(spec)? == "true")
     }
-    /// The value of flag `name`.
-    pub fn flag(&self, name: &str) -> bool {
-        self.text(name) == "true"
+    /// The value of number `spec`; `None` if it is empty.
+    pub fn number(&self, spec: &'static OptionSpec) -> Result<Option<i64>> {
+        Ok(self.text(spec)?.parse().ok())
     }
-    /// The value of number `name`.
-    pub fn number(&self, name: &str) -> Option<i64> {
-        self.text(name).parse().ok()
-    }
-    /// The elements of list `name`.
-    pub fn list(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.text(name).split(',').filter(|element| !element.is_empty())
+    /// The elements of list `spec`.
+    pub fn list(&self, spec: &'static OptionSpec) -> Result<Vec<&str>> {
+        Ok(self.text(spec)?.split(',').filter(|element| !element.is_empty()).collect())
     }
     /// Options and values, sorted by name.
     pub(super) fn sorted(&self) -> Vec<(&'static OptionSpec, &str)> {
         let mut all: Vec<_> =
-            self.specs.iter().zip(self.values.iter().map(String::as_str)).collect();
+            self.specs.iter().copied().zip(self.values.iter().map(String::as_str)).collect();
         all.sort_by_key(|(spec, _)| spec.name);
         all
     }
 
     /// Parses `name=value name=value`, which stands at byte `base`, as options of `owner`.
-    pub(super) fn parse(
-        specs: &'static [OptionSpec],
-        owner: &str,
-        text: &str,
-        base: usize,
-    ) -> Result<Self> {
+    pub(super) fn parse(specs: Specs, owner: &str, text: &str, base: usize) -> Result<Self> {
         let mut options = Self::defaults(specs);
         let mut given = vec![false; specs.len()];
         let mut at = 0;
@@ -118,7 +111,7 @@ impl Options {
             }
             let (start, end) = setting.value.unwrap_or((setting.name.1, setting.name.1));
             let value = text[start..end].trim();
-            options.values[index] = match check(&specs[index], value) {
+            options.values[index] = match check(specs[index], value) {
                 Ok(value) => value,
                 Err(hint) => {
                     let place = if start == end { setting.name } else { (start, end) };
@@ -246,4 +239,37 @@ pub(super) fn closing_brace(text: &str, start: usize) -> Option<usize> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::option_specs as option;
+    use super::*;
+
+    /// What the pass that makes a mistake says.
+    fn complaint<T>(result: Result<T>) -> String {
+        let Err(error) = result else { return "no complaint".to_owned() };
+        assert_eq!(error.diagnostics[0].code, Code::Internal);
+        error.diagnostics.into_iter().map(|diagnostic| diagnostic.message).collect()
+    }
+
+    #[test]
+    fn options_that_are_not_declared_are_errors() {
+        let options = Options::defaults(option::RULES);
+        assert_eq!(options.flag(&option::CONSERVATIVE), Ok(false));
+        let message = "a pass uses option top-down, which it does not declare";
+        assert_eq!(complaint(options.flag(&option::TOP_DOWN)), message);
+        assert_eq!(complaint(options.text(&option::TOP_DOWN)), message);
+        assert_eq!(complaint(options.number(&option::TOP_DOWN)), message);
+        assert_eq!(complaint(options.list(&option::TOP_DOWN)), message);
+        assert_eq!(complaint(options.with(&[(&option::TOP_DOWN, "true")])), message);
+    }
+
+    #[test]
+    fn values_that_an_option_does_not_have_are_errors() {
+        let options = Options::defaults(option::RULES);
+        let message =
+            "\"maybe\" is not a value of option conservative-propagation: it is true or false";
+        assert_eq!(complaint(options.with(&[(&option::CONSERVATIVE, "maybe")])), message);
+    }
 }

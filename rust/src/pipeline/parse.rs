@@ -35,7 +35,7 @@ pub(super) fn items(
     options: (&str, usize),
     anchor: &'static str,
 ) -> Result<Vec<Item>> {
-    if let Some(spec) = table::PASSES.iter().find(|pass| pass.name == name) {
+    if let Some(&spec) = table::PASSES.iter().find(|pass| pass.name == name) {
         let options = Options::parse(spec.options, name, options.0, options.1)?;
         return Ok(vec![Item::Step(Step { spec, options })]);
     }
@@ -44,7 +44,7 @@ pub(super) fn items(
         if anchor == FUNC {
             return Err(problem(format!("{name} runs on modules, not on func.func"), span).into());
         }
-        return Ok((spec.expand)(&options));
+        return (spec.expand)(&options);
     }
     if name.is_empty() {
         return Err(problem("expected a pass here", span).into());

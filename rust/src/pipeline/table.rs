@@ -1,13 +1,14 @@
 //! Every pass: its name, what it runs on, its options, and the function that runs it.
 
-use super::options::{OptionKind, OptionSpec, Options};
+use super::option_specs as option;
+use super::options::{Options, Specs};
 use super::propagate;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::OpId;
 use crate::ir::Program;
 use crate::partition::{self, canonicalize};
-use crate::propagation::{populate_op_sharding_rules, Strategy};
+use crate::propagation::populate_op_sharding_rules;
 use crate::{export, import};
 
 /// A pass on the module, or on each function by its `func.func` op.
@@ -28,7 +29,7 @@ pub struct PassSpec {
     /// Its name.
     pub name: &'static str,
     /// Its options.
-    pub options: &'static [OptionSpec],
+    pub options: Specs,
     /// What runs it.
     pub run: Run,
 }
@@ -46,239 +47,188 @@ impl std::fmt::Debug for PassSpec {
     }
 }
 
-/// A flag that is false unless given.
-pub(super) const fn flag(name: &'static str) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Flag, default: "false", is_extra: false }
-}
-/// A flag that is true unless given.
-pub(super) const fn flag_on(name: &'static str) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Flag, default: "true", is_extra: false }
-}
-/// A text that is empty unless given.
-pub(super) const fn text(name: &'static str) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Text, default: "", is_extra: false }
-}
-const fn number(name: &'static str, default: &'static str) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Number, default, is_extra: false }
-}
-const fn list(name: &'static str, words: &'static [&'static str]) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::List(words), default: "", is_extra: false }
-}
-const fn choice(
-    name: &'static str,
-    words: &'static [&'static str],
-    default: &'static str,
-) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Choice(words), default, is_extra: false }
-}
-
 const fn module(
     name: &'static str,
-    options: &'static [OptionSpec],
+    options: Specs,
     run: fn(&mut Program, &mut Context<'_>, &Options) -> Result<()>,
 ) -> PassSpec {
     PassSpec { name, options, run: Run::Module(run) }
 }
 const fn function(
     name: &'static str,
-    options: &'static [OptionSpec],
+    options: Specs,
     run: fn(&mut Program, &mut Context<'_>, OpId, &Options) -> Result<()>,
 ) -> PassSpec {
     PassSpec { name, options, run: Run::Function(run) }
 }
 const fn functions(
     name: &'static str,
-    options: &'static [OptionSpec],
+    options: Specs,
     run: fn(&mut Program, &mut Context<'_>, &[OpId], &Options) -> Result<()>,
 ) -> PassSpec {
     PassSpec { name, options, run: Run::Functions(run) }
 }
 const fn any(
     name: &'static str,
-    options: &'static [OptionSpec],
+    options: Specs,
     run: fn(&mut Program, &mut Context<'_>, &Options) -> Result<()>,
 ) -> PassSpec {
     PassSpec { name, options, run: Run::Any(run) }
 }
 
-const LABELS: &[&str] = &["sdy-reshard", "sdy-collective"];
-const CANONICALIZE: &[OptionSpec] = &[
-    flag("cse-between-iterations"),
-    list("disable-patterns", LABELS),
-    list("enable-patterns", LABELS),
-    list("filter-dialects", &[]),
-    number("max-iterations", "10"),
-    number("max-num-rewrites", "-1"),
-    choice("region-simplify", &["disabled", "normal", "aggressive"], "normal"),
-    flag("test-convergence"),
-    flag_on("top-down"),
-];
+/// Defines passes as items, by which pipelines refer to them, and the list of all.
+macro_rules! passes {
+    ($($item:ident = $spec:expr;)*) => {
+        $(pub(super) static $item: PassSpec = $spec;)*
 
-const RULES: &[OptionSpec] = &[flag("conservative-propagation")];
-const BASIC: [OptionSpec; 5] = [
-    flag("conservative-propagation"),
-    flag("debug-propagation-edge-sharding"),
-    flag("debug-sharding-origins"),
-    flag("keep-sharding-rules"),
-    text("module-dump-directory"),
-];
-const STRATEGY: OptionSpec =
-    choice("propagation-strategy", &Strategy::NAMES, Strategy::Aggressive.name());
-const OP_PRIORITY: OptionSpec = flag_on("run-op-priority-propagation");
-/// Beyond MLIR: how far user priorities go. Empty means all the way.
-const UP_TO_PRIORITY: OptionSpec =
-    OptionSpec { name: "up-to-priority", kind: OptionKind::Number, default: "", is_extra: true };
+        /// All passes.
+        pub(super) static PASSES: &[&PassSpec] = &[$(&$item),*];
+    };
+}
 
-const PROPAGATE_BASIC: &[OptionSpec] = &BASIC;
-const PROPAGATE_AGGRESSIVE: &[OptionSpec] =
-    &[BASIC[0], BASIC[1], BASIC[2], BASIC[3], BASIC[4], STRATEGY];
-const PROPAGATE_OP_PRIORITY: &[OptionSpec] =
-    &[BASIC[0], BASIC[1], BASIC[2], BASIC[3], BASIC[4], STRATEGY, OP_PRIORITY];
-const PROPAGATE_USER_PRIORITY: &[OptionSpec] =
-    &[BASIC[0], BASIC[1], BASIC[2], BASIC[3], BASIC[4], STRATEGY, OP_PRIORITY, UP_TO_PRIORITY];
-
-/// All passes.
-pub(super) static PASSES: &[PassSpec] = &[
+passes! {
     // MLIR
-    any("symbol-dce", &[], |p, c, _| import::symbol_dce::run(p, c)),
-    any("canonicalize", CANONICALIZE, run_canonicalize),
+    SYMBOL_DCE = any("symbol-dce", &[], |p, c, _| import::symbol_dce::run(p, c));
+    CANONICALIZE = any("canonicalize", option::CANONICALIZE, run_canonicalize);
     // import
-    module("sdy-lift-inlined-meshes", &[], |p, c, _| import::lift_inlined_meshes::run(p, c)),
-    module("sdy-inline-meshes", &[], |p, c, _| import::inline_meshes::run(p, c)),
-    module("sdy-remove-size-one-axes", &[], |p, c, _| import::remove_size_one_axes::run(p, c)),
-    module("sdy-propagate-sharding-from-func-to-call", &[], |p, c, _| {
+    LIFT_INLINED_MESHES = module("sdy-lift-inlined-meshes", &[], |p, c, _| import::lift_inlined_meshes::run(p, c));
+    INLINE_MESHES = module("sdy-inline-meshes", &[], |p, c, _| import::inline_meshes::run(p, c));
+    REMOVE_SIZE_ONE_AXES = module("sdy-remove-size-one-axes", &[], |p, c, _| import::remove_size_one_axes::run(p, c));
+    PROPAGATE_SHARDING_FROM_FUNC_TO_CALL = module("sdy-propagate-sharding-from-func-to-call", &[], |p, c, _| {
         import::propagate_sharding_from_func_to_call::run(p, c)
-    }),
-    module("sdy-constant-or-scalar-splitter", &[], |p, c, _| {
+    });
+    CONSTANT_OR_SCALAR_SPLITTER = module("sdy-constant-or-scalar-splitter", &[], |p, c, _| {
         import::constant_or_scalar_splitter::run(p, c)
-    }),
-    module("sdy-manual-axes-cleanup", &[], |p, c, _| import::manual_axes_cleanup::run(p, c)),
-    module("sdy-add-data-flow-edges", &[], |p, c, _| import::add_data_flow_edges::run(p, c)),
-    module("sdy-add-func-data-flow-edges", &[], |p, c, _| {
+    });
+    MANUAL_AXES_CLEANUP = module("sdy-manual-axes-cleanup", &[], |p, c, _| import::manual_axes_cleanup::run(p, c));
+    ADD_DATA_FLOW_EDGES = module("sdy-add-data-flow-edges", &[], |p, c, _| import::add_data_flow_edges::run(p, c));
+    ADD_FUNC_DATA_FLOW_EDGES = module("sdy-add-func-data-flow-edges", &[], |p, c, _| {
         import::add_func_data_flow_edges::run(p, c)
-    }),
-    module("sdy-flatten-call-graph", &[], |p, c, _| import::flatten_call_graph::run(p, c)),
-    module(
+    });
+    FLATTEN_CALL_GRAPH = module("sdy-flatten-call-graph", &[], |p, c, _| import::flatten_call_graph::run(p, c));
+    IMPORT_FUNC_CALLS = module(
         "sdy-import-func-calls",
-        &[flag_on("add-data-flow-edges-on-named-computations")],
+        &[&option::NAMED_COMPUTATION_EDGES],
         |p, c, o| {
-            let add_edges = o.flag("add-data-flow-edges-on-named-computations");
+            let add_edges = o.flag(&option::NAMED_COMPUTATION_EDGES)?;
             import::import_func_calls::run(p, c, add_edges)
         },
-    ),
-    module(
+    );
+    APPLY_SHARDING_CONSTRAINTS = module(
         "sdy-apply-sharding-constraints",
-        &[flag("debug-propagation-edge-sharding"), flag("debug-sharding-origins")],
-        |p, c, o| import::apply_sharding_constraints::run(p, c, propagate::debug(o)),
-    ),
-    module("sdy-sharding-group-import", &[], |p, c, _| import::sharding_group_import::run(p, c)),
-    module("sdy-pre-order-funcs", &[], |p, c, _| import::pre_order_funcs::run(p, c)),
-    function("sdy-explicit-gather-scatter-batching", &[], |p, c, op, _| {
+        &[&option::DEBUG_EDGES, &option::DEBUG_ORIGINS],
+        |p, c, o| import::apply_sharding_constraints::run(p, c, propagate::debug(o)?),
+    );
+    SHARDING_GROUP_IMPORT = module("sdy-sharding-group-import", &[], |p, c, _| import::sharding_group_import::run(p, c));
+    PRE_ORDER_FUNCS = module("sdy-pre-order-funcs", &[], |p, c, _| import::pre_order_funcs::run(p, c));
+    EXPLICIT_GATHER_SCATTER_BATCHING = function("sdy-explicit-gather-scatter-batching", &[], |p, c, op, _| {
         import::explicit_gather_scatter_batching::run(p, c, op)
-    }),
+    });
     // propagation
-    module("sdy-basic-propagate", PROPAGATE_BASIC, propagate::basic),
-    module("sdy-aggressive-propagate", PROPAGATE_AGGRESSIVE, propagate::aggressive),
-    module("sdy-op-priority-propagate", PROPAGATE_OP_PRIORITY, propagate::op_priority),
-    module("sdy-user-priority-propagate", PROPAGATE_USER_PRIORITY, propagate::user_priority),
-    function("sdy-populate-op-sharding-rules", RULES, |p, c, op, o| {
-        populate_op_sharding_rules::run(p, c, op, o.flag("conservative-propagation"))
-    }),
+    BASIC_PROPAGATE = module("sdy-basic-propagate", option::PROPAGATE_BASIC, propagate::basic);
+    AGGRESSIVE_PROPAGATE = module("sdy-aggressive-propagate", option::PROPAGATE_AGGRESSIVE, propagate::aggressive);
+    OP_PRIORITY_PROPAGATE = module("sdy-op-priority-propagate", option::PROPAGATE_OP_PRIORITY, propagate::op_priority);
+    USER_PRIORITY_PROPAGATE = module("sdy-user-priority-propagate", option::PROPAGATE_USER_PRIORITY, propagate::user_priority);
+    POPULATE_OP_SHARDING_RULES = function("sdy-populate-op-sharding-rules", option::RULES, |p, c, op, o| {
+        populate_op_sharding_rules::run(p, c, op, o.flag(&option::CONSERVATIVE)?)
+    });
     // export
-    module("sdy-close-shardings", &[], |p, c, _| export::close_shardings::run(p, c)),
-    module("sdy-drop-sharding-and-mesh", &[], |p, c, _| export::drop_sharding_and_mesh::run(p, c)),
-    module("sdy-export-named-computations", &[], |p, c, _| {
+    CLOSE_SHARDINGS = module("sdy-close-shardings", &[], |p, c, _| export::close_shardings::run(p, c));
+    DROP_SHARDING_AND_MESH = module("sdy-drop-sharding-and-mesh", &[], |p, c, _| export::drop_sharding_and_mesh::run(p, c));
+    EXPORT_NAMED_COMPUTATIONS = module("sdy-export-named-computations", &[], |p, c, _| {
         export::export_named_computations::run(p, c)
-    }),
-    module("sdy-insert-func-call-reshards", &[], |p, c, _| {
+    });
+    INSERT_FUNC_CALL_RESHARDS = module("sdy-insert-func-call-reshards", &[], |p, c, _| {
         export::insert_func_call_reshards::run(p, c)
-    }),
-    module("sdy-propagate-to-func-results", &[], |p, c, _| {
+    });
+    PROPAGATE_TO_FUNC_RESULTS = module("sdy-propagate-to-func-results", &[], |p, c, _| {
         export::propagate_to_func_results::run(p, c)
-    }),
-    module("sdy-remove-propagation-debug-info", &[], |p, c, _| {
+    });
+    REMOVE_PROPAGATION_DEBUG_INFO = module("sdy-remove-propagation-debug-info", &[], |p, c, _| {
         export::remove_propagation_debug_info::run(p, c)
-    }),
-    module("sdy-remove-sharding-groups", &[], |p, c, _| export::remove_sharding_groups::run(p, c)),
-    module("sdy-remove-sub-axes-in-input-output-shardings", &[], |p, c, _| {
+    });
+    REMOVE_SHARDING_GROUPS = module("sdy-remove-sharding-groups", &[], |p, c, _| export::remove_sharding_groups::run(p, c));
+    REMOVE_SUB_AXES_IN_INPUT_OUTPUT_SHARDINGS = module("sdy-remove-sub-axes-in-input-output-shardings", &[], |p, c, _| {
         export::remove_sub_axes_in_input_output_shardings::run(p, c)
-    }),
-    module("sdy-update-non-divisible-input-output-shardings", &[], |p, c, _| {
+    });
+    UPDATE_NON_DIVISIBLE_INPUT_OUTPUT_SHARDINGS = module("sdy-update-non-divisible-input-output-shardings", &[], |p, c, _| {
         export::update_non_divisible_input_output_shardings::run(p, c)
-    }),
-    module("sdy-unflatten-call-graph", &[flag("dedup-functions-fully")], |p, c, o| {
-        export::unflatten_call_graph::run(p, c, o.flag("dedup-functions-fully"))
-    }),
-    functions("sdy-constant-or-scalar-merger", &[], |p, c, _, _| {
+    });
+    UNFLATTEN_CALL_GRAPH = module("sdy-unflatten-call-graph", &[&option::DEDUP_FUNCTIONS_FULLY], |p, c, o| {
+        export::unflatten_call_graph::run(p, c, o.flag(&option::DEDUP_FUNCTIONS_FULLY)?)
+    });
+    CONSTANT_OR_SCALAR_MERGER = functions("sdy-constant-or-scalar-merger", &[], |p, c, _, _| {
         export::constant_or_scalar_merger::run(p, c)
-    }),
-    function("sdy-pad-for-divisibility", &[], |p, c, op, _| {
+    });
+    PAD_FOR_DIVISIBILITY = function("sdy-pad-for-divisibility", &[], |p, c, op, _| {
         export::pad_for_divisibility::run(p, c, op)
-    }),
-    functions("sdy-drop-sharding-rules", &[], |p, c, _, _| export::drop_sharding_rules::run(p, c)),
-    function("sdy-sharding-constraint-to-reshard", &[], |p, c, op, _| {
+    });
+    DROP_SHARDING_RULES = functions("sdy-drop-sharding-rules", &[], |p, c, _, _| export::drop_sharding_rules::run(p, c));
+    SHARDING_CONSTRAINT_TO_RESHARD = function("sdy-sharding-constraint-to-reshard", &[], |p, c, op, _| {
         export::sharding_constraint_to_reshard::run(p, c, op)
-    }),
-    function(
+    });
+    SINK_DATA_FLOW_EDGES = function(
         "sdy-sink-data-flow-edges",
-        &[flag("sink-debug-propagation-edge-sharding"), flag("sink-debug-sharding-origins")],
+        &[&option::SINK_DEBUG_EDGES, &option::SINK_DEBUG_ORIGINS],
         |p, c, op, o| {
             let debug_info = export::sink_data_flow_edges::DebugInfo {
-                sharding_origins: o.flag("sink-debug-sharding-origins"),
-                propagation_edges: o.flag("sink-debug-propagation-edge-sharding"),
+                sharding_origins: o.flag(&option::SINK_DEBUG_ORIGINS)?,
+                propagation_edges: o.flag(&option::SINK_DEBUG_EDGES)?,
             };
             export::sink_data_flow_edges::run(p, c, op, debug_info)
         },
-    ),
-    function("sdy-sink-func-data-flow-edges", &[], |p, c, op, _| {
+    );
+    SINK_FUNC_DATA_FLOW_EDGES = function("sdy-sink-func-data-flow-edges", &[], |p, c, op, _| {
         export::sink_func_data_flow_edges::run(p, c, op)
-    }),
-    functions("sdy-insert-explicit-reshards", &[flag("enable-full-version")], |p, c, ops, o| {
-        partition::insert_explicit_reshards::run(p, c, ops, o.flag("enable-full-version"))
-    }),
-    function("sdy-reshard-to-collectives", &[flag("keep-redundant-reshards")], |p, c, op, o| {
-        partition::reshard_to_collectives::run(p, c, op, o.flag("keep-redundant-reshards"))
-    }),
-    function("sdy-remove-all-gather-reduce-scatter-for-cmv1", &[], |p, c, op, _| {
+    });
+    INSERT_EXPLICIT_RESHARDS = functions("sdy-insert-explicit-reshards", &[&option::FULL_VERSION], |p, c, ops, o| {
+        partition::insert_explicit_reshards::run(p, c, ops, o.flag(&option::FULL_VERSION)?)
+    });
+    RESHARD_TO_COLLECTIVES = function("sdy-reshard-to-collectives", &[&option::KEEP_REDUNDANT_RESHARDS], |p, c, op, o| {
+        partition::reshard_to_collectives::run(p, c, op, o.flag(&option::KEEP_REDUNDANT_RESHARDS)?)
+    });
+    REMOVE_ALL_GATHER_REDUCE_SCATTER_FOR_CMV1 = function("sdy-remove-all-gather-reduce-scatter-for-cmv1", &[], |p, c, op, _| {
         partition::remove_all_gather_reduce_scatter_for_cmv1::run(p, c, op)
-    }),
-    module("sdy-resolve-permutation-factors", &[flag_on("enable-halo-exchange")], |p, c, o| {
-        partition::resolve_permutation_factors::run(p, c, o.flag("enable-halo-exchange"))
-    }),
+    });
+    RESOLVE_PERMUTATION_FACTORS = module("sdy-resolve-permutation-factors", &[&option::HALO_EXCHANGE], |p, c, o| {
+        partition::resolve_permutation_factors::run(p, c, o.flag(&option::HALO_EXCHANGE)?)
+    });
     // Writes a snapshot of the module where a directory is given, which pipelines here never do.
-    any("sdy-save-module", &[], |_, _, _| Ok(())),
-];
+    SAVE_MODULE = any("sdy-save-module", &[], |_, _, _| Ok(()));
+}
 
 /// Runs `canonicalize`.
 fn run_canonicalize(program: &mut Program, context: &mut Context<'_>, o: &Options) -> Result<()> {
-    if o.flag("cse-between-iterations") {
+    if o.flag(&option::CSE)? {
         let message = "canonicalize merges no equal ops between iterations";
         return Err(Diagnostic::new(Code::InvalidPipeline, message)
             .with_hint("leave out cse-between-iterations")
             .into());
     }
-    let has = |list: &str, word: &str| o.list(list).any(|element| element == word);
-    let enables_all = o.list("enable-patterns").next().is_none();
-    let is_on =
-        |label| (enables_all || has("enable-patterns", label)) && !has("disable-patterns", label);
-    let loads_all = o.list("filter-dialects").next().is_none();
-    let loads = |dialect| loads_all || has("filter-dialects", dialect);
+    let enabled_labels = o.list(&option::ENABLE_PATTERNS)?;
+    let disabled_labels = o.list(&option::DISABLE_PATTERNS)?;
+    let dialects = o.list(&option::FILTER_DIALECTS)?;
+    let enables_all = enabled_labels.is_empty();
+    let is_on = |label| {
+        (enables_all || enabled_labels.contains(&label)) && !disabled_labels.contains(&label)
+    };
+    let loads = |dialect| dialects.is_empty() || dialects.contains(&dialect);
     let enabled = canonicalize::Enabled {
-        reshard: loads("sdy") && is_on("sdy-reshard"),
-        collective: loads("sdy") && is_on("sdy-collective"),
+        reshard: loads("sdy") && is_on(option::RESHARD_LABEL),
+        collective: loads("sdy") && is_on(option::COLLECTIVE_LABEL),
         unlabelled: loads("sdy") && enables_all,
         stablehlo: loads("stablehlo") && enables_all,
     };
     // A negative number is no limit.
-    let limit = |name| o.number(name).and_then(|number| usize::try_from(number).ok());
+    let limit = |number: Option<i64>| number.and_then(|number| usize::try_from(number).ok());
     let config = canonicalize::Config {
-        top_down: o.flag("top-down"),
-        max_iterations: limit("max-iterations"),
-        max_rewrites: limit("max-num-rewrites"),
-        erases_dead: o.text("region-simplify") != "disabled",
+        top_down: o.flag(&option::TOP_DOWN)?,
+        max_iterations: limit(o.number(&option::MAX_ITERATIONS)?),
+        max_rewrites: limit(o.number(&option::MAX_REWRITES)?),
+        erases_dead: o.text(&option::REGION_SIMPLIFY)? != "disabled",
     };
     let has_converged = canonicalize::run(program, context, enabled, config)?;
-    if !has_converged && o.flag("test-convergence") {
+    if !has_converged && o.flag(&option::TEST_CONVERGENCE)? {
         let message = "canonicalize has not converged";
         return Err(Diagnostic::new(Code::NoConvergence, message)
             .with_hint("raise max-iterations")

@@ -1,7 +1,7 @@
 //! How `Module.propagate` was asked to complete shardings, kept so that it can be done again with explicit
 //! collectives.
 
-use super::errors::raise;
+use super::errors::{raise, raise_unlocated};
 use super::module::PyModule;
 use super::pass_manager::{limits, run};
 use super::rules::registry;
@@ -36,7 +36,8 @@ impl Request {
         collectives: bool,
         progress: Option<&Py<PyAny>>,
     ) -> PyResult<PyModule> {
-        let pipeline = Pipeline::propagation(Completion { collectives, ..self.how });
+        let pipeline = Pipeline::propagation(Completion { collectives, ..self.how })
+            .map_err(|error| raise_unlocated(py, error.diagnostics))?;
         let mut rules = registry();
         if self.legalize_chlo || collectives {
             rules = rules.legalizing_chlo();

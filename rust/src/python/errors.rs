@@ -31,7 +31,7 @@ fn class_name(code: Code) -> &'static str {
         Code::UnknownLocation => "LocationError",
         Code::Unpartitionable => "PartitionError",
         Code::ProgramTooLarge => "ProgramTooLargeError",
-        Code::Io | Code::Interrupted => "ShardcoreError",
+        Code::Io | Code::Interrupted | Code::Internal => "ShardcoreError",
     }
 }
 

@@ -1,0 +1,141 @@
+//! Every option of passes and pipelines, as an item: whoever sets or reads an option names its item, so that a
+//! misspelt one does not compile.
+
+use super::options::{OptionKind, OptionSpec, Specs};
+use crate::propagation::Strategy;
+
+/// A flag that is false unless given.
+const fn flag(name: &'static str) -> OptionSpec {
+    OptionSpec { name, kind: OptionKind::Flag, default: "false", is_extra: false }
+}
+/// A flag that is true unless given.
+const fn flag_on(name: &'static str) -> OptionSpec {
+    OptionSpec { name, kind: OptionKind::Flag, default: "true", is_extra: false }
+}
+/// A text that is empty unless given.
+const fn text(name: &'static str) -> OptionSpec {
+    OptionSpec { name, kind: OptionKind::Text, default: "", is_extra: false }
+}
+const fn number(name: &'static str, default: &'static str) -> OptionSpec {
+    OptionSpec { name, kind: OptionKind::Number, default, is_extra: false }
+}
+const fn list(name: &'static str, words: &'static [&'static str]) -> OptionSpec {
+    OptionSpec { name, kind: OptionKind::List(words), default: "", is_extra: false }
+}
+const fn choice(
+    name: &'static str,
+    words: &'static [&'static str],
+    default: &'static str,
+) -> OptionSpec {
+    OptionSpec { name, kind: OptionKind::Choice(words), default, is_extra: false }
+}
+
+/// Defines options as items.
+macro_rules! options {
+    ($($item:ident = $spec:expr;)*) => {
+        $(pub(super) static $item: OptionSpec = $spec;)*
+    };
+}
+
+/// The label of the canonicalization patterns on reshards.
+pub(super) const RESHARD_LABEL: &str = "sdy-reshard";
+/// The label of those on collectives.
+pub(super) const COLLECTIVE_LABEL: &str = "sdy-collective";
+const LABELS: &[&str] = &[RESHARD_LABEL, COLLECTIVE_LABEL];
+
+options! {
+    // canonicalize
+    CSE = flag("cse-between-iterations");
+    DISABLE_PATTERNS = list("disable-patterns", LABELS);
+    ENABLE_PATTERNS = list("enable-patterns", LABELS);
+    FILTER_DIALECTS = list("filter-dialects", &[]);
+    MAX_ITERATIONS = number("max-iterations", "10");
+    MAX_REWRITES = number("max-num-rewrites", "-1");
+    REGION_SIMPLIFY = choice("region-simplify", &["disabled", "normal", "aggressive"], "normal");
+    TEST_CONVERGENCE = flag("test-convergence");
+    TOP_DOWN = flag_on("top-down");
+    // import
+    NAMED_COMPUTATION_EDGES = flag_on("add-data-flow-edges-on-named-computations");
+    // propagation
+    CONSERVATIVE = flag("conservative-propagation");
+    DEBUG_EDGES = flag("debug-propagation-edge-sharding");
+    DEBUG_ORIGINS = flag("debug-sharding-origins");
+    KEEP_SHARDING_RULES = flag("keep-sharding-rules");
+    MODULE_DUMP_DIRECTORY = text("module-dump-directory");
+    STRATEGY = choice("propagation-strategy", &Strategy::NAMES, Strategy::Aggressive.name());
+    RUN_OP_PRIORITY = flag_on("run-op-priority-propagation");
+    // export
+    DEDUP_FUNCTIONS_FULLY = flag("dedup-functions-fully");
+    SINK_DEBUG_EDGES = flag("sink-debug-propagation-edge-sharding");
+    SINK_DEBUG_ORIGINS = flag("sink-debug-sharding-origins");
+    FULL_VERSION = flag("enable-full-version");
+    KEEP_REDUNDANT_RESHARDS = flag("keep-redundant-reshards");
+    HALO_EXCHANGE = flag_on("enable-halo-exchange");
+    // the export pipeline
+    AVOID_EXPORT = flag("avoid-export-for-partitioning");
+    AVOID_CALL_RESHARDS = flag("avoid-reshards-on-calls");
+    DUMP_DIRECTORY = text("dump-directory");
+    DUMP_EDGES = flag("dump-propagation-edges");
+    DUMP_ORIGINS = flag("dump-sharding-origins");
+    COLLECTIVES = flag("enable-insert-explicit-collectives");
+    REMOVE_FOR_CMV1 = flag("remove-all-gather-reduce-scatter-for-cmv1");
+    UPDATE_NON_DIVISIBLE = flag_on("update-non-divisible-input-output-shardings");
+}
+
+/// Beyond MLIR: how far user priorities go. Empty means all the way.
+pub(super) static UP_TO_PRIORITY: OptionSpec =
+    OptionSpec { name: "up-to-priority", kind: OptionKind::Number, default: "", is_extra: true };
+
+pub(super) const CANONICALIZE: Specs = &[
+    &CSE,
+    &DISABLE_PATTERNS,
+    &ENABLE_PATTERNS,
+    &FILTER_DIALECTS,
+    &MAX_ITERATIONS,
+    &MAX_REWRITES,
+    &REGION_SIMPLIFY,
+    &TEST_CONVERGENCE,
+    &TOP_DOWN,
+];
+pub(super) const RULES: Specs = &[&CONSERVATIVE];
+pub(super) const PROPAGATE_BASIC: Specs =
+    &[&CONSERVATIVE, &DEBUG_EDGES, &DEBUG_ORIGINS, &KEEP_SHARDING_RULES, &MODULE_DUMP_DIRECTORY];
+pub(super) const PROPAGATE_AGGRESSIVE: Specs = &[
+    &CONSERVATIVE,
+    &DEBUG_EDGES,
+    &DEBUG_ORIGINS,
+    &KEEP_SHARDING_RULES,
+    &MODULE_DUMP_DIRECTORY,
+    &STRATEGY,
+];
+pub(super) const PROPAGATE_OP_PRIORITY: Specs = &[
+    &CONSERVATIVE,
+    &DEBUG_EDGES,
+    &DEBUG_ORIGINS,
+    &KEEP_SHARDING_RULES,
+    &MODULE_DUMP_DIRECTORY,
+    &STRATEGY,
+    &RUN_OP_PRIORITY,
+];
+pub(super) const PROPAGATE_USER_PRIORITY: Specs = &[
+    &CONSERVATIVE,
+    &DEBUG_EDGES,
+    &DEBUG_ORIGINS,
+    &KEEP_SHARDING_RULES,
+    &MODULE_DUMP_DIRECTORY,
+    &STRATEGY,
+    &RUN_OP_PRIORITY,
+    &UP_TO_PRIORITY,
+];
+pub(super) const DEDUP: Specs = &[&DEDUP_FUNCTIONS_FULLY];
+pub(super) const EXPORT: Specs = &[
+    &AVOID_EXPORT,
+    &AVOID_CALL_RESHARDS,
+    &DUMP_DIRECTORY,
+    &DUMP_EDGES,
+    &DUMP_ORIGINS,
+    &COLLECTIVES,
+    &KEEP_SHARDING_RULES,
+    &REMOVE_FOR_CMV1,
+    &UPDATE_NON_DIVISIBLE,
+];
