@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 
+from shardcore import _process as _process
 from shardcore._core import (
     AxisRef,
     Block,
@@ -23,8 +24,10 @@ from shardcore._core import (
     __version__,
     import_hlo_shardings,
 )
+from shardcore.caches import CacheInfo, cache_info, clear_caches
 from shardcore.costs import Cost, cost
 from shardcore.errors import (
+    BusyError,
     CalculusError,
     Diagnostic,
     ExpectationError,
@@ -47,6 +50,8 @@ from shardcore.rules import data_flow_edges, rule
 __all__ = [
     "AxisRef",
     "Block",
+    "BusyError",
+    "CacheInfo",
     "CalculusError",
     "Cost",
     "Diagnostic",
@@ -78,6 +83,8 @@ __all__ = [
     "Value",
     "VerificationError",
     "__version__",
+    "cache_info",
+    "clear_caches",
     "cost",
     "data_flow_edges",
     "import_hlo_shardings",

@@ -35,7 +35,11 @@ __all__ = [
     "TensorSharding",
     "Value",
     "__version__",
+    "after_fork_in_child",
+    "cache_sizes",
+    "clear_caches",
     "error_codes",
+    "finish",
     "import_hlo_shardings",
     "partition_program",
     "program_cost",
@@ -85,6 +89,7 @@ class Mesh:
     Raises:
         VerificationError: sizes below 1, names used twice, 2^62 devices or more, or device ids that
             are no permutation (``invalid-mesh``).
+        ProgramTooLargeError: device ids of more than 2^24 devices, or more than 2^20 axes.
     """
 
     def __new__(
@@ -421,13 +426,13 @@ class TensorSharding:
         """Return the slice that each device holds, by device id, in mesh order.
 
         Raises:
-            ProgramTooLargeError: the mesh has more than 2^24 devices; see :meth:`shard_slice`.
+            ProgramTooLargeError: devices times dims are more than 2^20; see :meth:`shard_slice`.
         """
     def padding(self, shape: Sequence[int]) -> dict[int, tuple[int, ...]]:
         """Return the padding of each device at the end of each dim, by device id, in mesh order.
 
         Raises:
-            ProgramTooLargeError: the mesh has more than 2^24 devices; see :meth:`shard_padding`.
+            ProgramTooLargeError: devices times dims are more than 2^20; see :meth:`shard_padding`.
         """
     def bytes_per_device(self, shape: Sequence[int], dtype: str) -> int:
         """Return the bytes that a device holds, padding included.
@@ -568,6 +573,13 @@ class Module:
 
     ``str(module)`` is MLIR text that MLIR's own parser accepts; what no pass touched is printed
     as it was written. A module is changed only by :meth:`PassManager.run`.
+
+    Threads may share a module. Everything but a run reads its last state: the program as it was
+    parsed, or as the last run that succeeded left it. Readers neither wait for a run nor fail
+    because of one, also in callbacks of the run itself; what they have got stays as it was. One
+    run at a time: another one on the same module, from a thread or a callback, is refused with a
+    :class:`~shardcore.BusyError`. To run on one program in many threads give each a copy,
+    ``copy.copy(module)``, which takes no time.
 
     >>> module = shardcore.Module.parse('''
     ... sdy.mesh @mesh = <["x"=2]>
@@ -939,7 +951,11 @@ class PassManager:
     ) -> None:
         """Run the pipeline on ``module``, in place. If it fails the module is as it was before.
 
+        Until the run is over others see the module as it was; see :class:`Module`.
+
         Raises:
+            BusyError: another run on ``module`` is under way, in another thread or around this one
+                (``busy``).
             ShardcoreError: as for :meth:`Module.propagate`.
         """
 
@@ -956,9 +972,10 @@ class Result:
         """The program with every reshard made explicit, as collectives; worked out when asked for.
 
         This is what ``sdy-propagation-pipeline`` leaves with
-        ``enable-insert-explicit-collectives``.
+        ``enable-insert-explicit-collectives``. Threads that ask at once get the same module.
 
         Raises:
+            BusyError: a rule that is called to work them out asks for them (``busy``).
             ShardcoreError: as for :meth:`Module.propagate`.
         """
 
@@ -1084,6 +1101,21 @@ def program_cost(module: Module) -> dict[str, Any]:
 
     Keys and rows are the fields of :class:`shardcore.costs.figures.ProgramFigures`.
     """
+
+def after_fork_in_child() -> None:
+    """Forget the calls of other threads: the child has none."""
+
+def finish() -> None:
+    """Wait, for a second at most, until no thread is in a user's function that Rust has called.
+
+    No other thread gets to call one afterwards: it rests until the process has ended.
+    """
+
+def clear_caches() -> None:
+    """See :func:`shardcore.clear_caches`."""
+
+def cache_sizes() -> dict[str, tuple[int, int]]:
+    """Return ``(entries, max_entries)`` of each cache."""
 
 def error_codes() -> list[str]:
     """Return every code that a diagnostic may have."""

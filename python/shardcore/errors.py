@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 __all__ = [
+    "BusyError",
     "CalculusError",
     "Diagnostic",
     "ExpectationError",
@@ -219,6 +220,14 @@ class PipelineError(ShardcoreError):
 
 class ProgramTooLargeError(ShardcoreError):
     """The program, or what it flattens to, is larger than the limit."""
+
+
+class BusyError(ShardcoreError):
+    """Something that is under way already, and would get in its own way or wait for itself.
+
+    A second run on a module that a pass manager is running on; a rule that asks for what it is
+    called to work out; runs that are nested without end.
+    """
 
 
 class CalculusError(ShardcoreError):

@@ -76,6 +76,8 @@ codes! {
     Io = "io",
     /// The user interrupted the work.
     Interrupted = "interrupted",
+    /// Something is being run or worked out already, and would wait for itself.
+    Busy = "busy",
     /// An invariant of shardcore itself does not hold.
     Internal = "internal-error",
 }
@@ -163,6 +165,10 @@ impl Error {
         Diagnostic::new(Code::Internal, message)
             .with_hint("this is a mistake in shardcore: please report it with the program")
             .into()
+    }
+    /// Whether it says that the work was interrupted.
+    pub fn is_interruption(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.code == Code::Interrupted)
     }
     /// `Ok` if there are no diagnostics.
     pub fn check(diagnostics: Vec<Diagnostic>) -> Result<()> {

@@ -15,7 +15,7 @@
 //! | floor | modules |
 //! | --- | --- |
 //! | 0 | [`index`] |
-//! | 1 | [`bitset`], [`error`], [`suggest`] |
+//! | 1 | [`bitset`], [`error`], [`kept`], [`suggest`] |
 //! | 2 | [`mesh`], [`diagnostics`] |
 //! | 3 | [`axis`] |
 //! | 4 | [`sharding`], [`rule`] |
@@ -26,7 +26,8 @@
 //! | 9 | [`propagation`], [`export`], [`cost`], [`spmd`] |
 //! | 10 | [`import`] |
 //! | 11 | [`pipeline`] |
-//! | 12 | `python` |
+//! | 12 | [`caches`], [`module`] |
+//! | 13 | `python` |
 
 /// Tables of a program stand together, away from what else the process has, and the memory of one program
 /// serves the next.
@@ -36,6 +37,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 pub mod attribute;
 pub mod axis;
 pub mod bitset;
+pub mod caches;
 pub mod context;
 pub mod cost;
 pub mod diagnostics;
@@ -44,9 +46,11 @@ pub mod export;
 pub mod import;
 pub mod index;
 pub mod ir;
+pub mod kept;
 pub mod layout;
 pub mod mesh;
 pub mod mlir;
+pub mod module;
 pub mod nodes;
 pub mod partition;
 pub mod pipeline;

@@ -186,6 +186,13 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 """
 
+
+def run_within_a_run() -> None:
+    module = Module.parse(FUNCTION)
+    manager = PassManager.parse("builtin.module(sdy-basic-propagate)")
+    manager.run(module, progress=lambda *_: manager.run(module))
+
+
 RAISING: dict[str, Callable[[], object]] = {
     "syntax": lambda: Mesh.parse("<"),
     "invalid-mesh": lambda: Mesh({"x": 0}),
@@ -224,6 +231,7 @@ RAISING: dict[str, Callable[[], object]] = {
     "no-convergence": lambda: PassManager.parse(
         "builtin.module(sdy-add-data-flow-edges,sdy-aggressive-propagate)"
     ).run(Module.parse(CIRCLE)),
+    "busy": run_within_a_run,
     "invalid-pipeline": lambda: PassManager.parse("builtin.module(no-such-pass)"),
 }
 """A mistake for each code."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardcore import _core
@@ -40,9 +41,14 @@ def data_flow_edges(name: str, *groups: EdgeGroup) -> None:
         (
             group.owner_region,
             group.first_operand,
-            None if group.returns is None else list(group.returns),
-            None if group.block_args is None else list(group.block_args),
+            _regions(group.returns),
+            _regions(group.block_args),
         )
         for group in groups
     ]
     _core.set_data_flow_edges(name, edges or None)
+
+
+def _regions(regions: Sequence[int] | None) -> list[int] | None:
+    # More than this name one twice, or one that is refused.
+    return None if regions is None else list(islice(regions, 1 << 16))

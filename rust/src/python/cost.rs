@@ -27,10 +27,7 @@ pub(super) fn program_cost<'py>(
     py: Python<'py>,
     module: &Bound<'py, PyModule>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (program, filename) = {
-        let module = module.borrow();
-        (module.program.clone(), module.filename.clone())
-    };
+    let (program, filename) = (module.get().program(py)?, module.get().filename.clone());
     let mut rules = registry().legalizing_chlo();
     let (program, cost) = py.detach(move || {
         let mut program = Arc::unwrap_or_clone(program);

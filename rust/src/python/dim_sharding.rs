@@ -1,5 +1,6 @@
 //! `shardcore.DimSharding`.
 
+use super::arguments::{items, MAX_AXES};
 use super::axis::PyAxisRef;
 use super::errors::{raise, raise_unlocated};
 use super::mesh::quoted;
@@ -59,7 +60,7 @@ pub(super) fn axes_from(item: &Bound<'_, PyAny>) -> PyResult<Vec<PyAxisRef>> {
     if item.is_instance_of::<PyString>() || item.is_instance_of::<PyAxisRef>() {
         return Ok(vec![PyAxisRef::from_item(item)?]);
     }
-    item.try_iter()?.map(|axis| PyAxisRef::from_item(&axis?)).collect()
+    items(item, "axes", MAX_AXES, PyAxisRef::from_item)
 }
 
 /// The axes of `mesh` that `axes` are; complaints go to `problems`.

@@ -1,8 +1,9 @@
 //! From the engine's errors to Python's exceptions, which `shardcore/errors.py` defines.
 
+use super::user_code;
 use crate::diagnostics::{Location, Locator};
 use crate::error::{Code, Diagnostic, Error, Span};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::exceptions::PyOSError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -31,15 +32,16 @@ fn class_name(code: Code) -> &'static str {
         Code::UnknownLocation => "LocationError",
         Code::Unpartitionable => "PartitionError",
         Code::ProgramTooLarge => "ProgramTooLargeError",
+        Code::Busy => "BusyError",
         Code::Io | Code::Interrupted | Code::Internal => "ShardcoreError",
     }
 }
 
 /// The exception for `error`, whose spans point into `source`, a text that goes by `filename`. What
-/// the user interrupted is a `KeyboardInterrupt`, a file's fault an `OSError`.
+/// the user interrupted is a `KeyboardInterrupt`, or what his function raised to interrupt it, a file's fault an `OSError`.
 pub fn raise(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyErr {
     match error.diagnostics.first().map(|first| first.code) {
-        Some(Code::Interrupted) => PyKeyboardInterrupt::new_err(()),
+        Some(Code::Interrupted) => user_code::interruption(),
         Some(Code::Io) => PyOSError::new_err(error.diagnostics[0].message.clone()),
         _ => exception(py, error, source, filename).unwrap_or_else(|failure| failure),
     }

@@ -22,7 +22,7 @@ pub fn import_hlo_shardings(
     module: &Bound<'_, PyModule>,
     mesh: Option<PyMesh>,
 ) -> PyResult<Py<PyModule>> {
-    match imported(py, &module.borrow(), mesh)? {
+    match imported(py, module.get(), mesh)? {
         Some(imported) => Py::new(py, imported),
         None => Ok(module.clone().unbind()),
     }
@@ -37,14 +37,14 @@ pub(super) fn imported(
     let raised = |error: Error, program: &Program| {
         raise(py, &error, program.text().source(), &module.filename)
     };
-    let mut program = Program::clone(&module.program);
+    let mut program = Program::clone(&*module.program(py)?);
     let found = annotations(&program).map_err(|error| raised(error, &program))?;
     if found.is_empty() {
         return Ok(None);
     }
     let symbol = mesh_symbol(&mut program);
     let name = program.str(symbol).to_owned();
-    let (mesh, meanings) = meanings(py, module, &found, mesh, &name)?;
+    let (mesh, meanings) = meanings(py, (&program, &module.filename), &found, mesh, &name)?;
     let changed = apply(&mut program, &found, &meanings, mesh, symbol);
     changed.map_err(|error| raised(error, &program))?;
     // Read anew, so that uses are in the order of the text, and everything is checked.
@@ -55,7 +55,7 @@ pub(super) fn imported(
 /// What `shardcore.gspmd` makes of the annotations: the mesh, and a meaning for each.
 fn meanings(
     py: Python<'_>,
-    module: &PyModule,
+    (program, filename): (&Program, &str),
     found: &[Annotation],
     mesh: Option<PyMesh>,
     symbol: &str,
@@ -74,12 +74,11 @@ fn meanings(
         let ranks = annotation.ranks.clone();
         rows.append(class.call1((kind, &*annotation.text, span, ranks, &*annotation.config))?)?;
     }
-    let program = &module.program;
     let attrs = program.op_attrs(program.module_op()).iter();
     let partitions = attrs
         .filter(|attr| program.str(attr.name) == "mhlo.num_partitions")
         .find_map(|attr| program.text().get(attr.value).split(' ').next()?.parse::<i64>().ok());
-    let source = (program.text().source(), &*module.filename);
+    let source = (program.text().source(), filename);
     let answer = gspmd.call_method1("meanings", (rows, source, partitions, mesh, symbol))?;
     let (mesh, rows): (PyMesh, Vec<(Vec<Option<String>>, Vec<Option<i64>>, Vec<String>)>) =
         answer.extract()?;

@@ -1,5 +1,6 @@
 //! `shardcore.Mesh` and `shardcore.MeshAxis`.
 
+use super::arguments::{first_items, items, pairs, too_many, MAX_DEVICES, MAX_ITEMS};
 use super::axis::PyAxisRef;
 use super::dim_sharding::{axes_from, resolve_all};
 use super::errors::{raise, raise_unlocated};
@@ -107,7 +108,7 @@ impl PyMesh {
 
 /// The axes that `axes` gives: a mapping from name to size, or pairs or `MeshAxis` objects.
 fn mesh_axes_from(axes: &Bound<'_, PyAny>) -> PyResult<Vec<MeshAxis>> {
-    let pair = |item: Bound<'_, PyAny>| -> PyResult<MeshAxis> {
+    let pair = |item: &Bound<'_, PyAny>| -> PyResult<MeshAxis> {
         if let Ok(axis) = item.cast::<PyMeshAxis>() {
             return Ok(axis.get().axis.clone());
         }
@@ -117,9 +118,19 @@ fn mesh_axes_from(axes: &Bound<'_, PyAny>) -> PyResult<Vec<MeshAxis>> {
         Ok(MeshAxis { name: name.into(), size: saturated(&size)? })
     };
     if let Ok(mapping) = axes.cast::<PyMapping>() {
-        return mapping.items()?.iter().map(pair).collect();
+        return pairs(mapping, "axes", MAX_ITEMS, pair);
     }
-    axes.try_iter()?.map(|item| pair(item?)).collect()
+    items(axes, "axes", MAX_ITEMS, pair)
+}
+
+/// The ids that `ids` gives for a mesh with `axes`: no more than it takes to see that they are too many.
+fn device_ids_from(ids: &Bound<'_, PyAny>, axes: &[MeshAxis]) -> PyResult<Vec<i64>> {
+    let count = axes.iter().fold(1_i64, |count, axis| count.saturating_mul(axis.size.max(1)));
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    if count > MAX_DEVICES {
+        return Err(too_many(ids.py(), "device ids", MAX_DEVICES));
+    }
+    first_items(ids, count + 1, saturated)
 }
 
 #[pymethods]
@@ -133,7 +144,7 @@ impl PyMesh {
     ) -> PyResult<Self> {
         let axes = axes.map_or_else(|| Ok(Vec::new()), mesh_axes_from)?;
         let device_ids = match device_ids {
-            Some(ids) => ids.try_iter()?.map(|id| saturated(&id?)).collect::<PyResult<_>>()?,
+            Some(ids) => device_ids_from(ids, &axes)?,
             None => Vec::new(),
         };
         let mut mesh = Mesh::new(axes, device_ids);

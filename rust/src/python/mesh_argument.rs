@@ -1,5 +1,6 @@
 //! The ways in which a mesh is given to a sharding.
 
+use super::arguments::{pairs, MAX_ITEMS};
 use super::mesh::PyMesh;
 use crate::attribute::LoneScope;
 use crate::mesh::Mesh;
@@ -45,11 +46,10 @@ impl Meshes {
         let mapping = mesh.cast::<PyMapping>();
         let mapping = mapping
             .map_err(|_| PyTypeError::new_err("mesh is a Mesh, or a mapping from names to them"))?;
-        let mut meshes = Vec::new();
-        for item in mapping.items()?.iter() {
+        let meshes = pairs(mapping, "meshes", MAX_ITEMS, |item| {
             let (name, mesh): (String, PyMesh) = item.extract()?;
-            meshes.push((name.strip_prefix('@').unwrap_or(&name).to_owned(), mesh.mesh));
-        }
+            Ok((name.strip_prefix('@').unwrap_or(&name).to_owned(), mesh.mesh))
+        })?;
         Ok(Self::ByName(meshes))
     }
     pub(super) fn find(&self, symbol: &str, text: &str) -> Option<Arc<Mesh>> {

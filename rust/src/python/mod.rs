@@ -14,12 +14,18 @@
 //! | [`attribute`] | attributes as Python values |
 //! | [`value`] | `Value` |
 //! | [`partition`] | the function behind `Result.partition` |
+//! | [`picture`] | pictures of shardings |
 //! | [`port`] | `Port` |
 //! | [`pass_manager`] | `PassManager` |
 //! | [`result`] | `Result` |
 //! | [`factor_table`] | `FactorTable` |
 //! | [`completion`] | how `Module.propagate` was asked |
 //! | [`cost`] | the function behind `shardcore/costs` |
+//! | [`caches`] | functions behind `shardcore/caches.py` |
+//! | [`source`] | texts, bytes and files as programs |
+//! | [`arguments`] | sequences that users pass |
+//! | [`user_code`] | calls of users' functions |
+//! | [`once`] | what the first who asks works out |
 //! | [`errors`] | raises the exceptions of `shardcore/errors.py` |
 //!
 //! The stub `python/shardcore/_core.pyi` documents every class.
@@ -27,28 +33,33 @@
 // Arguments that come from Python are converted, hence owned; pickles are tuples of tuples.
 #![allow(clippy::needless_pass_by_value, clippy::type_complexity)]
 
+mod arguments;
 mod attribute;
 mod axis;
+mod caches;
 mod completion;
 mod cost;
 mod dim_sharding;
 mod errors;
 mod factor_table;
-mod held;
 mod hlo;
 mod mesh;
 mod mesh_argument;
 mod module;
 mod names;
+mod once;
 mod op;
 mod partition;
 mod pass_manager;
+mod picture;
 mod port;
 mod result;
 mod rule;
 mod rules;
 mod sharding;
+mod source;
 mod text;
+mod user_code;
 mod value;
 
 use crate::error::Code;
@@ -58,6 +69,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::axis::PyAxisRef;
+    #[pymodule_export]
+    use super::caches::{cache_sizes, clear_caches};
     #[pymodule_export]
     use super::cost::program_cost;
     #[pymodule_export]
@@ -88,6 +101,8 @@ mod _core {
     use super::rules::{registered_rules, set_data_flow_edges, set_rule};
     #[pymodule_export]
     use super::sharding::PyTensorSharding;
+    #[pymodule_export]
+    use super::user_code::{after_fork_in_child, finish};
     #[pymodule_export]
     use super::value::PyValue;
     use pyo3::prelude::*;

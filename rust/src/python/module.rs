@@ -2,54 +2,89 @@
 
 use super::attribute::to_python;
 use super::completion::Request;
-use super::errors::{decode, raise, raise_unlocated};
+use super::errors::{raise, raise_unlocated};
 use super::factor_table::PyFactorTable;
-use super::held::{Held, Step};
 use super::hlo::imported;
 use super::mesh::PyMesh;
-use super::names::Names;
+use super::names::{LastNames, Names};
 use super::op::PyOp;
 use super::port::PyPort;
 use super::result::PyPropagationResult;
 use super::rules::registry;
+use super::source::{source, source_of_file};
 use super::text::text;
+use super::user_code;
 use super::value::PyValue;
 use crate::error::Error;
 use crate::import::hlo_annotations::HLO_SHARDING;
 use crate::index::{FuncId, ValueId};
 use crate::ir::{Program, Source};
 use crate::mlir::{self, Parsed};
+use crate::module::{Module, Origin, Read, Ticket};
 use crate::pipeline::Completion;
 use crate::propagation::factor_table::factor_table;
 use crate::totals::{ProgramTotals, Totals};
 use crate::verify::verify_read;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use rustc_hash::FxHashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A parsed MLIR module; see the stub for the contract.
-#[pyclass(name = "Module", module = "shardcore")]
+#[pyclass(name = "Module", module = "shardcore", frozen)]
 pub struct PyModule {
-    /// Shared with the values handed out: a pass that runs in place copies first if there are any.
-    pub(super) program: Held,
+    /// The program, which its values share; [`crate::module`] says what it is while passes run on it.
+    pub(super) held: Module,
     /// The name that the text goes by in errors.
     pub(super) filename: Arc<str>,
-    names: Names,
+    names: LastNames,
 }
 
 impl PyModule {
     /// A module of `program`, whose text goes by `filename`.
     pub(super) fn new(program: Program, filename: Arc<str>) -> Self {
-        Self { program: Held::new(program), filename, names: Names::default() }
+        Self { held: Module::new(program), filename, names: LastNames::default() }
     }
-    /// Puts `program`, which was taken, back after `step`.
-    pub(super) fn put_back(&mut self, program: Program, step: Step) {
-        self.program.put(program, step);
-        self.names = Names::default();
+    /// The last state of the program, see [`crate::module`].
+    pub(super) fn program(&self, py: Python<'_>) -> PyResult<Arc<Program>> {
+        /// How long to wait before looking again.
+        const PAUSE: Duration = Duration::from_millis(2);
+        loop {
+            match self.held.read() {
+                Read::Ready(program) => return Ok(program),
+                Read::Make(ticket) => return self.make(py, &ticket),
+                Read::Wait => py.detach(|| std::thread::sleep(PAUSE)),
+                Read::Lost => {
+                    return Err(self.raise(py, &Error::internal("a program was lost"), ""))
+                }
+            }
+            py.check_signals()?;
+        }
+    }
+    /// Makes the program of `ticket` again.
+    fn make(&self, py: Python<'_>, ticket: &Ticket<Origin>) -> PyResult<Arc<Program>> {
+        let mut raised = None;
+        let made = py.detach(|| {
+            ticket.origin.make(&mut |_| {
+                let checked = user_code::attach(check_signals);
+                checked.map_err(|error| raised = Some(error)).is_ok()
+            })
+        });
+        let (made, error) = match made {
+            Ok(program) => (Some(program), None),
+            Err(error) => (None, Some(error)),
+        };
+        match (self.held.made(ticket, made), error) {
+            (Some(program), _) => Ok(program),
+            (None, Some(error)) => Err(raised.unwrap_or_else(|| self.raise(py, &error, ""))),
+            (None, None) => Err(self.raise(py, &Error::internal("a program was lost"), "")),
+        }
+    }
+    fn raise(&self, py: Python<'_>, error: &Error, text: &str) -> PyErr {
+        raise(py, error, text, &self.filename)
     }
     /// Parses `source` and checks it.
     pub(super) fn load(py: Python<'_>, source: &Source, filename: &str) -> PyResult<Self> {
@@ -60,27 +95,28 @@ impl PyModule {
         });
         let text = (**source).as_ref();
         let program = parsed.map_err(|error: Error| raise(py, &error, text, filename))?;
-        let (program, names) = (Held::parsed(program, source.clone()), Names::default());
-        Ok(Self { program, filename: filename.into(), names })
+        let (held, names) = (Module::parsed(program, source.clone()), LastNames::default());
+        Ok(Self { held, filename: filename.into(), names })
     }
     /// The module with its `mhlo.sharding` attributes as `sdy` shardings; `None` if it has none, or
     /// has `sdy` meshes already.
     fn with_hlo_shardings(&self, py: Python<'_>) -> PyResult<Option<Self>> {
-        let source = self.program.text().source();
-        let has_meshes = self.program.meshes().iter().any(|mesh| mesh.symbol.is_some());
+        let program = self.program(py)?;
+        let source = program.text().source();
+        let has_meshes = program.meshes().iter().any(|mesh| mesh.symbol.is_some());
         if has_meshes || !py.detach(|| source.contains(HLO_SHARDING)) {
             return Ok(None);
         }
         imported(py, self, None)
     }
     /// The function that `key` names, or the entry function.
-    fn function(&self, key: Option<&str>) -> PyResult<FuncId> {
+    fn function(program: &Program, names: &Names, key: Option<&str>) -> PyResult<FuncId> {
         let Some(key) = key else {
-            let entry = self.names.entry(&self.program);
+            let entry = names.entry(program);
             return entry.ok_or_else(|| PyKeyError::new_err("the module has no function"));
         };
         let name = key.strip_prefix('@').unwrap_or(key);
-        let function = self.names.function(&self.program, name);
+        let function = names.function(program, name);
         function.ok_or_else(|| PyKeyError::new_err(format!("no function @{name}")))
     }
 }
@@ -90,70 +126,54 @@ impl PyModule {
     #[staticmethod]
     #[pyo3(signature = (text, *, filename = "<string>"))]
     fn parse(py: Python<'_>, text: &Bound<'_, PyAny>, filename: &str) -> PyResult<Self> {
-        let source: Source = if let Ok(text) = text.cast::<PyString>() {
-            match PyBackedStr::try_from(text.clone()) {
-                Ok(text) => Arc::new(text),
-                // It has half of a pair of surrogates, which is no character.
-                Err(_) => Arc::new(decode(py, surrogates_as_bytes(text)?, filename)?),
-            }
-        } else if let Ok(bytes) = text.cast::<PyBytes>() {
-            Arc::new(text_of(py, bytes.as_bytes().to_vec(), filename)?)
-        } else {
-            return Err(PyTypeError::new_err("Module.parse takes str or bytes"));
-        };
-        Self::load(py, &source, filename)
+        Self::load(py, &source(text, filename)?, filename)
     }
 
     #[staticmethod]
     fn from_file(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let bytes = py.detach(|| std::fs::read(&path))?;
         let name = path.display().to_string();
-        let source: Source = Arc::new(text_of(py, bytes, &name)?);
-        Self::load(py, &source, &name)
+        Self::load(py, &source_of_file(py, &path, &name)?, &name)
     }
 
     fn __str__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        text(py, &self.program)
+        text(py, &*self.program(py)?)
     }
 
-    fn __repr__(&self) -> String {
-        let functions: Vec<String> = self
-            .program
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let program = self.program(py)?;
+        let functions: Vec<String> = program
             .functions_in_order()
             .into_iter()
             .take(4)
-            .map(|id| format!("@{}", self.program.str(self.program.func_name(id))))
+            .map(|id| format!("@{}", program.str(program.func_name(id))))
             .collect();
-        let meshes: Vec<String> = self
-            .program
+        let meshes: Vec<String> = program
             .meshes()
             .iter()
             .filter_map(|mesh| {
-                let symbol = self.program.str(mesh.symbol?);
+                let symbol = program.str(mesh.symbol?);
                 Some(format!("@{symbol} {}", crate::attribute::print_mesh(&mesh.mesh)))
             })
             .collect();
-        format!(
+        Ok(format!(
             "<shardcore.Module of {} ops: {}{}; meshes: {}>",
-            self.program.num_ops(),
+            program.num_ops(),
             if functions.is_empty() { "no function".into() } else { functions.join(", ") },
-            if self.program.functions_in_order().len() > 4 { ", ..." } else { "" },
+            if program.functions_in_order().len() > 4 { ", ..." } else { "" },
             if meshes.is_empty() { "none".into() } else { meshes.join(", ") },
-        )
+        ))
     }
 
     /// Number of ops, the module op included.
     #[getter]
-    fn num_ops(&self) -> usize {
-        self.program.num_ops()
+    fn num_ops(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.program(py)?.num_ops())
     }
 
-    fn values(&self, py: Python<'_>) -> Vec<PyValue> {
-        let owners = py.detach(|| owners(&self.program));
-        owners
-            .into_iter()
-            .map(|(value, function)| PyValue::new(self.program.clone(), value, function))
-            .collect()
+    fn values(&self, py: Python<'_>) -> PyResult<Vec<PyValue>> {
+        let program = self.program(py)?;
+        let owners = py.detach(|| owners(&program)).into_iter();
+        Ok(owners.map(|(value, function)| PyValue::new(program.clone(), value, function)).collect())
     }
 
     pub(super) fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<PyValue> {
@@ -164,20 +184,22 @@ impl PyModule {
             }
             Err(_) => (None, key.extract()?),
         };
-        let function = self.function(function.as_deref())?;
+        let program = self.program(key.py())?;
+        let names = self.names.of(&program);
+        let function = Self::function(&program, &names, function.as_deref())?;
         let wanted = if name.starts_with('%') { name } else { format!("%{name}") };
-        self.names
-            .find(&self.program, function, &wanted)
-            .map(|value| PyValue::new(self.program.clone(), value, function))
+        names
+            .find(&program, function, &wanted)
+            .map(|value| PyValue::new(program.clone(), value, function))
             .ok_or_else(|| {
-                let symbol = self.program.str(self.program.func_name(function));
+                let symbol = program.str(program.func_name(function));
                 PyKeyError::new_err(format!("no value {wanted} in @{symbol}"))
             })
     }
 
     /// Every op of every function, in program order.
-    fn ops(&self) -> Vec<PyOp> {
-        PyOp::all(&self.program)
+    fn ops(&self, py: Python<'_>) -> PyResult<Vec<PyOp>> {
+        Ok(PyOp::all(&self.program(py)?))
     }
     /// The name that the text goes by.
     #[getter]
@@ -203,42 +225,43 @@ impl PyModule {
     /// The attributes of the module itself.
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        for (name, value) in mlir::op_attributes(&self.program, self.program.module_op()) {
+        let (dict, program) = (PyDict::new(py), self.program(py)?);
+        for (name, value) in mlir::op_attributes(&program, program.module_op()) {
             dict.set_item(name, to_python(py, &value)?)?;
         }
         Ok(dict)
     }
     /// The arguments of the entry function.
-    fn arguments(&self) -> Vec<PyPort> {
-        PyPort::arguments(&self.program)
+    fn arguments(&self, py: Python<'_>) -> PyResult<Vec<PyPort>> {
+        Ok(PyPort::arguments(&self.program(py)?))
     }
     /// The results of the entry function.
-    fn results(&self) -> Vec<PyPort> {
-        PyPort::results(&self.program)
+    fn results(&self, py: Python<'_>) -> PyResult<Vec<PyPort>> {
+        Ok(PyPort::results(&self.program(py)?))
     }
     /// The named meshes, in program order.
     #[getter]
     fn meshes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        for row in self.program.meshes().iter() {
+        let (dict, program) = (PyDict::new(py), self.program(py)?);
+        for row in program.meshes().iter() {
             if let Some(symbol) = row.symbol {
                 let mesh = PyMesh::from_verified(row.mesh.clone());
-                dict.set_item(self.program.str(symbol), mesh)?;
+                dict.set_item(program.str(symbol), mesh)?;
             }
         }
         Ok(dict)
     }
     /// The values that a line of the user's program made.
     fn at(&self, py: Python<'_>, place: &str) -> PyResult<Vec<PyValue>> {
-        let found = py.detach(|| self.program.values_at_place(place));
+        let program = self.program(py)?;
+        let found = py.detach(|| program.values_at_place(place));
         let values = found.map_err(|problem| raise_unlocated(py, vec![problem]))?;
-        let of_function = owners(&self.program);
+        let of_function = owners(&program);
         let wanted: FxHashSet<ValueId> = values.into_iter().collect();
         Ok(of_function
             .into_iter()
             .filter(|(value, _)| wanted.contains(value))
-            .map(|(value, function)| PyValue::new(self.program.clone(), value, function))
+            .map(|(value, function)| PyValue::new(program.clone(), value, function))
             .collect())
     }
 
@@ -272,7 +295,7 @@ impl PyModule {
             keep_sub_axes_on_io,
             collectives: false,
         };
-        let (before, filename) = (self.program.clone(), self.filename.clone());
+        let (before, filename) = (self.program(py)?, self.filename.clone());
         let request = Request { before, filename, how, legalize_chlo, max_ops };
         let module = request.complete(py, false, progress.as_ref())?;
         Ok(PyPropagationResult::new(request, Py::new(py, module)?))
@@ -280,16 +303,17 @@ impl PyModule {
 
     /// The factor table of the op that is, or defines, `target`: a `Value` or a name.
     fn factor_table(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<PyFactorTable> {
+        let program = self.program(py)?;
         let value = match target.cast::<PyValue>() {
-            Ok(value) => value.get().id_in(&self.program),
-            Err(_) => self.__getitem__(target)?.id_in(&self.program),
+            Ok(value) => value.get().id_in(&program),
+            Err(_) => self.__getitem__(target)?.id_in(&program),
         };
         let value = value.ok_or_else(|| PyTypeError::new_err("a value of another module"))?;
-        let op = self.program.defining_op(value).ok_or_else(|| {
-            let name = self.program.value_name(value);
+        let op = program.defining_op(value).ok_or_else(|| {
+            let name = program.value_name(value);
             PyKeyError::new_err(format!("{name} is an argument: no op defines it"))
         })?;
-        let mut program = Program::clone(&self.program);
+        let mut program = Program::clone(&program);
         let table = factor_table(&mut program, &mut registry(), op)
             .map_err(|error| raise(py, &error, program.text().source(), &self.filename))?;
         Ok(PyFactorTable::new(&program, op, table))
@@ -297,15 +321,16 @@ impl PyModule {
 
     /// Totals of the module as plain data.
     fn totals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let totals = py.detach(|| self.program.totals());
-        totals_dict(py, &self.program, &totals)
+        let program = self.program(py)?;
+        let totals = py.detach(|| program.totals());
+        totals_dict(py, &program, &totals)
     }
 
     fn __copy__(&self) -> Self {
         Self {
-            program: self.program.share(),
+            held: self.held.share(),
             filename: self.filename.clone(),
-            names: Names::default(),
+            names: LastNames::default(),
         }
     }
 
@@ -325,20 +350,8 @@ impl PyModule {
     }
 }
 
-/// The program that `bytes` are: text, or bytecode, which Python reads.
-fn text_of(py: Python<'_>, bytes: Vec<u8>, filename: &str) -> PyResult<String> {
-    /// What MLIR bytecode starts with.
-    const MAGIC: &[u8] = b"ML\xefR";
-    if !bytes.starts_with(MAGIC) {
-        return decode(py, bytes, filename);
-    }
-    let reader = py.import("shardcore.bytecode")?;
-    reader.call_method1("to_text", (PyBytes::new(py, &bytes), filename))?.extract()
-}
-
-/// UTF-8 but for surrogates, which come as the bytes that would be theirs.
-fn surrogates_as_bytes(text: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
-    text.call_method1("encode", ("utf-8", "surrogatepass"))?.extract()
+fn check_signals(py: Python<'_>) -> PyResult<()> {
+    py.check_signals()
 }
 
 /// Every value with the function it is in.

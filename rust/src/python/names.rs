@@ -4,7 +4,26 @@ use crate::index::{FuncId, StrId, ValueId};
 use crate::ir::Program;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// The names of the program that was asked for last.
+#[derive(Default)]
+pub(super) struct LastNames(Mutex<Option<(Weak<Program>, Arc<Names>)>>);
+
+impl LastNames {
+    /// The names of `program`.
+    pub fn of(&self, program: &Arc<Program>) -> Arc<Names> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((known, names)) if known.as_ptr() == Arc::as_ptr(program) => names.clone(),
+            _ => {
+                let names: Arc<Names> = Arc::default();
+                *last = Some((Arc::downgrade(program), names.clone()));
+                names
+            }
+        }
+    }
+}
 
 /// The names that were asked for, so that looking up all values takes time linear in their number.
 /// Belongs to one program, which stays as it is.

@@ -2,9 +2,8 @@
 
 use super::errors::raise;
 use super::module::PyModule;
-use super::pass_manager::limits;
+use super::pass_manager::{limits, work};
 use super::rules::registry;
-use crate::context::{Context, Progress};
 use crate::index::Id;
 use crate::ir::Program;
 use crate::spmd::partition;
@@ -20,30 +19,12 @@ pub(super) fn partition_program<'py>(
     module: &Bound<'py, PyModule>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Py<PyModule>, i64, Bound<'py, PyList>)> {
-    let (source, filename) = {
-        let module = module.borrow();
-        (module.program.clone(), module.filename.clone())
-    };
-    let mut rules = registry().legalizing_chlo();
+    let (source, filename) = (module.get().program(py)?, module.get().filename.clone());
+    let rules = registry().legalizing_chlo();
     let mut program = Program::clone(&source);
-    let mut raised: Option<PyErr> = None;
-    let outcome = py.detach(|| {
-        let mut report = |state: Progress<'_>| {
-            let called = Python::attach(|py| {
-                py.check_signals()?;
-                if let Some(progress) = &progress {
-                    progress.call1(py, (state.pass, state.fraction))?;
-                }
-                Ok(())
-            });
-            called.map_err(|error| raised = Some(error)).is_ok()
-        };
-        let mut context = Context::new(&mut rules, limits(None), &mut report);
-        partition(&mut program, &mut context)
-    });
-    if let Some(error) = raised {
-        return Err(error);
-    }
+    let outcome = work(py, rules, limits(None), progress.as_ref(), |context| {
+        partition(&mut program, context)
+    })?;
     let text = source.text().source();
     let partitioned = outcome.map_err(|error| raise(py, &error, text, &filename))?;
     let outcomes = PyList::empty(py);

@@ -1,11 +1,14 @@
 //! `shardcore.PassManager`, and how a pipeline is run without the GIL.
 
-use super::errors::raise;
-use super::held::Step;
+use super::arguments::Items;
+use super::errors::{raise, raise_unlocated};
 use super::module::PyModule;
 use super::rules::registry;
+use super::user_code;
 use crate::context::{Context, Limits, Progress};
+use crate::error::Result;
 use crate::ir::Program;
+use crate::module::Step;
 use crate::pipeline::Pipeline;
 use crate::rules::Registry;
 use pyo3::prelude::*;
@@ -15,16 +18,31 @@ use std::sync::Arc;
 pub(super) fn run(
     py: Python<'_>,
     pipeline: &Pipeline,
-    mut rules: Registry,
+    rules: Registry,
     program: &mut Program,
     filename: &str,
     limits: Limits,
     progress: Option<&Py<PyAny>>,
 ) -> PyResult<()> {
+    rules.install_edges(program);
+    let outcome = work(py, rules, limits, progress, |context| pipeline.run(program, context))?;
+    outcome.map_err(|error| raise(py, &error, program.text().source(), filename))
+}
+
+/// Does `work` without the GIL, in a context of `rules`; signals are heard meanwhile, and `progress` is called with
+/// `(what, fraction)`. Fails with what either of them raises.
+pub(super) fn work<T: Send>(
+    py: Python<'_>,
+    mut rules: Registry,
+    limits: Limits,
+    progress: Option<&Py<PyAny>>,
+    work: impl FnOnce(&mut Context<'_>) -> Result<T> + Send,
+) -> PyResult<Result<T>> {
+    user_code::check_depth().map_err(|error| raise_unlocated(py, error.diagnostics))?;
     let mut raised: Option<PyErr> = None;
     let outcome = py.detach(|| {
         let mut report = |state: Progress<'_>| {
-            let called = Python::attach(|py| {
+            let called = user_code::attach(|py| {
                 py.check_signals()?;
                 if let Some(progress) = progress {
                     progress.call1(py, (state.pass, state.fraction))?;
@@ -33,14 +51,12 @@ pub(super) fn run(
             });
             called.map_err(|error| raised = Some(error)).is_ok()
         };
-        rules.install_edges(program);
-        let mut context = Context::new(&mut rules, limits, &mut report);
-        pipeline.run(program, &mut context)
+        work(&mut Context::new(&mut rules, limits, &mut report))
     });
-    if let Some(error) = raised {
-        return Err(error);
+    match raised {
+        Some(error) => Err(error),
+        None => Ok(outcome),
     }
-    outcome.map_err(|error| raise(py, &error, program.text().source(), filename))
 }
 
 /// A textual pipeline, as MLIR's `PassManager`.
@@ -59,7 +75,7 @@ impl PyPassManager {
     }
     #[staticmethod]
     #[pyo3(signature = (flags))]
-    fn from_flags(py: Python<'_>, flags: Vec<String>) -> PyResult<Self> {
+    fn from_flags(py: Python<'_>, flags: Items<String>) -> PyResult<Self> {
         let parsed = Pipeline::from_flags(&flags);
         let pipeline = parsed.map_err(|error| raise(py, &error, &flags.join(" "), "<flags>"))?;
         Ok(Self { pipeline: Arc::new(pipeline) })
@@ -77,17 +93,20 @@ impl PyPassManager {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         let limits = limits(max_ops);
-        // A failed run leaves the module as it was: nothing the user had is lost. Meanwhile the
-        // callback and other threads may look at it.
-        let (mut program, filename) = {
-            let mut module = module.try_borrow_mut()?;
-            (module.program.take(), module.filename.clone())
+        let module = module.get();
+        let busy = |error| raise(py, &error, "", "");
+        let at_work = module.held.begin().map_err(busy)?;
+        let mut program = loop {
+            match at_work.take() {
+                Some(program) => break program,
+                // A run has failed: the program has to be made again.
+                None => drop(module.program(py)?),
+            }
         };
-        let rules = registry();
+        let rules = registry().recording();
         let step = Step { pipeline: self.pipeline.clone(), rules: rules.clone(), limits };
-        run(py, &self.pipeline, rules, &mut program, &filename, limits, progress.as_ref())?;
-        module.try_borrow_mut()?.put_back(program, step);
-        Ok(())
+        run(py, &self.pipeline, rules, &mut program, &module.filename, limits, progress.as_ref())?;
+        at_work.finish(program, step).map_err(busy)
     }
     fn __str__(&self) -> String {
         self.pipeline.to_string()

@@ -2,24 +2,25 @@
 
 use super::completion::Request;
 use super::module::{totals_dict, PyModule};
+use super::once::Once;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What `module.propagate()` returns.
 #[pyclass(name = "Result", module = "shardcore", frozen)]
 pub struct PyPropagationResult {
     request: Request,
     module: Py<PyModule>,
-    collectives: PyOnceLock<Py<PyModule>>,
-    /// Set once they are known to make sense.
-    checked: PyOnceLock<()>,
+    collectives: Once<PyModule>,
+    /// Whether they are known to make sense.
+    is_checked: AtomicBool,
 }
 
 impl PyPropagationResult {
     /// The result of `request`, which made `module`.
     pub(super) fn new(request: Request, module: Py<PyModule>) -> Self {
-        Self { request, module, collectives: PyOnceLock::new(), checked: PyOnceLock::new() }
+        Self { request, module, collectives: Once::new(), is_checked: AtomicBool::new(false) }
     }
 }
 
@@ -33,14 +34,17 @@ impl PyPropagationResult {
     #[getter]
     fn with_collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         let module = self.collectives(py)?;
-        self.checked.get_or_try_init(py, || self.request.check(py, &module.borrow(py).program))?;
+        if !self.is_checked.load(Ordering::Relaxed) {
+            self.request.check(py, &*module.get().program(py)?)?;
+            self.is_checked.store(true, Ordering::Relaxed);
+        }
         Ok(module)
     }
     /// What `with_collectives` is, whether or not its text would be read: what costs are counted on.
     #[pyo3(name = "_collectives")]
     fn collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         let make = || Py::new(py, self.request.complete(py, true, None)?);
-        Ok(self.collectives.get_or_try_init(py, make)?.clone_ref(py))
+        self.collectives.get(py, "the collectives of this result", make)
     }
     #[pyo3(signature = (hardware = None, *, topology = None, mapping = None, hardware_file = None,
                         exact = false, efficiency = 1.0, one_way = false))]
@@ -108,7 +112,7 @@ impl PyPropagationResult {
         slf.py().import("shardcore.report.html")?.call_method1("result_html", (slf,))
     }
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let after = self.module.borrow(py).program.clone();
+        let after = self.module.get().program(py)?;
         let (totals_before, totals_after) =
             py.detach(|| (self.request.before.totals(), after.totals()));
         let dict = PyDict::new(py);
@@ -117,11 +121,11 @@ impl PyPropagationResult {
         dict.set_item("after", totals_dict(py, &after, &totals_after)?)?;
         Ok(dict)
     }
-    fn __repr__(&self, py: Python<'_>) -> String {
-        let totals = self.module.borrow(py).program.totals();
-        format!(
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let totals = self.module.get().program(py)?.totals();
+        Ok(format!(
             "<shardcore.Result: {} of {} values sharded, {} argument bytes per device>",
             totals.all.sharded_values, totals.all.values, totals.arguments.bytes_per_device
-        )
+        ))
     }
 }

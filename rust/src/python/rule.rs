@@ -1,5 +1,6 @@
 //! `shardcore.OpShardingRule`.
 
+use super::arguments::Items;
 use super::errors::{raise, raise_unlocated};
 use crate::attribute::{
     factor_symbol, parse_lone_rule, parse_rule, print_rule, verify_rule, verify_rule_shapes,
@@ -9,7 +10,7 @@ use crate::index::{FactorId, Id};
 use crate::rule::{OpShardingRule, TensorMapping};
 use crate::rules::notation::Notation;
 use crate::rules::notation_text::notation;
-use crate::rules::{Shapes, SignatureView};
+use crate::rules::{self, SignatureView};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
@@ -22,7 +23,15 @@ pub struct PyOpShardingRule {
 }
 
 /// Mappings as Python has them: for each tensor, for each dim, its factors.
-type Mappings = Vec<Vec<Vec<usize>>>;
+type Mappings = Items<Items<Items<usize>>>;
+
+/// Shapes of tensors as Python has them.
+type Shapes = Items<Items<i64>>;
+
+/// Shapes as the engine has them.
+fn plain(shapes: Shapes) -> Vec<Vec<i64>> {
+    shapes.0.into_iter().map(|Items(shape)| shape).collect()
+}
 
 impl PyOpShardingRule {
     fn mappings<'py>(py: Python<'py>, tensors: &[TensorMapping]) -> PyResult<Bound<'py, PyTuple>> {
@@ -64,8 +73,8 @@ fn factors(
 }
 
 /// The items of `factor_list`, or none.
-fn sorted(factor_list: Option<Vec<usize>>) -> Vec<usize> {
-    let mut factor_list = factor_list.unwrap_or_default();
+fn sorted(factor_list: Option<Items<usize>>) -> Vec<usize> {
+    let mut factor_list = factor_list.map_or_else(Vec::new, |Items(list)| list);
     factor_list.sort_unstable();
     factor_list
 }
@@ -91,7 +100,7 @@ fn parse_short(text: &str, shapes: Option<[Vec<Vec<i64>>; 2]>) -> Result<OpShard
     };
     let operands: Vec<_> = operands.iter().map(|shape| Some(&shape[..])).collect();
     let results: Vec<_> = results.iter().map(|shape| Some(&shape[..])).collect();
-    let shapes = Shapes::new(&operands, &results);
+    let shapes = rules::Shapes::new(&operands, &results);
     short.instantiate(&SignatureView::new("", &shapes, Vec::new()))
 }
 
@@ -104,22 +113,22 @@ impl PyOpShardingRule {
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
-        factor_sizes: Vec<i64>,
+        factor_sizes: Items<i64>,
         operand_mappings: Mappings,
         result_mappings: Mappings,
-        reduction: Option<Vec<usize>>,
-        need_replication: Option<Vec<usize>>,
-        permutation: Option<Vec<usize>>,
-        blocked_propagation: Option<Vec<usize>>,
+        reduction: Option<Items<usize>>,
+        need_replication: Option<Items<usize>>,
+        permutation: Option<Items<usize>>,
+        blocked_propagation: Option<Items<usize>>,
         is_custom: bool,
     ) -> PyResult<Self> {
         let mut problems = Vec::new();
         let mut list = |indices| factors(indices, factor_sizes.len(), &mut problems);
         let mut tensors = |mappings: Mappings| -> Vec<TensorMapping> {
-            let tensor = |dims: Vec<Vec<usize>>| TensorMapping {
-                dims: dims.into_iter().map(&mut list).collect(),
+            let tensor = |Items(dims): Items<Items<usize>>| TensorMapping {
+                dims: dims.into_iter().map(|Items(dim)| list(dim)).collect(),
             };
-            mappings.into_iter().map(tensor).collect()
+            mappings.0.into_iter().map(tensor).collect()
         };
         let (operands, results) = (tensors(operand_mappings), tensors(result_mappings));
         let [reduction, need_replication, permutation, blocked] =
@@ -127,7 +136,7 @@ impl PyOpShardingRule {
                 .map(|indices| list(sorted(indices)));
         Self::check(py, problems)?;
         let rule = OpShardingRule {
-            factor_sizes,
+            factor_sizes: factor_sizes.0,
             operands,
             results,
             reduction,
@@ -145,12 +154,12 @@ impl PyOpShardingRule {
     fn parse(
         py: Python<'_>,
         text: &str,
-        operand_shapes: Option<Vec<Vec<i64>>>,
-        result_shapes: Option<Vec<Vec<i64>>>,
+        operand_shapes: Option<Shapes>,
+        result_shapes: Option<Shapes>,
     ) -> PyResult<Self> {
         let shapes = match (operand_shapes, result_shapes) {
             (None, None) => None,
-            (Some(operands), Some(results)) => Some([operands, results]),
+            (Some(operands), Some(results)) => Some([operands, results].map(plain)),
             _ => return Err(PyTypeError::new_err("operand_shapes and result_shapes go together")),
         };
         let is_short = text.contains("->") && !text.trim_start().starts_with(['<', '#']);
@@ -228,10 +237,10 @@ impl PyOpShardingRule {
     fn check_shapes(
         &self,
         py: Python<'_>,
-        operand_shapes: Vec<Vec<i64>>,
-        result_shapes: Vec<Vec<i64>>,
+        operand_shapes: Shapes,
+        result_shapes: Shapes,
     ) -> PyResult<()> {
-        Self::check(py, shape_problems(&self.rule, operand_shapes, result_shapes))
+        Self::check(py, shape_problems(&self.rule, plain(operand_shapes), plain(result_shapes)))
     }
 
     fn __str__(&self) -> String {

@@ -1,7 +1,12 @@
 //! Users' rules: the registry that Python changes, and the way back into users' functions.
+//!
+//! The registry is locked by threads that have the interpreter only, for moments in which they keep it: a fork
+//! finds it free.
 
+use super::arguments::Items;
 use super::attribute::to_python;
 use super::rule::PyOpShardingRule;
+use super::user_code;
 use crate::attribute::parse_rule;
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::ir::{EdgeGroup, EdgeOwners, EdgeSpec, Regions, Type};
@@ -9,7 +14,7 @@ use crate::rule::OpShardingRule;
 use crate::rules::notation::Notation;
 use crate::rules::table::FAMILIES;
 use crate::rules::{Registry, SignatureView, UserRule};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -43,7 +48,7 @@ pub fn registered_rules(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
             families.set_item(op, family.name)?;
         }
     }
-    for op in global().user_rules() {
+    for op in registry().user_rules() {
         families.set_item(op, "user")?;
     }
     Ok(families)
@@ -76,18 +81,19 @@ pub fn set_rule(py: Python<'_>, name: &str, rule: Option<&Bound<'_, PyAny>>) -> 
 }
 
 fn function_rule(function: Py<PyAny>) -> UserRule {
-    UserRule::Function(Arc::new(move |view| {
-        Python::attach(|py| {
+    UserRule::function(Arc::new(move |view| {
+        user_code::check_depth()?;
+        user_code::attach(|py| {
             let answer = call(py, &function, view);
             answer.unwrap_or_else(|error| Err(function_error(py, &error)))
         })
     }))
 }
 
-/// An exception of the user's function as a mistake; its interruption as one.
+/// An exception of the user's function as a mistake; what ends or stops the program as it is.
 fn function_error(py: Python<'_>, error: &PyErr) -> Error {
-    if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-        return Diagnostic::new(Code::Interrupted, "interrupted").into();
+    if let Some(interrupted) = user_code::interrupt(py, error) {
+        return interrupted;
     }
     let kind = error.get_type(py).name().map_or("an exception".into(), |name| name.to_string());
     let value = error.value(py);
@@ -167,14 +173,14 @@ fn tensor_types(view: &SignatureView<'_>) -> (TensorTypes, TensorTypes) {
 /// One group of edges as Python states it: the region whose arguments own the edges (`None` for the
 /// results), the first operand, and the regions whose returned values and arguments take part (`None`
 /// for all).
-type GroupArguments = (Option<u32>, Option<u32>, Option<Vec<u32>>, Option<Vec<u32>>);
+type GroupArguments = (Option<u32>, Option<u32>, Option<Items<u32>>, Option<Items<u32>>);
 
 /// Gives an op data-flow edges; `None` takes them away.
 #[pyfunction]
 #[pyo3(signature = (name, groups))]
-pub fn set_data_flow_edges(name: &str, groups: Option<Vec<GroupArguments>>) -> PyResult<()> {
-    let regions = |list: Option<Vec<u32>>| {
-        let Some(list) = list else { return Ok(Regions::ALL) };
+pub fn set_data_flow_edges(name: &str, groups: Option<Items<GroupArguments>>) -> PyResult<()> {
+    let regions = |list: Option<Items<u32>>| {
+        let Some(Items(list)) = list else { return Ok(Regions::ALL) };
         if let Some(large) = list.iter().find(|&&region| region > 62) {
             let message = format!("region {large} is out of reach: name all regions, or below 63");
             return Err(PyValueError::new_err(message));
@@ -190,7 +196,7 @@ pub fn set_data_flow_edges(name: &str, groups: Option<Vec<GroupArguments>>) -> P
         })
     };
     let spec = match groups {
-        Some(groups) => {
+        Some(Items(groups)) => {
             let groups = groups.into_iter().map(group).collect::<PyResult<Vec<_>>>()?;
             Some(EdgeSpec { groups: groups.into() })
         }

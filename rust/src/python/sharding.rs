@@ -1,10 +1,12 @@
 //! `shardcore.TensorSharding`.
 
+use super::arguments::{items, too_many, Items, MAX_ITEMS};
 use super::axis::PyAxisRef;
 use super::dim_sharding::{axes_from, list_repr, resolve_all, PyDimSharding};
 use super::errors::{raise, raise_unlocated};
 use super::mesh::{quoted, PyMesh};
 use super::mesh_argument::{MeshArgument, Meshes};
+use super::picture::picture;
 use crate::attribute::{parse_sharding, verify_sharding, write_sharding_of, LoneScope};
 use crate::axis::AxisRef;
 use crate::error::{Code, Diagnostic};
@@ -102,13 +104,13 @@ impl PyTensorSharding {
     fn position(&self, device: i64) -> PyResult<i64> {
         self.mesh.position_of_device(device).ok_or_else(|| PyMesh::unknown_device(device))
     }
-    /// Positions and ids of all devices, if they are few enough to list.
+    /// Positions and ids of all devices, if what is listed of each dim of each of them is not too much.
     fn devices(&self, py: Python<'_>) -> PyResult<impl Iterator<Item = (i64, i64)> + '_> {
-        /// More devices than this are not listed one by one.
-        const MAX_LISTED: i64 = 1 << 24;
-        let count = self.mesh.device_count();
-        if count > MAX_LISTED {
-            let message = format!("the mesh has {count} devices, too many to list");
+        /// More than this is not listed: in Python each takes some hundred bytes.
+        const MAX_LISTED: i64 = 1 << 20;
+        let (count, rank) = (self.mesh.device_count(), self.sharding.dims.len().max(1) as i64);
+        if count.saturating_mul(rank) > MAX_LISTED {
+            let message = format!("{count} devices with {rank} dims each are too much to list");
             let hint = "ask for one: shard_slice(shape, device), shard_padding(shape, device)";
             let problem = Diagnostic::new(Code::ProgramTooLarge, message).with_hint(hint);
             return Err(raise_unlocated(py, vec![problem]));
@@ -120,15 +122,6 @@ impl PyTensorSharding {
         write_sharding_of(&mut out, &self.sharding, &self.mesh, self.symbol.as_deref());
         out
     }
-}
-
-/// The picture of `sharding` on a tensor of shape `shape`, which Python draws.
-pub(super) fn picture<'py>(
-    py: Python<'py>,
-    sharding: Option<PyTensorSharding>,
-    shape: Option<Bound<'py, PyTuple>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    py.import("shardcore.report.picture")?.call_method1("picture", (sharding, shape))
 }
 
 /// The slices of one device as Python has them.
@@ -163,10 +156,7 @@ impl PyTensorSharding {
             let hint = "dims is one item for each dim: [\"x\", None] or [[\"x\", \"y\"], None]";
             return Err(PyTypeError::new_err(hint));
         }
-        let dims: Vec<_> = dims
-            .try_iter()?
-            .map(|item| PyDimSharding::from_item(&item?))
-            .collect::<PyResult<_>>()?;
+        let dims = items(dims, "dims", MAX_ITEMS, PyDimSharding::from_item)?;
         let list = |axes: Option<&Bound<'_, PyAny>>| axes.map_or_else(|| Ok(Vec::new()), axes_from);
         Self::build(py, mesh, &dims, &list(replicated)?, &list(unreduced)?)
     }
@@ -202,6 +192,9 @@ impl PyTensorSharding {
         is_closed: bool,
         mesh_name: Option<&str>,
     ) -> PyResult<Self> {
+        if rank > MAX_ITEMS {
+            return Err(too_many(py, "dims", MAX_ITEMS));
+        }
         let dim = PyDimSharding { axes: Vec::new(), is_closed, priority: None };
         Self::build(py, MeshArgument::new(mesh, mesh_name)?, &vec![dim; rank], &[], &[])
     }
@@ -263,10 +256,10 @@ impl PyTensorSharding {
         class.call_method1("parse", (text,))?.call_method("to_sharding", (mesh,), Some(&options))
     }
     /// In GSPMD's notation, which Python has.
-    #[pyo3(signature = (manual = Vec::new()))]
-    fn to_hlo<'py>(slf: &Bound<'py, Self>, manual: Vec<String>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (manual = Items(Vec::new())))]
+    fn to_hlo<'py>(slf: &Bound<'py, Self>, manual: Items<String>) -> PyResult<Bound<'py, PyAny>> {
         let class = slf.py().import("shardcore.gspmd")?.getattr("HloSharding")?;
-        class.call_method1("from_sharding", (slf, manual))
+        class.call_method1("from_sharding", (slf, manual.0))
     }
     fn closed(&self) -> Self {
         let mut closed = self.clone();
@@ -287,13 +280,17 @@ impl PyTensorSharding {
             None => Err(PyIndexError::new_err(format!("dim {dim} of a sharding with {rank} dims"))),
         }
     }
-    fn local_shape<'py>(&self, py: Python<'py>, shape: Vec<i64>) -> PyResult<Bound<'py, PyTuple>> {
+    fn local_shape<'py>(
+        &self,
+        py: Python<'py>,
+        shape: Items<i64>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.layout_for(py, &shape)?.local_shape(&shape))
     }
     fn shard_slice<'py>(
         &self,
         py: Python<'py>,
-        shape: Vec<i64>,
+        shape: Items<i64>,
         device_id: i64,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let layout = self.layout_for(py, &shape)?;
@@ -302,13 +299,17 @@ impl PyTensorSharding {
     fn shard_padding<'py>(
         &self,
         py: Python<'py>,
-        shape: Vec<i64>,
+        shape: Items<i64>,
         device_id: i64,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let layout = self.layout_for(py, &shape)?;
         PyTuple::new(py, layout.padding(&shape, self.position(device_id)?))
     }
-    fn device_slices<'py>(&self, py: Python<'py>, shape: Vec<i64>) -> PyResult<Bound<'py, PyDict>> {
+    fn device_slices<'py>(
+        &self,
+        py: Python<'py>,
+        shape: Items<i64>,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let layout = self.layout_for(py, &shape)?;
         let dict = PyDict::new(py);
         for (position, device) in self.devices(py)? {
@@ -316,7 +317,7 @@ impl PyTensorSharding {
         }
         Ok(dict)
     }
-    fn padding<'py>(&self, py: Python<'py>, shape: Vec<i64>) -> PyResult<Bound<'py, PyDict>> {
+    fn padding<'py>(&self, py: Python<'py>, shape: Items<i64>) -> PyResult<Bound<'py, PyDict>> {
         let layout = self.layout_for(py, &shape)?;
         let dict = PyDict::new(py);
         for (position, device) in self.devices(py)? {
@@ -324,7 +325,7 @@ impl PyTensorSharding {
         }
         Ok(dict)
     }
-    fn bytes_per_device(&self, py: Python<'_>, shape: Vec<i64>, dtype: &str) -> PyResult<u64> {
+    fn bytes_per_device(&self, py: Python<'_>, shape: Items<i64>, dtype: &str) -> PyResult<u64> {
         let Some(bits) = crate::ir::element_bits(dtype) else {
             let message = format!("the size of an element of type {dtype} is not known");
             return Err(PyValueError::new_err(message));
@@ -336,7 +337,7 @@ impl PyTensorSharding {
         &self,
         py: Python<'_>,
         other: &Self,
-        shape: Option<Vec<i64>>,
+        shape: Option<Items<i64>>,
     ) -> PyResult<bool> {
         let (mine, theirs) = match &shape {
             Some(shape) => (self.layout_for(py, shape)?, other.layout_for(py, shape)?),
@@ -350,9 +351,9 @@ impl PyTensorSharding {
     fn visualize<'py>(
         &self,
         py: Python<'py>,
-        shape: Option<Vec<i64>>,
+        shape: Option<Items<i64>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let shape = shape.map(|shape| PyTuple::new(py, shape)).transpose()?;
+        let shape = shape.map(|shape| PyTuple::new(py, shape.0)).transpose()?;
         picture(py, Some(self.clone()), shape)
     }
     /// A picture for notebooks; `None`, which they take for no picture, if the mesh is not known.

@@ -3,6 +3,7 @@
 //! Such a string is made from one that is there as a whole, so that there would be two for a moment.
 //! A long text is therefore handed over in pieces, which Python joins in place.
 
+use super::user_code;
 use crate::ir::Program;
 use crate::mlir::print_in_pieces;
 use pyo3::prelude::*;
@@ -15,7 +16,7 @@ pub(super) fn text<'py>(py: Python<'py>, program: &Program) -> PyResult<Bound<'p
     let last = py.detach(|| {
         print_in_pieces(program, &mut |piece| {
             if outcome.is_ok() {
-                outcome = Python::attach(|py| append(py, &mut joined, piece));
+                outcome = user_code::attach(|py| append(py, &mut joined, piece));
             }
         })
     });

@@ -1,6 +1,7 @@
 //! `shardcore.Value`: a value of a module as it was when it was asked for.
 
-use super::sharding::{picture, PyTensorSharding};
+use super::picture::picture;
+use super::sharding::PyTensorSharding;
 use crate::index::{FuncId, Id, TypeId, ValueId};
 use crate::ir::{Program, Type, ValueDef};
 use crate::mlir::Frame;

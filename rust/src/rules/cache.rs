@@ -4,21 +4,70 @@
 //! fraction of making it, which shows where a program is propagated again and again. The cache takes no
 //! more rules once it is full: a program in which no two ops are alike gains nothing and would only
 //! fill memory.
+//!
+//! How the cache passes from run to run, also across threads and forks, is said in [`crate::kept`].
 
 use crate::index::{Id, StrId};
 use crate::ir::Interner;
+use crate::kept::{Kept, Taken};
 use crate::rule::SharedRule;
 
 /// The most signatures that are remembered: many times those of a large model.
 pub const MAX_ENTRIES: usize = 1 << 15;
 
+/// The most bytes of signatures that are remembered: attributes may be megabytes long.
+pub const MAX_BYTES: usize = 16 << 20;
+
 /// The rules of a signature: without and with what its family asks about the surroundings of the op.
 pub type RulePair = [Option<SharedRule>; 2];
 
-/// Rules by signature, in plain or in conservative propagation.
+/// Under which circumstances rules are asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Table {
+    /// In conservative propagation.
+    pub conservative: bool,
+    /// With rules for ops of CHLO.
+    pub legalizes_chlo: bool,
+}
+
+impl Table {
+    fn index(self) -> usize {
+        2 * usize::from(self.legalizes_chlo) + usize::from(self.conservative)
+    }
+}
+
+/// Number of [`Table`]s.
+pub const NUM_TABLES: usize = 4;
+
+static KEPT: [Kept<RuleCache>; NUM_TABLES] = [const { Kept::new() }; NUM_TABLES];
+
+/// Takes the cache of `table` along.
+pub fn take(table: Table) -> Taken<RuleCache> {
+    KEPT[table.index()].take(RuleCache::default)
+}
+
+/// Leaves the cache, which was taken of `table`, to the next run.
+pub fn leave(table: Table, mut cache: Taken<RuleCache>) {
+    cache.next = 0;
+    KEPT[table.index()].leave(cache, |cache| cache.pairs.len());
+}
+
+/// Forgets all rules. Runs at work finish with what they have.
+pub fn clear() {
+    KEPT.iter().for_each(Kept::clear);
+}
+
+/// Number of signatures whose rules are remembered, but for those in the hands of a run.
+pub fn len() -> usize {
+    KEPT.iter().map(|kept| kept.size(|cache| cache.pairs.len())).sum()
+}
+
+/// Rules by signature.
 #[derive(Debug, Default)]
 pub struct RuleCache {
     keys: Interner,
+    /// Number of bytes of all keys.
+    bytes: usize,
     pairs: Vec<RulePair>,
     /// Index of the entry after the last one that was looked up: a program that is propagated again asks
     /// in the same order.
@@ -26,12 +75,6 @@ pub struct RuleCache {
 }
 
 impl RuleCache {
-    /// Adds the rules of `other`, which was lent to a run while this cache took its place.
-    pub fn give_back(&mut self, other: Self) {
-        if self.pairs.len() < other.pairs.len() {
-            *self = Self { next: 0, ..other };
-        }
-    }
     /// The rules remembered under `key`.
     pub fn get(&mut self, key: &str) -> Option<&RulePair> {
         let expected = StrId::from_index(self.next);
@@ -42,7 +85,8 @@ impl RuleCache {
     }
     /// Remembers `pair` under `key`, which is not known yet, while there is room.
     pub fn insert(&mut self, key: &str, pair: RulePair) {
-        if self.pairs.len() < MAX_ENTRIES {
+        if self.pairs.len() < MAX_ENTRIES && self.bytes + key.len() <= MAX_BYTES {
+            self.bytes += key.len();
             self.keys.intern(key);
             self.pairs.push(pair);
         }
@@ -70,6 +114,17 @@ mod tests {
         assert!(!is_portable("[#a, #stablehlo<b c>]"));
         assert!(!is_portable("!t"));
         assert!(is_portable("[#stablehlo<b c>, #stablehlo.d, #stablehlo.e<>] !quant.any"));
+    }
+
+    #[test]
+    fn bytes_are_bounded() {
+        let mut cache = RuleCache::default();
+        for key in ["a", "b"].map(|key| key.repeat(MAX_BYTES / 2 + 1)) {
+            cache.insert(&key, [None, None]);
+        }
+        assert_eq!((cache.pairs.len(), cache.bytes), (1, MAX_BYTES / 2 + 1));
+        cache.insert("c", [None, None]);
+        assert!(cache.get("c").is_some());
     }
 
     #[test]

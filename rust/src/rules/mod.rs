@@ -12,8 +12,9 @@
 //! [`SignatureView`]: view::SignatureView
 //! [`Registry`]: registry::Registry
 
+pub mod answers;
 pub mod builder;
-mod cache;
+pub mod cache;
 mod chlo;
 mod collectives;
 mod contract;
@@ -36,7 +37,9 @@ mod surroundings;
 pub mod table;
 #[cfg(test)]
 mod tests;
+pub mod user_rule;
 pub mod view;
 
-pub use registry::{Registry, UserRule};
+pub use registry::Registry;
+pub use user_rule::UserRule;
 pub use view::{Shapes, SignatureView};

@@ -2,49 +2,23 @@
 //!
 //! Rules are made once for each signature and kept with the program, so that passes that run one after
 //! the other, and clones of the program, share them. Across programs they are found again by what they
-//! depend on: those of families in a [`RuleCache`], and what users' functions have answered, since
-//! calling them is slow.
+//! depend on: those of families in a [`RuleCache`], and what users' functions have answered in
+//! [`super::answers`], since calling them is slow.
 
-use super::cache::{is_portable, RuleCache, RulePair, MAX_ENTRIES};
+use super::answers::Record;
+use super::cache::{self, is_portable, RuleCache, RulePair, MAX_ENTRIES};
 use super::chlo;
-use super::notation::Notation;
 use super::table::Family;
+use super::user_rule::{Recording, UserRule};
 use super::view::{Shapes, SignatureView};
-use crate::attribute::{verify_rule, verify_rule_shapes};
 use crate::context::RuleSource;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::index::{OpId, RuleId, SignatureId};
 use crate::ir::{EdgeSpec, Program};
-use crate::rule::{OpShardingRule, RuleTable, SharedRule};
+use crate::rule::{RuleTable, SharedRule};
 use rustc_hash::FxHashMap;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// A user's function from a signature to its rule.
-pub type RuleFunction = dyn Fn(&SignatureView<'_>) -> Result<Option<OpShardingRule>> + Send + Sync;
-
-/// How a user states the rule of an op.
-#[derive(Clone)]
-pub enum UserRule {
-    /// For any shape, as a string.
-    Notation(Notation),
-    /// By a function, which is called once for each signature.
-    Function(Arc<RuleFunction>),
-}
-
-impl fmt::Debug for UserRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Notation(notation) => notation.fmt(f),
-            Self::Function(_) => f.write_str("Function"),
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use std::sync::Arc;
 
 fn intern(rules: &mut RuleTable, pair: &RulePair) -> [RuleId; 2] {
     let mut id = |rule: &Option<SharedRule>| match rule {
@@ -54,16 +28,12 @@ fn intern(rules: &mut RuleTable, pair: &RulePair) -> [RuleId; 2] {
     [id(&pair[0]), id(&pair[1])]
 }
 
-type Answers = FxHashMap<Vec<u8>, Option<OpShardingRule>>;
-
 /// Where rules come from. Clones share what they know; a change to one does not show in the other.
 #[derive(Clone, Debug)]
 pub struct Registry {
     rules: Arc<FxHashMap<String, UserRule>>,
     edges: Arc<FxHashMap<String, EdgeSpec>>,
-    answers: Arc<Mutex<Answers>>,
-    /// In plain and in conservative propagation.
-    caches: Arc<Mutex<[RuleCache; 2]>>,
+    recording: Recording,
     /// Number that is different for registries that may answer differently.
     generation: u64,
     is_conservative: bool,
@@ -87,8 +57,7 @@ impl Registry {
         Self {
             rules: Arc::default(),
             edges: Arc::default(),
-            answers: Arc::default(),
-            caches: Arc::default(),
+            recording: Recording::Off,
             generation: BUILTIN,
             is_conservative: false,
             legalizes_chlo: false,
@@ -100,9 +69,21 @@ impl Registry {
     #[must_use]
     pub fn legalizing_chlo(mut self) -> Self {
         self.legalizes_chlo = true;
-        self.caches = Arc::default();
         self.changed();
         self
+    }
+
+    /// The registry for a run that may be repeated: what users' functions answer is recorded with it.
+    #[must_use]
+    pub fn recording(mut self) -> Self {
+        self.recording = Recording::On(Record::default());
+        self
+    }
+
+    /// The registry for repeating the run that it has recorded: no function is called.
+    #[must_use]
+    pub fn replaying(&self) -> Self {
+        Self { recording: self.recording.replayed(), ..self.clone() }
     }
 
     /// The family of the op called `name`.
@@ -153,7 +134,6 @@ impl Registry {
 
     fn changed(&mut self) {
         static NEXT: AtomicU64 = AtomicU64::new(LEGALIZING_CHLO + 1);
-        self.answers = Arc::default();
         self.generation = match (self.rules.is_empty(), self.legalizes_chlo) {
             (true, false) => BUILTIN,
             (true, true) => LEGALIZING_CHLO,
@@ -190,7 +170,7 @@ impl Registry {
             }
             let mut view = SignatureView::of(program, id, shapes);
             view.conservative = self.is_conservative;
-            let rule = self.ask(user, &view)?;
+            let rule = user.ask(&view, &self.recording)?;
             let rule = rule.map_or(RuleId::NONE, |rule| program.intern_rule(rule));
             return Ok([rule; 2]);
         }
@@ -233,27 +213,6 @@ impl Registry {
         view.surroundings = true;
         [usual, (family.build)(&view).map(SharedRule::from)]
     }
-
-    /// The rule that the user gives a signature, checked; remembered if it comes from a function.
-    fn ask(&self, user: &UserRule, view: &SignatureView<'_>) -> Result<Option<OpShardingRule>> {
-        let rule = match user {
-            UserRule::Notation(notation) => notation.instantiate(view).map(Some),
-            UserRule::Function(function) => {
-                let key = signature_key(view);
-                let known = lock(&self.answers).get(&key).cloned();
-                if let Some(rule) = known {
-                    return Ok(rule);
-                }
-                // The lock is not held here: the function may use the engine itself.
-                let rule = function(view).and_then(|rule| check(view, rule));
-                if let Ok(rule) = &rule {
-                    lock(&self.answers).insert(key, rule.clone());
-                }
-                rule
-            }
-        };
-        rule.map_err(|error| at_op(view, error))
-    }
 }
 
 impl RuleSource for Registry {
@@ -267,9 +226,9 @@ impl RuleSource for Registry {
             return Ok(());
         }
         let mut rules = std::mem::take(program.signature_rules_mut().of_mut(conservative));
-        // Taken out of the lock: a user's function may run programs itself.
-        let place = usize::from(conservative);
-        let mut cache = std::mem::take(&mut lock(&self.caches)[place]);
+        // Taken out of its place: a user's function may run programs itself.
+        let table = cache::Table { conservative, legalizes_chlo: self.legalizes_chlo };
+        let mut cache = cache::take(table);
         let mut shapes = Shapes::default();
         let mut outcome = Ok(());
         let first_new = rules.len();
@@ -283,7 +242,7 @@ impl RuleSource for Registry {
             };
         }
         *program.signature_rules_mut().of_mut(conservative) = rules;
-        lock(&self.caches)[place].give_back(cache);
+        cache::leave(table, cache);
         outcome
     }
 
@@ -311,48 +270,4 @@ impl RuleSource for Registry {
             rule
         }
     }
-}
-
-/// The rule of a function is checked as one in the text would be.
-fn check(view: &SignatureView<'_>, rule: Option<OpShardingRule>) -> Result<Option<OpShardingRule>> {
-    let Some(rule) = rule else { return Ok(None) };
-    let mut problems = verify_rule(&rule);
-    if problems.is_empty() {
-        let shape = |shape: Option<&[i64]>| Ok(shape.unwrap_or(&[]).to_vec());
-        let operands: Vec<_> = (0..view.num_operands()).map(|i| shape(view.operand(i))).collect();
-        let results: Vec<_> = (0..view.num_results()).map(|i| shape(view.result(i))).collect();
-        problems = verify_rule_shapes(&rule, &operands, &results);
-    }
-    Error::check(problems)?;
-    Ok(Some(rule))
-}
-
-/// Places mistakes in a rule at the first op that has the signature.
-fn at_op(view: &SignatureView<'_>, mut error: Error) -> Error {
-    let Some((program, id)) = view.source() else { return error };
-    let span = program.op_span(program.signatures()[id].example);
-    for diagnostic in &mut error.diagnostics {
-        diagnostic.message = format!("rule of {}: {}", view.name, diagnostic.message);
-        diagnostic.span = span;
-    }
-    error
-}
-
-/// The key under which the answer of a user's function is remembered: everything that it is told, in bytes
-/// that do not depend on the program.
-fn signature_key(view: &SignatureView<'_>) -> Vec<u8> {
-    let mut key = view.name.as_bytes().to_vec();
-    key.push(u8::from(view.conservative));
-    if let Some((program, id)) = view.source() {
-        let signature = &program.signatures()[id];
-        for &ty in signature.operand_types.iter().chain(&signature.result_types) {
-            key.extend_from_slice(program.type_text(ty).as_bytes());
-            key.push(0);
-        }
-        key.extend_from_slice(&(signature.operand_types.len() as u32).to_le_bytes());
-    }
-    for (name, value) in view.attributes() {
-        key.extend_from_slice(format!("{name}={value:?}\0").as_bytes());
-    }
-    key
 }

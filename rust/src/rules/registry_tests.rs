@@ -82,7 +82,7 @@ fn functions_are_asked_once_and_checked() {
         let notation: super::notation::Notation = "i j -> i j".parse()?;
         notation.instantiate(view).map(Some)
     };
-    registry.set_rule("my.op", Some(UserRule::Function(Arc::new(function))));
+    registry.set_rule("my.op", Some(UserRule::function(Arc::new(function))));
     let op = "%0 = \"my.op\"(%a) : (tensor<4x8xf32>) -> tensor<4x8xf32>";
     for _ in 0..2 {
         let found = rules(&mut registry.clone(), &mut parse(op), "my.op");

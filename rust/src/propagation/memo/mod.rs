@@ -6,7 +6,6 @@
 //! is 'nothing', all are worked out, so that the caller knows in which runs it need not look again.
 
 mod ids;
-mod kept;
 mod lookup;
 pub mod process_cache;
 pub mod rule_equivalence;
@@ -15,11 +14,11 @@ pub use ids::{MemoId, SpecClassId};
 
 use crate::index::ShardingId;
 use crate::ir::Tables;
+use crate::kept::Taken;
 use crate::propagation::visit::{
     Run, RunMask, SpecId, Subset, Update, VisitInput, VisitSpec, Workspace, MAX_RUNS,
 };
 use crate::rule::RuleTable;
-use kept::Taken;
 use lookup::Lookup;
 use process_cache::{CachedVisit, ProcessVisitCache, SpecClass};
 use std::ops::Range;

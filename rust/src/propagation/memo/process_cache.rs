@@ -5,14 +5,15 @@
 //! and back. So a program that is propagated again, with other annotations say, works out only what is new.
 //!
 //! The table is bounded: visits of more than [`MAX_TENSORS`] tensors are not remembered, and a table of
-//! [`MAX_VISITS`] visits is given up, as programs with so many different ones would only fill it again.
-//! How it passes from run to run, also across threads and forks, is said in [`super::kept`].
+//! [`MAX_VISITS`] visits is given up, as programs with so many different ones would only fill it again. So is
+//! one whose meshes list many device ids.
+//! How it passes from run to run, also across threads and forks, is said in [`crate::kept`].
 
 use super::ids::SpecClassId;
-use super::kept::{Kept, Taken};
 use super::rule_equivalence::RuleEquivalence;
 use crate::index::{Id, MeshId, RuleId, ShardingId};
 use crate::ir::{MeshTable, Tables};
+use crate::kept::{Kept, Taken};
 use crate::mesh::Mesh;
 use crate::propagation::visit::direction::{Directions, NUM_STEPS};
 use crate::propagation::visit::{Run, Subset, Update, VisitSpec, VisitStrategy};
@@ -27,6 +28,9 @@ pub const MAX_VISITS: usize = 1 << 15;
 /// Visits of more tensors than this are not remembered: those of an op with thousands of different ones
 /// would take as many keys of that length.
 pub const MAX_TENSORS: usize = 64;
+
+/// The most device ids of meshes that list them, over all meshes.
+const MAX_DEVICE_IDS: usize = 1 << 20;
 
 /// The table, while no run has it.
 static KEPT: Kept<ProcessVisitCache> = Kept::new();
@@ -99,6 +103,8 @@ pub struct ProcessVisitCache {
     updates: Vec<Update>,
     key: Vec<u32>,
     program: ProgramNumbers,
+    /// Number of device ids that the meshes list.
+    num_device_ids: usize,
 }
 
 /// The table from numbers of the program at hand to those of the process, and back.
@@ -133,6 +139,7 @@ impl ProcessVisitCache {
             updates: Vec::new(),
             key: Vec::new(),
             program: ProgramNumbers::default(),
+            num_device_ids: 0,
         }
     }
     /// Takes the table along for the propagation of a program, in these kinds of greedy runs.
@@ -151,7 +158,7 @@ impl ProcessVisitCache {
         }
     }
     fn is_full(&self) -> bool {
-        self.rows.len() >= MAX_VISITS
+        self.rows.len() >= MAX_VISITS || self.num_device_ids > MAX_DEVICE_IDS
     }
 
     /// The rules that classes of visits have.
@@ -276,8 +283,11 @@ impl ProcessVisitCache {
     fn mesh(&mut self, meshes: &MeshTable, id: MeshId) -> MeshId {
         let known = entry_at(&mut self.program.meshes, id.index());
         if known.is_none() {
-            let next = MeshId::from_index(self.meshes.len());
-            *known = *self.meshes.entry(meshes[id].mesh.clone()).or_insert(next);
+            let (mesh, next) = (&meshes[id].mesh, MeshId::from_index(self.meshes.len()));
+            *known = *self.meshes.entry(mesh.clone()).or_insert_with(|| {
+                self.num_device_ids += mesh.device_ids.len();
+                next
+            });
         }
         *known
     }

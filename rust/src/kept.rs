@@ -1,4 +1,4 @@
-//! Where the process keeps the visits that it remembers between runs.
+//! Where the process keeps a table between runs: rules, visits.
 //!
 //! A run takes the table along and leaves it to the next one, so that no run waits for another. One that
 //! starts meanwhile begins with an empty table, and the larger of the two is kept. The lock is never
@@ -35,6 +35,12 @@ impl<T> DerefMut for Taken<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.table
+    }
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -1,0 +1,106 @@
+//! Sequences and iterables that users pass: read item by item, to an end that they cannot put off.
+//!
+//! What a sequence says its length is is not believed, and what never ends is refused, before memory runs out.
+
+use super::errors::raise_unlocated;
+use super::user_code;
+use crate::error::{Code, Diagnostic};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
+use std::ops::Deref;
+
+/// The most items of a list that is no list of axes or devices: dims, factors, flags.
+pub(super) const MAX_ITEMS: usize = 1 << 20;
+
+/// The most axes of a dim or a list. Those of more than one device are 61 at most; each is looked up in the
+/// mesh.
+pub(super) const MAX_AXES: usize = 1 << 14;
+
+/// The most devices whose ids are listed.
+pub(super) const MAX_DEVICES: usize = 1 << 24;
+
+/// The error for more than `limit` of something.
+pub(super) fn too_many(py: Python<'_>, what: &str, limit: usize) -> PyErr {
+    let message = format!("more than {limit} {what}");
+    raise_unlocated(py, vec![Diagnostic::new(Code::ProgramTooLarge, message)])
+}
+
+/// The items of `iterable`, called `what` in errors, each converted; at most `limit`.
+pub(super) fn items<'py, T>(
+    iterable: &Bound<'py, PyAny>,
+    what: &str,
+    limit: usize,
+    convert: impl FnMut(&Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<Vec<T>> {
+    let items = first_items(iterable, limit + 1, convert)?;
+    if items.len() > limit {
+        return Err(too_many(iterable.py(), what, limit));
+    }
+    Ok(items)
+}
+
+/// The first `count` items of `iterable`, each converted, or all if there are fewer.
+pub(super) fn first_items<'py, T>(
+    iterable: &Bound<'py, PyAny>,
+    count: usize,
+    mut convert: impl FnMut(&Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<Vec<T>> {
+    let py = iterable.py();
+    // A list or tuple itself has no code of a user's.
+    let is_plain =
+        iterable.is_exact_instance_of::<PyList>() || iterable.is_exact_instance_of::<PyTuple>();
+    let mut next = iterable.try_iter()?;
+    let mut items = Vec::new();
+    while items.len() < count {
+        let item = if is_plain { next.next() } else { user_code::call(py, || next.next()) };
+        let Some(item) = item else { break };
+        items.push(convert(&item?)?);
+        if items.len() % (1 << 16) == 0 {
+            py.check_signals()?;
+        }
+    }
+    Ok(items)
+}
+
+/// The pairs of `mapping`, each converted; at most `limit`.
+pub(super) fn pairs<'py, T>(
+    mapping: &Bound<'py, PyMapping>,
+    what: &str,
+    limit: usize,
+    convert: impl FnMut(&Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<Vec<T>> {
+    let py = mapping.py();
+    let pairs = user_code::call(py, || mapping.call_method0(intern!(py, "items")))?;
+    items(&pairs, what, limit, convert)
+}
+
+/// A list of `T`s as an argument.
+pub(super) struct Items<T>(pub Vec<T>);
+
+impl<T> Deref for Items<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<'a, 'py, T> FromPyObject<'a, 'py> for Items<T>
+where
+    T: for<'b> FromPyObject<'b, 'py>,
+{
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let is_sequence = object.hasattr(intern!(object.py(), "__getitem__"))?;
+        if !is_sequence || object.is_instance_of::<PyString>() || object.is_instance_of::<PyDict>()
+        {
+            let kind = object.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("expected a sequence, not {kind}")));
+        }
+        let convert = |item: &Bound<'py, PyAny>| item.extract::<T>().map_err(Into::into);
+        items(&object, "items", MAX_ITEMS, convert).map(Self)
+    }
+}

@@ -1,0 +1,89 @@
+//! The text of a program, from what a user has: a string, bytes, a file.
+
+use super::arguments::too_many;
+use super::errors::decode;
+use super::user_code;
+use crate::ir::Source;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyBytes, PyString};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Longer texts are not read: they are refused by the parser.
+const MAX_BYTES: usize = i32::MAX as usize;
+
+/// The text that `program`, a string or bytes, is.
+pub(super) fn source(program: &Bound<'_, PyAny>, filename: &str) -> PyResult<Source> {
+    let py = program.py();
+    if let Ok(text) = program.cast::<PyString>() {
+        return Ok(match PyBackedStr::try_from(text.clone()) {
+            Ok(text) => Arc::new(text),
+            // It has half of a pair of surrogates, which is no character.
+            Err(_) => Arc::new(decode(py, surrogates_as_bytes(text)?, filename)?),
+        });
+    }
+    if let Ok(bytes) = program.cast::<PyBytes>() {
+        return Ok(Arc::new(text_of(py, bytes.as_bytes().to_vec(), filename)?));
+    }
+    Err(PyTypeError::new_err("Module.parse takes str or bytes"))
+}
+
+/// The text of the file at `path`, which goes by `filename`.
+pub(super) fn source_of_file(py: Python<'_>, path: &Path, filename: &str) -> PyResult<Source> {
+    // A FIFO or a terminal may have nothing to read for a long time: Python sees signals meanwhile.
+    let size = py.detach(|| {
+        let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+        Some(usize::try_from(file.len()).unwrap_or(usize::MAX))
+    });
+    let bytes = match size {
+        Some(size) if size > MAX_BYTES => return Err(too_many(py, "bytes of text", MAX_BYTES)),
+        Some(_) => py.detach(|| std::fs::read(path))?,
+        None => read_slowly(py, path)?,
+    };
+    Ok(Arc::new(text_of(py, bytes, filename)?))
+}
+
+/// What can be read from `path`, to its end.
+fn read_slowly(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
+    const PIECE: usize = 1 << 20;
+    user_code::call(py, || {
+        let file = py.import("io")?.call_method1("FileIO", (path.as_os_str(),))?;
+        let mut bytes = Vec::new();
+        let read = loop {
+            let piece = match file.call_method1("read", (PIECE,)) {
+                Ok(piece) => piece.extract::<Option<Vec<u8>>>()?.unwrap_or_default(),
+                Err(error) => break Err(error),
+            };
+            if piece.is_empty() {
+                break Ok(bytes);
+            }
+            if bytes.len() + piece.len() > MAX_BYTES {
+                break Err(too_many(py, "bytes of text", MAX_BYTES));
+            }
+            if bytes.try_reserve(piece.len()).is_err() {
+                break Err(too_many(py, "bytes of text", bytes.len()));
+            }
+            bytes.extend(piece);
+        };
+        file.call_method0("close")?;
+        read
+    })
+}
+
+/// The program that `bytes` are: text, or bytecode, which Python reads.
+fn text_of(py: Python<'_>, bytes: Vec<u8>, filename: &str) -> PyResult<String> {
+    /// What MLIR bytecode starts with.
+    const MAGIC: &[u8] = b"ML\xefR";
+    if !bytes.starts_with(MAGIC) {
+        return decode(py, bytes, filename);
+    }
+    let reader = py.import("shardcore.bytecode")?;
+    reader.call_method1("to_text", (PyBytes::new(py, &bytes), filename))?.extract()
+}
+
+/// UTF-8 but for surrogates, which come as the bytes that would be theirs.
+fn surrogates_as_bytes(text: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
+    text.call_method1("encode", ("utf-8", "surrogatepass"))?.extract()
+}

@@ -1,0 +1,168 @@
+//! Users' own rules, and how they are asked.
+
+use super::answers::{self, Answer, Question, Record};
+use super::notation::Notation;
+use super::view::SignatureView;
+use crate::attribute::{verify_rule, verify_rule_shapes};
+use crate::error::{Error, Result};
+use crate::rule::OpShardingRule;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// A user's function from a signature to its rule.
+pub type RuleFunction = dyn Fn(&SignatureView<'_>) -> Result<Option<OpShardingRule>> + Send + Sync;
+
+/// How a user states the rule of an op.
+#[derive(Clone)]
+pub enum UserRule {
+    /// For any shape, as a string.
+    Notation(Notation),
+    /// By a function, which is asked once for each signature.
+    Function(UserFunction),
+}
+
+/// A user's function that has a number of its own.
+#[derive(Clone)]
+pub struct UserFunction {
+    number: u64,
+    function: Arc<RuleFunction>,
+}
+
+impl UserRule {
+    /// A rule by `function`.
+    pub fn function(function: Arc<RuleFunction>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self::Function(UserFunction { number, function })
+    }
+}
+
+impl fmt::Debug for UserRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Notation(notation) => notation.fmt(f),
+            Self::Function(_) => f.write_str("Function"),
+        }
+    }
+}
+
+/// What becomes of the answers of users' functions in a run.
+#[derive(Clone, Debug)]
+pub(super) enum Recording {
+    /// Nothing: the run is made once.
+    Off,
+    /// They are recorded with the run, which may be repeated.
+    On(Record),
+    /// They are those that were recorded when the run was made first; no function is called.
+    Replayed(Record),
+}
+
+impl Recording {
+    fn get(&self, question: &Question) -> Option<Answer> {
+        match self {
+            Self::Off => None,
+            Self::On(record) | Self::Replayed(record) => record.get(question),
+        }
+    }
+    fn keep(&self, question: Question, answer: &Answer) {
+        if let Self::On(record) = self {
+            record.keep(question, answer.clone());
+        }
+    }
+    /// What replays what is recorded here.
+    pub(super) fn replayed(&self) -> Self {
+        match self {
+            Self::Off => Self::Replayed(Record::default()),
+            Self::On(record) | Self::Replayed(record) => Self::Replayed(record.clone()),
+        }
+    }
+}
+
+impl UserRule {
+    /// What the user says of a signature; checked, and remembered if it comes from a function.
+    pub(super) fn ask(
+        &self,
+        view: &SignatureView<'_>,
+        recording: &Recording,
+    ) -> Result<Option<OpShardingRule>> {
+        let rule = match self {
+            Self::Notation(notation) => notation.instantiate(view).map(Some),
+            Self::Function(function) => function.ask(view, recording),
+        };
+        rule.map_err(|error| at_op(view, error))
+    }
+}
+
+impl UserFunction {
+    /// What the function says, or has said.
+    fn ask(
+        &self,
+        view: &SignatureView<'_>,
+        recording: &Recording,
+    ) -> Result<Option<OpShardingRule>> {
+        let rule_of = |answer: Answer| answer.map(|rule| OpShardingRule::clone(&rule));
+        let question: Question = (self.number, signature_key(view).into());
+        if let Some(answer) = recording.get(&question) {
+            return Ok(rule_of(answer));
+        }
+        if matches!(recording, Recording::Replayed(_)) {
+            return Err(Error::internal("a rule is asked for what it was not asked before"));
+        }
+        let answer = if let Some(answer) = answers::find(&question) {
+            answer
+        } else {
+            // Nothing is locked here: the function may use the engine itself.
+            let rule = (self.function)(view).and_then(|rule| check(view, rule))?;
+            let answer = rule.map(Arc::new);
+            answers::keep(question.clone(), answer.clone());
+            answer
+        };
+        recording.keep(question, &answer);
+        Ok(rule_of(answer))
+    }
+}
+
+/// The rule of a function is checked as one in the text would be.
+fn check(view: &SignatureView<'_>, rule: Option<OpShardingRule>) -> Result<Option<OpShardingRule>> {
+    let Some(rule) = rule else { return Ok(None) };
+    let mut problems = verify_rule(&rule);
+    if problems.is_empty() {
+        let shape = |shape: Option<&[i64]>| Ok(shape.unwrap_or(&[]).to_vec());
+        let operands: Vec<_> = (0..view.num_operands()).map(|i| shape(view.operand(i))).collect();
+        let results: Vec<_> = (0..view.num_results()).map(|i| shape(view.result(i))).collect();
+        problems = verify_rule_shapes(&rule, &operands, &results);
+    }
+    Error::check(problems)?;
+    Ok(Some(rule))
+}
+
+/// Places mistakes in a rule at the first op that has the signature.
+fn at_op(view: &SignatureView<'_>, mut error: Error) -> Error {
+    let Some((program, id)) = view.source() else { return error };
+    let span = program.op_span(program.signatures()[id].example);
+    for diagnostic in &mut error.diagnostics {
+        diagnostic.message = format!("rule of {}: {}", view.name, diagnostic.message);
+        diagnostic.span = span;
+    }
+    error
+}
+
+/// The key under which the answer of a function is remembered: everything that it is told, in bytes that do
+/// not depend on the program.
+fn signature_key(view: &SignatureView<'_>) -> Vec<u8> {
+    let mut key = view.name.as_bytes().to_vec();
+    key.push(u8::from(view.conservative));
+    if let Some((program, id)) = view.source() {
+        let signature = &program.signatures()[id];
+        for &ty in signature.operand_types.iter().chain(&signature.result_types) {
+            key.extend_from_slice(program.type_text(ty).as_bytes());
+            key.push(0);
+        }
+        key.extend_from_slice(&(signature.operand_types.len() as u32).to_le_bytes());
+    }
+    for (name, value) in view.attributes() {
+        key.extend_from_slice(format!("{name}={value:?}\0").as_bytes());
+    }
+    key
+}
