@@ -6,8 +6,10 @@ jaxlib is loaded when there is bytecode to read, in a process of its own
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import site
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +20,12 @@ from shardcore.errors import Diagnostic, ParseError
 MAGIC = b"ML\xefR"
 """What bytecode starts with."""
 
-_RUN = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
+_RUN = """\
+import json, runpy, sys
+sys.path[:] = json.loads(sys.argv[2])
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+"""What the other process runs: first of all it takes the paths of this one."""
 
 
 def to_text(data: bytes, filename: str = "<bytecode>") -> str:
@@ -28,13 +35,12 @@ def to_text(data: bytes, filename: str = "<bytecode>") -> str:
         ParseError: jaxlib is not installed, or cannot read it (``bytecode``).
     """
     reader = Path(__file__).with_name("bytecode_reader.py")
-    # What this process can import the other can too.
-    paths = os.pathsep.join(path for path in sys.path if path)
+    # Isolated: neither the directory that the user stands in nor his environment says what is
+    # imported there, but for packages that this process has too.
     done = subprocess.run(
-        [sys.executable, "-c", _RUN, str(reader)],
+        [sys.executable, "-I", "-c", _RUN, str(reader), json.dumps(_paths())],
         input=data,
         capture_output=True,
-        env={**os.environ, "PYTHONPATH": paths},
     )
     if done.returncode == 0:
         return done.stdout.decode()
@@ -47,6 +53,22 @@ def to_text(data: bytes, filename: str = "<bytecode>") -> str:
         f"jaxlib cannot read the bytecode of {filename}: {_reason(done)}",
         "the file may be damaged, cut off, or written by a later version",
     )
+
+
+def _paths() -> list[str]:
+    """Where this process finds packages, but for the directory that the user stands in.
+
+    A file there that is called like a package would be run in its place.
+    """
+    here = os.path.realpath(".")
+    installed = (*site.getsitepackages(), site.getusersitepackages())
+    packages = {os.path.realpath(path) for path in installed}
+
+    def is_trusted(path: str) -> bool:
+        real = os.path.realpath(path)
+        return os.path.isabs(path) and (real != here or real in packages)
+
+    return [path for path in sys.path if is_trusted(path)]
 
 
 def _reason(done: subprocess.CompletedProcess[bytes]) -> str:

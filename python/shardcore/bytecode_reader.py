@@ -7,23 +7,34 @@ what they should be; :mod:`shardcore.bytecode` starts it. Imports nothing of sha
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 NO_JAXLIB = 3
 """The exit code where jaxlib is not installed."""
+
+PRETTY = {"builtin", "func", "stablehlo", "chlo", "sdy"}
+"""The dialects whose custom forms shardcore reads."""
 
 
 def main() -> int:
     """Read, write, and return the exit code."""
     try:
         from jaxlib.mlir import ir
-        from jaxlib.mlir.dialects import chlo, sdy, stablehlo
+        from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+        from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
     except ImportError:
         return NO_JAXLIB
     data = sys.stdin.buffer.read()
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
     context = ir.Context()
+    context.append_dialect_registry(registry)
     context.allow_unregistered_dialects = True
+    # Where a dialect is not loaded, the properties of its ops are lost.
+    context.load_all_available_dialects()
     for dialect in (stablehlo, chlo, sdy):
         dialect.register_dialect(context)
+    mhlo.register_mhlo_dialect(context)
     # The producer stands after four bytes of magic and one of the version, up to a zero.
     is_portable = b"StableHLO" in data[4:64].split(b"\0")[0]
     with context:
@@ -31,9 +42,24 @@ def main() -> int:
             module = stablehlo.deserialize_portable_artifact(context, data)
         else:
             module = ir.Module.parse(data)
-        text = str(module.operation.get_asm(enable_debug_info=True))
-    sys.stdout.buffer.write(text.encode())
+        generic = _has_other_forms(module.operation, ir)
+        text = module.operation.get_asm(enable_debug_info=True, print_generic_op_form=generic)
+    sys.stdout.buffer.write(str(text).encode())
     return 0
+
+
+def _has_other_forms(root: Any, ir: Any) -> bool:
+    """Whether an op would be printed in a custom form that shardcore does not read."""
+    found = False
+
+    def look(op: Any) -> Any:
+        nonlocal found
+        is_other = op.name.partition(".")[0] not in PRETTY
+        found = found or (is_other and root.context.is_registered_operation(op.name))
+        return ir.WalkResult.ADVANCE
+
+    root.walk(look)
+    return found
 
 
 if __name__ == "__main__":
