@@ -388,6 +388,6 @@ def test_question_10_where_the_quarter_of_an_all_to_all_is_from() -> None:
 
 def test_no_figure_of_an_answer_stands_in_the_source() -> None:
     answers = ["372.8", "377", "559.2", "560", "680", "23.3", "46.6", "11.65", "2550", "5100"]
-    pattern = re.compile("|".join(rf"(?<![\d.]){re.escape(each)}\d*(?![\d.])" for each in answers))
+    pattern = re.compile("|".join(rf"(?<![\w.]){re.escape(each)}\d*(?![\d.])" for each in answers))
     for path in [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.toml")]:
         assert not pattern.findall(path.read_text(encoding="utf-8")), path
