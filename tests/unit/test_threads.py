@@ -6,7 +6,6 @@ that fails changes nothing, and nothing waits for a user's function.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import gc
 import os
@@ -439,61 +438,107 @@ def test_a_daemon_thread_in_a_rule_that_never_returns_does_not_keep_the_process(
     assert time.monotonic() - start < 30
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_forks_while_threads_are_at_work() -> None:
-    module = Module.parse(chain(300))
-    expected = str(module.propagate().module)
-    stop = threading.Event()
+FORKS = """
+import contextlib, os, signal, sys, threading
+import shardcore
+from shardcore import *
+TEXT = {text!r}
+manager = PassManager.parse("builtin.module(sdy-basic-propagate)")
+module = Module.parse(TEXT)
+{body}
+"""
 
-    def busy() -> None:
-        while not stop.is_set():
-            with contextlib.suppress(BusyError):
-                BASIC.run(module)
+FORKS_OF = {
+    "threads at work": """
+expected = str(module.propagate().module)
+stop = threading.Event()
+def busy():
+    while not stop.is_set():
+        with contextlib.suppress(BusyError):
+            manager.run(module)
+        rule("my.other", "i -> i")
+        clear_caches()
+        str(module)
+threads = [threading.Thread(target=busy) for _ in range(3)]
+for thread in threads:
+    thread.start()
+codes = []
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(20)
+            text = str(module.propagate().module)
+            manager.run(module)
             rule("my.other", "i -> i")
-            shardcore.clear_caches()
-            str(module)
-
-    threads = [threading.Thread(target=busy) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    try:
-        for _ in range(10):
-            child = os.fork()
-            if child == 0:
-                try:
-                    signal.alarm(20)
-                    text = str(module.propagate().module)
-                    BASIC.run(module)
-                    rule("my.other", "i -> i")
-                    shardcore.clear_caches()
-                    shardcore.cache_info()
-                    os._exit(0 if text == expected else 1)
-                except BaseException:
-                    os._exit(2)
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_fork_within_a_run() -> None:
-    module = Module.parse(chain(20))
-    before = str(module)
-    codes: list[int] = []
-
-    def fork(*_: object) -> None:
-        if codes:
-            return
+            clear_caches()
+            cache_info()
+            os._exit(0 if text == expected else 1)
+        except BaseException:
+            os._exit(2)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+stop.set()
+for thread in threads:
+    thread.join()
+print(set(codes))
+""",
+    "a run": """
+before, codes = str(module), []
+def fork(*_):
+    if codes:
+        return
+    child = os.fork()
+    if child == 0:
+        # Nobody but this run is at work here, and it will not go on.
+        signal.alarm(20)
+        os._exit(0 if str(module) == before else 1)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+manager.run(module, progress=fork)
+assert str(module) != before
+print(set(codes))
+""",
+    "a run, which goes on": """
+before, codes, parent = str(module), [], os.getpid()
+def fork(*_):
+    if not codes:
         child = os.fork()
         if child == 0:
-            # Nobody but this run is at work here, and it will not go on.
             signal.alarm(20)
-            os._exit(0 if str(module) == before else 1)
+            codes.append(-1)
+        else:
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+manager.run(module, progress=fork)
+assert str(module) != before
+if os.getpid() != parent:
+    os._exit(0)
+print(set(codes))
+""",
+    "a run, with another one on the same module": """
+before, codes = str(module), []
+def fork(*_):
+    if codes:
+        return
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        codes.append(-1)
+        # The run around this one belongs to the parent as far as this process can know.
+        manager.run(module)
+    else:
         codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+try:
+    manager.run(module, progress=fork)
+except BusyError:
+    os._exit(0 if str(module) != before else 1)
+assert str(module) != before
+print(set(codes))
+""",
+}
 
-    BASIC.run(module, progress=fork)
-    assert codes == [0]
-    assert str(module) != before
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("kind", FORKS_OF)
+def test_forks_during(kind: str) -> None:
+    code = FORKS.format(text=chain(300 if "threads" in kind else 20), body=FORKS_OF[kind])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "{0}\n"), done.stderr

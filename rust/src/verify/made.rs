@@ -27,7 +27,7 @@ const AT_RISK: [OpKind; 10] = [
 /// Whether passes may have left in `program` what would not be read again, apart from shardings that are
 /// malformed by themselves.
 pub fn is_at_risk(program: &Program) -> bool {
-    program.has_any(&AT_RISK)
+    AT_RISK.iter().any(|&kind| program.num_made(kind) > 0)
 }
 
 /// Everything that is wrong with shardings of `program` by themselves.
