@@ -194,6 +194,8 @@ def test_a_fifo_that_nobody_writes_to_can_be_interrupted(tmp_path: Path, command
             "from shardcore.cli import main; import sys; print('go', flush=True); "
             f"sys.exit(main([{command!r}, {str(path)!r}]))"
         )
+    # A parent that ignores Ctrl-C would have the child ignore it as well.
+    code = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {code}"
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
