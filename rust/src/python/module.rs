@@ -303,10 +303,16 @@ impl PyModule {
 
     /// The factor table of the op that is, or defines, `target`: a `Value` or a name.
     fn factor_table(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<PyFactorTable> {
-        let program = self.program(py)?;
-        let value = match target.cast::<PyValue>() {
-            Ok(value) => value.get().id_in(&program),
-            Err(_) => self.__getitem__(target)?.id_in(&program),
+        // What a key names is looked up in the state at hand, which a run may replace meanwhile.
+        let (program, value) = if let Ok(value) = target.cast::<PyValue>() {
+            let program = self.program(py)?;
+            let value = value.get().id_in(&program);
+            (program, value)
+        } else {
+            let found = self.__getitem__(target)?;
+            let program = found.program();
+            let value = found.id_in(&program);
+            (program, value)
         };
         let value = value.ok_or_else(|| PyTypeError::new_err("a value of another module"))?;
         let op = program.defining_op(value).ok_or_else(|| {

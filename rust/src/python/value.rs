@@ -22,6 +22,10 @@ impl PyValue {
     pub(super) fn new(program: Arc<Program>, value: ValueId, function: FuncId) -> Self {
         Self { program, value, function }
     }
+    /// The program that it is a value of.
+    pub(super) fn program(&self) -> Arc<Program> {
+        self.program.clone()
+    }
     /// The value's id, if it is one of `program`.
     pub(super) fn id_in(&self, program: &Arc<Program>) -> Option<ValueId> {
         Arc::ptr_eq(&self.program, program).then_some(self.value)
