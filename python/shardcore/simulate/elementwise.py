@@ -353,7 +353,7 @@ def convert(site: Site) -> Kernel:
 
 @op("stablehlo.bitcast_convert")
 def bitcast_convert(site: Site) -> Kernel:
-    """The same bits in another type; where that is wider or narrower a dim goes or comes."""
+    """Reads the bits in another type; where that is wider or narrower a dim goes or comes."""
     [source], [target] = site.operands, site.results
     shape = target.shape
     if min(bits_of(source.dtype), bits_of(target.dtype)) < 8 and bits_of(source.dtype) != bits_of(

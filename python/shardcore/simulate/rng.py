@@ -84,7 +84,7 @@ def _threefry_bits(state: Array, shape: Sequence[int], bits: int) -> tuple[Array
 
 
 def _philox_bits(state: Array, shape: Sequence[int], bits: int) -> tuple[Array, Array]:
-    """The same; the counter has 128 bits, or is the key's and the counter's word, or one alone."""
+    """Philox: the counter has 128 bits, or is the key's and the counter's word, or one alone."""
     key = _halves(_column(state[:, 0]))
     count = int(np.prod(shape, dtype=np.int64))
     blocks = -(-count // (2 if bits == 64 else 4))

@@ -121,7 +121,7 @@ def slice_(site: Site) -> Kernel:
 
 @op("stablehlo.real_dynamic_slice")
 def real_dynamic_slice(site: Site) -> Kernel:
-    """The same between places that the program computes."""
+    """Every so many elements between places that the program computes."""
 
     def compute(x: Array, *bounds: Array) -> Array:
         numbers = (the_same(bound, site, "a bound") for bound in bounds)

@@ -70,22 +70,19 @@ impl Choices {
     }
 }
 
-/// The factors of an op, what it can do along them, and the shapes of its tensors.
+/// The factors of an op, and what it can do along them.
 pub struct Factors<'a> {
     /// The rule.
     pub rule: &'a OpShardingRule,
     /// By factor.
     pub abilities: &'a [Ability],
-    /// The shapes of operands, then results.
-    pub shapes: &'a [Vec<i64>],
 }
 
 impl Factors<'_> {
-    /// The digits of each factor as far as `placement` of tensor `index` says, without those that the op cannot
+    /// The digits of each factor as far as `placement` of a tensor with this mapping says, without those that the op cannot
     /// use: along factors that have to be whole, or where digits do not fall on factors.
-    pub fn of_tensor(&self, index: usize, placement: &Placement) -> FactorDigits {
+    pub fn of_tensor(&self, mapping: &TensorMapping, placement: &Placement) -> FactorDigits {
         let mut all = vec![Vec::new(); self.rule.num_factors()];
-        let Some(mapping) = self.rule.tensors().nth(index) else { return all };
         for (dim, digits) in mapping.dims.iter().zip(&placement.dims) {
             self.split_dim(dim, digits, &mut all);
         }

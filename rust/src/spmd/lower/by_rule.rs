@@ -10,6 +10,7 @@ use super::{Held, Lowering};
 use crate::error::Result;
 use crate::index::{OpId, RuleId, TypeId, ValueId};
 use crate::ir::{OpKind, Type};
+use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
 impl Lowering<'_, '_, '_> {
@@ -79,7 +80,7 @@ impl Lowering<'_, '_, '_> {
         let mut best: Option<((i64, i64), Way)> = None;
         for (order, digits) in self.candidates(work, &key.placements) {
             let way = self.way(work, order, digits);
-            let cost = (self.bytes(work, &way), self.elements(work, &way));
+            let cost = (self.bits_sent(work, &way), self.elements(work, &way));
             if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                 best = Some((cost, way));
             }
@@ -97,15 +98,17 @@ impl Lowering<'_, '_, '_> {
     /// Digits of factors to try: those of each tensor, alone and with those of others as far as they fit, and
     /// none.
     fn candidates(&self, work: &ByRule, placements: &[PlacementId]) -> Vec<(u32, FactorDigits)> {
-        let factors =
-            Factors { rule: &work.rule, abilities: &work.abilities, shapes: &work.shapes };
+        let factors = Factors { rule: &work.rule, abilities: &work.abilities };
         let mut tensors: Vec<(u32, FactorDigits)> = Vec::new();
-        for (index, &id) in placements.iter().enumerate() {
+        let len = placements.len();
+        for (index, (mapping, &id)) in work.rule.tensors().zip(placements).enumerate() {
             let placement = &self.placements[id];
-            if placement.dims.iter().all(Vec::is_empty) {
+            // Of very many tensors, the first ones and the last.
+            let is_between = index >= MAX_TENSORS / 2 && index + MAX_TENSORS / 2 < len;
+            if is_between || placement.dims.iter().all(Vec::is_empty) {
                 continue;
             }
-            let own = (placement.order, factors.of_tensor(index, placement));
+            let own = (placement.order, factors.of_tensor(mapping, placement));
             if !tensors.contains(&own) {
                 tensors.push(own);
             }
@@ -141,8 +144,7 @@ impl Lowering<'_, '_, '_> {
         all
     }
     fn way(&mut self, work: &ByRule, order: u32, digits: FactorDigits) -> Way {
-        let factors =
-            Factors { rule: &work.rule, abilities: &work.abilities, shapes: &work.shapes };
+        let factors = Factors { rule: &work.rule, abilities: &work.abilities };
         let is_empty = digits.iter().all(Vec::is_empty);
         let order = if is_empty { 0 } else { order };
         let place = |placement: Placement| {
@@ -172,23 +174,22 @@ impl Lowering<'_, '_, '_> {
             results: results.into_iter().map(|p| self.placements.intern(p)).collect(),
         }
     }
-    /// Bytes that a device sends.
-    fn bytes(&mut self, work: &ByRule, way: &Way) -> i64 {
-        let mut bytes = 0i64;
-        let mut seen: Vec<(ValueId, PlacementId)> = Vec::new();
+    /// Bits that a device sends.
+    fn bits_sent(&mut self, work: &ByRule, way: &Way) -> i64 {
+        let mut sent = 0i64;
+        let mut seen: FxHashSet<(ValueId, PlacementId)> = FxHashSet::default();
         for (&held, &placement) in work.operands.iter().zip(&way.operands) {
-            if !seen.contains(&(held.value, placement)) {
-                seen.push((held.value, placement));
+            if seen.insert((held.value, placement)) {
                 let elements = self.reshard_elements(held, placement);
-                bytes = bytes.saturating_add(elements.saturating_mul(self.bits(held.global)));
+                sent = sent.saturating_add(elements.saturating_mul(self.bits(held.global)));
             }
         }
         for (&(global, target), &placement) in work.results.iter().zip(&way.results) {
             let held = Held { global, placement, ..NO_VALUE };
             let elements = self.reshard_elements(held, target);
-            bytes = bytes.saturating_add(elements.saturating_mul(self.bits(global)));
+            sent = sent.saturating_add(elements.saturating_mul(self.bits(global)));
         }
-        bytes
+        sent
     }
     /// Bits that an element takes.
     fn bits(&self, ty: TypeId) -> i64 {
@@ -303,7 +304,10 @@ impl Lowering<'_, '_, '_> {
     }
 }
 
-/// The most tensors whose placements are tried as a start.
+/// The most tensors of an op whose placements are looked at.
+const MAX_TENSORS: usize = 64;
+
+/// The most different placements that are tried as a start.
 const MAX_SEEDS: usize = 16;
 
 /// A value of which only the placement counts.

@@ -53,11 +53,7 @@ impl Lowering<'_, '_, '_> {
     /// already, so that placements are asked of their shardings alone.
     pub fn lower_call(&mut self, op: OpId) -> Result<()> {
         let callee = match self.emit.program.payload(op) {
-            Some(Payload::Call(name)) => {
-                let name = *name;
-                let functions = self.emit.program.functions_in_order();
-                functions.into_iter().find(|&func| self.emit.program.func_name(func) == name)
-            }
+            Some(Payload::Call(name)) => self.functions.get(name).copied(),
             _ => None,
         };
         let Some(callee) = callee else {

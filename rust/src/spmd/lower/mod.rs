@@ -31,7 +31,7 @@ use super::reshard::Plan;
 use super::ways::Choices;
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{BlockId, Id, OpId, ShardingId, TypeId, ValueId};
+use crate::index::{BlockId, FuncId, Id, OpId, ShardingId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -78,6 +78,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     resharded: FxHashMap<(ValueId, PlacementId), (BlockId, Held)>,
     plans: FxHashMap<(PlacementId, PlacementId, TypeId), Rc<Plan>>,
     by_sharding: FxHashMap<(ShardingId, usize), PlacementId>,
+    /// Functions by name.
+    functions: FxHashMap<StrId, FuncId>,
     tasks: Vec<Task>,
     /// Where terminators of the regions at hand take what they return.
     returns: Vec<Vec<PlacementId>>,
@@ -113,6 +115,7 @@ pub(super) fn lower(program: &mut Program, context: &mut Context<'_>) -> Result<
         resharded: FxHashMap::default(),
         plans: FxHashMap::default(),
         by_sharding: FxHashMap::default(),
+        functions: FxHashMap::default(),
         tasks: Vec::new(),
         returns: Vec::new(),
         dead: Vec::new(),
@@ -121,7 +124,10 @@ pub(super) fn lower(program: &mut Program, context: &mut Context<'_>) -> Result<
         outcomes: Vec::new(),
     };
     lowering.number_placements(&orders);
-    for func in lowering.emit.program.functions_in_order() {
+    let functions = lowering.emit.program.functions_in_order();
+    let name = |&func: &FuncId| (lowering.emit.program.func_name(func), func);
+    lowering.functions = functions.iter().map(name).collect();
+    for func in functions {
         lowering.lower_function(func)?;
     }
     Ok(lowering.finish())
