@@ -306,13 +306,9 @@ impl PyModule {
         // What a key names is looked up in the state at hand, which a run may replace meanwhile.
         let (program, value) = if let Ok(value) = target.cast::<PyValue>() {
             let program = self.program(py)?;
-            let value = value.get().id_in(&program);
-            (program, value)
+            (program.clone(), value.get().id_in(&program))
         } else {
-            let found = self.__getitem__(target)?;
-            let program = found.program();
-            let value = found.id_in(&program);
-            (program, value)
+            self.__getitem__(target)?.parts()
         };
         let value = value.ok_or_else(|| PyTypeError::new_err("a value of another module"))?;
         let op = program.defining_op(value).ok_or_else(|| {

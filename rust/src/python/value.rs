@@ -22,9 +22,9 @@ impl PyValue {
     pub(super) fn new(program: Arc<Program>, value: ValueId, function: FuncId) -> Self {
         Self { program, value, function }
     }
-    /// The program that it is a value of.
-    pub(super) fn program(&self) -> Arc<Program> {
-        self.program.clone()
+    /// The program that it is a value of, and its id there.
+    pub(super) fn parts(&self) -> (Arc<Program>, Option<ValueId>) {
+        (self.program.clone(), Some(self.value))
     }
     /// The value's id, if it is one of `program`.
     pub(super) fn id_in(&self, program: &Arc<Program>) -> Option<ValueId> {
