@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 from hypothesis import settings
 from shardcore import Module
+from shardcore.simulate import Simulator
 
 from tests.simulate import agree, xla
 
@@ -27,10 +28,38 @@ def lowered(fn: Callable[..., Any], *arrays: Any) -> str:
 
 
 def check_text(text: str, *arrays: Array, bound: float = 0) -> None:
-    """Fails unless both runs of ``text`` give the same, floats within ``bound`` units."""
-    results = zip(Module.parse(text).simulate(*arrays), xla.run(text, *arrays), strict=True)
-    for at, (got, want) in enumerate(results):
+    """Fails unless both runs of ``text`` give the same, floats within ``bound`` units.
+
+    Two devices with different arguments have to get what each gets alone.
+    """
+    simulator = Simulator(Module.parse(text))
+    found = simulator(*arrays)
+    for at, (got, want) in enumerate(zip(found, xla.run(text, *arrays), strict=True)):
         agree.assert_same(got, want, bound, f"result {at}")
+    for differing in (range(len(arrays)), range(0, len(arrays), 2)):
+        check_devices(simulator, arrays, found, set(differing))
+
+
+def check_devices(
+    simulator: Simulator, arrays: Sequence[Array], found: Sequence[Array], differing: set[int]
+) -> None:
+    """Fails unless two devices get together what each gets alone, the first one ``found``.
+
+    The arguments in ``differing`` are reversed for the second one.
+    """
+    others = [
+        np.flip(array.reshape(-1)).reshape(array.shape) if at in differing else array
+        for at, array in enumerate(arrays)
+    ]
+    alone = simulator(*others)
+    stacked = [
+        np.stack([array, other]) if at in differing else array
+        for at, (array, other) in enumerate(zip(arrays, others, strict=True))
+    ]
+    for both, *each in zip(simulator(*stacked, devices=2), found, alone, strict=True):
+        for got, want in zip(both, each, strict=True):
+            # Sums of one array and of two may be done by other parts of a library.
+            agree.assert_same(np.asarray(got), want, 4)
 
 
 def check(fn: Callable[..., Any], *arrays: Any, bound: float = 0) -> None:

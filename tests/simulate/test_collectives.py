@@ -295,6 +295,36 @@ def test_what_is_the_same_on_all_devices_is_held_once() -> None:
     assert (found.shape, found[0]) == ((1,), 8)
 
 
+def ragged() -> Module:
+    """Two devices that exchange rows as the documentation of JAX's ``ragged_all_to_all`` shows."""
+    numbers = "tensor<2xi32>"
+    line = (
+        "%0 = stablehlo.custom_call @ragged_all_to_all(%x, %o, %a, %b, %c, %d) "
+        "{api_version = 4 : i32, backend_config = {replica_groups = dense<[[0, 1]]> : "
+        "tensor<1x2xi64>, channel_id = 1 : i64}} : "
+        f"(tensor<3xi32>, tensor<4xi32>, {', '.join([numbers] * 4)}) -> tensor<4xi32>"
+    )
+    arguments = {"x": "tensor<3xi32>", "o": "tensor<4xi32>", **dict.fromkeys("abcd", numbers)}
+    return Module.parse(function([line], arguments, {"0": "tensor<4xi32>"}))
+
+
+def test_a_ragged_exchange() -> None:
+    numbers = {
+        "x": [[1, 2, 2], [3, 4, 0]],
+        "o": [[0, 0, 0, 0], [0, 0, 0, 0]],
+        "starts": [[0, 1], [0, 1]],
+        "sizes": [[1, 2], [1, 1]],
+        "targets": [[0, 0], [1, 2]],
+        "received": [[1, 1], [2, 1]],
+    }
+    arrays = [np.array(rows, np.int32) for rows in numbers.values()]
+    [found] = ragged().simulate(*arrays, devices=2)
+    assert found.tolist() == [[1, 3, 0, 0], [2, 2, 4, 0]]
+    arrays[-1] = np.array([[1, 1], [1, 1]], np.int32)
+    with pytest.raises(SimulationError, match="device 0 sends 2 rows to device 1, which expects 1"):
+        ragged().simulate(*arrays, devices=2)
+
+
 def test_a_mesh_in_another_order_groups_its_devices() -> None:
     mesh = Mesh({"x": 2, "y": 2}, device_ids=[0, 2, 1, 3])
     assert mesh.device_ids == (0, 2, 1, 3)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
+from jax._src.lax import linalg as lax_linalg
 from shardcore import Module
 
 from tests.simulate import agree, xla
@@ -166,6 +167,31 @@ def test_lapack(dtype: str) -> None:
     close(lowered(lambda x: jnp.linalg.solve(x, x[:, :, :2]), x), x, scale=5000)
     close(lowered(lambda x: jnp.linalg.eigvalsh(x), x), x)
     close(lowered(lambda x: jnp.linalg.svd(x, compute_uv=False), tall), tall)
+
+    def multiplied(a: Any, c: Any) -> Any:
+        packed, scales = lax_linalg.geqrf(a)
+        return (
+            lax_linalg.ormqr(packed, scales, c, left=True),
+            lax_linalg.ormqr(packed, scales, c, left=True, transpose=True),
+            lax_linalg.ormqr(packed, scales, c.swapaxes(-1, -2), left=False),
+        )
+
+    close(lowered(multiplied, tall, tall[:, :, :3]), tall, tall[:, :, :3], scale=2000)
+    diagonals = [x[:, 0] * 0.1, x[:, 1] + 3, x[:, 2] * 0.1]
+    close(lowered(lax.linalg.tridiagonal_solve, *diagonals, x), *diagonals, x, scale=2000)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_eigenvectors_on_both_sides(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 5, 5)).astype(dtype)
+    text = lowered(lax.linalg.eig, x)
+    values, left, right = Module.parse(text).simulate(x)
+    assert np.abs(x @ right - right * values[:, None]).max() < 1e-5
+    turned = left.conj().swapaxes(-1, -2)
+    assert np.abs(turned @ x - values[..., None] * turned).max() < 1e-5
+    lengths = np.linalg.norm(right, axis=1), np.linalg.norm(left, axis=1)
+    assert np.allclose(lengths, 1, atol=1e-6)
 
 
 @pytest.mark.parametrize("full", [True, False])

@@ -52,8 +52,8 @@ def _by_groups(
 @op("stablehlo.all_gather")
 def all_gather(site: Site) -> Kernel:
     """Each device gets what all of its group have, one after the other along a dim."""
-    dim = site.int("all_gather_dim")
-    groups = Groups(site, across_both=True)
+    dim = site.integer("all_gather_dim")
+    groups = Groups.of(site, across_both=True)
 
     def compute(run: Run, operand: Array, at: int) -> Array:
         joined = lambda rows: np.concatenate(list(rows), axis=dim)[None]  # noqa: E731
@@ -71,7 +71,7 @@ def _reduced(run: Run, reducer: Reducer, operand: Array, captured: dict[int, Val
 @op("stablehlo.all_reduce", "stablehlo.cross-replica-sum")
 def all_reduce(site: Site) -> Kernel:
     """Each device gets what all of its group have combined by a function."""
-    groups = Groups(site, across_both=True)
+    groups = Groups.of(site, across_both=True)
     reducer = Reducer(site, site.bodies[0]) if site.bodies else None
 
     def kernel(run: Run, *values: Value) -> Value:
@@ -93,8 +93,8 @@ def all_reduce(site: Site) -> Kernel:
 @op("stablehlo.reduce_scatter")
 def reduce_scatter(site: Site) -> Kernel:
     """Each device gets its part, along a dim, of what all of its group have combined."""
-    dim = site.int("scatter_dimension")
-    groups = Groups(site, across_both=True)
+    dim = site.integer("scatter_dimension")
+    groups = Groups.of(site, across_both=True)
     [body] = site.bodies
     reducer = Reducer(site, body)
 
@@ -113,8 +113,8 @@ def reduce_scatter(site: Site) -> Kernel:
 @op("stablehlo.all_to_all")
 def all_to_all(site: Site) -> Kernel:
     """Each device gets its part along one dim from each of its group, joined along another."""
-    split, concat = site.int("split_dimension"), site.int("concat_dimension")
-    groups = Groups(site, across_both=False)
+    split, concat = site.integer("split_dimension"), site.integer("concat_dimension")
+    groups = Groups.of(site, across_both=False)
 
     def compute(run: Run, operand: Array, at: int) -> Array:
         def exchange(rows: Array) -> Array:
@@ -130,7 +130,7 @@ def all_to_all(site: Site) -> Kernel:
 @op("stablehlo.collective_broadcast")
 def collective_broadcast(site: Site) -> Kernel:
     """Each device gets what the first of its group has; one in no group gets zeros."""
-    groups = Groups(site, across_both=False)
+    groups = Groups.of(site, across_both=False)
 
     def compute(run: Run, operand: Array, at: int) -> Array:
         return _by_groups(run, groups, operand, site.results[at].shape, lambda rows: rows[:1])
@@ -141,7 +141,7 @@ def collective_broadcast(site: Site) -> Kernel:
 @op("stablehlo.collective_permute")
 def collective_permute(site: Site) -> Kernel:
     """Each device gets what its source has; one without a source gets zeros."""
-    groups = Groups(site, across_both=False)
+    groups = Groups.of(site, across_both=False)
 
     def compute(run: Run, operand: Array, at: int) -> Array:
         row = {int(device): index for index, device in enumerate(run.devices)}

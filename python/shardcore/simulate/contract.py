@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from shardcore.simulate.convert import converted
 from shardcore.simulate.dtypes import in_type, is_complex, is_float, wide
-from shardcore.simulate.elementwise import converted
 from shardcore.simulate.registry import arrays, op
 from shardcore.simulate.site import Kernel, Site, TensorType
 from shardcore.simulate.values import Array

@@ -116,7 +116,7 @@ def composite(site: Site) -> Kernel:
 @op("chlo.scan")
 def scan(site: Site) -> Kernel:
     """A body run for each index along a dim: on a slice of each input and what is carried along."""
-    dim = site.int("dimension") + 1
+    dim = site.integer("dimension") + 1
     is_reverse = bool(site.attributes.get("is_reverse", False))
     [body] = site.bodies
 

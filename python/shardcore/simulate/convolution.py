@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from shardcore.simulate.contract import exact_matmul, finished, product_type
-from shardcore.simulate.elementwise import converted
+from shardcore.simulate.convert import converted
 from shardcore.simulate.registry import op
 from shardcore.simulate.run import Run
 from shardcore.simulate.shapes import the_same
@@ -34,15 +36,17 @@ def convolution(site: Site) -> Kernel:
     out_order = _order(numbers, "output", "batch", "feature")
     spatial = len(lhs_order) - 2
     ones = (1,) * spatial
-    strides, base = site.ints("window_strides", ones), site.ints("lhs_dilation", ones)
-    dilations = site.ints("rhs_dilation", ones)
-    reversal = site.ints("window_reversal", (0,) * spatial)
+    strides, base = site.integers("window_strides", ones), site.integers("lhs_dilation", ones)
+    dilations = site.integers("rhs_dilation", ones)
+    reversal = site.integers("window_reversal", (0,) * spatial)
     flipped = tuple(dim + 3 for dim in range(spatial) if reversal[dim])
-    features, batches = site.int("feature_group_count"), site.int("batch_group_count")
+    features, batches = site.integer("feature_group_count"), site.integer("batch_group_count")
     kind, dtype = product_type(site), site.results[0].dtype
     back = np.argsort(out_order)
     sizes = tuple(site.operands[1].shape[dim] for dim in rhs_order[2:])
-    fixed = site.ints("padding", (0, 0) * spatial) if site.name == "stablehlo.convolution" else ()
+    fixed = (
+        site.integers("padding", (0, 0) * spatial) if site.name == "stablehlo.convolution" else ()
+    )
     if len(fixed) == 1:
         fixed *= 2 * spatial
 
@@ -72,9 +76,10 @@ def _multiplied(view: Array, b: Array, features: int, batches: int) -> Array:
     rank = x.ndim
     inner = range(rank - spatial, rank)
     x = x.transpose(0, 1, 3, 2, *range(5, 5 + spatial), 4, *inner)
-    x = x.reshape(devices, groups, (batch // batches) * int(np.prod(places, dtype=int)), -1)
+    rows, terms = (batch // batches) * math.prod(places), math.prod(b.shape[2:])
+    x = x.reshape(devices, groups, rows, terms)
     out = b.shape[1]
-    w = b.reshape(len(b), groups, out // groups, -1)
+    w = b.reshape(len(b), groups, out // groups, terms)
     found = exact_matmul(x, w.swapaxes(-1, -2))
     found = found.reshape(len(found), groups, batch // batches, *places, out // groups)
     found = np.moveaxis(found, 1, -2)

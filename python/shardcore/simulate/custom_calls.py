@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shardcore.simulate import lapack
+from shardcore.simulate.ragged import ragged_all_to_all
 from shardcore.simulate.registry import arrays, op
 from shardcore.simulate.site import Kernel, Site
 from shardcore.simulate.sort import approximate_top_k, largest
@@ -33,6 +34,7 @@ TARGETS: dict[str, Callable[[Site], Kernel]] = {
     "MoveToDevice": _as_it_is,
     "MoveToHost": _as_it_is,
     "LayoutConstraint": _as_it_is,
+    "ragged_all_to_all": ragged_all_to_all,
     "xla.sdy.FuncResultSharding": _as_it_is,
     "ApproxTopK": approximate_top_k,
     "TopK": _top_k,

@@ -1,4 +1,4 @@
-"""Elementwise ops on numbers of any kind: arithmetic, comparison, selection, bits."""
+"""Elementwise ops on numbers of any kind: arithmetic, comparison, selection."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import numpy as np
 
 from shardcore.simulate.dtypes import (
     bits_of,
-    iinfo,
     in_type,
     is_complex,
     is_float,
-    is_integer,
     wide,
 )
 from shardcore.simulate.registry import arrays, op
@@ -199,65 +197,6 @@ def unary(site: Site) -> Kernel:
     return arrays(lambda x: in_type(compute(wide(x)), dtype))
 
 
-def _bits(x: Array) -> Array:
-    """The bits of integers as unsigned ones of a width that NumPy has."""
-    mask = (1 << bits_of(x.dtype)) - 1
-    plain = wide(x)
-    unsigned = plain.view(plain.dtype.str.replace("i", "u"))
-    return unsigned & unsigned.dtype.type(mask)
-
-
-@op("stablehlo.popcnt")
-def popcnt(site: Site) -> Kernel:
-    """How many bits are set."""
-    dtype = site.results[0].dtype
-    return arrays(lambda x: in_type(np.bitwise_count(_bits(x)), dtype))
-
-
-@op("stablehlo.count_leading_zeros")
-def count_leading_zeros(site: Site) -> Kernel:
-    """How many bits are zero before the first that is set."""
-    dtype = site.results[0].dtype
-    width = bits_of(dtype)
-
-    def compute(x: Array) -> Array:
-        bits = _bits(x)
-        for distance in (1, 2, 4, 8, 16, 32):
-            if distance < width:
-                bits = bits | (bits >> distance)
-        return in_type(width - np.bitwise_count(bits), dtype)
-
-    return arrays(compute)
-
-
-@op("stablehlo.shift_left", "stablehlo.shift_right_arithmetic", "stablehlo.shift_right_logical")
-@op(
-    "chlo.broadcast_shift_left",
-    "chlo.broadcast_shift_right_arithmetic",
-    "chlo.broadcast_shift_right_logical",
-)
-def shift(site: Site) -> Kernel:
-    """Bits moved; what is moved by all bits or more has none left, or only its sign."""
-    dtype, rank = site.results[0].dtype, len(site.results[0].shape)
-    width, way = bits_of(dtype), site.name.split("shift_")[1]
-
-    def compute(x: Array, by: Array) -> Array:
-        x, by = of_rank(x, rank), _bits(of_rank(by, rank))
-        far = by >= width
-        if way == "right_arithmetic":
-            by = np.where(far, width - 1, by)
-            signed = wide(x) if wide(x).dtype.kind == "i" else wide(x).view(f"i{x.dtype.itemsize}")
-            # A number of few bits without a sign has the highest of these as one.
-            unused = signed.dtype.type(8 * signed.dtype.itemsize - width)
-            moved = (signed << unused >> unused) >> by.astype(signed.dtype)
-            return in_type(moved.view(wide(x).dtype), dtype)
-        bits, by = _bits(x), np.where(far, 0, by).astype(by.dtype)
-        moved = bits << by if way == "left" else bits >> by
-        return in_type(np.where(far, 0, moved).astype(bits.dtype).view(wide(x).dtype), dtype)
-
-    return arrays(compute)
-
-
 _COMPARE: dict[str, np.ufunc] = {
     "EQ": np.equal,
     "NE": np.not_equal,
@@ -315,75 +254,3 @@ def clamp(site: Site) -> Kernel:
         return in_type(minimum(raised, wide(bound(high))), dtype)
 
     return arrays(compute)
-
-
-def converted(x: Array, dtype: np.dtype[Any]) -> Array:
-    """``x`` in ``dtype`` as XLA converts it.
-
-    Floats become integers towards zero, what is out of range its end, NaN zero; of wider integers
-    the lowest bits stay, of complex numbers the real part.
-    """
-    if is_complex(x.dtype) and not is_complex(dtype):
-        x = x.real
-    if dtype == np.bool_:
-        return np.asarray(wide(x) != 0)
-    if is_integer(dtype) and is_float(x.dtype):
-        return _to_integer(wide(x).astype(np.float64), dtype)
-    return in_type(wide(x), dtype)
-
-
-def _to_integer(x: Array, dtype: np.dtype[Any]) -> Array:
-    info = iinfo(dtype)
-    low, high = int(info.min), int(info.max)
-    whole = np.trunc(np.where(np.isnan(x), 0, x))
-    # The bound above is a power of two, which a float holds; the largest integer may be none.
-    over, under = whole >= float(high + 1), whole < float(low)
-    safe = np.where(over | under, 0, whole)
-    found = safe.astype(np.uint64 if low == 0 and high > 2**63 else np.int64)
-    found = np.where(over, found.dtype.type(high), np.where(under, found.dtype.type(low), found))
-    return in_type(found, dtype)
-
-
-@op("stablehlo.convert")
-def convert(site: Site) -> Kernel:
-    """The number in another type."""
-    dtype = site.results[0].dtype
-    return arrays(lambda x: converted(x, dtype))
-
-
-@op("stablehlo.bitcast_convert")
-def bitcast_convert(site: Site) -> Kernel:
-    """Reads the bits in another type; where that is wider or narrower a dim goes or comes."""
-    [source], [target] = site.operands, site.results
-    shape = target.shape
-    if min(bits_of(source.dtype), bits_of(target.dtype)) < 8 and bits_of(source.dtype) != bits_of(
-        target.dtype
-    ):
-        return arrays(lambda x: _recast(x, source.dtype, target.dtype).reshape(len(x), *shape))
-    return arrays(
-        lambda x: (
-            np.ascontiguousarray(x).view(target.dtype).reshape(len(x), *shape)
-            if x.ndim > 1
-            else np.ascontiguousarray(x).reshape(-1, 1).view(target.dtype).reshape(len(x), *shape)
-        )
-    )
-
-
-def _recast(x: Array, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
-    """Bits of types of less than a byte, which stand alone in bytes; the first are the lowest."""
-    flat = np.ascontiguousarray(x).reshape(len(x), -1)
-    if bits_of(source) < 8:
-        bits = np.unpackbits(_bytes(flat), axis=-1, bitorder="little").reshape(len(x), -1, 8)
-        packed = bits[..., : bits_of(source)].reshape(len(x), -1)
-        whole = np.packbits(packed, axis=-1, bitorder="little")
-        return whole.view(target)
-    bits = np.unpackbits(flat.view(np.uint8), axis=-1, bitorder="little")
-    fields = bits.reshape(len(x), -1, bits_of(target)).astype(np.uint8)
-    numbers = (fields << np.arange(bits_of(target), dtype=np.uint8)).sum(-1, dtype=np.uint8)
-    if is_integer(target):
-        return in_type(numbers, target)
-    return numbers.view(target)
-
-
-def _bytes(x: Array) -> Array:
-    return wide(x).view(np.uint8) if is_integer(x.dtype) else x.view(np.uint8)

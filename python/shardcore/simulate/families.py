@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from shardcore.simulate import bits as bits
 from shardcore.simulate import collectives as collectives
 from shardcore.simulate import contract as contract
 from shardcore.simulate import control as control
+from shardcore.simulate import convert as convert
 from shardcore.simulate import convolution as convolution
 from shardcore.simulate import custom_calls as custom_calls
 from shardcore.simulate import elementwise as elementwise

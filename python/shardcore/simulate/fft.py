@@ -14,7 +14,7 @@ from shardcore.simulate.values import Array
 @op("stablehlo.fft")
 def fft(site: Site) -> Kernel:
     """The transform along the last dims, in 64 bits; its inverses are divided by their lengths."""
-    lengths = site.ints("fft_length")
+    lengths = site.integers("fft_length")
     dims = tuple(range(-len(lengths), 0))
     dtype = site.results[0].dtype
     transforms: dict[str, Callable[..., Array]] = {

@@ -174,7 +174,7 @@ def next_after(site: Site) -> Kernel:
 @op("stablehlo.reduce_precision")
 def reduce_precision(site: Site) -> Kernel:
     """Rounded to so many bits of mantissa, with the range of so many of exponent."""
-    exponent_bits, mantissa_bits = site.int("exponent_bits"), site.int("mantissa_bits")
+    exponent_bits, mantissa_bits = site.integer("exponent_bits"), site.integer("mantissa_bits")
     dtype = site.operands[0].dtype
     info = _layout(dtype)
     unsigned = _BITS[bits_of(dtype)]

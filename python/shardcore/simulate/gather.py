@@ -105,5 +105,5 @@ def gather(site: Site) -> Kernel:
                 x, indices, the_same(sizes, site, "the slice sizes")
             )
         )
-    sizes = site.ints("slice_sizes")
+    sizes = site.integers("slice_sizes")
     return arrays(lambda x, indices: plan.compute(x, indices, sizes))

@@ -48,12 +48,19 @@ class Groups:
     others stands for partitions.
     """
 
-    def __init__(self, site: Site, *, across_both: bool) -> None:
+    def __init__(
+        self, site: Site, listed: list[list[int]], channel: int, *, across_both: bool
+    ) -> None:
         self.site = site
-        self.channel = channel_of(site)
+        self.listed = listed
+        self.channel = channel
         self.across_both = across_both
         self.is_global = bool(site.attributes.get("use_global_device_ids", False))
-        self.listed = _listed(site)
+
+    @classmethod
+    def of(cls, site: Site, *, across_both: bool) -> Groups:
+        """The groups that the attributes of an op state."""
+        return cls(site, _listed(site), channel_of(site), across_both=across_both)
 
     def devices(self, grid: Grid) -> list[list[int]]:
         """The device ids of each group."""

@@ -45,7 +45,7 @@ def _one_place(
 @op("stablehlo.dynamic_slice")
 def dynamic_slice(site: Site) -> Kernel:
     """A slice of fixed sizes."""
-    sizes = site.ints("slice_sizes")
+    sizes = site.integers("slice_sizes")
 
     def compute(x: Array, *starts: Array) -> Array:
         if count(starts) == 1:
@@ -94,7 +94,7 @@ def index_vectors(indices: Array, vector_dim: int) -> Array:
 @op("stablehlo.torch_index_select")
 def torch_index_select(site: Site) -> Kernel:
     """Slices along a dim at the places that a tensor lists, for each index of batch dims."""
-    dim, batch = site.int("dim"), site.int("batch_dims")
+    dim, batch = site.integer("dim"), site.integer("batch_dims")
 
     def compute(x: Array, indices: Array) -> Array:
         devices = count((x, indices))

@@ -136,15 +136,57 @@ def _geqrf(site: Site) -> Kernel:
     return _kernel(site, compute)
 
 
+def q_of(x: Array, scales: Array, columns: int) -> Array:
+    """The first columns of the product of the reflectors below the diagonal of ``x``."""
+    found = np.eye(x.shape[-2], columns, dtype=x.dtype)
+    found = np.broadcast_to(found, (*x.shape[:-1], columns)).copy()
+    for at in reversed(range(scales.shape[-1])):
+        v = np.tril(x, -1)[..., :, at, None].copy()
+        v[..., at, 0] = 1
+        found -= scales[..., at, None, None] * v @ (adjoint(v) @ found)
+    return found
+
+
 def _orgqr(site: Site) -> Kernel:
-    def compute(x: Array, scales: Array) -> Factors:
-        rows, columns = x.shape[-2:]
-        found = np.broadcast_to(np.eye(rows, columns, dtype=x.dtype), x.shape).copy()
-        for at in reversed(range(scales.shape[-1])):
-            v = np.tril(x, -1)[..., :, at, None].copy()
-            v[..., at, 0] = 1
-            found -= scales[..., at, None, None] * v @ (adjoint(v) @ found)
-        return (found,)
+    return _kernel(site, lambda x, scales: (q_of(x, scales, x.shape[-1]),))
+
+
+def _ormqr(site: Site) -> Kernel:
+    options = site.options()
+    is_left, is_turned = bool(options["left"]), bool(options["transpose"])
+
+    def compute(x: Array, scales: Array, c: Array) -> Factors:
+        q = q_of(x, scales, x.shape[-2])
+        q = adjoint(q) if is_turned else q
+        return (q @ c if is_left else c @ q,)
+
+    return _kernel(site, compute)
+
+
+def _geev(site: Site) -> Kernel:
+    is_real = len(site.results) == 5
+
+    def compute(x: Array) -> Factors:
+        values, right = np.linalg.eig(x)
+        # Rows of the inverse are the left vectors, up to their lengths.
+        left = adjoint(np.linalg.inv(right))
+        left = left / np.linalg.norm(left, axis=-2, keepdims=True)
+        parts = (values.real, values.imag) if is_real else (values,)
+        return *parts, left, right, _status(x)
+
+    return _kernel(site, compute)
+
+
+def _gtsv(site: Site) -> Kernel:
+    def compute(low: Array, middle: Array, high: Array, b: Array) -> Factors:
+        size = middle.shape[-1]
+        matrix = middle[..., None] * np.eye(size)
+        # The first number below and the last one above the diagonal are not in the matrix.
+        matrix = matrix + low[..., None] * np.eye(size, k=-1)
+        matrix = matrix + high[..., None] * np.eye(size, k=1)
+        singular = np.linalg.det(matrix) == 0
+        matrix = np.where(singular[..., None, None], np.eye(size), matrix)
+        return low, middle, high, np.linalg.solve(matrix, b), _status(matrix, singular)
 
     return _kernel(site, compute)
 
@@ -190,7 +232,12 @@ _BY_NAME: dict[str, Callable[[Site], Kernel]] = {
     "geqrf": _geqrf,
     "orgqr": _orgqr,
     "ungqr": _orgqr,
+    "ormqr": _ormqr,
+    "unmqr": _ormqr,
+    "geev": _geev,
     "gesdd": _gesdd,
+    "gesvd": _gesdd,
+    "gtsv": _gtsv,
     "syevd": _syevd,
     "heevd": _syevd,
 }

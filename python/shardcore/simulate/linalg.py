@@ -110,7 +110,7 @@ def _channels(x: Array, rank: int, feature: int) -> Array:
 @op("stablehlo.batch_norm_inference")
 def batch_norm_inference(site: Site) -> Kernel:
     """A tensor normalised by given means and variances of its features."""
-    feature, epsilon = site.int("feature_index"), site.attributes["epsilon"]
+    feature, epsilon = site.integer("feature_index"), site.attributes["epsilon"]
     rank, dtype = len(site.operands[0].shape), site.results[0].dtype
 
     def compute(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Array:
@@ -124,7 +124,7 @@ def batch_norm_inference(site: Site) -> Kernel:
 @op("stablehlo.batch_norm_training")
 def batch_norm_training(site: Site) -> Kernel:
     """A tensor normalised by the means and variances of its features, and these."""
-    feature, epsilon = site.int("feature_index"), site.attributes["epsilon"]
+    feature, epsilon = site.integer("feature_index"), site.attributes["epsilon"]
     rank, dtype = len(site.operands[0].shape), site.results[0].dtype
     others = tuple(dim + 1 for dim in range(rank) if dim != feature)
 
@@ -143,7 +143,7 @@ def batch_norm_training(site: Site) -> Kernel:
 @op("stablehlo.batch_norm_grad")
 def batch_norm_grad(site: Site) -> Kernel:
     """The gradients of a normalisation with respect to its operand, scale and offset."""
-    feature, epsilon = site.int("feature_index"), site.attributes["epsilon"]
+    feature, epsilon = site.integer("feature_index"), site.attributes["epsilon"]
     rank, dtype = len(site.operands[0].shape), site.results[0].dtype
     others = tuple(dim + 1 for dim in range(rank) if dim != feature)
 

@@ -111,7 +111,7 @@ def last_dims(operand: Array, dims: Sequence[int]) -> Array:
 @op("stablehlo.reduce")
 def reduce(site: Site) -> Kernel:
     """Elements along dims combined with an initial value."""
-    dims = site.ints("dimensions")
+    dims = site.integers("dimensions")
     [body] = site.bodies
     reducer = Reducer(site, body)
     width = reducer.width

@@ -52,7 +52,7 @@ def constant_like(site: Site) -> Kernel:
 @op("stablehlo.iota", "stablehlo.dynamic_iota")
 def iota(site: Site) -> Kernel:
     """The index along a dim."""
-    dim, dtype = site.int("iota_dimension"), site.results[0].dtype
+    dim, dtype = site.integer("iota_dimension"), site.results[0].dtype
 
     def make(shape: Sequence[int]) -> Array:
         numbers = in_type(np.arange(shape[dim]), dtype)
@@ -75,7 +75,7 @@ def reshape(site: Site) -> Kernel:
 @op("stablehlo.transpose")
 def transpose(site: Site) -> Kernel:
     """Dims in another order."""
-    order = (0, *(dim + 1 for dim in site.ints("permutation")))
+    order = (0, *(dim + 1 for dim in site.integers("permutation")))
     return arrays(lambda x: x.transpose(order))
 
 
@@ -92,7 +92,7 @@ def broadcast_in(x: Array, shape: Sequence[int], dims: Sequence[int]) -> Array:
 @op("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
 def broadcast_in_dim(site: Site) -> Kernel:
     """Dims at their places among more dims, repeated along those that they lack."""
-    shape, dims = site.results[0].shape, site.ints("broadcast_dimensions")
+    shape, dims = site.results[0].shape, site.integers("broadcast_dimensions")
     return arrays(lambda x, *_: broadcast_in(x, shape, dims))
 
 
@@ -107,14 +107,14 @@ def broadcast(site: Site) -> Kernel:
 @op("stablehlo.concatenate")
 def concatenate(site: Site) -> Kernel:
     """One after the other along a dim."""
-    dim = site.int("dimension") + 1
+    dim = site.integer("dimension") + 1
     return arrays(lambda *parts: np.concatenate(fitted(parts), axis=dim))
 
 
 @op("stablehlo.slice")
 def slice_(site: Site) -> Kernel:
     """Every so many elements between two places of each dim."""
-    bounds = (site.ints(name) for name in ("start_indices", "limit_indices", "strides"))
+    bounds = (site.integers(name) for name in ("start_indices", "limit_indices", "strides"))
     places = (slice(None), *(slice(*bound) for bound in zip(*bounds, strict=True)))
     return arrays(lambda x: x[places])
 
@@ -134,7 +134,7 @@ def real_dynamic_slice(site: Site) -> Kernel:
 @op("stablehlo.reverse")
 def reverse(site: Site) -> Kernel:
     """Dims from their ends to their starts."""
-    dims = tuple(dim + 1 for dim in site.ints("dimensions"))
+    dims = tuple(dim + 1 for dim in site.integers("dimensions"))
     return arrays(lambda x: np.flip(x, dims))
 
 
@@ -173,14 +173,14 @@ def pad(site: Site) -> Kernel:
 
         return arrays(dynamic)
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    low, high, interior = (site.ints(name) for name in names)
+    low, high, interior = (site.integers(name) for name in names)
     return arrays(lambda x, value: padded(x, value, low, high, interior))
 
 
 @op("stablehlo.get_dimension_size")
 def get_dimension_size(site: Site) -> Kernel:
     """The size of a dim."""
-    dim = site.int("dimension") + 1
+    dim = site.integer("dimension") + 1
     return arrays(lambda x: np.array([x.shape[dim]], np.int32))
 
 
@@ -199,7 +199,7 @@ def tuple_(site: Site) -> Kernel:
 @op("stablehlo.get_tuple_element")
 def get_tuple_element(site: Site) -> Kernel:
     """One of the values of a tuple."""
-    index = site.int("index")
+    index = site.integer("index")
     return arrays(lambda parts: parts[index])
 
 

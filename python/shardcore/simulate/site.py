@@ -116,7 +116,7 @@ class Site:
             raise self.error("unsupported-op", message, hint)
         return TensorType(tuple(size or 0 for size in shape), DTYPES[element], element)
 
-    def ints(self, name: str, default: Sequence[int] | int | None = None) -> tuple[int, ...]:
+    def integers(self, name: str, default: Sequence[int] | int | None = None) -> tuple[int, ...]:
         """The integers of attribute ``name``, flattened; ``default`` if it is not written."""
         found = self.attributes.get(name, default)
         if found is None:
@@ -128,9 +128,9 @@ class Site:
         count = len(self.op.operands)
         return values[:count], dict(zip(self.captured, values[count:], strict=True))
 
-    def int(self, name: str, default: int | None = None) -> int:
+    def integer(self, name: str, default: int | None = None) -> int:
         """The integer of attribute ``name``; ``default`` if it is not written."""
-        return self.ints(name, default)[0]
+        return self.integers(name, default)[0]
 
     def dense(self, name: str) -> Array | None:
         """The elements of dense attribute ``name`` in its shape; ``None`` if it is not written."""

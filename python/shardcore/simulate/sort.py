@@ -55,11 +55,13 @@ def merge_sorted(lines: int, length: int, less: Less) -> Array:
 def sort(site: Site) -> Kernel:
     """Tensors sorted along a dim, all in the order that a comparison of their elements gives."""
     rank = len(site.operands[0].shape)
-    dim = site.int("dimension", -1) % max(rank, 1)
+    dim = site.integer("dimension", -1) % max(rank, 1)
     [body] = site.bodies
 
     def kernel(run: Run, *values: Value) -> Value:
         operands, captured = site.split(values)
+        if not operands[0].size:
+            return operands[0] if len(operands) == 1 else operands
         whole = [np.moveaxis(x, dim + 1, -1) for x in fitted(operands)]
         shape = whole[0].shape
         length = shape[-1]
@@ -93,7 +95,7 @@ def largest(x: Array, count: int) -> tuple[Array, Array]:
 @op("chlo.top_k")
 def top_k(site: Site) -> Kernel:
     """The largest elements along the last dim, and where they are."""
-    count = site.int("k")
+    count = site.integer("k")
     return arrays(lambda x: largest(x, count))
 
 

@@ -32,16 +32,16 @@ class Window(NamedTuple):
     @classmethod
     def of(cls, site: Site) -> Window:
         """The window of an op that has it for each dim of its operand."""
-        sizes = site.ints("window_dimensions")
+        sizes = site.integers("window_dimensions")
         ones = (1,) * len(sizes)
-        padding = site.ints("padding", (0, 0) * len(sizes))
+        padding = site.integers("padding", (0, 0) * len(sizes))
         if len(padding) == 1:
             padding *= 2 * len(sizes)
         return cls(
             sizes,
-            site.ints("window_strides", ones),
-            site.ints("base_dilations", ones),
-            site.ints("window_dilations", ones),
+            site.integers("window_strides", ones),
+            site.integers("base_dilations", ones),
+            site.integers("window_dilations", ones),
             padding[::2],
             padding[1::2],
         )
