@@ -150,13 +150,14 @@ fn propagate(program: &Program, passes: &str) {
 
 /// Reads what is only read when somebody asks: locations, names, attributes of ops.
 fn look_up(program: &Program) {
+    let calls = mlir::CallSites::new(program);
     for value in program.values_of(program.module_op()) {
-        std::hint::black_box((program.value_location(value), program.value_name(value)));
-        for frame in program.traceback(value) {
-            let _ = program.values_at_place(&format!("{}:{}", frame.file, frame.line));
+        std::hint::black_box((calls.value_location(program, value), program.value_name(value)));
+        for frame in calls.traceback(program, value) {
+            let _ = program.values_at_place(&frame, &calls);
         }
     }
-    let _ = program.values_at_place("nowhere");
+    let _ = program.values_at_place("nowhere", &calls);
     for op in program.pre_order(program.module_op()) {
         std::hint::black_box(mlir::op_attribute(program, op, "dimensions"));
     }

@@ -84,3 +84,28 @@ def test_a_line_that_made_nothing_names_those_near(result: shardcore.jax.JaxResu
     assert str(line_of(layer, "x @ w")) in str(caught.value.hint)
     with pytest.raises(LocationError, match=r'did you mean "test_places.py"'):
         result.at("test_place.py:3")
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        lambda x: jnp.linalg.norm(x),
+        lambda x: jax.nn.one_hot(jnp.argmax(x, axis=1), 8),
+        lambda x: jnp.tril(x[:, :64]),
+        lambda x: jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1),
+        lambda x: jnp.var(x, axis=0),
+    ],
+)
+def test_what_helpers_of_jax_make_comes_from_the_line_that_calls_them(helper: Any) -> None:
+    lowered = shardcore.jax.lower(helper, X, mesh={"data": 8}, in_shardings=P("data"))
+    result = lowered.propagate()
+    line = inspect.getsourcelines(helper)[1]
+    made = {(value.function, value.name) for value in result.at(f"test_places.py:{line}")}
+    # JAX gives a literal that main hands to a helper the place of the jit.
+    literals = {("main", value.name) for value in result.values() if value.op == "sdy.constant"}
+    everything = {(value.function, value.name) for value in result.values() if value.op} - literals
+    assert everything <= made
+    cost = result.cost()
+    places = [row.cause_location for row in cost.collectives] + [row.location for row in cost.ops]
+    assert places
+    assert all(f"test_places.py:{line}:" in str(place) for place in places)

@@ -100,3 +100,67 @@ def test_meshes_by_symbol() -> None:
         "a": {"x": 2},
         "b": {"y": 4, "z": 2},
     }
+
+
+HELPERS = """
+func.func @main(%a: tensor<8xf32> loc("a")) -> tensor<8xf32> {
+  %0 = call @norm(%a) : (tensor<8xf32>) -> tensor<8xf32>
+      loc("norm"(callsite("m.py":3:1 at "m.py":9:1)))
+  %1 = call @norm(%0) : (tensor<8xf32>) -> tensor<8xf32> loc("m.py":4:1)
+  %2 = call @unplaced(%1) : (tensor<8xf32>) -> tensor<8xf32> loc("m.py":5:1)
+  return %2 : tensor<8xf32>
+}
+func.func private @norm(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.multiply %x, %x : tensor<8xf32> loc("mul")
+  %1 = stablehlo.sqrt %0 : tensor<8xf32> loc("helper.py":7:2)
+  return %1 : tensor<8xf32>
+}
+func.func private @unplaced(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = call @inner(%x) : (tensor<8xf32>) -> tensor<8xf32> loc("inner")
+  return %0 : tensor<8xf32>
+}
+func.func private @inner(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32> loc("tanh")
+  return %0 : tensor<8xf32>
+}
+func.func private @circle(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = call @circle(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+"""
+
+
+def test_what_a_helper_makes_comes_from_the_line_that_calls_it() -> None:
+    module = Module.parse(HELPERS)
+    multiply, sqrt = module["norm", "%0"], module["norm", "%1"]
+    assert multiply.location == "m.py:3:1"
+    assert multiply.traceback == ("m.py:3:1", "m.py:9:1")
+    assert module["norm", "%x"].location == "m.py:3:1"
+    # What has a place keeps it.
+    assert (sqrt.location, sqrt.traceback) == ("helper.py:7:2", ("helper.py:7:2",))
+    assert module["inner", "%0"].location == "m.py:5:1"
+    assert module["circle", "%0"].location is None
+    assert module.ops()[-1].location is None
+
+
+@pytest.mark.parametrize(
+    ("place", "found"),
+    [
+        ("m.py:3", {"main %0", "norm %x", "norm %0"}),
+        ("m.py:9", {"main %0", "norm %x", "norm %0"}),
+        ("m.py:4", {"main %1", "norm %x", "norm %0"}),
+        ("m.py:5", {"main %2", "unplaced %x", "unplaced %0", "inner %x", "inner %0"}),
+        ("helper.py:7", {"norm %1"}),
+    ],
+)
+def test_a_line_made_what_the_helpers_that_it_calls_make(place: str, found: set[str]) -> None:
+    values = Module.parse(HELPERS).at(place)
+    assert {f"{value.function} {value.name}" for value in values} == found
+
+
+def test_costs_count_for_the_line_of_each_call() -> None:
+    rows = Module.parse(HELPERS).propagate().cost().ops
+    places = {(row.name, row.location) for row in rows}
+    assert ("stablehlo.multiply", "m.py:3:1") in places
+    assert ("stablehlo.multiply", "m.py:4:1") in places
+    assert ("stablehlo.tanh", "m.py:5:1") in places

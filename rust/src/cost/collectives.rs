@@ -5,6 +5,7 @@ use super::groups::axes_of_groups;
 use super::meshes::are_held_alike;
 use super::works::Works;
 use crate::axis::{disjoint, AxisRef};
+use crate::error::Span;
 use crate::index::{AxisId, Id, MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Program};
 use crate::mesh::Mesh;
@@ -64,6 +65,8 @@ impl CollectiveKind {
 pub struct Collective {
     /// The op.
     pub op: OpId,
+    /// Its location, as that of an [`super::OpRow`].
+    pub loc: Span,
     /// Its kind.
     pub kind: CollectiveKind,
     /// The mesh, where it is known.
@@ -76,6 +79,8 @@ pub struct Collective {
     pub bytes: u128,
     /// The op that required it.
     pub cause: Option<OpId>,
+    /// The location of that op.
+    pub cause_loc: Span,
     /// Its first operand.
     pub operand: ValueId,
     /// Its first result.
@@ -132,14 +137,17 @@ pub fn collective(
         CollectiveKind::AllToAll => bytes.saturating_mul(devices as u128),
         _ => bytes,
     };
+    let cause = cause(program, op);
     Some(Collective {
         op,
+        loc: program.loc(op),
         kind,
         mesh,
         axes,
         count: execution.times(program.parent_block(op)),
         bytes,
-        cause: cause(program, op),
+        cause,
+        cause_loc: cause.map_or(Span::EMPTY, |cause| program.loc(cause)),
         operand,
         result,
     })
@@ -159,14 +167,17 @@ pub fn moved_operand(
     let mut axes = meshes.map(|mesh| (mesh, all_axes(program.mesh(mesh))));
     let found = axes.find(|(_, axes)| !axes.is_empty());
     let (mesh, axes) = found.map_or((MeshId::NONE, None), |(mesh, axes)| (mesh, Some(axes)));
+    let cause = cause(program, op);
     Collective {
         op,
+        loc: program.loc(op),
         kind: CollectiveKind::Reshard,
         mesh,
         axes,
         count: execution.times(program.parent_block(op)),
         bytes: u128::from(works.tensors.bytes(operand)),
-        cause: cause(program, op),
+        cause,
+        cause_loc: cause.map_or(Span::EMPTY, |cause| program.loc(cause)),
         operand,
         result: target,
     }

@@ -109,7 +109,8 @@ impl<'a> Count<'a> {
         let key = (program.op_name_id(op), place, element, work, traffic);
         let ops = &mut self.cost.ops;
         let index = *self.rows.entry(key).or_insert_with(|| {
-            ops.push(OpRow { op, element, work, traffic, count: 0, once: 0, is_collective });
+            let loc = program.loc(op);
+            ops.push(OpRow { op, loc, element, work, traffic, count: 0, once: 0, is_collective });
             ops.len() - 1
         });
         let block = program.parent_block(op);
@@ -131,7 +132,8 @@ impl<'a> Count<'a> {
         let times = self.execution.times(program.parent_block(op));
         let rows = &mut self.cost.uncounted;
         let index = *self.uncounted.entry((name.clone(), reason)).or_insert_with(|| {
-            rows.push(Uncounted { op, name, reason, is_communication, count: 0, bytes: 0 });
+            let loc = program.loc(op);
+            rows.push(Uncounted { op, loc, name, reason, is_communication, count: 0, bytes: 0 });
             rows.len() - 1
         });
         let row = &mut self.cost.uncounted[index];

@@ -7,6 +7,7 @@ use super::calls::Calls;
 use super::trips::trip_count;
 use super::work::Work;
 use super::works::{Outcome, Works};
+use crate::error::Span;
 use crate::index::{BlockId, FuncId, Id, OpId, RegionId};
 use crate::ir::{OpKind, Program};
 use rustc_hash::FxHashMap;
@@ -16,6 +17,8 @@ use rustc_hash::FxHashMap;
 pub struct Loop {
     /// The `stablehlo.while`.
     pub op: OpId,
+    /// Its location, as that of an [`super::OpRow`].
+    pub loc: Span,
     /// How often it runs its body each time; `None` where the program does not say.
     pub trips: Option<u64>,
     /// How often it is entered.
@@ -77,7 +80,7 @@ impl Execution {
             match program.kind(op) {
                 OpKind::While => {
                     let trips = trip_count(program, op);
-                    self.loops.push(Loop { op, trips, entered: times });
+                    self.loops.push(Loop { op, loc: program.loc(op), trips, entered: times });
                     let trips = u128::from(trips.unwrap_or(1));
                     let mut regions = program.op_regions(op);
                     let condition = times.saturating_mul(trips.saturating_add(1));

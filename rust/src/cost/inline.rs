@@ -3,8 +3,11 @@
 //! A call graph may unfold to exponentially many ops: calls that would add too many stay calls.
 
 use super::calls::Calls;
+use crate::error::Span;
 use crate::index::{FuncId, Id, OpId, ValueId};
 use crate::ir::{OpKind, Place, Program, ValueMap};
+use crate::mlir::Origin;
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
 /// The most ops that inlining may add, besides four times those that there are: enough for any model,
@@ -17,6 +20,8 @@ pub struct Inlined<'a> {
     pub program: Cow<'a, Program>,
     ops: Origins<OpId>,
     values: Origins<ValueId>,
+    /// Whether locations have a place in the user's program.
+    places: FxHashMap<Span, bool>,
 }
 
 /// What the rows of a table that were added were cloned from.
@@ -54,7 +59,8 @@ impl<'a> Inlined<'a> {
     pub fn with_limit(program: &'a Program, limit: usize) -> Self {
         let (ops, values) =
             (Origins::new(program.num_op_ids()), Origins::new(program.num_value_ids()));
-        let mut this = Self { program: Cow::Borrowed(program), ops, values };
+        let places = FxHashMap::default();
+        let mut this = Self { program: Cow::Borrowed(program), ops, values, places };
         let Some(entry) = this.program.entry_function() else { return this };
         if !this.program.has_any(&[OpKind::Call, OpKind::Composite]) {
             return this;
@@ -103,10 +109,19 @@ impl<'a> Inlined<'a> {
         }
         let ops: Vec<OpId> = program.block_ops(body).collect();
         let Some((&terminator, ops)) = ops.split_last() else { return };
+        let mut clones: Vec<(OpId, OpId)> = Vec::new();
         for &op in ops {
             let clone = program.clone_op(op, &mut map, true);
             program.insert_op(clone, Place::Before(call));
-            note_origins(program, (op, clone), &mut self.ops, &mut self.values);
+            clones.extend(program.pre_order(op).zip(program.pre_order(clone)));
+        }
+        note_origins(program, &clones, &mut self.ops, &mut self.values);
+        if has_place(program, &mut self.places, program.loc(call)) {
+            for &(_, clone) in &clones {
+                if !has_place(program, &mut self.places, program.loc(clone)) {
+                    program.set_loc(clone, program.loc(call));
+                }
+            }
         }
         let returned: Vec<ValueId> = program.operands(terminator).collect();
         let results: Vec<ValueId> = program.op_results(call).collect();
@@ -117,18 +132,26 @@ impl<'a> Inlined<'a> {
     }
 }
 
-/// Notes where the ops and values of a clone come from.
+/// Whether the location `loc` has a place in the user's program. Helpers of JAX's own have names instead; what they
+/// make comes from where they are called.
+fn has_place(program: &Program, places: &mut FxHashMap<Span, bool>, loc: Span) -> bool {
+    let is_place = || matches!(program.origin(program.text().get(loc)), Some(Origin::Place(_)));
+    *places.entry(loc).or_insert_with(is_place)
+}
+
+/// Notes where the ops of a body, given with their clones, and their values come from. What an op of the body caused
+/// is caused by its clone.
 fn note_origins(
     program: &mut Program,
-    (op, clone): (OpId, OpId),
+    clones: &[(OpId, OpId)],
     ops: &mut Origins<OpId>,
     values: &mut Origins<ValueId>,
 ) {
-    let pairs: Vec<(OpId, OpId)> = program.pre_order(op).zip(program.pre_order(clone)).collect();
-    for (from, to) in pairs {
+    let clone_of: FxHashMap<OpId, OpId> = clones.iter().copied().collect();
+    for &(from, to) in clones {
         ops.note(to, from);
         if let Some(cause) = program.cause(from) {
-            program.set_cause(to, cause);
+            program.set_cause(to, clone_of.get(&cause).copied().unwrap_or(cause));
         }
         for (from, to) in values_at(program, from).into_iter().zip(values_at(program, to)) {
             values.note(to, from);

@@ -14,6 +14,7 @@ use super::fusion::Fusion;
 use super::schedule::Schedule;
 use super::work::Movement;
 use super::works::Works;
+use crate::error::Span;
 use crate::index::{BlockId, FuncId, Id, OpId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use rustc_hash::FxHashMap;
@@ -40,6 +41,8 @@ pub struct Memory {
     pub peak_bytes: u128,
     /// The op at which they are.
     pub peak_op: Option<OpId>,
+    /// The location of that op, as that of an [`super::OpRow`].
+    pub peak_loc: Span,
     /// What is live then, in the order in which it was made.
     pub live: Vec<Live>,
 }
@@ -179,6 +182,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         let peak = self.simulate(body, &donated, None, &mut Vec::new());
         memory.peak_bytes = memory.argument_bytes.saturating_add(peak.bytes);
         memory.peak_op = self.innermost(peak);
+        memory.peak_loc = memory.peak_op.map_or(Span::EMPTY, |op| program.loc(op));
         memory.live = program.block_args(body).map(|value| self.live(value)).collect();
         self.collect_live(body, &donated, peak, &mut memory.live);
         memory.live.retain(|live| live.bytes > 0);

@@ -42,7 +42,7 @@ pub mod works;
 mod tests;
 
 use crate::context::RuleSource;
-use crate::error::Result;
+use crate::error::{Result, Span};
 use crate::index::{OpId, StrId};
 use crate::ir::Program;
 use crate::partition::resolve_permutation_factors::halo_exchanges;
@@ -59,6 +59,8 @@ use work::Work;
 pub struct OpRow {
     /// The first such op.
     pub op: OpId,
+    /// Its location; where that is no place and its function was inlined, that of the call.
+    pub loc: Span,
     /// The element type of its first operand, or of its result if it has no tensor operand.
     pub element: StrId,
     /// Work of one of them.
@@ -78,6 +80,8 @@ pub struct OpRow {
 pub struct Uncounted {
     /// The first such op.
     pub op: OpId,
+    /// Its location, as that of an [`OpRow`].
+    pub loc: Span,
     /// Its name, with the target for a custom call.
     pub name: String,
     /// What is not included, and why.

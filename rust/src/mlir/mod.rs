@@ -22,6 +22,6 @@ mod tests;
 pub use attributes::{
     attributes, element_bytes, op_attribute, op_attributes, signature_attributes, AttrValue, Fields,
 };
-pub use locations::Frame;
+pub use locations::{CallSites, Origin};
 pub use print::{print, print_in_pieces};
 pub use reader::{parse, parse_shared, read, Parsed};

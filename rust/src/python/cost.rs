@@ -12,9 +12,11 @@ use crate::cost::execution::Loop;
 use crate::cost::memory::{Live, Memory};
 use crate::cost::tensors::local_tensor;
 use crate::cost::{program_cost as cost_of, OpRow, ProgramCost, Uncounted};
+use crate::error::Span;
 use crate::index::{FuncId, OpId, StrId, ValueId};
 use crate::ir::{Program, Type, ValueDef};
 use crate::mesh::Mesh;
+use crate::mlir::CallSites;
 use crate::sharding::TensorSharding;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -38,6 +40,7 @@ pub(super) fn program_cost<'py>(
     Tables {
         py,
         program: &program,
+        calls: CallSites::new(&program),
         locations: FxHashMap::default(),
         shardings: FxHashMap::default(),
         entry: program.entry_function(),
@@ -48,7 +51,9 @@ pub(super) fn program_cost<'py>(
 struct Tables<'a, 'py> {
     py: Python<'py>,
     program: &'a Program,
-    locations: FxHashMap<&'a str, Option<String>>,
+    calls: CallSites,
+    /// By text and function.
+    locations: FxHashMap<(&'a str, FuncId), Option<String>>,
     shardings: FxHashMap<TensorSharding, String>,
     entry: Option<FuncId>,
 }
@@ -83,7 +88,7 @@ impl<'a, 'py> Tables<'a, 'py> {
     fn op(&mut self, row: &OpRow) -> PyResult<Bound<'py, PyDict>> {
         record!(self.py, {
             name: self.program.op_name(row.op),
-            location: self.location(row.op),
+            location: self.location(row.loc, row.op),
             dtype: self.dtype(row.element),
             flops: row.work.flops,
             transcendentals: row.work.transcendentals,
@@ -104,9 +109,9 @@ impl<'a, 'py> Tables<'a, 'py> {
             axes: axes,
             count: row.count,
             bytes: row.bytes,
-            location: self.location(row.op),
+            location: self.location(row.loc, row.op),
             cause: row.cause.map(|cause| program.op_name(cause)),
-            cause_location: row.cause.and_then(|cause| self.location(cause)),
+            cause_location: row.cause.and_then(|cause| self.location(row.cause_loc, cause)),
             operand_sharding: self.sharding(row.operand),
             result_sharding: self.sharding(row.result),
         })
@@ -118,7 +123,7 @@ impl<'a, 'py> Tables<'a, 'py> {
             missing: if row.is_communication { "communication" } else { "compute" },
             count: row.count,
             bytes: row.bytes,
-            location: self.location(row.op),
+            location: self.location(row.loc, row.op),
         })
     }
     fn carried_loop(&mut self, row: &Loop) -> PyResult<Bound<'py, PyDict>> {
@@ -126,11 +131,11 @@ impl<'a, 'py> Tables<'a, 'py> {
             op: self.op_value_name(row.op),
             trips: row.trips,
             entered: row.entered,
-            location: self.location(row.op),
+            location: self.location(row.loc, row.op),
         })
     }
     fn memory(&mut self, memory: &Memory) -> PyResult<Bound<'py, PyDict>> {
-        let peak = memory.peak_op.map(|op| self.peak_op(op)).transpose()?;
+        let peak = memory.peak_op.map(|op| self.peak_op(op, memory.peak_loc)).transpose()?;
         record!(self.py, {
             argument_bytes: memory.argument_bytes,
             output_bytes: memory.output_bytes,
@@ -140,18 +145,18 @@ impl<'a, 'py> Tables<'a, 'py> {
             live_at_peak: self.list(&memory.live, Self::live)?,
         })
     }
-    fn peak_op(&mut self, op: OpId) -> PyResult<Bound<'py, PyDict>> {
+    fn peak_op(&mut self, op: OpId, loc: Span) -> PyResult<Bound<'py, PyDict>> {
         record!(self.py, {
             name: self.program.op_name(op),
             value: self.op_value_name(op),
-            location: self.location(op),
+            location: self.location(loc, op),
         })
     }
     fn live(&mut self, live: &Live) -> PyResult<Bound<'py, PyDict>> {
         let (program, value) = (self.program, live.value);
         let (op, location) = match program.def(value) {
-            ValueDef::Result(op) => (Some(program.op_name(op)), self.location(op)),
-            ValueDef::Arg(_) => (None, program.value_location(value)),
+            ValueDef::Result(op) => (Some(program.op_name(op)), self.location(program.loc(op), op)),
+            ValueDef::Arg(_) => (None, self.calls.value_location(program, value)),
         };
         let (shape, element) = match &program.types()[program.type_of(value)] {
             Type::RankedTensor { shape, element, .. } => (shape.clone(), element.text),
@@ -173,10 +178,13 @@ impl<'a, 'py> Tables<'a, 'py> {
     fn dtype(&self, element: StrId) -> Option<&'a str> {
         element.get().map(|id| self.program.strings().get(id))
     }
-    fn location(&mut self, op: OpId) -> Option<String> {
-        let program = self.program;
-        let text = program.text().get(program.loc(op));
-        self.locations.entry(text).or_insert_with(|| program.op_location(op)).clone()
+    /// Where `op`, whose location is `loc`, comes from.
+    fn location(&mut self, loc: Span, op: OpId) -> Option<String> {
+        let (program, calls) = (self.program, &self.calls);
+        let text = program.text().get(loc);
+        let function = program.function_of(program.top_level_op(op));
+        let find = || calls.location(program, text, function);
+        self.locations.entry((text, function)).or_insert_with(find).clone()
     }
     fn sharding(&mut self, value: ValueId) -> Option<String> {
         let program = self.program;

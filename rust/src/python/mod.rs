@@ -59,6 +59,7 @@ mod rules;
 mod sharding;
 mod source;
 mod text;
+mod totals;
 mod user_code;
 mod value;
 

@@ -13,6 +13,7 @@ use super::result::PyPropagationResult;
 use super::rules::registry;
 use super::source::{source, source_of_file};
 use super::text::text;
+use super::totals::totals_dict;
 use super::user_code;
 use super::value::PyValue;
 use crate::error::Error;
@@ -23,11 +24,10 @@ use crate::mlir::{self, Parsed};
 use crate::module::{Module, Origin, Read, Ticket};
 use crate::pipeline::Completion;
 use crate::propagation::factor_table::factor_table;
-use crate::totals::{ProgramTotals, Totals};
 use crate::verify::verify_read;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use rustc_hash::FxHashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -172,8 +172,11 @@ impl PyModule {
 
     fn values(&self, py: Python<'_>) -> PyResult<Vec<PyValue>> {
         let program = self.program(py)?;
+        let calls = self.names.of(&program).call_sites(&program);
         let owners = py.detach(|| owners(&program)).into_iter();
-        Ok(owners.map(|(value, function)| PyValue::new(program.clone(), value, function)).collect())
+        Ok(owners
+            .map(|(value, function)| PyValue::new(program.clone(), calls.clone(), value, function))
+            .collect())
     }
 
     pub(super) fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<PyValue> {
@@ -188,9 +191,10 @@ impl PyModule {
         let names = self.names.of(&program);
         let function = Self::function(&program, &names, function.as_deref())?;
         let wanted = if name.starts_with('%') { name } else { format!("%{name}") };
+        let calls = names.call_sites(&program);
         names
             .find(&program, function, &wanted)
-            .map(|value| PyValue::new(program.clone(), value, function))
+            .map(|value| PyValue::new(program.clone(), calls, value, function))
             .ok_or_else(|| {
                 let symbol = program.str(program.func_name(function));
                 PyKeyError::new_err(format!("no value {wanted} in @{symbol}"))
@@ -199,7 +203,8 @@ impl PyModule {
 
     /// Every op of every function, in program order.
     fn ops(&self, py: Python<'_>) -> PyResult<Vec<PyOp>> {
-        Ok(PyOp::all(&self.program(py)?))
+        let program = self.program(py)?;
+        Ok(PyOp::all(&program, &self.names.of(&program).call_sites(&program)))
     }
     /// The name that the text goes by.
     #[getter]
@@ -254,14 +259,15 @@ impl PyModule {
     /// The values that a line of the user's program made.
     fn at(&self, py: Python<'_>, place: &str) -> PyResult<Vec<PyValue>> {
         let program = self.program(py)?;
-        let found = py.detach(|| program.values_at_place(place));
+        let calls = self.names.of(&program).call_sites(&program);
+        let found = py.detach(|| program.values_at_place(place, &calls));
         let values = found.map_err(|problem| raise_unlocated(py, vec![problem]))?;
         let of_function = owners(&program);
         let wanted: FxHashSet<ValueId> = values.into_iter().collect();
         Ok(of_function
             .into_iter()
             .filter(|(value, _)| wanted.contains(value))
-            .map(|(value, function)| PyValue::new(program.clone(), value, function))
+            .map(|(value, function)| PyValue::new(program.clone(), calls.clone(), value, function))
             .collect())
     }
 
@@ -364,35 +370,4 @@ fn owners(program: &Program) -> Vec<(ValueId, FuncId)> {
         pairs.extend(program.values_of(op).into_iter().map(|value| (value, function)));
     }
     pairs
-}
-
-/// `totals` as `{"values": ..., "axes": [...]}`.
-pub(super) fn totals_dict<'py>(
-    py: Python<'py>,
-    program: &Program,
-    totals: &ProgramTotals,
-) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("values", totals.all.values)?;
-    dict.set_item("sharded_values", totals.all.sharded_values)?;
-    let sets: [(&str, &Totals); 3] =
-        [("", &totals.all), ("argument_", &totals.arguments), ("result_", &totals.results)];
-    for (prefix, set) in sets {
-        dict.set_item(format!("{prefix}bytes"), set.bytes)?;
-        dict.set_item(format!("{prefix}bytes_per_device"), set.bytes_per_device)?;
-    }
-    let axes = PyList::empty(py);
-    for axis_use in &totals.axes {
-        let row = &program.meshes()[axis_use.mesh];
-        let axis = &row.mesh.axes[axis_use.axis];
-        let item = PyDict::new(py);
-        item.set_item("mesh", row.symbol.map(|symbol| program.str(symbol)))?;
-        item.set_item("name", &*axis.name)?;
-        item.set_item("size", axis.size)?;
-        item.set_item("values", axis_use.values)?;
-        item.set_item("arguments", axis_use.arguments)?;
-        axes.append(item)?;
-    }
-    dict.set_item("axes", axes)?;
-    Ok(dict)
 }

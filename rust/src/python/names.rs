@@ -2,9 +2,10 @@
 
 use crate::index::{FuncId, StrId, ValueId};
 use crate::ir::Program;
+use crate::mlir::CallSites;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// The names of the program that was asked for last.
 #[derive(Default)]
@@ -28,7 +29,10 @@ impl LastNames {
 /// The names that were asked for, so that looking up all values takes time linear in their number.
 /// Belongs to one program, which stays as it is.
 #[derive(Default)]
-pub(super) struct Names(Mutex<Known>);
+pub(super) struct Names {
+    known: Mutex<Known>,
+    call_sites: OnceLock<Arc<CallSites>>,
+}
 
 #[derive(Default)]
 struct Known {
@@ -45,7 +49,11 @@ struct Functions {
 
 impl Names {
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Where the functions of `program` are called from.
+    pub fn call_sites(&self, program: &Program) -> Arc<CallSites> {
+        self.call_sites.get_or_init(|| CallSites::new(program).into()).clone()
     }
     /// The entry function.
     pub fn entry(&self, program: &Program) -> Option<FuncId> {

@@ -6,7 +6,7 @@ use super::value::PyValue;
 use crate::diagnostics::{Location, Locator};
 use crate::index::{BlockId, FuncId, Id, OpId, ShardingId, ValueId};
 use crate::ir::{OpTraits, Payload, Program, Type};
-use crate::mlir::{element_bytes, op_attributes, AttrValue};
+use crate::mlir::{element_bytes, op_attributes, AttrValue, CallSites};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -17,6 +17,7 @@ use std::sync::Arc;
 #[pyclass(name = "Op", module = "shardcore", frozen)]
 pub struct PyOp {
     program: Arc<Program>,
+    calls: Arc<CallSites>,
     op: OpId,
     function: FuncId,
 }
@@ -25,17 +26,23 @@ pub struct PyOp {
 #[pyclass(name = "Block", module = "shardcore", frozen)]
 pub struct PyBlock {
     program: Arc<Program>,
+    calls: Arc<CallSites>,
     block: BlockId,
     function: FuncId,
 }
 
 impl PyOp {
     /// Every op of every function: `func.func` first, then what is inside, in program order.
-    pub(super) fn all(program: &Arc<Program>) -> Vec<Self> {
+    pub(super) fn all(program: &Arc<Program>, calls: &Arc<CallSites>) -> Vec<Self> {
         let mut ops = Vec::with_capacity(program.num_op_ids());
         for function in program.functions_in_order() {
             let inside = program.pre_order(program.func_op(function));
-            ops.extend(inside.map(|op| Self { program: program.clone(), op, function }));
+            ops.extend(inside.map(|op| Self {
+                program: program.clone(),
+                calls: calls.clone(),
+                op,
+                function,
+            }));
         }
         ops
     }
@@ -44,7 +51,8 @@ impl PyOp {
         py: Python<'py>,
         values: impl ExactSizeIterator<Item = ValueId>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let value = |value| PyValue::new(self.program.clone(), value, self.function);
+        let value =
+            |value| PyValue::new(self.program.clone(), self.calls.clone(), value, self.function);
         PyTuple::new(py, values.map(value))
     }
     /// What the engine keeps of the op outside of its dictionary.
@@ -101,8 +109,12 @@ impl PyOp {
     /// Its regions, each of which is its blocks.
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let block =
-            |block| PyBlock { program: self.program.clone(), block, function: self.function };
+        let block = |block| PyBlock {
+            program: self.program.clone(),
+            calls: self.calls.clone(),
+            block,
+            function: self.function,
+        };
         let mut regions = Vec::new();
         for region in self.program.op_regions(self.op) {
             let blocks: Vec<PyBlock> = self.program.region_blocks(region).map(block).collect();
@@ -149,7 +161,7 @@ impl PyOp {
     }
     #[getter]
     fn location(&self) -> Option<String> {
-        self.program.op_location(self.op)
+        self.calls.op_location(&self.program, self.op)
     }
     /// Where its name stands in the text of the module.
     #[getter]
@@ -197,15 +209,20 @@ fn dense_type(program: &Program, op: OpId, value: &AttrValue<'_>) -> Option<(Str
 impl PyBlock {
     #[getter]
     fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let value = |value| PyValue::new(self.program.clone(), value, self.function);
+        let value =
+            |value| PyValue::new(self.program.clone(), self.calls.clone(), value, self.function);
         PyTuple::new(py, self.program.block_args(self.block).map(value))
     }
     /// The ops of the block itself, in order, the terminator last.
     #[getter]
     fn ops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let (program, function) = (&self.program, self.function);
-        let op = |op| PyOp { program: program.clone(), op, function };
-        PyTuple::new(py, program.block_ops(self.block).map(op).collect::<Vec<_>>())
+        let op = |op| PyOp {
+            program: self.program.clone(),
+            calls: self.calls.clone(),
+            op,
+            function: self.function,
+        };
+        PyTuple::new(py, self.program.block_ops(self.block).map(op).collect::<Vec<_>>())
     }
     fn __repr__(&self) -> String {
         let count = self.program.block_ops(self.block).count();

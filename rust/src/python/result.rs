@@ -1,8 +1,9 @@
 //! `shardcore.Result`: what `module.propagate()` returns.
 
 use super::completion::Request;
-use super::module::{totals_dict, PyModule};
+use super::module::PyModule;
 use super::once::Once;
+use super::totals::totals_dict;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::atomic::{AtomicBool, Ordering};

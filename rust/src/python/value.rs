@@ -4,7 +4,7 @@ use super::picture::picture;
 use super::sharding::PyTensorSharding;
 use crate::index::{FuncId, Id, TypeId, ValueId};
 use crate::ir::{Program, Type, ValueDef};
-use crate::mlir::Frame;
+use crate::mlir::CallSites;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
@@ -13,14 +13,20 @@ use std::sync::Arc;
 #[pyclass(name = "Value", module = "shardcore", frozen)]
 pub struct PyValue {
     program: Arc<Program>,
+    calls: Arc<CallSites>,
     value: ValueId,
     function: FuncId,
 }
 
 impl PyValue {
-    /// `value` of `program`, which is in `function`.
-    pub(super) fn new(program: Arc<Program>, value: ValueId, function: FuncId) -> Self {
-        Self { program, value, function }
+    /// `value` of `program`, which is in `function`; `calls` are those of `program`.
+    pub(super) fn new(
+        program: Arc<Program>,
+        calls: Arc<CallSites>,
+        value: ValueId,
+        function: FuncId,
+    ) -> Self {
+        Self { program, calls, value, function }
     }
     /// The program that it is a value of, and its id there.
     pub(super) fn parts(&self) -> (Arc<Program>, Option<ValueId>) {
@@ -97,7 +103,7 @@ impl PyValue {
     }
     #[getter]
     fn location(&self) -> Option<String> {
-        self.program.value_location(self.value)
+        self.calls.value_location(&self.program, self.value)
     }
     /// The axes that are manual around it.
     #[getter]
@@ -108,12 +114,7 @@ impl PyValue {
     /// The call stack that made it, innermost first.
     #[getter]
     fn traceback<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let frames = self.program.traceback(self.value);
-        let frames = frames.iter().map(|frame| {
-            let Frame { file, line, column, .. } = frame;
-            format!("{file}:{line}:{column}")
-        });
-        PyTuple::new(py, frames.collect::<Vec<_>>())
+        PyTuple::new(py, self.calls.traceback(&self.program, self.value))
     }
     /// A picture of which device holds what of it.
     fn visualize<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -32,10 +32,28 @@ pub(in crate::mlir) fn after_argument(text: &str, offset: u32) -> Option<Span> {
     Some(Span::new(start, cursor.pos as u32 - 1))
 }
 
+/// What a location says of where something comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A place in the user's program, `file.py:12:3`.
+    Place(String),
+    /// No more than a name.
+    Name(String),
+}
+
+impl Origin {
+    /// The text of either.
+    pub fn into_text(self) -> String {
+        match self {
+            Self::Place(text) | Self::Name(text) => text,
+        }
+    }
+}
+
 impl Program {
     /// Where `op` comes from: `file.py:12:3`, or a name where the location is no more than that.
     pub fn op_location(&self, op: OpId) -> Option<String> {
-        self.location_text(self.text().get(self.loc(op)))
+        self.origin(self.text().get(self.loc(op))).map(Origin::into_text)
     }
     /// Where `value` comes from, likewise.
     pub fn value_location(&self, value: ValueId) -> Option<String> {
@@ -43,11 +61,12 @@ impl Program {
             ValueDef::Result(op) => self.op_location(op),
             ValueDef::Arg(_) => {
                 let span = self.arg_location_text(value)?;
-                self.location_text(self.text().get(span))
+                self.origin(self.text().get(span)).map(Origin::into_text)
             }
         }
     }
-    fn location_text(&self, text: &str) -> Option<String> {
+    /// The innermost place of the location `text`, or, without one, the first name in it.
+    pub fn origin(&self, text: &str) -> Option<Origin> {
         let mut todo = vec![text];
         let mut name = None;
         for _ in 0..MAX_STEPS {
@@ -64,10 +83,10 @@ impl Program {
                 continue;
             }
             if let Some(place) = location_step(text, &mut todo, &mut name) {
-                return Some(place);
+                return Some(Origin::Place(place));
             }
         }
-        name
+        name.map(Origin::Name)
     }
 }
 

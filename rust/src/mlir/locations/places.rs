@@ -5,8 +5,9 @@
 //! A program has few aliases more than frames, so lines are looked up by spreading from the aliases
 //! that name them to all that refer to those: linear in the text of the locations, and no recursion.
 
+use super::call_sites::{function_of_value, CallSites};
 use crate::error::{Code, Diagnostic};
-use crate::index::ValueId;
+use crate::index::{OpId, ValueId};
 use crate::ir::{Program, ValueDef};
 use crate::mlir::cursor::Cursor;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -20,15 +21,15 @@ const MAX_STEPS: usize = 10_000;
 
 /// A place in the user's program, in the file's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame<'p> {
+struct Frame<'p> {
     /// The file as the location names it.
-    pub file: &'p str,
+    file: &'p str,
     /// The line, from 1.
-    pub line: u64,
+    line: u64,
     /// The last line, where the location is a range over several.
-    pub last_line: u64,
+    last_line: u64,
     /// The column as the location has it.
-    pub column: u64,
+    column: u64,
 }
 
 /// One part of a location.
@@ -119,9 +120,25 @@ fn frame<'p>(cursor: &mut Cursor<'p>, file: &'p str) -> Option<Frame<'p>> {
     Some(Frame { file, line, last_line, column })
 }
 
+/// The locations that lead to certain frames.
+struct Reaching<'p, F> {
+    aliases: FxHashSet<&'p str>,
+    is_wanted: F,
+}
+
+impl<F: Fn(&Frame<'_>) -> bool> Reaching<'_, F> {
+    /// Whether the location `text` is one.
+    fn holds(&self, text: &str) -> bool {
+        parts(text).into_iter().any(|part| match part {
+            Part::Frame(frame) => (self.is_wanted)(&frame),
+            Part::Alias(name) => self.aliases.contains(name),
+        })
+    }
+}
+
 impl Program {
-    /// The text of where `value` comes from.
-    fn location_of(&self, value: ValueId) -> &str {
+    /// The text of where `value` comes from; empty if it does not say.
+    pub(super) fn value_loc_text(&self, value: ValueId) -> &str {
         match self.def(value) {
             ValueDef::Result(op) => self.text().get(self.loc(op)),
             ValueDef::Arg(_) => {
@@ -129,14 +146,16 @@ impl Program {
             }
         }
     }
-    /// The frames of the call stack that made `value`, innermost first.
-    pub fn traceback(&self, value: ValueId) -> Vec<Frame<'_>> {
-        let mut todo = parts(self.location_of(value));
+    /// The frames of the location `text` as `file:line:column`, innermost first.
+    pub(super) fn stack(&self, text: &str) -> Vec<String> {
+        let mut todo = parts(text);
         todo.reverse();
         let mut frames = Vec::new();
         for _ in 0..MAX_STEPS {
             match todo.pop() {
-                Some(Part::Frame(frame)) => frames.push(frame),
+                Some(Part::Frame(Frame { file, line, column, .. })) => {
+                    frames.push(format!("{file}:{line}:{column}"));
+                }
                 Some(Part::Alias(name)) => {
                     let body = self.strings().find(name).and_then(|id| self.alias(id));
                     let body = body.map_or("", |span| self.text().get(span));
@@ -147,14 +166,19 @@ impl Program {
         }
         frames
     }
-    /// The values that `place`, a file and a line, made; or why there are none.
-    pub fn values_at_place(&self, place: &str) -> Result<Vec<ValueId>, Diagnostic> {
+    /// The values that `place`, a file and a line, made; or why there are none. What is made without a place of its
+    /// own comes from where its function is called.
+    pub fn values_at_place(
+        &self,
+        place: &str,
+        calls: &CallSites,
+    ) -> Result<Vec<ValueId>, Diagnostic> {
         let unknown = |message: String| Diagnostic::new(Code::UnknownLocation, message);
         let Some((file, line)) = parse_place(place) else {
             let problem = unknown(format!("{place:?} is no place in a file"));
             return Err(problem.with_hint("write the file and the line: \"model.py:42\""));
         };
-        let values = self.values_at(file, line);
+        let values = self.values_at(file, line, calls);
         if !values.is_empty() {
             return Ok(values);
         }
@@ -193,20 +217,38 @@ impl Program {
     }
     /// The values that `line` of the file `path` made, in any frame of their call stacks: those of a
     /// place that starts there, or else of one that reaches over it.
-    fn values_at(&self, path: &str, line: u64) -> Vec<ValueId> {
-        let from_line = self.values_from(path, line, Reach::Start);
+    fn values_at(&self, path: &str, line: u64, calls: &CallSites) -> Vec<ValueId> {
+        let from_line = self.values_from(path, line, Reach::Start, calls);
         if from_line.is_empty() {
-            return self.values_from(path, line, Reach::Range);
+            return self.values_from(path, line, Reach::Range, calls);
         }
         from_line
     }
-    fn values_from(&self, path: &str, line: u64, reach: Reach) -> Vec<ValueId> {
+    fn values_from(&self, path: &str, line: u64, reach: Reach, calls: &CallSites) -> Vec<ValueId> {
+        let at_line = self.reaching(|frame| frame.is_at(path, line, reach));
+        let anywhere = self.reaching(|_| true);
+        let is_at = |text: &str| at_line.holds(text);
+        let loc = |op: OpId| self.text().get(self.loc(op));
+        let called =
+            calls.called_from(self, |call| is_at(loc(call)), |call| anywhere.holds(loc(call)));
+        let values = self.values_of(self.module_op()).into_iter();
+        let comes_from_there = |&value: &ValueId| {
+            let text = self.value_loc_text(value);
+            is_at(text)
+                || (!called.is_empty()
+                    && !anywhere.holds(text)
+                    && called.contains(&function_of_value(self, value)))
+        };
+        values.filter(comes_from_there).collect()
+    }
+    /// The locations with a frame for which `is_wanted` holds.
+    fn reaching<F: Fn(&Frame<'_>) -> bool>(&self, is_wanted: F) -> Reaching<'_, F> {
         let mut users: FxHashMap<&str, Vec<&str>> = FxHashMap::default();
         let mut todo = Vec::new();
         for (alias, text) in self.location_aliases() {
             for part in parts(text) {
                 match part {
-                    Part::Frame(frame) if frame.is_at(path, line, reach) => todo.push(alias),
+                    Part::Frame(frame) if is_wanted(&frame) => todo.push(alias),
                     Part::Frame(_) => {}
                     Part::Alias(used) => users.entry(used).or_default().push(alias),
                 }
@@ -218,17 +260,12 @@ impl Program {
                 todo.extend(users.remove(alias).unwrap_or_default());
             }
         }
-        let is_at = |part: Part<'_>| match part {
-            Part::Frame(frame) => frame.is_at(path, line, reach),
-            Part::Alias(name) => aliases.contains(name),
-        };
-        let values = self.values_of(self.module_op()).into_iter();
-        values.filter(|&value| parts(self.location_of(value)).into_iter().any(is_at)).collect()
+        Reaching { aliases, is_wanted }
     }
     /// Every place of the program's locations, in the order of the text, each once.
     fn source_places(&self) -> Vec<(&str, u64)> {
         let of_values =
-            self.values_of(self.module_op()).into_iter().map(|value| self.location_of(value));
+            self.values_of(self.module_op()).into_iter().map(|value| self.value_loc_text(value));
         let texts = self.location_aliases().map(|(_, text)| text).chain(of_values);
         let mut seen = FxHashSet::default();
         texts

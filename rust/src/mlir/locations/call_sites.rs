@@ -1,0 +1,135 @@
+//! Where functions are called from in the user's program.
+//!
+//! JAX outlines its own helpers, `jnp.linalg.norm` or `one_hot`, into functions whose ops have names for locations and
+//! no place in a file. What they make comes from the line that calls them: a value without a place of its own has the
+//! call stack of the first call of its function that has one, of calls in such functions through their own calls.
+
+use super::innermost::Origin;
+use crate::index::{FuncId, OpId, StrId, ValueId};
+use crate::ir::{OpKind, Payload, Program, ValueDef};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+
+/// The calls of a program by the function that they call, and the stacks of the first of them.
+#[derive(Clone, Debug, Default)]
+pub struct CallSites {
+    /// By function, the calls of each in program order.
+    calls: BTreeMap<FuncId, Vec<OpId>>,
+    /// By function, as `file:line:column`, innermost first; only for functions that a user's line calls.
+    stacks: FxHashMap<FuncId, Vec<String>>,
+}
+
+impl CallSites {
+    /// The calls of `program`; linear in it.
+    pub fn new(program: &Program) -> Self {
+        let mut this = Self::default();
+        if !program.has_any(&[OpKind::Call]) {
+            return this;
+        }
+        let functions = program.functions_in_order().into_iter();
+        let by_name: FxHashMap<StrId, FuncId> =
+            functions.map(|func| (program.func_name(func), func)).collect();
+        for op in program.ops_of(&[OpKind::Call]) {
+            let Some(Payload::Call(name)) = program.payload(op) else { continue };
+            if let Some(&callee) = by_name.get(name) {
+                this.calls.entry(callee).or_default().push(op);
+            }
+        }
+        this.find_stacks(program);
+        this
+    }
+    /// The functions that are called from a place: by a call for which `is_there` holds, or by one without a place
+    /// of its own in such a function.
+    pub(super) fn called_from(
+        &self,
+        program: &Program,
+        is_there: impl Fn(OpId) -> bool,
+        has_place: impl Fn(OpId) -> bool,
+    ) -> FxHashSet<FuncId> {
+        let mut inside: FxHashMap<FuncId, Vec<FuncId>> = FxHashMap::default();
+        let mut todo = Vec::new();
+        for (&callee, calls) in &self.calls {
+            for &call in calls {
+                if is_there(call) {
+                    todo.push(callee);
+                } else if !has_place(call) {
+                    inside.entry(function_around(program, call)).or_default().push(callee);
+                }
+            }
+        }
+        let mut called = FxHashSet::default();
+        while let Some(function) = todo.pop() {
+            if called.insert(function) {
+                todo.extend(inside.remove(&function).unwrap_or_default());
+            }
+        }
+        called
+    }
+    /// The call stack of what `function` makes without a place of its own, innermost first.
+    pub fn stack(&self, function: FuncId) -> &[String] {
+        self.stacks.get(&function).map_or(&[], Vec::as_slice)
+    }
+    /// Where something in `function` whose location is `text` comes from: its own place, else that of the call,
+    /// else its name.
+    pub fn location(&self, program: &Program, text: &str, function: FuncId) -> Option<String> {
+        match program.origin(text) {
+            Some(Origin::Place(place)) => Some(place),
+            own => self.stack(function).first().cloned().or(own.map(Origin::into_text)),
+        }
+    }
+    /// Where `op` comes from.
+    pub fn op_location(&self, program: &Program, op: OpId) -> Option<String> {
+        self.location(program, program.text().get(program.loc(op)), function_around(program, op))
+    }
+    /// Where `value` comes from.
+    pub fn value_location(&self, program: &Program, value: ValueId) -> Option<String> {
+        let function = function_of_value(program, value);
+        self.location(program, program.value_loc_text(value), function)
+    }
+    /// The call stack that made `value`, as `file:line:column`, innermost first.
+    pub fn traceback(&self, program: &Program, value: ValueId) -> Vec<String> {
+        let own = program.stack(program.value_loc_text(value));
+        if own.is_empty() {
+            return self.stack(function_of_value(program, value)).to_vec();
+        }
+        own
+    }
+    /// First of functions with a call that has a place, then of those that these call without one.
+    fn find_stacks(&mut self, program: &Program) {
+        let mut inside: FxHashMap<FuncId, Vec<FuncId>> = FxHashMap::default();
+        let mut found = Vec::new();
+        for (&callee, calls) in &self.calls {
+            let stacks =
+                calls.iter().map(|&call| program.stack(program.text().get(program.loc(call))));
+            if let Some(stack) = stacks.into_iter().find(|stack| !stack.is_empty()) {
+                found.push((callee, stack));
+                continue;
+            }
+            for &call in calls {
+                inside.entry(function_around(program, call)).or_default().push(callee);
+            }
+        }
+        while let Some((function, stack)) = found.pop() {
+            let Entry::Vacant(entry) = self.stacks.entry(function) else { continue };
+            for callee in inside.remove(&function).unwrap_or_default() {
+                found.push((callee, stack.clone()));
+            }
+            entry.insert(stack);
+        }
+    }
+}
+
+/// The function that `value` is in.
+pub(super) fn function_of_value(program: &Program, value: ValueId) -> FuncId {
+    let inside = match program.def(value) {
+        ValueDef::Result(op) => op,
+        ValueDef::Arg(block) => program.block_parent_op(block),
+    };
+    function_around(program, inside)
+}
+
+/// The function that `op` is in.
+fn function_around(program: &Program, op: OpId) -> FuncId {
+    program.function_of(program.top_level_op(op))
+}
