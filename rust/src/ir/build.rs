@@ -134,17 +134,28 @@ impl Program {
         program.end_of_text(module);
         program
     }
-    /// Makes an op in no block yet, without a location.
-    pub fn create_op(&mut self, new: NewOp<'_>) -> OpId {
-        let (name, kind) = match new.name {
-            Name::Kind(kind) => (self.kind_name(kind), kind),
-            Name::Text(name) => match OpKind::from_name(name) {
-                OpKind::Other => (self.strings.intern(name), OpKind::Other),
-                kind => (self.kind_name(kind), kind),
-            },
-        };
+    /// Adds an op of `kind`, which is not `Other`, that is printed from its fields.
+    fn push_made_op(&mut self, kind: OpKind) -> OpId {
+        let name = self.kind_name(kind);
         let op = self.push_op(name, kind);
         self.printing.flags[op] = OpFlags::SYNTHESISED;
+        op
+    }
+    /// Makes an op in no block yet, without a location.
+    pub fn create_op(&mut self, new: NewOp<'_>) -> OpId {
+        let kind = match new.name {
+            Name::Kind(kind) => kind,
+            Name::Text(name) => OpKind::from_name(name),
+        };
+        let op = match new.name {
+            Name::Text(name) if kind == OpKind::Other => {
+                let name = self.strings.intern(name);
+                let op = self.push_op(name, kind);
+                self.printing.flags[op] = OpFlags::SYNTHESISED;
+                op
+            }
+            _ => self.push_made_op(kind),
+        };
         self.push_operands(op, &new.operands);
         for ty in new.results {
             let value = self.push_result(op, ty, NO_NAME);
@@ -180,8 +191,13 @@ impl Program {
         sharding: ShardingId,
         at: InsertPoint,
     ) -> OpId {
-        let ty = self.type_of(input);
-        self.build(NewOp::of_kind(kind, &[input], &[ty]).sharding(sharding), at)
+        let op = self.push_made_op(kind);
+        self.push_operand(op, input, NO_NAME);
+        let result = self.push_result(op, self.type_of(input), NO_NAME);
+        self.value_shardings[result] = sharding;
+        self.printing.ops[op].loc = at.loc;
+        self.insert_op(op, at.place);
+        op
     }
     /// Gives `op`, which got the last region added, `count` more, which are empty.
     pub fn add_regions(&mut self, op: OpId, count: usize) {
@@ -207,7 +223,9 @@ impl Program {
         results: &[TypeId],
         at: InsertPoint,
     ) -> FuncId {
-        let op = self.build(NewOp::of_kind(OpKind::Func, &[], &[]), at);
+        let op = self.push_made_op(OpKind::Func);
+        self.printing.ops[op].loc = at.loc;
+        self.insert_op(op, at.place);
         let func = self.push_function(op, name);
         self.attach_payload(op, Payload::Function(func));
         for &ty in args {

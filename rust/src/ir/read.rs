@@ -197,7 +197,12 @@ impl Program {
     /// The ops that use `value`, most recently added first, once for each use.
     #[inline]
     pub fn users(&self, value: ValueId) -> impl Iterator<Item = OpId> + '_ {
-        self.uses(value).map(|slot| self.operands[slot].owner)
+        let mut next = self.values[value].first_use;
+        std::iter::from_fn(move || {
+            let row = &self.operands[next.get()?];
+            next = row.next_use;
+            Some(row.owner)
+        })
     }
     /// Whether `value` has exactly one use.
     #[inline]

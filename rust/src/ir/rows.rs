@@ -16,6 +16,7 @@ impl Program {
     pub fn reserve(&mut self, ops: usize) {
         let (values, operands) = (ops + ops / 8, ops + ops / 2);
         self.ops.reserve(ops);
+        self.attr_ranges.reserve(ops);
         self.printing.ops.reserve(ops);
         self.printing.flags.reserve(ops);
         self.values.reserve(values);
@@ -47,6 +48,7 @@ impl Program {
         })
     }
     /// Adds an op.
+    #[inline]
     pub(super) fn push_op_row(&mut self, row: Op) -> OpId {
         self.kinds.added(self.ops.next_id(), row.kind);
         self.attr_ranges.push(super::AttrRange::default());
@@ -55,7 +57,7 @@ impl Program {
         self.ops.push(row)
     }
     /// Gives `op`, which got the last operand added, one more; `text` is where its name stands.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_operand(&mut self, op: OpId, value: ValueId, text: u32) {
         let slot = self.operands.push(Operand {
             value,
@@ -73,7 +75,7 @@ impl Program {
         self.link_use(slot, value);
     }
     /// Gives `op`, which got the last value added, one more result; `name` is where its name stands.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_result(&mut self, op: OpId, ty: TypeId, name: u32) -> ValueId {
         let value = self.push_value(Value::new(ty, ValueDef::Result(op)), name, ShardingId::NONE);
         let row = &mut self.ops[op];

@@ -106,7 +106,7 @@ impl<'p> State<'p> {
         self.cause = cause;
     }
     /// Sets the sharding that `holder` holds; true if that is a change.
-    #[inline]
+    #[inline(always)]
     pub fn set(&mut self, holder: ValueId, sharding: ShardingId) -> bool {
         let old = self.program.assign_sharding(holder, sharding);
         if old == sharding {

@@ -35,16 +35,14 @@ fn list_simply(program: &Program, plan: &Plan, holder: ValueId, out: &mut Vec<No
     if owner.has_any(OpFacts::VISITED) {
         out.push(Notice { position: owner.position(), action: Action::MarkAndQueue });
     }
-    let mut next = program.newest_use(holder);
-    while next.is_some() {
-        let user = facts.of(program.user(next));
+    for user in program.users(holder) {
+        let user = facts.of(user);
         if user.has_any(OpFacts::IN_VISITED_OP | OpFacts::FORWARDS_OPERANDS) {
             return false;
         }
         if user.has_any(OpFacts::VISITED) {
             out.push(Notice { position: user.position(), action: Action::MarkAndQueue });
         }
-        next = program.next_use(next);
     }
     true
 }
