@@ -108,7 +108,7 @@ pub fn collective(
     op: OpId,
 ) -> Option<Collective> {
     let kind = CollectiveKind::of_name(program.op_name(op));
-    let operand = program.op_operands(op).first().map_or(ValueId::NONE, |slot| slot.value);
+    let operand = program.operands(op).next().unwrap_or_default();
     let result = program.op_results(op).next().unwrap_or_default();
     if kind == CollectiveKind::Reshard {
         let pair = (operand, result);
@@ -263,7 +263,7 @@ fn cause(program: &Program, op: OpId) -> Option<OpId> {
     let mut at = op;
     loop {
         at = if is_sum {
-            program.defining_op(program.op_operands(at).first()?.value)?
+            program.defining_op(program.operands(at).next()?)?
         } else {
             // Uses are newest first.
             program.user(program.uses(program.op_results(at).next()?).last()?)

@@ -79,9 +79,9 @@ impl Fusion {
             Movement::Pointwise | Movement::Window | Movement::Reduce | Movement::Update
         );
         let block = program.parent_block(op);
-        for slot in program.op_operands(op) {
-            let value = slot.value.index();
-            let is_near = match program.def(slot.value) {
+        for operand in program.operands(op) {
+            let value = operand.index();
+            let is_near = match program.def(operand) {
                 ValueDef::Result(def) => program.parent_block(def) == block,
                 ValueDef::Arg(owner) => owner == block,
             };
@@ -222,9 +222,8 @@ pub fn is_only_read(program: &Program, op: OpId, index: usize) -> bool {
     let body = program.op_regions(op).nth(1).and_then(|region| program.region_entry(region).get());
     let Some(body) = body else { return false };
     let argument = program.block_args(body).nth(index);
-    let returned =
-        program.last_op(body).get().and_then(|last| program.op_operands(last).get(index));
-    argument.is_some() && returned.map(|slot| slot.value) == argument
+    let returned = program.last_op(body).get().and_then(|last| program.operands(last).nth(index));
+    argument.is_some() && returned == argument
 }
 
 /// Whether all elements of a constant are the same.

@@ -114,8 +114,8 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             }
         }
         for &op in ops[1..].iter().rev() {
-            for (index, slot) in program.op_operands(op).iter().enumerate() {
-                let home = match program.def(slot.value) {
+            for (index, value) in program.operands(op).enumerate() {
+                let home = match program.def(value) {
                     ValueDef::Result(def) => program.parent_block(def),
                     ValueDef::Arg(block) => block,
                 };
@@ -128,7 +128,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
                 } else if let Some(result) = self.passed_on_as(op, index) {
                     place = place.max(self.last[result.index()]);
                 }
-                let last = &mut self.last[slot.value.index()];
+                let last = &mut self.last[value.index()];
                 *last = place.max(*last);
             }
         }
@@ -193,8 +193,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
     }
     fn returned(&self, block: BlockId) -> Vec<ValueId> {
         let last = self.program.last_op(block).get();
-        let slots = last.map_or(&[][..], |op| self.program.op_operands(op));
-        slots.iter().map(|slot| slot.value).collect()
+        last.map_or_else(Vec::new, |op| self.program.operands(op).collect())
     }
     fn innermost(&mut self, mut peak: Peak) -> Option<OpId> {
         while let Some(inner) = peak.inner {
@@ -325,9 +324,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
                 }
             }
             let candidates: Vec<ValueId> = match movement {
-                Movement::Update => {
-                    program.op_operands(op).iter().take(1).map(|slot| slot.value).collect()
-                }
+                Movement::Update => program.operands(op).take(1).collect(),
                 Movement::Pointwise => self
                     .fusion
                     .reads(program, self.works, op)
@@ -335,13 +332,9 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
                     .map(|read| read.value)
                     .collect(),
                 _ if program.kind(op) == OpKind::AllReduce => program.operands(op).collect(),
-                _ if program.kind(op) == OpKind::While => program
-                    .op_operands(op)
-                    .iter()
-                    .skip(index)
-                    .take(1)
-                    .map(|slot| slot.value)
-                    .collect(),
+                _ if program.kind(op) == OpKind::While => {
+                    program.operands(op).skip(index).take(1).collect()
+                }
                 _ => Vec::new(),
             };
             let mut reused = None;

@@ -102,8 +102,8 @@ impl Needs {
         for &op in &self.ops {
             let mut needed = Vec::new();
             for inner in std::iter::once(op).chain(program.pre_order(op).skip(1)) {
-                for slot in program.op_operands(inner) {
-                    if let ValueDef::Result(def) = program.def(slot.value) {
+                for value in program.operands(inner) {
+                    if let ValueDef::Result(def) = program.def(value) {
                         needed.extend(self.places.get(&def).filter(|_| def != op));
                     }
                 }

@@ -11,7 +11,7 @@ use crate::mlir::op_attribute;
 /// How many times `op`, a `stablehlo.while`, runs its body; `None` if the program does not say.
 pub fn trip_count(program: &Program, op: OpId) -> Option<u64> {
     let condition = program.region_terminator(op, 0)?;
-    let compare = program.defining_op(program.op_operands(condition).first()?.value)?;
+    let compare = program.defining_op(program.operands(condition).next()?)?;
     if program.op_name(compare) != "stablehlo.compare" {
         return None;
     }
@@ -52,7 +52,7 @@ fn carried(program: &Program, op: OpId, value: ValueId) -> Option<usize> {
 /// What the body returns for carried value `index`.
 fn returned(program: &Program, op: OpId, index: usize) -> Option<ValueId> {
     let terminator = program.region_terminator(op, 1)?;
-    Some(program.op_operands(terminator).get(index)?.value)
+    program.operands(terminator).nth(index)
 }
 
 /// What each trip adds to carried value `index`.
@@ -78,7 +78,7 @@ fn count(
     bound: ValueId,
     direction: &str,
 ) -> Option<u64> {
-    let start = constant(program, program.op_operands(op).get(index)?.value)?;
+    let start = constant(program, program.operands(op).nth(index)?)?;
     let end = match carried(program, op, bound) {
         // A carried bound has to come back as it was.
         Some(carried_at) => {
@@ -86,7 +86,7 @@ fn count(
             if carried(program, op, back) != Some(carried_at) {
                 return None;
             }
-            constant(program, program.op_operands(op).get(carried_at)?.value)?
+            constant(program, program.operands(op).nth(carried_at)?)?
         }
         None => constant(program, bound)?,
     };
@@ -126,8 +126,7 @@ fn constant(program: &Program, mut value: ValueId) -> Option<i128> {
             return None;
         }
         let index = program.value_index(value);
-        value =
-            program.op_operands(op).get(if program.num_results(op) > 1 { index } else { 0 })?.value;
+        value = program.operands(op).nth(if program.num_results(op) > 1 { index } else { 0 })?;
     }
     None
 }

@@ -136,8 +136,8 @@ impl<'a> Works<'a> {
         let mut key = std::mem::take(&mut self.key);
         key.clear();
         key.push(self.program.signature(op).get()?.index() as u32);
-        for slot in self.program.op_operands(op) {
-            key.push(self.tensors.id(slot.value));
+        for value in self.program.operands(op) {
+            key.push(self.tensors.id(value));
         }
         for value in self.program.op_results(op) {
             key.push(self.tensors.id(value));

@@ -183,8 +183,8 @@ impl Splitter<'_> {
     /// Whether all operands of `op` are constants, and whether any is a constant or a scalar expansion.
     fn roles_of_operands(&self, op: OpId) -> (bool, bool) {
         let (mut is_constant, mut is_any_special) = (true, false);
-        for slot in self.program.op_operands(op) {
-            let role = self.role_of(slot.value);
+        for value in self.program.operands(op) {
+            let role = self.role_of(value);
             is_constant &= role == Role::Constant;
             is_any_special |= role != Role::Plain;
         }
@@ -265,8 +265,8 @@ impl Splitter<'_> {
     /// the operand.
     fn copy(&mut self, root: ValueId) -> Result<Option<ValueId>> {
         let Some(op) = self.copied_op(root) else { return Ok(None) };
-        let mut operands = self.program.op_operands(op).iter();
-        if self.can_stay(root, op) && operands.all(|slot| self.copied_op(slot.value).is_none()) {
+        let is_copied = |value| self.copied_op(value).is_some();
+        if self.can_stay(root, op) && !self.program.operands(op).any(is_copied) {
             self.program.op_uses(op).for_each(|slot| self.program.make_newest_use(slot));
             return Ok(None);
         }
@@ -379,5 +379,5 @@ fn is_scalar(program: &Program, value: ValueId) -> bool {
 /// Whether nothing about the shapes of the operands can go wrong at run time.
 fn has_static_operands(program: &Program, op: OpId) -> bool {
     let is_static = |value: ValueId| program.types().is_static_tensor(program.type_of(value));
-    program.op_operands(op).iter().all(|slot| is_static(slot.value))
+    program.operands(op).all(is_static)
 }

@@ -57,7 +57,7 @@ pub fn annotations(program: &Program) -> Result<Vec<Annotation>> {
         for op in program.pre_order(program.func_op(func)) {
             let site = site_of(program, op);
             let value = match site {
-                Site::ToShards(_) => program.op_operands(op).first().map(|slot| slot.value),
+                Site::ToShards(_) => program.operands(op).next(),
                 _ => None,
             };
             let types = match value {

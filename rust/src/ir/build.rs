@@ -236,6 +236,11 @@ impl Program {
         }
         func
     }
+    /// Makes `func` private.
+    pub fn make_private(&mut self, func: FuncId) {
+        self.functions[func].is_private = true;
+        self.mark_attrs_changed(self.functions[func].op);
+    }
     /// Gives `func`, a declaration, a body: a block with its arguments.
     pub fn add_body(&mut self, func: FuncId) -> BlockId {
         let region = self.push_region(self.functions[func].op, Span::EMPTY);

@@ -168,23 +168,6 @@ impl EdgeSpec {
         })?;
         group.owner(program, op, index)
     }
-
-    /// The owner of the edge that has `source` among its sources: an operand slot of `op` or of a
-    /// terminator in one of its regions.
-    pub fn owner_of_source(&self, program: &Program, op: OpId, source: UseId) -> Option<ValueId> {
-        let index = program.operand_index(source);
-        let user = program.operands[source].owner;
-        if user == op {
-            let with_operand = |group: &EdgeGroup| {
-                let index = index.checked_sub(group.first_operand? as usize)?;
-                group.owner(program, op, index)
-            };
-            return self.groups.iter().find_map(with_operand);
-        }
-        let region = region_index(program, op, program.ops[user].parent)?;
-        let group = self.groups.iter().find(|group| group.returns.contains(region))?;
-        group.owner(program, op, index)
-    }
 }
 
 impl Program {

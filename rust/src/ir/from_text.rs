@@ -100,8 +100,8 @@ impl Program {
         self.functions[func].name = name;
         self.printing.functions[func].name = place;
     }
-    /// Makes `func` private.
-    pub(crate) fn make_private(&mut self, func: FuncId) {
+    /// Notes that `func` is private.
+    pub(crate) fn note_private(&mut self, func: FuncId) {
         self.functions[func].is_private = true;
     }
     /// Says where the results of `func` stand.

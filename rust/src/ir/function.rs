@@ -8,7 +8,7 @@ use crate::index::{BlockId, FuncId, OpId, ShardingId, StrId, TypeId, ValueId};
 
 /// A function.
 #[derive(Clone, Debug)]
-pub struct Function {
+pub(super) struct Function {
     /// Its `func.func` op.
     pub op: OpId,
     /// Its symbol, without `@`.

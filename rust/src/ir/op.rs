@@ -63,7 +63,7 @@ impl OpFlags {
 
 /// An op.
 #[derive(Clone, Debug)]
-pub struct Op {
+pub(super) struct Op {
     /// Its full name, `stablehlo.add`.
     pub name: StrId,
     /// What the engine knows about that name.
@@ -113,7 +113,7 @@ pub struct OpText {
 
 /// An operand slot, and a node in the use list of its value.
 #[derive(Clone, Copy, Debug)]
-pub struct Operand {
+pub(super) struct Operand {
     /// The value.
     pub value: ValueId,
     /// The op whose operand this is.
@@ -122,14 +122,6 @@ pub struct Operand {
     pub next_use: UseId,
     /// The use added after this one; `NONE` for the newest.
     pub prev_use: UseId,
-}
-
-impl Operand {
-    /// Whether its value has no other use.
-    #[inline]
-    pub fn is_only_use(&self) -> bool {
-        self.next_use.is_none() && self.prev_use.is_none()
-    }
 }
 
 /// What defines a value.
@@ -143,7 +135,7 @@ pub enum ValueDef {
 
 /// An op result or a block argument.
 #[derive(Clone, Copy, Debug)]
-pub struct Value {
+pub(super) struct Value {
     /// Its type.
     pub ty: TypeId,
     /// The number of what defines it, and whether that is a block.
@@ -180,7 +172,7 @@ impl Value {
 
 /// A block.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub(super) struct Block {
     /// The region it is in.
     pub region: RegionId,
     /// The block after it in its region.
@@ -197,7 +189,7 @@ pub struct Block {
 
 /// A region.
 #[derive(Clone, Debug)]
-pub struct Region {
+pub(super) struct Region {
     /// The op it belongs to.
     pub op: OpId,
     /// Its first block; `NONE` if it is empty.

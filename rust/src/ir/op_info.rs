@@ -286,8 +286,7 @@ impl OpKind {
     /// Whether shardings are part of ops of this kind, rather than an attribute put on them. Such an
     /// op may have that attribute besides; it then means nothing.
     pub const fn has_own_sharding(self) -> bool {
-        matches!(self, Self::ManualComputation | Self::NamedComputation)
-            || super::has_one_sharding(self)
+        matches!(self, Self::ManualComputation | Self::NamedComputation) || has_one_sharding(self)
     }
     /// Whether ops of this kind are Shardy's collectives.
     pub const fn is_collective(self) -> bool {
@@ -303,4 +302,10 @@ impl OpKind {
                 | Self::ReplicatedToUnreduced
         )
     }
+}
+
+/// Whether ops of `kind` have an attribute for one sharding, that of their result.
+pub const fn has_one_sharding(kind: OpKind) -> bool {
+    matches!(kind, OpKind::ShardingConstraint | OpKind::Reshard | OpKind::DataFlowEdge)
+        || kind.is_collective()
 }

@@ -1,11 +1,22 @@
 //! Where parts of an op stand in its text that have no span of their own: its name, its attributes.
 
-use super::text::without_space;
-use super::{OpFlags, OpKind, Program, StaticShape};
+use super::{has_one_sharding, OpFlags, OpKind, Program, StaticShape};
 use crate::error::{Diagnostic, Span};
 use crate::index::{OpId, ValueId};
 
 impl Program {
+    /// The first line of `op` itself: its text without the white space and comments before it. `None`
+    /// if it has no text of its own.
+    pub fn op_span(&self, op: OpId) -> Option<Span> {
+        let span = self.printing.ops.get(op)?.span;
+        if span.is_empty() {
+            return None;
+        }
+        let rest = without_space(self.text.get(span));
+        let line = rest.find('\n').unwrap_or(rest.len());
+        let start = span.end - rest.len() as u32;
+        Some(Span::new(start, start + line as u32))
+    }
     /// The text of `op` without the space and comments before it and without its regions, and where it
     /// stands; none if a pass made the op.
     fn header(&self, op: OpId) -> Option<(&str, u32)> {
@@ -96,12 +107,6 @@ impl Program {
     }
 }
 
-/// Whether ops of `kind` have an attribute for one sharding, that of their result.
-pub const fn has_one_sharding(kind: OpKind) -> bool {
-    matches!(kind, OpKind::ShardingConstraint | OpKind::Reshard | OpKind::DataFlowEdge)
-        || kind.is_collective()
-}
-
 /// Where the values of attributes called `name` start in `text`, at the equals sign.
 fn values_of<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.match_indices(name).filter_map(move |(at, _)| {
@@ -144,6 +149,26 @@ fn value_span(text: &str, base: u32) -> Option<Span> {
     }
     let end = end.min(bytes.len());
     (start < end).then(|| Span::new(base + start as u32, base + end as u32))
+}
+
+/// `text` without the white space and comments that it starts with.
+fn without_space(mut text: &str) -> &str {
+    loop {
+        text = text.trim_start();
+        match text.strip_prefix("//") {
+            Some(comment) => text = comment.split_once('\n').map_or("", |(_, after)| after),
+            None => return text,
+        }
+    }
+}
+
+impl Diagnostic {
+    /// Puts the diagnostic at `op`, if that has text of its own.
+    #[must_use]
+    pub fn at_op(mut self, program: &Program, op: OpId) -> Self {
+        self.span = program.op_span(op);
+        self
+    }
 }
 
 #[cfg(test)]

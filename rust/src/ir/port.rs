@@ -26,7 +26,7 @@ impl Port {
 
 /// A run of ports in the program's table.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct PortRange {
+pub(super) struct PortRange {
     start: u32,
     len: u32,
 }

@@ -64,7 +64,7 @@ impl Program {
     }
     /// The operand slots of `op`.
     #[inline]
-    pub fn op_operands(&self, op: OpId) -> &[Operand] {
+    pub(super) fn op_operands(&self, op: OpId) -> &[Operand] {
         self.operands.slice(self.operand_range(op))
     }
     /// The ids of `op`'s operand slots.
@@ -92,11 +92,6 @@ impl Program {
     #[inline]
     pub fn used_value(&self, slot: UseId) -> ValueId {
         self.operands[slot].value
-    }
-    /// Whether nothing else uses what `slot` uses.
-    #[inline]
-    pub fn is_only_use(&self, slot: UseId) -> bool {
-        self.operands[slot].is_only_use()
     }
     /// The results of `op`.
     #[inline]
@@ -377,10 +372,6 @@ impl Program {
     /// How many ids of blocks there are.
     pub fn num_block_ids(&self) -> usize {
         self.blocks.len()
-    }
-    /// How many ids of regions there are.
-    pub fn num_region_ids(&self) -> usize {
-        self.regions.len()
     }
     /// All ids of regions.
     pub fn region_ids(&self) -> IdRange<RegionId> {

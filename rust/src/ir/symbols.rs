@@ -8,7 +8,7 @@ use crate::index::{FuncId, Id, IdVec, StrId};
 
 /// Whether some attribute may name a symbol; looks at each attribute once.
 #[derive(Clone, Debug, Default)]
-pub struct SymbolAttrs {
+pub(super) struct SymbolAttrs {
     seen: usize,
     is_found: bool,
 }

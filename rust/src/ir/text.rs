@@ -1,8 +1,6 @@
 //! The text that spans point into.
 
-use super::{Program, Span};
-use crate::error::Diagnostic;
-use crate::index::OpId;
+use super::Span;
 use std::sync::Arc;
 
 /// A text that is kept somewhere: it need not be copied to be parsed.
@@ -65,40 +63,5 @@ impl TextPool {
         let start = (self.source().len() + self.added.len()) as u32;
         self.added.push_str(text);
         Span::new(start, start + text.len() as u32)
-    }
-}
-
-impl Program {
-    /// The first line of `op` itself: its text without the white space and comments before it. `None`
-    /// if it has no text of its own.
-    pub fn op_span(&self, op: OpId) -> Option<Span> {
-        let span = self.printing.ops.get(op)?.span;
-        if span.is_empty() {
-            return None;
-        }
-        let rest = without_space(self.text.get(span));
-        let line = rest.find('\n').unwrap_or(rest.len());
-        let start = span.end - rest.len() as u32;
-        Some(Span::new(start, start + line as u32))
-    }
-}
-
-/// `text` without the white space and comments that it starts with.
-pub(super) fn without_space(mut text: &str) -> &str {
-    loop {
-        text = text.trim_start();
-        match text.strip_prefix("//") {
-            Some(comment) => text = comment.split_once('\n').map_or("", |(_, after)| after),
-            None => return text,
-        }
-    }
-}
-
-impl Diagnostic {
-    /// The same at `op`, if that has text of its own.
-    #[must_use]
-    pub fn at_op(mut self, program: &Program, op: OpId) -> Self {
-        self.span = program.op_span(op);
-        self
     }
 }

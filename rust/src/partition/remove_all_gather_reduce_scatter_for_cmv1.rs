@@ -29,7 +29,7 @@ pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<
 
 /// The gathers that only `dot` uses.
 fn gathered_operands(program: &Program, dot: OpId) -> Vec<OpId> {
-    let defs = program.op_operands(dot).iter().filter_map(|slot| program.defining_op(slot.value));
+    let defs = program.operands(dot).filter_map(|value| program.defining_op(value));
     let is_gather = |op: &OpId| {
         program.kind(*op) == OpKind::AllGather && program.has_one_use(program.result(*op, 0))
     };

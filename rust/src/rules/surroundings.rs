@@ -33,8 +33,8 @@ pub fn concatenates_slices(program: &Program, op: OpId) -> bool {
 
 /// Whether all start indices of a dynamic update slice are constants.
 pub fn has_constant_starts(program: &Program, op: OpId) -> bool {
-    let starts = program.op_operands(op).iter().skip(2);
-    starts.map(|operand| program.defining_op(operand.value)).all(|op| is_constant(program, op))
+    let starts = program.operands(op).skip(2);
+    starts.map(|operand| program.defining_op(operand)).all(|op| is_constant(program, op))
 }
 
 fn is_constant(program: &Program, op: Option<OpId>) -> bool {
@@ -63,7 +63,7 @@ fn scatter_reduction(program: &Program, op: OpId) -> Option<OpId> {
     let block = program.region_entry(program.op_regions(op).next()?).get()?;
     let num_inputs = program.num_operands(op) / 2;
     let terminator = program.last_op(block).get()?;
-    let returned = program.op_operands(terminator);
+    let returned: Vec<ValueId> = program.operands(terminator).collect();
     if program.num_block_args(block) != 2 * num_inputs
         || program.kind(terminator) != OpKind::StablehloReturn
         || returned.len() != num_inputs
@@ -71,10 +71,10 @@ fn scatter_reduction(program: &Program, op: OpId) -> Option<OpId> {
         return None;
     }
     let mut reduction: Option<OpId> = None;
-    for (index, operand) in returned.iter().enumerate() {
-        let current = program.defining_op(operand.value)?;
+    for (index, &value) in returned.iter().enumerate() {
+        let current = program.defining_op(value)?;
         let name = program.op_name_id(current);
-        if !is_reduction(program, operand.value, current)
+        if !is_reduction(program, value, current)
             || reduction.is_some_and(|first| program.op_name_id(first) != name)
             || !combines_args(program, current, block, [index, index + num_inputs])
         {
@@ -100,8 +100,10 @@ fn combines_args(program: &Program, op: OpId, block: BlockId, args: [usize; 2]) 
     let is_arg = |value: ValueId, index: usize| {
         program.def(value) == ValueDef::Arg(block) && program.value_index(value) == index
     };
-    let [lhs, rhs] = program.op_operands(op) else { return false };
+    if program.num_operands(op) != 2 {
+        return false;
+    }
+    let (lhs, rhs) = (program.operand(op, 0), program.operand(op, 1));
     let [first, second] = args;
-    (is_arg(lhs.value, first) && is_arg(rhs.value, second))
-        || (is_arg(lhs.value, second) && is_arg(rhs.value, first))
+    (is_arg(lhs, first) && is_arg(rhs, second)) || (is_arg(lhs, second) && is_arg(rhs, first))
 }

@@ -58,8 +58,8 @@ fn slice(dim: &[AxisRef], sliced: &[AxisRef], mesh: &Mesh) -> Vec<AxisRef> {
 impl Verifier<'_> {
     /// Whether the sharding of the operand of `op` is one that makes no sense.
     fn has_malformed_operand(&self, op: OpId) -> bool {
-        let Some(slot) = self.program.op_operands(op).first() else { return false };
-        let Some(holder) = self.program.shardable_value(slot.value) else { return false };
+        let Some(operand) = self.program.operands(op).next() else { return false };
+        let Some(holder) = self.program.shardable_value(operand) else { return false };
         let definition = match self.program.def(holder) {
             ValueDef::Result(definition) => definition,
             ValueDef::Arg(block) => self.program.block_parent_op(block),
@@ -69,7 +69,7 @@ impl Verifier<'_> {
     /// The sharding that the operand of `op` has at `op`.
     fn operand_sharding(&self, op: OpId) -> Option<Cow<'_, TensorSharding>> {
         let program = self.program;
-        let value = program.op_operands(op).first()?.value;
+        let value = program.operands(op).next()?;
         let holder = program.shardable_value(value)?;
         let sharding = program.shardings().get(program.sharding(holder))?;
         if let ValueDef::Arg(block) = program.def(holder) {

@@ -14,8 +14,7 @@ impl Verifier<'_> {
     /// The values that the body of `op` returns.
     pub(super) fn returned(&self, op: OpId) -> Vec<ValueId> {
         let terminator = self.program.region_terminator(op, 0);
-        let operands = terminator.map_or(&[][..], |op| self.program.op_operands(op));
-        operands.iter().map(|slot| slot.value).collect()
+        terminator.map_or_else(Vec::new, |op| self.program.operands(op).collect())
     }
     /// Checks what all edges need: a static shape, and an owner with no other use. Returns the owner,
     /// which the op calls `noun`.
@@ -27,7 +26,7 @@ impl Verifier<'_> {
             let message = format!("expected {name} to have a static-shaped result. type: '{ty}'");
             self.complain(op, Code::InvalidOp, &message);
         }
-        let owner = self.program.op_operands(op).first()?.value;
+        let owner = self.program.operands(op).next()?;
         if !self.program.has_one_use(owner) {
             let message = format!("expected {noun} of {name} to have a single user");
             let hint = "let all users use the result of the edge";

@@ -90,7 +90,7 @@ impl Made<'_> {
         if matches!(program.kind(op), OpKind::ManualComputation | OpKind::NamedComputation) {
             let body = program.op_regions(op).next().map(|region| program.region_entry(region));
             let args = body.filter(|body| body.is_some()).map(|body| program.block_args(body));
-            let count = program.op_operands(op).len();
+            let count = program.num_operands(op);
             for (index, arg) in args.into_iter().flatten().enumerate() {
                 let subject = || program.sharding_subject(op, true, index, count);
                 note(&subject, program.sharding(arg));

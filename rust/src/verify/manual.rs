@@ -77,12 +77,8 @@ impl Verifier<'_> {
         if self.malformed.contains(&op) {
             return;
         }
-        let operands: Vec<TypeId> = self
-            .program
-            .op_operands(op)
-            .iter()
-            .map(|slot| self.program.type_of(slot.value))
-            .collect();
+        let operands: Vec<TypeId> =
+            self.program.operands(op).map(|value| self.program.type_of(value)).collect();
         let results: Vec<ValueId> = self.program.op_results(op).collect();
         let result_types: Vec<TypeId> =
             results.iter().map(|&value| self.program.type_of(value)).collect();

@@ -190,9 +190,7 @@ impl Verifier<'_> {
 
     fn value_of(&self, op: OpId, node: EdgeValueRef) -> Option<ValueId> {
         match node {
-            EdgeValueRef::Operand(index) => {
-                self.program.op_operands(op).get(index as usize).map(|slot| slot.value)
-            }
+            EdgeValueRef::Operand(index) => self.program.operands(op).nth(index as usize),
             EdgeValueRef::Result(index) => self.program.op_results(op).nth(index as usize),
         }
     }

@@ -41,7 +41,7 @@ impl Verifier<'_> {
     /// Checks the in-shardings of a manual or named computation, which are for its operands.
     fn body_args(&mut self, op: OpId) {
         let Some(block) = self.body(op) else { return };
-        let count = self.program.op_operands(op).len();
+        let count = self.program.num_operands(op);
         let args: Vec<_> = self.program.block_args(block).enumerate().collect();
         for (i, arg) in args {
             self.bound_axes(op, self.program.sharding(arg), true, i, count);

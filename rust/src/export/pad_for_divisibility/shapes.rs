@@ -172,7 +172,7 @@ fn reduce(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> 
 /// Refuses `op` if its types do not go together, where [`infer`] has not seen to it.
 pub fn check(program: &Program, op: OpId) -> Result<()> {
     let result = program.op_results(op).next().and_then(|result| shape(program, result));
-    let operand = program.op_operands(op).first().and_then(|slot| shape(program, slot.value));
+    let operand = program.operands(op).next().and_then(|value| shape(program, value));
     let (Some(result), Some(operand)) = (result, operand) else { return Ok(()) };
     let fits = match program.kind(op) {
         OpKind::BroadcastInDim => {

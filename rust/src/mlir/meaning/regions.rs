@@ -75,8 +75,8 @@ impl Regions<'_> {
     fn returned(&self, region: RegionId, span: Span) -> Result<Vec<TypeId>> {
         let block = self.program.region_entry(region).get().ok_or_else(|| no_terminator(span))?;
         let terminator = self.terminator(block, span)?;
-        let operands = self.program.op_operands(terminator).iter();
-        Ok(operands.map(|slot| self.program.type_of(slot.value)).collect())
+        let operands = self.program.operands(terminator);
+        Ok(operands.map(|value| self.program.type_of(value)).collect())
     }
     /// A manual computation has as many values of a kind as its region.
     fn check_sides(span: Span, side: &str, outer: usize, inner: usize) -> Result<()> {
@@ -150,8 +150,8 @@ impl Regions<'_> {
                 OpKind::FuncReturn | OpKind::SdyReturn | OpKind::StablehloReturn
             );
             let Some(types) = types.filter(|_| is_return) else { continue };
-            let operands = self.program.op_operands(terminator);
-            let returned = operands.iter().map(|slot| self.program.type_of(slot.value));
+            let operands = self.program.operands(terminator);
+            let returned = operands.map(|value| self.program.type_of(value));
             if !returned.eq(types.iter().copied()) {
                 let message = "the types of the returned values are not those of the results";
                 return Err(Diagnostic::new(Code::TypeMismatch, message)

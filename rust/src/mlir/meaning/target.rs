@@ -92,8 +92,8 @@ impl Target {
             Target::Arg(id, index) => vec![program.func_args(id)[index as usize].ty],
             Target::FuncResult(id, index) => vec![program.func_results(id)[index as usize].ty],
             Target::RegionArgs(op) => {
-                let operands = program.op_operands(op).iter();
-                operands.map(|slot| program.type_of(slot.value)).collect()
+                let operands = program.operands(op);
+                operands.map(|value| program.type_of(value)).collect()
             }
             _ => {
                 let results = program.op_results(self.owner(program));

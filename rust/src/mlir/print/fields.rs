@@ -86,17 +86,17 @@ impl Printer<'_> {
     /// `%a, %b#1`
     pub(super) fn operand_list(&self, op: OpId) -> String {
         let mut out = String::new();
-        for (index, slot) in self.program.op_operands(op).iter().enumerate() {
+        for (index, value) in self.program.operands(op).enumerate() {
             if index > 0 {
                 out.push_str(", ");
             }
-            self.names.append(self.program, slot.value, &mut out);
+            self.names.append(self.program, value, &mut out);
         }
         out
     }
     pub(super) fn operand_types(&self, op: OpId) -> Vec<&str> {
-        let operands = self.program.op_operands(op).iter();
-        operands.map(|slot| self.type_text(self.program.type_of(slot.value))).collect()
+        let operands = self.program.operands(op);
+        operands.map(|value| self.type_text(self.program.type_of(value))).collect()
     }
     /// `(types) -> types`
     pub(super) fn function_type(&self, op: OpId) -> String {

@@ -92,15 +92,15 @@ impl Printer<'_> {
     }
     /// The names of operands.
     fn operand_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
-        let operands = self.program.op_operands(op);
+        let operands = self.program.operands(op);
         let texts = self.program.operand_names(op);
         let mut add = |place: u32, value| {
             let old = operand_text(self.program, place);
             edits.push(Edit::Operand(Span::new(place, place + old.len() as u32), value));
         };
         if !texts.contains(&u32::MAX) {
-            for (&place, slot) in texts.iter().zip(operands) {
-                add(place, slot.value);
+            for (&place, value) in texts.iter().zip(operands) {
+                add(place, value);
             }
             return Some(());
         }
@@ -108,8 +108,8 @@ impl Printer<'_> {
         if places.len() != operands.len() {
             return None;
         }
-        for (slot, place) in operands.iter().zip(places) {
-            add(place, slot.value);
+        for (value, place) in operands.zip(places) {
+            add(place, value);
         }
         Some(())
     }

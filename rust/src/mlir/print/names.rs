@@ -34,7 +34,7 @@ impl Names {
             return false;
         }
         let args = program.op_regions(op).filter_map(|region| program.region_entry(region).get());
-        program.op_operands(op).iter().any(|slot| self.renamed.contains(&slot.value))
+        program.operands(op).any(|value| self.renamed.contains(&value))
             || program.op_results(op).any(|value| self.renamed.contains(&value))
             || args
                 .flat_map(|block| program.block_args(block))

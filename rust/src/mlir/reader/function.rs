@@ -13,7 +13,7 @@ impl Parser<'_> {
         let id = self.program.push_function(pending.op, StrId::NONE);
         pending.function = id;
         if self.cursor.eat_keyword("private") {
-            self.program.make_private(id);
+            self.program.note_private(id);
         } else {
             for visibility in ["public", "nested"] {
                 if self.cursor.eat_keyword(visibility) {
@@ -157,7 +157,7 @@ impl Parser<'_> {
         };
         if let Some(visibility) = self.take_attr(pending, "sym_visibility") {
             if symbol_name(self.text_at(visibility)) == "private" {
-                self.program.make_private(id);
+                self.program.note_private(id);
             } else {
                 let name = self.program.intern("sym_visibility");
                 self.parts.attrs.push(crate::ir::Attr { name, value: visibility });

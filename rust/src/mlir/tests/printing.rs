@@ -22,7 +22,7 @@ fn outline(program: &Program) -> Vec<(String, Vec<usize>, usize)> {
         .enumerate()
         .map(|(place, value)| (value, place))
         .collect();
-    let operands = |op| program.op_operands(op).iter().map(|slot| order[&slot.value]).collect();
+    let operands = |op| program.operands(op).map(|value| order[&value]).collect();
     all.iter()
         .map(|&op| (program.op_name(op).to_owned(), operands(op), program.num_results(op)))
         .collect()

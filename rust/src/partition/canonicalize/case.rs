@@ -30,7 +30,7 @@ pub fn inline_constant(driver: &mut Driver, op: OpId) -> bool {
 /// The constant that chooses the branch of `op`.
 fn constant_index(driver: &Driver, op: OpId) -> Option<usize> {
     let program = &*driver.program;
-    let index = program.op_operands(op).first()?.value;
+    let index = program.operands(op).next()?;
     let constant = program.defining_op(index)?;
     let is_constant = program.kind(constant) != OpKind::SdyConstant
         && program.has_traits(constant, OpTraits::CONSTANT_LIKE);

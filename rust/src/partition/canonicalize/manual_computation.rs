@@ -74,11 +74,8 @@ fn is_inlinable(program: &Program, op: OpId) -> bool {
 
 /// Puts the ops of `block`, the body of `op`, in front of it, and what it returns in place of its results.
 fn inline(program: &mut Program, op: OpId, block: BlockId) {
-    let args: FxHashMap<ValueId, ValueId> = program
-        .block_args(block)
-        .zip(program.op_operands(op))
-        .map(|(arg, slot)| (arg, slot.value))
-        .collect();
+    let args: FxHashMap<ValueId, ValueId> =
+        program.block_args(block).zip(program.operands(op)).collect();
     let all: Vec<OpId> = program.pre_order(op).skip(1).collect();
     for inner in all {
         // Uses are added as if the ops were copies.

@@ -83,7 +83,8 @@ impl Recorder {
         for (index, arg) in body_args(program, op).into_iter().enumerate() {
             let origin = Origin::ManualInput { id, index: index as u32 };
             self.add_all(program, arg, program.sharding(arg), origin);
-            if let Some(source) = program.op_operands(op).get(index).map(|slot| slot.value) {
+            let source = program.operands(op).nth(index);
+            if let Some(source) = source {
                 let sharding = program.sharding_of(source);
                 self.add_all(program, source, sharding, origin);
             }

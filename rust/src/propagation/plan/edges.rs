@@ -223,9 +223,9 @@ impl Edges {
                     continue; // Nothing could enter.
                 }
                 self.set_holder(program, arg, Holder::None);
-                if let Some(slot) = program.op_operands(op).get(index).filter(|_| is_async) {
-                    self.set_holder(program, arg, Holder::Value(slot.value));
-                    self.followers.entry(slot.value).or_default().push(arg);
+                if let Some(operand) = program.operands(op).nth(index).filter(|_| is_async) {
+                    self.set_holder(program, arg, Holder::Value(operand));
+                    self.followers.entry(operand).or_default().push(arg);
                 }
             }
         }
@@ -281,17 +281,15 @@ impl Edges {
             ValueDef::Arg(block) => {
                 let func = program.function_of(program.block_parent_op(block));
                 let calls = self.calls.callers(func).iter();
-                calls
-                    .filter_map(|&call| Some(program.op_operands(call).get(index)?.value))
-                    .collect()
+                calls.filter_map(|&call| program.operands(call).nth(index)).collect()
             }
             ValueDef::Result(call) => {
                 let callee = self.calls.callee(call);
                 let body = callee.and_then(|callee| program.func_body(callee).get());
                 let last = body.and_then(|body| program.last_op(body).get());
                 let last = last.filter(|&last| program.kind(last) == OpKind::FuncReturn);
-                let operand = last.and_then(|last| program.op_operands(last).get(index));
-                operand.map(|slot| slot.value).into_iter().collect()
+                let operand = last.and_then(|last| program.operands(last).nth(index));
+                operand.into_iter().collect()
             }
         };
         let row = EdgeRow { sources: self.add_values(sources), targets: 0..0 };

@@ -234,10 +234,9 @@ fn has_rule_by_kind(kind: OpKind) -> bool {
 
 /// Whether each operand that is not a scalar has `op` as its only use.
 fn has_single_uses(program: &Program, op: OpId) -> bool {
-    program
-        .op_operands(op)
-        .iter()
-        .all(|slot| slot.is_only_use() || program.types().is_scalar(program.type_of(slot.value)))
+    program.operands(op).all(|value| {
+        program.has_one_use(value) || program.types().is_scalar(program.type_of(value))
+    })
 }
 
 fn is_elementwise(program: &Program, op: OpId) -> bool {
@@ -248,7 +247,7 @@ fn is_elementwise(program: &Program, op: OpId) -> bool {
                 Type::RankedTensor { shape, .. } => Some(shape),
                 _ => None,
             };
-            let operand = program.op_operands(op).first().map(|slot| slot.value);
+            let operand = program.operands(op).next();
             operand.and_then(shape) == program.op_results(op).next().and_then(shape)
         }
         _ => program.has_traits(op, OpTraits::ELEMENTWISE),

@@ -65,7 +65,7 @@ impl FuncResults {
         let last = return_of(program, func);
         if let Some(last) = last {
             let types: Vec<_> =
-                program.op_operands(last).iter().map(|s| program.type_of(s.value)).collect();
+                program.operands(last).map(|value| program.type_of(value)).collect();
             let num_results = program.func_results(func).len();
             for ty in types.into_iter().take(num_results) {
                 let visit = visits.entry(ty).or_insert_with(|| visit_of(program, ty, memo));

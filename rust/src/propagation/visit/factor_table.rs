@@ -74,7 +74,7 @@ pub fn factor_table(
     let before: Vec<ShardingId> = tensors.iter().map(|&value| program.sharding(value)).collect();
     let after = visit_once(program, rule_id, op, &before);
     let rule = program.rules()[rule_id].clone();
-    let num_operands = program.op_operands(op).len();
+    let num_operands = program.num_operands(op);
     let cells_before = cells(program, &rule, &before);
     let cells_after = cells(program, &rule, &after);
     let mut rows = Vec::with_capacity(tensors.len());

@@ -1,0 +1,32 @@
+//! Types of tensors for ops that passes make.
+
+use super::{element_bits, ElementType, Program, Type};
+use crate::index::TypeId;
+
+impl Program {
+    /// The tensor type of this shape with the element type of `like`.
+    pub fn tensor_type(&mut self, shape: &[i64], like: TypeId) -> TypeId {
+        let shape: Vec<Option<i64>> = shape.iter().copied().map(Some).collect();
+        self.ranked_type(&shape, like)
+    }
+    /// The tensor type of this shape, where dims may be dynamic, with the element type of `like`.
+    pub fn ranked_type(&mut self, shape: &[Option<i64>], like: TypeId) -> TypeId {
+        let Type::RankedTensor { element, .. } = &self.types[like] else { return like };
+        let element = element.clone();
+        self.ranked_type_of(shape, element)
+    }
+    /// The tensor type of this shape whose elements are called `element`.
+    pub fn tensor_type_of(&mut self, shape: &[i64], element: &str) -> TypeId {
+        let shape: Vec<Option<i64>> = shape.iter().copied().map(Some).collect();
+        let element = ElementType { text: self.intern(element), bits: element_bits(element) };
+        self.ranked_type_of(&shape, element)
+    }
+    fn ranked_type_of(&mut self, shape: &[Option<i64>], element: ElementType) -> TypeId {
+        let text = self.str(element.text);
+        let size = |size: &Option<i64>| size.map_or("?x".to_owned(), |size| format!("{size}x"));
+        let sizes: String = shape.iter().map(size).collect();
+        let text = format!("tensor<{sizes}{text}>");
+        let ty = Type::RankedTensor { shape: shape.to_vec(), element, encoding: None };
+        self.intern_type(ty, &text)
+    }
+}
