@@ -1,6 +1,7 @@
-"""What all tests share: how much hypothesis tries, by the environment variable HYPOTHESIS_PROFILE.
+"""What all tests share: how much hypothesis tries, and on how many devices JAX runs.
 
-`ci`, the default, always tries the same few examples. `deep` tries many, and others every time.
+How much is said by the environment variable HYPOTHESIS_PROFILE: `ci`, the default, always tries the
+same few examples; `deep` tries many, and others every time.
 """
 
 from __future__ import annotations
@@ -8,6 +9,9 @@ from __future__ import annotations
 import os
 
 from hypothesis import HealthCheck, settings
+
+# Read when JAX is first asked for devices: of the host it makes eight.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 
 # Programs take many draws, which is fine here.
 SLOW_DRAWS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]

@@ -279,7 +279,7 @@ def test_mistakes_have_a_code_and_a_hint(code: str, mistake: Any) -> None:
 
 
 def test_every_code_is_raised() -> None:
-    assert {code for code, _ in REFUSED} | {"unsayable-sharding"} == set(CODES)
+    assert {code for code, _ in REFUSED} | {"unsayable-sharding", "devices"} == set(CODES)
 
 
 def test_what_the_function_raises_is_its_own() -> None:

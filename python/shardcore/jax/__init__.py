@@ -1,5 +1,7 @@
 """The front door for JAX: from a function and its shardings to all shardings, without devices.
 
+And on devices, where there are some: :func:`compile` runs what shardcore partitioned.
+
     >>> lowered = shardcore.jax.lower(step, state, batch, mesh={"data": 8}, in_shardings=...)
     >>> result = lowered.propagate()
     >>> result.out_specs, result.at("model.py:42")
@@ -23,6 +25,8 @@ from pathlib import Path as _Path
 
 from jax.extend import source_info_util as _source_info
 
+from shardcore.jax.compile import compile
+from shardcore.jax.compiled import Compiled
 from shardcore.jax.lower import lower
 from shardcore.jax.lowered import Lowered
 from shardcore.jax.result import JaxResult
@@ -31,4 +35,4 @@ from shardcore.jax.specs import partition_spec
 # The lines of a program are the user's, not those that lowered it.
 _source_info.register_exclusion(f"{_Path(__file__).parent}{_sep}")
 
-__all__ = ["JaxResult", "Lowered", "lower", "partition_spec"]
+__all__ = ["Compiled", "JaxResult", "Lowered", "compile", "lower", "partition_spec"]

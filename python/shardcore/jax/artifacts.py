@@ -17,7 +17,13 @@ def from_exported(exported: jax.export.Exported, mesh: JaxMesh | None) -> Lowere
     module = Module.parse(
         str(exported.mlir_module()), filename=f"<{exported.fun_name.strip('<>')}>"
     )
-    trees = Trees(exported.in_tree, exported.out_tree, tuple(exported.module_kept_var_idx))
+    trees = Trees(
+        exported.in_tree,
+        exported.out_tree,
+        tuple(exported.module_kept_var_idx),
+        tuple(exported.in_avals),
+        tuple(exported.out_avals),
+    )
     return Lowered(module, trees, mesh)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from shardcore.errors import ShardcoreError
 from shardcore.jax.artifacts import from_bytes, from_exported
 from shardcore.jax.lowered import Lowered, from_jax_lowered
-from shardcore.jax.mesh import MeshLike, jax_mesh
+from shardcore.jax.mesh import MeshLike, jax_mesh, mesh_with_devices
 from shardcore.jax.mistakes import mistake
 from shardcore.jax.result import JaxMesh
 from shardcore.jax.shardings import UNSPECIFIED, on_mesh
@@ -87,11 +87,13 @@ def lower(
     context = contextlib.nullcontext() if found is None else _context(found)
     with context, _refusals(fn):
         jitted = _jitted(fn, options)
+        leaves = jax.tree.leaves((args, kwargs))
+        devices = mesh_with_devices(getattr(leaf, "sharding", None) for leaf in leaves)
         args, kwargs = jax.tree.map(_shape_of, (args, kwargs))
         lowered = jitted.trace(*args, **kwargs).lower(
             lowering_platforms=_platforms(platform, found)
         )
-    return from_jax_lowered(lowered, found)
+    return from_jax_lowered(lowered, found, devices)
 
 
 def _is_staged(fn: Any) -> bool:

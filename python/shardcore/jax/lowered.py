@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+
 from shardcore._core import Module, import_hlo_shardings
-from shardcore.jax.mesh import our_mesh
+from shardcore.jax.mesh import mesh_with_devices, our_mesh
 from shardcore.jax.mistakes import mistake
 from shardcore.jax.result import JaxMesh, JaxResult
 from shardcore.jax.trees import Trees
@@ -36,22 +38,37 @@ class Lowered:
         return f"<shardcore.jax.Lowered of {self.module!r}>"
 
 
-def from_jax_lowered(lowered: Any, mesh: JaxMesh | None) -> Lowered:
-    """Return a ``jax.stages.Lowered`` as ours.
+def from_jax_lowered(
+    lowered: Any, mesh: JaxMesh | None, devices: jax.sharding.Mesh | None = None
+) -> Lowered:
+    """Return a ``jax.stages.Lowered`` as ours; ``devices`` is the mesh that arguments were over.
 
     Raises:
         LoweringError: JAX does not say which arguments it dropped (``lowering``).
     """
-    import jax
-
     module = Module.parse(lowered.as_text(debug_info=True), filename=f"<{_name(lowered)}>")
     inputs: Any = jax.tree.structure(lowered.args_info)
-    return Lowered(module, Trees(inputs, lowered.out_tree, _kept(lowered, inputs.num_leaves)), mesh)
+    trees = Trees(
+        inputs,
+        lowered.out_tree,
+        _kept(lowered, inputs.num_leaves),
+        tuple(jax.tree.leaves(lowered.in_avals)),
+        tuple(jax.tree.leaves(lowered.out_info)),
+        devices or _mesh(lowered),
+    )
+    return Lowered(module, trees, mesh)
 
 
 def _name(lowered: Any) -> str:
     name = getattr(getattr(lowered, "_lowering", None), "_name", None) or "lowered"
     return str(name).strip("<>")
+
+
+def _mesh(lowered: Any) -> jax.sharding.Mesh | None:
+    """The mesh, with devices, of the function's own shardings. JAX has no public way to ask."""
+    arguments = getattr(getattr(lowered, "_lowering", None), "compile_args", {})
+    own = [arguments.get(name) or () for name in ("in_shardings", "out_shardings")]
+    return mesh_with_devices(sharding for shardings in own for sharding in shardings)
 
 
 def _kept(lowered: Any, num_leaves: int) -> tuple[int, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import jax
-from jax.sharding import AbstractMesh, AxisType
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 
 import shardcore
 from shardcore.errors import ShardcoreError
@@ -71,6 +71,14 @@ def our_mesh(mesh: AbstractMesh | jax.sharding.Mesh) -> shardcore.Mesh:
         ids = [device.id for device in mesh.devices.flat]
         ids = ids if sorted(ids) == list(range(len(ids))) else None
     return shardcore.Mesh(dict(mesh.shape), device_ids=ids)
+
+
+def mesh_with_devices(shardings: Iterable[object]) -> jax.sharding.Mesh | None:
+    """Return the first mesh with devices that one of ``shardings`` is over."""
+    for sharding in shardings:
+        if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, jax.sharding.Mesh):
+            return sharding.mesh
+    return None
 
 
 def is_same_mesh(mesh: shardcore.Mesh, other: AbstractMesh | jax.sharding.Mesh) -> bool:

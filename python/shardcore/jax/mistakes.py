@@ -6,6 +6,7 @@ from shardcore.errors import Diagnostic, LoweringError
 
 CODES = (
     "artifact",
+    "devices",
     "invalid-mesh",
     "lowering",
     "missing-mesh",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -27,6 +27,12 @@ class Trees:
     """The structure of what it returns."""
     kept: tuple[int, ...]
     """The leaves of the inputs that are arguments of the program; JAX drops what is not used."""
+    in_avals: tuple[Any, ...] | None = None
+    """Shape and type of each leaf of the inputs, as the user has them; unknown without JAX."""
+    out_avals: tuple[Any, ...] | None = None
+    """Likewise of the outputs."""
+    mesh: jax.sharding.Mesh | None = None
+    """The mesh, with devices, that arguments or shardings of the function came with."""
 
     @staticmethod
     def flat(module: Module) -> Trees:
@@ -55,6 +61,11 @@ class Trees:
                 )
         return self
 
+    @property
+    def kept_avals(self) -> list[Any] | None:
+        """Shape and type of the leaves that are arguments of the program."""
+        return None if self.in_avals is None else [self.in_avals[index] for index in self.kept]
+
     def map_inputs(self, leaves: Sequence[_Leaf]) -> tuple[Any, dict[str, Any]]:
         """Return ``leaves``, those that are kept, as ``(args, kwargs)``; the rest is ``None``."""
         every: list[_Leaf | None] = [None] * self.inputs.num_leaves
@@ -70,11 +81,12 @@ class Trees:
 
 def _leaves(ports: Iterable[Port]) -> list[Port]:
     """Those of ``ports`` that are leaves."""
-    return [port for port in ports if port.shape is not None and not _is_hidden(port.attributes)]
+    return [port for port in ports if not is_hidden(port)]
 
 
-def _is_hidden(attributes: Mapping[str, str]) -> bool:
-    return any(name in attributes for name in _HIDDEN)
+def is_hidden(port: Port) -> bool:
+    """Whether ``port`` is none of the function's own."""
+    return port.shape is None or any(name in port.attributes for name in _HIDDEN)
 
 
 def input_leaves(module: Module) -> list[Port]:

@@ -1,0 +1,135 @@
+"""The leaves of a function as a partitioned program has them, and what JAX arrays cannot say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.core import ShapedArray
+from jax.sharding import NamedSharding
+
+from shardcore._core import Mesh, Port, TensorSharding
+from shardcore.errors import Diagnostic
+from shardcore.jax.mistakes import mistake, mistakes
+from shardcore.jax.specs import trimmed_spec, unsayable
+from shardcore.simulate.dtypes import DTYPES
+
+_DONATED = ("jax.buffer_donor", "tf.aliasing_output")
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A leaf of the arguments or results of a function."""
+
+    name: str
+    """What the user's program calls it."""
+    shape: tuple[int, ...]
+    """Its shape, as the user has it: keys of random numbers are single elements."""
+    dtype: Any
+    """Its element type, as the user has it."""
+    sharding: NamedSharding
+    """How it lies, over the mesh that the program runs on."""
+    shard: ShapedArray
+    """What a device holds; of keys, their data."""
+    is_donated: bool
+    """Whether the program may write to its memory."""
+
+    @property
+    def is_key(self) -> bool:
+        """Whether it holds keys of random numbers, whose data are integers."""
+        return bool(jax.numpy.issubdtype(self.dtype, jax.dtypes.extended))
+
+    def describe(self) -> Any:
+        """Return its shape and sharding as JAX takes them where it wants no array."""
+        describe: Any = jax.ShapeDtypeStruct
+        return describe(self.shape, self.dtype, sharding=self.sharding)
+
+
+def boundary_mesh(ports: Iterable[Port]) -> Mesh | None:
+    """Return the mesh that the sharded ones of ``ports`` are over; the first, if there are more."""
+    meshes = (sharding.mesh for sharding in map(_sharding_over_axes, ports) if sharding)
+    return next(meshes, None)
+
+
+def _sharding_over_axes(port: Port) -> TensorSharding | None:
+    sharding = port.sharding
+    if sharding is None or not (any(d.axes for d in sharding.dims) or sharding.unreduced):
+        return None
+    return sharding
+
+
+def leaves(
+    ports: Sequence[Port], avals: Sequence[Any] | None, own: Mesh | None, mesh: jax.sharding.Mesh
+) -> list[Leaf]:
+    """Return what ``ports``, sharded over ``own``, are to the user, who has ``mesh`` for it.
+
+    ``avals`` have the shapes and types that the user gives them; without, they are as in the
+    program.
+
+    Raises:
+        LoweringError: JAX arrays cannot say how some of them lie (``unsayable-sharding``); names
+            all.
+    """
+    problems = [problem for port in ports for problem in _problems(port, own)]
+    if problems:
+        raise mistakes(*problems)
+    known: Iterable[Any] = [None] * len(ports) if avals is None else avals
+    return [_leaf(port, aval, mesh) for port, aval in zip(ports, known, strict=True)]
+
+
+def _problems(port: Port, own: Mesh | None) -> list[Diagnostic]:
+    """What JAX arrays cannot say of ``port``, where others are sharded over ``own``."""
+    name, sharding = port.label or port.name, _sharding_over_axes(port)
+    if sharding is None:
+        return []
+    if sharding.mesh != own:
+        return [
+            _problem(
+                f"{name} is over {sharding.mesh} and others are over {own}",
+                "shard arguments and results over one mesh; inside the program there may be more",
+            )
+        ]
+    parts = unsayable(sharding, name)
+    if parts:
+        return parts
+    if sharding.unreduced:
+        axes = ", ".join(map(str, sharding.unreduced))
+        return [_problem(f"{name} is left unreduced over {axes}", "reduce it in the program")]
+    return [
+        _problem(
+            f"{name} is uneven: dim {dim}, of size {size}, over {sharding.sharded_size(dim)}",
+            "shard it over fewer devices, or pad it; inside the program dims may be uneven",
+        )
+        for dim, size in enumerate(port.shape or ())
+        if size is not None and size % sharding.sharded_size(dim)
+    ]
+
+
+def _problem(message: str, hint: str) -> Diagnostic:
+    return Diagnostic("unsayable-sharding", f"JAX arrays cannot say that {message}", hint)
+
+
+def _leaf(port: Port, aval: Any, mesh: jax.sharding.Mesh) -> Leaf:
+    name = port.label or port.name
+    if port.shape is None or None in port.shape or port.dtype not in DTYPES:
+        raise mistake("lowering", f"JAX has no arrays of type {port.type}, which {name} has")
+    shape = tuple(size or 0 for size in port.shape)
+    dtype = DTYPES[port.dtype]
+    spec = trimmed_spec(port.sharding)
+    if aval is not None and len(spec) > len(aval.shape):
+        problem = f"the data of each key of {name} are split over devices"
+        raise mistakes(_problem(problem, "constrain the keys in the program"))
+    return Leaf(
+        name,
+        shape if aval is None else tuple(aval.shape),
+        dtype if aval is None else aval.dtype,
+        NamedSharding(mesh, spec),
+        ShapedArray(
+            shape if port.local_shape is None else port.local_shape,
+            dtype,
+            weak_type=bool(getattr(aval, "weak_type", False)),
+        ),
+        any(attribute in port.attributes for attribute in _DONATED),
+    )

@@ -1,0 +1,175 @@
+"""``shardcore.jax.compile``: the function, partitioned by shardcore, on JAX's devices."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType
+
+from shardcore._core import Mesh, Result
+from shardcore.jax.boundary import Leaf, boundary_mesh, leaves
+from shardcore.jax.compiled import Compiled
+from shardcore.jax.local_program import LocalProgram
+from shardcore.jax.lowered import Lowered
+from shardcore.jax.mesh import is_same_mesh
+from shardcore.jax.mistakes import mistake
+from shardcore.jax.result import JaxMesh, JaxResult
+from shardcore.jax.trees import Trees, is_hidden
+from shardcore.partition import Partitioned
+
+
+def compile(
+    program: Lowered | JaxResult | Result,
+    devices: Sequence[Any] | None = None,
+    policy: str = "least",
+) -> Compiled:
+    """Partition a program, and compile what each device runs for JAX's devices.
+
+    Args:
+        program: what :func:`lower` returns, which is propagated; or what that gives; or a
+            :class:`shardcore.Result`, whose arguments and results are tuples.
+        devices: what runs it: ``devices[k]`` has the id ``k`` that meshes of the program list. If
+            not given the devices of the function's mesh, or, if that has none, the first ones that
+            JAX has.
+        policy: how to choose where an op can be computed in more than one way, as
+            :meth:`shardcore.Result.partition` takes it.
+
+    Raises:
+        LoweringError: there are too few devices, or ones that are listed twice (``devices``); JAX
+            arrays cannot say how an argument or a result lies, as where dims are uneven
+            (``unsayable-sharding``); XLA refuses the program (``lowering``).
+        PartitionError: an op cannot be split over devices, as callbacks into the host cannot
+            (``unpartitionable``).
+        ValueError: there is no such policy.
+    """
+    if isinstance(program, Lowered):
+        program = program.propagate()
+    if isinstance(program, Result):
+        program = JaxResult(program, Trees.flat(program.module), None)
+    if not isinstance(program, JaxResult):
+        raise mistake(
+            "not-a-function",
+            f"a {type(program).__name__} is no program to compile",
+            "give what shardcore.jax.lower returns",
+        )
+    partitioned = program.result.partition(policy)
+    _refuse_hidden(partitioned)
+    trees = program._trees
+    ports = [*partitioned.arguments, *partitioned.results]
+    own = boundary_mesh(ports) or next(iter(program.module.meshes.values()), None)
+    mesh = _mesh(own, program, devices, partitioned.num_devices)
+    inputs = leaves(partitioned.arguments, trees.kept_avals, own, mesh)
+    outputs = leaves(partitioned.results, trees.out_avals, own, mesh)
+    ids = own.device_ids if own is not None and own.device_ids else range(mesh.size)
+    local = LocalProgram(str(partitioned.module), tuple(leaf.shard for leaf in outputs), tuple(ids))
+    executable = _executable(local, mesh, inputs, outputs)
+    return Compiled(partitioned, executable, trees, mesh, inputs, outputs)
+
+
+def _refuse_hidden(partitioned: Partitioned) -> None:
+    """Raise if the program has arguments that nobody gives when the function is called."""
+    for port in (*partitioned.arguments, *partitioned.results):
+        if is_hidden(port):
+            raise mistake(
+                "lowering",
+                f"{port.name} is nothing that the function takes or returns: {port.type}",
+                "lower the function without ordered effects, dynamic shapes and constants that "
+                "JAX keeps outside of programs",
+            )
+
+
+def _mesh(
+    own: Mesh | None, program: JaxResult, devices: Sequence[Any] | None, num_devices: int
+) -> jax.sharding.Mesh:
+    """The mesh that the program runs on: the user's, if it is over that, with devices."""
+    given: JaxMesh | None = program._trees.mesh if program._mesh is None else program._mesh
+    if given is not None and (own is None or is_same_mesh(own, given)):
+        names, shape, types = given.axis_names, given.axis_sizes, given.axis_types
+    elif own is not None and own.axes:
+        given = None
+        names, shape = own.axis_names, tuple(own.shape.values())
+        types = (AxisType.Auto,) * len(names)
+    else:
+        given = None
+        names, shape, types = ("devices",), (num_devices,), (AxisType.Auto,)
+    if isinstance(given, jax.sharding.Mesh) and devices is None:
+        return given
+    chosen = _chosen(devices, int(np.prod(shape, dtype=np.int64)))
+    order = list(own.device_ids) if own is not None and own.device_ids else range(len(chosen))
+    array = np.empty(len(chosen), dtype=object)
+    array[:] = [chosen[index] for index in order]
+    return jax.sharding.Mesh(array.reshape(shape), names, axis_types=types)
+
+
+def _chosen(devices: Sequence[Any] | None, count: int) -> list[Any]:
+    """``count`` devices."""
+    found = jax.devices()[:count] if devices is None else list(devices)
+    if len(found) != count or len(set(found)) != count:
+        named = "JAX has" if devices is None else "there are given"
+        raise mistake(
+            "devices",
+            f"the program is for {count} devices, and {named} {len(set(found))}",
+            "XLA_FLAGS=--xla_force_host_platform_device_count=8 makes 8 of a host"
+            if devices is None
+            else f"give {count} different ones",
+        )
+    return found
+
+
+def _executable(
+    local: LocalProgram, mesh: jax.sharding.Mesh, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
+) -> jax.stages.Compiled:
+    """``local`` on the devices of ``mesh``, from global arrays to global arrays."""
+    on_shards = jax.shard_map(
+        local,
+        mesh=mesh,
+        in_specs=tuple(leaf.sharding.spec for leaf in inputs),
+        out_specs=[leaf.sharding.spec for leaf in outputs],
+        check_vma=False,
+    )
+    impls = [_key_impl(leaf) if leaf.is_key else None for leaf in outputs]
+
+    def run(*arrays: Any) -> list[Any]:
+        data = [
+            jax.random.key_data(array) if leaf.is_key else array
+            for array, leaf in zip(arrays, inputs, strict=True)
+        ]
+        return [
+            array if impl is None else jax.random.wrap_key_data(array, impl=impl)
+            for array, impl in zip(on_shards(*data), impls, strict=True)
+        ]
+
+    jitted = jax.jit(
+        run,
+        in_shardings=tuple(leaf.sharding for leaf in inputs),
+        donate_argnums=tuple(index for index, leaf in enumerate(inputs) if leaf.is_donated),
+    )
+    try:
+        with warnings.catch_warnings():
+            # That some donated memory cannot be used JAX said when it lowered the function.
+            warnings.filterwarnings("ignore", "Some donated buffers")
+            return jitted.lower(*(leaf.describe() for leaf in inputs)).compile()
+    # JAX's own exceptions have no base in common.
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise mistake(
+            "lowering",
+            f"JAX refuses: {' '.join(lines)[:600]}",
+            f'lower the function for these devices: platform="{mesh.devices.flat[0].platform}"',
+        ) from error
+
+
+def _key_impl(leaf: Leaf) -> Any:
+    """The implementation that the keys of ``leaf`` are of, which JAX tells of arrays alone."""
+    found: list[Any] = []
+
+    def ask(keys: Any) -> Any:
+        found.append(jax.random.key_impl(keys))
+        return jax.random.key_data(keys)
+
+    jax.eval_shape(ask, leaf.describe())
+    return found[0]

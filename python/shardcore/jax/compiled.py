@@ -1,0 +1,99 @@
+"""A partitioned function on JAX's devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from shardcore.jax.boundary import Leaf
+from shardcore.jax.mistakes import mistake
+from shardcore.jax.trees import Trees
+from shardcore.partition import Partitioned
+
+
+class Compiled:
+    """The callable that :func:`shardcore.jax.compile` returns: it runs and never compiles.
+
+    Arguments are placed as the program wants them: arrays that lie so already are not touched,
+    others are copied. Results are ``jax.Array`` objects whose values may still be on their way, as
+    those of jitted functions are. Static arguments are not given again.
+    """
+
+    def __init__(
+        self,
+        partitioned: Partitioned,
+        executable: jax.stages.Compiled,
+        trees: Trees,
+        mesh: jax.sharding.Mesh,
+        inputs: Sequence[Leaf],
+        outputs: Sequence[Leaf],
+    ) -> None:
+        self.partitioned = partitioned
+        """The program that each device runs, and what it sends."""
+        self.executable = executable
+        """What XLA made of it, for flat lists: its text, memory and cost analyses."""
+        self.mesh = mesh
+        """The devices."""
+        self._trees = trees
+        self._inputs = tuple(inputs)
+        self._outputs = tuple(outputs)
+
+    @property
+    def in_shardings(self) -> tuple[Any, ...]:
+        """The sharding of each leaf of the positional arguments; ``None`` if nothing uses it."""
+        args, _ = self._trees.map_inputs([leaf.sharding for leaf in self._inputs])
+        return args  # type: ignore[no-any-return]
+
+    @property
+    def kwarg_shardings(self) -> dict[str, Any]:
+        """The sharding of each leaf of the keyword arguments."""
+        return self._trees.map_inputs([leaf.sharding for leaf in self._inputs])[1]
+
+    @property
+    def out_shardings(self) -> Any:
+        """The sharding of each leaf of what the function returns."""
+        return self._trees.map_outputs(leaf.sharding for leaf in self._outputs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program on the user's arguments.
+
+        Raises:
+            LoweringError: they are not as the function was lowered for (``unexpected-argument``).
+        """
+        given, tree = jax.tree.flatten((args, kwargs))
+        if tree != self._trees.inputs:
+            raise mistake(
+                "unexpected-argument",
+                f"the function was lowered for {self._trees.inputs}, not for {tree}",
+                "give what it was lowered for, without static arguments",
+            )
+        kept = (given[index] for index in self._trees.kept)
+        placed = [_placed(value, leaf) for value, leaf in zip(kept, self._inputs, strict=True)]
+        return self._trees.map_outputs(self.executable(*placed))
+
+    def __repr__(self) -> str:
+        return f"<shardcore.jax.Compiled: {self.partitioned!r}>"
+
+
+def _placed(value: Any, leaf: Leaf) -> Any:
+    """Return ``value`` as the program takes ``leaf``."""
+    if not isinstance(value, jax.Array):
+        # Numbers get the type of the argument, which for them is weak.
+        value = np.asarray(value, leaf.dtype if np.ndim(value) == 0 else None)
+        value = value.astype(jax.dtypes.canonicalize_dtype(value.dtype), copy=False)
+    if value.shape != leaf.shape or value.dtype != leaf.dtype:
+        raise mistake(
+            "unexpected-argument",
+            f"{leaf.name} is {_type(leaf)}, not {_type(value)}",
+            "lower and compile the function for these shapes and types",
+        )
+    if isinstance(value, jax.Array) and leaf.sharding.is_equivalent_to(value.sharding, value.ndim):
+        return value
+    return jax.device_put(value, leaf.sharding)
+
+
+def _type(value: Any) -> str:
+    return f"{value.dtype}[{','.join(map(str, value.shape))}]"

@@ -1,0 +1,102 @@
+"""The program of one device as a primitive of JAX, to be bound inside ``jax.shard_map``.
+
+JAX knows it as an op from shards to shards. It is lowered to a call of the module as it is, so that
+what XLA compiles inside the manual computation is the program that was partitioned, and no
+partitioner runs on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import func, stablehlo
+from jax.interpreters import mlir
+
+_NAME = "shardcore_program"
+
+
+# Compared by identity: two programs are never traced as one.
+@dataclass(frozen=True, eq=False)
+class LocalProgram:
+    """What each device runs, and what JAX has to know of it."""
+
+    text: str
+    """The module."""
+    results: tuple[ShapedArray, ...]
+    """The shards that it returns."""
+    device_ids: tuple[int, ...]
+    """The id that the program has for the device at each position of the mesh that it runs on."""
+
+    def __call__(self, *shards: Any) -> list[Any]:
+        """Run it on what a device holds."""
+        return list(_program.bind(*shards, program=self))
+
+
+_program: Any = Primitive(_NAME)
+_program.multiple_results = True
+
+
+def _shapes(*_: Any, program: LocalProgram) -> list[ShapedArray]:
+    return list(program.results)
+
+
+_program.def_abstract_eval(_shapes)
+
+
+def _lower(ctx: mlir.LoweringRuleContext, *shards: Any, program: LocalProgram) -> list[Any]:
+    """Call the module's function, which becomes one of the module that JAX makes."""
+    target = ctx.module_context
+    module = ir.Module.parse(program.text, target.module.context)
+    _number_by_position(module, program.device_ids)
+    # Which arguments are donated the function around says.
+    for op in module.body.operations:
+        for attribute in ("arg_attrs", "res_attrs"):
+            if attribute in op.attributes:
+                del op.attributes[attribute]
+    name = mlir.merge_mlir_modules(target.module, _NAME, module, dst_symtab=target.symbol_table)
+    function: Any = target.symbol_table[name]
+    call = func.CallOp(function.type.results, ir.FlatSymbolRefAttr.get(name), list(shards))
+    return list(call.results)
+
+
+mlir.register_lowering(_program, _lower)
+
+
+def _number_by_position(module: Any, device_ids: Sequence[int]) -> None:
+    """Have ops of ``module`` name devices by position, which is what XLA numbers them by."""
+    if tuple(device_ids) == tuple(range(len(device_ids))):
+        return
+    positions = np.argsort(np.asarray(device_ids, dtype=np.int64))
+
+    def renumber(op: Any) -> Any:
+        for name in ("replica_groups", "source_target_pairs"):
+            if name in op.attributes:
+                ids = np.array(ir.DenseIntElementsAttr(op.attributes[name]), dtype=np.int64)
+                op.attributes[name] = _elements(positions[ids])
+        if op.name == "stablehlo.partition_id":
+            _ask_for_id(op, device_ids)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(renumber)
+
+
+def _elements(array: Any) -> Any:
+    buffer: Any = np.ascontiguousarray(array)
+    return ir.DenseElementsAttr.get(buffer)
+
+
+def _ask_for_id(op: Any, device_ids: Sequence[int]) -> None:
+    """Have users of ``op``, which gives a position, get the id of the device that is there."""
+    position = op.results[0]
+    with ir.InsertionPoint.after(op), op.location:
+        table = stablehlo.constant(_elements(np.asarray(device_ids, dtype=np.int32)))
+        entry = stablehlo.dynamic_slice(table, [position], ir.DenseI64ArrayAttr.get([1]))
+        scalar = ir.RankedTensorType.get([], table.type.element_type)
+        own = stablehlo.convert(position.type, stablehlo.reshape(scalar, entry))
+    position.replace_all_uses_except(own, getattr(entry.owner, "operation", entry.owner))
