@@ -4,6 +4,7 @@ use super::current::CurrentShardings;
 use super::memo::{Memo, MemoId, Outcome, SpecClassId, UpdateListId};
 use super::observe::Cause;
 use super::origins::{Recorder, Subject};
+use super::plan::specs::OpVisit;
 use super::plan::{OpRow, Plan, WIDE};
 use super::schedule::func_results::FuncResults;
 use super::schedule::{Network, Spent, UserPriorities};
@@ -23,7 +24,7 @@ pub(super) struct Engine<'p> {
     func_results: FuncResults,
     /// The shardings of the op that is visited.
     current: CurrentShardings,
-    /// Whether there is neither a sharding group nor a record to look after.
+    /// Whether there are no sharding groups, and nobody is told of changes.
     is_simple: bool,
     greedy_runs: usize,
 }
@@ -32,7 +33,7 @@ impl<'p> Engine<'p> {
     /// An engine for the program of `state`, whose results of `main` propagate too.
     pub fn new(mut state: State<'p>, main: FuncId, mut memo: Memo) -> Self {
         Self {
-            is_simple: !state.is_recording() && state.groups.is_empty(),
+            is_simple: !state.is_observed() && state.groups.is_empty(),
             func_results: FuncResults::new(state.program_and_plan().0, main, &mut memo),
             network: Network::new(state, memo.runs().len()),
             memo,
@@ -119,22 +120,27 @@ impl<'p> Engine<'p> {
         if tensors.len() > WIDE {
             return self.visit_wide(position, run);
         }
+        self.current.load(&mut self.network.state, position);
+        let State { plan, .. } = &self.network.state;
         let rules = self.network.state.program().rules();
         let class = self.memo.class_of(rules, spec, || plan.specs.get(spec));
-        self.current.load(&mut self.network.state, position);
         let entry = self.memo.entry(class, Subset::ALL, self.current.as_slice());
         match self.outcome(entry, run) {
             Outcome::Nothing(runs) => self.network.queue.unmark(position, runs),
-            Outcome::Updates(list) => self.update(position, class, list, run),
+            Outcome::Updates(list) => self.update((position, visit), class, list, run),
         }
     }
 
     /// Makes the updates of the visit of the op at `position`, whose shardings are the current ones.
     #[inline(always)]
-    fn update(&mut self, position: u32, class: SpecClassId, list: UpdateListId, run: usize) {
-        let visit = self.network.state.plan.visit(position);
+    fn update(
+        &mut self,
+        (position, visit): (u32, OpVisit),
+        class: SpecClassId,
+        list: UpdateListId,
+        run: usize,
+    ) {
         let mut is_as_expected = false;
-        self.network.state.set_cause(Cause::Visit(self.network.state.plan.op(position)));
         if visit.is_plain() && self.is_simple {
             is_as_expected = visit.is_distinct();
             for update in self.memo.updates(list) {
@@ -142,6 +148,7 @@ impl<'p> Engine<'p> {
                 is_as_expected &= self.network.update_plain(position, index as usize, sharding);
             }
         } else {
+            self.network.state.set_cause(Cause::Visit(self.network.state.plan.op(position)));
             self.record(position, run);
             for update in self.memo.updates(list) {
                 let (index, sharding) = self.memo.update(update);
@@ -174,6 +181,11 @@ impl<'p> Engine<'p> {
     /// What the visit `entry`, of an op whose shardings are the current ones, changes.
     #[inline(always)]
     fn outcome(&mut self, entry: MemoId, run: usize) -> Outcome {
+        self.memo.remembered(entry, run).unwrap_or_else(|| self.new_outcome(entry, run))
+    }
+
+    #[cold]
+    fn new_outcome(&mut self, entry: MemoId, run: usize) -> Outcome {
         let mut tables = self.network.state.tables();
         self.memo.outcome(&mut tables, entry, Subset::ALL, self.current.as_slice(), run)
     }

@@ -82,6 +82,7 @@ impl<'p> State<'p> {
         self.plan.edges.sharding(self.program, value)
     }
     /// The sharding of `slot`.
+    #[inline]
     pub fn sharding_at(&self, slot: Slot) -> ShardingId {
         match slot {
             Slot::Value(value) => self.program.sharding(value),
@@ -130,16 +131,27 @@ impl<'p> State<'p> {
 
     #[inline]
     fn pass_time(&mut self, slot: Slot, old: ShardingId, new: ShardingId) {
+        if self.observer.is_some() {
+            self.tell(slot, old, new);
+        }
+        self.clock.tick();
+    }
+    /// Tells the observer of a change.
+    #[cold]
+    fn tell(&mut self, slot: Slot, old: ShardingId, new: ShardingId) {
         if let Some(observer) = &mut self.observer {
             observer.changed(Change { at: self.clock, slot, old, new, cause: self.cause });
         }
-        self.clock.tick();
     }
 
     /// Whether it is recorded where shardings come from.
     #[inline]
     pub fn is_recording(&self) -> bool {
         self.recorder.is_some()
+    }
+    /// Whether a record is kept, or an observer told of changes.
+    pub fn is_observed(&self) -> bool {
+        self.is_recording() || self.observer.is_some()
     }
     /// Records, if that is wanted, a visit that changes something, before it does. `shardings` are those of
     /// `tensors`.

@@ -171,16 +171,23 @@ impl Memo {
         shardings: &[ShardingId],
         run: usize,
     ) -> Outcome {
-        let index = id.index();
-        let entry = &self.entries[index];
-        let outcome = entry.outcomes[run];
-        if outcome == UNKNOWN || (outcome == NOTHING && !entry.is_complete) {
-            self.work_out(index, tables, subset, shardings, run);
+        if let Some(outcome) = self.remembered(id, run) {
+            return outcome;
         }
-        let entry = &self.entries[index];
-        match entry.outcomes[run] {
-            NOTHING => Outcome::Nothing(entry.nothing),
+        self.work_out(id.index(), tables, subset, shardings, run);
+        match self.entries[id.index()].outcomes[run] {
+            NOTHING => Outcome::Nothing(self.entries[id.index()].nothing),
             change => Outcome::Updates(UpdateListId(change)),
+        }
+    }
+    /// What a visit changes in `run`, if it has been worked out.
+    #[inline]
+    pub fn remembered(&self, id: MemoId, run: usize) -> Option<Outcome> {
+        let entry = &self.entries[id.index()];
+        match entry.outcomes[run] {
+            NOTHING => entry.is_complete.then_some(Outcome::Nothing(entry.nothing)),
+            UNKNOWN => None,
+            change => Some(Outcome::Updates(UpdateListId(change))),
         }
     }
     /// The visit that an op comes to by `list` if nothing else changes its tensors;

@@ -14,6 +14,8 @@ pub struct VisitBudget {
     visits: usize,
     /// The number of visits after which the budget of the greedy run is exceeded.
     last: usize,
+    /// The next number of visits at which something else than a visit is to be done.
+    next_event: usize,
 }
 
 /// What is to be done before a visit.
@@ -32,17 +34,29 @@ impl VisitBudget {
     pub fn start_run(&mut self, num_ops: usize) {
         let (fixed, per_op) = BUDGET;
         self.last = self.visits + fixed + per_op * num_ops;
+        self.next_event = self.event_after(self.visits);
+    }
+    /// The first number of visits after `visits` that is a report's or is over the budget.
+    fn event_after(&self, visits: usize) -> usize {
+        let report = (visits / REPORT_EVERY + 1) * REPORT_EVERY;
+        report.min((self.last + 1).max(visits + 1))
     }
     /// Counts a visit.
     #[inline]
     pub fn spend(&mut self) -> Spent {
         self.visits += 1;
+        if self.visits < self.next_event {
+            return Spent::Visit;
+        }
+        self.spend_event()
+    }
+    #[cold]
+    fn spend_event(&mut self) -> Spent {
+        self.next_event = self.event_after(self.visits);
         if self.visits % REPORT_EVERY == 0 {
             Spent::Report
-        } else if self.visits > self.last {
-            Spent::Exceeded
         } else {
-            Spent::Visit
+            Spent::Exceeded
         }
     }
     /// Number of visits so far, of all runs.
