@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from shardcore.controls import visible
+
 __all__ = [
     "BusyError",
     "CalculusError",
@@ -103,7 +105,7 @@ class Diagnostic(NamedTuple):
             lines += self._excerpts(self.place) if with_excerpt else []
         if self.hint:
             lines.append(f"  help: {self.hint}")
-        return "\n".join(lines)
+        return visible("\n".join(lines))
 
     def _excerpts(self, place: Place) -> list[str]:
         shown = [place, self.detail, self.related[0] if self.related else None]

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from shardcore import Module, PassManager, ShardcoreError, TensorSharding
-from shardcore.report.table import UNBOUNDED, print_result, values_table
+from shardcore.report.console import UNBOUNDED, show
+from shardcore.report.table import print_result, values_table
 
 HERE = Path(__file__).parent
 PROGRAM = """\
@@ -42,7 +43,7 @@ def table() -> str:
 def narrow_table() -> str:
     printed = io.StringIO()
     values = Module.parse(PROGRAM).propagate().values()
-    Console(file=printed, width=72).print(values_table(values))
+    show([values_table(values)], Console(file=printed, width=72))
     return printed.getvalue()
 
 

@@ -7,7 +7,6 @@ starts from a known one.
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 from collections.abc import Mapping
@@ -17,8 +16,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from shardcore import files
 from shardcore.calculus.dtypes import canonical_dtype, is_dtype
-from shardcore.calculus.mistakes import choices, mistake
+from shardcore.calculus.mistakes import choices, mistake, shown
 from shardcore.errors import CalculusError
 
 if sys.version_info >= (3, 11):
@@ -37,6 +37,10 @@ _REQUIRED = {
     "torus": ("flops", "link_bytes_per_second"),
     "switched": ("flops", "link_bytes_per_second", "node_size", "node_bytes_per_second"),
 }
+
+
+_SMALLEST, _LARGEST = 1e-30, 1e30
+"""No figure of a chip is smaller or larger: times stay within what floats hold."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,7 +109,7 @@ def hardware_names(extra: str | Path | None = None) -> list[str]:
     Raises:
         CalculusError: as for :func:`hardware`.
     """
-    return list(_tables(extra))
+    return list(_tables(None if extra is None else _File.read(extra)))
 
 
 def hardware(name: str, extra: str | Path | None = None) -> Hardware:
@@ -116,7 +120,8 @@ def hardware(name: str, extra: str | Path | None = None) -> Hardware:
             not have the figures it should (``hardware-file``).
         OSError: the file cannot be read.
     """
-    tables = _tables(extra)
+    file = None if extra is None else _File.read(extra)
+    tables = _tables(file)
     if name not in tables:
         raise mistake(
             CalculusError,
@@ -126,7 +131,7 @@ def hardware(name: str, extra: str | Path | None = None) -> Hardware:
             text=name,
             filename="<hardware>",
         )
-    return _build(name, tables[name], None if extra is None else _File.read(Path(extra)))
+    return _build(name, tables[name], file)
 
 
 @dataclass(frozen=True)
@@ -137,8 +142,8 @@ class _File:
     text: str
 
     @staticmethod
-    def read(path: Path) -> _File:
-        text = path.read_bytes().decode("utf-8", "replace")
+    def read(path: str | Path) -> _File:
+        text = files.read(path, files.MAX_TABLE_BYTES).decode("utf-8", "replace")
         return _File(str(path), text)
 
     def mistake(
@@ -175,7 +180,8 @@ class _File:
         """What the file holds."""
         try:
             tables: dict[str, Any] = tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as error:
+        # Not only TOMLDecodeError: numbers may have too many digits, arrays be nested too deeply.
+        except (ValueError, RecursionError) as error:
             found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", str(error))
             start = len(self.text)
             if found and found[1]:
@@ -194,17 +200,19 @@ class _File:
         return tables
 
 
-def _tables(extra: str | Path | None) -> dict[str, dict[str, Any]]:
+def _tables(file: _File | None) -> dict[str, dict[str, Any]]:
     tables = dict(_shipped())
-    if extra is None:
+    if file is None:
         return tables
-    file = _File.read(Path(extra))
     for name, table in file.tables().items():
         if not isinstance(table, dict):
             hint = "write [name-of-the-chip] above it"
             raise file.mistake(f'"{name}" is not in a table', hint, key=name)
         base = table.pop("base", name)
-        if base not in tables and base != name:
+        if not isinstance(table.get("source", {}), dict):
+            hint = 'write source = { flops = "..." }'
+            raise file.mistake(f"the sources of {name} are no table", hint, name, "source")
+        if not isinstance(base, str) or (base not in tables and base != name):
             message = f'the base of {name}, "{base}", is not known'
             raise file.mistake(message, choices(str(base), tables), name, "base")
         tables[name] = _merged(tables.get(base, {}), table, file.name)
@@ -243,14 +251,14 @@ def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
     kind = table.get("kind")
     if kind not in _REQUIRED:
         hint = 'write kind = "torus" or "switched", or base = "h100"'
-        raise wrong(f"the kind of {name} is {kind!r}", hint, "kind")
+        raise wrong(f"the kind of {name} is {shown(kind)}", hint, "kind")
     for key in _REQUIRED[kind]:
         if key not in table:
             raise wrong(f"{name} has no {key}", f"write {key} = ...")
     values = dict(table)
     for key in sorted(_FIGURES & values.keys()):
         if not _is_number(values[key], allow_zero=key == "hop_seconds"):
-            message = f"{key} of {name} is {values[key]!r}, no number above 0"
+            message = f"{key} of {name} is {shown(values[key])}, no number above 0"
             raise wrong(message, f"write {key} = 1e-6", key)
         values[key] = float(values[key])
     flops = values["flops"]
@@ -258,7 +266,7 @@ def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
         raise wrong(f"{name} has no FLOP/s for bf16", "write flops = { bf16 = 1e14 }", "flops")
     for dtype, value in flops.items():
         if not is_dtype(dtype) or not _is_number(value):
-            message = f"flops of {name} has {dtype} = {value!r}"
+            message = f"flops of {name} has {dtype} = {shown(value)}"
             raise wrong(message, "write flops = { bf16 = 1e14, int8 = 2e14 }", "flops")
     values["flops"] = MappingProxyType(
         {canonical_dtype(key): float(value) for key, value in flops.items()}
@@ -266,11 +274,13 @@ def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
     for key in sorted({"pod", "wraparound_sizes"} & values.keys()):
         sizes = values[key]
         if not isinstance(sizes, list) or not all(_is_count(size) for size in sizes):
-            raise wrong(f"{key} of {name} is {sizes!r}, no list of sizes", "write [16, 16]", key)
+            raise wrong(
+                f"{key} of {name} is {shown(sizes)}, no list of sizes", "write [16, 16]", key
+            )
         values[key] = tuple(sizes)
     for key in sorted({"physical_axes", "wraparound_multiple_of", "node_size"} & values.keys()):
         if not _is_count(values[key]):
-            message = f"{key} of {name} is {values[key]!r}, no whole number above 0"
+            message = f"{key} of {name} is {shown(values[key])}, no whole number above 0"
             raise wrong(message, f"write {key} = 4", key)
     source = values.get("source", {})
     if not isinstance(source, dict) or not all(isinstance(text, str) for text in source.values()):
@@ -281,10 +291,10 @@ def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 63
 
 
 def _is_number(value: object, *, allow_zero: bool = False) -> bool:
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
         return False
-    return value > 0 or (allow_zero and value == 0)
+    return _SMALLEST <= value <= _LARGEST or (allow_zero and value == 0)

@@ -62,6 +62,16 @@ def mistake(
     return kind(Diagnostic(code, message, hint, filename, where, other))
 
 
+def shown(value: object, limit: int = 60) -> str:
+    """``value`` as it is written, or the beginning of that."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        # A number of thousands of digits, or deeper in arrays than Python can follow.
+        return "what it is"
+    return text if len(text) <= limit else f"{text[:limit]}..."
+
+
 def choices(wanted: str, known: Iterable[str]) -> str:
     """A hint that names what is meant by ``wanted``, or what there is."""
     names = list(known)

@@ -13,6 +13,7 @@ Source: "How to Scale Your Model", chapter 3, "Partitioning Notation and Collect
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -136,7 +137,7 @@ class NamedArray:
             CalculusError: there is no such dim (``unknown-dim``).
         """
         names = [each.name or str(each.size) for each in self.dims]
-        if isinstance(dim, int) or (dim not in names and dim.isdigit()):
+        if isinstance(dim, int) or (dim not in names and re.fullmatch("[0-9]{1,9}", dim)):
             if 0 <= int(dim) < len(names):
                 return int(dim)
         elif names.count(dim) == 1:

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from shardcore.calculus.mistakes import mistake
 from shardcore.errors import CalculusError
 
+LEAST_EFFICIENCY = 1e-12
+"""Less is a mistake; times stay within what floats hold."""
+
 
 @dataclass(frozen=True)
 class TimeOptions:
     """How to count.
 
     Raises:
-        CalculusError: the efficiency is not above 0, or above 1 (``invalid-option``).
+        CalculusError: the efficiency is below :data:`LEAST_EFFICIENCY`, or above 1
+            (``invalid-option``).
     """
 
     exact: bool = False
@@ -24,13 +28,15 @@ class TimeOptions:
     """Rings pass blocks on in one direction only."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.efficiency <= 1:
+        if not LEAST_EFFICIENCY <= self.efficiency <= 1:
+            shown = f"{self.efficiency:g}" if abs(self.efficiency) < 1e300 else "so much"
+            least = "0" if self.efficiency <= 0 else f"{LEAST_EFFICIENCY:g}"
             raise mistake(
                 CalculusError,
                 "invalid-option",
-                f"an efficiency of {self.efficiency:g} is not above 0 and at most 1",
+                f"an efficiency of {shown} is not above {least} and at most 1",
                 hint="0.95 is what is measured on a v5e",
-                text=f"{self.efficiency:g}",
+                text=shown,
                 filename="<efficiency>",
             )
 

@@ -7,13 +7,14 @@ A user mistake is printed to standard error with its place in the text; the exit
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import sys
 from collections.abc import Callable, Sequence
 
 import shardcore
-from shardcore.cli.options import HelpFormatter
+from shardcore.cli.options import HelpFormatter, Parser
+from shardcore.cli.streams import complain, prepare, settle
+from shardcore.controls import visible
 from shardcore.errors import PipelineError, ShardcoreError
 
 EXAMPLES = """\
@@ -39,41 +40,54 @@ A program is StableHLO text as jax.jit(f, in_shardings=...).lower(...).as_text()
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (the process's own by default) and return the exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    if arguments[:1] == ["opt"]:
-        from shardcore.cli import opt
-
-        return _guarded(lambda: opt.run(arguments[1:]))
-    options = _parser().parse_args(arguments)
-    command: Callable[[argparse.Namespace], int] = options.command
-    return _guarded(lambda: command(options))
-
-
-def _guarded(command: Callable[[], int]) -> int:
-    """Run ``command``; show a user mistake instead of a traceback."""
+    prepare()
     try:
-        code = command()
-        sys.stdout.flush()
-        return code
+        try:
+            return _run(list(sys.argv[1:] if argv is None else argv))
+        finally:
+            sys.stdout.flush()
     except ShardcoreError as error:
-        print(error, file=sys.stderr)
+        complain(str(error))
         return 2 if isinstance(error, PipelineError) else 1
     except BrokenPipeError:
-        # Whoever read the output has seen enough; keep the interpreter from saying so at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read the output has seen enough.
+        settle(sys.stdout)
         return 141
     except OSError as error:
-        print(f"error[io]: {error.filename or '-'}: {error.strerror}", file=sys.stderr)
+        settle(sys.stdout)
+        name = "-" if error.filename is None else os.fsdecode(error.filename)
+        complain(visible(f"error[io]: {name}: {error.strerror or error}"))
+        return 1
+    except UnicodeError as error:
+        complain(f"error[not-utf-8]: {_not_utf8(error)}")
+        return 2
+    except MemoryError:
+        complain("error[out-of-memory]: the program needs more memory than there is")
         return 1
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        complain("interrupted")
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
+def _run(arguments: list[str]) -> int:
+    """Run the command that ``arguments`` name and return the exit code."""
+    if arguments[:1] == ["opt"]:
+        from shardcore.cli import opt
+
+        return opt.run(arguments[1:])
+    options = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    return command(options)
+
+
+def _not_utf8(error: UnicodeError) -> str:
+    """What is no text, of the names and numbers on the command line."""
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object.encode('utf-8', 'backslashreplace').decode()} is not UTF-8"
+    return str(error)
+
+
+def _parser() -> Parser:
     from shardcore.cli import (
         array,
         check,
@@ -85,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         show,
     )
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="shardcore",
         description="Complete the sharding of every value of a tensor program, as Shardy does; "
         "reckon with sharded arrays.",

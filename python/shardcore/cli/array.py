@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from shardcore.cli.options import shape
+from shardcore.cli.options import print_json, say, shape
 from shardcore.cli.where import (
     add_mesh,
     check_sizes,
     mesh_of,
-    print_json,
     sizes_of,
 )
 from shardcore.units import format_bytes, plural
@@ -56,8 +55,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     _show(array, record)
     if options.blocks:
-        print()
-        print(block_table(array, mesh))
+        say()
+        say(block_table(array, mesh))
     return 0
 
 
@@ -100,14 +99,14 @@ def _blocks(array: NamedArray, mesh: Mesh) -> list[dict[str, Any]]:
 
 def _show(array: NamedArray, record: dict[str, Any]) -> None:
     copies = plural(record["replication_factor"], "copy", "copies") + " of every block"
-    print(f"array        {array}")
+    say(f"array        {array}")
     if "local_shape" in record:
         local = f"{array.dtype or ''}[{', '.join(map(str, record['local_shape']))}]"
         size = f", {format_bytes(record['bytes_per_device'])}" if "bytes" in record else ""
-        print(f"per device   {local}{size}")
+        say(f"per device   {local}{size}")
     whole = f"{format_bytes(record['total_bytes'])}, " if "bytes" in record else ""
-    print(f"all devices  {whole}{copies}")
-    print(f"sdy          {record['sdy']}")
-    print(f"gspmd        {record['hlo']}")
+    say(f"all devices  {whole}{copies}")
+    say(f"sdy          {record['sdy']}")
+    say(f"gspmd        {record['hlo']}")
     if "spec" in record:
-        print(f"jax          {record['spec']}")
+        say(f"jax          {record['spec']}")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from dataclasses import asdict
 from typing import Any
 
-import shardcore
-from shardcore.cli.options import progress_bar, read_text
+from shardcore.cli.options import print_json, progress_bar, read_module, say
 
 
 def add(commands: Any) -> None:
@@ -44,14 +41,12 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if options.expect == "-":
         options.parser.error("expectations are a file")
-    text, name = read_text(options.file)
-    module = shardcore.Module.parse(text, filename=name)
+    module = read_module(options.file)
     with progress_bar() as progress:
         result = module.propagate(legalize_chlo=options.legalize_chlo, progress=progress)
     found = result.check(options.expect, update=options.update)
     if options.json:
-        json.dump({"ok": found.ok, **asdict(found)}, sys.stdout, indent=1, ensure_ascii=False)
-        sys.stdout.write("\n")
+        print_json({"ok": found.ok, **asdict(found)})
     else:
-        print(found)
+        say(found)
     return 0 if found.ok else 1

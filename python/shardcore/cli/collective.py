@@ -6,12 +6,12 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Any
 
+from shardcore.cli.options import print_json, say
 from shardcore.cli.where import (
     add_hardware,
     add_mesh,
     check_sizes,
     mesh_of,
-    print_json,
     sizes_of,
     time_options,
     topology_of,
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     if options.snippet:
         from shardcore.calculus.snippets import snippet
 
-        print(snippet(collective, mesh), end="")
+        say(snippet(collective, mesh), end="")
         return 0
     found = estimate(collective, topology, how)
     record = {**found.record(mesh), "mesh": dict(mesh.shape), "hardware": topology.hardware.name}
@@ -123,24 +123,24 @@ def _axes(text: str, mesh: Mesh) -> list[AxisRef]:
 
 def _show(found: Estimate, record: dict[str, Any]) -> None:
     rates = found.rates
-    print(found.collective)
-    print(f"time       {format_seconds(found.seconds, 4)}, bound by {found.bound}")
-    print(f"           {found.formula}")
-    print(
+    say(found.collective)
+    say(f"time       {format_seconds(found.seconds, 4)}, bound by {found.bound}")
+    say(f"           {found.formula}")
+    say(
         f"bandwidth  {format_seconds(found.bandwidth_seconds, 4)} for {format_bytes(found.bytes)}; "
         f"a device sends {format_bytes(found.wire_bytes)}"
     )
     shape = "with wrap-around" if rates.wraparound else "without wrap-around"
-    print(
+    say(
         f"latency    {format_seconds(found.latency_seconds, 4)} for {plural(rates.hops, 'hop')} "
         f"among {plural(rates.devices, 'device')}, {shape}"
     )
     if found.latency_seconds:
-        print(f"           longer than the bandwidth allows below {found.threshold_bytes:.4g} B")
-    print(f"transpose  {found.collective.transpose}")
+        say(f"           longer than the bandwidth allows below {found.threshold_bytes:.4g} B")
+    say(f"transpose  {found.collective.transpose}")
     for choice in record.get("choices", ())[1:]:
-        print(f"or         {choice}")
+        say(f"or         {choice}")
     for part in record.get("deferred", ()):
-        print(f"deferred   {part['op']}: {format_seconds(part['seconds'], 4)}, {part['result']}")
+        say(f"deferred   {part['op']}: {format_seconds(part['seconds'], 4)}, {part['result']}")
     for note in record["notes"]:
-        print(f"note       {note}")
+        say(f"note       {note}")

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import shardcore
-from shardcore.cli.options import count, progress_bar, read_text
-from shardcore.cli.where import add_hardware, print_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rich.console import RenderableType
+from shardcore.cli.options import count, print_json, progress_bar, read_module
+from shardcore.cli.where import add_hardware
 
 
 def add(commands: Any) -> None:
@@ -44,26 +39,27 @@ def run(options: argparse.Namespace) -> int:
         if options.json:
             print_json(before.record())
         else:
+            from shardcore.report.console import show
             from shardcore.report.cost_table import cost_parts
 
-            _show(cost_parts(before, top=options.top))
+            show(cost_parts(before, top=options.top))
         return 0
     from shardcore.costs.compare import compare
     from shardcore.report.comparison_table import comparison_parts
+    from shardcore.report.console import show
 
     found = compare(before, _cost(options, options.other))
     if options.json:
         print_json(found.record())
     else:
-        _show(comparison_parts(found, top=options.top))
+        show(comparison_parts(found, top=options.top))
     return 0
 
 
 def _cost(options: argparse.Namespace, path: str) -> shardcore.Cost:
     from shardcore.calculus.topology import parse_mapping
 
-    text, name = read_text(path)
-    module = shardcore.Module.parse(text, filename=name)
+    module = read_module(path)
     with progress_bar() as progress:
         result = module.propagate(progress=progress)
         return shardcore.cost(
@@ -76,15 +72,3 @@ def _cost(options: argparse.Namespace, path: str) -> shardcore.Cost:
             efficiency=options.efficiency,
             one_way=options.one_way,
         )
-
-
-def _show(parts: Iterable[RenderableType]) -> None:
-    from rich.console import Console
-
-    from shardcore.report.table import UNBOUNDED
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=UNBOUNDED)
-    for part in parts:
-        console.print(part)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from shardcore.cli.options import count
+from shardcore.cli.options import count, print_json, say
 from shardcore.cli.where import (
     add_hardware,
     add_mesh,
     check_sizes,
     mesh_of,
-    print_json,
     sizes_of,
     time_options,
     topology_of,
@@ -104,19 +103,19 @@ def run(options: argparse.Namespace) -> int:
         )
         return 0
     for product in products:
-        print(f"{product}\ncase {product.case}: {CASES[product.case]}\n")
+        say(f"{product}\ncase {product.case}: {CASES[product.case]}\n")
     _table(strategies[: options.limit or None], searched=options.search)
     if options.limit and len(strategies) > options.limit:
-        print(f"... {len(strategies) - options.limit} more (--limit 0 shows all)")
-    print()
+        say(f"... {len(strategies) - options.limit} more (--limit 0 shows all)")
+    say()
     for change in changes:
-        print(
+        say(
             f"at {change.dim} = {change.size:.5g} the best changes: {change.below} | {change.above}"
         )
     for change in bounds:
-        print(f"at {change.dim} = {change.size:.5g} {change.below} stops to bound the best")
+        say(f"at {change.dim} = {change.size:.5g} {change.below} stops to bound the best")
     for note in notes:
-        print(f"note: {note}")
+        say(f"note: {note}")
     return 0
 
 
@@ -143,6 +142,6 @@ def _table(strategies: list[Any], *, searched: bool) -> None:
             cell.rjust(width) if column < numbers else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        print("  ".join(cells).rstrip())
+        say("  ".join(cells).rstrip())
     if not all(strategy.fits for strategy in strategies):
-        print("!  needs more memory than a device has")
+        say("!  needs more memory than a device has")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Sequence
 
 import shardcore
-from shardcore.cli.options import HelpFormatter, progress_bar, read_text, write
+from shardcore.cli.options import HelpFormatter, Parser, progress_bar, read_text, write
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command on its own arguments and return the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="shardcore opt",
         usage="%(prog)s [FILE] [--PASS[=OPTIONS] ... | --pass-pipeline PIPELINE] [-o FILE] "
         "[--split-input-file]",
@@ -58,14 +57,11 @@ def run(arguments: Sequence[str]) -> int:
     else:
         manager = shardcore.PassManager.from_flags(passes)
     text, name = read_text(options.file)
-    source = text.decode("utf-8", errors="surrogateescape") if isinstance(text, bytes) else text
-    pieces = _split(source) if options.split_input_file else [source]
+    pieces = _split(text) if options.split_input_file else [text]
     outputs = []
     with progress_bar() as progress:
         for piece in pieces:
-            module = shardcore.Module.parse(
-                piece.encode("utf-8", errors="surrogateescape"), filename=name
-            )
+            module = shardcore.Module.parse(piece, filename=name)
             if options.import_hlo_shardings:
                 module = shardcore.import_hlo_shardings(module)
             manager.run(module, progress=progress)
@@ -85,15 +81,15 @@ def _pass_flags(flags: Iterable[str]) -> tuple[list[str], list[str]]:
     return passes, unknown
 
 
-def _split(text: str) -> list[str]:
+def _split(text: bytes) -> list[bytes]:
     """Split at separator lines; a piece starts with blank lines that keep its line numbers."""
-    pieces: list[str] = []
-    current: list[str] = []
-    for number, line in enumerate(text.split("\n")):
-        if line.startswith("// -----"):
-            pieces.append("\n".join(current))
-            current = [""] * (number + 1)
+    pieces: list[bytes] = []
+    current: list[bytes] = []
+    for number, line in enumerate(text.split(b"\n")):
+        if line.startswith(b"// -----"):
+            pieces.append(b"\n".join(current))
+            current = [b""] * (number + 1)
         else:
             current.append(line)
-    pieces.append("\n".join(current))
+    pieces.append(b"\n".join(current))
     return pieces

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
+import os
 import sys
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import shardcore
+from shardcore import files
+from shardcore.cli.streams import standard_input
+from shardcore.controls import escaped, json_escape, mlir_escape, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.progress import Progress
+
+_MAX_INDENTED_ROWS = 1000
+_MAX_DIGITS = 18
+_MAX_COUNT = 2**63 - 1
 
 PROGRESS_AFTER_SECONDS = 1.0
 """Work shorter than this shows no progress bar."""
@@ -26,34 +37,94 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=28)
 
 
+class Parser(argparse.ArgumentParser):
+    """Reads a command line, and says what is wrong with it in a way that any terminal shows."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print usage and ``message``, and leave with exit code 2."""
+        super().error(visible(message))
+
+
 def count(text: str) -> int:
-    """A number that is not negative."""
+    """A number that is not negative; more than anything can be is :data:`_MAX_COUNT`."""
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"expected a number >= 0, got {text!r}")
-    return int(text)
+    return int(text) if len(text) <= _MAX_DIGITS else _MAX_COUNT
 
 
 def shape(text: str) -> tuple[int, ...]:
     """Sizes, as ``8x16`` or ``8,16``; nothing is a scalar."""
     sizes = tuple(count(size) for size in text.replace("x", ",").split(",")) if text else ()
-    if any(size >= 1 << 63 for size in sizes):
+    if any(size >= _MAX_COUNT for size in sizes):
         raise argparse.ArgumentTypeError(f"{text} is larger than any tensor")
     return sizes
 
 
-def read_text(path: str) -> tuple[str | bytes, str]:
-    """The text of ``path`` and the name it goes by in errors."""
+def read_text(path: str) -> tuple[bytes, str]:
+    """The text of ``path``, or of standard input for ``-``, and the name it goes by in errors.
+
+    Raises:
+        OSError: it cannot be read, or is longer than any program.
+    """
     if path == "-":
-        return sys.stdin.buffer.read(), "<stdin>"
-    return Path(path).read_bytes(), path
+        return standard_input(), "<stdin>"
+    return files.read(path), os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def read_module(path: str) -> shardcore.Module:
+    """The program at ``path``, or on standard input for ``-``.
+
+    Raises:
+        OSError: as for :func:`read_text`.
+        ShardcoreError: as for :meth:`shardcore.Module.parse`.
+    """
+    text, name = read_text(path)
+    return shardcore.Module.parse(text, filename=name)
 
 
 def write(path: str, text: str) -> None:
-    """Write ``text`` to ``path``, or to standard output for ``-``."""
+    """Write the program ``text`` to the file at ``path``, or to standard output for ``-``.
+
+    On standard output, which may be a terminal, control characters are escaped as MLIR escapes
+    them.
+
+    Raises:
+        OSError: it cannot be written; a file is then as it was.
+    """
     if path == "-":
+        text = escaped(text, mlir_escape)
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
     else:
-        Path(path).write_text(text, encoding="utf-8")
+        files.write(path, text)
+
+
+def say(text: object = "", end: str = "\n") -> None:
+    """Print ``text`` to standard output, which may be a terminal."""
+    sys.stdout.write(visible(str(text)) + end)
+
+
+def print_json(record: dict[str, Any]) -> None:
+    """Print ``record`` to standard output, as JSON that every reader takes.
+
+    What is no finite number is ``null``, and what could steer a terminal is escaped. A record with
+    a long list is on one line, which Python writes five times as fast.
+    """
+    lists = (value for value in record.values() if isinstance(value, list))
+    indent = None if sum(map(len, lists)) > _MAX_INDENTED_ROWS else 1
+    try:
+        text = json.dumps(record, indent=indent, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(record), indent=indent, ensure_ascii=False)
+    sys.stdout.write(escaped(text, json_escape) + "\n")
+
+
+def _finite(record: Any) -> Any:
+    """``record`` with ``None`` for infinities and what is no number."""
+    if isinstance(record, float):
+        return record if math.isfinite(record) else None
+    if isinstance(record, dict):
+        return {key: _finite(value) for key, value in record.items()}
+    return [_finite(value) for value in record] if isinstance(record, (list, tuple)) else record
 
 
 @contextmanager

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-import shardcore
-from shardcore.cli.options import count, progress_bar, read_text, write
-from shardcore.cli.where import print_json
+from shardcore.cli.options import count, print_json, progress_bar, read_module, write
 
 
 def add(commands: Any) -> None:
@@ -45,8 +43,9 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
-    text, name = read_text(options.file)
-    module = shardcore.Module.parse(text, filename=name)
+    if options.json and options.output == "-":
+        options.parser.error("--json and -o - both want standard output")
+    module = read_module(options.file)
     with progress_bar() as progress:
         result = module.propagate(progress=progress)
         partitioned = result.partition(options.policy, progress=progress)
@@ -57,13 +56,12 @@ def run(options: argparse.Namespace) -> int:
         from shardcore.partition import prove
 
         proof = prove(partitioned, seed=options.seed)
-    is_text_on_stdout = options.output == "-"
     if options.json:
         record = partitioned.record()
         if proof is not None:
             record["proof"] = proof.record()
         print_json(record)
-    elif not is_text_on_stdout:
+    elif options.output != "-":
         from shardcore.report.partition_table import print_partition
 
         print_partition(partitioned, proof, top=options.top)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
 from typing import Any
 
-import shardcore
-from shardcore.cli.options import count, progress_bar, read_text, write
+from shardcore.cli.options import count, print_json, progress_bar, read_module, write
 
 
 def add(commands: Any) -> None:
@@ -60,8 +57,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if options.json and options.output == "-":
         options.parser.error("--json and -o - both want standard output")
-    text, name = read_text(options.file)
-    module = shardcore.Module.parse(text, filename=name)
+    module = read_module(options.file)
     with progress_bar() as progress:
         start = time.perf_counter()
         result = module.propagate(
@@ -77,14 +73,15 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         from shardcore.report.records import record, value_record
 
-        shown = record(result) if values is None else {"values": list(map(value_record, values))}
-        json.dump(shown, sys.stdout, indent=1)
-        sys.stdout.write("\n")
+        print_json(
+            record(result) if values is None else {"values": list(map(value_record, values))}
+        )
     elif options.output != "-":
-        from shardcore.report.table import print_result, standard_console, values_table
+        from shardcore.report.console import show
+        from shardcore.report.table import print_result, values_table
 
         if values is None:
             print_result(result, limit=options.limit, seconds=seconds)
         else:
-            standard_console().print(values_table(values))
+            show([values_table(values)])
     return 0

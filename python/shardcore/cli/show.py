@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import shardcore
-from shardcore.cli.options import shape
+from shardcore.cli.options import say, shape
 from shardcore.cli.where import mesh_of
 
 
@@ -35,5 +35,5 @@ def run(options: argparse.Namespace) -> int:
     sharding = shardcore.TensorSharding.parse(text, mesh=mesh)
     if sharding.mesh is None:
         options.parser.error("the sharding is over a mesh that it does not have: give --mesh")
-    print(sharding.visualize(options.shape))
+    say(sharding.visualize(options.shape))
     return 0

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
-import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from shardcore._core import Mesh
@@ -108,9 +106,3 @@ def time_options(options: argparse.Namespace) -> TimeOptions:
     from shardcore.calculus.collective_time import TimeOptions
 
     return TimeOptions(options.exact, options.efficiency, options.one_way)
-
-
-def print_json(record: dict[str, Any]) -> None:
-    """Print ``record`` to standard output."""
-    json.dump(record, sys.stdout, indent=1, ensure_ascii=False)
-    sys.stdout.write("\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class OpCost:
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {**asdict(self), "bound": self.bound}
+        return {**vars(self), "bound": self.bound}
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class LiveValue:
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return asdict(self)
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike, fspath
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shardcore import files
 from shardcore.errors import Diagnostic, ExpectationError, Place
 from shardcore.expect.mistakes import Mistakes
 from shardcore.expect.report import Check, Failure
@@ -59,18 +60,20 @@ def check(
             hint = "give its name"
             raise ExpectationError(Diagnostic("invalid-expectation", message, hint))
         return _answer(_comparison(result, expect, "expectations", None), "expectations", None)
-    path, filename = Path(expect), fspath(expect)
+    filename = fspath(expect)
     if not update:
-        data, found = _load(path.read_bytes(), filename)
+        data, found = _load(files.read(filename, files.MAX_TABLE_BYTES), filename)
         return _answer(_comparison(result, data, filename, found), filename, found)
-    return _update(result, path, filename)
+    return _update(result, filename)
 
 
-def _update(result: Result, path: Path, filename: str) -> Check:
+def _update(result: Result, filename: str) -> Check:
     """Write to the file what does not hold; say what then does not."""
-    from shardcore.expect.update import new_text, updated, write
+    from shardcore.expect.update import new_text, updated
 
-    data, found = _load(path.read_bytes() if path.exists() else b"", filename)
+    # A device or a FIFO holds nothing that could be kept.
+    has_text = os.path.exists(filename) and files.is_regular(filename)
+    data, found = _load(files.read(filename, files.MAX_TABLE_BYTES) if has_text else b"", filename)
     comparison = _comparison(result, data, filename, found)
     if comparison.num_expectations:
         text, keys = updated(comparison, comparison.failures(), found)
@@ -80,7 +83,7 @@ def _update(result: Result, path: Path, filename: str) -> Check:
     data, found = _load(text.encode(), filename)
     answer = _answer(_comparison(result, data, filename, found), filename, found)
     if keys:
-        write(path, text)
+        files.write(filename, text)
     return replace(answer, updated=tuple(keys))
 
 

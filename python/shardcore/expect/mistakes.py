@@ -50,12 +50,6 @@ class Mistakes:
             raise ExpectationError([*first, *sorted(located, key=lambda d: d.place or ())])
 
 
-def shown(value: object, limit: int = 60) -> str:
-    """``value`` as it is written, or the beginning of that."""
-    text = repr(value)
-    return text if len(text) <= limit else f"{text[:limit]}..."
-
-
 def dotted(path: Path) -> str:
     """``path`` as TOML writes it: ``collectives.forbid[1]``."""
     text = ""

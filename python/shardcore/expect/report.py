@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from shardcore.controls import visible
 from shardcore.expect.mistakes import dotted
 from shardcore.expect.toml_places import Path
 
@@ -50,12 +51,11 @@ class Check:
         written = [f"{self.filename}: wrote {key}" for key in self.updated]
         if self.ok:
             verb = "holds" if self.num_expectations == 1 else "hold"
-            return "\n".join([*written, f"{self.filename}: {total} {verb}"])
+            return visible("\n".join([*written, f"{self.filename}: {total} {verb}"]))
         verb = "does" if len(self.failures) == 1 else "do"
         broken = f"{len(self.failures)} of {total} {verb} not hold"
-        return "\n".join(
-            [*written, f"{self.filename}: {broken}", *(f"\n{failure}" for failure in self.failures)]
-        )
+        failures = (f"\n{failure}" for failure in self.failures)
+        return visible("\n".join([*written, f"{self.filename}: {broken}", *failures]))
 
     def __repr__(self) -> str:
         return f"<shardcore.expect.Check: {self}>"

@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from shardcore.calculus.mistakes import choices
-from shardcore.expect.mistakes import Mistakes, shown
+from shardcore.calculus.mistakes import choices, shown
+from shardcore.expect.mistakes import Mistakes
 from shardcore.expect.sharding_text import ExpectedSharding, parse_sharding
 from shardcore.expect.toml_places import Path
 from shardcore.units import MAX_BYTES, parse_bytes

@@ -11,8 +11,8 @@ import ast
 from dataclasses import dataclass
 
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
+from shardcore.calculus.mistakes import shown
 from shardcore.errors import ShardcoreError
-from shardcore.expect.mistakes import shown
 
 _HINT = 'write [{"data"}, {}] or P("data", None)'
 
@@ -34,8 +34,8 @@ class ExpectedSharding:
 
         A value without a sharding is whole on every device of ``mesh``.
         """
-        if sharding is not None and sharding.mesh is not None and sharding.mesh.is_maximal:
-            [device] = sharding.mesh.device_ids or (0,)
+        device = device_alone(sharding)
+        if device is not None:
             return f"it is on device {device} alone"
         rank = len(shape)
         if len(self.dims) > rank or (len(self.dims) < rank and not self.is_spec):
@@ -118,6 +118,15 @@ def _dim(entry: object) -> DimSharding:
     if len(names) != len(axes):
         raise ValueError(entry)
     return DimSharding(names)
+
+
+def device_alone(sharding: TensorSharding | None) -> int | None:
+    """The device that has all of a value; ``None`` if it is over a mesh of axes, which alone can be
+    expected.
+    """
+    if sharding is None or sharding.mesh is None or not sharding.mesh.is_maximal:
+        return None
+    return (sharding.mesh.device_ids or (0,))[0]
 
 
 def dims_text(sharding: TensorSharding | None, rank: int) -> str:

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import shutil
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path as FilePath
 
 from shardcore._core import Port
 from shardcore.expect.compare import Comparison
 from shardcore.expect.mistakes import dotted
 from shardcore.expect.report import Failure
-from shardcore.expect.sharding_text import dims_text
+from shardcore.expect.sharding_text import device_alone, dims_text
 from shardcore.expect.toml_places import Path, Places
 from shardcore.units import format_bytes, parse_bytes
 
@@ -74,6 +70,8 @@ def _sharding_literal(comparison: Comparison, name: str) -> str | None:
     found = comparison.subjects.find(name)
     if isinstance(found, str):
         return None
+    if any(device_alone(subject.sharding) is not None for subject in found):
+        return None
     expected = comparison.expected.shardings[name]
     texts = {expected.rewritten(subject.sharding, len(subject.shape or ())) for subject in found}
     return toml_text(texts.pop()) if len(texts) == 1 else None
@@ -103,8 +101,7 @@ def new_text(comparison: Comparison) -> str:
     names: set[str] = set()
     for port in (*result.arguments(), *result.results()):
         name = _name(port, names)
-        is_on_one = port.sharding is not None and port.sharding.rank != len(port.shape or ())
-        if port.shape is not None and not is_on_one:
+        if port.shape is not None and device_alone(port.sharding) is None:
             names.add(name)
             text = dims_text(port.sharding, len(port.shape))
             lines.append(f"{json.dumps(name, ensure_ascii=False)} = {toml_text(text)}")
@@ -132,30 +129,3 @@ def _name(port: Port, taken: set[str]) -> str:
 def _key(name: str) -> str:
     is_bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     return name if is_bare else json.dumps(name, ensure_ascii=False)
-
-
-def write(path: FilePath, text: str) -> None:
-    """Write ``text`` to ``path``: all of it or, should that fail, nothing.
-
-    Raises:
-        OSError: the file cannot be written; it is as it was.
-    """
-    target = path.resolve()
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        if target.exists():
-            shutil.copymode(target, name)
-        else:
-            os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

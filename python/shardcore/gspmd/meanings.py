@@ -154,7 +154,8 @@ class _Reader:
 
 def _open_dims(config: str) -> tuple[int, ...]:
     found = _OPEN_DIMS.search(config)
-    return tuple(int(dim) for dim in found[1].split(",") if dim.strip()) if found else ()
+    dims = re.findall("[0-9]+", found[1]) if found else []
+    return tuple(int(dim) for dim in dims if len(dim) < 10)
 
 
 def _body_axes(sharding: HloSharding, mesh: Mesh) -> list[str]:

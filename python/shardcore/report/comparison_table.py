@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.text import Text
-
-from shardcore.report.cost_table import table
-from shardcore.report.table import UNBOUNDED
+from shardcore.report.console import paragraph, plain_text, table
 from shardcore.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rich.console import RenderableType
-
     from shardcore.costs.compare import Comparison, Figure
+    from shardcore.report.console import Part
 
 NAMES = {
     "step_seconds_lower": "step, full overlap",
@@ -42,7 +37,7 @@ def _signed(figure: Figure) -> str:
     return f"{'-' if figure.change < 0 else '+'}{text}" if figure.change else "="
 
 
-def comparison_parts(comparison: Comparison, *, top: int = 20) -> list[RenderableType]:
+def comparison_parts(comparison: Comparison, *, top: int = 20) -> list[Part]:
     """The pieces of the report, with the ``top`` lines that changed most."""
     totals = (
         (
@@ -54,11 +49,9 @@ def comparison_parts(comparison: Comparison, *, top: int = 20) -> list[Renderabl
         )
         for row in comparison.totals
     )
-    parts: list[RenderableType] = [
-        table(("per device", ">before", ">after", ">change", ">"), totals)
-    ]
+    parts: list[Part] = [table(("per device", ">before", ">after", ">change", ">"), totals)]
     if not comparison.lines:
-        return [*parts, Text("\nno line costs more or less")]
+        return [*parts, paragraph("\nno line costs more or less")]
     lines = (
         (
             row.place,
@@ -70,16 +63,12 @@ def comparison_parts(comparison: Comparison, *, top: int = 20) -> list[Renderabl
         for row in comparison.lines[:top]
     )
     columns = ("line", ">compute", ">collectives", ">bytes", "number of collectives")
-    parts += [Text("\nlines that changed", style="bold"), table(columns, lines)]
+    parts += [paragraph("\nlines that changed", is_title=True), table(columns, lines)]
     if len(comparison.lines) > top:
-        parts.append(Text(f"... {len(comparison.lines) - top} lines more"))
+        parts.append(paragraph(f"... {len(comparison.lines) - top} lines more"))
     return parts
 
 
 def comparison_text(comparison: Comparison, *, top: int = 20) -> str:
     """The whole report without colours."""
-    console = Console(width=UNBOUNDED, no_color=True, highlight=False)
-    with console.capture() as capture:
-        for part in comparison_parts(comparison, top=top):
-            console.print(part)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+    return plain_text(comparison_parts(comparison, top=top))

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from shardcore.report.table import UNBOUNDED
+from shardcore.report.console import paragraph, plain_text, table
 from shardcore.units import format_bytes, format_count, format_seconds, plural
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from shardcore.costs.program import Cost
     from shardcore.costs.records import CollectiveCost, LiveValue, NotInStep, OpCost, Totals
+    from shardcore.report.console import Part
 
 
 def sharding_text(sharding: str | None) -> str:
@@ -26,24 +21,12 @@ def sharding_text(sharding: str | None) -> str:
     return sharding[sharding.index(", [") + 2 : -1] if ", [" in sharding else sharding
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table without lines; columns that start with ``>`` are set to the right."""
-    drawn = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for name in columns:
-        drawn.add_column(
-            name.lstrip(">"), justify="right" if name.startswith(">") else "left", no_wrap=True
-        )
-    for row in rows:
-        drawn.add_row(*(Text(cell) for cell in row))
-    return drawn
-
-
-def cost_parts(cost: Cost, *, top: int = 10) -> list[RenderableType]:
+def cost_parts(cost: Cost, *, top: int = 10) -> list[Part]:
     """The pieces of the report, ``top`` rows of each ranking."""
-    parts: list[RenderableType] = [Text(_overview(cost))]
+    parts: list[Part] = [paragraph(_overview(cost))]
     timed = [row for row in cost.ops[:top] if row.seconds > 0]
     moving = [row for row in cost.top_collectives(top) if row.total_seconds > 0]
-    pieces: list[tuple[str, Sequence[object], Callable[[], Table]]] = [
+    pieces: list[tuple[str, Sequence[object], Callable[[], Part]]] = [
         ("collectives by kind", cost.collectives, lambda: _sums("kind", cost.by_kind())),
         ("collectives by mesh axis", moving, lambda: _sums("axis", cost.by_axis())),
         (
@@ -60,9 +43,9 @@ def cost_parts(cost: Cost, *, top: int = 10) -> list[RenderableType]:
     ]
     for title, rows, draw in pieces:
         if rows and top:
-            parts += [Text(f"\n{title}", style="bold"), draw()]
+            parts += [paragraph(f"\n{title}", is_title=True), draw()]
     remarks = _remarks(cost)
-    return [*parts, Text("\n" + "\n".join(remarks))] if remarks else parts
+    return [*parts, paragraph("\n" + "\n".join(remarks))] if remarks else parts
 
 
 def _overview(cost: Cost) -> str:
@@ -103,7 +86,7 @@ def _not_in_step(missing: NotInStep) -> list[str]:
     return [f"  not in step  {'; '.join(parts)}"] if parts else []
 
 
-def _sums(name: str, sums: Mapping[str, Totals]) -> Table:
+def _sums(name: str, sums: Mapping[str, Totals]) -> Part:
     rows = (
         (
             key,
@@ -145,11 +128,11 @@ def collective_cells(row: CollectiveCost) -> tuple[str, ...]:
     )
 
 
-def _collectives(collectives: Iterable[CollectiveCost]) -> Table:
+def _collectives(collectives: Iterable[CollectiveCost]) -> Part:
     return table(COLLECTIVE_COLUMNS, map(collective_cells, collectives))
 
 
-def _ops(ops: Iterable[OpCost]) -> Table:
+def _ops(ops: Iterable[OpCost]) -> Part:
     rows = (
         (
             row.name,
@@ -167,7 +150,7 @@ def _ops(ops: Iterable[OpCost]) -> Table:
     )
 
 
-def _live(values: Iterable[LiveValue]) -> Table:
+def _live(values: Iterable[LiveValue]) -> Part:
     rows = (
         (
             row.name,
@@ -205,8 +188,4 @@ def _at(location: str | None) -> str:
 
 def cost_text(cost: Cost, *, top: int = 10) -> str:
     """The whole report without colours."""
-    console = Console(width=UNBOUNDED, no_color=True, highlight=False)
-    with console.capture() as capture:
-        for part in cost_parts(cost, top=top):
-            console.print(part)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+    return plain_text(cost_parts(cost, top=top))

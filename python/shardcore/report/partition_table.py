@@ -5,39 +5,30 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.text import Text
-
-from shardcore.report.cost_table import table
-from shardcore.report.table import UNBOUNDED
+from shardcore.report.console import paragraph, show, table
 from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.console import RenderableType
-
     from shardcore.partition import Partitioned, Proof
+    from shardcore.report.console import Part
 
 
 def print_partition(partitioned: Partitioned, proof: Proof | None = None, *, top: int = 10) -> None:
     """Print the report, ``top`` rows of each ranking."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=UNBOUNDED)
-    for part in partition_parts(partitioned, top=top):
-        console.print(part)
+    show(partition_parts(partitioned, top=top))
     if proof is not None:
-        console.print(Text(f"\n{proof}"))
+        show([paragraph(f"\n{proof}")])
 
 
-def partition_parts(partitioned: Partitioned, *, top: int = 10) -> Iterator[RenderableType]:
+def partition_parts(partitioned: Partitioned, *, top: int = 10) -> Iterator[Part]:
     """The pieces of the report."""
     kinds = partitioned.count_outcomes()
     ops = ", ".join(
         f"{kinds[kind]} {kind}" for kind in ("local", "collective", "gathered") if kind in kinds
     )
-    yield Text(
+    yield paragraph(
         f"{partitioned.num_devices} devices, policy {partitioned.policy}: a device sends "
         f"{format_bytes(partitioned.sent_bytes)} in {len(partitioned.collectives)} collectives; "
         f"ops: {ops or 'none'}"
@@ -48,7 +39,7 @@ def partition_parts(partitioned: Partitioned, *, top: int = 10) -> Iterator[Rend
         total[0] += collective.count
         total[1] += collective.total_wire_bytes
     if sums:
-        yield Text("\ncollectives by kind and axis")
+        yield paragraph("\ncollectives by kind and axis")
         ranked = sorted(sums.items(), key=lambda row: -row[1][1])[:top]
         yield table(
             ("kind", "axis", ">count", ">sent"),
@@ -56,7 +47,7 @@ def partition_parts(partitioned: Partitioned, *, top: int = 10) -> Iterator[Rend
         )
     gathered = [outcome for outcome in partitioned.outcomes if outcome.kind == "gathered"]
     if gathered:
-        yield Text(f"\n{len(gathered)} ops whose operands were gathered")
+        yield paragraph(f"\n{len(gathered)} ops whose operands were gathered")
         yield table(
             ("op", "why", "source"),
             [(row.name, row.reason, row.location or "") for row in gathered[:top]],

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
+from shardcore.report.console import MAX_DRAWN_ROWS, PlainTable, paragraph, show
 from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from shardcore._core import Result, Value
+    from shardcore.report.console import Part
 
 COLUMNS = ("value", "shape", "sharding", "local shape", "per device", "source")
-UNBOUNDED = 1000
-"""Characters in a line of what is no terminal: enough for any row."""
 
 
 def format_shape(value: Value) -> str:
@@ -44,14 +44,19 @@ def cells(value: Value) -> list[str]:
     return [value.name, format_shape(value), sharding, local, size, value.location or ""]
 
 
-def values_table(values: Sequence[Value]) -> Table:
+def values_table(values: Sequence[Value]) -> Part:
     """A table with a row for each of ``values``.
 
-    Where it is too wide for its console, sources are shortened first and shardings wrapped next.
-    The column of sources is left out if no value has one.
+    Where it is too wide for its console, sources are shortened first and shardings wrapped next,
+    unless it is very long. The column of sources is left out if no value has one.
     """
     rows = [cells(value) for value in values]
     has_sources = any(row[-1] for row in rows)
+    if not has_sources:
+        rows = [row[:-1] for row in rows]
+    if len(rows) > MAX_DRAWN_ROWS:
+        names = [f">{name}" if name == "per device" else name for name in COLUMNS]
+        return PlainTable(names if has_sources else names[:-1], rows)
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
     for name in COLUMNS if has_sources else COLUMNS[:-1]:
         table.add_column(
@@ -62,7 +67,7 @@ def values_table(values: Sequence[Value]) -> Table:
             min_width=_min_width(name, rows),
         )
     for row in rows:
-        table.add_row(*(Text(cell) for cell in (row if has_sources else row[:-1])))
+        table.add_row(*map(paragraph, row))
     return table
 
 
@@ -84,18 +89,11 @@ def print_result(
     Of a program with more than ``limit`` tensors, half of the rows show the first arguments and
     half the first results of ops (0 shows all). On a terminal lines fit its width.
     """
-    console = console or standard_console()
     values, more = selection(result, limit)
-    console.print(values_table(values))
     if more:
         more += " (--limit 0 shows all)\n"
-    console.print(Text(f"{more}\n{summary_text(result.summary(), seconds)}"))
-
-
-def standard_console() -> Console:
-    """Standard output: as wide as the terminal, or as wide as it takes where there is none."""
-    console = Console(highlight=False, soft_wrap=False)
-    return console if console.is_terminal else Console(highlight=False, width=UNBOUNDED)
+    summary = paragraph(f"{more}\n{summary_text(result.summary(), seconds)}")
+    show([values_table(values), summary], console)
 
 
 def selection(result: Result, limit: int) -> tuple[list[Value], str]:

@@ -1,0 +1,91 @@
+"""Text and tables on a terminal or elsewhere, with what programs say kept from steering it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from shardcore.controls import visible
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+UNBOUNDED = 1000
+"""Characters in a line of what is no terminal: enough for any row."""
+MAX_DRAWN_ROWS = 1000
+"""Tables with more rows are not fitted to the terminal, which takes 60 us a row."""
+
+Part: TypeAlias = "RenderableType | PlainTable"
+"""A piece of a report."""
+
+
+class PlainTable:
+    """Columns set with spaces; what is in them is neither wrapped nor shortened."""
+
+    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        self._columns = columns
+        self._rows = rows
+
+    def lines(self) -> Iterable[str]:
+        """The lines of the table. Columns whose names start with ``>`` are set to the right."""
+        widths = [len(name.lstrip(">")) for name in self._columns]
+        for row in self._rows:
+            widths = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
+        line = " ".join(
+            f"{{:{'>' if name.startswith('>') else '<'}{width}}}"
+            for name, width in zip(self._columns, widths, strict=True)
+        )
+        yield line.format(*(name.lstrip(">") for name in self._columns)).rstrip()
+        for row in self._rows:
+            yield visible(line.format(*row)).rstrip()
+
+
+def paragraph(text: str, *, is_title: bool = False) -> Text:
+    """``text`` as it is, but for what would steer a terminal."""
+    return Text(visible(text), style="bold" if is_title else "")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Part:
+    """A table without lines; columns whose names start with ``>`` are set to the right."""
+    rows = list(rows)
+    if len(rows) > MAX_DRAWN_ROWS:
+        return PlainTable(columns, rows)
+    drawn = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for name in columns:
+        drawn.add_column(
+            name.lstrip(">"), justify="right" if name.startswith(">") else "left", no_wrap=True
+        )
+    for row in rows:
+        drawn.add_row(*map(paragraph, row))
+    return drawn
+
+
+def standard_console() -> Console:
+    """Standard output: as wide as the terminal, or as wide as it takes where there is none."""
+    console = Console(highlight=False, soft_wrap=False)
+    return console if console.is_terminal else Console(highlight=False, width=UNBOUNDED)
+
+
+def show(parts: Iterable[Part], console: Console | None = None) -> None:
+    """Print ``parts`` to ``console``, or to standard output."""
+    console = console or standard_console()
+    for part in parts:
+        if isinstance(part, PlainTable):
+            lines = iter(part.lines())
+            while piece := "\n".join(islice(lines, 1000)):
+                console.file.write(piece + "\n")
+        else:
+            console.print(part)
+
+
+def plain_text(parts: Iterable[Part]) -> str:
+    """``parts`` without colours."""
+    written = StringIO()
+    show(parts, Console(width=UNBOUNDED, no_color=True, highlight=False, file=written))
+    return "\n".join(line.rstrip() for line in written.getvalue().split("\n")).rstrip("\n")
