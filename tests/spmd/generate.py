@@ -92,7 +92,8 @@ def annotated(text: str, mesh: MeshCase, rng: np.random.RandomState) -> str:
         entry = sharding(mesh, shape, rng, even=True)
         new_args.append(f"%{name}: {type_} {{sdy.sharding = #sdy.sharding{entry}}}")
         inner = sharding(mesh, shape, rng)
-        constraints.append(f"    %in_{name} = sdy.sharding_constraint %{name} {inner} : {type_}")
+        constraints.append(f"    %lies_{name} = sdy.sharding_constraint %{name} {inner} : {type_}")
+        constraints.append(poisoned(name, shape, type_))
     results = re.findall(r"tensor<[^>]*(?:<[^>]*>)?[^>]*>", head[2])
     body_start = head.end()
     body_end = text.index("\n    return ", body_start)
@@ -120,6 +121,21 @@ def annotated(text: str, mesh: MeshCase, rng: np.random.RandomState) -> str:
     )
     start = text.rindex("\n", 0, head.start()) + 1
     return text[:start] + new + text[line_end:]
+
+
+def poisoned(name: str, shape: tuple[int, ...], type_: str) -> str:
+    """``%in_NAME``, which is ``%lies_NAME`` with NaN in its padding.
+
+    Partitioners fill padding with zeros; arguments that are floats have none themselves.
+    """
+    if not shape or "xf32>" not in type_:
+        return f"    %in_{name} = stablehlo.optimization_barrier %lies_{name} : {type_}"
+    mask = type_.replace("xf32>", "xi1>")
+    return f"""
+    %zero_{name} = stablehlo.constant dense<0.0> : {type_}
+    %nan_{name} = stablehlo.constant dense<0x7FC00000> : {type_}
+    %is_{name} = stablehlo.compare EQ, %lies_{name}, %zero_{name} : ({type_}, {type_}) -> {mask}
+    %in_{name} = stablehlo.select %is_{name}, %nan_{name}, %lies_{name} : {mask}, {type_}"""
 
 
 def shape_of(type_: str) -> tuple[int, ...]:

@@ -42,6 +42,23 @@ OPS = {
     "pad": (lambda a: jnp.pad(a, ((1, 2), (0, 3))), [array(8, 6)]),
     "padneg": (lambda a: lax.pad(a, jnp.float32(0), ((-1, 1, 0), (2, -2, 0))), [array(8, 6)]),
     "padint": (lambda a: lax.pad(a, jnp.float32(1), ((0, 0, 1), (1, 0, 2))), [array(8, 6)]),
+    "slice2": (lambda a: a[1:11:2, 2:7:3], [array(12, 8)]),
+    "slice_st3": (lambda a: a[1::3], [array(13, 4)]),
+    "pad2": (
+        lambda a: lax.pad(a, jnp.float32(3), ((2, -1, 2), (-1, 3, 1))),
+        [array(8, 6)],
+    ),
+    "pad_far": (lambda a: lax.pad(a, jnp.float32(2), ((9, 0, 0), (0, 7, 0))), [array(4, 6)]),
+    "rev2": (lambda a: a[::-1, ::-1], [array(7, 10)]),
+    "dslice_known": (lambda a: lax.dynamic_slice(a, (5, 1), (6, 4)), [array(12, 8)]),
+    "dslice_two": (
+        lambda a, i, j: lax.dynamic_slice(a, (i, j), (4, 3)),
+        [array(10, 7), array(d=i32), array(d=i32)],
+    ),
+    "dslice_i1": (
+        lambda a, i: lax.dynamic_slice(a > 0, (i, 0), (3, 4)),
+        [array(10, 4), array(d=i32)],
+    ),
     "rev": (lambda a: a[::-1], [array(9, 4)]),
     "concat": (lambda a, b: jnp.concatenate([a, b], 0), [array(6, 4), array(5, 4)]),
     "roll": (lambda a: jnp.roll(a, 3, 0), [array(12, 4)]),

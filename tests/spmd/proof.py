@@ -21,10 +21,15 @@ DTYPES = {
 
 
 def data(shape, name: str, rng: np.random.RandomState) -> np.ndarray:
-    """Small integers, exact in every type: sums of them come out alike in any order."""
+    """Small integers, exact in every type: sums of them come out alike in any order.
+
+    Floats are none of them 0, which is how padding is told from them.
+    """
     kind = np.dtype(DTYPES[name])
     if kind == np.bool_:
         return rng.randint(0, 2, shape).astype(bool)
+    if kind.kind == "f":
+        return np.asarray(rng.randint(1, 5, shape) * rng.choice((-1, 1), shape)).astype(kind)
     low = 0 if kind.kind == "u" else -4
     return np.asarray(rng.randint(low, 5, shape)).astype(kind)
 

@@ -176,17 +176,19 @@ impl<'p> Emitter<'p> {
                     *place = position as i64;
                 }
             }
-            let list: Vec<String> = positions.iter().map(i64::to_string).collect();
-            let ty = self.program.tensor_type_of(&[ids.len() as i64], INDEX);
-            let value = format!("dense<[{}]> : {}", list.join(", "), self.program.type_text(ty));
-            let table = self.op("stablehlo.constant", &[], ty, &[("value", value)]);
-            let one = self.program.tensor_type_of(&[1], INDEX);
-            let sizes = [("slice_sizes", "array<i64: 1>".to_owned())];
-            let found = self.op("stablehlo.dynamic_slice", &[table, device], one, &sizes);
-            self.op("stablehlo.reshape", &[found], index, &[])
+            self.lookup(&positions, device)
         };
         self.positions.insert((self.block, order), position);
         position
+    }
+    /// The number of `list` at `index`.
+    pub fn lookup(&mut self, list: &[i64], index: ValueId) -> ValueId {
+        let numbers: Vec<String> = list.iter().map(i64::to_string).collect();
+        let ty = self.program.tensor_type_of(&[list.len() as i64], INDEX);
+        let value = format!("dense<[{}]> : {}", numbers.join(", "), self.program.type_text(ty));
+        let table = self.op("stablehlo.constant", &[], ty, &[("value", value)]);
+        let found = self.dynamic_slice(table, &[Some(index)], &[1]);
+        self.reshape(found, &[])
     }
     /// The id of the device.
     fn device(&mut self) -> ValueId {
@@ -228,88 +230,6 @@ impl<'p> Emitter<'p> {
         number
     }
 
-    /// `input` broadcast to `ty`, its dims being `dims` of the result.
-    pub fn broadcast(&mut self, input: ValueId, dims: &[i64], ty: TypeId) -> ValueId {
-        let attrs = [("broadcast_dimensions", int_array(dims))];
-        self.op("stablehlo.broadcast_in_dim", &[input], ty, &attrs)
-    }
-    /// The part of `input` from `starts` to `limits`.
-    pub fn slice(&mut self, input: ValueId, starts: &[i64], limits: &[i64]) -> ValueId {
-        self.strided_slice(input, starts, limits, &vec![1; starts.len()])
-    }
-    /// Every so many elements of `input` from `starts` to `limits`.
-    pub fn strided_slice(
-        &mut self,
-        input: ValueId,
-        starts: &[i64],
-        limits: &[i64],
-        strides: &[i64],
-    ) -> ValueId {
-        let sizes = starts.iter().zip(limits).zip(strides);
-        let shape: Vec<i64> = sizes
-            .map(|((start, limit), stride)| crate::layout::ceil_div(limit - start, *stride))
-            .collect();
-        if strides.iter().all(|&stride| stride == 1) && shape == self.shape(input) {
-            return input;
-        }
-        let ty = self.type_of(input);
-        let ty = self.like(&shape, ty);
-        let attrs = [
-            ("limit_indices", int_array(limits)),
-            ("start_indices", int_array(starts)),
-            ("strides", int_array(strides)),
-        ];
-        self.op("stablehlo.slice", &[input], ty, &attrs)
-    }
-    /// The part of `input` of shape `shape` that starts at `starts`, `None` being 0.
-    pub fn dynamic_slice(
-        &mut self,
-        input: ValueId,
-        starts: &[Option<ValueId>],
-        shape: &[i64],
-    ) -> ValueId {
-        let mut operands = vec![input];
-        for &start in starts {
-            operands.push(match start {
-                Some(start) => start,
-                None => self.index(0),
-            });
-        }
-        let ty = self.type_of(input);
-        let ty = self.like(shape, ty);
-        let attrs = [("slice_sizes", int_array(shape))];
-        self.op("stablehlo.dynamic_slice", &operands, ty, &attrs)
-    }
-    /// `input` with `low` and `high` more elements in each dim, negative numbers taking some away; they are
-    /// `fill`, or zero.
-    pub fn pad(
-        &mut self,
-        input: ValueId,
-        fill: Option<ValueId>,
-        low: &[i64],
-        high: &[i64],
-    ) -> ValueId {
-        let sizes = self.shape(input);
-        if low.iter().chain(high).all(|&count| count == 0) {
-            return input;
-        }
-        let shape: Vec<i64> =
-            sizes.iter().zip(low.iter().zip(high)).map(|(n, (a, b))| n + a + b).collect();
-        let own = self.type_of(input);
-        let fill = if let Some(fill) = fill {
-            fill
-        } else {
-            let zero = zero(self.element(own));
-            self.scalar(zero, own)
-        };
-        let ty = self.like(&shape, own);
-        let attrs = [
-            ("edge_padding_high", int_array(high)),
-            ("edge_padding_low", int_array(low)),
-            ("interior_padding", int_array(&vec![0; low.len()])),
-        ];
-        self.op("stablehlo.pad", &[input, fill], ty, &attrs)
-    }
     /// The indices along `dim` of a tensor of shape `shape`, plus `offset`.
     pub fn indices(&mut self, shape: &[i64], dim: usize, offset: Option<ValueId>) -> ValueId {
         let ty = self.program.tensor_type_of(shape, INDEX);
@@ -344,14 +264,10 @@ impl<'p> Emitter<'p> {
         let fill = if self.shape(value).is_empty() { fill } else { self.broadcast(fill, &[], ty) };
         self.op("stablehlo.select", &[mask, value, fill], ty, &[])
     }
-    /// `input` with another shape of as many elements.
-    pub fn reshape(&mut self, input: ValueId, shape: &[i64]) -> ValueId {
-        if self.shape(input) == shape {
-            return input;
-        }
-        let ty = self.type_of(input);
-        let ty = self.like(shape, ty);
-        self.op("stablehlo.reshape", &[input], ty, &[])
+    /// `a` where `mask` is true, else `b`. The mask has their shape, or no dims.
+    pub fn select(&mut self, mask: ValueId, a: ValueId, b: ValueId) -> ValueId {
+        let ty = self.type_of(a);
+        self.op("stablehlo.select", &[mask, a, b], ty, &[])
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! 1. [`placement`]: which shard of a tensor each device holds, in [`digits`] of its position.
 //! 2. [`reshard`]: how to get from one placement to another with the fewest bytes sent.
-//! 3. [`ways`]: how an op can be computed on shards.
-//! 4. [`lower`]: op by op, the source program becomes the local one: [`emit`] and [`collectives`] make its ops.
+//! 3. [`movement`]: how elements get to other places along a dim that is sharded.
+//! 4. [`ways`]: how an op can be computed on shards.
+//! 5. [`lower`]: op by op, the source program becomes the local one: [`emit`], [`shaping`] and [`collectives`] make its ops.
 //!
 //! Source: GSPMD, section 4 ("SPMD partitioner"); `StableHLO`'s specification.
 
@@ -12,10 +13,12 @@ pub mod devices;
 pub mod digits;
 pub mod emit;
 mod lower;
+pub mod movement;
 pub mod outcome;
 pub mod placement;
 pub mod reducer;
 pub mod reshard;
+pub mod shaping;
 pub mod ways;
 
 pub use placement::Placement;

@@ -3,7 +3,8 @@
 //! An op sharding rule says which dims of the tensors of an op are one factor. A *way* gives each factor digits;
 //! from that follow the placements in which operands are needed and results come about. What a factor allows is
 //! its [`Ability`]: along a pass-through factor shards are computed by themselves; along a reduction devices are
-//! left with terms; along any other the tensors have to be whole.
+//! left with terms; along a dim on which elements move shards fetch what they lack; along any other the tensors have
+//! to be whole.
 
 use super::digits::{merged, total_size, Cuts, Digit};
 use super::placement::{Placement, PlacementId};
@@ -19,6 +20,8 @@ pub enum Ability {
     Local,
     /// Devices are left with terms of a reduction.
     Terms,
+    /// It is computed on windows, for which shards fetch what they lack from others.
+    Moved,
     /// Nothing: dims have to be whole.
     Whole,
 }
@@ -57,6 +60,8 @@ pub struct ChoiceKey {
     pub placements: Vec<PlacementId>,
     /// Their types.
     pub types: Vec<TypeId>,
+    /// What else the op depends on.
+    pub facts: Vec<i64>,
 }
 
 impl Choices {

@@ -1,9 +1,10 @@
 //! What an op can do along each factor of its rule, and what the rule alone does not say of it.
 
 use super::super::ways::Ability;
+use super::geometry::Geometry;
 use super::work::ByRule;
-use super::{indexing, reduce};
-use crate::index::{FactorId, Id, OpId};
+use super::{dynamic, indexing, reduce};
+use crate::index::{FactorId, Id};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
 
@@ -13,7 +14,9 @@ pub(super) fn abilities(program: &Program, work: &ByRule) -> Vec<Ability> {
     let has = |list: &[FactorId], factor| list.binary_search(&factor).is_ok();
     let mut all = Vec::with_capacity(rule.num_factors());
     for factor in (0..rule.num_factors()).map(FactorId::from_index) {
-        let ability = if has(&rule.need_replication, factor) || has(&rule.permutation, factor) {
+        let ability = if is_moved_along(program, work, factor) {
+            Ability::Moved
+        } else if has(&rule.need_replication, factor) || has(&rule.permutation, factor) {
             Ability::Whole
         } else if has(&rule.reduction, factor) {
             reduce::ability_along_reduction(program, work)
@@ -25,7 +28,20 @@ pub(super) fn abilities(program: &Program, work: &ByRule) -> Vec<Ability> {
         all.push(ability);
     }
     indexing::refine(program, work, &mut all);
+    dynamic::refine(program, work, &mut all);
     all
+}
+
+/// Whether elements move along `factor` in a way that shards can follow: it is a dim of the first operand, which the op
+/// changes, and one of the first result.
+fn is_moved_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
+    let dim_of = |tensor: Option<&crate::rule::TensorMapping>| {
+        tensor?.dims.iter().position(|dim| dim[..] == [factor])
+    };
+    let Some(dim) = dim_of(work.rule.operands.first()) else { return false };
+    dim_of(work.rule.results.first()).is_some()
+        && Geometry::of(program, work, dim).is_some()
+        && !is_local_along(program, work, factor)
 }
 
 /// Whether shards along `factor`, which passes through by the rule, are computed by themselves.
@@ -52,10 +68,13 @@ fn is_local_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
         let mapping = rule.tensors().nth(tensor)?;
         mapping.dims.iter().position(|dim| dim.contains(&factor))
     };
+    let geometry = dim_of(0).and_then(|dim| Geometry::of(program, work, dim));
+    if geometry.is_some_and(|geometry| geometry != Geometry::SAME) {
+        return false;
+    }
     match program.kind(op) {
         OpKind::BroadcastInDim => true,
         _ if !in_operands => false,
-        OpKind::Slice | OpKind::Pad => dim_of(0).is_some_and(|dim| is_untouched(program, op, dim)),
         OpKind::Sort => {
             let dim = op_attribute(program, op, "dimension").and_then(|value| value.as_int());
             let rank = work.shapes.first().map_or(0, Vec::len) as i64;
@@ -71,18 +90,6 @@ fn is_local_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
         }
         _ => true,
     }
-}
-
-/// Whether a slice or pad leaves `dim` as it is.
-fn is_untouched(program: &Program, op: OpId, dim: usize) -> bool {
-    let at =
-        |name| op_attribute(program, op, name).and_then(|list| list.as_ints()?.get(dim).copied());
-    if program.kind(op) == OpKind::Slice {
-        // The size is the same.
-        return at("start_indices") == Some(0) && at("strides") == Some(1);
-    }
-    let names = ["edge_padding_low", "edge_padding_high", "interior_padding"];
-    names.into_iter().all(|name| at(name) == Some(0))
 }
 
 /// Whether a custom call works along `dim` by itself: decompositions do along all but the last two dims.

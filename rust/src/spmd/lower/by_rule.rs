@@ -5,6 +5,9 @@ use super::super::outcome::OutcomeKind;
 use super::super::placement::{Placement, PlacementId};
 use super::super::ways::{ChoiceKey, FactorDigits, Factors, Way};
 use super::abilities::abilities;
+use super::dynamic;
+use super::moves::Move;
+use super::way_rule::way_rule;
 use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::error::Result;
@@ -37,7 +40,6 @@ impl Lowering<'_, '_, '_> {
         if id.is_none() {
             return None;
         }
-        let rule = Rc::new(self.emit.program.rules()[id].clone());
         let values: Vec<ValueId> = self.emit.program.operands(op).collect();
         let operands: Vec<Held> = values.into_iter().map(|value| self.held(value)).collect();
         let values: Vec<ValueId> = self.emit.program.op_results(op).collect();
@@ -51,13 +53,16 @@ impl Lowering<'_, '_, '_> {
         let types: Vec<TypeId> = types.collect();
         let shapes: Option<Vec<Vec<i64>>> = types.iter().map(|&ty| self.shape_of(ty)).collect();
         let shapes = shapes?;
+        let facts = dynamic::facts(self.emit.program, op, &shapes);
+        let program = &*self.emit.program;
+        let rule = Rc::new(way_rule(program, op, &program.rules()[id], &shapes, &facts));
         let fits = rule.operands.len() == operands.len()
             && rule.results.len() == results.len()
             && rule.tensors().zip(&shapes).all(|(tensor, shape)| tensor.dims.len() == shape.len());
         if !fits {
             return None;
         }
-        let mut work = ByRule { op, rule, operands, results, shapes, abilities: Vec::new() };
+        let mut work = ByRule { op, rule, operands, results, shapes, facts, abilities: Vec::new() };
         work.abilities = abilities(self.emit.program, &work);
         Some(work)
     }
@@ -70,7 +75,7 @@ impl Lowering<'_, '_, '_> {
         let types: Vec<TypeId> = types.chain(work.results.iter().map(|result| result.0)).collect();
         let signature = self.emit.program.signature(work.op);
         let rule = self.context.rules.rule(self.emit.program, work.op);
-        let key = ChoiceKey { signature, rule, placements, types };
+        let key = ChoiceKey { signature, rule, placements, types, facts: work.facts.clone() };
         let is_signed = signature.is_some() && !self.emit.program.op_rules().is_own(work.op);
         if is_signed {
             if let Some(way) = self.choices.get(&key) {
@@ -80,7 +85,9 @@ impl Lowering<'_, '_, '_> {
         let mut best: Option<((i64, i64), Way)> = None;
         for (order, digits) in self.candidates(work, &key.placements) {
             let way = self.way(work, order, digits);
-            let cost = (self.bits_sent(work, &way), self.elements(work, &way));
+            let moved = self.bits_moved(work, &way, &self.moves(work, &way));
+            let sent = self.bits_sent(work, &way).saturating_add(moved);
+            let cost = (sent, self.elements(work, &way));
             if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                 best = Some((cost, way));
             }
@@ -192,7 +199,7 @@ impl Lowering<'_, '_, '_> {
         sent
     }
     /// Bits that an element takes.
-    fn bits(&self, ty: TypeId) -> i64 {
+    pub(super) fn bits(&self, ty: TypeId) -> i64 {
         match &self.emit.program.types()[ty] {
             Type::RankedTensor { element, .. } => element.bits.map_or(32, i64::from),
             _ => 0,
@@ -228,6 +235,11 @@ impl Lowering<'_, '_, '_> {
             if self.reshard_elements(held, target) > 0 {
                 sent.push(format!("result {index}"));
             }
+        }
+        let moves = self.moves(work, way);
+        if self.bits_moved(work, way, &moves) > 0 {
+            let along = |step: &Move| format!("operand {} along dim {}", step.operand, step.dim);
+            sent.extend(moves.iter().map(along));
         }
         if !gathered.is_empty() {
             let reason = format!("made whole: {}", gathered.join(", "));

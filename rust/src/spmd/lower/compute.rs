@@ -1,22 +1,27 @@
 //! Computing an op on shards: operands lie as the way wants them, results come about as it says.
 
+use super::super::reducer::Reducer;
 use super::super::ways::Way;
+use super::geometry::ints;
 use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{OpId, ValueId};
 use crate::ir::OpKind;
-use crate::mlir::op_attribute;
 
 impl Lowering<'_, '_, '_> {
     /// Computes the op on `operands`, and reshards its results to where they are wanted.
     pub(super) fn compute(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
         let op = work.op;
         match self.emit.program.kind(op) {
-            OpKind::Slice => self.slice_locally(work, way, &operands),
+            OpKind::Slice => self.slice_locally(work, way, operands),
+            OpKind::Pad => self.pad_locally(work, way, operands),
+            OpKind::Other if self.emit.program.op_name(op) == "stablehlo.reverse" => {
+                self.reverse_locally(work, way, operands);
+            }
             OpKind::Reduce => self.reduce_locally(work, way, operands),
             OpKind::Gather => self.gather_locally(work, way, &operands),
             OpKind::Scatter => self.scatter_locally(work, way, operands),
-            OpKind::DynamicSlice => self.dynamic_slice_locally(work, way, &operands),
+            OpKind::DynamicSlice => self.dynamic_slice_locally(work, way, operands),
             OpKind::DynamicUpdateSlice => self.update_locally(work, way, &operands),
             OpKind::DotGeneral | OpKind::Dot | OpKind::Convolution => {
                 self.mask_terms(work, way, &mut operands);
@@ -35,6 +40,22 @@ impl Lowering<'_, '_, '_> {
         {
             self.settle(work.op, value, placement, target);
         }
+    }
+    /// `value`, terms of the only result, in its place.
+    pub(super) fn replace_with_terms(
+        &mut self,
+        work: &ByRule,
+        way: &Way,
+        value: ValueId,
+        reducer: Reducer,
+    ) {
+        let (global, target) = work.results[0];
+        let held =
+            Held { value, global, placement: way.results[0], reducer, is_zero_padded: false };
+        let new = self.reshard(held, target);
+        let result = self.emit.program.result(work.op, 0);
+        self.set_held(result, new);
+        self.dead.push(work.op);
     }
     /// Other values in the place of the results of the op, which nothing uses any more.
     pub(super) fn replace(&mut self, work: &ByRule, way: &Way, values: &[ValueId]) {
@@ -56,20 +77,6 @@ impl Lowering<'_, '_, '_> {
     }
     /// The integers of attribute `name` of `op`.
     pub(super) fn ints(&self, op: OpId, name: &str) -> Vec<i64> {
-        let value = op_attribute(self.emit.program, op, name);
-        value.and_then(|value| value.as_ints()).unwrap_or_default()
-    }
-    /// Dims that are sharded are not cut.
-    fn slice_locally(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
-        let [starts, mut limits, strides] =
-            ["start_indices", "limit_indices", "strides"].map(|name| self.ints(work.op, name));
-        let local = self.emit.shape(operands[0].value);
-        for (dim, digits) in self.placements[way.operands[0]].dims.iter().enumerate() {
-            if !digits.is_empty() {
-                limits[dim] = local[dim];
-            }
-        }
-        let value = self.emit.strided_slice(operands[0].value, &starts, &limits, &strides);
-        self.replace(work, way, &[value]);
+        ints(self.emit.program, op, name)
     }
 }

@@ -72,7 +72,7 @@ impl Lowering<'_, '_, '_> {
 }
 
 /// The element in `dense<element>`, brackets around it or not.
-fn splat_text(text: &str) -> Option<String> {
+pub(super) fn splat_text(text: &str) -> Option<String> {
     let inner = text.trim().strip_prefix("dense<")?;
     let inner = &inner[..inner.rfind('>')?];
     let inner = inner.rsplit_once("> :").map_or(inner, |(inner, _)| inner);

@@ -1,6 +1,7 @@
 //! Ops with indices: along a sharded dim each device does what falls into its shard.
 
 use super::super::digits::total_size;
+use super::super::reducer::Reducer;
 use super::super::ways::{Ability, Way};
 use super::work::ByRule;
 use super::{Held, Lowering};
@@ -11,7 +12,6 @@ use crate::mlir::{op_attribute, AttrValue};
 /// Corrects what rules say of the abilities of these ops.
 pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     match program.kind(work.op) {
-        OpKind::DynamicUpdateSlice => refine_update(work, abilities),
         OpKind::Gather => refine_gather(program, work, abilities),
         OpKind::Scatter => refine_scatter(program, work, abilities),
         _ => {}
@@ -19,24 +19,20 @@ pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]
 }
 
 /// The only factor of dim `dim` of tensor `tensor`.
-fn factor_of(work: &ByRule, tensor: usize, dim: usize) -> Option<FactorId> {
+pub(super) fn factor_of(work: &ByRule, tensor: usize, dim: usize) -> Option<FactorId> {
     match work.rule.tensors().nth(tensor)?.dims.get(dim)?[..] {
         [factor] => Some(factor),
         _ => None,
     }
 }
 
-/// What is updated may be sharded along dims that the update has only a part of.
-fn refine_update(work: &ByRule, abilities: &mut [Ability]) {
-    for dim in 0..work.shapes[0].len() {
-        let (Some(own), Some(update)) = (factor_of(work, 0, dim), factor_of(work, 1, dim)) else {
-            continue;
-        };
-        if own != update {
-            abilities[own.index()] = Ability::Local;
-            abilities[update.index()] = Ability::Whole;
-        }
-    }
+/// Whether elements of the first operand can be added up, or joined, with zeros.
+pub(super) fn is_number(program: &Program, work: &ByRule) -> bool {
+    let Type::RankedTensor { element, .. } = &program.types()[work.operands[0].global] else {
+        return false;
+    };
+    let element = program.str(element.text);
+    Reducer::Or.identity(element).is_some() || Reducer::Max.identity(element).is_some()
 }
 
 /// How a gather or scatter uses the dims of its operand.
@@ -78,12 +74,7 @@ fn refine_gather(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
         abilities.fill(Ability::Whole);
         return;
     };
-    let is_number = matches!(
-        &program.types()[work.operands[0].global],
-        Type::RankedTensor { element, .. }
-            if super::super::reducer::Reducer::Or.identity(program.str(element.text)).is_some()
-                || super::super::reducer::Reducer::Max.identity(program.str(element.text)).is_some()
-    );
+    let is_number = is_number(program, work);
     for dim in 0..work.shapes[0].len() {
         let Some(factor) = factor_of(work, 0, dim) else { continue };
         let ability = &mut abilities[factor.index()];
@@ -124,7 +115,7 @@ fn refine_scatter(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
 
 impl Lowering<'_, '_, '_> {
     /// The number of the first element of the shard along `dim` of what lies as operand 0.
-    fn shard_start(&mut self, work: &ByRule, way: &Way, dim: usize) -> Option<ValueId> {
+    pub(super) fn shard_start(&mut self, work: &ByRule, way: &Way, dim: usize) -> Option<ValueId> {
         let placement = self.placements[way.operands[0]].clone();
         if placement.dims[dim].is_empty() {
             return None;
@@ -276,62 +267,5 @@ impl Lowering<'_, '_, '_> {
             operands[num_inputs] = indices;
         }
         self.in_place(work, way, &operands);
-    }
-
-    /// Dims that are sharded are taken in full.
-    pub(super) fn dynamic_slice_locally(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
-        let shape = self.result_shape(work, way, 0);
-        let starts: Vec<Option<ValueId>> =
-            operands[1..].iter().map(|held| Some(held.value)).collect();
-        let value = self.emit.dynamic_slice(operands[0].value, &starts, &shape);
-        self.replace(work, way, &[value]);
-    }
-
-    /// Each device writes what falls into its shard: into a shard with room for the update on both sides, of
-    /// which it keeps the middle. Nothing is sent.
-    pub(super) fn update_locally(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
-        let placement = self.placements[way.operands[0]].clone();
-        let update = &work.shapes[1];
-        let partly: Vec<usize> = (0..update.len())
-            .filter(|&dim| !placement.dims[dim].is_empty() && update[dim] != work.shapes[0][dim])
-            .collect();
-        if partly.is_empty() {
-            return self.in_place(work, way, operands);
-        }
-        let local = self.emit.shape(operands[0].value);
-        let mut room = vec![0; local.len()];
-        let mut values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
-        for &dim in &partly {
-            room[dim] = update[dim];
-            values[2 + dim] = self.update_start(work, way, dim, values[2 + dim]);
-        }
-        values[0] = self.emit.pad(values[0], None, &room, &room);
-        let ty = self.emit.type_of(values[0]);
-        let updated = self.emit.op("stablehlo.dynamic_update_slice", &values, ty, &[]);
-        let limits: Vec<i64> = room.iter().zip(&local).map(|(room, size)| room + size).collect();
-        let value = self.emit.slice(updated, &room, &limits);
-        self.replace(work, way, &[value]);
-    }
-    /// Where the update starts in a shard with room: the start is clamped in the whole tensor first.
-    fn update_start(&mut self, work: &ByRule, way: &Way, dim: usize, start: ValueId) -> ValueId {
-        let own = self.emit.type_of(start);
-        let (size, update) = (work.shapes[0][dim], work.shapes[1][dim]);
-        let zero = self.emit.scalar("0", own);
-        let last = self.emit.scalar(&(size - update).to_string(), own);
-        let start = self.emit.op("stablehlo.clamp", &[zero, start, last], own, &[]);
-        let index = self.emit.index_type();
-        let start = self.emit.op("stablehlo.convert", &[start], index, &[]);
-        let local = self.placements[way.operands[0]].local_shape(&work.shapes[0])[dim];
-        let shard = self.shard_start(work, way, dim);
-        let start = match shard {
-            Some(shard) => self.emit.elementwise("stablehlo.subtract", &[start, shard]),
-            None => start,
-        };
-        let start = self.emit.add_constant(start, update);
-        // Behind the shard, or before it, the update lies in the room.
-        let zero = self.emit.index(0);
-        let last = self.emit.index(local + update);
-        let start = self.emit.op("stablehlo.clamp", &[zero, start, last], index, &[]);
-        self.emit.op("stablehlo.convert", &[start], own, &[])
     }
 }

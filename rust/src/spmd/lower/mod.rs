@@ -12,13 +12,18 @@ mod by_rule;
 mod compute;
 mod constants;
 mod control;
+mod dynamic;
 mod functions;
+mod geometry;
 mod indexing;
 mod manual;
 mod masks;
+mod moved;
+mod moves;
 mod reduce;
 mod refusals;
 mod resharding;
+mod way_rule;
 mod work;
 
 use super::collectives::{last_channel, Collectives};

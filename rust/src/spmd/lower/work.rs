@@ -17,5 +17,8 @@ pub(super) struct ByRule {
     pub results: Vec<(TypeId, PlacementId)>,
     /// The shapes of operands, then results.
     pub shapes: Vec<Vec<i64>>,
+    /// What the op depends on beside its attributes and its tensors: for a dynamic slice the start of each dim,
+    /// within bounds, or -1 where it is no constant.
+    pub facts: Vec<i64>,
     pub abilities: Vec<Ability>,
 }

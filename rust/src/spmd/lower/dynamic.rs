@@ -1,0 +1,175 @@
+//! Dynamic slices and updates: starts are values of the program.
+
+use super::super::reducer::Reducer;
+use super::super::ways::{Ability, Way};
+use super::constants::splat_text;
+use super::indexing::{factor_of, is_number};
+use super::work::ByRule;
+use super::{Held, Lowering};
+use crate::index::{Id, OpId, ValueId};
+use crate::ir::{OpKind, Program};
+
+/// Corrects what rules say of the abilities of these ops.
+pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+    match program.kind(work.op) {
+        OpKind::DynamicSlice => refine_dynamic_slice(program, work, abilities),
+        OpKind::DynamicUpdateSlice => refine_update(work, abilities),
+        _ => {}
+    }
+}
+
+/// What an op depends on that is in none of its attributes: the starts of a dynamic slice, within bounds, where they are
+/// constants, else -1.
+pub(super) fn facts(program: &Program, op: OpId, shapes: &[Vec<i64>]) -> Vec<i64> {
+    if program.kind(op) != OpKind::DynamicSlice {
+        return Vec::new();
+    }
+    let starts = program.operands(op).skip(1);
+    let sizes = shapes[0].iter().zip(&shapes[shapes.len() - 1]);
+    let known = |start| constant_int(program, start);
+    let starts = starts.zip(sizes).map(|(start, (size, taken))| {
+        known(start).map_or(-1, |start| start.clamp(0, (size - taken).max(0)))
+    });
+    starts.collect()
+}
+
+/// The integer that `value` is, where it is a constant.
+fn constant_int(program: &Program, value: ValueId) -> Option<i64> {
+    let op = program.defining_op(value)?;
+    let is_constant = matches!(program.kind(op), OpKind::Constant | OpKind::SdyConstant);
+    if !is_constant {
+        return None;
+    }
+    splat_text(program.constant_text(op))?.parse().ok()
+}
+
+/// Of a part that starts somewhere each device gives what it has of it.
+fn refine_dynamic_slice(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+    let result = work.operands.len();
+    for dim in 0..work.shapes[0].len() {
+        let (Some(own), Some(taken)) = (factor_of(work, 0, dim), factor_of(work, result, dim))
+        else {
+            continue;
+        };
+        if own != taken && is_number(program, work) {
+            abilities[own.index()] = Ability::Terms;
+            abilities[taken.index()] = Ability::Whole;
+        }
+    }
+}
+
+/// What is updated may be sharded along dims that the update has only a part of.
+fn refine_update(work: &ByRule, abilities: &mut [Ability]) {
+    for dim in 0..work.shapes[0].len() {
+        let (Some(own), Some(update)) = (factor_of(work, 0, dim), factor_of(work, 1, dim)) else {
+            continue;
+        };
+        if own != update {
+            abilities[own.index()] = Ability::Local;
+            abilities[update.index()] = Ability::Whole;
+        }
+    }
+}
+
+impl Lowering<'_, '_, '_> {
+    /// Dims that are sharded are taken in full, or what each shard needs of them is fetched. Along a dim of which a part
+    /// is taken that starts somewhere, a device takes that part of its shard with zeros around it.
+    pub(super) fn dynamic_slice_locally(
+        &mut self,
+        work: &ByRule,
+        way: &Way,
+        mut operands: Vec<Held>,
+    ) {
+        let mut starts: Vec<Option<ValueId>> =
+            operands[1..].iter().map(|held| Some(held.value)).collect();
+        let mut shape = self.result_shape(work, way, 0);
+        let moves = self.moves(work, way);
+        self.move_operands(way, &moves, &mut operands, |_| None);
+        for step in &moves {
+            let own = operands[1 + step.dim].value;
+            starts[step.dim] = Some(self.emit.scalar("0", self.emit.type_of(own)));
+            shape[step.dim] = step.windows.size;
+        }
+        let placement = self.placements[way.operands[0]].clone();
+        let is_cut = |dim: usize| placement.dims[dim].is_empty();
+        let value = operands[0].value;
+        let mut room = vec![0; shape.len()];
+        let terms = Self::dims_of_terms(work, way, 0);
+        for dim in 0..shape.len() {
+            let start = operands[1 + dim].value;
+            let left = work.shapes[0][dim] - shape[dim];
+            if terms.contains(&dim) {
+                room[dim] = shape[dim];
+                starts[dim] = Some(self.part_start(work, way, (dim, shape[dim]), start));
+            } else if work.facts[dim] < 0 && left > 0 && is_cut(dim) {
+                // XLA takes a slice of a slice for one, and clamps the sum of their starts alone.
+                starts[dim] = Some(self.within_bounds(start, left));
+            }
+        }
+        let padded = self.emit.pad(value, None, &room, &room);
+        let part = self.emit.dynamic_slice(padded, &starts, &shape);
+        let reducer =
+            if self.emit.element(work.results[0].0) == "i1" { Reducer::Or } else { Reducer::Add };
+        self.replace_with_terms(work, way, part, reducer);
+    }
+    /// Each device writes what falls into its shard: into a shard with room for the update on both sides, of
+    /// which it keeps the middle. Nothing is sent.
+    pub(super) fn update_locally(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
+        let placement = self.placements[way.operands[0]].clone();
+        let update = &work.shapes[1];
+        let partly: Vec<usize> = (0..update.len())
+            .filter(|&dim| !placement.dims[dim].is_empty() && update[dim] != work.shapes[0][dim])
+            .collect();
+        if partly.is_empty() {
+            return self.in_place(work, way, operands);
+        }
+        let local = self.emit.shape(operands[0].value);
+        let mut room = vec![0; local.len()];
+        let mut values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
+        for &dim in &partly {
+            room[dim] = update[dim];
+            values[2 + dim] = self.part_start(work, way, (dim, update[dim]), values[2 + dim]);
+        }
+        values[0] = self.emit.pad(values[0], None, &room, &room);
+        let ty = self.emit.type_of(values[0]);
+        let updated = self.emit.op("stablehlo.dynamic_update_slice", &values, ty, &[]);
+        let limits: Vec<i64> = room.iter().zip(&local).map(|(room, size)| room + size).collect();
+        let value = self.emit.slice(updated, &room, &limits);
+        self.replace(work, way, &[value]);
+    }
+    /// `start` from 0 to `last`, as ops that take it take it.
+    fn within_bounds(&mut self, start: ValueId, last: i64) -> ValueId {
+        let own = self.emit.type_of(start);
+        // What is behind the last number of the type no start is behind either.
+        let most = Reducer::Min.identity(self.emit.element(own)).and_then(|most| most.parse().ok());
+        let last = most.map_or(last, |most: i64| last.min(most));
+        let (zero, last) = (self.emit.scalar("0", own), self.emit.scalar(&last.to_string(), own));
+        self.emit.op("stablehlo.clamp", &[zero, start, last], own, &[])
+    }
+    /// Where a part of `len` elements along `dim` starts in a shard with room for it on both sides: the start is clamped in
+    /// the whole tensor first.
+    fn part_start(
+        &mut self,
+        work: &ByRule,
+        way: &Way,
+        (dim, len): (usize, i64),
+        start: ValueId,
+    ) -> ValueId {
+        let own = self.emit.type_of(start);
+        let start = self.within_bounds(start, work.shapes[0][dim] - len);
+        let index = self.emit.index_type();
+        let start = self.emit.op("stablehlo.convert", &[start], index, &[]);
+        let local = self.placements[way.operands[0]].local_shape(&work.shapes[0])[dim];
+        let shard = self.shard_start(work, way, dim);
+        let start = match shard {
+            Some(shard) => self.emit.elementwise("stablehlo.subtract", &[start, shard]),
+            None => start,
+        };
+        let start = self.emit.add_constant(start, len);
+        // Behind the shard, or before it, the part lies in the room.
+        let zero = self.emit.index(0);
+        let last = self.emit.index(local + len);
+        let start = self.emit.op("stablehlo.clamp", &[zero, start, last], index, &[]);
+        self.emit.op("stablehlo.convert", &[start], own, &[])
+    }
+}

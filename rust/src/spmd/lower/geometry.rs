@@ -1,0 +1,71 @@
+//! Geometry: which places of an operand's dim an element of the result needs, of ops that move elements along dims.
+
+use super::super::movement::Windows;
+use super::work::ByRule;
+use crate::index::OpId;
+use crate::ir::{OpKind, Program};
+use crate::mlir::op_attribute;
+
+/// Along a dim, element `o` of the result needs the places from `o * stride - low` on, `reach` of them; element `i` of the
+/// operand is at place `i * dilation`. A reversed dim is counted from its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Geometry {
+    pub stride: i64,
+    pub low: i64,
+    pub reach: i64,
+    pub dilation: i64,
+    pub is_reversed: bool,
+}
+
+impl Geometry {
+    /// Elements stay where they are.
+    pub(super) const SAME: Self =
+        Self { stride: 1, low: 0, reach: 1, dilation: 1, is_reversed: false };
+
+    /// The geometry of dim `dim` of the first operand; none if the op does not move elements like this.
+    pub(super) fn of(program: &Program, work: &ByRule, dim: usize) -> Option<Self> {
+        let list = |name| ints(program, work.op, name);
+        let at = |name, or: i64| list(name).get(dim).copied().unwrap_or(or);
+        match program.kind(work.op) {
+            OpKind::Slice => {
+                Some(Self { stride: at("strides", 1), low: -at("start_indices", 0), ..Self::SAME })
+            }
+            OpKind::Pad => Some(Self {
+                low: at("edge_padding_low", 0),
+                dilation: at("interior_padding", 0) + 1,
+                ..Self::SAME
+            }),
+            OpKind::DynamicSlice => {
+                let start = *work.facts.get(dim)?;
+                (start >= 0).then_some(Self { low: -start, ..Self::SAME })
+            }
+            OpKind::Other if program.op_name(work.op) == "stablehlo.reverse" => {
+                let is_reversed = list("dimensions").contains(&(dim as i64));
+                Some(Self { is_reversed, ..Self::SAME })
+            }
+            _ => None,
+        }
+    }
+    /// The windows that `count` shards of the result need, of `shard` elements each, of a dim of `elements`.
+    pub(super) fn windows(&self, elements: i64, count: i64, shard: i64) -> Windows {
+        let start = |number: i64| {
+            let first = number * shard;
+            if self.is_reversed {
+                elements - first - shard
+            } else {
+                first * self.stride - self.low
+            }
+        };
+        Windows {
+            elements,
+            dilation: self.dilation,
+            starts: (0..count).map(start).collect(),
+            size: (shard - 1) * self.stride + self.reach,
+        }
+    }
+}
+
+/// The integers of attribute `name` of `op`; none of them where it has no such attribute.
+pub(super) fn ints(program: &Program, op: OpId, name: &str) -> Vec<i64> {
+    op_attribute(program, op, name).and_then(|value| value.as_ints()).unwrap_or_default()
+}

@@ -1,0 +1,128 @@
+//! Moves: what an op on shards fetches of other shards, dim by dim.
+
+use super::super::digits::{total_size, Digit};
+use super::super::movement::{Fetch, Windows};
+use super::super::ways::{Ability, Way};
+use super::geometry::Geometry;
+use super::work::ByRule;
+use super::{Held, Lowering};
+use crate::index::{Id, ValueId};
+
+/// What is fetched along one dim of an operand.
+pub(super) struct Move {
+    pub operand: usize,
+    pub dim: usize,
+    pub digits: Vec<Digit>,
+    /// Which elements shards keep of their own before: every so many, from the first of these on.
+    pub thinned: Option<Thinned>,
+    pub windows: Windows,
+}
+
+/// Every `stride`-th element of a shard, from `phase` on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Thinned {
+    pub phase: i64,
+    pub stride: i64,
+}
+
+impl Lowering<'_, '_, '_> {
+    /// What `work` fetches under `way`.
+    pub(super) fn moves(&self, work: &ByRule, way: &Way) -> Vec<Move> {
+        let mut moves = Vec::new();
+        if !work.abilities.contains(&Ability::Moved) {
+            return moves;
+        }
+        for (operand, mapping) in work.rule.operands.iter().enumerate() {
+            for (dim, factors) in mapping.dims.iter().enumerate() {
+                let [factor] = factors[..] else { continue };
+                let digits = &way.factors[factor.index()];
+                if work.abilities[factor.index()] != Ability::Moved || digits.is_empty() {
+                    continue;
+                }
+                let Some(geometry) = Geometry::of(self.emit.program, work, dim) else { continue };
+                let result = work.rule.results[0].dims.iter().position(|dim| dim.contains(&factor));
+                let Some(result) = result else { continue };
+                let count = total_size(digits);
+                let shard = self.result_shape(work, way, 0)[result];
+                let elements = work.shapes[operand][dim];
+                let digits = digits.clone();
+                moves.push(Move::new(operand, dim, digits, &geometry, elements, (count, shard)));
+            }
+        }
+        moves
+    }
+    /// Bits that a device sends for `moves`.
+    pub(super) fn bits_moved(&self, work: &ByRule, way: &Way, moves: &[Move]) -> i64 {
+        let mut shapes: Vec<Option<Vec<i64>>> = vec![None; work.operands.len()];
+        let mut bits = 0i64;
+        for step in moves {
+            let shape = shapes[step.operand].get_or_insert_with(|| {
+                self.placements[way.operands[step.operand]].local_shape(&work.shapes[step.operand])
+            });
+            if let Some(Thinned { stride, .. }) = step.thinned {
+                shape[step.dim] /= stride;
+            }
+            let others = shape.iter().enumerate().filter(|&(dim, _)| dim != step.dim);
+            let others = others.fold(1i64, |product, (_, &size)| product.saturating_mul(size));
+            let sent = step.windows.schedule(shape[step.dim]).sent();
+            shape[step.dim] = step.windows.size;
+            let width = self.bits(work.operands[step.operand].global);
+            bits = bits.saturating_add(sent.saturating_mul(others).saturating_mul(width));
+        }
+        bits
+    }
+    /// Does `moves`: operands become their windows. Places without elements hold what `fill` gives for the operand.
+    pub(super) fn move_operands(
+        &mut self,
+        way: &Way,
+        moves: &[Move],
+        operands: &mut [Held],
+        fill: impl Fn(usize) -> Option<ValueId>,
+    ) {
+        for step in moves {
+            let value = operands[step.operand].value;
+            let mut fetch = Fetch {
+                emit: &mut self.emit,
+                collectives: &mut self.collectives,
+                order: way.order,
+                digits: &step.digits,
+                dim: step.dim,
+            };
+            let value = match step.thinned {
+                Some(thinned) => fetch.thin(value, thinned.phase, thinned.stride),
+                None => value,
+            };
+            operands[step.operand].value = step.windows.take(&mut fetch, value, fill(step.operand));
+        }
+    }
+}
+
+impl Move {
+    /// The windows that `geometry` asks for. Where every so many elements of each shard are wanted, shards keep these
+    /// alone.
+    fn new(
+        operand: usize,
+        dim: usize,
+        digits: Vec<Digit>,
+        geometry: &Geometry,
+        elements: i64,
+        (count, shard): (i64, i64),
+    ) -> Self {
+        let &Geometry { stride, low, .. } = geometry;
+        let own = crate::layout::ceil_div(elements, count);
+        let is_thin = stride > 1
+            && geometry.reach == 1
+            && geometry.dilation == 1
+            && low <= 0
+            && own % stride == 0;
+        if !is_thin {
+            let windows = geometry.windows(elements, count, shard);
+            return Self { operand, dim, digits, thinned: None, windows };
+        }
+        let phase = -low % stride;
+        let thin = Geometry { stride: 1, low: -(-low / stride), ..*geometry };
+        let left = crate::layout::ceil_div(elements - phase, stride);
+        let windows = thin.windows(left, count, shard);
+        Self { operand, dim, digits, thinned: Some(Thinned { phase, stride }), windows }
+    }
+}

@@ -1,0 +1,38 @@
+//! Rules for ways. Sharding rules say along what shardings propagate; where an op can be computed on shards in more ways
+//! than that, its factors are told apart further, or put together.
+
+use crate::index::{FactorId, Id, OpId};
+use crate::ir::{OpKind, Program};
+use crate::rule::OpShardingRule;
+
+/// The rule by which ways of `op` are made; `shapes` are those of its operands and results, `facts` those of
+/// [`super::work::ByRule`].
+pub(super) fn way_rule(
+    program: &Program,
+    op: OpId,
+    rule: &OpShardingRule,
+    shapes: &[Vec<i64>],
+    facts: &[i64],
+) -> OpShardingRule {
+    let mut rule = rule.clone();
+    if program.kind(op) == OpKind::DynamicSlice {
+        part_dynamic_slice(&mut rule, shapes, facts);
+    }
+    rule
+}
+
+/// A dim of which a dynamic slice takes a part, it is not known which, is a dim of its own in the result.
+fn part_dynamic_slice(rule: &mut OpShardingRule, shapes: &[Vec<i64>], facts: &[i64]) {
+    let (Some(shape), Some(taken)) = (shapes.first(), shapes.last()) else { return };
+    for dim in 0..shape.len() {
+        if shape[dim] == taken[dim] || facts.get(dim).is_some_and(|&start| start >= 0) {
+            continue;
+        }
+        rule.factor_sizes.push(taken[dim]);
+        let own = FactorId::from_index(rule.factor_sizes.len() - 1);
+        if let Some(factors) = rule.results.first_mut().and_then(|result| result.dims.get_mut(dim))
+        {
+            *factors = vec![own];
+        }
+    }
+}

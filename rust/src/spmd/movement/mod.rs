@@ -1,0 +1,30 @@
+//! Movement: elements of a sharded dim go to other places along that dim.
+//!
+//! A shard of the result of a slice, a pad, a convolution needs a *window* of the operand along each dim: an interval
+//! whose start depends on the number of the shard.
+//!
+//! 1. [`windows`] says which window each shard needs, of a dim that may be padded and dilated.
+//! 2. [`pieces`] intersects windows with shards: who needs what of whom.
+//! 3. [`schedule`] sorts pieces into rounds, in each of which a shard sends one piece at most and gets one at most.
+//! 4. [`fetch`] makes ops of that: a collective permute a round, of as many elements as its longest piece has, and
+//!    what puts pieces together, at places that depend on the device.
+//!
+//! For example, 12 elements over 4 shards, of which a shard of the result needs its own and one more on either side:
+//!
+//! ```text
+//! shard            0          1          2          3
+//! holds          [0, 3)     [3, 6)     [6, 9)    [9, 12)
+//! window        [-1, 4)     [2, 7)    [5, 10)    [8, 13)
+//! from the left     -          2          5          8       one round: the last element of each goes right
+//! from the right    3          6          9          -       one round: the first element of each goes left
+//! ```
+
+pub mod fetch;
+pub mod pieces;
+pub mod schedule;
+pub mod windows;
+
+pub use fetch::Fetch;
+pub use pieces::{pieces_of, Extent, Piece};
+pub use schedule::Schedule;
+pub use windows::Windows;

@@ -1,0 +1,216 @@
+//! Schedules: pieces in rounds.
+//!
+//! In a round a shard sends one piece at most and gets one at most: it is one collective permute. All send as many
+//! elements as the longest piece of the round has. Two ways are tried: a round for each distance between shards, which
+//! is best where all send alike, and a round for each colour of the edges of the graph of sources and targets, of
+//! which no more are needed than a shard sends or gets pieces (Kőnig).
+
+use super::pieces::Piece;
+use std::collections::BTreeMap;
+
+/// Pieces of which a shard sends one at most and gets one at most.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Round {
+    /// The pieces.
+    pub pieces: Vec<Piece>,
+    /// Whether shards take them from themselves.
+    pub is_local: bool,
+}
+
+impl Round {
+    /// How many elements along the dim the longest piece has.
+    pub fn len(&self) -> i64 {
+        self.pieces.iter().map(|piece| piece.len).max().unwrap_or(0)
+    }
+    /// Whether there is no piece.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+}
+
+/// Rounds in order: those of pieces that shards have themselves come first.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Schedule {
+    /// The rounds.
+    pub rounds: Vec<Round>,
+}
+
+impl Schedule {
+    /// The rounds of `pieces`.
+    pub fn of(pieces: &[Piece]) -> Self {
+        let (local, sent): (Vec<Piece>, Vec<Piece>) =
+            pieces.iter().partition(|piece| piece.source == piece.target);
+        let mut rounds = by_key(&local, |piece| (piece.input, 0), true);
+        let by_distance = by_key(&sent, |piece| (piece.input, piece.source - piece.target), false);
+        let by_colour = colours(sent);
+        let total = |rounds: &[Round]| rounds.iter().map(Round::len).sum::<i64>();
+        let is_better =
+            (total(&by_colour), by_colour.len()) < (total(&by_distance), by_distance.len());
+        rounds.extend(if is_better { by_colour } else { by_distance });
+        Self { rounds }
+    }
+    /// How many elements along the dim a device sends.
+    pub fn sent(&self) -> i64 {
+        let sent = self.rounds.iter().filter(|round| !round.is_local);
+        sent.map(Round::len).sum()
+    }
+}
+
+fn by_key(pieces: &[Piece], key: impl Fn(&Piece) -> (usize, i64), is_local: bool) -> Vec<Round> {
+    let mut rounds: BTreeMap<(usize, i64), Vec<Piece>> = BTreeMap::new();
+    for piece in pieces {
+        rounds.entry(key(piece)).or_default().push(*piece);
+    }
+    rounds.into_values().map(|pieces| Round { pieces, is_local }).collect()
+}
+
+/// A round for each colour, where edges that meet have different ones; the longest pieces first.
+fn colours(mut pieces: Vec<Piece>) -> Vec<Round> {
+    pieces.sort_by_key(|piece| (std::cmp::Reverse(piece.len), piece.target, piece.source));
+    let mut colouring = Colouring::new(&pieces);
+    for edge in 0..pieces.len() {
+        colouring.add(&pieces, edge);
+    }
+    let mut rounds: Vec<Vec<Piece>> = vec![Vec::new(); colouring.num_colours];
+    for (piece, &colour) in pieces.iter().zip(&colouring.colour) {
+        rounds[colour].push(*piece);
+    }
+    rounds.retain(|pieces| !pieces.is_empty());
+    rounds.into_iter().map(|pieces| Round { pieces, is_local: false }).collect()
+}
+
+/// Colours of the edges of a bipartite graph: sources on one side, targets on the other.
+struct Colouring {
+    num_colours: usize,
+    num_shards: usize,
+    /// By edge.
+    colour: Vec<usize>,
+    /// By vertex and colour the edge: sources first, then targets.
+    edges: Vec<Option<usize>>,
+}
+
+impl Colouring {
+    fn new(pieces: &[Piece]) -> Self {
+        let last = pieces.iter().map(|piece| piece.source.max(piece.target)).max();
+        let num_shards = last.map_or(0, |last| last as usize + 1);
+        let mut degrees = vec![0; 2 * num_shards];
+        for piece in pieces {
+            degrees[piece.source as usize] += 1;
+            degrees[num_shards + piece.target as usize] += 1;
+        }
+        let num_colours = degrees.into_iter().max().unwrap_or(0);
+        let edges = vec![None; 2 * num_shards * num_colours];
+        Self { num_colours, num_shards, colour: vec![0; pieces.len()], edges }
+    }
+    fn ends(&self, piece: &Piece) -> [usize; 2] {
+        [piece.source as usize, self.num_shards + piece.target as usize]
+    }
+    fn edge(&mut self, vertex: usize, colour: usize) -> &mut Option<usize> {
+        &mut self.edges[vertex * self.num_colours + colour]
+    }
+    /// Gives `edge` a colour that no other edge has at its ends. If none is free at both, one that is free at the
+    /// source is made free at the target: along the path from there whose colours alternate they change places.
+    fn add(&mut self, pieces: &[Piece], edge: usize) {
+        let [source, target] = self.ends(&pieces[edge]);
+        let all = 0..self.num_colours;
+        let is_free = |this: &mut Self, vertex, colour| this.edge(vertex, colour).is_none();
+        let common = all.clone().find(|&c| is_free(self, source, c) && is_free(self, target, c));
+        let colour = common.unwrap_or_else(|| {
+            let at_source = all.clone().find(|&c| is_free(self, source, c)).unwrap_or(0);
+            let at_target = all.clone().find(|&c| is_free(self, target, c)).unwrap_or(0);
+            self.exchange(pieces, target, [at_source, at_target]);
+            at_source
+        });
+        self.colour[edge] = colour;
+        *self.edge(source, colour) = Some(edge);
+        *self.edge(target, colour) = Some(edge);
+    }
+    /// Exchanges two colours on the path that begins at `vertex` with an edge of the first.
+    fn exchange(&mut self, pieces: &[Piece], mut vertex: usize, mut colours: [usize; 2]) {
+        let mut path = Vec::new();
+        while let Some(edge) = *self.edge(vertex, colours[0]) {
+            path.push((edge, colours));
+            let [source, target] = self.ends(&pieces[edge]);
+            vertex = if vertex == source { target } else { source };
+            colours.reverse();
+        }
+        for &(edge, [old, _]) in &path {
+            for vertex in self.ends(&pieces[edge]) {
+                *self.edge(vertex, old) = None;
+            }
+        }
+        for &(edge, [_, new]) in &path {
+            self.colour[edge] = new;
+            for vertex in self.ends(&pieces[edge]) {
+                *self.edge(vertex, new) = Some(edge);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pieces::{pieces_of, Extent};
+    use super::*;
+
+    #[test]
+    fn a_halo_is_a_round_a_side() {
+        let extent = Extent { low: 0, high: 12, shard: 3 };
+        let schedule = Schedule::of(&pieces_of(0, extent, &[-1, 2, 5, 8], 5));
+        let lens: Vec<(i64, bool)> =
+            schedule.rounds.iter().map(|round| (round.len(), round.is_local)).collect();
+        assert_eq!(lens, [(3, true), (1, false), (1, false)]);
+        assert_eq!(schedule.sent(), 2);
+    }
+
+    #[test]
+    fn a_reversal_is_one_round() {
+        let extent = Extent { low: 0, high: 12, shard: 3 };
+        let schedule = Schedule::of(&pieces_of(0, extent, &[9, 6, 3, 0], 3));
+        assert_eq!(schedule.sent(), 3);
+    }
+
+    #[test]
+    fn a_concatenation_sends_as_much_as_its_busiest_shard() {
+        // Two tensors of 64 over 4 shards become one of 128.
+        let extent = Extent { low: 0, high: 64, shard: 16 };
+        let mut pieces = pieces_of(0, extent, &[0, 32, 64, 96], 32);
+        pieces.extend(pieces_of(1, extent, &[-64, -32, 0, 32], 32));
+        assert_eq!(Schedule::of(&pieces).sent(), 32);
+    }
+
+    #[test]
+    fn no_two_pieces_of_a_round_meet() {
+        let mut random = 1u64;
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            ((random >> 33) % below) as i64
+        };
+        for _ in 0..200 {
+            let pieces: Vec<Piece> = (0..20)
+                .map(|_| Piece {
+                    input: next(2) as usize,
+                    source: next(6),
+                    target: next(6),
+                    from: 0,
+                    to: 0,
+                    len: 1 + next(5),
+                })
+                .collect();
+            let sent = pieces.iter().filter(|piece| piece.source != piece.target).count();
+            let rounds = colours(pieces.iter().filter(|p| p.source != p.target).copied().collect());
+            let mut degrees = [[0usize; 6]; 2];
+            for round in &rounds {
+                let mut seen = [[false; 6]; 2];
+                for piece in &round.pieces {
+                    for (side, end) in [piece.source, piece.target].into_iter().enumerate() {
+                        assert!(!std::mem::replace(&mut seen[side][end as usize], true));
+                        degrees[side][end as usize] += 1;
+                    }
+                }
+            }
+            assert_eq!(rounds.iter().map(|round| round.pieces.len()).sum::<usize>(), sent);
+            assert_eq!(Some(rounds.len()), degrees.into_iter().flatten().max());
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Windows: the interval of a dim, padded and dilated, that each shard of a result needs.
+
+use super::fetch::Fetch;
+use super::pieces::{pieces_of, Extent};
+use super::schedule::Schedule;
+use crate::index::ValueId;
+
+/// The windows of a dim. Element `i` of the dim is at place `i * dilation`; between elements, before the first one and
+/// behind the last there is what is filled in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Windows {
+    /// How many elements the dim has.
+    pub elements: i64,
+    /// How far apart elements are.
+    pub dilation: i64,
+    /// The place at which the window of each shard starts.
+    pub starts: Vec<i64>,
+    /// How many places a window has.
+    pub size: i64,
+}
+
+impl Windows {
+    /// For each shard the first element that is in its window or behind its start, and how many elements are fetched.
+    fn fetched(&self) -> (Vec<i64>, i64) {
+        let ceil = |place: i64| -(-place).div_euclid(self.dilation);
+        let firsts: Vec<i64> = self.starts.iter().map(|&start| ceil(start)).collect();
+        let ends = self.starts.iter().map(|&start| ceil(start + self.size));
+        let counts = ends.zip(&firsts).map(|(end, first)| end - first);
+        let count = counts.max().unwrap_or(1).max(1);
+        (firsts, count)
+    }
+    /// Who sends what, where a shard holds `shard` elements.
+    pub fn schedule(&self, shard: i64) -> Schedule {
+        let (firsts, count) = self.fetched();
+        let extent = Extent { low: 0, high: self.elements, shard };
+        Schedule::of(&pieces_of(0, extent, &firsts, count))
+    }
+    /// Whether some window has places without elements.
+    pub fn has_gaps(&self) -> bool {
+        let end = (self.elements - 1) * self.dilation;
+        self.dilation > 1
+            || self.starts.iter().any(|&start| start < 0 || start + self.size - 1 > end)
+    }
+    /// The window of each shard of `input`. Places without elements hold `fill`; anything if there is none.
+    pub fn take(
+        &self,
+        fetch: &mut Fetch<'_, '_>,
+        input: ValueId,
+        fill: Option<ValueId>,
+    ) -> ValueId {
+        let shard = fetch.emit.shape(input)[fetch.dim];
+        let (firsts, count) = self.fetched();
+        let mut value = fetch.window(&[input], &self.schedule(shard), count);
+        if let Some(fill) = fill {
+            value = self.filled(fetch, value, (&firsts, count), fill);
+        }
+        self.dilated(fetch, value, (&firsts, count), fill)
+    }
+    /// `value` with `fill` in the place of elements that the dim does not have.
+    fn filled(
+        &self,
+        fetch: &mut Fetch<'_, '_>,
+        value: ValueId,
+        (firsts, count): (&[i64], i64),
+        fill: ValueId,
+    ) -> ValueId {
+        let low: Vec<Option<i64>> = firsts.iter().map(|&first| Some(-first)).collect();
+        let high: Vec<Option<i64>> =
+            firsts.iter().map(|&first| Some(self.elements - first)).collect();
+        let Some(mask) = fetch.inside(&low, &high, count) else { return value };
+        let shape = fetch.emit.shape(value);
+        let mask = fetch.emit.along(mask, fetch.dim, &shape);
+        fetch.emit.masked(mask, value, fill)
+    }
+    /// The places of the window: with `fill` between elements.
+    fn dilated(
+        &self,
+        fetch: &mut Fetch<'_, '_>,
+        value: ValueId,
+        (firsts, count): (&[i64], i64),
+        fill: Option<ValueId>,
+    ) -> ValueId {
+        if self.dilation == 1 {
+            return value;
+        }
+        // How far into its window the first element of each shard is.
+        let leads =
+            || firsts.iter().zip(&self.starts).map(|(first, start)| first * self.dilation - start);
+        let (least, most) = (leads().min().unwrap_or(0), leads().max().unwrap_or(0));
+        let rank = fetch.emit.shape(value).len();
+        let along = |count: i64| {
+            let mut list = vec![0; rank];
+            list[fetch.dim] = count;
+            list
+        };
+        let high = self.size - least - ((count - 1) * self.dilation + 1);
+        let edges = [along(most), along(high), along(self.dilation - 1)];
+        let [low, high, interior] = &edges;
+        let padded = fetch.emit.pad_between(value, fill, [low, high, interior]);
+        let starts: Vec<Option<i64>> = leads().map(|lead| Some(most - lead)).collect();
+        let start = fetch.per_shard(&starts);
+        fetch.cut(padded, start, self.size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_of_dilated_windows_are_fetched_alone() {
+        // Places 0, 3, 6, 9 have elements; shards of 5 places start one before.
+        let windows = Windows { elements: 4, dilation: 3, starts: vec![-1, 4], size: 5 };
+        assert_eq!(windows.fetched(), (vec![0, 2], 2));
+        assert!(windows.has_gaps());
+        assert!(!Windows { elements: 8, dilation: 1, starts: vec![0, 4], size: 4 }.has_gaps());
+    }
+}
