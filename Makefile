@@ -7,7 +7,7 @@ PY_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' 2>/dev/null)
 RUST_SOURCES := $(shell find rust -name '*.rs' 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-deep test-rust test-python fuzz coverage lint fmt bench docs build clean
+.PHONY: help run test test-deep test-rust test-python fuzz coverage lint fmt bench wheel deny docs build clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -68,6 +68,14 @@ bench: build  ## measure against jaxlib in one run; write table, figures and plo
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python benches/vs_shardy.py --out out/bench
 	cargo bench --quiet
+
+wheel: $(STAMPS)/python  ## build the wheel of this machine into dist, install it into an empty environment, run it
+	rm -rf dist
+	$(BIN)/maturin build --release --locked --quiet --out dist
+	$(BIN)/python .ci/check_wheel.py dist/*.whl
+
+deny:  ## licences, sources and duplicates of crates; needs `cargo install cargo-deny`
+	cargo deny check
 
 docs: build  ## build the Rust documentation and run the examples of README and docs
 	cargo doc --no-deps --quiet
