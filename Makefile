@@ -44,8 +44,9 @@ test-deep: build  ## the same comparisons on tens of thousands of random program
 	$(BIN)/python -m tests.shardy.generator --hits --count 2000
 	$(BIN)/python -m tests.shardy.generator.seeded
 
-fuzz:  ## ten minutes of mutated programs for each target
+fuzz: build  ## ten minutes for each target: mutated programs, arguments, command lines, files, figures
 	SHARDCORE_FUZZ_SECONDS=600 cargo test --release --quiet --test fuzz -- --nocapture
+	$(BIN)/python -m tests.fuzz.surfaces --seconds 600
 
 coverage:  ## how much of the parser the fuzzers' corpus reaches by itself; needs rustup's llvm-tools
 	$(PYTHON) tests/fuzz/coverage.py

@@ -14,9 +14,13 @@ with its place::
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from shardcore.controls import visible
+
+MOST_DIAGNOSTICS = 1 << 20
+"""An error keeps no more than these."""
 
 __all__ = [
     "BusyError",
@@ -162,7 +166,7 @@ class ShardcoreError(ValueError):
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
         if isinstance(diagnostics, Diagnostic):
             diagnostics = (diagnostics,)
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics = tuple(islice(diagnostics, MOST_DIAGNOSTICS))
         if not self.diagnostics:
             raise ValueError("an error has at least one diagnostic")
         super().__init__(self.diagnostics)

@@ -49,6 +49,30 @@ def test_the_local_module_says_for_how_many_devices_it_is() -> None:
     assert str(Module.parse(text)) == text
 
 
+def test_constants_are_those_of_stablehlo() -> None:
+    body = (
+        "%c = stablehlo.constant dense<[4, 8]> : tensor<2xi32>\n"
+        "%0 = stablehlo.dynamic_reshape %a, %c "
+        ": (tensor<8x4xf32>, tensor<2xi32>) -> tensor<4x8xf32>\n"
+        "return %0 : tensor<4x8xf32>"
+    )
+    program = module(body, argument("a", "tensor<8x4xf32>", '{"x"}, {}'), "tensor<4x8xf32>")
+    assert "sdy" not in str(program.propagate().partition().module)
+
+
+def test_rules_that_users_wrote_are_not_left() -> None:
+    rule = "#sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=4}, custom>"
+    call = (
+        f"%0 = stablehlo.custom_call @mine(%a) {{sdy.sharding_rule = {rule}}} "
+        ": (tensor<8x4xf32>) -> tensor<8x4xf32>\nreturn %0 : tensor<8x4xf32>"
+    )
+    program = module(call, argument("a", "tensor<8x4xf32>", '{"x"}, {}'), "tensor<8x4xf32>")
+    text = str(program.propagate().partition().module)
+    assert "sdy" not in text
+    assert "tensor<4x4xf32>" in text
+    assert str(Module.parse(text)) == text
+
+
 def test_sums_are_over_the_axis_of_the_contracted_dim() -> None:
     partitioned = Module.parse(MLP).propagate().partition()
     (collective,) = partitioned.collectives

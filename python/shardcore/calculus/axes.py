@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from shardcore._core import AxisRef, Mesh
+from shardcore.bounded import items
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.errors import VerificationError
 
@@ -40,7 +41,7 @@ def axis_refs(axes: Axis | Iterable[Axis]) -> tuple[AxisRef, ...]:
     """Return the axes that ``axes``, one or several, denote; see :func:`axis_ref`."""
     if isinstance(axes, (AxisRef, str)):
         return (axis_ref(axes),)
-    return tuple(map(axis_ref, axes))
+    return tuple(map(axis_ref, items(axes, "axes")))
 
 
 def axis_text(axis: AxisRef) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from shardcore._core import AxisRef, Mesh
+from shardcore.bounded import items
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.contraction import Contraction, names
 from shardcore.calculus.matmul import (
@@ -129,7 +130,7 @@ class Planner:
         """
         pricing = Pricing(topology, options or TimeOptions(), dtypes_of(contractions))
         sizes = known_sizes(contractions)
-        return Planner(list(contractions), topology, pricing, search, sizes)
+        return Planner(list(items(contractions, "contractions")), topology, pricing, search, sizes)
 
     def at(self, sizes: Mapping[str, float]) -> Planner:
         """The same for other sizes."""

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from shardcore.bounded import items
 from shardcore.calculus.chain import Planner
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.contraction import Contraction
@@ -81,12 +82,13 @@ def chain_crossovers(
     memory_limit: float | None = None,
     search: bool = False,
 ) -> list[Crossover]:
-    """Return the same for products one after the other.
+    """Return the crossovers between strategies for products one after the other.
 
     Raises:
         CalculusError: a size or an element type is not known (``missing-size``), or there are too
             many combinations (``invalid-option``).
     """
+    contractions = list(items(contractions, "contractions"))
     planner = Planner.of(contractions, topology, options, search=search)
     limit = topology.hardware.hbm_bytes if memory_limit is None else memory_limit
     sizes = known_sizes(contractions)

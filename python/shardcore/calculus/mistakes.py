@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 from typing import TypeVar
 
+from shardcore.bounded import items
 from shardcore.errors import Diagnostic, Place, ShardcoreError
 
 CODES = (
@@ -74,7 +75,7 @@ def shown(value: object, limit: int = 60) -> str:
 
 def choices(wanted: str, known: Iterable[str]) -> str:
     """A hint that names what is meant by ``wanted``, or what there is."""
-    names = list(known)
+    names = items(known, "names")
     close = difflib.get_close_matches(wanted, names, 1)
     if not close:
         close = [name for name in names if name.lower() == wanted.lower()]

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from shardcore._core import AxisRef, TensorSharding
+from shardcore.bounded import items
 from shardcore.calculus.axes import axis_text
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray, NamedDim, default_names
@@ -71,7 +72,9 @@ def from_spec(
         VerificationError: an axis is used twice (``axis-overlap``).
     """
     # JAX does not let a spec with unreduced axes be iterated over.
-    entries = list(spec.dims if isinstance(spec, Spec) else getattr(spec, "partitions", spec))
+    entries = list(
+        items(spec.dims if isinstance(spec, Spec) else getattr(spec, "partitions", spec), "entries")
+    )
     if rank is None:
         rank = next((len(known) for known in (names, shape) if known is not None), len(entries))
     if len(entries) > rank:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardcore._core import AxisRef, Mesh
+from shardcore.bounded import items
 from shardcore.calculus.axes import Axis, axis_refs
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.mistakes import choices, mistake
@@ -72,7 +73,7 @@ class Topology:
                 raise _mistake("a mapping needs a topology", shown, "give --topology, e.g. 4x4x4")
             sizes = {axis.name: (axis.size,) for axis in mesh.axes}
             return Topology(mesh, hardware, *_physical(hardware, sizes))
-        parts = parse_shape(shape) if isinstance(shape, str) else tuple(shape)
+        parts = parse_shape(shape) if isinstance(shape, str) else items(shape, "dims")
         if math.prod(parts) != mesh.num_devices:
             raise _mistake(
                 f"a topology of {_show(parts)} has {math.prod(parts)} chips, the mesh "

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
+from shardcore.bounded import items
 from shardcore.gspmd.tiles import TileAssignment
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class HloSharding:
     @staticmethod
     def tiled(tiles: TileAssignment, subgroups: Iterable[str] = ()) -> HloSharding:
         """Return the canonical form of a tiling whose last dims are ``subgroups``."""
-        kinds = list(subgroups)
+        kinds = list(items(subgroups, "subgroups"))
         if not kinds:
             return HloSharding("tiled", tiles=tiles)
         rank = len(tiles.dims) - len(kinds)
@@ -98,7 +99,7 @@ class HloSharding:
         """
         from shardcore.gspmd.convert import from_sharding
 
-        return from_sharding(sharding, tuple(manual))
+        return from_sharding(sharding, items(manual, "axes"))
 
     def to_sharding(self, mesh: Mesh | None = None, *, rank: int | None = None) -> TensorSharding:
         """Say it over the axes of ``mesh``, with sub-axes where needed.

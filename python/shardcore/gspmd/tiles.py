@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
+from shardcore.bounded import items
 from shardcore.gspmd.cursor import invalid
 
 __all__ = ["MAX_LISTED", "Digit", "TileAssignment", "digits_of_list", "split_digits"]
@@ -85,11 +86,18 @@ class TileAssignment:
     perm: tuple[int, ...] = ()
     devices: tuple[int, ...] | None = None
 
+    def __post_init__(self) -> None:
+        for field in ("dims", "reshape", "perm"):
+            object.__setattr__(self, field, items(getattr(self, field), "dims"))
+        if self.devices is not None and not isinstance(self.devices, tuple):
+            object.__setattr__(self, "devices", items(self.devices, "devices", MAX_LISTED))
+
     @staticmethod
     def iota(
         dims: tuple[int, ...], reshape: tuple[int, ...], perm: tuple[int, ...] | None = None
     ) -> TileAssignment:
         """Return the iota with as few reshape dims as say the same."""
+        reshape = items(reshape, "dims")
         order = perm or tuple(range(len(reshape)))
         runs: list[list[int]] = []
         for axis in (axis for axis in order if reshape[axis] > 1):

@@ -148,6 +148,13 @@ impl Program {
             self.mark_attrs_changed(op);
         }
     }
+    /// Removes the sharding rules of all ops, those that users wrote too.
+    pub fn drop_all_rules(&mut self) {
+        self.op_rules.remove_left();
+        for op in self.op_rules.remove_if(|_| true) {
+            self.mark_attrs_changed(op);
+        }
+    }
     /// Sets the structured attributes of `op`.
     pub fn set_payload(&mut self, op: OpId, payload: Payload) {
         match self.ops[op].payload.get() {

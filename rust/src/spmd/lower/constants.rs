@@ -21,6 +21,9 @@ impl Lowering<'_, '_, '_> {
         };
         let is_sdy = self.emit.program.kind(op) == OpKind::SdyConstant;
         let Some(element) = element.filter(|_| target != whole || is_sdy) else {
+            if is_sdy {
+                self.emit.program.rename_ops(&[op], "stablehlo.constant");
+            }
             if target != whole {
                 self.emit.go_after(op);
             }

@@ -360,6 +360,7 @@ impl Lowering<'_, '_, '_> {
         program.set_attr(module, "mhlo.num_partitions", &format!("{count} : i32"));
         program.set_attr(module, "mhlo.num_replicas", "1 : i32");
         program.drop_shardings();
+        program.drop_all_rules();
         Lowered { num_devices: count, outcomes: self.outcomes }
     }
 }

@@ -1,0 +1,1 @@
+"""Fuzz targets: `fuzz.rs` for what parses, `surfaces` for Python and the command line."""

@@ -1,0 +1,55 @@
+"""Target: files of expectations for `check`, with and without `--update`."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from random import Random
+
+from shardcore import Module, Result
+
+from tests.fuzz.surfaces import hostile, outcome
+from tests.fuzz.surfaces.arguments import PROGRAM
+
+EXPECTATIONS = """\
+[shardings]
+"%x" = '[{"x"}, {"y"}]'
+"%0" = 'P("x", None)'
+"result 0" = "[{?}, {?}]"
+[collectives]
+forbid = ["all_gather"]
+all_reduce = 1
+[memory]
+hardware = "tpu-v5p"
+max_bytes = "1GiB"
+[replicated]
+max_bytes = 100
+allow = ["%w", "params/**"]
+"""
+
+
+@functools.cache
+def _result() -> Result:
+    return Module.parse(PROGRAM).propagate()
+
+
+def run(seed: int) -> None:
+    """Checks the file of `seed`; one that is updated holds from then on."""
+    random = Random(f"expectations {seed}")
+    lines = EXPECTATIONS.splitlines(keepends=True)
+    random.shuffle(lines[1:4])
+    text = "".join(line for line in lines if random.random() < 0.9)
+    while random.random() < 0.6:
+        at = random.randrange(len(text) + 1)
+        text = text[:at] + hostile.mutated(random, text[at : at + 40]) + text[at + 40 :]
+    path = Path("expected.toml")
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    update = random.random() < 0.5
+    report = outcome.of_call(lambda: _result().check(path, update=update))
+    if report is not None:
+        str(report)
+    if report is None:
+        assert path.read_bytes() == text.encode("utf-8", "surrogatepass"), "a failed update wrote"
+    elif update:
+        again = _result().check(path)
+        assert again.ok or not report.ok, f"{again}"
