@@ -61,6 +61,8 @@ def axis_size(mesh: Mesh, axis: Axis) -> int:
     Raises:
         VerificationError: the mesh has no such axis (``unknown-axis``).
     """
+    if not isinstance(mesh, Mesh):
+        raise TypeError(f"expected a Mesh, not {type(mesh).__name__}")
     ref = axis_ref(axis)
     if ref.name not in mesh:
         raise mistake(
