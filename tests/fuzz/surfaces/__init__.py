@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.fuzz.surfaces import arguments, expectations, figures
+from tests.fuzz.surfaces import arguments, commands, expectations, figures
 
 TARGETS: dict[str, Callable[[int], None]] = {
     "arguments": arguments.run,
+    "commands": commands.run,
     "expectations": expectations.run,
     "figures": figures.run,
 }
