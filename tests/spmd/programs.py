@@ -42,6 +42,25 @@ OPS = {
     "pad": (lambda a: jnp.pad(a, ((1, 2), (0, 3))), [array(8, 6)]),
     "padneg": (lambda a: lax.pad(a, jnp.float32(0), ((-1, 1, 0), (2, -2, 0))), [array(8, 6)]),
     "padint": (lambda a: lax.pad(a, jnp.float32(1), ((0, 0, 1), (1, 0, 2))), [array(8, 6)]),
+    "concat3": (
+        lambda a, b, c: jnp.concatenate([a, b, c], 1),
+        [array(3, 7), array(3, 2), array(3, 9)],
+    ),
+    "roll2": (lambda a: jnp.roll(a, (2, -3), (0, 1)), [array(9, 8)]),
+    "rope": (lambda a: jnp.concatenate([-a[:, 5:], a[:, :5]], 1), [array(4, 10)]),
+    "shift": (lambda a: a[1:] - a[:-1], [array(12, 3)]),
+    "cummax": (lambda a: lax.cummax(a, 0, reverse=True), [array(11, 3)]),
+    "cumsum2": (lambda a: jnp.cumsum(jnp.cumsum(a, 1), 0), [array(8, 6)]),
+    "avgpool": (
+        lambda a: lax.reduce_window(a, 0.0, lax.add, (3, 2), (1, 2), ((1, 1), (0, 1))),
+        [array(13, 8)],
+    ),
+    "pool_dilated": (
+        lambda a: lax.reduce_window(
+            a, 2.0, lax.max, (3, 2), (2, 1), ((2, 3), (-1, 1)), (2, 3), (2, 1)
+        ),
+        [array(9, 6)],
+    ),
     "slice2": (lambda a: a[1:11:2, 2:7:3], [array(12, 8)]),
     "slice_st3": (lambda a: a[1::3], [array(13, 4)]),
     "pad2": (

@@ -1,6 +1,7 @@
 //! What an op can do along each factor of its rule, and what the rule alone does not say of it.
 
 use super::super::ways::Ability;
+use super::concatenate::concatenated_dim;
 use super::geometry::Geometry;
 use super::work::ByRule;
 use super::{dynamic, indexing, reduce};
@@ -38,6 +39,9 @@ fn is_moved_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
     let dim_of = |tensor: Option<&crate::rule::TensorMapping>| {
         tensor?.dims.iter().position(|dim| dim[..] == [factor])
     };
+    if let Some(dim) = concatenated_dim(program, work.op) {
+        return dim_of(work.rule.results.first()) == Some(dim);
+    }
     let Some(dim) = dim_of(work.rule.operands.first()) else { return false };
     dim_of(work.rule.results.first()).is_some()
         && Geometry::of(program, work, dim).is_some()

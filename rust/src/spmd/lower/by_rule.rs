@@ -6,7 +6,6 @@ use super::super::placement::{Placement, PlacementId};
 use super::super::ways::{ChoiceKey, FactorDigits, Factors, Way};
 use super::abilities::abilities;
 use super::dynamic;
-use super::moves::Move;
 use super::way_rule::way_rule;
 use super::work::ByRule;
 use super::{Held, Lowering};
@@ -20,6 +19,9 @@ impl Lowering<'_, '_, '_> {
     /// Lowers an op: chooses a way, reshards operands, computes, reshards results.
     pub(super) fn lower_by_rule(&mut self, op: OpId) -> Result<()> {
         self.check_known(op)?;
+        if self.leave_to_concatenations(op) {
+            return Ok(());
+        }
         self.capture(op);
         let Some(work) = self.by_rule(op) else {
             self.lower_whole(op);
@@ -41,7 +43,8 @@ impl Lowering<'_, '_, '_> {
             return None;
         }
         let values: Vec<ValueId> = self.emit.program.operands(op).collect();
-        let operands: Vec<Held> = values.into_iter().map(|value| self.held(value)).collect();
+        let mut operands: Vec<Held> = values.into_iter().map(|value| self.held(value)).collect();
+        let parts = self.parts(op, &mut operands);
         let values: Vec<ValueId> = self.emit.program.op_results(op).collect();
         let mut results = Vec::with_capacity(values.len());
         for value in values {
@@ -53,7 +56,10 @@ impl Lowering<'_, '_, '_> {
         let types: Vec<TypeId> = types.collect();
         let shapes: Option<Vec<Vec<i64>>> = types.iter().map(|&ty| self.shape_of(ty)).collect();
         let shapes = shapes?;
-        let facts = dynamic::facts(self.emit.program, op, &shapes);
+        let facts = match self.emit.program.kind(op) {
+            OpKind::Concatenate => parts,
+            _ => dynamic::facts(self.emit.program, op, &shapes),
+        };
         let program = &*self.emit.program;
         let rule = Rc::new(way_rule(program, op, &program.rules()[id], &shapes, &facts));
         let fits = rule.operands.len() == operands.len()
@@ -85,8 +91,8 @@ impl Lowering<'_, '_, '_> {
         let mut best: Option<((i64, i64), Way)> = None;
         for (order, digits) in self.candidates(work, &key.placements) {
             let way = self.way(work, order, digits);
-            let moved = self.bits_moved(work, &way, &self.moves(work, &way));
-            let sent = self.bits_sent(work, &way).saturating_add(moved);
+            let (fetched, _) = self.fetched(work, &way);
+            let sent = self.bits_sent(work, &way).saturating_add(fetched);
             let cost = (sent, self.elements(work, &way));
             if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                 best = Some((cost, way));
@@ -236,10 +242,9 @@ impl Lowering<'_, '_, '_> {
                 sent.push(format!("result {index}"));
             }
         }
-        let moves = self.moves(work, way);
-        if self.bits_moved(work, way, &moves) > 0 {
-            let along = |step: &Move| format!("operand {} along dim {}", step.operand, step.dim);
-            sent.extend(moves.iter().map(along));
+        let (bits, places) = self.fetched(work, way);
+        if bits > 0 {
+            sent.extend(places);
         }
         if !gathered.is_empty() {
             let reason = format!("made whole: {}", gathered.join(", "));

@@ -18,6 +18,8 @@ impl Lowering<'_, '_, '_> {
             OpKind::Other if self.emit.program.op_name(op) == "stablehlo.reverse" => {
                 self.reverse_locally(work, way, operands);
             }
+            OpKind::Concatenate => self.concatenate_locally(work, way, &operands),
+            OpKind::ReduceWindow => self.reduce_windows_locally(work, way, operands),
             OpKind::Reduce => self.reduce_locally(work, way, operands),
             OpKind::Gather => self.gather_locally(work, way, &operands),
             OpKind::Scatter => self.scatter_locally(work, way, operands),

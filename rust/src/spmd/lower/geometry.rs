@@ -39,6 +39,17 @@ impl Geometry {
                 let start = *work.facts.get(dim)?;
                 (start >= 0).then_some(Self { low: -start, ..Self::SAME })
             }
+            OpKind::ReduceWindow => {
+                let [low, _] = *padding(program, work.op, work.shapes[0].len()).get(dim)?;
+                let size = at("window_dimensions", 1);
+                Some(Self {
+                    stride: at("window_strides", 1),
+                    low,
+                    reach: (size - 1) * at("window_dilations", 1) + 1,
+                    dilation: at("base_dilations", 1),
+                    is_reversed: false,
+                })
+            }
             OpKind::Other if program.op_name(work.op) == "stablehlo.reverse" => {
                 let is_reversed = list("dimensions").contains(&(dim as i64));
                 Some(Self { is_reversed, ..Self::SAME })
@@ -62,6 +73,15 @@ impl Geometry {
             starts: (0..count).map(start).collect(),
             size: (shard - 1) * self.stride + self.reach,
         }
+    }
+}
+
+/// How much `op` pads each of `rank` dims before and behind.
+pub(super) fn padding(program: &Program, op: OpId, rank: usize) -> Vec<[i64; 2]> {
+    match ints(program, op, "padding")[..] {
+        [] => vec![[0; 2]; rank],
+        [splat] => vec![[splat; 2]; rank],
+        ref list => list.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect(),
     }
 }
 

@@ -10,6 +10,7 @@
 mod abilities;
 mod by_rule;
 mod compute;
+mod concatenate;
 mod constants;
 mod control;
 mod dynamic;
@@ -23,7 +24,9 @@ mod moves;
 mod reduce;
 mod refusals;
 mod resharding;
+mod scan;
 mod way_rule;
+mod windows;
 mod work;
 
 use super::collectives::{last_channel, Collectives};
@@ -83,6 +86,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     resharded: FxHashMap<(ValueId, PlacementId), (BlockId, Held)>,
     plans: FxHashMap<(PlacementId, PlacementId, TypeId), Rc<Plan>>,
     by_sharding: FxHashMap<(ShardingId, usize), PlacementId>,
+    /// Slices that concatenations cut out themselves: of what, and where they start.
+    slices: FxHashMap<ValueId, (ValueId, i64)>,
     /// Functions by name.
     functions: FxHashMap<StrId, FuncId>,
     tasks: Vec<Task>,
@@ -120,6 +125,7 @@ pub(super) fn lower(program: &mut Program, context: &mut Context<'_>) -> Result<
         resharded: FxHashMap::default(),
         plans: FxHashMap::default(),
         by_sharding: FxHashMap::default(),
+        slices: FxHashMap::default(),
         functions: FxHashMap::default(),
         tasks: Vec::new(),
         returns: Vec::new(),

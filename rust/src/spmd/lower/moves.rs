@@ -51,8 +51,21 @@ impl Lowering<'_, '_, '_> {
         }
         moves
     }
+    /// Bits that a device sends to compute `work` under `way` where operands lie as they have to, and along which dims.
+    pub(super) fn fetched(&self, work: &ByRule, way: &Way) -> (i64, Vec<String>) {
+        if let Some((bits, dim)) = self.bits_of_parts(work, way) {
+            return (bits, vec![format!("operands along dim {dim}")]);
+        }
+        if let Some(scan) = self.scan(work, way) {
+            let place = format!("totals of shards along dim {}", scan.dim);
+            return (self.bits_of_scan(work, way, &scan), vec![place]);
+        }
+        let moves = self.moves(work, way);
+        let place = |step: &Move| format!("operand {} along dim {}", step.operand, step.dim);
+        (self.bits_moved(work, way, &moves), moves.iter().map(place).collect())
+    }
     /// Bits that a device sends for `moves`.
-    pub(super) fn bits_moved(&self, work: &ByRule, way: &Way, moves: &[Move]) -> i64 {
+    fn bits_moved(&self, work: &ByRule, way: &Way, moves: &[Move]) -> i64 {
         let mut shapes: Vec<Option<Vec<i64>>> = vec![None; work.operands.len()];
         let mut bits = 0i64;
         for step in moves {

@@ -19,7 +19,7 @@ pub(super) fn ability_along_reduction(program: &Program, work: &ByRule) -> Abili
 }
 
 /// The reducer of a reduce of one tensor, and how its identity is written.
-fn reducer(program: &Program, work: &ByRule) -> Option<(Reducer, String)> {
+pub(super) fn reducer(program: &Program, work: &ByRule) -> Option<(Reducer, String)> {
     if work.operands.len() != 2 {
         return None;
     }
@@ -61,9 +61,13 @@ impl Lowering<'_, '_, '_> {
         self.set_held(result, new);
     }
     /// Whether `value` is a constant all elements of which are what `element` says.
-    fn is_constant(&self, value: ValueId, element: &str) -> bool {
+    pub(super) fn is_constant(&self, value: ValueId, element: &str) -> bool {
         let program = &*self.emit.program;
-        let Some(op) = program.defining_op(value) else { return false };
+        let Some(mut op) = program.defining_op(value) else { return false };
+        while program.kind(op) == OpKind::BroadcastInDim {
+            let Some(before) = program.defining_op(program.operand(op, 0)) else { return false };
+            op = before;
+        }
         if program.kind(op) != OpKind::Constant {
             return false;
         }

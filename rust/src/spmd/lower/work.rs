@@ -18,7 +18,7 @@ pub(super) struct ByRule {
     /// The shapes of operands, then results.
     pub shapes: Vec<Vec<i64>>,
     /// What the op depends on beside its attributes and its tensors: for a dynamic slice the start of each dim,
-    /// within bounds, or -1 where it is no constant.
+    /// within bounds, or -1 where it is no constant; for a concatenation of parts the start and the length of each.
     pub facts: Vec<i64>,
     pub abilities: Vec<Ability>,
 }

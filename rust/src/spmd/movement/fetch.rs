@@ -105,7 +105,7 @@ impl Fetch<'_, '_> {
     ) -> (ValueId, Vec<Option<i64>>) {
         let count = total_size(self.digits) as usize;
         let len = round.len();
-        let first = |piece: &Piece| piece.from.min(shards[piece.input] - len);
+        let first = |piece: &Piece| piece.from.min((shards[piece.input] - len).max(0));
         let mut used: Vec<usize> = round.pieces.iter().map(|piece| piece.input).collect();
         used.sort_unstable();
         used.dedup();
@@ -118,7 +118,9 @@ impl Fetch<'_, '_> {
                 is_here[piece.source as usize] = Some(1);
             }
             let start = self.per_shard(&starts);
-            let part = self.cut(inputs[input], start, len);
+            // A shard may be shorter than what others send in this round.
+            let room = self.with_room(inputs[input], len);
+            let part = self.cut(room, start, len);
             chosen = Some(match chosen {
                 Some(others) => {
                     let is_here = self.per_shard(&is_here);
@@ -136,6 +138,18 @@ impl Fetch<'_, '_> {
         }
         let part = chosen.unwrap_or(inputs[0]);
         (self.sent(part, round), landings)
+    }
+    /// `input` with at least `len` elements.
+    fn with_room(&mut self, input: ValueId, len: i64) -> ValueId {
+        let shape = self.emit.shape(input);
+        let high = self.along((len - shape[self.dim]).max(0), shape.len());
+        self.emit.pad(input, None, &vec![0; shape.len()], &high)
+    }
+    /// `count` for the dim, 0 for the others of `rank`.
+    pub fn along(&self, count: i64, rank: usize) -> Vec<i64> {
+        let mut list = vec![0; rank];
+        list[self.dim] = count;
+        list
     }
     /// `part` as it arrives.
     fn sent(&mut self, part: ValueId, round: &Round) -> ValueId {
@@ -177,12 +191,8 @@ impl Fetch<'_, '_> {
         let low = last.max(0);
         let high = (size - len - first).max(0);
         let rank = self.emit.shape(part).len();
-        let along = |count: i64| {
-            let mut list = vec![0; rank];
-            list[self.dim] = count;
-            list
-        };
-        let padded = self.emit.pad(part, None, &along(low), &along(high));
+        let (low_edge, high_edge) = (self.along(low, rank), self.along(high, rank));
+        let padded = self.emit.pad(part, None, &low_edge, &high_edge);
         let starts: Vec<Option<i64>> =
             landings.iter().map(|landing| landing.map(|landing| low - landing)).collect();
         let start = self.per_shard(&starts);

@@ -88,13 +88,8 @@ impl Windows {
             || firsts.iter().zip(&self.starts).map(|(first, start)| first * self.dilation - start);
         let (least, most) = (leads().min().unwrap_or(0), leads().max().unwrap_or(0));
         let rank = fetch.emit.shape(value).len();
-        let along = |count: i64| {
-            let mut list = vec![0; rank];
-            list[fetch.dim] = count;
-            list
-        };
         let high = self.size - least - ((count - 1) * self.dilation + 1);
-        let edges = [along(most), along(high), along(self.dilation - 1)];
+        let edges = [most, high, self.dilation - 1].map(|count| fetch.along(count, rank));
         let [low, high, interior] = &edges;
         let padded = fetch.emit.pad_between(value, fill, [low, high, interior]);
         let starts: Vec<Option<i64>> = leads().map(|lead| Some(most - lead)).collect();

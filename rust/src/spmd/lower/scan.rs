@@ -1,0 +1,149 @@
+//! Cumulative reductions: shards scan what they have, and combine that with the totals of the shards before, of which each
+//! gets all. JAX writes them as windows that reach over the whole dim.
+
+use super::super::digits::Digit;
+use super::super::reducer::Reducer;
+use super::super::ways::{Ability, Way};
+use super::geometry::Geometry;
+use super::reduce::reducer;
+use super::work::ByRule;
+use super::{Held, Lowering};
+use crate::index::{Id, ValueId};
+use crate::ir::{int_array, OpKind};
+
+/// A cumulative reduction along a sharded dim.
+pub(super) struct Scan {
+    pub dim: usize,
+    pub digits: Vec<Digit>,
+    /// Whether it goes from the end to the start.
+    is_reversed: bool,
+    reducer: Reducer,
+    identity: String,
+}
+
+impl Lowering<'_, '_, '_> {
+    /// The cumulative reduction that `work` is, if it goes along a dim that is sharded under `way`, and along no other dim
+    /// elements move.
+    pub(super) fn scan(&self, work: &ByRule, way: &Way) -> Option<Scan> {
+        let program = &*self.emit.program;
+        if program.kind(work.op) != OpKind::ReduceWindow {
+            return None;
+        }
+        let is_moved = |dim: &usize| {
+            let [factor] = work.rule.operands[0].dims[*dim][..] else { return false };
+            work.abilities[factor.index()] == Ability::Moved
+                && !way.factors[factor.index()].is_empty()
+        };
+        let mut moved = (0..work.shapes[0].len()).filter(is_moved);
+        let (dim, None) = (moved.next()?, moved.next()) else { return None };
+        let size = work.shapes[0][dim];
+        let geometry = Geometry::of(program, work, dim)?;
+        let of_all = |low| Geometry { low, reach: size, ..Geometry::SAME };
+        if geometry != of_all(size - 1) && geometry != of_all(0) {
+            return None;
+        }
+        if work.shapes.last()?.get(dim) != Some(&size) || size == 1 {
+            return None;
+        }
+        let (reducer, identity) = reducer(program, work)?;
+        if !self.is_constant(work.operands[1].value, &identity) {
+            return None;
+        }
+        let factor = work.rule.operands[0].dims[dim][0];
+        let digits = way.factors[factor.index()].clone();
+        Some(Scan { dim, digits, is_reversed: geometry.low == 0, reducer, identity })
+    }
+    /// Bits that a device sends for `scan`: its total, once for each other shard.
+    pub(super) fn bits_of_scan(&self, work: &ByRule, way: &Way, scan: &Scan) -> i64 {
+        let shape = self.result_shape(work, way, 0);
+        let others = shape.iter().enumerate().filter(|&(dim, _)| dim != scan.dim);
+        let others = others.fold(1i64, |product, (_, &size)| product.saturating_mul(size));
+        let count = super::super::digits::total_size(&scan.digits) - 1;
+        others.saturating_mul(count).saturating_mul(self.bits(work.results[0].0))
+    }
+    /// Scans shards, and what is before them.
+    pub(super) fn scan_locally(&mut self, work: &ByRule, way: &Way, scan: &Scan, input: Held) {
+        let &Scan { dim, reducer, is_reversed, .. } = scan;
+        let identity = self.emit.scalar(&scan.identity, input.global);
+        // From the end, what is behind it comes first.
+        let input = if is_reversed { self.filled(input, &[dim], identity) } else { input };
+        let local = self.scan_of_shard(work, scan, input.value, identity);
+        let shape = self.emit.shape(local);
+        let own = self.emit.type_of(local);
+        let (mut starts, mut limits) = (vec![0; shape.len()], shape.clone());
+        if is_reversed {
+            limits[dim] = 1;
+        } else {
+            starts[dim] = shape[dim] - 1;
+        }
+        let total = self.emit.slice(local, &starts, &limits);
+        let devices = (way.order, &scan.digits[..]);
+        let totals = self.collectives.all_gather(&mut self.emit, total, dim, devices);
+        let count = self.emit.shape(totals)[dim];
+        let number = self.emit.number(way.order, &scan.digits);
+        let indices = self.emit.indices(&[count], 0, None);
+        let ty = self.emit.type_of(indices);
+        let number = self.emit.broadcast(number, &[], ty);
+        let is_before = self.emit.compare(if is_reversed { "GT" } else { "LT" }, indices, number);
+        let mask = {
+            let shape = self.emit.shape(totals);
+            self.emit.along(is_before, dim, &shape)
+        };
+        let before = self.emit.masked(mask, totals, identity);
+        let before = self.reduced(before, dim, (reducer, identity));
+        let dims: Vec<i64> =
+            (0..shape.len()).filter(|&other| other != dim).map(|d| d as i64).collect();
+        let before = self.emit.broadcast(before, &dims, own);
+        let value = self.emit.elementwise(reducer.op_name(), &[before, local]);
+        self.replace(work, way, &[value]);
+    }
+    /// `input` scanned on each shard by itself.
+    fn scan_of_shard(
+        &mut self,
+        work: &ByRule,
+        scan: &Scan,
+        input: ValueId,
+        identity: ValueId,
+    ) -> ValueId {
+        let shape = self.emit.shape(input);
+        let ty = self.emit.type_of(input);
+        let (len, rank) = (shape[scan.dim], shape.len());
+        let mut sizes = super::geometry::ints(self.emit.program, work.op, "window_dimensions");
+        sizes[scan.dim] = len;
+        let mut padding = vec![[0; 2]; rank];
+        padding[scan.dim][usize::from(scan.is_reversed)] = len - 1;
+        let attrs = [
+            ("window_dimensions", int_array(&sizes)),
+            ("window_strides", int_array(&vec![1; rank])),
+            ("base_dilations", int_array(&vec![1; rank])),
+            ("window_dilations", int_array(&vec![1; rank])),
+            ("padding", pairs_attr(&padding)),
+        ];
+        let op =
+            self.emit.op_with_results("stablehlo.reduce_window", &[input, identity], &[ty], &attrs);
+        scan.reducer.add_body(&mut self.emit, op, ty);
+        self.emit.program.result(op, 0)
+    }
+    /// `input` reduced along `dim`.
+    fn reduced(
+        &mut self,
+        input: ValueId,
+        dim: usize,
+        (reducer, identity): (Reducer, ValueId),
+    ) -> ValueId {
+        let own = self.emit.type_of(input);
+        let mut shape = self.emit.shape(input);
+        shape.remove(dim);
+        let ty = self.emit.like(&shape, own);
+        let attrs = [("dimensions", int_array(&[dim as i64]))];
+        let op = self.emit.op_with_results("stablehlo.reduce", &[input, identity], &[ty], &attrs);
+        reducer.add_body(&mut self.emit, op, own);
+        self.emit.program.result(op, 0)
+    }
+}
+
+/// `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>`
+pub(super) fn pairs_attr(pairs: &[[i64; 2]]) -> String {
+    let rows: Vec<String> = pairs.iter().map(|[low, high]| format!("[{low}, {high}]")).collect();
+    format!("dense<[{}]> : tensor<{}x2xi64>", rows.join(", "), pairs.len())
+}
