@@ -45,7 +45,7 @@ from shardcore.errors import (
 )
 from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned, Proof, prove
-from shardcore.rules import data_flow_edges, rule
+from shardcore.rules import PartitionRule, data_flow_edges, partition_rule, rule
 
 __all__ = [
     "AxisRef",
@@ -68,6 +68,7 @@ __all__ = [
     "OpShardingRule",
     "ParseError",
     "PartitionError",
+    "PartitionRule",
     "Partitioned",
     "PassManager",
     "PipelineError",
@@ -88,6 +89,7 @@ __all__ = [
     "cost",
     "data_flow_edges",
     "import_hlo_shardings",
+    "partition_rule",
     "prove",
     "rule",
 ]

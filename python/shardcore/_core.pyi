@@ -1088,9 +1088,15 @@ def import_hlo_shardings(module: Module, mesh: Mesh | None = None) -> Module:
     """
 
 def partition_program(
-    module: Module, progress: Callable[[str, float], object] | None = None
+    module: Module,
+    progress: Callable[[str, float], object] | None = None,
+    shard_rules: Sequence[tuple[int, OpShardingRule, str | None, Sequence[tuple[str, str]]]]
+    | None = None,
 ) -> tuple[Module, int, list[tuple[int, str, str | None, str, str]]]:
     """Return what devices run of ``module``, whose shardings are complete, as plain data.
+
+    ``shard_rules`` has, for signatures of custom calls, the rule by which they are computed on
+    shards, the target that does, and its attributes.
 
     That is: the local module; for how many devices it is; and for ops of ``module`` their number,
     name and place in the source, how they are computed and why.

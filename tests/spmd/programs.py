@@ -16,6 +16,11 @@ def array(*shape, d=jnp.float32):
     return jax.ShapeDtypeStruct(shape, d)
 
 
+def well(a):
+    """Matrices far from singular ones."""
+    return a + 9 * jnp.eye(a.shape[-1])
+
+
 i32 = jnp.int32
 OPS = {
     "add": (lambda a, b: a + b, [array(12, 7), array(12, 7)]),
@@ -167,6 +172,16 @@ OPS = {
         lambda a: jnp.linalg.cholesky(a @ a.transpose(0, 2, 1) + 9 * jnp.eye(4)),
         [array(4, 4, 4)],
     ),
+    "qr": (lambda a: jnp.linalg.qr(well(a))[1], [array(4, 5, 5)]),
+    "eigh": (lambda a: jnp.linalg.eigh(well(a) + well(a).mT)[0], [array(4, 5, 5)]),
+    "svd": (lambda a: jnp.linalg.svd(well(a))[1], [array(6, 5, 5)]),
+    "solve": (lambda a, b: jnp.linalg.solve(well(a), b), [array(4, 5, 5), array(4, 5, 3)]),
+    "tridiag": (
+        lambda d, b: lax.linalg.tridiagonal_solve(d * 0 + 1, d + 9, d * 0 + 1, b),
+        [array(4, 5), array(4, 5, 3)],
+    ),
+    "approx_topk": (lambda a: lax.approx_max_k(a, 3)[0], [array(6, 9)]),
+    "erfinv": (lambda a: lax.erf_inv(a / 8) + lax.lgamma(a * a + 1), [array(6, 9)]),
     "trisolve": (
         lambda a, b: lax.linalg.triangular_solve(a + 9 * jnp.eye(4), b, left_side=True, lower=True),
         [array(4, 4, 4), array(4, 4, 6)],
@@ -183,5 +198,8 @@ OPS = {
     "histo": (lambda a: jnp.bincount(a, length=7), [array(20, d=i32)]),
 }
 
-TOLERANCE = {"cholesky": 1e-4, "trisolve": 1e-4, "prod": 1e-6, "cumprod": 1e-6}
+TOLERANCE = {
+    **dict.fromkeys(("cholesky", "trisolve", "qr", "eigh", "svd", "solve", "tridiag"), 1e-4),
+    **dict.fromkeys(("prod", "cumprod", "erfinv"), 1e-6),
+}
 """How far results may be apart, where arithmetic is not exact."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Module, Port, Result, partition_program
+from shardcore.rules.shards import shard_rules
 
 if TYPE_CHECKING:
     from shardcore.costs.records import CollectiveCost
@@ -183,7 +184,11 @@ def partition(
 def _lowered(
     source: Module, policy: str, progress: Callable[[str, float], object] | None
 ) -> Partitioned:
-    module, num_devices, rows = partition_program(source, progress)
+    rules = shard_rules(source)
+    module, num_devices, rows = partition_program(source, progress, rules)
+    if rules and any(attributes for *_, attributes in rules):
+        # Attributes are text of the user's.
+        Module.parse(str(module), filename="<local program>")
     return Partitioned(source, module, policy, num_devices, _outcomes(rows))
 
 

@@ -10,18 +10,23 @@ from a string or a function::
         return "batch ... -> batch ..." if signature.attributes["keep"] else None
 
 A rule given at run time goes before the built-in one. Ops that only pass values on, through regions
-or as they are, have data-flow edges instead: :func:`data_flow_edges`.
+or as they are, have data-flow edges instead: :func:`data_flow_edges`. How a custom call is computed
+on shards is said by :func:`partition_rule`.
 """
 
 from shardcore.rules.edges import EdgeGroup, data_flow_edges
 from shardcore.rules.registry import Signature, TensorType, registered, rule, unregister
+from shardcore.rules.shards import PartitionRule, partition_rule, unregister_partition_rule
 
 __all__ = [
     "EdgeGroup",
+    "PartitionRule",
     "Signature",
     "TensorType",
     "data_flow_edges",
+    "partition_rule",
     "registered",
     "rule",
     "unregister",
+    "unregister_partition_rule",
 ]

@@ -1,29 +1,47 @@
 //! The function behind `Result.partition`.
 
+use super::arguments::Items;
 use super::errors::raise;
 use super::module::PyModule;
 use super::pass_manager::{limits, work};
+use super::rule::PyOpShardingRule;
 use super::rules::registry;
-use crate::index::Id;
+use crate::index::{Id, SignatureId};
 use crate::ir::Program;
+use crate::spmd::custom_calls::{ShardRule, ShardRules};
 use crate::spmd::partition;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+/// Signature, rule, target and attributes.
+type ShardRuleArguments = (usize, PyOpShardingRule, Option<String>, Vec<(String, String)>);
+
+fn shard_rule(
+    (signature, rule, target, attributes): ShardRuleArguments,
+) -> (SignatureId, ShardRule) {
+    let rule = rule.rule;
+    (SignatureId::from_index(signature), ShardRule { rule, target, attributes })
+}
+
 /// What devices run of `module`, whose shardings are complete: the local module; for how many devices it is; and
 /// for ops of `module` their number, name and place, how they are computed and why.
+/// `shard_rules` are what users say of custom calls: signature, rule, the target of shards, attributes.
 #[pyfunction]
-#[pyo3(signature = (module, progress = None))]
+#[pyo3(signature = (module, progress = None, shard_rules = None))]
 pub(super) fn partition_program<'py>(
     py: Python<'py>,
     module: &Bound<'py, PyModule>,
     progress: Option<Py<PyAny>>,
+    shard_rules: Option<Items<ShardRuleArguments>>,
 ) -> PyResult<(Py<PyModule>, i64, Bound<'py, PyList>)> {
     let (source, filename) = (module.get().program(py)?, module.get().filename.clone());
     let rules = registry().legalizing_chlo();
     let mut program = Program::clone(&source);
+    let shard_rules = shard_rules.map_or_else(ShardRules::default, |Items(rules)| {
+        rules.into_iter().map(shard_rule).collect()
+    });
     let outcome = work(py, rules, limits(None), progress.as_ref(), |context| {
-        partition(&mut program, context)
+        partition(&mut program, context, shard_rules)
     })?;
     let text = source.text().source();
     let partitioned = outcome.map_err(|error| raise(py, &error, text, &filename))?;

@@ -9,6 +9,7 @@
 //! Source: GSPMD, section 4 ("SPMD partitioner"); `StableHLO`'s specification.
 
 pub mod collectives;
+pub mod custom_calls;
 pub mod devices;
 pub mod digits;
 pub mod emit;
@@ -26,6 +27,7 @@ pub use placement::Placement;
 use crate::context::Context;
 use crate::error::Result;
 use crate::ir::Program;
+use custom_calls::ShardRules;
 use outcome::Outcome;
 
 /// What partitioning found out.
@@ -39,7 +41,12 @@ pub struct Partitioned {
 
 /// Makes of `program`, whose shardings are complete, the program of one device. Of the ways to compute an op that
 /// of the fewest bytes is taken; where reshards are explicit already, that is the one which needs no others.
-pub fn partition(program: &mut Program, context: &mut Context<'_>) -> Result<Partitioned> {
-    let lower::Lowered { num_devices, outcomes } = lower::lower(program, context)?;
+/// Custom calls are computed as `shard_rules` say, or as is known of their targets.
+pub fn partition(
+    program: &mut Program,
+    context: &mut Context<'_>,
+    shard_rules: ShardRules,
+) -> Result<Partitioned> {
+    let lower::Lowered { num_devices, outcomes } = lower::lower(program, context, shard_rules)?;
     Ok(Partitioned { num_devices, outcomes })
 }

@@ -45,6 +45,13 @@ pub struct Way {
     pub results: Vec<PlacementId>,
 }
 
+impl Way {
+    /// Whether every device computes everything.
+    pub fn is_whole(&self) -> bool {
+        self.factors.iter().all(Vec::is_empty)
+    }
+}
+
 /// Ways that were chosen, by what they depend on.
 #[derive(Debug, Default)]
 pub struct Choices(FxHashMap<ChoiceKey, Rc<Way>>);

@@ -20,7 +20,7 @@ pub(super) fn abilities(program: &Program, work: &ByRule) -> Vec<Ability> {
         } else if has(&rule.need_replication, factor) || has(&rule.permutation, factor) {
             Ability::Whole
         } else if has(&rule.reduction, factor) {
-            reduce::ability_along_reduction(program, work)
+            reduce::ability_along_reduction(program, work, factor)
         } else if is_local_along(program, work, factor) {
             Ability::Local
         } else {
@@ -85,31 +85,12 @@ fn is_local_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
             let sorted = dim.map_or(rank - 1, |dim| if dim < 0 { dim + rank } else { dim });
             dim_of(0) != usize::try_from(sorted).ok()
         }
-        OpKind::CustomCall => is_batch_dim(program, work, dim_of(0)),
         // Groups would change their number.
         OpKind::Convolution => {
             let in_result = rule.results.first().is_some_and(|tensor| tensor.contains(factor));
             let both = rule.operands.iter().all(|tensor| tensor.contains(factor));
             in_result && !both
         }
-        _ => true,
-    }
-}
-
-/// Whether a custom call works along `dim` by itself: decompositions do along all but the last two dims.
-fn is_batch_dim(program: &Program, work: &ByRule, dim: Option<usize>) -> bool {
-    let target = op_attribute(program, work.op, "call_target_name");
-    let target = target.as_ref().and_then(|value| value.as_str()).unwrap_or_default();
-    let rank = work.shapes.first().map_or(0, Vec::len);
-    match target {
-        "Eigh"
-        | "Qr"
-        | "QrDecompositionBlock"
-        | "Cholesky"
-        | "CompactWyHelper"
-        | "InvertDiagBlocksLowerTriangular"
-        | "InvertDiagBlocksUpperTriangular"
-        | "ProductOfElementaryHouseholderReflectors" => dim.is_some_and(|dim| dim + 2 < rank),
         _ => true,
     }
 }

@@ -10,7 +10,7 @@ use super::way_rule::way_rule;
 use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::error::Result;
-use crate::index::{OpId, RuleId, TypeId, ValueId};
+use crate::index::{OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Type};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
@@ -38,10 +38,12 @@ impl Lowering<'_, '_, '_> {
     }
     /// What is known of `op`; none if it has no rule, or not for these types.
     fn by_rule(&mut self, op: OpId) -> Option<ByRule> {
-        let id: RuleId = self.context.rules.rule(self.emit.program, op);
-        if id.is_none() {
-            return None;
-        }
+        let given = if self.emit.program.kind(op) == OpKind::CustomCall {
+            self.custom_call_rule(op)?
+        } else {
+            let id = self.context.rules.rule(self.emit.program, op).get()?;
+            Rc::new(self.emit.program.rules()[id].clone())
+        };
         let values: Vec<ValueId> = self.emit.program.operands(op).collect();
         let mut operands: Vec<Held> = values.into_iter().map(|value| self.held(value)).collect();
         let parts = self.parts(op, &mut operands);
@@ -61,7 +63,7 @@ impl Lowering<'_, '_, '_> {
             _ => dynamic::facts(self.emit.program, op, &shapes),
         };
         let program = &*self.emit.program;
-        let rule = Rc::new(way_rule(program, op, &program.rules()[id], &shapes, &facts));
+        let rule = Rc::new(way_rule(program, op, &given, &shapes, &facts));
         let fits = rule.operands.len() == operands.len()
             && rule.results.len() == results.len()
             && rule.tensors().zip(&shapes).all(|(tensor, shape)| tensor.dims.len() == shape.len());

@@ -29,6 +29,7 @@ impl Lowering<'_, '_, '_> {
                 self.mask_terms(work, way, &mut operands);
                 self.in_place(work, way, &operands);
             }
+            OpKind::CustomCall => self.call_locally(work, way, operands),
             _ => self.in_place(work, way, &operands),
         }
     }

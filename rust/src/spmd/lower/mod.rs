@@ -13,6 +13,7 @@ mod compute;
 mod concatenate;
 mod constants;
 mod control;
+mod custom_calls;
 mod dynamic;
 mod functions;
 mod geometry;
@@ -30,6 +31,7 @@ mod windows;
 mod work;
 
 use super::collectives::{last_channel, Collectives};
+use super::custom_calls::ShardRules;
 use super::devices::Devices;
 use super::emit::Emitter;
 use super::outcome::{Outcome, OutcomeKind};
@@ -81,6 +83,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     pub placements: Placements,
     pub context: &'c mut Context<'r>,
     pub choices: Choices,
+    /// What users say of custom calls.
+    pub shard_rules: ShardRules,
     held: Vec<Option<Held>>,
     /// What was resharded to where, and in which block.
     resharded: FxHashMap<(ValueId, PlacementId), (BlockId, Held)>,
@@ -108,8 +112,12 @@ pub(super) struct Lowered {
     pub outcomes: Vec<Outcome>,
 }
 
-/// Lowers `program`.
-pub(super) fn lower(program: &mut Program, context: &mut Context<'_>) -> Result<Lowered> {
+/// Lowers `program`, with what users say of its custom calls.
+pub(super) fn lower(
+    program: &mut Program,
+    context: &mut Context<'_>,
+    shard_rules: ShardRules,
+) -> Result<Lowered> {
     context.rules.prepare(program, false)?;
     let mut devices = Devices::default();
     let orders = orders(program, &mut devices)?;
@@ -121,6 +129,7 @@ pub(super) fn lower(program: &mut Program, context: &mut Context<'_>) -> Result<
         placements: Placements::default(),
         context,
         choices: Choices::default(),
+        shard_rules,
         held: vec![None; num_values],
         resharded: FxHashMap::default(),
         plans: FxHashMap::default(),
@@ -219,6 +228,11 @@ impl Lowering<'_, '_, '_> {
         let rank = self.emit.program.types()[global].rank().unwrap_or(0);
         let placement = self.placements.replicated(rank);
         Held { value, global, placement, reducer: Reducer::Add, is_zero_padded: false }
+    }
+    /// The type of `value` in the source program.
+    pub fn global_type(&self, value: ValueId) -> TypeId {
+        let held = self.held.get(value.index()).copied().flatten();
+        held.map_or_else(|| self.emit.program.type_of(value), |held| held.global)
     }
     /// Notes what devices hold of `value`.
     pub fn set_held(&mut self, value: ValueId, held: Held) {
@@ -340,6 +354,10 @@ impl Lowering<'_, '_, '_> {
             }
             OpKind::NamedComputation | OpKind::FuncDataFlowEdge => {
                 Err(self.refusal(op, "it is not exported", "run sdy-export-pipeline first"))
+            }
+            OpKind::CustomCall if custom_calls::target(program, op) == "Sharding" => {
+                self.lower_reshard(op);
+                Ok(())
             }
             _ => self.lower_by_rule(op),
         }

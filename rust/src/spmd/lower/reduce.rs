@@ -5,12 +5,20 @@ use super::super::reducer::Reducer;
 use super::super::ways::{Ability, Way};
 use super::work::ByRule;
 use super::{Held, Lowering};
-use crate::index::ValueId;
+use crate::index::{FactorId, ValueId};
 use crate::ir::{ConstantValue, OpKind, Program};
 
 /// What an op can do along a factor that it reduces.
-pub(super) fn ability_along_reduction(program: &Program, work: &ByRule) -> Ability {
+pub(super) fn ability_along_reduction(
+    program: &Program,
+    work: &ByRule,
+    factor: FactorId,
+) -> Ability {
     match program.kind(work.op) {
+        // As the user says, if it makes sense: what is summed away is in no result.
+        OpKind::CustomCall if work.rule.results.iter().all(|tensor| !tensor.contains(factor)) => {
+            Ability::Terms
+        }
         OpKind::DotGeneral | OpKind::Dot | OpKind::Gather => Ability::Terms,
         OpKind::Reduce if reducer(program, work).is_some() => Ability::Terms,
         // Those of a convolution among them: what is inside windows moves, and groups change their number.

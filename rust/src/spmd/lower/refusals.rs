@@ -3,7 +3,7 @@
 use super::Lowering;
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::OpId;
-use crate::mlir::op_attribute;
+use crate::ir::OpKind;
 
 impl Lowering<'_, '_, '_> {
     /// The complaint that `op` cannot be partitioned.
@@ -14,7 +14,10 @@ impl Lowering<'_, '_, '_> {
         problem.at_op(self.emit.program, op).with_hint(hint).into()
     }
     /// Fails if `op` does more than compute, or nobody knows what it computes.
-    pub(super) fn check_known(&self, op: OpId) -> Result<()> {
+    pub(super) fn check_known(&mut self, op: OpId) -> Result<()> {
+        if self.emit.program.kind(op) == OpKind::CustomCall {
+            return self.check_custom_call(op);
+        }
         let program = &*self.emit.program;
         let name = program.op_name(op);
         match name {
@@ -30,16 +33,6 @@ impl Lowering<'_, '_, '_> {
                     op,
                     "the program of all devices asks which device it is",
                     "ask inside a manual computation (shard_map)",
-                ))
-            }
-            "stablehlo.custom_call" if self.context.rules.rule(program, op).is_none() => {
-                let target = op_attribute(program, op, "call_target_name");
-                let target =
-                    target.as_ref().and_then(|value| value.as_str()).unwrap_or("").to_owned();
-                Err(self.refusal(
-                    op,
-                    &format!("nothing is known of custom call target \"{target}\""),
-                    "give it a sharding rule with `shardcore.rule`",
                 ))
             }
             _ if name.starts_with("stablehlo.")

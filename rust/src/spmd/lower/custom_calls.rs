@@ -1,0 +1,108 @@
+//! Custom calls: which of them are known, and computing them on shards.
+
+use super::super::custom_calls::{batched, known, Known, ShardRule};
+use super::super::ways::Way;
+use super::work::ByRule;
+use super::{Held, Lowering};
+use crate::attribute::write_string;
+use crate::error::Result;
+use crate::index::{OpId, ValueId};
+use crate::ir::Program;
+use crate::mlir::op_attribute;
+use crate::rule::OpShardingRule;
+use std::rc::Rc;
+
+/// The target of `op`, a custom call.
+pub(super) fn target(program: &Program, op: OpId) -> String {
+    let target = op_attribute(program, op, "call_target_name");
+    target.as_ref().and_then(|value| value.as_str()).unwrap_or_default().to_owned()
+}
+
+impl Lowering<'_, '_, '_> {
+    /// Fails if nobody knows how `op`, a custom call, is computed on shards, and it has to be.
+    pub(super) fn check_custom_call(&mut self, op: OpId) -> Result<()> {
+        let target = target(self.emit.program, op);
+        if target.to_ascii_lowercase().contains("callback") {
+            let why = format!("custom call target \"{target}\" calls back into the host");
+            return Err(self.refusal(op, &why, "take the callback out of the program"));
+        }
+        if self.custom_call_rule(op).is_some() || (self.manual_depth > 0 && self.is_whole(op)) {
+            return Ok(());
+        }
+        let why = format!("nothing is known of custom call target \"{target}\"");
+        let hint = format!(
+            "say how it is computed on shards: shardcore.partition_rule(\"{target}\", \"...\")"
+        );
+        Err(self.refusal(op, &why, &hint))
+    }
+    /// Whether all devices have all that `op` takes, and want all that it makes: inside a manual computation, what
+    /// the body has.
+    fn is_whole(&mut self, op: OpId) -> bool {
+        let operands: Vec<ValueId> = self.emit.program.operands(op).collect();
+        let results: Vec<ValueId> = self.emit.program.op_results(op).collect();
+        let mut placements: Vec<_> =
+            operands.into_iter().map(|value| self.held(value).placement).collect();
+        placements.extend(results.into_iter().map(|value| self.target(value)));
+        placements.into_iter().all(|placement| self.placements[placement].is_replicated())
+    }
+    /// The rule by which `op`, a custom call, is computed on shards; none if nobody knows.
+    pub(super) fn custom_call_rule(&self, op: OpId) -> Option<Rc<OpShardingRule>> {
+        if let Some(own) = self.shard_rule(op) {
+            return Some(Rc::new(own.rule.clone()));
+        }
+        let program = &*self.emit.program;
+        match known(&target(program, op))? {
+            Known::ByRule => {
+                let id = self.context.rules.rule(program, op);
+                id.get().map(|id| Rc::new(program.rules()[id].clone()))
+            }
+            Known::Batched { operand, inner } => {
+                let global = |value: ValueId| self.shape_of(self.global_type(value));
+                let values = program.operands(op).chain(program.op_results(op));
+                let shapes: Vec<Vec<i64>> = values.map(global).collect::<Option<_>>()?;
+                let num_operands = program.operands(op).count();
+                batched(&shapes, num_operands, operand, inner).map(Rc::new)
+            }
+        }
+    }
+    /// What the user says of `op`.
+    fn shard_rule(&self, op: OpId) -> Option<&ShardRule> {
+        self.shard_rules.get(&self.emit.program.signature(op).get()?)
+    }
+    /// Calls the target, or the one that computes shards, on shards.
+    pub(super) fn call_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
+        self.mask_terms(work, way, &mut operands);
+        let own = self.shard_rule(work.op).cloned();
+        let is_other = |own: &ShardRule| own.target.is_some() || !own.attributes.is_empty();
+        let Some(own) = own.filter(|own| is_other(own) && !way.is_whole()) else {
+            return self.in_place(work, way, &operands);
+        };
+        let attrs = self.local_attributes(work.op, own);
+        let attrs: Vec<(&str, String)> =
+            attrs.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
+        let mut types = Vec::with_capacity(work.results.len());
+        for (&(global, _), &placement) in work.results.iter().zip(&way.results) {
+            types.push(self.local_type(global, placement));
+        }
+        let new = self.emit.op_with_results("stablehlo.custom_call", &values, &types, &attrs);
+        let results: Vec<ValueId> = self.emit.program.op_results(new).collect();
+        self.replace(work, way, &results);
+    }
+    /// The attributes of `op` in the generic form, those of `own` in the place of others.
+    fn local_attributes(&self, op: OpId, own: ShardRule) -> Vec<(String, String)> {
+        let program = &*self.emit.program;
+        let mut all = own.attributes;
+        let target = own.target.unwrap_or_else(|| target(program, op));
+        let mut quoted = String::new();
+        write_string(&mut quoted, &target);
+        all.push(("call_target_name".to_owned(), quoted));
+        for attr in program.op_attrs(op) {
+            let name = program.str(attr.name);
+            if !name.starts_with("sdy.") && all.iter().all(|(known, _)| known != name) {
+                all.push((name.to_owned(), program.text().get(attr.value).to_owned()));
+            }
+        }
+        all
+    }
+}
