@@ -1092,11 +1092,13 @@ def partition_program(
     progress: Callable[[str, float], object] | None = None,
     shard_rules: Sequence[tuple[int, OpShardingRule, str | None, Sequence[tuple[str, str]]]]
     | None = None,
+    improve: bool = False,
 ) -> tuple[Module, int, list[tuple[int, str, str | None, str, str]]]:
     """Return what devices run of ``module``, whose shardings are complete, as plain data.
 
     ``shard_rules`` has, for signatures of custom calls, the rule by which they are computed on
-    shards, the target that does, and its attributes.
+    shards, the target that does, and its attributes. With ``improve`` the passes run that merge,
+    hoist and fuse collectives of the local module.
 
     That is: the local module; for how many devices it is; and for ops of ``module`` their number,
     name and place in the source, how they are computed and why.

@@ -161,7 +161,8 @@ def partition(
         policy: how to choose where an op can be computed in more than one way. ``shardy`` reshards
             as Shardy's ``sdy-insert-explicit-reshards`` plans (what ``result.with_collectives``
             shows). ``least`` chooses the fewest bytes op by op, compares what that sends in all
-            with ``shardy``, and takes the better one. ``xla`` is for what XLA's partitioner would
+            with ``shardy``, takes the better one, and runs the passes on it that merge, hoist and
+            fuse collectives. ``xla`` is for what XLA's partitioner would
             do, and for now chooses the fewest bytes op by op.
         progress: called now and then with what is being done and how far it is, from 0 to 1.
 
@@ -185,7 +186,7 @@ def _lowered(
     source: Module, policy: str, progress: Callable[[str, float], object] | None
 ) -> Partitioned:
     rules = shard_rules(source)
-    module, num_devices, rows = partition_program(source, progress, rules)
+    module, num_devices, rows = partition_program(source, progress, rules, policy == "least")
     if rules and any(attributes for *_, attributes in rules):
         # Attributes are text of the user's.
         Module.parse(str(module), filename="<local program>")

@@ -50,6 +50,8 @@ options! {
     ENABLE_PATTERNS = list("enable-patterns", LABELS);
     FILTER_DIALECTS = list("filter-dialects", &[]);
     MAX_ITERATIONS = number("max-iterations", "10");
+    // 1 GiB
+    MAX_BYTES = number("max-bytes", "1073741824");
     MAX_REWRITES = number("max-num-rewrites", "-1");
     REGION_SIMPLIFY = choice("region-simplify", &["disabled", "normal", "aggressive"], "normal");
     TEST_CONVERGENCE = flag("test-convergence");

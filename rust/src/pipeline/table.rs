@@ -9,6 +9,7 @@ use crate::index::OpId;
 use crate::ir::Program;
 use crate::partition::{self, canonicalize};
 use crate::propagation::populate_op_sharding_rules;
+use crate::spmd::improve;
 use crate::{export, import};
 
 /// A pass on the module, or on each function by its `func.func` op.
@@ -192,6 +193,13 @@ passes! {
     });
     RESOLVE_PERMUTATION_FACTORS = module("sdy-resolve-permutation-factors", &[&option::HALO_EXCHANGE], |p, c, o| {
         partition::resolve_permutation_factors::run(p, c, o.flag(&option::HALO_EXCHANGE)?)
+    });
+    // The program of one device
+    FUSE_RESHARDS = module("fuse-reshards", &[], |p, c, _| improve::fuse_reshards::run(p, c));
+    ALL_REDUCE_TO_REDUCE_SCATTER = module("all-reduce-to-reduce-scatter", &[], |p, c, _| improve::reduce_scatters::run(p, c));
+    MERGE_EQUAL_COLLECTIVES = module("merge-equal-collectives", &[], |p, c, _| improve::merge::run(p, c));
+    HOIST_LOOP_INVARIANT_COLLECTIVES = module("hoist-loop-invariant-collectives", &[&option::MAX_BYTES], |p, c, o| {
+        improve::hoist::run(p, c, o.number(&option::MAX_BYTES)?.unwrap_or(improve::hoist::MAX_BYTES))
     });
     // Writes a snapshot of the module where a directory is given, which pipelines here never do.
     SAVE_MODULE = any("sdy-save-module", &[], |_, _, _| Ok(()));

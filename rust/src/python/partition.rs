@@ -9,7 +9,7 @@ use super::rules::registry;
 use crate::index::{Id, SignatureId};
 use crate::ir::Program;
 use crate::spmd::custom_calls::{ShardRule, ShardRules};
-use crate::spmd::partition;
+use crate::spmd::{improve, partition};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -26,13 +26,15 @@ fn shard_rule(
 /// What devices run of `module`, whose shardings are complete: the local module; for how many devices it is; and
 /// for ops of `module` their number, name and place, how they are computed and why.
 /// `shard_rules` are what users say of custom calls: signature, rule, the target of shards, attributes.
+/// With `improve` the passes of [`improve`] run on the local module.
 #[pyfunction]
-#[pyo3(signature = (module, progress = None, shard_rules = None))]
+#[pyo3(signature = (module, progress = None, shard_rules = None, improve = false))]
 pub(super) fn partition_program<'py>(
     py: Python<'py>,
     module: &Bound<'py, PyModule>,
     progress: Option<Py<PyAny>>,
     shard_rules: Option<Items<ShardRuleArguments>>,
+    improve: bool,
 ) -> PyResult<(Py<PyModule>, i64, Bound<'py, PyList>)> {
     let (source, filename) = (module.get().program(py)?, module.get().filename.clone());
     let rules = registry().legalizing_chlo();
@@ -41,7 +43,11 @@ pub(super) fn partition_program<'py>(
         rules.into_iter().map(shard_rule).collect()
     });
     let outcome = work(py, rules, limits(None), progress.as_ref(), |context| {
-        partition(&mut program, context, shard_rules)
+        let partitioned = partition(&mut program, context, shard_rules)?;
+        if improve {
+            improve::run(&mut program, context)?;
+        }
+        Ok(partitioned)
     })?;
     let text = source.text().source();
     let partitioned = outcome.map_err(|error| raise(py, &error, text, &filename))?;

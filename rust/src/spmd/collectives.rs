@@ -27,7 +27,7 @@ impl Collectives {
         let mut attrs = own;
         attrs.push(("channel_handle", self.channel()));
         let groups = emit.devices.mesh(order).map(|mesh| replica_groups(digits, mesh));
-        attrs.push(("replica_groups", matrix(&groups.unwrap_or_default())));
+        attrs.push(("replica_groups", matrix_text(&groups.unwrap_or_default())));
         attrs
     }
     fn channel(&mut self) -> String {
@@ -82,7 +82,8 @@ impl Collectives {
         pairs: &[(i64, i64)],
     ) -> ValueId {
         let rows: Vec<Vec<i64>> = pairs.iter().map(|&(from, to)| vec![from, to]).collect();
-        let attrs = [("channel_handle", self.channel()), ("source_target_pairs", matrix(&rows))];
+        let attrs =
+            [("channel_handle", self.channel()), ("source_target_pairs", matrix_text(&rows))];
         let ty = emit.type_of(input);
         emit.op("stablehlo.collective_permute", &[input], ty, &attrs)
     }
@@ -126,7 +127,7 @@ fn int(value: usize) -> String {
 }
 
 /// `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>`
-fn matrix(rows: &[Vec<i64>]) -> String {
+pub(super) fn matrix_text(rows: &[Vec<i64>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let row = |row: &Vec<i64>| {
         let numbers: Vec<String> = row.iter().map(i64::to_string).collect();

@@ -13,6 +13,7 @@ pub mod custom_calls;
 pub mod devices;
 pub mod digits;
 pub mod emit;
+pub mod improve;
 mod lower;
 pub mod movement;
 pub mod outcome;

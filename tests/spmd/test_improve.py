@@ -1,0 +1,253 @@
+"""Passes on the program of one device: what they take out, and that devices compute the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import shardcore
+from shardcore import Module, PassManager
+
+COUNT = 8
+HEAD = "module attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {"
+ROWS = "replica_groups = dense<[[0, 1, 2, 3], [4, 5, 6, 7]]> : tensor<2x4xi64>"
+MIXED = "replica_groups = dense<[[2, 0, 3, 1], [4, 5, 6, 7]]> : tensor<2x4xi64>"
+SMALL, WHOLE = "tensor<2x3xf32>", "tensor<8x3xf32>"
+CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = {}, type = 1>"
+ADD = """({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %s = stablehlo.add %p, %q : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    })"""
+OFFSET = """
+    %id = stablehlo.partition_id : tensor<ui32>
+    %n = stablehlo.convert %id : (tensor<ui32>) -> tensor<i32>
+    %c4 = stablehlo.constant dense<4> : tensor<i32>
+    %c2 = stablehlo.constant dense<2> : tensor<i32>
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %rest = stablehlo.remainder %n, %c4 : tensor<i32>
+    %start = stablehlo.multiply %rest, %c2 : tensor<i32>"""
+
+
+def gather(name: str, of: str, channel: int, groups: str = ROWS) -> str:
+    return (
+        f'    %{name} = "stablehlo.all_gather"(%{of}) {{all_gather_dim = 0 : i64, {groups}, '
+        f"{CHANNEL.format(channel)}, use_global_device_ids}} : ({SMALL}) -> {WHOLE}\n"
+    )
+
+
+def reduce(name: str, of: str, channel: int, groups: str = ROWS) -> str:
+    return (
+        f'    %{name} = "stablehlo.all_reduce"(%{of}) {ADD} {{{groups}, '
+        f"{CHANNEL.format(channel)}, use_global_device_ids}} : ({WHOLE}) -> {WHOLE}\n"
+    )
+
+
+def cut(name: str, of: str, start: str = "start") -> str:
+    return (
+        f"    %{name} = stablehlo.dynamic_slice %{of}, %{start}, %zero, sizes = [2, 3] : "
+        "(tensor<8x3xf32>, tensor<i32>, tensor<i32>) -> tensor<2x3xf32>\n"
+    )
+
+
+def permute(name: str, of: str, channel: int, pairs: str) -> str:
+    count = pairs.count("[") - 1
+    return (
+        f'    %{name} = "stablehlo.collective_permute"(%{of}) {{source_target_pairs = '
+        f"dense<{pairs}> : tensor<{count}x2xi64>, {CHANNEL.format(channel)}}} : "
+        "(tensor<2x3xf32>) -> tensor<2x3xf32>\n"
+    )
+
+
+def exchange(name: str, of: str, channel: int, split: int, types: str) -> str:
+    return (
+        f'    %{name} = "stablehlo.all_to_all"(%{of}) {{split_dimension = {split} : i64, '
+        f"concat_dimension = {1 - split} : i64, split_count = 4 : i64, {ROWS}, "
+        f"{CHANNEL.format(channel)}}} : {types}\n"
+    )
+
+
+def program(type_: str, body: str, returned: str, result: str) -> Module:
+    return Module.parse(
+        f"{HEAD}\n  func.func public @main(%x: {type_}) -> {result} {{{OFFSET}\n{body}"
+        f"    return %{returned} : {result}\n  }}\n}}"
+    )
+
+
+TWO_GATHERS = (
+    gather("a", "x", 1)
+    + "    %y = stablehlo.reshape %x : (tensor<2x3xf32>) -> tensor<6xf32>\n"
+    + "    %z = stablehlo.reshape %x : (tensor<2x3xf32>) -> tensor<6xf32>\n"
+    + "    %u = stablehlo.reshape %y : (tensor<6xf32>) -> tensor<2x3xf32>\n"
+    + "    %v = stablehlo.reshape %z : (tensor<6xf32>) -> tensor<2x3xf32>\n"
+    + gather("b", "u", 2)
+    + gather("c", "v", 3)
+    + f"    %d = stablehlo.add %a, %b : {WHOLE}\n    %e = stablehlo.add %d, %c : {WHOLE}\n"
+)
+LOOP = f"""
+    %w:3 = "stablehlo.while"(%zero, %x, %x) ({{
+    ^bb0(%i: tensor<i32>, %k: {SMALL}, %m: {SMALL}):
+      %l = stablehlo.compare LT, %i, %c4 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %l : tensor<i1>
+    }}, {{
+    ^bb0(%i: tensor<i32>, %k: {SMALL}, %m: {SMALL}):
+      %h = stablehlo.transpose %k, dims = [0, 1] : ({SMALL}) -> {SMALL}
+{gather("g", "h", 1)}{gather("o", "m", 2)}{cut("p", "g", "zero")}{cut("q", "o", "c2")}
+      %r = stablehlo.add %p, %q : {SMALL}
+      %j = stablehlo.add %i, %c2 : tensor<i32>
+      stablehlo.return %j, %k, %r : tensor<i32>, {SMALL}, {SMALL}
+    }}) : (tensor<i32>, {SMALL}, {SMALL}) -> (tensor<i32>, {SMALL}, {SMALL})
+"""
+AROUND, BACK, ONWARD = "[[0, 1], [1, 2], [2, 0]]", "[[1, 0], [2, 1], [0, 2]]", "[[1, 5], [2, 6]]"
+WIDE = "tensor<8x4xf32>"
+THIN = "tensor<2x16xf32>"
+CASES = {
+    "merge": (
+        "merge-equal-collectives",
+        program(SMALL, TWO_GATHERS, "e", WHOLE),
+        {"all_gather": 2},
+    ),
+    "keep_other_groups": (
+        "merge-equal-collectives",
+        program(SMALL, gather("a", "x", 1) + gather("b", "x", 2, MIXED)
+                + f"    %c = stablehlo.add %a, %b : {WHOLE}\n", "c", WHOLE),
+        {"all_gather": 2},
+    ),
+    "hoist": (
+        "hoist-loop-invariant-collectives",
+        program(SMALL, LOOP, "w#2", SMALL),
+        {"all_gather": 2, "all_gather in the loop": 1},
+    ),
+    "hoist_none": (
+        "hoist-loop-invariant-collectives{max-bytes=95}",
+        program(SMALL, LOOP, "w#2", SMALL),
+        {"all_gather": 2, "all_gather in the loop": 2},
+    ),
+    "scatter": (
+        "all-reduce-to-reduce-scatter",
+        program(WHOLE, reduce("a", "x", 1) + cut("b", "a"), "b", SMALL),
+        {"reduce_scatter": 1},
+    ),
+    "scatter_in_order_of_parts": (
+        "all-reduce-to-reduce-scatter",
+        program(WHOLE, reduce("a", "x", 1, MIXED) + cut("b", "a"), "b", SMALL),
+        {"reduce_scatter": 1},
+    ),
+    "no_scatter_of_equal_parts": (
+        "all-reduce-to-reduce-scatter",
+        program(WHOLE, reduce("a", "x", 1) + cut("b", "a", "c2"), "b", SMALL),
+        {"all_reduce": 1},
+    ),
+    "no_scatter_of_what_is_used_whole": (
+        "all-reduce-to-reduce-scatter",
+        program(WHOLE, reduce("a", "x", 1) + cut("b", "a") + cut("c", "a")
+                + f"    %d = stablehlo.add %b, %c : {SMALL}\n", "d", SMALL),
+        {"all_reduce": 1},
+    ),
+    "own_shard": (
+        "fuse-reshards",
+        program(SMALL, gather("a", "x", 1) + cut("b", "a"), "b", SMALL),
+        {},
+    ),
+    "not_own_shard": (
+        "fuse-reshards",
+        program(SMALL, gather("a", "x", 1, MIXED) + cut("b", "a"), "b", SMALL),
+        {"all_gather": 1},
+    ),
+    "permutes": (
+        "fuse-reshards",
+        program(SMALL, permute("a", "x", 1, AROUND) + permute("b", "a", 2, ONWARD), "b", SMALL),
+        {"collective_permute": 1},
+    ),
+    "permutes_back": (
+        "fuse-reshards",
+        program(SMALL, permute("a", "x", 1, AROUND) + permute("b", "a", 2, BACK), "b", SMALL),
+        {"collective_permute": 1},
+    ),
+    "inverse": (
+        "fuse-reshards",
+        program(WIDE, exchange("a", "x", 1, 0, f"({WIDE}) -> {THIN}")
+                + exchange("b", "a", 2, 1, f"({THIN}) -> {WIDE}"), "b", WIDE),
+        {},
+    ),
+}  # fmt: skip
+
+
+def collectives(module: Module) -> dict[str, int]:
+    """How many there are of each kind, and within loops."""
+    found: dict[str, int] = {}
+    inside: set[object] = set()
+    for op in module.ops():
+        if op.name == "stablehlo.while":
+            inside |= {inner for region in op.regions for block in region for inner in block.ops}
+    kinds = ("all_gather", "all_reduce", "all_to_all", "collective_permute", "reduce_scatter")
+    for op in module.ops():
+        kind = op.name.removeprefix("stablehlo.")
+        if kind in kinds:
+            found[kind] = found.get(kind, 0) + 1
+            if op in inside:
+                found[f"{kind} in the loop"] = found.get(f"{kind} in the loop", 0) + 1
+    return found
+
+
+def data(module: Module) -> np.ndarray:
+    shape = tuple(size or 0 for size in module.arguments()[0].shape or ())
+    return np.random.default_rng(0).integers(-4, 5, (COUNT, *shape)).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_devices_compute_the_same_with_fewer_collectives(name: str) -> None:
+    pipeline, before, left = CASES[name]
+    after = Module.parse(str(before))
+    PassManager.parse(f"builtin.module({pipeline})").run(after)
+    after = Module.parse(str(after))
+    assert collectives(after) == left
+    given = data(before)
+    wanted = before.simulate(given, devices=COUNT)
+    for mine, theirs in zip(after.simulate(given, devices=COUNT), wanted, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_xla_takes_what_is_hoisted() -> None:
+    pytest.importorskip("jax")
+    from tests.spmd import runtime
+
+    _, module, _ = CASES["hoist"]
+    given = data(module)
+    PassManager.parse("builtin.module(hoist-loop-invariant-collectives)").run(module)
+    found = runtime.run(str(module), [[part] for part in given], COUNT)
+    wanted = module.simulate(given, devices=COUNT)[0]
+    np.testing.assert_array_equal(np.stack([row[0] for row in found]), wanted)
+
+
+SCANNED = """
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%w: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0:3 = stablehlo.while(%i = %zero, %k = %w, %c = %a)
+      : tensor<i32>, tensor<8x8xf32>, tensor<4x8xf32>
+  cond {
+    %end = stablehlo.constant dense<3> : tensor<i32>
+    %1 = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %1 = stablehlo.add %i, %one : tensor<i32>
+    %2 = sdy.sharding_constraint %k <@mesh, [{}, {}]> : tensor<8x8xf32>
+    %3 = stablehlo.dot_general %c, %2, contracting_dims = [1] x [0]
+        : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    stablehlo.return %1, %k, %3 : tensor<i32>, tensor<8x8xf32>, tensor<4x8xf32>
+  }
+  return %0#2 : tensor<4x8xf32>
+}"""
+
+
+def test_the_policy_of_fewest_bytes_uses_them_and_that_of_shardy_does_not() -> None:
+    result = Module.parse(SCANNED).propagate()
+    least, shardy = result.partition("least"), result.partition("shardy")
+    assert shardcore.prove(least).is_proven
+    assert shardcore.prove(shardy).is_proven
+    assert least.sent_bytes < shardy.sent_bytes
+    assert collectives(least.module) == {"all_gather": 1}
+    assert collectives(shardy.module)["all_gather in the loop"] == 1
