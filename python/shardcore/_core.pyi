@@ -41,6 +41,7 @@ __all__ = [
     "error_codes",
     "finish",
     "import_hlo_shardings",
+    "known_ops",
     "partition_program",
     "program_cost",
     "registered_rules",
@@ -1127,6 +1128,9 @@ def cache_sizes() -> dict[str, tuple[int, int]]:
 
 def error_codes() -> list[str]:
     """Return every code that a diagnostic may have."""
+
+def known_ops() -> dict[str, dict[str, str | None]]:
+    """Return for each op what each part of the engine knows of it, ``None`` where it is nothing."""
 
 def registered_rules() -> dict[str, str]:
     """Return the family of every op that has a rule, ``"user"`` for rules given at run time."""

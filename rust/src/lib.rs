@@ -24,7 +24,7 @@
 //! | 7 | [`mlir`], [`verify`] |
 //! | 8 | [`rules`], [`partition`] |
 //! | 9 | [`propagation`], [`export`], [`cost`], [`spmd`] |
-//! | 10 | [`import`] |
+//! | 10 | [`import`], [`op_table`] |
 //! | 11 | [`pipeline`] |
 //! | 12 | [`caches`], [`module`] |
 //! | 13 | `python` |
@@ -52,6 +52,7 @@ pub mod mesh;
 pub mod mlir;
 pub mod module;
 pub mod nodes;
+pub mod op_table;
 pub mod partition;
 pub mod pipeline;
 pub mod projection;

@@ -41,6 +41,18 @@ impl OpTraits {
     pub fn of_name(name: &str) -> Self {
         OpInfo::by_name(name).map_or(Self::NONE, |info| info.traits)
     }
+    /// The names of those that hold, but for [`OpTraits::KNOWN`].
+    pub fn names(self) -> Vec<&'static str> {
+        let all = [
+            (Self::TERMINATOR, "terminator"),
+            (Self::ELEMENTWISE, "elementwise"),
+            (Self::PURE, "pure"),
+            (Self::RECURSIVE_EFFECTS, "recursive effects"),
+            (Self::CONSTANT_LIKE, "constant"),
+            (Self::ISOLATED, "isolated"),
+        ];
+        all.into_iter().filter(|&(traits, _)| self.has(traits)).map(|(_, name)| name).collect()
+    }
     /// All of both.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {

@@ -80,6 +80,7 @@ mod visit;
 mod wide;
 
 pub use options::{Options, Stats, Strategy};
+pub use plan::specs::has_rule_by_kind as has_identity_rule;
 pub use visit::{factor_table, Run, VisitStrategy};
 
 /// The visits that the process remembers from run to run.

@@ -11,6 +11,7 @@
 //! | [`hlo`] | `import_hlo_shardings` |
 //! | [`module`] | `Module` |
 //! | [`op`] | `Op`, `Block` |
+//! | [`op_table`] | `known_ops` |
 //! | [`attribute`] | attributes as Python values |
 //! | [`value`] | `Value` |
 //! | [`partition`] | the function behind `Result.partition` |
@@ -49,6 +50,7 @@ mod module;
 mod names;
 mod once;
 mod op;
+mod op_table;
 mod partition;
 mod pass_manager;
 mod picture;
@@ -88,6 +90,8 @@ mod _core {
     use super::module::PyModule;
     #[pymodule_export]
     use super::op::{PyBlock, PyOp};
+    #[pymodule_export]
+    use super::op_table::known_ops;
     #[pymodule_export]
     use super::partition::partition_program;
     #[pymodule_export]

@@ -11,7 +11,7 @@ use super::table::{family, Family};
 
 /// CHLO ops with the `StableHLO` op whose family they have. Ops that are not listed are legalized to ops
 /// without rules, or to ops of different families.
-static FAMILIES: &[Family] = &[
+pub(super) static FAMILIES: &[Family] = &[
     family(
         "chlo_pointwise",
         pointwise,

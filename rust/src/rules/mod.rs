@@ -40,6 +40,11 @@ mod tests;
 pub mod user_rule;
 pub mod view;
 
+/// The families of ops that have rules only where CHLO is legalized, see [`Registry::legalizing_chlo`].
+pub fn legalized_families() -> &'static [table::Family] {
+    chlo::FAMILIES
+}
+
 pub use registry::Registry;
 pub use user_rule::UserRule;
 pub use view::{Shapes, SignatureView};

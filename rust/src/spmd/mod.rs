@@ -23,6 +23,7 @@ pub mod reshard;
 pub mod shaping;
 pub mod ways;
 
+pub use lower::Treatment;
 pub use placement::Placement;
 
 use crate::context::Context;

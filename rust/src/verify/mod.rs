@@ -60,6 +60,28 @@ pub fn verify_made(program: &Program) -> Vec<Diagnostic> {
     found
 }
 
+/// Checks an op by rules that only ops of its kind have.
+type OwnCheck<'a> = fn(&mut Verifier<'a>, OpId);
+
+/// What checks ops of `kind` beside what is checked of every op.
+fn own_check<'a>(kind: OpKind) -> Option<OwnCheck<'a>> {
+    match kind {
+        OpKind::ManualComputation => Some(Verifier::manual_computation),
+        OpKind::NamedComputation => Some(Verifier::named_computation),
+        OpKind::DataFlowEdge => Some(Verifier::data_flow_edge),
+        OpKind::FuncDataFlowEdge => Some(Verifier::func_data_flow_edge),
+        OpKind::PropagationBarrier => Some(Verifier::propagation_barrier),
+        kind if kind.is_collective() => Some(Verifier::collective),
+        _ => None,
+    }
+}
+
+/// What ops called `name` are checked against, beside their shardings and rules: the verifier's column in
+/// [`crate::op_table`].
+pub fn checks_of(name: &str) -> Option<&'static str> {
+    own_check(OpKind::from_name(name)).map(|_| "own rules")
+}
+
 /// A verification under way.
 struct Verifier<'a> {
     program: &'a Program,
@@ -74,14 +96,8 @@ impl Verifier<'_> {
         self.values(op);
         self.rule(op);
         self.propagation_edges(op);
-        match self.program.kind(op) {
-            OpKind::ManualComputation => self.manual_computation(op),
-            OpKind::NamedComputation => self.named_computation(op),
-            OpKind::DataFlowEdge => self.data_flow_edge(op),
-            OpKind::FuncDataFlowEdge => self.func_data_flow_edge(op),
-            OpKind::PropagationBarrier => self.propagation_barrier(op),
-            kind if kind.is_collective() => self.collective(op),
-            _ => {}
+        if let Some(check) = own_check(self.program.kind(op)) {
+            check(self, op);
         }
     }
     /// A mistake in `op` in the words of the reference, not yet at a place.

@@ -112,12 +112,16 @@ const FLOP: Measure = Measure::PerElement(1, 0);
 const TRANSCENDENTAL: Measure = Measure::PerElement(0, 1);
 
 impl Family {
+    /// All families, those of CHLO last.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        FAMILIES.iter().chain(chlo::FAMILIES)
+    }
     /// The family of the op called `name`.
     pub fn of(name: &str) -> Option<&'static Self> {
         static BY_NAME: OnceLock<FxHashMap<&'static str, &'static Family>> = OnceLock::new();
         let by_name = BY_NAME.get_or_init(|| {
-            let all = FAMILIES.iter().chain(chlo::FAMILIES);
-            all.flat_map(|row| row.ops.iter().map(move |&op| (op, row))).collect()
+            let rows = Self::all();
+            rows.flat_map(|row| row.ops.iter().map(move |&op| (op, row))).collect()
         });
         by_name.get(name).copied()
     }

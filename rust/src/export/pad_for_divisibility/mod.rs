@@ -27,6 +27,7 @@ use crate::ir::{int_array, InsertPoint, NewOp, OpKind, Place, Program, Type};
 use crate::mlir::op_attribute;
 use crate::partition::conversion::fold_all;
 use rustc_hash::{FxHashMap, FxHashSet};
+pub use shapes::ShapeRule;
 
 /// Runs the pass on the function `func`.
 pub fn run(program: &mut Program, _context: &mut Context<'_>, func: OpId) -> Result<()> {

@@ -5,7 +5,8 @@ use crate::index::{OpId, ValueId};
 use crate::ir::{OpInfo, OpKind, OpTraits, Program, Type};
 use crate::mlir::op_attribute;
 
-type Shape = Vec<Option<i64>>;
+/// The sizes of the dims of a tensor, where they are known.
+pub type Shape = Vec<Option<i64>>;
 
 /// That `op` cannot be padded.
 pub fn refusal(program: &Program, op: OpId, why: &str) -> Error {
@@ -24,13 +25,64 @@ fn ints(program: &Program, op: OpId, name: &str) -> Option<Vec<i64>> {
     op_attribute(program, op, name)?.as_ints()
 }
 
+/// How the result shapes of a padded op follow.
+#[derive(Clone, Copy, Debug)]
+pub enum ShapeRule {
+    /// From the shardings of the results: they do not follow from the operands.
+    FromShardings,
+    /// They are those of the operands, one by one.
+    Operands,
+    /// All are that of this operand.
+    Operand(usize),
+    /// All are that of the operands that are no scalars.
+    Elementwise,
+    /// From operands and attributes.
+    Attributes(fn(&Program, OpId, &[&Shape]) -> Option<Vec<Shape>>),
+    /// They cannot change: the op holds its elements.
+    Fixed,
+}
+
+impl ShapeRule {
+    /// The rule for ops called `name`; `None` if they are not padded.
+    pub fn of(name: &str) -> Option<Self> {
+        let rule = match OpKind::from_name(name) {
+            OpKind::Iota | OpKind::BroadcastInDim | OpKind::CustomCall | OpKind::Reshape => {
+                Self::FromShardings
+            }
+            OpKind::Constant => Self::Fixed,
+            OpKind::AllGather | OpKind::AllSlice | OpKind::OptimizationBarrier => Self::Operands,
+            OpKind::Transpose => Self::Attributes(transpose),
+            OpKind::Concatenate => Self::Attributes(concatenate),
+            OpKind::Pad => Self::Attributes(pad),
+            OpKind::Slice => Self::Attributes(slice),
+            OpKind::DynamicSlice => Self::Attributes(dynamic_slice),
+            OpKind::DynamicUpdateSlice => Self::Operand(0),
+            OpKind::DotGeneral => Self::Attributes(dot),
+            OpKind::Reduce => Self::Attributes(reduce),
+            _ => return Self::of_other(name),
+        };
+        Some(rule)
+    }
+    fn of_other(name: &str) -> Option<Self> {
+        match name {
+            "stablehlo.convert" => Some(Self::FromShardings),
+            "stablehlo.reverse" | "stablehlo.cholesky" => Some(Self::Operand(0)),
+            "stablehlo.triangular_solve" => Some(Self::Operand(1)),
+            "stablehlo.fft" => Some(Self::Attributes(fft)),
+            _ => {
+                let info = OpInfo::by_name(name)?;
+                let is_padded = name.starts_with("stablehlo.");
+                let is_elementwise = is_padded && info.traits.has(OpTraits::ELEMENTWISE);
+                is_elementwise.then_some(Self::Elementwise)
+            }
+        }
+    }
+}
+
 /// The result shapes of `op` with these operands; `None` if they do not follow from the operands.
 pub fn infer(program: &Program, op: OpId, operands: &[ValueId]) -> Result<Option<Vec<Shape>>> {
-    let name = program.op_name(op);
-    if matches!(
-        program.kind(op),
-        OpKind::Iota | OpKind::BroadcastInDim | OpKind::CustomCall | OpKind::Reshape
-    ) {
+    let rule = ShapeRule::of(program.op_name(op));
+    if matches!(rule, Some(ShapeRule::FromShardings)) {
         return Ok(None);
     }
     let shapes: Option<Vec<&Shape>> =
@@ -38,35 +90,16 @@ pub fn infer(program: &Program, op: OpId, operands: &[ValueId]) -> Result<Option
     let Some(shapes) = shapes else {
         return Err(refusal(program, op, "has operands that are no tensors"));
     };
-    let unknown = || refusal(program, op, "has shapes that are not known here");
-    let inferred = match program.kind(op) {
-        OpKind::Constant => return Err(refusal(program, op, "holds its elements")),
-        OpKind::AllGather | OpKind::AllSlice | OpKind::OptimizationBarrier => {
-            Some(shapes.into_iter().cloned().collect())
-        }
-        OpKind::Transpose => transpose(program, op, &shapes),
-        OpKind::Concatenate => concatenate(program, op, &shapes),
-        OpKind::Pad => pad(program, op, &shapes),
-        OpKind::Slice => slice(program, op),
-        OpKind::DynamicSlice => {
-            let sizes = ints(program, op, "slice_sizes");
-            sizes.map(|sizes| vec![sizes.into_iter().map(Some).collect()])
-        }
-        OpKind::DynamicUpdateSlice => alike(&shapes, 0),
-        OpKind::DotGeneral => dot(program, op, &shapes),
-        OpKind::Reduce => reduce(program, op, &shapes),
-        _ if name == "stablehlo.convert" => return Ok(None),
-        _ if matches!(name, "stablehlo.reverse" | "stablehlo.cholesky") => alike(&shapes, 0),
-        _ if name == "stablehlo.triangular_solve" => alike(&shapes, 1),
-        _ if name == "stablehlo.fft" => fft(program, op, &shapes),
-        _ if is_elementwise(name) => elementwise(&shapes),
-        _ => None,
+    let inferred = match rule {
+        Some(ShapeRule::Fixed) => return Err(refusal(program, op, "holds its elements")),
+        Some(ShapeRule::Operands) => Some(shapes.into_iter().cloned().collect()),
+        Some(ShapeRule::Operand(index)) => alike(&shapes, index),
+        Some(ShapeRule::Elementwise) => elementwise(&shapes),
+        Some(ShapeRule::Attributes(shapes_of)) => shapes_of(program, op, &shapes),
+        Some(ShapeRule::FromShardings) | None => None,
     };
+    let unknown = || refusal(program, op, "has shapes that are not known here");
     inferred.map(Some).ok_or_else(unknown)
-}
-
-fn is_elementwise(name: &str) -> bool {
-    OpInfo::by_name(name).is_some_and(|info| info.traits.has(OpTraits::ELEMENTWISE))
 }
 
 /// The shape of one operand.
@@ -111,7 +144,11 @@ fn pad(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
     Some(vec![shapes.first()?.iter().enumerate().map(size).collect::<Option<_>>()?])
 }
 
-fn slice(program: &Program, op: OpId) -> Option<Vec<Shape>> {
+fn dynamic_slice(program: &Program, op: OpId, _: &[&Shape]) -> Option<Vec<Shape>> {
+    Some(vec![ints(program, op, "slice_sizes")?.into_iter().map(Some).collect()])
+}
+
+fn slice(program: &Program, op: OpId, _: &[&Shape]) -> Option<Vec<Shape>> {
     let list = |name| ints(program, op, name);
     let (starts, limits) = (list("start_indices")?, list("limit_indices")?);
     let strides = list("strides")?;

@@ -222,7 +222,7 @@ pub fn identity_rule(program: &mut Program, ty: TypeId, num_operands: usize) -> 
 
 /// Whether ops of `kind` have rules that need neither signature nor attribute.
 #[inline]
-fn has_rule_by_kind(kind: OpKind) -> bool {
+pub const fn has_rule_by_kind(kind: OpKind) -> bool {
     matches!(
         kind,
         OpKind::DataFlowEdge

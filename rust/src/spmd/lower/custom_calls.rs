@@ -7,7 +7,7 @@ use super::{Held, Lowering};
 use crate::attribute::write_string;
 use crate::error::Result;
 use crate::index::{OpId, ValueId};
-use crate::ir::Program;
+use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
 use crate::rule::OpShardingRule;
 use std::rc::Rc;
@@ -16,6 +16,11 @@ use std::rc::Rc;
 pub(super) fn target(program: &Program, op: OpId) -> String {
     let target = op_attribute(program, op, "call_target_name");
     target.as_ref().and_then(|value| value.as_str()).unwrap_or_default().to_owned()
+}
+
+/// Whether `op` is a custom call of target `Sharding`, which says where its operand goes.
+pub(super) fn is_sharding(program: &Program, op: OpId) -> bool {
+    program.kind(op) == OpKind::CustomCall && target(program, op) == "Sharding"
 }
 
 impl Lowering<'_, '_, '_> {

@@ -26,6 +26,7 @@ mod reduce;
 mod refusals;
 mod resharding;
 mod scan;
+mod treatment;
 mod way_rule;
 mod windows;
 mod work;
@@ -45,6 +46,7 @@ use crate::index::{BlockId, FuncId, Id, OpId, ShardingId, StrId, TypeId, ValueId
 use crate::ir::{OpKind, Program, ValueDef};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
+pub use treatment::Treatment;
 
 /// What devices hold of a value of the source program.
 #[derive(Clone, Copy, Debug)]
@@ -306,61 +308,26 @@ impl Lowering<'_, '_, '_> {
     }
 
     fn lower_op(&mut self, op: OpId) -> Result<()> {
-        let program = &*self.emit.program;
-        match program.kind(op) {
-            OpKind::FuncReturn | OpKind::StablehloReturn | OpKind::SdyReturn => {
-                self.lower_return(op);
-                Ok(())
+        match Treatment::of(self.emit.program.kind(op)) {
+            Treatment::Return => self.lower_return(op),
+            Treatment::Call => return self.lower_call(op),
+            Treatment::Branches => self.lower_control(op),
+            Treatment::Barrier => self.lower_barrier(op),
+            Treatment::Manual => self.lower_manual(op),
+            Treatment::Reshard => self.lower_reshard(op),
+            Treatment::Drop => self.dead.push(op),
+            Treatment::Constant => self.lower_constant(op),
+            Treatment::Iota => self.lower_iota(op),
+            Treatment::NotExported => {
+                let hint = "run sdy-export-pipeline first";
+                return Err(self.refusal(op, "it is not exported", hint));
             }
-            OpKind::Call => self.lower_call(op),
-            OpKind::While | OpKind::Case | OpKind::If => {
-                self.lower_control(op);
-                Ok(())
-            }
-            OpKind::OptimizationBarrier => {
-                self.lower_barrier(op);
-                Ok(())
-            }
-            OpKind::ManualComputation => {
-                self.lower_manual(op);
-                Ok(())
-            }
-            OpKind::Reshard
-            | OpKind::ShardingConstraint
-            | OpKind::PropagationBarrier
-            | OpKind::AllGather
-            | OpKind::AllSlice
-            | OpKind::AllToAll
-            | OpKind::CollectivePermute
-            | OpKind::AllReduce
-            | OpKind::ReduceScatter
-            | OpKind::ShardedToUnreduced
-            | OpKind::ReplicatedToUnreduced
-            | OpKind::DataFlowEdge => {
+            Treatment::ByRule if custom_calls::is_sharding(self.emit.program, op) => {
                 self.lower_reshard(op);
-                Ok(())
             }
-            OpKind::ShardingGroup | OpKind::Mesh => {
-                self.dead.push(op);
-                Ok(())
-            }
-            OpKind::Constant | OpKind::SdyConstant => {
-                self.lower_constant(op);
-                Ok(())
-            }
-            OpKind::Iota => {
-                self.lower_iota(op);
-                Ok(())
-            }
-            OpKind::NamedComputation | OpKind::FuncDataFlowEdge => {
-                Err(self.refusal(op, "it is not exported", "run sdy-export-pipeline first"))
-            }
-            OpKind::CustomCall if custom_calls::target(program, op) == "Sharding" => {
-                self.lower_reshard(op);
-                Ok(())
-            }
-            _ => self.lower_by_rule(op),
+            Treatment::ByRule => return self.lower_by_rule(op),
         }
+        Ok(())
     }
 
     /// Takes away what only says how values are sharded.

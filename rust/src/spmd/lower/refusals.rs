@@ -1,5 +1,6 @@
 //! Ops that cannot be partitioned.
 
+use super::treatment::{is_computed_whole, refused};
 use super::Lowering;
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::OpId;
@@ -20,14 +21,10 @@ impl Lowering<'_, '_, '_> {
         }
         let program = &*self.emit.program;
         let name = program.op_name(op);
+        if let Some((why, hint)) = refused(name) {
+            return Err(self.refusal(op, why, hint));
+        }
         match name {
-            "stablehlo.infeed" | "stablehlo.outfeed" | "stablehlo.send" | "stablehlo.recv" => {
-                Err(self.refusal(
-                    op,
-                    "it talks to the host, once in the source program",
-                    "take it out of the program",
-                ))
-            }
             "stablehlo.partition_id" | "stablehlo.replica_id" if self.manual_depth == 0 => {
                 Err(self.refusal(
                     op,
@@ -35,10 +32,7 @@ impl Lowering<'_, '_, '_> {
                     "ask inside a manual computation (shard_map)",
                 ))
             }
-            _ if name.starts_with("stablehlo.")
-                || name.starts_with("chlo.")
-                || self.context.rules.rule(program, op).is_some() =>
-            {
+            _ if is_computed_whole(name) || self.context.rules.rule(program, op).is_some() => {
                 Ok(())
             }
             _ => Err(self.refusal(

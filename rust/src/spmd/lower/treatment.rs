@@ -1,0 +1,88 @@
+//! How ops are lowered, by what they are.
+
+use crate::ir::OpKind;
+use crate::rules::table::Family;
+
+/// How ops of a kind are lowered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Treatment {
+    /// Operands are resharded to where the block returns them.
+    Return,
+    /// Operands and results lie as those of the function that is called.
+    Call,
+    /// What regions take and return lies as operands and results.
+    Branches,
+    /// Operands pass through as they lie.
+    Barrier,
+    /// The body is the program of one device already.
+    Manual,
+    /// The op says where its operand goes.
+    Reshard,
+    /// The op says how values are sharded, and computes nothing.
+    Drop,
+    /// Each device has its part of the elements.
+    Constant,
+    /// Each device counts from where its part starts.
+    Iota,
+    /// Export replaces these ops.
+    NotExported,
+    /// By the sharding rule of the op, or whole if it has none.
+    ByRule,
+}
+
+impl Treatment {
+    /// How ops of `kind` are lowered.
+    pub fn of(kind: OpKind) -> Self {
+        match kind {
+            OpKind::FuncReturn | OpKind::StablehloReturn | OpKind::SdyReturn => Self::Return,
+            OpKind::Call => Self::Call,
+            OpKind::While | OpKind::Case | OpKind::If => Self::Branches,
+            OpKind::OptimizationBarrier => Self::Barrier,
+            OpKind::ManualComputation => Self::Manual,
+            OpKind::Reshard
+            | OpKind::ShardingConstraint
+            | OpKind::PropagationBarrier
+            | OpKind::DataFlowEdge => Self::Reshard,
+            kind if kind.is_collective() => Self::Reshard,
+            OpKind::ShardingGroup | OpKind::Mesh => Self::Drop,
+            OpKind::Constant | OpKind::SdyConstant => Self::Constant,
+            OpKind::Iota => Self::Iota,
+            OpKind::NamedComputation | OpKind::FuncDataFlowEdge => Self::NotExported,
+            _ => Self::ByRule,
+        }
+    }
+    /// How ops called `name` are lowered, in a word or two; `None` if they are refused wherever they are.
+    pub fn name_of(name: &str) -> Option<&'static str> {
+        match Self::of(OpKind::from_name(name)) {
+            Self::Return => Some("return"),
+            Self::Call => Some("call"),
+            Self::Branches => Some("branches"),
+            Self::Barrier => Some("barrier"),
+            Self::Manual => Some("manual"),
+            Self::Reshard => Some("reshard"),
+            Self::Drop => Some("dropped"),
+            Self::Constant => Some("constant"),
+            Self::Iota => Some("iota"),
+            Self::NotExported => None,
+            Self::ByRule if refused(name).is_some() => None,
+            Self::ByRule if Family::of(name).is_some() => Some("by rule"),
+            Self::ByRule => is_computed_whole(name).then_some("whole"),
+        }
+    }
+}
+
+/// Why ops called `name` are refused wherever they are, and what to do about it.
+pub(super) fn refused(name: &str) -> Option<(&'static str, &'static str)> {
+    match name {
+        "stablehlo.infeed" | "stablehlo.outfeed" | "stablehlo.send" | "stablehlo.recv" => {
+            Some(("it talks to the host, once in the source program", "take it out of the program"))
+        }
+        _ => None,
+    }
+}
+
+/// Whether ops called `name` are computed whole on each device where they have no sharding rule: it is known
+/// what they compute.
+pub(super) fn is_computed_whole(name: &str) -> bool {
+    name.starts_with("stablehlo.") || name.starts_with("chlo.")
+}

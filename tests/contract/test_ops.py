@@ -1,0 +1,230 @@
+"""Every hole in the table of `docs/ops.md`, what each part knows of each op, has a reason.
+
+The table comes from the code (`rust/src/op_table.rs`, the registry of the simulator), so this fails
+when an op gains or loses what a part knows of it. Change `HOLES` then, and write the page anew with
+`python tests/contract/test_ops.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from shardcore import _core
+from shardcore.simulate import PREPARERS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "ops.md"
+
+INTRODUCTION = """\
+# What is known of each op
+
+A row for each op, a column for each part of shardcore. The table is made from the code, and a test
+compares the two. A number in parentheses is a hole: below the table it says why.
+
+| column | what it says | where it is said |
+| --- | --- | --- |
+| traits | memory effects, elementwise or not, as far as propagation and the folding drivers ask | \
+`rust/src/ir/op_info.rs` |
+| syntax | the assembly format that is read beside the generic form | `rust/src/ir/op_info.rs`, \
+`rust/src/mlir/reader/format_table.rs` |
+| verification | what ops are checked against, beside shardings, rules and types of uses | \
+`rust/src/verify/mod.rs` |
+| sharding rule | the family of the rule, or how else shardings pass | `rust/src/rules/table.rs` |
+| cost | the family that counts flops and bytes | `rust/src/cost/work/mod.rs` |
+| padding | how types follow in `sdy-pad-for-divisibility` | \
+`rust/src/export/pad_for_divisibility/shapes.rs` |
+| partitioning | how the program of one device is made | `rust/src/spmd/lower/treatment.rs` |
+| simulator | the file that computes it on NumPy | `python/shardcore/simulate/` |
+
+An op of no row is read in its generic form, keeps its text, and gets a sharding rule by
+`@shardcore.rule`.
+
+"""
+
+ARITH = "arith.* tensor.cast"
+CONTAINERS = "builtin.module func.func"
+TERMINATORS = "func.return sdy.return stablehlo.return"
+MHLO = "mhlo.*"
+HOST = "stablehlo.infeed stablehlo.outfeed stablehlo.recv stablehlo.send"
+ASYNC = "stablehlo.async_done stablehlo.async_start stablehlo.collective_reduce"
+# Ops whose result shapes are operands.
+DYNAMIC = (
+    "stablehlo.dynamic_broadcast_in_dim stablehlo.dynamic_conv stablehlo.dynamic_gather "
+    "stablehlo.dynamic_iota stablehlo.dynamic_pad stablehlo.dynamic_reshape "
+    "stablehlo.get_dimension_size stablehlo.real_dynamic_slice stablehlo.set_dimension_size"
+)
+
+# For each column the reasons of its holes, with the ops they are the reason for. A name with a star
+# stands for all ops that fit, and every one of them has to be a hole.
+HOLES: dict[str, dict[str, str]] = {
+    "traits": {
+        "of MHLO, which XLA's dumps have in places, only the sharding rule is known": MHLO,
+    },
+    "syntax": {
+        "its dialect defines no assembly format": (
+            "chlo.constant_like chlo.ragged_dot stablehlo.all_gather stablehlo.all_reduce "
+            "stablehlo.all_to_all stablehlo.batch_norm_* stablehlo.case "
+            "stablehlo.collective_* stablehlo.cross-replica-sum stablehlo.dynamic_conv "
+            "stablehlo.dynamic_gather stablehlo.gather stablehlo.if stablehlo.infeed stablehlo.map "
+            "stablehlo.outfeed stablehlo.recv stablehlo.reduce_scatter stablehlo.reduce_window "
+            "stablehlo.scatter stablehlo.select_and_scatter stablehlo.send stablehlo.sort "
+            "stablehlo.torch_index_select stablehlo.triangular_solve stablehlo.async_*"
+        ),
+        "of MHLO, which XLA's dumps have in places, only the sharding rule is known": MHLO,
+    },
+    "verification": {
+        "attributes and types are checked as far as rules and costs read them": (
+            "chlo.* stablehlo.* " + MHLO
+        ),
+        "of other dialects only structure is checked: names, types of uses, symbols, terminators": (
+            f"{ARITH} builtin.* func.*"
+        ),
+        "its sharding or mesh is checked like that of any value, and it has no rules besides": (
+            "sdy.constant sdy.mesh sdy.reshard sdy.return sdy.sharding_constraint "
+            "sdy.sharding_group"
+        ),
+    },
+    "sharding rule": {
+        "Shardy has no rule for it either": (
+            f"{ARITH} builtin.unrealized_conversion_cast chlo.constant chlo.constant_like "
+            "chlo.scan func.constant sdy.constant stablehlo.after_all stablehlo.batch_norm_grad "
+            "stablehlo.batch_norm_training stablehlo.broadcast stablehlo.composite "
+            "stablehlo.constant stablehlo.create_token stablehlo.einsum "
+            "stablehlo.get_tuple_element stablehlo.iota stablehlo.map stablehlo.partition_id "
+            "stablehlo.replica_id stablehlo.rng stablehlo.torch_index_select stablehlo.tuple "
+            f"stablehlo.unary_einsum stablehlo.if {DYNAMIC} {ASYNC} {HOST}"
+        ),
+        "quantized types, of which the reference in jaxlib cannot be asked": "stablehlo.uniform_*",
+        "broadcasting CHLO is legalized to several ops, of different rules": "chlo.broadcast_*",
+        "calls pass shardings by the edges of the functions that they call": (
+            "func.call func.call_indirect"
+        ),
+        "it returns values: what is around it passes their shardings on": TERMINATORS,
+        "it holds the program and has no tensors": f"{CONTAINERS} sdy.mesh",
+        "a reshard, or a collective that a reshard became: passes make them after propagation": (
+            "sdy.all_* sdy.collective_permute sdy.reduce_scatter sdy.replicated_to_unreduced "
+            "sdy.reshard sdy.sharded_to_unreduced"
+        ),
+        "members of a group get the same sharding, without a rule": "sdy.sharding_group",
+    },
+    "cost": {
+        "it holds the program, or returns values": f"{CONTAINERS} sdy.mesh {TERMINATORS}",
+        "sizes are known at run time only": DYNAMIC,
+        "it talks to the host, of which hardware tables say nothing": HOST,
+        "how long what it starts takes beside other work is not modelled": ASYNC,
+        "XLA evaluates a series, whose length depends on the numbers": (
+            "chlo.bessel_i1e chlo.broadcast_polygamma chlo.broadcast_zeta chlo.polygamma chlo.zeta"
+        ),
+        "not counted; reports list it": (
+            "arith.bitcast arith.ext* arith.trunc* arith.*to* arith.index_cast chlo.scan "
+            "func.call_indirect stablehlo.einsum stablehlo.unary_einsum " + MHLO
+        ),
+    },
+    "padding": {
+        "not padded: only ops of StableHLO are, and others see the types from before": (
+            "arith.* builtin.* chlo.* func.* tensor.cast " + MHLO
+        ),
+        "Shardy's ops keep their types, but for the collectives that start and end sharding": (
+            "sdy.all_reduce sdy.all_to_all sdy.collective_permute sdy.constant "
+            "sdy.*data_flow_edge sdy.*_computation sdy.mesh sdy.propagation_barrier "
+            "sdy.reduce_scatter sdy.*_to_unreduced sdy.reshard sdy.return sdy.sharding_*"
+        ),
+        "refused: how its result follows from a padded operand is not written down": (
+            "stablehlo.after_all stablehlo.all_* stablehlo.batch_norm_* stablehlo.bitcast_convert "
+            "stablehlo.broadcast stablehlo.case stablehlo.collective_* stablehlo.composite "
+            "stablehlo.convolution stablehlo.create_token stablehlo.cross-replica-sum "
+            "stablehlo.dot stablehlo.einsum stablehlo.gather stablehlo.get_tuple_element "
+            "stablehlo.if stablehlo.map stablehlo.partition_id stablehlo.reduce_scatter "
+            "stablehlo.reduce_window stablehlo.replica_id stablehlo.return stablehlo.rng* "
+            "stablehlo.scatter stablehlo.select_and_scatter stablehlo.sort "
+            "stablehlo.torch_index_select stablehlo.tuple stablehlo.unary_einsum stablehlo.while "
+            f"stablehlo.async_* {DYNAMIC} {HOST}"
+        ),
+    },
+    "partitioning": {
+        "refused without a sharding rule of the user's: nothing is known of it": (
+            f"{ARITH} builtin.unrealized_conversion_cast func.call_indirect func.constant {MHLO}"
+        ),
+        "it holds the program": CONTAINERS,
+        "refused: sdy-export-pipeline takes it away first": (
+            "sdy.func_data_flow_edge sdy.named_computation"
+        ),
+        "refused: it talks to the host, once in the source program": HOST,
+    },
+    "simulator": {
+        "dialects beside StableHLO, CHLO and Shardy are refused": (
+            f"{ARITH} builtin.unrealized_conversion_cast func.call_indirect func.constant {MHLO}"
+        ),
+        "functions, blocks and meshes are read when a program is prepared, not run as ops": (
+            f"{CONTAINERS} sdy.mesh {TERMINATORS}"
+        ),
+        "quantized types are refused": "stablehlo.uniform_*",
+        "made by XLA's passes only": "chlo._asin_acos_kernel stablehlo.collective_reduce",
+    },
+}
+
+
+def table() -> dict[str, dict[str, str | None]]:
+    """For each op what each part knows of it."""
+    rows = _core.known_ops()
+    for name in sorted(set(rows) | set(PREPARERS)):
+        prepare = PREPARERS.get(name)
+        file = None if prepare is None else prepare.__module__.rpartition(".")[2]
+        rows.setdefault(name, dict.fromkeys(next(iter(rows.values()))))["simulator"] = file
+    return dict(sorted(rows.items()))
+
+
+TABLE = table()
+COLUMNS = list(TABLE["stablehlo.add"])
+
+
+def reasons(column: str) -> Iterator[tuple[str, str]]:
+    """Every hole of a column that `HOLES` lists, with the reason."""
+    for reason, patterns in HOLES[column].items():
+        for pattern in patterns.split():
+            fitting = [name for name in TABLE if fnmatchcase(name, pattern)]
+            assert fitting, f"{column}: there is no op {pattern}"
+            yield from ((name, reason) for name in fitting)
+
+
+def numbers() -> dict[str, int]:
+    """The number of each reason, in the order in which they stand below the table."""
+    all_reasons = dict.fromkeys(reason for column in HOLES.values() for reason in column)
+    return {reason: number for number, reason in enumerate(all_reasons, 1)}
+
+
+def page() -> str:
+    """The page that prints the table."""
+    number = numbers()
+    lines = [" | ".join(["", "op", *COLUMNS, ""]).strip()]
+    lines.append("| --- " * (len(COLUMNS) + 1) + "|")
+    found = {column: dict(reasons(column)) for column in COLUMNS}
+    for name, row in TABLE.items():
+        cells = [
+            (row[column] or "none")
+            if row[column] is not None
+            else f"({number[found[column][name]]})"
+            for column in COLUMNS
+        ]
+        lines.append(" | ".join(["", f"`{name}`", *cells, ""]).strip())
+    listed = [f"{number}. {reason}" for reason, number in number.items()]
+    return INTRODUCTION + "\n".join([*lines, "", "Why there are holes:", "", *listed]) + "\n"
+
+
+def test_every_hole_has_one_reason() -> None:
+    assert list(HOLES) == COLUMNS
+    for column in COLUMNS:
+        listed = [name for name, _ in reasons(column)]
+        holes = {name for name, row in TABLE.items() if row[column] is None}
+        assert set(listed) - holes == set(), f"{column}: known, or given a reason for nothing"
+        assert holes - set(listed) == set(), f"{column}: holes without a reason"
+        assert len(listed) == len(set(listed)), f"{column}: two reasons for one op"
+
+
+def test_the_page_prints_the_table() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "python tests/contract/test_ops.py writes it"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
