@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 
 from shardcore._core import AxisRef, Mesh
 from shardcore.bounded import items
@@ -73,7 +74,7 @@ class Topology:
                 raise _mistake("a mapping needs a topology", shown, "give --topology, e.g. 4x4x4")
             sizes = {axis.name: (axis.size,) for axis in mesh.axes}
             return Topology(mesh, hardware, *_physical(hardware, sizes))
-        parts = parse_shape(shape) if isinstance(shape, str) else items(shape, "dims")
+        parts = parse_shape(shape)
         if math.prod(parts) != mesh.num_devices:
             raise _mistake(
                 f"a topology of {_show(parts)} has {math.prod(parts)} chips, the mesh "
@@ -87,7 +88,7 @@ class Topology:
             hardware,
             *_physical(
                 hardware,
-                {name: tuple(parts[index] for index in used) for name, used in places.items()},
+                {name: tuple(parts[place] for place in used) for name, used in places.items()},
             ),
         )
 
@@ -131,12 +132,17 @@ class Topology:
         return self.mesh.group_nodes(axis_refs(axes), self.hardware.node_size)
 
 
-def parse_shape(text: str) -> tuple[int, ...]:
-    """Parse ``4x4x4``.
+def parse_shape(shape: str | Sequence[int]) -> tuple[int, ...]:
+    """Parse ``4x4x4``, or take the sizes that this is.
 
     Raises:
         CalculusError: it is something else (``invalid-topology``).
     """
+    if isinstance(shape, str):
+        text = shape
+    else:
+        sizes = map(index, items(shape, "dims"))
+        text = "x".join(str(size) if abs(size) < 10**9 else "..." for size in sizes)
     if not re.fullmatch(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8})*", text):
         raise mistake(
             CalculusError,

@@ -32,8 +32,10 @@ def build(
     if not isinstance(chip, Hardware):
         chip = find_hardware(chip, hardware_file)
     result = program.propagate() if isinstance(program, Module) else program
-    figures = ProgramFigures.of(result._collectives())
+    module = result._collectives()
     links = Links(chip, topology, mapping, options)
+    links.check(mesh for mesh in module.meshes.values() if not mesh.is_maximal)
+    figures = ProgramFigures.of(module)
     collectives, untimed = _collectives(figures.collectives, links)
     ops = _ops(figures.ops, chip)
     return Cost(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.collective_time import TimeOptions, rates_of, wire_bytes
 from shardcore.calculus.hardware import Hardware
-from shardcore.calculus.topology import Topology, parse_mapping
+from shardcore.calculus.mistakes import mistake
+from shardcore.calculus.topology import Topology, parse_mapping, parse_shape
+from shardcore.errors import CalculusError, ShardcoreError, VerificationError
 
 OPS = {
     "all_gather": "all_gather",
@@ -32,7 +34,7 @@ class Links:
         options: TimeOptions | None = None,
     ) -> None:
         self._chip = chip
-        self._shape = shape
+        self._shape = None if shape is None else parse_shape(shape)
         self._mapping = parse_mapping([mapping]) if isinstance(mapping, str) else mapping
         self._options = options or TimeOptions()
         self._topologies: dict[Mesh, Topology] = {}
@@ -42,6 +44,33 @@ class Links:
     def notes(self) -> tuple[str, ...]:
         """What is odd about the topologies that were asked for."""
         return tuple(dict.fromkeys(note for row in self._topologies.values() for note in row.notes))
+
+    def check(self, meshes: Iterable[Mesh]) -> None:
+        """Check that the topology and the mapping make sense for one of ``meshes``, those of a
+        program, whether a collective is timed or not.
+
+        Raises:
+            CalculusError, VerificationError: as for :meth:`topology`, of the first mesh.
+        """
+        problem: ShardcoreError | None = None
+        for mesh in meshes:
+            try:
+                Topology.of(mesh, self._chip, self._shape, self._mapping)
+            except (CalculusError, VerificationError) as error:
+                problem = problem or error
+            else:
+                return
+        if problem is not None:
+            raise problem
+        for name in self._mapping or ():
+            raise mistake(
+                VerificationError,
+                "unknown-axis",
+                f'the program has no mesh with an axis "{name}"',
+                hint="leave the mapping out",
+                text=name,
+                filename="<mapping>",
+            )
 
     def topology(self, mesh: Mesh) -> Topology:
         """Return how ``mesh`` lies on the chips.
