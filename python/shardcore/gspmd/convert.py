@@ -168,13 +168,14 @@ def from_sharding(sharding: TensorSharding, manual: tuple[str, ...]) -> HloShard
     digits = [digit for part in (*dims, *groups.values()) for digit in part if digit.size > 1]
     sizes = (*map(_size, dims), *map(_size, groups.values()))
     tiles = of_digits(sizes, digits)
-    if mesh.device_ids is not None:
+    device_ids = mesh.device_ids
+    if device_ids is not None:
         if mesh.num_devices > MAX_LISTED:
             raise invalid(
                 f"the mesh has {mesh.num_devices} devices, too many to list",
                 "leave out its device ids",
             )
-        devices = tuple(mesh.device_ids[place] for place in tiles.listed())
+        devices = tuple(device_ids[place] for place in tiles.listed())
         tiles = TileAssignment(sizes, devices=devices)
     return HloSharding.tiled(tiles, groups)
 

@@ -37,7 +37,7 @@ class PlainTable:
         widths = [len(name.lstrip(">")) for name in self._columns]
         for row in self._rows:
             widths = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
-        line = " ".join(
+        line = "  ".join(
             f"{{:{'>' if name.startswith('>') else '<'}{width}}}"
             for name, width in zip(self._columns, widths, strict=True)
         )

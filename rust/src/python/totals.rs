@@ -14,6 +14,7 @@ pub(super) fn totals_dict<'py>(
     let dict = PyDict::new(py);
     dict.set_item("values", totals.all.values)?;
     dict.set_item("sharded_values", totals.all.sharded_values)?;
+    dict.set_item("is_saturated", totals.all.bytes == u128::MAX)?;
     let sets: [(&str, &Totals); 3] =
         [("", &totals.all), ("argument_", &totals.arguments), ("result_", &totals.results)];
     for (prefix, set) in sets {
