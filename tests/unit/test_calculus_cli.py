@@ -206,3 +206,36 @@ def test_import_leaves_the_calculus_alone() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("text", "sdy", "jax", "notes"),
+    [
+        ('[{"X"}p1, {}], replicated={"Y"}', '[{"X"}p1, {}], replicated={"Y"}', "P('X', None)", 1),
+        ('<@m, [{"X"}, {?}p2]>', '[{"X"}, {?}p2]', "P('X', UNCONSTRAINED)", 1),
+        ('[{"X", ?}, {}]', '[{"X", ?}, {}]', "P('X', None)", 1),
+        ('[{"Y":(1)2, ?}, {}]', '[{"Y":(1)2, ?}, {}]', None, 2),
+        ('[{"X"}, {}], unreduced={"Y"}', '[{"X"}, {}], unreduced={"Y"}', None, 0),
+        ("A[I_X, J]", '[{"X"}, {}]', "P('X', None)", 0),
+        ('P("X")', '[{"X"}, {}]', "P('X', None)", 0),
+        ("{devices=[2,1,4]<=[8] last_tile_dim_replicate}", '[{"X"}, {}]', "P('X', None)", 0),
+    ],
+)
+def test_no_notation_loses_what_it_can_say(
+    text: str, sdy: str, jax: str | None, notes: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["array", text, "--mesh", "X=2,Y=4", "--shape", "8x8"]
+    assert main([*arguments, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["sdy"] == f'<mesh<["X"=2, "Y"=4]>, {sdy}>'
+    assert main(arguments) == 0
+    shown = capsys.readouterr().out
+    assert f"sdy          {record['sdy']}\n" in shown
+    if jax is not None:
+        assert record["spec"] == jax
+    if record["spec"] is not None:
+        assert f"jax          {record['spec']}\n" in shown
+    assert len(record["notes"]) == notes
+    assert shown.count("note  ") == notes
+    assert main(["show", text, "--mesh", "X=2,Y=4", "--shape", "8x8"]) == 0
+    assert "8x8" in capsys.readouterr().out

@@ -223,6 +223,11 @@ class NamedArray:
         """Return the bytes that all devices of ``mesh`` hold together, copies counted."""
         return self.bytes_per_device(mesh) * mesh.num_devices
 
+    def closed(self) -> NamedArray:
+        """Return the same with the dims that have axes closed."""
+        dims = (replace(dim, is_open=dim.is_open and not dim.axes) for dim in self.dims)
+        return replace(self, dims=tuple(dims))
+
     def replication_factor(self, mesh: Mesh) -> int:
         """Return how many devices hold the same block; terms of a sum count as copies."""
         return mesh.num_devices // group_size(mesh, self.axes)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from shardcore._core import Mesh, TensorSharding
 from shardcore.calculus.axes import axis_size
@@ -86,10 +87,27 @@ def _axes(parser: Parser, opening: str, closing: str) -> tuple[str, ...]:
     return tuple(axes)
 
 
+class Spelling(NamedTuple):
+    """An array, as read from a text in any notation."""
+
+    array: NamedArray
+    mesh: Mesh
+    sharding: TensorSharding
+    """The sharding over :attr:`mesh` with all that the text says: priorities and replicated axes,
+    which are no part of the array, where it is `sdy`."""
+
+
 def parse_any(
     text: str, mesh: Mesh | None = None, *, shape: Sequence[int] | None = None
 ) -> tuple[NamedArray, Mesh]:
-    """Return the array that ``text`` says in any notation, and its mesh.
+    """Return the array that ``text`` says in any notation and its mesh, as :func:`parse_whole`."""
+    return parse_whole(text, mesh, shape=shape)[:2]
+
+
+def parse_whole(
+    text: str, mesh: Mesh | None = None, *, shape: Sequence[int] | None = None
+) -> Spelling:
+    """Return what ``text`` says in any notation.
 
     Args:
         text: the array.
@@ -113,18 +131,22 @@ def parse_any(
         array = from_spec(parse_spec(text), shape=shape)
         for axis in (*array.axes, *array.unreduced):
             axis_size(mesh, axis)
-        return array, mesh
+        return Spelling(array, mesh, array.to_sharding(mesh))
     array = NamedArray.parse(text, mesh, filename="<array>")
-    return array if shape is None else _sized(array, shape, text), mesh
+    array = array if shape is None else _sized(array, shape, text)
+    return Spelling(array, mesh, array.to_sharding(mesh))
 
 
-def _of(
-    sharding: TensorSharding, text: str, shape: Sequence[int] | None
-) -> tuple[NamedArray, Mesh]:
-    if sharding.mesh is None or sharding.mesh.num_devices == 0:
+def _of(sharding: TensorSharding, text: str, shape: Sequence[int] | None) -> Spelling:
+    mesh = sharding.mesh
+    if mesh is None or mesh.num_devices == 0:
         raise _no_mesh(text)
     array = NamedArray.from_sharding(sharding)
-    return array if shape is None else _sized(array, shape, text), sharding.mesh
+    array = array if shape is None else _sized(array, shape, text)
+    whole = TensorSharding(
+        mesh, sharding.dims, replicated=sharding.replicated, unreduced=sharding.unreduced
+    )
+    return Spelling(array, mesh, whole)
 
 
 def _sized(array: NamedArray, shape: Sequence[int], text: str) -> NamedArray:

@@ -12,10 +12,11 @@ from shardcore.cli.where import (
     mesh_of,
     sizes_of,
 )
+from shardcore.errors import CalculusError
 from shardcore.units import format_bytes, plural
 
 if TYPE_CHECKING:
-    from shardcore._core import Mesh
+    from shardcore._core import Mesh, TensorSharding
     from shardcore.calculus.notation import NamedArray
 
 
@@ -41,13 +42,13 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     from shardcore.calculus.blocks import block_table
-    from shardcore.calculus.spellings import parse_any
+    from shardcore.calculus.spellings import parse_whole
 
     mesh = None if options.mesh is None else mesh_of(options)
-    array, mesh = parse_any(options.array, mesh, shape=options.shape)
+    array, mesh, sharding = parse_whole(options.array, mesh, shape=options.shape)
     check_sizes(options, [array])
     array = array.with_sizes(sizes_of(options), options.dtype)
-    record = _record(array, mesh)
+    record = _record(array, mesh, sharding)
     if options.json:
         if options.blocks:
             record["blocks"] = _blocks(array, mesh)
@@ -60,11 +61,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _record(array: NamedArray, mesh: Mesh) -> dict[str, Any]:
+def _record(array: NamedArray, mesh: Mesh, sharding: TensorSharding) -> dict[str, Any]:
     """All that is known of ``array``: without sizes or an element type, some of it."""
-    from shardcore.calculus.partition_spec import to_spec
-
-    sharding = array.to_sharding(mesh)
     record: dict[str, Any] = {"array": str(array), "mesh": dict(mesh.shape)}
     if all(dim.size is not None for dim in array.dims):
         record["shape"] = list(array.shape)
@@ -76,9 +74,23 @@ def _record(array: NamedArray, mesh: Mesh) -> dict[str, Any]:
     record["replication_factor"] = array.replication_factor(mesh)
     record["sdy"] = str(sharding)
     record["hlo"] = str(sharding.to_hlo())
-    if not any(dim.is_open and dim.axes for dim in array.dims) and ":(" not in str(array):
-        record["spec"] = str(to_spec(array))
-    return record
+    return {**record, **_spec(array, sharding)}
+
+
+def _spec(array: NamedArray, sharding: TensorSharding) -> dict[str, Any]:
+    """The sharding as JAX writes it, and what a spec cannot say of it."""
+    from shardcore.calculus.partition_spec import to_spec
+
+    notes = []
+    if any(dim.is_open and dim.axes for dim in array.dims):
+        notes.append("a PartitionSpec has no open dims with axes: these are closed")
+        array = array.closed()
+    if sharding.replicated or any(dim.priority is not None for dim in sharding.dims):
+        notes.append("only sdy says priorities and axes that are kept replicated")
+    try:
+        return {"spec": str(to_spec(array)), "notes": notes}
+    except CalculusError as error:
+        return {"spec": None, "notes": [*notes, error.message]}
 
 
 def _blocks(array: NamedArray, mesh: Mesh) -> list[dict[str, Any]]:
@@ -108,5 +120,7 @@ def _show(array: NamedArray, record: dict[str, Any]) -> None:
     say(f"all devices  {whole}{copies}")
     say(f"sdy          {record['sdy']}")
     say(f"gspmd        {record['hlo']}")
-    if "spec" in record:
+    if record["spec"] is not None:
         say(f"jax          {record['spec']}")
+    for note in record["notes"]:
+        say(f"note         {note}")

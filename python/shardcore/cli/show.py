@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-import shardcore
 from shardcore.cli.options import say, shape
 from shardcore.cli.where import mesh_of
+from shardcore.errors import CalculusError
 
 
 def add(commands: Any) -> None:
@@ -19,7 +19,9 @@ def add(commands: Any) -> None:
         "shardcore show '[{\"x\"}, {}]' --mesh x=2,y=4 --shape 8x16",
     )
     parser.set_defaults(command=run, parser=parser)
-    parser.add_argument("sharding", metavar="SHARDING", help="as sdy writes it: '[{\"x\"}, {}]'")
+    parser.add_argument(
+        "sharding", metavar="SHARDING", help="in any notation: '[{\"x\"}, {}]', 'P(\"x\")'"
+    )
     parser.add_argument(
         "--mesh", metavar="x=2,y=4", help="the axes of the mesh, unless the sharding has them"
     )
@@ -30,10 +32,14 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
+    from shardcore.calculus.spellings import parse_whole
+
     mesh = None if options.mesh is None else mesh_of(options)
-    text = options.sharding if "<" in options.sharding else f"<@mesh, {options.sharding}>"
-    sharding = shardcore.TensorSharding.parse(text, mesh=mesh)
-    if sharding.mesh is None:
+    try:
+        sharding = parse_whole(options.sharding, mesh, shape=options.shape).sharding
+    except CalculusError as error:
+        if error.code != "invalid-option":
+            raise
         options.parser.error("the sharding is over a mesh that it does not have: give --mesh")
     say(sharding.visualize(options.shape))
     return 0
