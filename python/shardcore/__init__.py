@@ -25,7 +25,7 @@ from shardcore._core import (
     import_hlo_shardings,
 )
 from shardcore.caches import CacheInfo, cache_info, clear_caches
-from shardcore.costs import Cost, cost
+from shardcore.costs import Comparison, Cost, compare, cost
 from shardcore.errors import (
     BusyError,
     CalculusError,
@@ -53,6 +53,7 @@ __all__ = [
     "BusyError",
     "CacheInfo",
     "CalculusError",
+    "Comparison",
     "Cost",
     "Diagnostic",
     "DimSharding",
@@ -86,6 +87,7 @@ __all__ = [
     "__version__",
     "cache_info",
     "clear_caches",
+    "compare",
     "cost",
     "data_flow_edges",
     "import_hlo_shardings",

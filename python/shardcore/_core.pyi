@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, final
 
 from shardcore.calculus.hardware import Hardware
 from shardcore.costs import Cost
-from shardcore.errors import Place
+from shardcore.errors import Diagnostic, Place
 from shardcore.expect import Check
 from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned
@@ -690,6 +690,7 @@ class Module:
         self,
         *,
         up_to_priority: int | None = None,
+        keep_non_divisible_on_io: bool = False,
         keep_sub_axes_on_io: bool = False,
         dedup_functions_fully: bool = False,
         legalize_chlo: bool = False,
@@ -703,8 +704,10 @@ class Module:
 
         Args:
             up_to_priority: stop after this user priority; all take part if not given.
-            keep_sub_axes_on_io: keep sub-axes and axes that do not divide on arguments and
-                results of the entry function, which the export trims otherwise.
+            keep_non_divisible_on_io: keep shardings of arguments and results as they are where
+                they do not divide a dim evenly, or have sub-axes in open dims. The export trims
+                them otherwise; :attr:`Result.warnings` says which annotations lost axes.
+            keep_sub_axes_on_io: the same, by its former name.
             dedup_functions_fully: propagate through function calls as a whole instead of a
                 call site at a time.
             legalize_chlo: give ops of CHLO, as ``chlo.square`` and ``chlo.erf``, the rules of what
@@ -972,14 +975,25 @@ class Result:
     def with_collectives(self) -> Module:
         """The program with every reshard made explicit, as collectives; worked out when asked for.
 
-        This is what ``sdy-propagation-pipeline`` leaves with
-        ``enable-insert-explicit-collectives``. Threads that ask at once get the same module.
+        This is what the end of ``sdy-propagation-pipeline`` leaves, which is
+        ``sdy-export-pipeline``, where it has ``enable-insert-explicit-collectives=true``. Threads
+        that ask at once get the same module.
 
         Raises:
             BusyError: a rule that is called to work them out asks for them (``busy``).
-            ShardcoreError: as for :meth:`Module.propagate`.
+            ShardcoreError: as for :meth:`Module.propagate`; and ``axis-overlap`` where Shardy
+                plans collectives along parts of an axis that overlap, which its verifier refuses.
         """
 
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What annotations of arguments and results asked for and the export took away.
+
+        The code is ``non-divisible`` where a dim is no multiple of its axes, ``sub-axis`` where an
+        open dim has parts of axes.
+        """
+
+    def _annotated(self) -> tuple[list[Port], list[Port]]: ...
     def _collectives(self) -> Module: ...
     def partition(
         self,

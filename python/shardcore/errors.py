@@ -62,7 +62,7 @@ class Place(NamedTuple):
 
 
 class Diagnostic(NamedTuple):
-    """One mistake."""
+    """One mistake, or something to be warned of."""
 
     code: str
     """What kind of mistake: a stable name like ``"axis-overlap"``."""
@@ -78,6 +78,8 @@ class Diagnostic(NamedTuple):
     """Another place that it is about, and what is there."""
     detail: Place | None = None
     """The part that is wrong, if it stands on another line than ``place``: there its op starts."""
+    severity: str = "error"
+    """``"error"``, or ``"warning"`` in :attr:`shardcore.Result.warnings`."""
 
     @property
     def line(self) -> int | None:
@@ -103,7 +105,7 @@ class Diagnostic(NamedTuple):
         return self._text(with_excerpt=True)
 
     def _text(self, with_excerpt: bool) -> str:
-        lines = [f"error[{self.code}]: {self.message}"]
+        lines = [f"{self.severity}[{self.code}]: {self.message}"]
         if self.place:
             lines.append(f"  --> {self.filename or '<string>'}:{self.line}:{self.column}")
             lines += self._excerpts(self.place) if with_excerpt else []

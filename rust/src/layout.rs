@@ -165,13 +165,9 @@ impl<'a> Layout<'a> {
     }
     /// Bytes that a device holds of a tensor of shape `shape` with elements of `element_bits`,
     /// padding included, saturating.
-    pub fn bytes_per_device(&self, shape: &[i64], element_bits: u32) -> u64 {
-        let local = self.local_shape(shape);
-        let sizes = local.iter().map(|&size| u64::try_from(size).unwrap_or(0));
-        let elements = sizes.fold(1u64, u64::saturating_mul);
-        elements.saturating_mul(u64::from(element_bits)).div_ceil(8)
+    pub fn bytes_per_device(&self, shape: &[i64], element_bits: u32) -> u128 {
+        bytes_of(&self.local_shape(shape), element_bits)
     }
-
     /// Whether every device holds the same slice under both, and sums over the same devices; for
     /// tensors of shape `shape`, or of every shape.
     ///
@@ -298,6 +294,19 @@ impl Groups {
         *self.forth.entry(mine).or_insert(theirs) == theirs
             && *self.back.entry(theirs).or_insert(mine) == mine
     }
+}
+
+/// The number of elements of a tensor of shape `shape`, saturating.
+pub fn elements_of(shape: &[i64]) -> u128 {
+    let sizes = shape.iter().map(|&size| u128::try_from(size).unwrap_or(0));
+    sizes.fold(1, u128::saturating_mul)
+}
+
+/// The bytes of a tensor of shape `shape` with elements of `element_bits`, saturating.
+pub fn bytes_of(shape: &[i64], element_bits: u32) -> u128 {
+    let elements = elements_of(shape);
+    let whole = (elements / 8).saturating_mul(u128::from(element_bits));
+    whole.saturating_add((elements % 8 * u128::from(element_bits)).div_ceil(8))
 }
 
 #[cfg(test)]

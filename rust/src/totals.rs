@@ -6,6 +6,7 @@
 use crate::axis::total_size;
 use crate::index::{Id, MeshId, TypeId};
 use crate::ir::{Program, Type, ValueDef};
+use crate::layout::bytes_of;
 use crate::sharding::TensorSharding;
 
 /// Bytes and counts over some set of values.
@@ -15,10 +16,10 @@ pub struct Totals {
     pub values: u64,
     /// How many of them are sharded over at least one axis of size above 1.
     pub sharded_values: u64,
-    /// Bytes of all of them, unsharded.
-    pub bytes: u64,
+    /// Bytes of all of them, unsharded; saturating, as all bytes here.
+    pub bytes: u128,
     /// Bytes that one device holds of them.
-    pub bytes_per_device: u64,
+    pub bytes_per_device: u128,
 }
 
 /// How much one mesh axis is used.
@@ -61,12 +62,9 @@ impl Program {
         Some(shape)
     }
     /// Bytes that a tensor of type `ty` takes when its shape is `shape`, saturating.
-    pub fn tensor_bytes(&self, ty: TypeId, shape: &[i64]) -> Option<u64> {
+    pub fn tensor_bytes(&self, ty: TypeId, shape: &[i64]) -> Option<u128> {
         let Type::RankedTensor { element, .. } = &self.types()[ty] else { return None };
-        let bits = u64::from(element.bits?);
-        let elements =
-            shape.iter().fold(1u64, |product, &size| product.saturating_mul(size.max(0) as u64));
-        Some(elements.saturating_mul(bits).div_ceil(8))
+        element.bits.map(|bits| bytes_of(shape, bits))
     }
     /// The entry function: `main`, else the first public one, else the first.
     pub fn entry_function(&self) -> Option<crate::index::FuncId> {

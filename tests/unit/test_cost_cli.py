@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from shardcore import Module, cost
+from shardcore import Module, compare, cost
 from shardcore.cli import main
-from shardcore.costs.compare import compare
 
 PROGRAM = """\
 sdy.mesh @mesh = <["x"=4]>

@@ -497,8 +497,9 @@ def test_nobody_panics_over_arguments() -> None:
             with pytest.raises(ShardcoreError):
                 parse(text)
     module = Module.parse(PROGRAM)
-    with pytest.raises((OverflowError, ShardcoreError)):
-        module.propagate(max_ops=-1)
-    with pytest.raises(OverflowError):
-        module.propagate(up_to_priority=2**64)
+    for limit in (-1, -(10**30)):
+        with pytest.raises(ShardcoreError):
+            module.propagate(max_ops=limit)
+    all_priorities = str(module.propagate().module)
+    assert str(module.propagate(up_to_priority=2**64, max_ops=10**30).module) == all_priorities
     module.propagate(up_to_priority=-1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -71,6 +71,13 @@ class Hardware:
     source: Mapping[str, str] = field(default_factory=dict)
     """Where each figure is from; ``"default"`` holds for the rest."""
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.kind, self.link_bytes_per_second, self.hbm_bytes))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        figures = {each.name: getattr(self, each.name) for each in fields(self)}
+        return _made, ({**figures, "flops": dict(self.flops), "source": dict(self.source)},)
+
     def __repr__(self) -> str:
         return (
             f"<Hardware {self.name}: {self.flops['bf16']:.3g} bf16 FLOP/s, "
@@ -101,6 +108,11 @@ class Hardware:
     def has_figure_for(self, dtype: str) -> bool:
         """Whether ``dtype`` has a figure of its own."""
         return canonical_dtype(dtype) in self.flops
+
+
+def _made(figures: dict[str, Any]) -> Hardware:
+    """The chip of these figures, when it is unpickled."""
+    return Hardware(**{**figures, "flops": MappingProxyType(figures["flops"])})
 
 
 def hardware_names(extra: str | Path | None = None) -> list[str]:

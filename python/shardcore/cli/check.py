@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from shardcore.cli.options import print_json, progress_bar, read_module, say
+from shardcore.cli.options import print_json, progress_bar, read_module, say, warn
 
 
 def add(commands: Any) -> None:
@@ -44,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
     module = read_module(options.file)
     with progress_bar() as progress:
         result = module.propagate(legalize_chlo=options.legalize_chlo, progress=progress)
+    warn(result)
     found = result.check(options.expect, update=options.update)
     if options.json:
         print_json({"ok": found.ok, **asdict(found)})

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import shardcore
-from shardcore.cli.options import count, print_json, progress_bar, read_module
+from shardcore.cli.options import count, print_json, progress_bar, read_module, warn
 from shardcore.cli.where import add_hardware
 
 
@@ -44,11 +44,10 @@ def run(options: argparse.Namespace) -> int:
 
             show(cost_parts(before, top=options.top))
         return 0
-    from shardcore.costs.compare import compare
     from shardcore.report.comparison_table import comparison_parts
     from shardcore.report.console import show
 
-    found = compare(before, _cost(options, options.other))
+    found = shardcore.compare(before, _cost(options, options.other))
     if options.json:
         print_json(found.record())
     else:
@@ -62,6 +61,7 @@ def _cost(options: argparse.Namespace, path: str) -> shardcore.Cost:
     module = read_module(path)
     with progress_bar() as progress:
         result = module.propagate(progress=progress)
+        warn(result)
         return shardcore.cost(
             result,
             options.hardware,

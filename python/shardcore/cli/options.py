@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import shardcore
 from shardcore import files
-from shardcore.cli.streams import standard_input
+from shardcore.cli.streams import complain, standard_input
 from shardcore.controls import escaped, json_escape, mlir_escape, visible
 
 if TYPE_CHECKING:
@@ -96,6 +96,12 @@ def write(path: str, text: str) -> None:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
     else:
         files.write(path, text)
+
+
+def warn(result: shardcore.Result) -> None:
+    """Print the warnings of ``result`` to standard error."""
+    for warning in result.warnings:
+        complain(str(warning))
 
 
 def say(text: object = "", end: str = "\n") -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from shardcore.cli.options import count, print_json, progress_bar, read_module, write
+from shardcore.cli.options import count, print_json, progress_bar, read_module, warn, write
 
 
 def add(commands: Any) -> None:
@@ -49,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
     with progress_bar() as progress:
         result = module.propagate(progress=progress)
         partitioned = result.partition(options.policy, progress=progress)
+    warn(result)
     if options.output is not None:
         write(options.output, str(partitioned.module))
     proof = None

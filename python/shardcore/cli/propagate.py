@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import Any
 
-from shardcore.cli.options import count, print_json, progress_bar, read_module, write
+from shardcore.cli.options import count, print_json, progress_bar, read_module, warn, write
 
 
 def add(commands: Any) -> None:
@@ -41,10 +41,11 @@ def add(commands: Any) -> None:
         help="stop after user priority P",
     )
     propagate.add_argument(
+        "--keep-non-divisible-on-io",
         "--keep-sub-axes-on-io",
         action="store_true",
-        help="keep on arguments and results what the export trims: sub-axes, and axes that do not "
-        "divide",
+        help="keep on arguments and results what the export trims: axes that do not divide a dim, "
+        "and sub-axes in open dims",
     )
     propagate.add_argument(
         "--legalize-chlo",
@@ -62,11 +63,12 @@ def run(options: argparse.Namespace) -> int:
         start = time.perf_counter()
         result = module.propagate(
             up_to_priority=options.up_to_priority,
-            keep_sub_axes_on_io=options.keep_sub_axes_on_io,
+            keep_non_divisible_on_io=options.keep_non_divisible_on_io,
             legalize_chlo=options.legalize_chlo,
             progress=progress,
         )
         seconds = time.perf_counter() - start
+    warn(result)
     if options.output:
         write(options.output, str(result.module))
     values = None if options.at is None else result.at(options.at)

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shardcore.costs.compare import Comparison, compare
 from shardcore.costs.program import Cost
 from shardcore.costs.records import (
     CollectiveCost,
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CollectiveCost",
+    "Comparison",
     "Cost",
     "LiveValue",
     "NotInStep",
     "OpCost",
     "Totals",
     "UncountedOp",
+    "compare",
     "cost",
 ]
 

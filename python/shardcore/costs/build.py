@@ -18,6 +18,12 @@ from shardcore.costs.program import Cost
 from shardcore.costs.records import CollectiveCost, OpCost, UncountedOp
 from shardcore.errors import CalculusError, VerificationError
 
+SATURATED = (
+    "some figure is beyond what is counted, 2^96 bytes of a tensor or 2^128 in all: it is at least "
+    "what is said"
+)
+"""The note of a cost with such figures."""
+
 
 def build(
     program: Module | Result,
@@ -56,7 +62,8 @@ def build(
         ops=ops,
         uncounted=(*figures.uncounted, *untimed),
         loops=figures.loops,
-        notes=links.notes,
+        notes=(*links.notes, *([SATURATED] if figures.is_saturated else [])),
+        is_saturated=figures.is_saturated,
     )
 
 

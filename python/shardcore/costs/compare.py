@@ -86,7 +86,16 @@ TOTALS = (
 
 
 def compare(before: Cost, after: Cost) -> Comparison:
-    """Return what changed from ``before`` to ``after``."""
+    """Return what changed from ``before`` to ``after``, in all and by line of the source.
+
+    The costs are those of two programs, or of one program under two annotations.
+
+    Raises:
+        TypeError: one of them is no :class:`~shardcore.Cost`.
+    """
+    for cost in (before, after):
+        if not isinstance(cost, Cost):
+            raise TypeError(f"expected a shardcore.Cost, not {type(cost).__name__}")
     totals = tuple(Figure(name, getattr(before, name), getattr(after, name)) for name in TOTALS)
     old, new = _lines(before), _lines(after)
     lines = [

@@ -67,6 +67,7 @@ class ProgramFigures:
     uncounted: list[UncountedOp]
     loops: tuple[LoopTrips, ...]
     memory: MemoryFigures
+    is_saturated: bool
 
     @staticmethod
     def of(module: Module) -> ProgramFigures:
@@ -79,6 +80,7 @@ class ProgramFigures:
             collectives=[CollectiveFigures(**row) for row in found["collectives"]],
             uncounted=[UncountedOp(**row) for row in found["uncounted"]],
             loops=tuple(LoopTrips(**row) for row in found["loops"]),
+            is_saturated=found["is_saturated"],
             memory=MemoryFigures(
                 **memory,
                 peak_op=None if peak is None else PeakOp(**peak),

@@ -58,7 +58,10 @@ class Cost:
     """Ops with work or communication that no figure includes; :attr:`not_in_step` adds them up."""
     loops: tuple[LoopTrips, ...]
     notes: tuple[str, ...] = ()
-    """What is odd about how the mesh lies on the chips."""
+    """What is odd about how the mesh lies on the chips, or about the figures."""
+    is_saturated: bool = False
+    """Whether a tensor of 2^96 bytes or a count of 2^128 was not counted further: figures are then
+    at least what they say."""
 
     @property
     def compute_seconds(self) -> float:
@@ -141,6 +144,7 @@ class Cost:
             "loops": [asdict(row) for row in self.loops],
             "uncounted": [asdict(row) for row in self.uncounted],
             "notes": list(self.notes),
+            "is_saturated": self.is_saturated,
         }
 
     def to_json(self, indent: int | None = 1) -> str:

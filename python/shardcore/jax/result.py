@@ -10,6 +10,7 @@ import jax
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from shardcore._core import Module, Port, Result, Value
+from shardcore.errors import Diagnostic
 from shardcore.jax.mesh import abstract_mesh, is_same_mesh
 from shardcore.jax.mistakes import mistakes
 from shardcore.jax.specs import trimmed_spec, unsayable
@@ -99,6 +100,13 @@ class JaxResult:
     def summary(self) -> dict[str, Any]:
         """What the shardings amount to; see :meth:`shardcore.Result.summary`."""
         return self.result.summary()
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What annotations asked for and the export took away; see
+        :attr:`shardcore.Result.warnings`.
+        """
+        return self.result.warnings
 
     def cost(self, hardware: str | Hardware = "tpu-v5p", **options: Any) -> Cost:
         """What the program costs one device; see :func:`shardcore.cost`."""

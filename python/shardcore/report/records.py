@@ -27,8 +27,14 @@ def value_record(value: Value) -> dict[str, Any]:
 
 
 def record(result: Result) -> dict[str, Any]:
-    """``result`` as ``{"values": [...], "summary": {...}}``; see :func:`value_record`."""
+    """``result`` as ``{"values": [...], "summary": {...}, "warnings": [...]}``; see
+    :func:`value_record`. A warning has a ``code``, a ``message`` and a ``hint``.
+    """
     return {
         "values": [value_record(value) for value in result.values()],
         "summary": result.summary(),
+        "warnings": [
+            {"code": warning.code, "message": warning.message, "hint": warning.hint}
+            for warning in result.warnings
+        ],
     }

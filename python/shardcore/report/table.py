@@ -132,6 +132,8 @@ def summary_text(summary: dict[str, Any], seconds: float | None = None) -> str:
             f'axis "{axis["name"]}"={axis["size"]} of @{axis["mesh"]} shards '
             f"{axis['values']} values, {axis['arguments']} of them arguments"
         )
+    if before["is_saturated"] or after["is_saturated"]:
+        lines.append("some of these bytes are 2^128 or more, and not counted beyond that")
     if seconds is not None:
         lines.append(f"{summary['ops']} ops in {seconds * 1000:.1f} ms")
     return "\n".join(lines)

@@ -13,7 +13,7 @@ pub(super) struct Run {
     /// Bytes of the results of the op at hand.
     pub made: u128,
     /// Buffers in the order in which they were made: who is in them, their bytes, their last place.
-    buffers: Vec<(ValueId, u64, u32)>,
+    buffers: Vec<(ValueId, u128, u32)>,
     /// The buffer that a value is in.
     places: FxHashMap<ValueId, usize>,
     /// Buffers by their last place; a buffer whose last place has moved is listed again.
@@ -23,18 +23,18 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub fn make(&mut self, value: ValueId, bytes: u64, last: u32, place: u32) {
+    pub fn make(&mut self, value: ValueId, bytes: u128, last: u32, place: u32) {
         let index = self.buffers.len();
         // What nobody needs is gone after its op.
         let last = last.max(place);
         self.buffers.push((value, bytes, last));
         self.places.insert(value, index);
         self.ends.push(Reverse((last, index)));
-        self.now = self.now.saturating_add(u128::from(bytes));
-        self.made = self.made.saturating_add(u128::from(bytes));
+        self.now = self.now.saturating_add(bytes);
+        self.made = self.made.saturating_add(bytes);
     }
     /// Whether the buffer of `value` has room for `bytes` and is not needed after `place`.
-    pub fn can_reuse(&self, value: ValueId, bytes: u64, place: u32) -> bool {
+    pub fn can_reuse(&self, value: ValueId, bytes: u128, place: u32) -> bool {
         let buffer = self.places.get(&value).map(|&index| self.buffers[index]);
         buffer.is_some_and(|(_, size, last)| size == bytes && last == place)
     }
@@ -55,12 +55,12 @@ impl Run {
             self.ends.pop();
             let (value, bytes, current) = self.buffers[index];
             if current == last && self.places.remove(&value).is_some() {
-                self.now = self.now.saturating_sub(u128::from(bytes));
+                self.now = self.now.saturating_sub(bytes);
             }
         }
     }
     pub fn live(&self) -> Vec<Live> {
-        let is_live = |(index, &(value, bytes, _)): (usize, &(ValueId, u64, u32))| {
+        let is_live = |(index, &(value, bytes, _)): (usize, &(ValueId, u128, u32))| {
             (self.places.get(&value) == Some(&index)).then_some(Live { value, bytes })
         };
         self.buffers.iter().enumerate().filter_map(is_live).collect()

@@ -123,7 +123,7 @@ pub fn collective(
         (mesh, mesh.get().and_then(|mesh| axes_of_groups(program, op, program.mesh(mesh))))
     };
     let mut total = |values: &mut dyn Iterator<Item = ValueId>| -> u128 {
-        values.map(|value| u128::from(works.tensors.bytes(value))).sum()
+        values.map(|value| works.tensors.bytes(value)).sum()
     };
     let bytes = match kind {
         CollectiveKind::AllGather => total(&mut program.op_results(op)),
@@ -175,7 +175,7 @@ pub fn moved_operand(
         mesh,
         axes,
         count: execution.times(program.parent_block(op)),
-        bytes: u128::from(works.tensors.bytes(operand)),
+        bytes: works.tensors.bytes(operand),
         cause,
         cause_loc: cause.map_or(Span::EMPTY, |cause| program.loc(cause)),
         operand,

@@ -128,7 +128,7 @@ impl<'a> Count<'a> {
         };
         let operands = program.operands(op);
         let values = operands.chain(program.op_results(op));
-        let held: u128 = values.map(|value| u128::from(self.works.tensors.bytes(value))).sum();
+        let held: u128 = values.map(|value| self.works.tensors.bytes(value)).sum();
         let times = self.execution.times(program.parent_block(op));
         let rows = &mut self.cost.uncounted;
         let index = *self.uncounted.entry((name.clone(), reason)).or_insert_with(|| {
@@ -157,6 +157,11 @@ impl<'a> Count<'a> {
         let is_better = depth_first.peak_bytes < in_order.peak_bytes;
         self.cost.memory = if is_better { depth_first } else { in_order };
         self.cost.loops = self.execution.loops;
+        let rows = self.cost.ops.iter();
+        let mut figures =
+            rows.flat_map(|row| [row.work.flops, row.work.transcendentals, row.traffic, row.count]);
+        self.cost.is_saturated =
+            self.works.tensors.are_saturated() || figures.any(|figure| figure == u128::MAX);
         self.cost
     }
 }

@@ -12,7 +12,7 @@ pub fn donated_arguments(
     program: &Program,
     func: FuncId,
     returned: &[ValueId],
-    mut bytes: impl FnMut(ValueId) -> u64,
+    mut bytes: impl FnMut(ValueId) -> u128,
 ) -> Vec<(usize, ValueId)> {
     let mut is_taken = vec![false; returned.len()];
     let mut pairs = Vec::new();
@@ -37,7 +37,7 @@ pub fn donated_arguments(
         }
     }
     // Outputs by their size, the first last.
-    let mut free: rustc_hash::FxHashMap<u64, Vec<usize>> = rustc_hash::FxHashMap::default();
+    let mut free: rustc_hash::FxHashMap<u128, Vec<usize>> = rustc_hash::FxHashMap::default();
     if !donors.is_empty() {
         for output in (0..returned.len()).rev().filter(|&output| !is_taken[output]) {
             free.entry(bytes(returned[output])).or_default().push(output);

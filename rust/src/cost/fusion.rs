@@ -24,9 +24,9 @@ pub struct Fusion {
     /// Values that are never written.
     is_virtual: Vec<bool>,
     /// For a value that is another name, or made from one operand, what is read in its place.
-    leaf: Vec<(ValueId, u64)>,
+    leaf: Vec<(ValueId, u128)>,
     /// The question that last came to a value, and how many bytes it reads.
-    stamps: Vec<(u32, u64)>,
+    stamps: Vec<(u32, u128)>,
     /// How many questions there were.
     questions: u32,
 }
@@ -37,7 +37,7 @@ pub struct Read {
     /// The value, one that is written.
     pub value: ValueId,
     /// Bytes of it that are read.
-    pub bytes: u64,
+    pub bytes: u128,
 }
 
 impl Fusion {
@@ -143,7 +143,7 @@ impl Fusion {
         }
     }
     /// What reading `value` reads, if that is one thing.
-    fn read_in_place_of(&self, works: &mut Works<'_>, value: ValueId) -> (ValueId, u64) {
+    fn read_in_place_of(&self, works: &mut Works<'_>, value: ValueId) -> (ValueId, u128) {
         let (leaf, bytes) = self.leaf[value.index()];
         if leaf.is_some() {
             return (leaf, bytes);
@@ -154,7 +154,7 @@ impl Fusion {
     pub fn reads(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> Vec<Read> {
         self.questions += 1;
         let mut reads: Vec<ValueId> = Vec::new();
-        let mut stack: Vec<(OpId, u64)> = vec![(op, u64::MAX)];
+        let mut stack: Vec<(OpId, u128)> = vec![(op, u128::MAX)];
         while let Some((reader, cap)) = stack.pop() {
             let movement = works.movement(reader);
             // What is updated in place is not read.
@@ -197,14 +197,12 @@ impl Fusion {
         if results.clone().next().is_some_and(|result| self.is_virtual(result)) {
             return 0;
         }
-        let read: u128 =
-            self.reads(program, works, op).iter().map(|read| u128::from(read.bytes)).sum();
+        let read: u128 = self.reads(program, works, op).iter().map(|read| read.bytes).sum();
         if movement == Movement::Update {
             // The update is written where it belongs.
             return read.saturating_mul(2);
         }
-        let written: u128 =
-            results.by_ref().map(|value| u128::from(works.tensors.bytes(value))).sum();
+        let written: u128 = results.by_ref().map(|value| works.tensors.bytes(value)).sum();
         read.saturating_add(written)
     }
 }

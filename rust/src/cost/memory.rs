@@ -25,7 +25,7 @@ pub struct Live {
     /// The value.
     pub value: ValueId,
     /// Bytes that a device holds of it.
-    pub bytes: u64,
+    pub bytes: u128,
 }
 
 /// Memory of one device.
@@ -165,11 +165,11 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         let Some(body) = program.func_body(entry).get() else { return Memory::default() };
         let mut memory = Memory::default();
         for arg in program.block_args(body) {
-            memory.argument_bytes += u128::from(self.works.tensors.bytes(arg));
+            memory.argument_bytes += self.works.tensors.bytes(arg);
         }
         let returned = self.returned(body);
         for &value in &returned {
-            memory.output_bytes += u128::from(self.works.tensors.bytes(value));
+            memory.output_bytes += self.works.tensors.bytes(value);
         }
         if returned.len() > 1 {
             memory.output_bytes += POINTER_BYTES * returned.len() as u128;
@@ -177,7 +177,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         let bytes = |value| self.works.tensors.bytes(value);
         let donated = donated_arguments(program, entry, &returned, bytes);
         for &(output, _) in &donated {
-            memory.alias_bytes += u128::from(self.works.tensors.bytes(returned[output]));
+            memory.alias_bytes += self.works.tensors.bytes(returned[output]);
         }
         let peak = self.simulate(body, &donated, None, &mut Vec::new());
         memory.peak_bytes = memory.argument_bytes.saturating_add(peak.bytes);

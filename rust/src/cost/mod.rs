@@ -107,6 +107,9 @@ pub struct ProgramCost {
     pub loops: Vec<Loop>,
     /// Memory.
     pub memory: Memory,
+    /// Whether some figure is larger than what is counted: 2^96 bytes of a tensor, a count of 2^128. It is then
+    /// at least what is said.
+    pub is_saturated: bool,
 }
 
 /// What `program`, which has explicit collectives, costs one device. Ops and values are its own, or, where

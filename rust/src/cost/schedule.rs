@@ -121,9 +121,9 @@ impl Needs {
         for &place in self.needed.iter().flatten() {
             users[place as usize] += 1;
         }
-        let mut weights: Vec<(u64, u64)> = Vec::with_capacity(count);
+        let mut weights: Vec<(u64, u128)> = Vec::with_capacity(count);
         for (place, &op) in self.ops.iter().enumerate() {
-            let own: u64 = program.op_results(op).map(|value| tensors.bytes(value)).sum();
+            let own: u128 = program.op_results(op).map(|value| tensors.bytes(value)).sum();
             let mut weight = (users[place].saturating_sub(1), own);
             for &needed in &self.needed[place] {
                 let (extra, bytes) = weights.get(needed as usize).copied().unwrap_or_default();

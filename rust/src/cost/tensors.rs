@@ -6,6 +6,7 @@
 use crate::axis::total_size;
 use crate::index::{Id, ShardingId, StrId, TypeId, ValueId};
 use crate::ir::{Program, Type};
+use crate::layout::{bytes_of, elements_of};
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -17,10 +18,10 @@ pub struct LocalTensor {
     pub dims: Option<Box<[i64]>>,
     /// The element type.
     pub element: StrId,
-    /// Elements, saturating.
-    pub elements: u64,
-    /// Bytes, saturating; 0 where the size of an element is not known.
-    pub bytes: u64,
+    /// Elements, up to [`MAX_COUNTED`].
+    pub elements: u128,
+    /// Bytes, up to [`MAX_COUNTED`]; 0 where the size of an element is not known.
+    pub bytes: u128,
     /// Whether it is a tensor whose bytes are not known.
     pub is_unknown: bool,
 }
@@ -32,6 +33,9 @@ pub struct Tensors<'a> {
     ids: FxHashMap<(TypeId, ShardingId), u32>,
     of_values: Vec<u32>,
 }
+
+/// The most elements or bytes of one value that are counted: sums over a program then cannot overflow.
+const MAX_COUNTED: u128 = 1 << 96;
 
 const UNSEEN: u32 = u32::MAX;
 
@@ -61,8 +65,12 @@ impl<'a> Tensors<'a> {
         &self.rows[id as usize]
     }
     /// Bytes that a device holds of `value`.
-    pub fn bytes(&mut self, value: ValueId) -> u64 {
+    pub fn bytes(&mut self, value: ValueId) -> u128 {
         self.of(value).bytes
+    }
+    /// Whether some value has more elements or bytes than are counted.
+    pub fn are_saturated(&self) -> bool {
+        self.rows.iter().any(|row| row.elements.max(row.bytes) == MAX_COUNTED)
     }
     fn work_out(&mut self, value: ValueId) -> u32 {
         let ty = self.program.type_of(value);
@@ -126,14 +134,13 @@ pub fn local_tensor(
             *size = size.div_euclid(shards) + i64::from(*size % shards != 0);
         }
     }
-    let elements =
-        dims.iter().fold(1u64, |product, &size| product.saturating_mul(size.max(0) as u64));
-    let bytes = element.bits.map(|bits| elements.saturating_mul(u64::from(bits)).div_ceil(8));
+    let elements = elements_of(&dims);
+    let bytes = element.bits.map(|bits| bytes_of(&dims, bits));
     LocalTensor {
         dims: Some(dims),
         element: element.text,
-        elements,
-        bytes: bytes.unwrap_or(0),
+        elements: elements.min(MAX_COUNTED),
+        bytes: bytes.unwrap_or(0).min(MAX_COUNTED),
         is_unknown: bytes.is_none(),
     }
 }

@@ -66,7 +66,7 @@ impl<'a> Works<'a> {
                 }
                 let once =
                     Work { flops: u128::from(flops), transcendentals: u128::from(transcendentals) };
-                Outcome::Counted(once.times(u128::from(tensor.elements)))
+                Outcome::Counted(once.times(tensor.elements))
             }
             Measure::Shapes(measure) => match self.measured(op, measure) {
                 Some(work) => Outcome::Counted(work),
@@ -103,7 +103,7 @@ impl<'a> Works<'a> {
             return Work::default();
         }
         let results = self.program.op_results(op);
-        let elements: u128 = results.map(|value| u128::from(self.tensors.of(value).elements)).sum();
+        let elements: u128 = results.map(|value| self.tensors.of(value).elements).sum();
         Work::of_flops(elements)
     }
     /// What the regions of `op` do when they are run once, on scalars.

@@ -121,7 +121,7 @@ pub(super) fn propagation(how: Completion) -> Result<Vec<Item>> {
     let options = Options::defaults(option::EXPORT).with(&[
         (&option::AVOID_CALL_RESHARDS, as_text(dedup_functions_fully)),
         (&option::COLLECTIVES, as_text(how.collectives)),
-        (&option::UPDATE_NON_DIVISIBLE, as_text(!how.keep_sub_axes_on_io)),
+        (&option::UPDATE_NON_DIVISIBLE, as_text(!how.keep_non_divisible_on_io)),
     ])?;
     items.extend(export(&options)?);
     Ok(items)

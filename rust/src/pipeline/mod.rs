@@ -55,8 +55,8 @@ pub struct Completion {
     pub dedup_functions_fully: bool,
     /// Only user priorities up to this one take part.
     pub up_to_priority: Option<i64>,
-    /// Inputs and outputs keep sub-axes and axes that do not divide, which are trimmed otherwise.
-    pub keep_sub_axes_on_io: bool,
+    /// Inputs and outputs keep axes that do not divide, and sub-axes, which are trimmed otherwise.
+    pub keep_non_divisible_on_io: bool,
     /// Insert all reshards, as collectives.
     pub collectives: bool,
 }
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(whole, Pipeline::propagation(Completion::default()).unwrap().to_string());
         let kept = Pipeline::propagation(Completion {
             up_to_priority: Some(3),
-            keep_sub_axes_on_io: true,
+            keep_non_divisible_on_io: true,
             ..Completion::default()
         });
         let kept = kept.unwrap().to_string();

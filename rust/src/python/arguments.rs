@@ -5,7 +5,7 @@
 use super::errors::raise_unlocated;
 use super::user_code;
 use crate::error::{Code, Diagnostic};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
@@ -74,6 +74,28 @@ pub(super) fn pairs<'py, T>(
     let py = mapping.py();
     let pairs = user_code::call(py, || mapping.call_method0(intern!(py, "items")))?;
     items(&pairs, what, limit, convert)
+}
+
+/// An integer as an argument, or the nearest that fits where it only limits something.
+#[derive(Clone, Copy)]
+pub(super) struct Limit(pub i64);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Limit {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        saturated(&object).map(Self)
+    }
+}
+
+/// The integer `number`, or the nearest that fits: no check lets the ends of the range pass.
+pub(super) fn saturated(number: &Bound<'_, PyAny>) -> PyResult<i64> {
+    match number.extract::<i64>() {
+        Err(error) if error.is_instance_of::<PyOverflowError>(number.py()) => {
+            Ok(if number.gt(0)? { i64::MAX } else { i64::MIN })
+        }
+        other => other,
+    }
 }
 
 /// A list of `T`s as an argument.

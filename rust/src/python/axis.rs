@@ -3,8 +3,9 @@
 //! In Python an axis ref knows its axis by name and no mesh, so that `AxisRef("x")` makes sense by
 //! itself; a [`super::sharding::PyTensorSharding`] binds it to one.
 
+use super::arguments::saturated;
 use super::errors::{raise, raise_unlocated};
-use super::mesh::{quoted, saturated, PyMesh};
+use super::mesh::{quoted, PyMesh};
 use crate::attribute::{parse_free_axis, unknown_axis, write_free_axis};
 use crate::axis::{AxisRef, SubAxis};
 use crate::error::{Code, Diagnostic};

@@ -75,6 +75,7 @@ impl<'a, 'py> Tables<'a, 'py> {
             uncounted: self.list(&cost.uncounted, Self::uncounted)?,
             loops: self.list(&cost.loops, Self::carried_loop)?,
             memory: self.memory(&cost.memory)?,
+            is_saturated: cost.is_saturated,
         })
     }
     fn list<T>(

@@ -1,6 +1,6 @@
 //! `shardcore.Mesh` and `shardcore.MeshAxis`.
 
-use super::arguments::{first_items, items, pairs, too_many, MAX_DEVICES, MAX_ITEMS};
+use super::arguments::{first_items, items, pairs, saturated, too_many, MAX_DEVICES, MAX_ITEMS};
 use super::axis::PyAxisRef;
 use super::dim_sharding::{axes_from, resolve_all};
 use super::errors::{raise, raise_unlocated};
@@ -11,7 +11,7 @@ use crate::axis::{push_or_merge, AxisRef};
 use crate::error::{Code, Diagnostic};
 use crate::mesh::{Mesh, MeshAxis};
 use crate::nodes::group_nodes;
-use pyo3::exceptions::{PyKeyError, PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple, PyType};
 use std::hash::{Hash, Hasher};
@@ -20,16 +20,6 @@ use std::sync::Arc;
 /// A string as Python shows it.
 pub(super) fn quoted(py: Python<'_>, text: &str) -> PyResult<String> {
     Ok(PyString::new(py, text).repr()?.to_string())
-}
-
-/// The integer `number`, or the nearest that fits: no check lets the ends of the range pass.
-pub(super) fn saturated(number: &Bound<'_, PyAny>) -> PyResult<i64> {
-    match number.extract::<i64>() {
-        Err(error) if error.is_instance_of::<PyOverflowError>(number.py()) => {
-            Ok(if number.gt(0)? { i64::MAX } else { i64::MIN })
-        }
-        other => other,
-    }
 }
 
 /// One axis of a mesh; see the stub.

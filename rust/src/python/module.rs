@@ -1,5 +1,6 @@
 //! `shardcore.Module`.
 
+use super::arguments::Limit;
 use super::attribute::to_python;
 use super::completion::Request;
 use super::errors::{raise, raise_unlocated};
@@ -271,23 +272,25 @@ impl PyModule {
             .collect())
     }
 
-    #[pyo3(signature = (*, up_to_priority = None, keep_sub_axes_on_io = false, dedup_functions_fully = false,
-                        legalize_chlo = false, max_ops = None, progress = None))]
-    #[allow(clippy::too_many_arguments)] // They are keywords in Python.
+    #[pyo3(signature = (*, up_to_priority = None, keep_non_divisible_on_io = false, keep_sub_axes_on_io = false,
+                        dedup_functions_fully = false, legalize_chlo = false, max_ops = None, progress = None))]
+    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // They are keywords in Python.
     fn propagate(
         &self,
         py: Python<'_>,
-        up_to_priority: Option<i64>,
+        up_to_priority: Option<Limit>,
+        keep_non_divisible_on_io: bool,
         keep_sub_axes_on_io: bool,
         dedup_functions_fully: bool,
         legalize_chlo: bool,
-        max_ops: Option<usize>,
+        max_ops: Option<Limit>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyPropagationResult> {
         if let Some(imported) = self.with_hlo_shardings(py)? {
             return imported.propagate(
                 py,
                 up_to_priority,
+                keep_non_divisible_on_io,
                 keep_sub_axes_on_io,
                 dedup_functions_fully,
                 legalize_chlo,
@@ -297,10 +300,11 @@ impl PyModule {
         }
         let how = Completion {
             dedup_functions_fully,
-            up_to_priority,
-            keep_sub_axes_on_io,
+            up_to_priority: up_to_priority.map(|priority| priority.0),
+            keep_non_divisible_on_io: keep_non_divisible_on_io || keep_sub_axes_on_io,
             collectives: false,
         };
+        let max_ops = max_ops.map(|limit| usize::try_from(limit.0).unwrap_or(0));
         let (before, filename) = (self.program(py)?, self.filename.clone());
         let request = Request { before, filename, how, legalize_chlo, max_ops };
         let module = request.complete(py, false, progress.as_ref())?;

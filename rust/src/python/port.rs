@@ -104,12 +104,12 @@ impl PyPort {
         shape.map(|shape| PyTuple::new(py, shape)).transpose()
     }
     #[getter]
-    fn bytes(&self) -> Option<u64> {
+    fn bytes(&self) -> Option<u128> {
         let shape = self.program.types()[self.ty].static_shape()?;
         self.program.tensor_bytes(self.ty, &shape)
     }
     #[getter]
-    fn bytes_per_device(&self) -> Option<u64> {
+    fn bytes_per_device(&self) -> Option<u128> {
         let shape =
             self.program.local_shape(self.ty, self.program.shardings().get(self.sharding))?;
         self.program.tensor_bytes(self.ty, &shape)

@@ -3,6 +3,7 @@
 use super::completion::Request;
 use super::module::PyModule;
 use super::once::Once;
+use super::port::PyPort;
 use super::totals::totals_dict;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -46,6 +47,15 @@ impl PyPropagationResult {
     fn collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         let make = || Py::new(py, self.request.complete(py, true, None)?);
         self.collectives.get(py, "the collectives of this result", make)
+    }
+    /// What an annotation asked for and the result does not have.
+    #[getter]
+    fn warnings<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("shardcore.trimmed")?.call_method1("warnings", (slf,))
+    }
+    /// The arguments and the results of the entry function as they were annotated.
+    fn _annotated(&self) -> (Vec<PyPort>, Vec<PyPort>) {
+        (PyPort::arguments(&self.request.before), PyPort::results(&self.request.before))
     }
     #[pyo3(signature = (hardware = None, *, topology = None, mapping = None, hardware_file = None,
                         exact = false, efficiency = 1.0, one_way = false))]

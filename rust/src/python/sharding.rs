@@ -325,7 +325,7 @@ impl PyTensorSharding {
         }
         Ok(dict)
     }
-    fn bytes_per_device(&self, py: Python<'_>, shape: Items<i64>, dtype: &str) -> PyResult<u64> {
+    fn bytes_per_device(&self, py: Python<'_>, shape: Items<i64>, dtype: &str) -> PyResult<u128> {
         let Some(bits) = crate::ir::element_bits(dtype) else {
             let message = format!("the size of an element of type {dtype} is not known");
             return Err(PyValueError::new_err(message));

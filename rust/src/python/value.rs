@@ -90,12 +90,12 @@ impl PyValue {
         shape.map(|shape| PyTuple::new(py, shape)).transpose()
     }
     #[getter]
-    fn bytes(&self) -> Option<u64> {
+    fn bytes(&self) -> Option<u128> {
         let shape = self.program.types()[self.ty()].static_shape()?;
         self.program.tensor_bytes(self.ty(), &shape)
     }
     #[getter]
-    fn bytes_per_device(&self) -> Option<u64> {
+    fn bytes_per_device(&self) -> Option<u128> {
         let shape = self
             .program
             .local_shape(self.ty(), self.program.visible_sharding(self.value).as_deref())?;

@@ -1,0 +1,63 @@
+"""What annotations of inputs and outputs asked for and the export took away.
+
+Shardy's export leaves on the arguments and results of the entry function only shardings that divide
+their dims evenly, and in open dims only whole axes: that is what XLA takes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from shardcore.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from shardcore._core import DimSharding, Mesh, Port, Result
+
+_HINT = (
+    "pad the dim or shard another; keep_non_divisible_on_io=True (--keep-non-divisible-on-io) "
+    "keeps it as it is written"
+)
+
+
+def warnings(result: Result) -> tuple[Diagnostic, ...]:
+    """Return a warning for each dim of an argument or result that lost annotated axes.
+
+    The code is ``non-divisible`` where the size of the dim is no multiple of its axes, and
+    ``sub-axis`` where parts of axes stood in an open dim.
+    """
+    arguments, results = result._annotated()
+    before, after = [*arguments, *results], [*result.arguments(), *result.results()]
+    return tuple(
+        warning for old, new in zip(before, after, strict=True) for warning in _lost(old, new)
+    )
+
+
+def _lost(old: Port, new: Port) -> Iterator[Diagnostic]:
+    """The warnings about one argument or result, as annotated and as it came out."""
+    mesh = None if old.sharding is None else old.sharding.mesh
+    if old.sharding is None or new.sharding is None or mesh is None or mesh.is_maximal:
+        return
+    dims = zip(old.sharding.dims, new.sharding.dims, old.shape or (), strict=False)
+    for number, (wanted, left, size) in enumerate(dims):
+        if size is not None and left.axes[: len(wanted.axes)] != wanted.axes:
+            yield _warning(old, number, wanted, left, size, mesh)
+
+
+def _warning(
+    port: Port, number: int, wanted: DimSharding, left: DimSharding, size: int, mesh: Mesh
+) -> Diagnostic:
+    shards = 1
+    for axis in wanted.axes:
+        shards *= axis.size_in(mesh)
+    kept = ", ".join(map(str, left.axes))
+    name = port.name if port.label is None else f"{port.name} ({port.label})"
+    if size % shards:
+        code, why = "non-divisible", f"of size {size} does not divide into {shards}"
+    else:
+        code, why = "sub-axis", "is open and has a part of an axis"
+    message = (
+        f"{name} is annotated with {wanted} in dim {number}, which {why}: "
+        f"it keeps {kept or 'none of it'}"
+    )
+    return Diagnostic(code, message, _HINT, severity="warning")
