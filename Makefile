@@ -68,6 +68,7 @@ fmt:  ## format everything
 bench: build  ## measure against jaxlib in one run; write table, figures and plot to out/bench
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python benches/vs_shardy.py --out out/bench
+	$(BIN)/python -m benches.bytes_sent
 	cargo bench --quiet
 
 wheel: $(STAMPS)/python  ## build the wheel of this machine into dist, install it into an empty environment, run it

@@ -119,6 +119,25 @@ OPS = {
         lambda a, i, j, u: a.at[i, j].add(u),
         [array(8, 6, 4), array(5, d=i32), array(5, d=i32), array(5, 4)],
     ),
+    # Windows that take in all of a dim, some of which start elsewhere and are left out.
+    "scatter_window": (
+        lambda a, i, u: lax.scatter(
+            a,
+            i,
+            u,
+            lax.ScatterDimensionNumbers(
+                update_window_dims=(1,),
+                inserted_window_dims=(0,),
+                scatter_dims_to_operand_dims=(0, 1),
+            ),
+            mode=lax.GatherScatterMode.FILL_OR_DROP,
+        ),
+        [array(12, 6), array(5, 2, d=i32), array(5, 6)],
+    ),
+    "cache": (
+        jax.vmap(lambda a, u, i: lax.dynamic_update_slice(a, u, (i, 0))),
+        [array(4, 10, 6), array(4, 1, 6), array(4, d=i32)],
+    ),
     "conv": (
         lambda a, k: lax.conv_general_dilated(
             a, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")

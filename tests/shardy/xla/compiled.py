@@ -64,7 +64,7 @@ def partitions(text: str) -> int:
     return int(found[1]) if found else 1
 
 
-def _executable(text: str, passes_off: tuple[str, ...]) -> Any:
+def executable(text: str, **options_of_xla: str) -> Any:
     """Compiles the text of a program for as many host devices as it asks for."""
     count = partitions(text)
     options = compiler.get_compile_options(
@@ -74,7 +74,7 @@ def _executable(text: str, passes_off: tuple[str, ...]) -> Any:
     )
     options.executable_build_options.use_spmd_partitioning = True
     options.executable_build_options.use_shardy_partitioner = True
-    options.env_option_overrides = [("xla_disable_hlo_passes", ",".join(passes_off))]
+    options.env_option_overrides = list(options_of_xla.items())
     devices = jax.devices("cpu")[:count]
     with mlir.make_ir_context():
         return devices[0].client.compile_and_load(
@@ -84,9 +84,9 @@ def _executable(text: str, passes_off: tuple[str, ...]) -> Any:
 
 @cache
 def compiled(text: str) -> Compiled:
-    executable = _executable(text, PASSES_OFF)
-    memory = executable.get_compiled_memory_stats()
-    hlo = executable.hlo_modules()[0].to_string()
+    run = executable(text, xla_disable_hlo_passes=",".join(PASSES_OFF))
+    memory = run.get_compiled_memory_stats()
+    hlo = run.hlo_modules()[0].to_string()
     return Compiled(
         argument_bytes=memory.argument_size_in_bytes,
         output_bytes=memory.output_size_in_bytes,
@@ -99,7 +99,8 @@ def compiled(text: str) -> Compiled:
 @cache
 def flops(text: str) -> float:
     """FLOPs of one device, loops counted once, ops that fusion would repeat counted once too."""
-    cost = _executable(text, (*PASSES_OFF, *REPEATING)).cost_analysis()
+    passes_off = ",".join((*PASSES_OFF, *REPEATING))
+    cost = executable(text, xla_disable_hlo_passes=passes_off).cost_analysis()
     return float(cost.get("flops", 0.0))
 
 

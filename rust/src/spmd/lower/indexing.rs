@@ -87,30 +87,39 @@ fn refine_gather(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     }
 }
 
-/// A scatter leaves out what is out of bounds: devices leave out what is not in their shards. Updates that are
+/// A scatter leaves out windows that are out of bounds: devices leave out what is not in their shards. A window
+/// that takes in all of a dim is in bounds if it starts at 0, in the whole as in a shard. Other updates that are
 /// sharded themselves would have to be summed.
 fn refine_scatter(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     let Some(indexed) = Indexed::read(program, work) else {
         abilities.fill(Ability::Whole);
         return;
     };
-    let num_inputs = work.results.len();
-    let window = op_attribute(program, work.op, "scatter_dimension_numbers");
-    let window = window.and_then(|numbers| numbers.int_list_field("update_window_dims"));
-    let updates = &work.rule.operands[num_inputs + 1];
-    for dim in 0..work.shapes[0].len() {
+    let updates = &work.rule.operands[work.results.len() + 1];
+    for &dim in &indexed.map {
         let Some(factor) = factor_of(work, 0, dim) else { continue };
-        if !indexed.map.contains(&dim) {
-            continue;
-        }
-        // With a window of one element along the dim, being in the shard is being in bounds.
-        let in_updates = updates.dims.iter().position(|dim| dim.contains(&factor));
-        let is_window = in_updates
-            .is_some_and(|dim| window.as_ref().is_none_or(|window| window.contains(&(dim as i64))));
-        if is_window || in_updates.is_some() {
+        let is_in_updates = updates.dims.iter().any(|dim| dim.contains(&factor));
+        if is_in_updates && !takes_in_all(program, work, dim) {
             abilities[factor.index()] = Ability::Whole;
         }
     }
+}
+
+/// Whether the windows of a scatter take in all of `dim` of its operand.
+fn takes_in_all(program: &Program, work: &ByRule, dim: usize) -> bool {
+    let window = || -> Option<i64> {
+        let numbers = op_attribute(program, work.op, "scatter_dimension_numbers")?;
+        let list = |name| numbers.int_list_field(name).unwrap_or_default();
+        let (inserted, batching) = (list("inserted_window_dims"), list("input_batching_dims"));
+        let is_left_out = |dim: &i64| inserted.contains(dim) || batching.contains(dim);
+        if is_left_out(&(dim as i64)) {
+            return None;
+        }
+        let place = (0..dim as i64).filter(|dim| !is_left_out(dim)).count();
+        let in_updates = usize::try_from(*list("update_window_dims").get(place)?).ok()?;
+        work.shapes.get(work.results.len() + 1)?.get(in_updates).copied()
+    };
+    window() == Some(work.shapes[0][dim])
 }
 
 impl Lowering<'_, '_, '_> {
@@ -192,7 +201,9 @@ impl Lowering<'_, '_, '_> {
             } else {
                 indices.value
             };
-            let Some(start) = self.shard_start(work, way, dim) else {
+            let is_whole = !is_gather && takes_in_all(self.emit.program, work, dim);
+            let start = if is_whole { None } else { self.shard_start(work, way, dim) };
+            let Some(start) = start else {
                 components.push(component);
                 continue;
             };
