@@ -47,6 +47,13 @@ OPS = {
     "pad": (lambda a: jnp.pad(a, ((1, 2), (0, 3))), [array(8, 6)]),
     "padneg": (lambda a: lax.pad(a, jnp.float32(0), ((-1, 1, 0), (2, -2, 0))), [array(8, 6)]),
     "padint": (lambda a: lax.pad(a, jnp.float32(1), ((0, 0, 1), (1, 0, 2))), [array(8, 6)]),
+    "argmin_all": (lambda a: a.ravel().argmin(), [array(6, 4)]),
+    "argmax2": (lambda a: a.argmax(1), [array(5, 11)]),
+    "sort_rows": (lambda a: jnp.sort(a, 1), [array(8, 12)]),
+    "fft": (
+        lambda a: jnp.round(jnp.abs(jnp.fft.fft(a, axis=1)) * 8),
+        [array(8, 8)],
+    ),
     "concat3": (
         lambda a, b, c: jnp.concatenate([a, b, c], 1),
         [array(3, 7), array(3, 2), array(3, 9)],
@@ -149,6 +156,36 @@ OPS = {
             a, k, (2, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
         ),
         [array(4, 8, 6, 4), array(2, 3, 4, 8)],
+    ),
+    "conv_dil": (
+        lambda a, k: lax.conv_general_dilated(
+            a,
+            k,
+            (2, 1),
+            ((1, 2), (-1, 3)),
+            lhs_dilation=(2, 1),
+            rhs_dilation=(1, 2),
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            feature_group_count=2,
+        ),
+        [array(2, 9, 8, 4), array(3, 2, 2, 8)],
+    ),
+    "conv_batch_grp": (
+        lambda a, k: lax.conv_general_dilated(
+            a, k, (1,), "SAME", batch_group_count=4, dimension_numbers=("NWC", "WIO", "NWC")
+        ),
+        [array(8, 6, 3), array(3, 3, 8)],
+    ),
+    "conv_grad": (
+        jax.grad(
+            lambda k, a: (
+                lax.conv_general_dilated(
+                    a, k, (2,), "SAME", dimension_numbers=("NWC", "WIO", "NWC")
+                )
+                * 2
+            ).sum()
+        ),
+        [array(3, 4, 6), array(4, 10, 4)],
     ),
     "conv_grp": (
         lambda a, k: lax.conv_general_dilated(

@@ -5,22 +5,24 @@ use super::view::{to_dims, SignatureView};
 use crate::mlir::AttrValue;
 use crate::rule::OpShardingRule;
 
-/// The dimension numbers and group counts of a convolution.
-struct Dims {
-    input_batch: usize,
-    input_feature: usize,
-    input_spatial: Vec<usize>,
-    kernel_input_feature: usize,
-    kernel_output_feature: usize,
-    kernel_spatial: Vec<usize>,
-    output_batch: usize,
-    output_feature: usize,
-    output_spatial: Vec<usize>,
+/// The dimension numbers of a convolution.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct ConvDims {
+    pub input_batch: usize,
+    pub input_feature: usize,
+    pub input_spatial: Vec<usize>,
+    pub kernel_input_feature: usize,
+    pub kernel_output_feature: usize,
+    pub kernel_spatial: Vec<usize>,
+    pub output_batch: usize,
+    pub output_feature: usize,
+    pub output_spatial: Vec<usize>,
 }
 
-impl Dims {
-    fn read(view: &SignatureView<'_>) -> Option<Self> {
-        let numbers = view.attribute("dimension_numbers")?;
+impl ConvDims {
+    /// Reads attribute `dimension_numbers`; none if it is not well formed.
+    pub fn read(numbers: &AttrValue<'_>) -> Option<Self> {
         let dim =
             |name| usize::try_from(numbers.field(name).map_or(Some(0), AttrValue::as_int)?).ok();
         let dims = |name| to_dims(&numbers.int_list_field(name)?);
@@ -36,12 +38,32 @@ impl Dims {
             output_spatial: dims("output_spatial_dimensions")?,
         })
     }
+    /// The attribute as text: `#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>`.
+    pub fn text(&self) -> String {
+        let list = |letters: [(usize, &str); 2], spatial: &[usize]| {
+            let mut words = vec![String::new(); spatial.len() + 2];
+            let numbers = spatial.iter().enumerate().map(|(at, &dim)| (dim, at.to_string()));
+            let letters = letters.into_iter().map(|(dim, letter)| (dim, letter.to_owned()));
+            for (dim, word) in numbers.chain(letters) {
+                if let Some(place) = words.get_mut(dim) {
+                    *place = word;
+                }
+            }
+            format!("[{}]", words.join(", "))
+        };
+        let input = list([(self.input_batch, "b"), (self.input_feature, "f")], &self.input_spatial);
+        let kernel = [(self.kernel_input_feature, "i"), (self.kernel_output_feature, "o")];
+        let kernel = list(kernel, &self.kernel_spatial);
+        let output = [(self.output_batch, "b"), (self.output_feature, "f")];
+        let output = list(output, &self.output_spatial);
+        format!("#stablehlo.conv<{input}x{kernel}->{output}>")
+    }
 }
 
 /// `convolution`: factors for batch groups, batch, spatial dims, feature groups, input features and output
 /// features.
 pub fn convolution(view: &SignatureView<'_>) -> Option<OpShardingRule> {
-    let dims = Dims::read(view)?;
+    let dims = ConvDims::read(view.attribute("dimension_numbers")?)?;
     let (kernel, result) = (view.operand(1)?, view.result(0)?);
     let batch_groups = view.int("batch_group_count")?;
     let feature_groups = view.int("feature_group_count")?;
@@ -75,7 +97,11 @@ pub fn convolution(view: &SignatureView<'_>) -> Option<OpShardingRule> {
 
 /// A spatial dim of the input can be sharded along the windows, which are the output's dim, or inside
 /// them, along the kernel's. The larger of the two is the major factor.
-fn spatial_factors(view: &SignatureView<'_>, dims: &Dims, builder: &mut RuleBuilder) -> Option<()> {
+fn spatial_factors(
+    view: &SignatureView<'_>,
+    dims: &ConvDims,
+    builder: &mut RuleBuilder,
+) -> Option<()> {
     let (input, kernel, result) = (view.operand(0)?, view.operand(1)?, view.result(0)?);
     let num_spatial = dims.input_spatial.len();
     if dims.kernel_spatial.len() != num_spatial || dims.output_spatial.len() != num_spatial {

@@ -18,8 +18,12 @@ use std::rc::Rc;
 pub enum Ability {
     /// It is computed on shards.
     Local,
+    /// It is computed on shards, all of one size.
+    Parts,
     /// Devices are left with terms of a reduction.
     Terms,
+    /// Each device gives what it makes of its shard; all of these are gathered, and the op makes of them what it makes of all.
+    Joined,
     /// It is computed on windows, for which shards fetch what they lack from others.
     Moved,
     /// Nothing: dims have to be whole.
@@ -106,6 +110,35 @@ impl Factors<'_> {
         self.drop_what_does_not_fit(&mut all);
         all
     }
+    /// What tensors with this mapping have along factors on which elements move, or that have to be whole, on one other
+    /// factor each instead, along which shards are computed by themselves.
+    pub fn elsewhere(&self, mapping: &TensorMapping, placement: &Placement) -> Vec<FactorDigits> {
+        let only = |dim: &Vec<FactorId>| match dim[..] {
+            [factor] => Some(factor),
+            _ => None,
+        };
+        let ability = |factor: FactorId| self.abilities[factor.index()];
+        let mut found = Vec::new();
+        for (dim, digits) in mapping.dims.iter().zip(&placement.dims) {
+            let from = only(dim).filter(|&factor| ability(factor) != Ability::Local);
+            let Some(from) = from.filter(|_| !digits.is_empty()) else { continue };
+            for to in mapping.dims.iter().filter_map(only) {
+                if ability(to) != Ability::Local {
+                    continue;
+                }
+                let mut all = self.of_tensor(mapping, placement);
+                all[from.index()].clear();
+                let own = all[to.index()].iter().chain(digits).copied();
+                let own = merged(own.collect::<Vec<_>>());
+                if total_size(&own) <= self.rule.factor_size(to) {
+                    all[to.index()] = own;
+                    self.drop_what_does_not_fit(&mut all);
+                    found.push(all);
+                }
+            }
+        }
+        found
+    }
     fn split_dim(&self, dim: &[FactorId], digits: &[Digit], all: &mut FactorDigits) {
         let mut rest: Vec<Digit> = digits.to_vec();
         for (at, &factor) in dim.iter().enumerate() {
@@ -138,6 +171,12 @@ impl Factors<'_> {
     }
     /// Takes digits from factors where shards of the factor would not be shards of the dims that have it.
     fn drop_what_does_not_fit(&self, all: &mut FactorDigits) {
+        for (factor, digits) in all.iter_mut().enumerate() {
+            let size = self.rule.factor_sizes[factor];
+            while self.abilities[factor] == Ability::Parts && size % total_size(digits) != 0 {
+                digits.pop();
+            }
+        }
         loop {
             let mut changed = false;
             for mapping in self.rule.tensors() {

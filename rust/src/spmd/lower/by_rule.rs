@@ -115,6 +115,7 @@ impl Lowering<'_, '_, '_> {
     fn candidates(&self, work: &ByRule, placements: &[PlacementId]) -> Vec<(u32, FactorDigits)> {
         let factors = Factors { rule: &work.rule, abilities: &work.abilities };
         let mut tensors: Vec<(u32, FactorDigits)> = Vec::new();
+        let mut elsewhere: Vec<(u32, FactorDigits)> = Vec::new();
         let len = placements.len();
         for (index, (mapping, &id)) in work.rule.tensors().zip(placements).enumerate() {
             let placement = &self.placements[id];
@@ -126,6 +127,8 @@ impl Lowering<'_, '_, '_> {
             let own = (placement.order, factors.of_tensor(mapping, placement));
             if !tensors.contains(&own) {
                 tensors.push(own);
+                let others = factors.elsewhere(mapping, placement).into_iter();
+                elsewhere.extend(others.map(|digits| (placement.order, digits)));
             }
         }
         // Of very many different ones, those of the first tensors and the last.
@@ -155,6 +158,7 @@ impl Lowering<'_, '_, '_> {
         let same: Vec<&FactorDigits> =
             tensors.iter().filter(|tensor| tensor.0 == first).map(|tensor| &tensor.1).collect();
         factors.combinations(&same).into_iter().for_each(|digits| add((first, digits)));
+        elsewhere.into_iter().for_each(&mut add);
         add((0, vec![Vec::new(); work.rule.num_factors()]));
         all
     }
@@ -227,7 +231,12 @@ impl Lowering<'_, '_, '_> {
         let mut sent = Vec::new();
         for (index, (held, &placement)) in work.operands.iter().zip(&way.operands).enumerate() {
             let (from, to) = (&self.placements[held.placement], &self.placements[placement]);
-            for dim in 0..from.dims.len() {
+            let num_shards = |placement: &Placement| -> i64 {
+                (0..placement.dims.len()).map(|dim| placement.num_shards(dim)).product()
+            };
+            // Where there are as many shards as before, dims are exchanged.
+            let dims = if num_shards(to) < num_shards(from) { 0..from.dims.len() } else { 0..0 };
+            for dim in dims {
                 if total_size(&to.dims[dim]) < total_size(&from.dims[dim]) {
                     gathered.push(format!("operand {index} dim {dim}"));
                 }

@@ -25,7 +25,8 @@ impl Lowering<'_, '_, '_> {
             OpKind::Scatter => self.scatter_locally(work, way, operands),
             OpKind::DynamicSlice => self.dynamic_slice_locally(work, way, operands),
             OpKind::DynamicUpdateSlice => self.update_locally(work, way, &operands),
-            OpKind::DotGeneral | OpKind::Dot | OpKind::Convolution => {
+            OpKind::Convolution => self.convolve_locally(work, way, operands),
+            OpKind::DotGeneral | OpKind::Dot => {
                 self.mask_terms(work, way, &mut operands);
                 self.in_place(work, way, &operands);
             }

@@ -5,6 +5,7 @@ use super::work::ByRule;
 use crate::index::OpId;
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
+use crate::rules::ConvDims;
 
 /// Along a dim, element `o` of the result needs the places from `o * stride - low` on, `reach` of them; element `i` of the
 /// operand is at place `i * dilation`. A reversed dim is counted from its end.
@@ -50,6 +51,7 @@ impl Geometry {
                     is_reversed: false,
                 })
             }
+            OpKind::Convolution => of_convolution(program, work, dim),
             OpKind::Other if program.op_name(work.op) == "stablehlo.reverse" => {
                 let is_reversed = list("dimensions").contains(&(dim as i64));
                 Some(Self { is_reversed, ..Self::SAME })
@@ -74,6 +76,30 @@ impl Geometry {
             size: (shard - 1) * self.stride + self.reach,
         }
     }
+}
+
+/// The dimension numbers of `op`.
+pub(super) fn conv_dims(program: &Program, op: OpId) -> Option<ConvDims> {
+    if program.kind(op) != OpKind::Convolution {
+        return None;
+    }
+    ConvDims::read(&op_attribute(program, op, "dimension_numbers")?)
+}
+
+/// What windows along dim `dim` of the input need.
+fn of_convolution(program: &Program, work: &ByRule, dim: usize) -> Option<Geometry> {
+    let dims = conv_dims(program, work.op)?;
+    let at = dims.input_spatial.iter().position(|&spatial| spatial == dim)?;
+    let list = |name| ints(program, work.op, name).get(at).copied().unwrap_or(1);
+    let [low, _] = *padding(program, work.op, dims.input_spatial.len()).get(at)?;
+    let size = *work.shapes.get(1)?.get(*dims.kernel_spatial.get(at)?)?;
+    Some(Geometry {
+        stride: list("window_strides"),
+        low,
+        reach: (size - 1) * list("rhs_dilation") + 1,
+        dilation: list("lhs_dilation"),
+        is_reversed: false,
+    })
 }
 
 /// How much `op` pads each of `rank` dims before and behind.

@@ -60,6 +60,9 @@ impl Lowering<'_, '_, '_> {
             let place = format!("totals of shards along dim {}", scan.dim);
             return (self.bits_of_scan(work, way, &scan), vec![place]);
         }
+        if !Self::joined_digits(work, way).is_empty() {
+            return (self.bits_joined(work, way), vec!["what shards are reduced to".to_owned()]);
+        }
         let moves = self.moves(work, way);
         let place = |step: &Move| format!("operand {} along dim {}", step.operand, step.dim);
         (self.bits_moved(work, way, &moves), moves.iter().map(place).collect())

@@ -3,6 +3,7 @@
 
 use super::super::reducer::Reducer;
 use super::super::ways::{Ability, Way};
+use super::joined;
 use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{FactorId, ValueId};
@@ -21,6 +22,7 @@ pub(super) fn ability_along_reduction(
         }
         OpKind::DotGeneral | OpKind::Dot | OpKind::Gather => Ability::Terms,
         OpKind::Reduce if reducer(program, work).is_some() => Ability::Terms,
+        OpKind::Reduce if joined::selects(program, work.op) => Ability::Joined,
         // Those of a convolution among them: what is inside windows moves, and groups change their number.
         _ => Ability::Whole,
     }
@@ -42,6 +44,10 @@ pub(super) fn reducer(program: &Program, work: &ByRule) -> Option<(Reducer, Stri
 impl Lowering<'_, '_, '_> {
     /// Reduces what devices have.
     pub(super) fn reduce_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
+        let digits = Self::joined_digits(work, way);
+        if !digits.is_empty() {
+            return self.reduce_and_join(work, way, &digits, operands);
+        }
         let has_terms = !self.placements[way.results[0]].partial.is_empty();
         let known = reducer(self.emit.program, work).filter(|_| has_terms);
         let Some((reducer, identity)) = known else {

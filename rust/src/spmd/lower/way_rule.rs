@@ -1,6 +1,8 @@
 //! Rules for ways. Sharding rules say along what shardings propagate; where an op can be computed on shards in more ways
 //! than that, its factors are told apart further, or put together.
 
+use super::convolution::part_dims;
+use super::geometry::conv_dims;
 use crate::index::{FactorId, Id, OpId};
 use crate::ir::{OpKind, Program};
 use crate::rule::OpShardingRule;
@@ -17,6 +19,9 @@ pub(super) fn way_rule(
     let mut rule = rule.clone();
     if program.kind(op) == OpKind::DynamicSlice {
         part_dynamic_slice(&mut rule, shapes, facts);
+    }
+    if let Some(dims) = conv_dims(program, op) {
+        part_dims(&mut rule, &dims, shapes);
     }
     rule
 }

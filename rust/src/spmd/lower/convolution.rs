@@ -1,0 +1,140 @@
+//! Convolutions: along spatial dims shards fetch their halos; along input features they are left with terms; along groups
+//! each has some of them.
+
+use super::super::ways::{Ability, Way};
+use super::geometry::{conv_dims, ints, padding};
+use super::scan::pairs_attr;
+use super::work::ByRule;
+use super::{Held, Lowering};
+use crate::index::{FactorId, Id, OpId};
+use crate::ir::{int_array, OpKind, Program};
+use crate::mlir::{op_attribute, AttrValue};
+use crate::rule::{OpShardingRule, TensorMapping};
+use crate::rules::ConvDims;
+
+fn group_count(program: &Program, op: OpId, name: &str) -> i64 {
+    op_attribute(program, op, name).and_then(|value| value.as_int()).unwrap_or(1)
+}
+
+/// Has each spatial dim of the input be one of the result, whatever the sizes, and those of the kernel apart.
+pub(super) fn part_dims(rule: &mut OpShardingRule, dims: &ConvDims, shapes: &[Vec<i64>]) {
+    if rule.operands.len() != 2 || rule.results.len() != 1 {
+        return;
+    }
+    let spatial = dims.input_spatial.iter().zip(&dims.kernel_spatial).zip(&dims.output_spatial);
+    for ((&input, &kernel), &output) in spatial {
+        let size = |tensor: usize, dim: usize| shapes.get(tensor)?.get(dim).copied();
+        let (Some(windows), Some(inside)) = (size(0, input), size(1, kernel)) else { continue };
+        rule.factor_sizes.extend([windows, inside]);
+        let last = rule.factor_sizes.len() - 1;
+        let [windows, inside] = [last - 1, last].map(|at| vec![FactorId::from_index(at)]);
+        let set = |mapping: &mut TensorMapping, dim: usize, factors| {
+            if let Some(place) = mapping.dims.get_mut(dim) {
+                *place = factors;
+            }
+        };
+        set(&mut rule.operands[0], input, windows.clone());
+        set(&mut rule.operands[1], kernel, inside);
+        set(&mut rule.results[0], output, windows);
+    }
+}
+
+/// Corrects what rules say of the abilities of convolutions.
+pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
+    if program.kind(work.op) != OpKind::Convolution || work.shapes.len() != 3 {
+        return;
+    }
+    let groups = ["feature_group_count", "batch_group_count"]
+        .map(|name| group_count(program, work.op, name));
+    for factor in (0..work.rule.num_factors()).map(FactorId::from_index) {
+        let [input, kernel] = [0, 1].map(|index| work.rule.operands[index].contains(factor));
+        let output = work.rule.results[0].contains(factor);
+        let size = work.rule.factor_size(factor);
+        if input && kernel && output && groups.contains(&size) {
+            abilities[factor.index()] = Ability::Parts;
+        } else if input && kernel && !output && groups == [1, 1] {
+            abilities[factor.index()] = Ability::Terms;
+        }
+    }
+}
+
+impl Lowering<'_, '_, '_> {
+    /// Convolves what each shard needs.
+    pub(super) fn convolve_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
+        let op = work.op;
+        self.mask_terms(work, way, &mut operands);
+        let moves = self.moves(work, way);
+        let shards = Self::group_shards(work, way);
+        let dims = conv_dims(self.emit.program, op);
+        let Some(dims) = dims.filter(|_| !moves.is_empty() || shards > 1) else {
+            return self.in_place(work, way, &operands);
+        };
+        let zero = super::super::emit::zero(self.emit.element(operands[0].global));
+        let zero = self.emit.scalar(zero, operands[0].global);
+        self.move_operands(way, &moves, &mut operands, |_| Some(zero));
+        let rank = dims.input_spatial.len();
+        let mut edges = padding(self.emit.program, op, rank);
+        let mut dilations = self.ints(op, "lhs_dilation");
+        dilations.resize(rank, 1);
+        for step in &moves {
+            let at = dims.input_spatial.iter().position(|&spatial| spatial == step.dim);
+            if let Some(at) = at {
+                edges[at] = [0, 0];
+                dilations[at] = 1;
+            }
+        }
+        let attrs = self.conv_attrs(op, &dims, (&edges, &dilations), shards);
+        let values = [operands[0].value, operands[1].value];
+        let ty = self.local_type(work.results[0].0, way.results[0]);
+        let value = self.emit.op("stablehlo.convolution", &values, ty, &attrs);
+        self.replace_with_terms(work, way, value, super::Reducer::Add);
+    }
+    /// How many shards groups are divided into.
+    fn group_shards(work: &ByRule, way: &Way) -> i64 {
+        let factors = 0..work.rule.num_factors();
+        let parts = factors.filter(|&factor| work.abilities[factor] == Ability::Parts);
+        parts.map(|factor| super::super::digits::total_size(&way.factors[factor])).product()
+    }
+    /// The attributes of `op` with other padding and dilation, and its groups divided into `shards`.
+    fn conv_attrs(
+        &self,
+        op: OpId,
+        dims: &ConvDims,
+        (edges, dilations): (&[[i64; 2]], &[i64]),
+        shards: i64,
+    ) -> Vec<(&'static str, String)> {
+        let program = &*self.emit.program;
+        let rank = dims.input_spatial.len();
+        let list = |name| {
+            let mut list = ints(program, op, name);
+            list.resize(rank, 1);
+            int_array(&list)
+        };
+        let reversal = op_attribute(program, op, "window_reversal");
+        let reversal = reversal.as_ref().and_then(|value| value.items()).unwrap_or_default();
+        let is_reversed = |at: usize| {
+            reversal.get(if reversal.len() == 1 { 0 } else { at }).and_then(AttrValue::as_bool)
+        };
+        let reversal: Vec<&str> = (0..rank)
+            .map(|at| if is_reversed(at) == Some(true) { "true" } else { "false" })
+            .collect();
+        let count = |name: &str| {
+            let count = group_count(program, op, name);
+            format!("{} : i64", if count == 1 { 1 } else { count / shards })
+        };
+        let mut attrs = vec![
+            ("window_strides", list("window_strides")),
+            ("padding", pairs_attr(edges)),
+            ("lhs_dilation", int_array(dilations)),
+            ("rhs_dilation", list("rhs_dilation")),
+            ("window_reversal", format!("array<i1: {}>", reversal.join(", "))),
+            ("dimension_numbers", dims.text()),
+            ("feature_group_count", count("feature_group_count")),
+            ("batch_group_count", count("batch_group_count")),
+        ];
+        if let Some(precision) = program.attr(op, "precision_config") {
+            attrs.push(("precision_config", precision.to_owned()));
+        }
+        attrs
+    }
+}
