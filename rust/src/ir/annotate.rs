@@ -19,7 +19,7 @@ impl Program {
         self.printing.flags[owner].set(OpFlags::ATTRS_CHANGED);
         true
     }
-    /// Replaces the sharding of `value` without a word to the printer: for the parser, whose text has it,
+    /// Replaces the sharding of `value` without marking its op as changed: for the parser, whose text has it,
     /// and for propagation, which marks all ops that it changed at its end. Returns the old one.
     #[inline]
     pub fn assign_sharding(&mut self, value: ValueId, sharding: ShardingId) -> ShardingId {
@@ -132,13 +132,6 @@ impl Program {
         }
         out.push_str(rest);
         out
-    }
-    /// The location of `value`: that of its op, or its own if it is a block argument.
-    pub fn value_loc(&self, value: ValueId) -> Span {
-        match self.values[value].def() {
-            ValueDef::Result(op) => self.printing.ops[op].loc,
-            ValueDef::Arg(_) => self.arg_location_text(value).unwrap_or(Span::EMPTY),
-        }
     }
     /// Removes the rules that ops carry, but those that users wrote.
     pub fn drop_rules(&mut self) {

@@ -285,10 +285,6 @@ impl Program {
     pub fn after(&self, op: OpId) -> InsertPoint {
         InsertPoint { place: self.place_after(op), loc: self.loc(op) }
     }
-    /// Right after `value` is defined, with its location.
-    pub fn after_value(&self, value: ValueId) -> InsertPoint {
-        InsertPoint { place: self.place_after_value(value), loc: self.value_loc(value) }
-    }
     /// The place right after `op`: ops put there one by one stay in that order.
     pub fn place_after(&self, op: OpId) -> Place {
         self.next_op(op).get().map_or(Place::End(self.parent_block(op)), Place::Before)

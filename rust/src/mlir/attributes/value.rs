@@ -1,6 +1,6 @@
 //! Attribute values: what the text of an attribute means.
 //!
-//! Attributes stay text until somebody asks. [`AttrValue::parse`] never fails: text that is no
+//! Attributes are kept as text, and parsed when they are read. [`AttrValue::parse`] never fails: text that is no
 //! attribute this module knows is [`AttrValue::Other`], which has no parts. Values borrow from the
 //! text.
 //!

@@ -2,12 +2,12 @@
 
 use crate::mlir::cursor::Cursor;
 
-/// A number as it stands in the text.
+/// A number literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
     /// `1`, `-1`: whether it is negative, and what follows the sign, saturated.
     Integer(bool, u128),
-    /// `0x1F`, likewise: bits of a float too.
+    /// `0x1F`, an integer, or the bits of a float.
     Hex(bool, u128),
     /// `1.5e3`
     Float,

@@ -4,33 +4,12 @@
 //! others; `#loc3` stands for another. The place in the user's own file is the innermost one: the
 //! callee of a call site, the first part of a fused location that has one.
 
-use crate::error::Span;
 use crate::index::{OpId, ValueId};
 use crate::ir::{Program, ValueDef};
 use crate::mlir::cursor::Cursor;
-use crate::mlir::grammar::skip_type;
 
 /// How many locations are looked at for one answer; they may refer to each other in a circle.
 const MAX_STEPS: usize = 200;
-
-/// The span within `loc(...)` of the argument whose name starts at `offset`.
-pub(in crate::mlir) fn after_argument(text: &str, offset: u32) -> Option<Span> {
-    let mut cursor = Cursor::new(text, offset as usize + 1);
-    cursor.ssa_name();
-    if !cursor.eat(b':') {
-        return None;
-    }
-    skip_type(&mut cursor).ok()?;
-    if cursor.next_byte() == b'{' {
-        cursor.skip_balanced().ok()?;
-    }
-    if !cursor.eat_keyword("loc") || cursor.next_byte() != b'(' {
-        return None;
-    }
-    let start = cursor.pos as u32 + 1;
-    cursor.skip_balanced().ok()?;
-    Some(Span::new(start, cursor.pos as u32 - 1))
-}
 
 /// What a location says of where something comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +34,7 @@ impl Program {
     pub fn op_location(&self, op: OpId) -> Option<String> {
         self.origin(self.text().get(self.loc(op))).map(Origin::into_text)
     }
-    /// Where `value` comes from, likewise.
+    /// The innermost location of `value`.
     pub fn value_location(&self, value: ValueId) -> Option<String> {
         match self.def(value) {
             ValueDef::Result(op) => self.op_location(op),

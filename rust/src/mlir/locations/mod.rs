@@ -1,8 +1,9 @@
 //! Source locations: from values to the user's program, and back.
 
 mod call_sites;
-pub(super) mod innermost;
+mod innermost;
 mod places;
+mod value;
 
 pub use call_sites::CallSites;
 pub use innermost::Origin;

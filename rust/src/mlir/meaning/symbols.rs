@@ -21,7 +21,7 @@ impl Symbols {
     pub fn leave(&mut self) {
         self.open.pop();
     }
-    /// The innermost module around `op`, which is being read.
+    /// The innermost module around the op that is being read.
     pub fn module_around(&self, op: OpId) -> OpId {
         self.open.iter().rev().copied().find(|&module| module != op).unwrap_or(OpId::NONE)
     }

@@ -3,8 +3,8 @@
 use super::attrs::append_symbol;
 use super::printer::{Edit, Label, Printer, Task};
 use crate::error::Span;
-use crate::index::{FuncId, OpId, ShardingId, ValueId};
-use crate::ir::{AttrRange, OpFlags, Program};
+use crate::index::{FuncId, OpId, ShardingId};
+use crate::ir::{AttrRange, OpFlags};
 use std::fmt::Write as _;
 
 impl Printer<'_> {
@@ -173,16 +173,5 @@ impl Printer<'_> {
             return String::new();
         }
         format!(" loc({})", self.program.text().get(loc))
-    }
-}
-
-impl Program {
-    /// The location in the text of an argument of a block.
-    pub(crate) fn arg_location_text(&self, arg: ValueId) -> Option<Span> {
-        if !self.printing().has_name(arg) || !self.printing().has_locations() {
-            return None;
-        }
-        let offset = self.printing().value_name(arg);
-        crate::mlir::locations::innermost::after_argument(self.text().source(), offset)
     }
 }

@@ -167,7 +167,7 @@ impl Collisions<'_, '_> {
             at += group;
         }
     }
-    /// Notes the name of `value`; renames `group` and says so if it is taken.
+    /// Records the name of `value`; if the name is taken, renames `group` and returns true.
     fn define(&mut self, value: ValueId, group: &[ValueId]) -> bool {
         let offset = self.program.printing().value_name(value);
         if offset == u32::MAX {

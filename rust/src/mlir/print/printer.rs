@@ -70,7 +70,7 @@ const NOTHING: Span = Span::new(u32::MAX, u32::MAX);
 pub(super) struct Printer<'p> {
     pub(super) program: &'p Program,
     pub(super) out: String,
-    /// Who takes pieces of it.
+    /// The receiver of the pieces of text.
     pub(super) take: Option<&'p mut dyn FnMut(&str)>,
     /// Text of the program that is to be copied next.
     pub(super) copied: Span,

@@ -37,7 +37,7 @@ pub(super) struct Parser<'a> {
     /// The end of the last op, block label or opening brace.
     pub last_end: u32,
     pub templates: Templates,
-    /// Room for the text that a signature is found by.
+    /// A buffer for the key by which a signature is found.
     pub signature_key: String,
 }
 

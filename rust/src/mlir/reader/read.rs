@@ -21,11 +21,11 @@ pub fn parse_shared(source: Source) -> Result<Program> {
     Ok(parsed.program)
 }
 
-/// A module that has the form of one.
+/// A module that is well formed.
 pub struct Parsed {
-    /// The module, without what made no sense.
+    /// The module, without the attributes that are wrong.
     pub program: Program,
-    /// What made no sense.
+    /// Mistakes found while reading.
     pub findings: Findings,
 }
 

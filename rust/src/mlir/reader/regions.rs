@@ -208,7 +208,7 @@ impl Parser<'_> {
         self.program.intern_type(scalar, &text)
     }
 
-    /// Goes on behind a region of `pending`'s op.
+    /// Parses what follows a region of the op of `pending`.
     pub(super) fn after_region(&mut self, mut pending: PendingOp, after: After) -> Result<()> {
         match after {
             After::Generic if self.cursor.eat(b',') => self.open_region(pending, after),

@@ -1,9 +1,9 @@
-//! Ops written like one before: such an op has its template's name, types, attributes and signature, and
-//! nothing has to be read but the names of values.
+//! Ops written like an earlier one, their *template*: such an op has the name, types, attributes and signature
+//! of its template, and only the names of its values are read.
 //!
-//! A parser reads token by token, so equal pieces mean equal parses; what may follow an op on the next
-//! line is looked at anew. No templates are ops with regions in their text, successors or structured
-//! attributes, terminators, and ops whose operands are in another order than in the text.
+//! A parser reads token by token, so equal text parses equally; what may follow an op on the next line is
+//! checked again. Ops with regions in their text, successors or structured attributes, terminators, and ops
+//! whose operands are in another order than in the text are not used as templates.
 
 use super::parser::Parser;
 use super::templates::Template;

@@ -1,0 +1,47 @@
+//! Locations of values: block arguments have them in the text only, where they are read when asked for.
+
+use crate::error::Span;
+use crate::index::ValueId;
+use crate::ir::{InsertPoint, Program, ValueDef};
+use crate::mlir::cursor::Cursor;
+use crate::mlir::grammar::skip_type;
+
+impl Program {
+    /// The location of `value`: that of its op, or its own if it is a block argument.
+    pub fn value_loc(&self, value: ValueId) -> Span {
+        match self.def(value) {
+            ValueDef::Result(op) => self.loc(op),
+            ValueDef::Arg(_) => self.arg_location_text(value).unwrap_or(Span::EMPTY),
+        }
+    }
+    /// The insertion point right after the definition of `value`, with its location.
+    pub fn after_value(&self, value: ValueId) -> InsertPoint {
+        InsertPoint { place: self.place_after_value(value), loc: self.value_loc(value) }
+    }
+    /// What stands within `loc(...)` of `arg`, an argument of a block; `None` if it has no location.
+    pub(in crate::mlir) fn arg_location_text(&self, arg: ValueId) -> Option<Span> {
+        if !self.printing().has_name(arg) || !self.printing().has_locations() {
+            return None;
+        }
+        after_argument(self.text().source(), self.printing().value_name(arg))
+    }
+}
+
+/// The span within `loc(...)` of the argument whose name starts at `offset`.
+fn after_argument(text: &str, offset: u32) -> Option<Span> {
+    let mut cursor = Cursor::new(text, offset as usize + 1);
+    cursor.ssa_name();
+    if !cursor.eat(b':') {
+        return None;
+    }
+    skip_type(&mut cursor).ok()?;
+    if cursor.next_byte() == b'{' {
+        cursor.skip_balanced().ok()?;
+    }
+    if !cursor.eat_keyword("loc") || cursor.next_byte() != b'(' {
+        return None;
+    }
+    let start = cursor.pos as u32 + 1;
+    cursor.skip_balanced().ok()?;
+    Some(Span::new(start, cursor.pos as u32 - 1))
+}
