@@ -31,7 +31,7 @@ use crate::ir::Program;
 const MODULE: &str = "builtin.module";
 /// The op that a pipeline for functions runs on.
 const FUNC: &str = "func.func";
-/// Stands for whatever op there is.
+/// The name that stands for an op of any kind.
 const ANY: &str = "any";
 
 /// A pass with the options that it runs with.

@@ -1,4 +1,4 @@
-//! Options of passes: what there is, and what was given.
+//! Options of passes: their declarations, and the values given.
 
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::suggest;

@@ -1,4 +1,4 @@
-//! Greedy runs: visit ops until none is left that could do something.
+//! Greedy runs: visits ops until no visit changes anything.
 
 use super::current::CurrentShardings;
 use super::memo::{Memo, MemoId, Outcome, SpecClassId, UpdateListId};
@@ -46,7 +46,7 @@ impl<'p> Engine<'p> {
     pub fn initialise_priorities(&mut self) -> UserPriorities {
         UserPriorities::initialise(&mut self.network)
     }
-    /// Lets the dims of `priority` join.
+    /// Opens the dims of `priority`, which take part from now on.
     pub fn start_priority(&mut self, priorities: &UserPriorities, priority: i64) {
         priorities.start(&mut self.network, priority);
     }
@@ -131,7 +131,7 @@ impl<'p> Engine<'p> {
         }
     }
 
-    /// Makes the updates of the visit of the op at `position`, whose shardings are the current ones.
+    /// Makes the updates of `list` at the op at `position`, whose shardings are the current ones.
     #[inline(always)]
     fn update(
         &mut self,
@@ -166,8 +166,8 @@ impl<'p> Engine<'p> {
         }
     }
 
-    /// After a visit that changed something: mostly the next one would do nothing, and it is cheaper
-    /// to find that out while everything is at hand. Returns what the next one is.
+    /// Looks up the next visit of an op right after a visit that changed something: mostly it changes nothing, and
+    /// the op's row is in the processor's cache now. Returns its memo entry.
     #[inline(never)]
     fn look_again(&mut self, position: u32, class: SpecClassId, run: usize) -> MemoId {
         self.current.load(&mut self.network.state, position);
@@ -178,7 +178,7 @@ impl<'p> Engine<'p> {
         entry
     }
 
-    /// What the visit `entry`, of an op whose shardings are the current ones, changes.
+    /// The outcome of the visit of memo entry `entry`, whose shardings are the current ones.
     #[inline(always)]
     fn outcome(&mut self, entry: MemoId, run: usize) -> Outcome {
         self.memo.remembered(entry, run).unwrap_or_else(|| self.new_outcome(entry, run))
@@ -190,7 +190,7 @@ impl<'p> Engine<'p> {
         self.memo.outcome(&mut tables, entry, Subset::ALL, self.current.as_slice(), run)
     }
 
-    /// Records, if that is wanted, a visit that changes something, before it does.
+    /// Adds a visit that changes something to the record of origins, if there is one, before it does.
     fn record(&mut self, position: u32, run: usize) {
         let state = &mut self.network.state;
         let Some(spec) = state.plan.spec(position).filter(|_| state.is_recording()) else { return };

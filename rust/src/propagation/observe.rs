@@ -1,11 +1,11 @@
-//! Those who watch shardings change.
+//! Observers of changes of shardings, and the clock that counts changes.
 //!
 //! [`super::state::State`] is the only place where a sharding changes, and its [`Clock`] counts the changes.
-//! An [`Observer`] hears of each one, with the value it had before, the value it has now and the cause. So
-//! the list of changes is a *trace*: going back through it restores the shardings of any time, going
-//! forward makes them again. Without an observer a change costs one comparison more.
+//! An [`Observer`] is told of each one: the sharding before, the sharding after, and the cause. The list of
+//! changes is a *trace*: going back through it restores the shardings of any time, going
+//! forward makes them again. Without an observer, a change costs one comparison.
 //!
-//! The trace is what two things to come are made from.
+//! Two features are to be built on the trace.
 //!
 //! - **Propagating again after an edit.** A visit is a function of the shardings of its tensors, and the
 //!   queue of any time follows from the changes before it, as who is told of a change is a function of the
@@ -23,7 +23,7 @@
 use super::visit::Run;
 use crate::index::{FuncId, OpId, ShardingId, ValueId};
 
-/// A time: how many shardings had changed by then.
+/// A point in time, as the number of changes of shardings before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Clock(usize);
 
@@ -56,7 +56,7 @@ pub enum Cause {
     Visit(OpId),
     /// Propagation between a result of the main function, by its index, and the value returned as it.
     FuncResult(usize),
-    /// Dims of later priorities wait, or those of a priority join.
+    /// Dims of later user priorities are closed, or those of a priority are opened again.
     UserPriority,
 }
 
@@ -75,7 +75,7 @@ pub struct Change {
     pub cause: Cause,
 }
 
-/// Hears of everything that happens to shardings while a program propagates.
+/// Is told of every change of a sharding while a program propagates.
 ///
 /// Sharding groups are made equal before that, and count as part of the program as it was given.
 pub trait Observer {

@@ -1,10 +1,10 @@
-//! What to propagate, and how much work it was.
+//! Options and statistics of a propagation.
 
 use super::origins::Settings;
 use super::visit::direction::NUM_STEPS;
 use super::visit::{Run, VisitStrategy};
 
-/// How conflicts are dealt with.
+/// How conflicts between axes are resolved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Strategy {
     /// Axes go only where no tensor of the op has a conflict.
@@ -44,7 +44,7 @@ impl Strategy {
     }
 }
 
-/// What to propagate, and how.
+/// Options of a propagation.
 #[allow(clippy::struct_excessive_bools)] // They are the options of the passes, one by one.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -100,12 +100,12 @@ impl Options {
     }
 }
 
-/// How much work propagation was.
+/// Statistics of a propagation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
-    /// Visits that could have done something.
+    /// Visits of ops that were marked.
     pub visits: usize,
-    /// Visits whose outcome was known from one before.
+    /// Visits whose outcome was in the memo.
     pub memo_hits: usize,
     /// Different visits.
     pub memo_entries: usize,

@@ -12,22 +12,22 @@ use crate::index::{FuncId, OpId, RuleId, ShardingId, ValueId};
 use crate::ir::{Program, Tables, ValueDef};
 use crate::rule::RuleTable;
 
-/// A program and what is known of it. Shardings change here only, and the clock counts the changes.
+/// A program with its plan. Shardings change only here, and the clock counts the changes.
 pub struct State<'p> {
     program: &'p mut Program,
-    /// Where ops stand, and how they are visited.
+    /// The positions of ops, and how they are visited.
     pub plan: Plan,
     /// The sharding groups.
     pub groups: ShardingGroups,
-    /// Who reads many shardings.
+    /// The readers of many shardings.
     pub readers: Readers,
-    /// Where shardings come from, if that is wanted.
+    /// The record of origins, if one is kept.
     recorder: Option<Box<Recorder>>,
     observer: Option<&'p mut dyn Observer>,
-    /// Why shardings change at present.
+    /// The cause of the next changes, for observers.
     cause: Cause,
     clock: Clock,
-    /// Values whose shardings have changed without a mark on their ops for the printer.
+    /// Values whose shardings have changed, and whose ops are not marked as changed yet.
     changed: BitSet<ValueId>,
 }
 
@@ -57,7 +57,7 @@ impl<'p> State<'p> {
     pub fn program(&self) -> &Program {
         self.program
     }
-    /// How many shardings have changed.
+    /// The clock: how many changes there were so far.
     #[inline]
     pub fn clock(&self) -> Clock {
         self.clock
@@ -67,11 +67,11 @@ impl<'p> State<'p> {
     pub fn tables(&mut self) -> Tables<'_> {
         self.program.tables()
     }
-    /// The rules, to add some.
+    /// The table of rules, for adding rules.
     pub fn rules_mut(&mut self) -> &mut RuleTable {
         self.program.rules_mut()
     }
-    /// The program to make shardings in, and the plan.
+    /// The program, for adding shardings to its tables, and the plan.
     pub fn program_and_plan(&mut self) -> (&mut Program, &Plan) {
         (self.program, &self.plan)
     }
@@ -89,8 +89,8 @@ impl<'p> State<'p> {
             Slot::FuncResult(func, index) => self.program.func_results(func)[index].sharding,
         }
     }
-    /// What holds the sharding of `value`, and what `sharding` of `value` is there: a manual
-    /// computation's arguments have the manual axes as well.
+    /// The value that holds the sharding of `value`, and what `sharding` of `value` is in terms of the holder:
+    /// the sharding of an argument of a manual computation also has the manual axes.
     pub fn held(&mut self, value: ValueId, sharding: ShardingId) -> Option<(ValueId, ShardingId)> {
         match self.plan.edges.holder(value) {
             Holder::None => None,
@@ -101,7 +101,7 @@ impl<'p> State<'p> {
         }
     }
 
-    /// Says why shardings change from now on.
+    /// Sets the cause of the changes that follow, which observers are told.
     #[inline]
     pub fn set_cause(&mut self, cause: Cause) {
         self.cause = cause;
@@ -153,8 +153,8 @@ impl<'p> State<'p> {
     pub fn is_observed(&self) -> bool {
         self.is_recording() || self.observer.is_some()
     }
-    /// Records, if that is wanted, a visit that changes something, before it does. `shardings` are those of
-    /// `tensors`.
+    /// Adds a visit that changes something to the record of origins, if there is one, before it does.
+    /// `shardings` are those of `tensors`.
     pub fn record_visit(
         &mut self,
         visit: (Subject, VisitSpec, Run),
@@ -166,7 +166,8 @@ impl<'p> State<'p> {
             origins::record_visit(recorder, self.program, &self.plan.edges, visit, tensors);
         }
     }
-    /// Records, if that is wanted, what a visit brings to tensors of the op at `position`.
+    /// Adds the axes that a visit brings to tensors of the op at `position` to the record of origins, if there
+    /// is one.
     pub fn record_arrivals(&mut self, position: u32, spec: VisitSpec, arrivals: &Arrivals) {
         if let Some(recorder) = &mut self.recorder {
             let Self { program, plan, .. } = self;
@@ -191,7 +192,7 @@ impl<'p> State<'p> {
             observer.erased(self.clock, op);
         }
     }
-    /// Looks at the numbers of uses of the operands of `op` again.
+    /// Updates how `op` is visited after the numbers of uses of its operands have changed.
     pub fn recount_uses(&mut self, op: OpId) {
         self.plan.recount_uses(self.program, op);
     }

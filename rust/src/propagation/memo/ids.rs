@@ -1,7 +1,7 @@
-//! Numbers of what is remembered.
+//! Ids of the tables of the memo.
 
-/// The number of a class of specs whose visits cannot be told apart, the same in all programs that the
-/// process propagates: see [`super::process_cache::SpecClass`].
+/// The id of a class of specs with equal visits, valid for all programs that the process propagates: see
+/// [`super::process_cache::SpecClass`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SpecClassId(u32);
 
@@ -19,7 +19,7 @@ impl SpecClassId {
     }
 }
 
-/// The number of an entry of [`super::Memo`]: a class of specs with the shardings of the tensors.
+/// The id of an entry of [`super::Memo`]: a class of specs, and the shardings of the tensors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoId(u32);
 

@@ -1,7 +1,7 @@
-//! Finds the entry of a visit by what the visit depends on.
+//! Look-up of memo entries by the input of a visit.
 //!
-//! Most ops have three tensors at most: class and shardings are 16 bytes then, which stand in the
-//! table themselves.
+//! Most ops have at most three tensors: class and shardings take 16 bytes then, which are the key in the
+//! table itself, without an allocation.
 
 use super::ids::{MemoId, SpecClassId};
 use crate::index::{Id, ShardingId};
@@ -33,8 +33,8 @@ impl Default for Lookup {
 }
 
 impl Lookup {
-    /// The entry of an op of `class` whose tensors (those in `subset`) have these shardings; `next` if
-    /// there was none so far.
+    /// The entry of an op of `class` whose tensors in `subset` have these shardings; adds it as `next` if there
+    /// is none.
     #[inline]
     pub fn find(
         &mut self,

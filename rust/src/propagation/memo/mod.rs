@@ -1,9 +1,10 @@
-//! What is remembered of visits.
+//! The memo: outcomes of visits that were made before.
 //!
-//! The memo of a run maps what a visit depends on to what it changes; the cache of the process
-//! ([`process_cache`]) does so across programs. A model repeats its layers, so that nearly all visits have been made before with the same rule
-//! and the same shardings. An entry holds the outcome for each kind of greedy run; once one of them
-//! is 'nothing', all are worked out, so that the caller knows in which runs it need not look again.
+//! The memo of a propagation maps the input of a visit to its outcome; the process-wide cache
+//! ([`process_cache`]) does so across programs. A model repeats its layers, so nearly every visit has been
+//! made before with the same rule and the same shardings. An entry holds the outcome for each kind of greedy
+//! run. As soon as one outcome is "nothing", those of the other runs are computed as well, so that the caller
+//! knows in which runs the op need not be visited again.
 
 mod ids;
 mod lookup;
@@ -26,9 +27,9 @@ use std::ops::Range;
 /// What a visit does.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Nothing, in all of these runs.
+    /// It changes nothing in any of these runs.
     Nothing(RunMask),
-    /// These updates, see [`Memo::updates`].
+    /// It makes the updates of this list, see [`Memo::updates`].
     Updates(UpdateListId),
 }
 
@@ -37,27 +38,27 @@ const NOTHING: u32 = u32::MAX - 1;
 
 struct MemoEntry {
     class: SpecClassId,
-    /// For each run what it changes.
+    /// The outcome in each run: the index of a list of updates, `NOTHING` or `UNKNOWN`.
     outcomes: [u32; MAX_RUNS],
     /// The runs in which the outcome is known to be nothing.
     nothing: RunMask,
     is_complete: bool,
 }
 
-/// The number of a list of updates: what a visit changes.
+/// The index of the list of updates that a visit makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UpdateListId(u32);
 
 struct UpdateList {
     updates: Range<u32>,
-    /// The visit that an op comes to by it.
+    /// The entry of the visit after these updates.
     next: MemoId,
 }
 
-/// The memo of a run: what visits change.
+/// The memo of one propagation.
 pub struct Memo {
     runs: Vec<Run>,
-    /// By spec of the program: its class, `UNKNOWN` until the first visit.
+    /// The class of each spec of the program, `UNKNOWN` until its first visit.
     classes: Vec<SpecClassId>,
     lookup: Lookup,
     entries: Vec<MemoEntry>,
@@ -65,7 +66,7 @@ pub struct Memo {
     updates: Vec<Update>,
     cache: Taken<ProcessVisitCache>,
     workspace: Workspace,
-    /// Number of look-ups that found their entry.
+    /// Number of look-ups that found an existing entry.
     pub hits: usize,
 }
 
@@ -96,16 +97,16 @@ impl Memo {
     pub fn all_runs(&self) -> RunMask {
         ((1u32 << self.runs.len()) - 1) as RunMask
     }
-    /// Number of different visits made.
+    /// Number of entries: visits with different inputs.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
-    /// The updates of a list, by their numbers.
+    /// The indices of the updates of `list`.
     #[inline]
     pub fn updates(&self, list: UpdateListId) -> Range<u32> {
         self.lists[list.0 as usize].updates.clone()
     }
-    /// The update of that number.
+    /// The update at `index`.
     #[inline]
     pub fn update(&self, index: u32) -> Update {
         self.updates[index as usize]
@@ -115,7 +116,7 @@ impl Memo {
     pub fn class(&mut self, rules: &RuleTable, spec: VisitSpec) -> SpecClassId {
         self.cache.class_of(rules, spec)
     }
-    /// The class of the spec numbered `id`, which `spec` says if it was not visited yet.
+    /// The class of spec `id`; `spec` returns the spec itself, and is called at its first visit.
     #[inline]
     pub fn class_of(
         &mut self,
@@ -139,11 +140,11 @@ impl Memo {
         self.classes[index] = class;
         class
     }
-    /// Leaves what was learned to later runs.
+    /// Returns the process-wide cache, with the visits of this propagation, for later ones.
     pub fn leave(self) {
         ProcessVisitCache::leave(self.cache);
     }
-    /// The visit of an op of `class` whose tensors (those in `subset`) have these shardings.
+    /// Finds or adds the entry of a visit of an op of `class` whose tensors in `subset` have `shardings`.
     #[inline]
     pub fn entry(
         &mut self,
@@ -161,7 +162,8 @@ impl Memo {
         }
         id
     }
-    /// What a visit changes in `run`, see [`Memo::entry`]. Indices in updates count within `subset`.
+    /// The outcome in `run` of the visit of entry `id`, whose input is given again as for [`Memo::entry`].
+    /// Tensors of updates are indices within `subset`.
     #[inline]
     pub fn outcome(
         &mut self,
@@ -180,7 +182,7 @@ impl Memo {
             change => Outcome::Updates(UpdateListId(change)),
         }
     }
-    /// What a visit changes in `run`, if it has been worked out.
+    /// The outcome in `run` of the visit of entry `id`, if it was computed before.
     #[inline]
     pub fn remembered(&self, id: MemoId, run: usize) -> Option<Outcome> {
         let entry = &self.entries[id.index()];
@@ -190,18 +192,19 @@ impl Memo {
             change => Some(Outcome::Updates(UpdateListId(change))),
         }
     }
-    /// The visit that an op comes to by `list` if nothing else changes its tensors;
-    /// [`MemoId::NONE`] if that is not known yet.
+    /// The entry of the next visit of an op whose last visit made the updates of `list`, provided that nothing
+    /// else has changed its tensors; [`MemoId::NONE`] if not known yet.
     #[inline]
     pub fn next(&self, list: UpdateListId) -> MemoId {
         self.lists[list.0 as usize].next
     }
-    /// Says what [`Memo::next`] is.
+    /// Sets what [`Memo::next`] returns for `list`.
     #[inline]
     pub fn set_next(&mut self, list: UpdateListId, next: MemoId) {
         self.lists[list.0 as usize].next = next;
     }
-    /// The runs in which visit `id` is known to do nothing if `run` is one of them; else none.
+    /// All runs in which the visit of entry `id` is known to change nothing, if `run` is among them; otherwise
+    /// the empty set.
     #[inline]
     pub fn nothing(&self, id: MemoId, run: usize) -> RunMask {
         match self.entries.get(id.index()) {
@@ -210,7 +213,7 @@ impl Memo {
         }
     }
 
-    /// Works out the outcome in `run`; if it is nothing, in all other runs too.
+    /// Computes the outcome in `run`, and in all other runs if it is "nothing".
     #[cold]
     fn work_out(
         &mut self,
@@ -246,7 +249,8 @@ impl Memo {
         entry.is_complete = true;
     }
 
-    /// Works out the outcome in `run`, the first of those alike, unless it is cache.
+    /// Computes the outcome in `run`, the first of the runs that have the same outcome, or takes it from the
+    /// process-wide cache.
     fn work_out_one(
         &mut self,
         visit: Option<CachedVisit>,

@@ -1,13 +1,12 @@
-//! The cache of the process: visits made before, of whichever program.
+//! The process-wide cache of visits: outcomes of visits of all programs so far.
 //!
-//! What a visit does follows from its rule, mesh and shardings, but each program has numbers of its own for
-//! them. Here they have numbers for the whole process, and a run keeps a table from its numbers to these
-//! and back. So a program that is propagated again, with other annotations say, works out only what is new.
+//! The outcome of a visit follows from its rule, mesh and shardings, which have different ids in each program.
+//! The cache has ids of its own for them, and translates those of the program at hand in both directions. A
+//! program that is propagated again, for example with other annotations, computes only visits that are new.
 //!
-//! The table is bounded: visits of more than [`MAX_TENSORS`] tensors are not remembered, and a table of
-//! [`MAX_VISITS`] visits is given up, as programs with so many different ones would only fill it again. So is
-//! one whose meshes list many device ids.
-//! How it passes from run to run, also across threads and forks, is said in [`crate::kept`].
+//! The cache is bounded: visits of more than [`MAX_TENSORS`] tensors are not stored, and the cache is emptied
+//! when it has [`MAX_VISITS`] visits, or meshes that list many device ids. [`crate::kept`] says how it passes
+//! from run to run, across threads and forks.
 
 use super::ids::SpecClassId;
 use super::rule_equivalence::RuleEquivalence;
@@ -22,41 +21,41 @@ use crate::sharding::ShardingTable;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The most visits, and kinds of visits, that are remembered: many times those of a large model.
+/// The most visits, and classes of specs, that are stored: many times those of a large model.
 pub const MAX_VISITS: usize = 1 << 15;
 
-/// Visits of more tensors than this are not remembered: those of an op with thousands of different ones
-/// would take as many keys of that length.
+/// Visits of more tensors than this are not stored: an op with thousands of tensors would add thousands of
+/// keys of that length.
 pub const MAX_TENSORS: usize = 64;
 
-/// The most device ids of meshes that list them, over all meshes.
+/// The most device ids, summed over all meshes that list them.
 const MAX_DEVICE_IDS: usize = 1 << 20;
 
-/// The table, while no run has it.
+/// The cache, while no run uses it.
 static KEPT: Kept<ProcessVisitCache> = Kept::new();
 
-/// Forgets all visits that the process remembers. Runs at work finish with what they have.
+/// Empties the cache. Runs in progress go on with the visits that they have.
 pub fn clear() {
     KEPT.clear();
 }
 
-/// How many visits the process remembers, but for those in the hands of a run; at most [`MAX_VISITS`].
+/// Number of visits in the cache, at most [`MAX_VISITS`]; 0 while a run uses it.
 pub fn len() -> usize {
     KEPT.size(|table| table.rows.len())
 }
 
-/// Specs whose visits cannot be told apart.
+/// A class of specs with equal visits.
 pub struct SpecClass {
-    /// One of them; its rule is one of [`ProcessVisitCache::rules`].
+    /// One of these specs; its rule is an id of [`ProcessVisitCache::rules`].
     pub spec: VisitSpec,
-    /// In which directions it propagates.
+    /// The directions in which each factor propagates.
     pub directions: Directions,
-    /// For each step the first one with the same directions.
+    /// For each op-priority step, the first step with the same directions.
     first_alike: [usize; NUM_STEPS],
 }
 
 impl SpecClass {
-    /// The first kind of greedy run in which visits do what they do in `run`.
+    /// The first kind of greedy run in which visits have the same outcomes as in `run`.
     pub fn first_alike(&self, run: Run) -> Run {
         Run { step: self.first_alike[run.step], ..run }
     }
@@ -66,14 +65,14 @@ impl SpecClass {
 #[derive(Clone, Copy)]
 pub struct CachedVisit {
     row: usize,
-    /// The mesh of all shardings, as the program counts.
+    /// The mesh of all shardings, by its id in the program.
     mesh: MeshId,
 }
 
-/// Where the updates of a visit start and end, once they are known.
+/// The range of the updates of a visit, once it was made.
 type Outcome = Option<(u32, u32)>;
 
-/// What a visit does in each kind of greedy run, by op-priority step.
+/// The outcomes of a visit in each kind of greedy run, by op-priority step.
 #[derive(Clone, Default)]
 struct Outcomes {
     basic: [Outcome; NUM_STEPS],
@@ -90,7 +89,7 @@ impl Outcomes {
     }
 }
 
-/// The table of visits: what they depend on, in numbers of the process, and what they change.
+/// The table of visits: their inputs, by ids of the cache, and their outcomes.
 pub struct ProcessVisitCache {
     equivalence: RuleEquivalence,
     classes: Vec<SpecClass>,
@@ -107,18 +106,18 @@ pub struct ProcessVisitCache {
     num_device_ids: usize,
 }
 
-/// The table from numbers of the program at hand to those of the process, and back.
+/// The translation between ids of the program at hand and ids of the cache.
 #[derive(Default)]
 struct ProgramNumbers {
-    /// For each of its meshes the one here, absent if not known yet.
+    /// For each mesh of the program its id in the cache, if known.
     meshes: Vec<MeshId>,
-    /// For each of its shardings the one here, likewise.
+    /// For each sharding of the program its id in the cache, if known.
     shardings: Vec<ShardingId>,
-    /// For each sharding here the one there, over the mesh that it was last wanted over.
+    /// For each sharding of the cache its id in the program, with the mesh for which it was last looked up.
     back: Vec<(MeshId, ShardingId)>,
 }
 
-/// The entry of `list` at `index`; the list is made long enough.
+/// The entry of `list` at `index`; extends the list if it is shorter.
 fn entry_at<T: Clone + Default>(list: &mut Vec<T>, index: usize) -> &mut T {
     if list.len() <= index {
         list.resize(index + 1, T::default());
@@ -142,14 +141,14 @@ impl ProcessVisitCache {
             num_device_ids: 0,
         }
     }
-    /// Takes the table along for the propagation of a program, in these kinds of greedy runs.
+    /// Takes the cache for the propagation of a program in these kinds of greedy runs.
     pub fn take(runs: &[Run]) -> Taken<Self> {
         let mut table = KEPT.take(Self::new);
         let is_exact = |run: &Run| run.strategy.promise().uses_exact_factor_sizes;
         table.equivalence.start_program(runs.iter().any(is_exact));
         table
     }
-    /// Leaves the table to the next run.
+    /// Gives the cache back for the next propagation.
     pub fn leave(mut table: Taken<Self>) {
         table.program = ProgramNumbers::default();
         table.equivalence.forget_program();
@@ -161,11 +160,11 @@ impl ProcessVisitCache {
         self.rows.len() >= MAX_VISITS || self.num_device_ids > MAX_DEVICE_IDS
     }
 
-    /// The rules that classes of visits have.
+    /// The rules of all classes.
     pub fn rules(&self) -> &RuleTable {
         self.equivalence.rules()
     }
-    /// The class of that number.
+    /// The class with this id.
     #[inline]
     pub fn class(&self, id: SpecClassId) -> &SpecClass {
         &self.classes[id.index()]
@@ -187,8 +186,8 @@ impl ProcessVisitCache {
         id
     }
 
-    /// The visit of an op of `class` whose tensors have these shardings; `None` if it cannot be known
-    /// here: there are many tensors, no room, or no mesh that all shardings are over.
+    /// Finds or adds the visit of an op of `class` whose tensors have these shardings; `None` if it is not
+    /// stored: it has too many tensors, the cache is full, or the shardings are not all over one mesh.
     pub fn visit(
         &mut self,
         tables: &Tables<'_>,
@@ -217,8 +216,8 @@ impl ProcessVisitCache {
         self.key = key;
         Some(CachedVisit { row, mesh })
     }
-    /// Adds to `updates` what the visit changes in `run`, which is the first of those alike; false if
-    /// that is not known.
+    /// Appends to `updates` those of the visit in `run`, a run that [`SpecClass::first_alike`] returned; false if
+    /// the visit was not made yet.
     pub fn recall(
         &mut self,
         tables: &mut Tables<'_>,
@@ -233,7 +232,7 @@ impl ProcessVisitCache {
         }
         true
     }
-    /// Remembers what the visit changes in `run`, likewise.
+    /// Stores the updates of the visit in `run`, a run that [`SpecClass::first_alike`] returned.
     pub fn remember(
         &mut self,
         tables: &Tables<'_>,
@@ -249,7 +248,7 @@ impl ProcessVisitCache {
         *self.outcomes[visit.row].of(run) = Some((start, self.updates.len() as u32));
     }
 
-    /// The number here of sharding `id` of the program.
+    /// The id in the cache of sharding `id` of the program.
     fn sharding(&mut self, tables: &Tables<'_>, id: ShardingId) -> ShardingId {
         let Some(sharding) = tables.shardings.get(id) else { return id };
         if let Some(known) = entry_at(&mut self.program.shardings, id.index()).get() {
@@ -262,7 +261,7 @@ impl ProcessVisitCache {
         self.program.link(known, (mesh, id));
         known
     }
-    /// The number in the program of the sharding `known`, over `mesh` of the program.
+    /// The id in the program of sharding `known` of the cache, over `mesh` of the program.
     fn sharding_of_program(
         &mut self,
         tables: &mut Tables<'_>,
@@ -279,7 +278,7 @@ impl ProcessVisitCache {
         self.program.link(known, (mesh, id));
         id
     }
-    /// The number here of mesh `id` of the program. Meshes that are equal have the same.
+    /// The id in the cache of mesh `id` of the program; equal meshes have the same id.
     fn mesh(&mut self, meshes: &MeshTable, id: MeshId) -> MeshId {
         let known = entry_at(&mut self.program.meshes, id.index());
         if known.is_none() {
@@ -294,7 +293,7 @@ impl ProcessVisitCache {
 }
 
 impl ProgramNumbers {
-    /// Notes that sharding `id` of the program, which is over `mesh`, is `known` here.
+    /// Adds to the translation that sharding `id` of the program, over `mesh`, is `known` in the cache.
     fn link(&mut self, known: ShardingId, (mesh, id): (MeshId, ShardingId)) {
         *entry_at(&mut self.shardings, id.index()) = known;
         *entry_at(&mut self.back, known.index()) = (mesh, id);

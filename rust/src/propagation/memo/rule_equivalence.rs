@@ -1,21 +1,21 @@
-//! Rules that visits cannot tell apart.
+//! Equivalence of rules: rules with which visits have the same outcomes.
 //!
 //! To a strategy that does not use exact factor sizes
 //! ([`crate::propagation::visit::strategy::Promise`]), sizes matter in two ways: where a dim has more than
 //! one factor they say how axes are split among them, and otherwise they only say which tensor is larger.
-//! So rules whose dims have at most one factor, and whose tensors compare alike, have the same visits:
-//! those of an addition of any two shapes, say. Visits are made with one rule of each such class, its
-//! representative, and a program in which no shape comes twice finds its visits in the table just as any
-//! other.
+//! Rules whose dims have at most one factor each, and whose tensors compare by size in the same way, are
+//! therefore equivalent; the rules of additions of different shapes are an example. Visits are made with one
+//! rule of each class, its representative, so a program in which no two shapes are equal uses the memo as much
+//! as any other.
 
 use crate::index::{Id, RuleId};
 use crate::rule::{OpShardingRule, RuleTable, SharedRule};
 use rustc_hash::FxHashMap;
 
-/// Tensors of a rule above which it is not worth looking.
+/// Rules with more tensors than this are not compared with others.
 const MAX_TENSORS: usize = 64;
 
-/// The most rules for which the answer is remembered.
+/// The most rules whose representatives are stored.
 const MAX_RULES: usize = 1 << 15;
 
 /// The classes.
@@ -23,13 +23,13 @@ const MAX_RULES: usize = 1 << 15;
 pub struct RuleEquivalence {
     /// The representatives of all classes.
     rules: RuleTable,
-    /// Whether rules of the program at hand stand for themselves alone.
+    /// Whether each rule of the program at hand is its own representative.
     is_exact: bool,
     /// By rule of the program at hand: its representative, `NONE` if not known yet.
     representatives: Vec<RuleId>,
     by_key: FxHashMap<Box<[u32]>, RuleId>,
-    /// What was found for rules of this program and those before it, at most [`MAX_RULES`]: looking at a
-    /// rule touches a dozen places in memory.
+    /// Representatives of rules of this program and earlier ones, at most [`MAX_RULES`]: computing one reads a
+    /// dozen places in memory.
     by_rule: FxHashMap<SharedRule, RuleId>,
     key: Vec<u32>,
     sizes: Vec<i64>,
@@ -42,8 +42,8 @@ impl RuleEquivalence {
     pub fn rules(&self) -> &RuleTable {
         &self.rules
     }
-    /// Starts with another program. If some of its visits use exact factor sizes, each rule stands for
-    /// itself alone.
+    /// Starts with another program. If some of its visits use exact factor sizes, each rule is its own
+    /// representative.
     pub fn start_program(&mut self, is_exact: bool) {
         self.is_exact = is_exact;
         self.representatives.clear();
@@ -52,7 +52,7 @@ impl RuleEquivalence {
     pub fn forget_program(&mut self) {
         self.representatives = Vec::new();
     }
-    /// The rule, one of [`RuleEquivalence::rules`], whose visits are those of `rule`, one of `rules`.
+    /// The representative, an id of [`RuleEquivalence::rules`], of `rule`, an id of `rules`.
     #[inline]
     pub fn representative(&mut self, rules: &RuleTable, rule: RuleId) -> RuleId {
         match self.representatives.get(rule.index()).copied().and_then(RuleId::get) {
@@ -93,7 +93,7 @@ impl RuleEquivalence {
         first
     }
 
-    /// Makes the key of the class of `rule`; `None` if it has its visits to itself.
+    /// The key of the class of `rule`; `None` if no other rule can be equivalent.
     fn describe(&mut self, rule: &OpShardingRule) -> Option<()> {
         self.key.clear();
         self.sizes.clear();

@@ -1,7 +1,7 @@
 //! The ops that depend on the sharding of a value.
 //!
-//! Most values change once or never, so the list is made when a value changes. Where a value has nothing
-//! special, it is its definition and uses; for all others see [`super::walk`].
+//! Most values change at most once, so the list is made when a value changes. For a plain value it is the
+//! defining op and the users; [`super::walk`] has the other cases.
 
 use super::notice::{Action, Notice};
 use super::walk::Walk;
@@ -20,7 +20,7 @@ pub fn list(program: &Program, plan: &Plan, holder: ValueId, out: &mut Vec<Notic
     }
 }
 
-/// Lists the op that defines `holder` and those that use it; false if that is not all.
+/// Lists the op that defines `holder` and those that use it; false if there are other dependents.
 #[inline]
 fn list_simply(program: &Program, plan: &Plan, holder: ValueId, out: &mut Vec<Notice>) -> bool {
     let facts = &plan.facts;

@@ -1,4 +1,4 @@
-//! Who hears of a change: the ops that depend on the sharding of a value.
+//! Notifications: which ops a change of the sharding of a value marks or queues.
 //!
 //! Two things follow from a change. Every op whose visit reads the sharding is marked. And the ops that
 //! the reference notifies are queued, in its order, for that order is part of the result: the users of the

@@ -1,9 +1,9 @@
-//! What an op is told of a change.
+//! A notification of one op.
 
 /// What is done with an op that depends on a sharding that has changed.
 ///
 /// *Marked* ops are those whose next visit may do something; *queued* ones are taken next, in the order
-/// of the reference's worklist. A mark without a queue entry is worked off when the op's turn comes.
+/// of the reference's worklist. An op that is marked but not queued is visited when the queue comes to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// It is marked, and queued unless it is the op whose visit made the change.

@@ -1,19 +1,19 @@
-//! Readers of many shardings: which of their tensors have changed since they looked last.
+//! Readers of many shardings, and which of their tensors have changed since their last visit.
 //!
-//! An op with thousands of tensors, or a function that returns thousands of values, must not look at
-//! all of them to find the one that changed.
+//! An op with thousands of tensors, or a function that returns thousands of values, would otherwise have to
+//! compare all of them to find the one that changed.
 
 use crate::index::{FuncId, Id, ValueId};
 
-/// Which tensors of which readers have the sharding that a value holds.
+/// For each value, the tensors of readers whose sharding it holds.
 #[derive(Default)]
 pub struct Readers {
-    /// By value: one more than the row of the last one.
+    /// For each value one more than the index of its last row; 0 if it has none.
     last: Vec<u32>,
     rows: Vec<Row>,
     /// The function whose results are tensors of a reader, by their indices, and that reader.
     func_results: Option<(FuncId, u32)>,
-    /// For each reader the tensors whose shardings have changed since they were last taken.
+    /// For each reader the tensors whose shardings have changed since [`Readers::changed`].
     changed: Vec<Vec<u32>>,
 }
 
@@ -21,12 +21,13 @@ pub struct Readers {
 struct Row {
     reader: u32,
     tensor: u32,
-    /// One more than the row of the next one that reads the same value.
+    /// One more than the index of the next row for the same value; 0 if there is none.
     next: u32,
 }
 
 impl Readers {
-    /// Adds a reader of tensors, whose shardings these values hold; `None` is not read. Returns its number. All of its tensors count as changed.
+    /// Adds a reader with a tensor for each item of `kept`: the value that holds its sharding, or `None` if the
+    /// tensor is not read. Returns the index of the reader. All of its tensors count as changed.
     pub fn add(&mut self, kept: impl Iterator<Item = Option<ValueId>>) -> usize {
         let reader = self.changed.len();
         let mut num_tensors = 0;
@@ -47,7 +48,7 @@ impl Readers {
         self.rows.push(Row { reader, tensor, next: self.last[value.index()] });
         self.last[value.index()] = self.rows.len() as u32;
     }
-    /// The sharding that `value` holds has changed.
+    /// Records that the sharding that `value` holds has changed.
     #[inline]
     pub fn value_changed(&mut self, value: ValueId) {
         if self.rows.is_empty() {
@@ -59,11 +60,11 @@ impl Readers {
             next = row.next;
         }
     }
-    /// Says that `reader` also reads the results of `func`, each by the number of the tensor.
+    /// Has `reader` also read the results of `func`, each as the tensor of the same index.
     pub fn add_func_results(&mut self, reader: usize, func: FuncId) {
         self.func_results = Some((func, reader as u32));
     }
-    /// The sharding of result `index` of `func` has changed.
+    /// Records that the sharding of result `index` of `func` has changed.
     pub fn func_result_changed(&mut self, func: FuncId, index: usize) {
         match self.func_results {
             Some((read, reader)) if read == func => {

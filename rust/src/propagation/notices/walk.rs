@@ -1,4 +1,4 @@
-//! The dependents of values that edges, calls, returns or ops around them make special.
+//! Notifications for values with data-flow edges, calls, returns, or enclosing ops that are visited.
 
 use super::notice::{Action, Notice};
 use crate::index::{OpId, UseId, ValueId};
@@ -58,7 +58,7 @@ impl<'a> Walk<'a> {
         self.plan.facts.of(op)
     }
 
-    /// `op` is to be visited again.
+    /// Marks and queues `op`.
     #[inline]
     fn op(&mut self, op: OpId) {
         let facts = self.facts(op);

@@ -1,7 +1,7 @@
 //! Where shardings flow without an op: data-flow edges, calls, and values that share a sharding.
 //!
 //! All targets of a data-flow edge have one sharding. Its *holder* is the result of the edge op, or the
-//! edge's owner if there is no such op. The table is made once; visits and notifications look it up.
+//! edge's owner if there is no such op.
 
 use super::calls::Calls;
 use crate::context::RuleSource;
@@ -21,7 +21,7 @@ pub enum Holder {
     ManualArg(OpId, ValueId),
 }
 
-/// A manual computation's end of an edge: its sharding inside differs from that outside.
+/// The end of an edge in a manual computation: its sharding inside differs from that outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ManualEnd {
     /// The manual computation.

@@ -1,4 +1,4 @@
-//! Sharding groups: values that are sharded alike at all times.
+//! Sharding groups: sets of values that always have the same sharding.
 //!
 //! Source: Shardy's `ShardingGroupMap`.
 

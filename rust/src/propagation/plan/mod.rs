@@ -1,8 +1,8 @@
-//! What propagation knows about a program before it starts: where each op stands in the order of visits, how
-//! it is visited, and which tensors it has.
+//! The plan of a propagation: the position of each op in the order of visits, how it is visited, and its
+//! tensors.
 //!
-//! All of it is dense arrays by position, made in one walk, so that a visit reads no row of an op: an
-//! op is 16 bytes here and 4 for each tensor.
+//! It consists of dense arrays by position, made in one walk over the program. A visit reads these instead of
+//! the tables of the program: an op takes 16 bytes, and 4 more for each tensor.
 
 pub mod calls;
 pub mod edges;
@@ -32,7 +32,7 @@ struct Row {
     visit: OpVisit,
 }
 
-/// The row of an op: what a visit of it needs.
+/// The row of an op: the spec of its visits, and its tensors.
 #[derive(Clone, Copy)]
 pub struct OpRow<'a> {
     /// How it is visited.
@@ -41,27 +41,27 @@ pub struct OpRow<'a> {
     pub tensors: &'a [ValueId],
 }
 
-/// A program as propagation sees it.
+/// What propagation needs to know of a program.
 pub struct Plan {
     /// The ops in pre-order, without the module.
     order: Vec<OpId>,
-    /// Where ops stand, and what has to be known to find the dependents of a value.
+    /// The position of each op, and the facts from which the dependents of a value are found.
     pub facts: OpFactsTable,
-    /// By position; one more row says where the tensors of the last op end.
+    /// By position; an additional row at the end bounds the tensors of the last op.
     rows: Vec<Row>,
     tensors: Vec<ValueId>,
     /// The specs of visits.
     pub specs: VisitSpecs,
     /// Data-flow edges, and what holds the sharding of each value.
     pub edges: Edges,
-    /// Values that get shardings together with others.
+    /// Values beside which there are others that get a sharding at the same time: results of one op.
     pub has_siblings: BitSet<ValueId>,
-    /// By position, in order: ops that nothing uses and that may go.
+    /// The positions, in order, of ops that are trivially dead at the start.
     pub unused: Vec<u32>,
 }
 
 impl Plan {
-    /// Looks at every op of `program`, whose rules `source` has prepared.
+    /// Plans the propagation of `program`, whose rules `source` has prepared.
     pub fn new(
         program: &mut Program,
         source: &dyn RuleSource,
@@ -137,7 +137,7 @@ impl Plan {
         }
         program.leave_op_rules(rules);
     }
-    /// Looks at the number of uses of the operands of `op` again.
+    /// Updates how `op` is visited after the numbers of uses of its operands have changed.
     pub fn recount_uses(&mut self, program: &Program, op: OpId) {
         let visit = &mut self.rows[self.facts.position(op) as usize].visit;
         *visit = self.specs.recount_uses(*visit, program, op);
@@ -152,7 +152,7 @@ impl Plan {
     pub fn is_visited(&self, op: OpId) -> bool {
         self.facts.of(op).has_any(OpFacts::VISITED)
     }
-    /// The op at `position`.
+    /// The row of the op at `position`.
     #[inline]
     pub fn row(&self, position: u32) -> OpRow<'_> {
         match self.rows.get(position as usize..position as usize + 2) {
@@ -224,8 +224,8 @@ impl Plan {
         }
     }
 
-    /// Lists the tensors of `op`; true if they are plain: values that have their shardings to
-    /// themselves, and not many.
+    /// Adds the tensors of `op`; true if they are plain: at most [`WIDE`] values, each of which holds its own
+    /// sharding.
     #[inline]
     fn add_tensors(&mut self, program: &Program, op: OpId) -> bool {
         let start = self.tensors.len();

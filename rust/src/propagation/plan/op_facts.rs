@@ -18,7 +18,7 @@ impl OpFacts {
     pub const FORWARDS_OPERANDS: u32 = 1 << 30;
     /// A data-flow edge.
     pub const EDGE: u32 = 1 << 31;
-    /// Ops that are in no block.
+    /// The facts of ops that are in no block.
     const NOWHERE: Self = Self(Self::MAX as u32 - 1);
 
     /// The position.
@@ -33,35 +33,35 @@ impl OpFacts {
     }
 }
 
-/// The spots of all ops of a program.
+/// The positions and facts of all ops of a program.
 pub struct OpFactsTable(IdVec<OpId, OpFacts>);
 
 impl OpFactsTable {
-    /// Ops that stand nowhere.
+    /// A table for `len` ops, none of which has a position yet.
     pub fn new(num_ops: usize) -> Self {
         Self(IdVec::filled(OpFacts::NOWHERE, num_ops))
     }
-    /// Puts `op` at `position`, where `facts` hold of it.
+    /// Sets the position and the facts of `op`.
     #[inline]
     pub fn put(&mut self, op: OpId, position: u32, facts: u32) {
         self.0[op] = OpFacts(position | facts);
     }
-    /// The spot of `op`.
+    /// The position and facts of `op`.
     #[inline]
     pub fn of(&self, op: OpId) -> OpFacts {
         self.0[op]
     }
-    /// Where `op` stands.
+    /// The position of `op`.
     #[inline]
     pub fn position(&self, op: OpId) -> u32 {
         self.0[op].position()
     }
-    /// Says that `facts` hold of `op`.
+    /// Adds `facts` to those of `op`.
     #[inline]
     pub fn add(&mut self, op: OpId, facts: u32) {
         self.0[op].0 |= facts;
     }
-    /// Takes out `op`, which is erased.
+    /// Clears the position of `op`, which is erased.
     pub fn remove(&mut self, op: OpId) {
         let position = self.position(op);
         self.0[op] = OpFacts(position);

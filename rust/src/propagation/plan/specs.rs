@@ -1,7 +1,7 @@
-//! What the visits of a program depend on, beside shardings.
+//! The specs of visits: what they depend on beside shardings.
 //!
-//! A model has some hundred different *specs*, which follow from signatures, and each op has the number
-//! of its own: planning an op costs a look at its row.
+//! A model has some hundred different *specs*. They follow from signatures, so that planning an op mostly
+//! takes one look-up by its signature.
 
 use super::edges::Edges;
 use crate::context::RuleSource;
@@ -12,29 +12,29 @@ use crate::propagation::visit::{SpecId, VisitSpec};
 use crate::rule::OpShardingRule;
 use rustc_hash::FxHashMap;
 
-/// How an op is visited: the number of its spec, and two facts about its tensors.
+/// How an op is visited: the id of its spec, and two facts about its tensors, in one word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpVisit(u32);
 
 impl OpVisit {
-    /// A visit does nothing.
+    /// The op is not visited: it has no rule.
     pub const NEVER: Self = Self(u32::MAX);
     /// Not known yet.
     const UNKNOWN: Self = Self(u32::MAX - 1);
     const PLAIN: u32 = 1 << 31;
     const DISTINCT: u32 = 1 << 30;
 
-    /// The spec; `None` if a visit does nothing.
+    /// The spec; `None` if the op is not visited.
     #[inline]
     pub fn spec(self) -> Option<SpecId> {
         self.is_some().then_some(SpecId(self.0 & !(Self::PLAIN | Self::DISTINCT)))
     }
-    /// Whether a visit can do anything.
+    /// Whether the op is visited.
     #[inline]
     pub const fn is_some(self) -> bool {
         self.0 != u32::MAX
     }
-    /// Says that the op's tensors are plain: values that hold their own shardings, at most
+    /// This visit, of an op whose tensors are plain: values that hold their own shardings, at most
     /// [`super::WIDE`].
     #[inline]
     pub const fn plain(self) -> Self {
@@ -45,7 +45,7 @@ impl OpVisit {
     pub const fn is_plain(self) -> bool {
         self.0 & Self::PLAIN != 0 && self.is_some()
     }
-    /// Says that no two of the op's tensors are the same value.
+    /// This visit, of an op whose tensors are different values.
     #[inline]
     pub const fn distinct(self) -> Self {
         Self(self.0 | Self::DISTINCT)
@@ -74,7 +74,8 @@ pub const fn is_edge(kind: OpKind) -> bool {
 pub struct VisitSpecs {
     rows: Vec<VisitSpec>,
     ids: FxHashMap<VisitSpec, SpecId>,
-    /// By signature: without and with single uses, as far as both follow from the signature.
+    /// For each signature how its ops are visited, without and with single uses, where that follows from the
+    /// signature.
     by_signature: Vec<[OpVisit; 2]>,
     identities: FxHashMap<(TypeId, usize), Option<RuleId>>,
     /// How data-flow edges are visited, by type and number of sources.
@@ -82,7 +83,7 @@ pub struct VisitSpecs {
 }
 
 impl VisitSpecs {
-    /// The spec of that number.
+    /// The spec with this id.
     #[inline]
     pub fn get(&self, id: SpecId) -> VisitSpec {
         self.rows[id.0 as usize]

@@ -1,6 +1,7 @@
 //! Propagation between what the main function returns and the shardings of its results.
 //!
-//! They propagate as through an identity op, before and after each greedy run, and notify nobody.
+//! Shardings propagate between them as through an identity op, before and after each greedy run. Ops are not
+//! queued by that.
 
 use super::network::Network;
 use crate::error::{Code, Diagnostic, Result};

@@ -1,4 +1,4 @@
-//! In which order visits are made.
+//! The order of visits.
 //!
 //! | file | what it holds |
 //! | --- | --- |
@@ -7,7 +7,7 @@
 //! | [`budget`] | how many visits a greedy run may make |
 //! | [`dead_ops`] | ops that the driver erases as it takes them |
 //! | [`func_results`] | what propagates before and after each greedy run |
-//! | [`user_priority`] | which dims take part from when on |
+//! | [`user_priority`] | from which user priority on a dim takes part |
 
 mod budget;
 mod dead_ops;

@@ -1,4 +1,4 @@
-//! The state and the queue, kept in step: whoever depends on a sharding that changes is marked or queued.
+//! The state and the queue together: setting a sharding marks or queues the ops that depend on it.
 
 use super::budget::VisitBudget;
 use super::queue::Queue;
@@ -7,7 +7,7 @@ use crate::propagation::notices::{self, Notice};
 use crate::propagation::observe::Slot;
 use crate::propagation::state::State;
 
-/// The values and ops of a program as a network: setting a sharding tells the ops that depend on it.
+/// The state and the queue of a propagation.
 pub struct Network<'p> {
     /// The shardings.
     pub state: State<'p>,
@@ -47,8 +47,8 @@ impl<'p> Network<'p> {
         }
     }
 
-    /// Tells those who depend on the sharding that `holder` holds. They are marked, and if the change is
-    /// made by a visit, `by` that of the op at this position, queued.
+    /// Marks the ops that depend on the sharding that `holder` holds, which has changed, and queues them if a visit
+    /// made the change: that of the op at position `by`.
     #[inline]
     pub fn notify(&mut self, holder: ValueId, by: Option<u32>) {
         let Self { state, queue, notices, .. } = self;

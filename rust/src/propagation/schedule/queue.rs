@@ -1,4 +1,4 @@
-//! The order of visits: the worklist of MLIR's greedy driver, at the cost of the ops that matter.
+//! The worklist of MLIR's greedy driver, in time proportional to the ops that are visited.
 //!
 //! The driver queues every op in pre-order and takes them first to last. An op that is modified goes
 //! on top of everything that is left, unless it is queued already, and ops queued from the start

@@ -1,7 +1,7 @@
-//! User priorities: dims with a priority take part only from its turn on.
+//! User priorities: a dim takes part in propagation from the run of its priority on.
 //!
 //! At first every dim whose priority is not 0 is empty and closed, and its axes are kept free as
-//! replicated ones. At the turn of a priority its dims get back what they had.
+//! replicated ones. When the runs of a priority start, its dims get back the axes and the openness they had.
 //!
 //! Source: Shardy's propagation document, "User-defined priorities".
 

@@ -1,4 +1,4 @@
-//! Visits that are continued from the one before, for ops of many tensors of which few are alike.
+//! Incremental visits, for ops of many tensors of which few are in the same group.
 //!
 //! What each factor claims is kept from visit to visit, for each kind of greedy run. A visit looks again at
 //! the factors along which a tensor has changed, and then at the tensors that have changed themselves or

@@ -1,25 +1,24 @@
 //! Wide ops: visits of ops with many tensors.
 //!
-//! What a visit does depends on the tensors only through the different groups of tensors with the same
-//! mapping and the same sharding, in the order of their first tensors: merging axes and looking for
-//! conflicts is a fold over the tensors, and folding in such a tensor again changes nothing, as both folds
-//! only ever shorten a list that it already agrees with. So of a concatenation of thousands of operands a
-//! handful are looked at, and all others change like them ([`tensor_groups`]).
+//! Merging axes and finding conflicts are folds over the tensors that only ever shorten a list, so a tensor
+//! with the same mapping and the same sharding as one before it does not change the result. A visit therefore
+//! reads one tensor of each such group, in the order of their first tensors, and all tensors of a group change
+//! alike ([`tensor_groups`]): of a concatenation of thousands of operands a handful is read.
 //!
-//! Which tensors are in which group is kept from visit to visit ([`wide_op`]). Where the sharding of a
-//! value changes, the tensors that read it are listed, and the next visit looks at those alone: one operand
-//! of thousands that changes costs the logarithm of their number, not their number.
+//! The groups are kept from visit to visit ([`wide_op`]). When the sharding of a value changes, the tensors
+//! that read it are listed, and the next visit regroups only those: a change of one operand costs the
+//! logarithm of the number of operands.
 //!
-//! Where nearly every tensor is a group of its own, a visit is continued from the one before it
+//! Where most groups have one tensor, a visit is computed incrementally from the one before it
 //! ([`incremental`]).
 //!
 //! Tensors that share no factor have no effect on each other. Each component of the rule is visited by
 //! itself ([`components`], [`decomposition`]), and only if one of its tensors has changed.
 //!
-//! Each of that holds for the strategies that promise it
-//! ([`super::visit::strategy::Promise`]), and none where parts of an axis need not nest, which takes an axis
-//! whose size is not a power of two, and parts of it; such an op is visited with every tensor from then on,
-//! incrementally if that can be.
+//! Each of these shortcuts is used for strategies that promise what it relies on
+//! ([`super::visit::strategy::Promise`]), and only while all sub-axes of an axis nest. Sub-axes that do not nest,
+//! such as `"x":(1)2` and `"x":(1)3`, need an axis whose size is not a power of two. From the first such sub-axis
+//! on, a visit of the op reads every tensor, incrementally where possible.
 
 mod components;
 mod decomposition;
@@ -44,7 +43,7 @@ use wide_op::WideOp;
 /// The wide ops of a program.
 #[derive(Default)]
 pub struct WideOps {
-    /// Where those that were visited stand in `ops`, by position.
+    /// By position, the index in `ops` of each wide op that was visited.
     places: FxHashMap<u32, u32>,
     ops: Vec<WideOp>,
     decompositions: FxHashMap<RuleId, Rc<RuleDecomposition>>,
@@ -52,9 +51,9 @@ pub struct WideOps {
 
 /// What a visit of a wide op does.
 pub struct WideVisit {
-    /// What changes, in order.
+    /// The updates, in order.
     pub updates: Vec<Update>,
-    /// If that is nothing: in which runs.
+    /// If there are none, the runs in which there are none.
     pub runs: RunMask,
 }
 

@@ -1,4 +1,4 @@
-//! One wide op: what is kept of it from visit to visit.
+//! The state of one wide op that is kept from visit to visit.
 
 use super::decomposition::{RuleComponent, RuleDecomposition};
 use super::incremental::IncrementalVisit;
@@ -9,7 +9,7 @@ use crate::propagation::state::State;
 use crate::propagation::visit::{RunMask, VisitSpec};
 use crate::sharding::TensorSharding;
 
-/// What is known of a wide op.
+/// A wide op.
 #[derive(Default)]
 pub struct WideOp {
     /// Its number among the readers of many shardings.
@@ -30,7 +30,7 @@ pub struct WideOp {
     pub incremental: Option<Box<IncrementalVisit>>,
 }
 
-/// What is known of a component.
+/// A component of a wide op.
 pub struct ComponentState {
     /// The runs in which it stands in [`WideOp::open`].
     is_open: RunMask,
@@ -109,13 +109,13 @@ impl WideOp {
         }
     }
 
-    /// In all runs something may happen in `component`.
+    /// Marks `component` as one in which visits of all runs may change something.
     fn open(&mut self, component: u32) {
         for run in 0..self.open.len() {
             self.open_in(run, component);
         }
     }
-    /// In `run` something may happen in `component`.
+    /// Marks `component` as one in which visits in `run` may change something.
     pub fn open_in(&mut self, run: usize, component: u32) {
         let is_open = &mut self.components[component as usize].is_open;
         if *is_open & 1 << run == 0 {
