@@ -1083,7 +1083,7 @@ class FactorTable:
 
     @property
     def after(self) -> dict[str, dict[str, str]]:
-        """The same after the visit."""
+        """For each tensor its cells by factor symbol, with the shardings after the visit."""
 
 def import_hlo_shardings(module: Module, mesh: Mesh | None = None) -> Module:
     """Return ``module`` with its ``mhlo.sharding`` strings as ``sdy`` shardings over ``mesh``.

@@ -165,7 +165,7 @@ impl AxisRef {
         let (mine, theirs) = (self.pre_size(), other.pre_size());
         (mine < theirs).then(|| Self::sub(self.axis, mine, theirs / mine))
     }
-    /// The largest suffix of `self` that does not overlap `other`, likewise.
+    /// The largest suffix of `self` that does not overlap `other`; `None` if there is none.
     pub fn suffix_without_overlap(self, other: Self, mesh: &Mesh) -> Option<Self> {
         if !self.can_coexist(other) {
             return None;

@@ -43,7 +43,7 @@ impl Default for Limits {
 pub struct Progress<'a> {
     /// The pass that is running.
     pub pass: &'a str,
-    /// What is done of the whole run, from 0 to 1; never goes back.
+    /// The fraction of the whole run that is done, from 0 to 1; never decreases.
     pub fraction: f64,
 }
 

@@ -64,7 +64,7 @@ codes! {
     ProgramTooLarge = "program-too-large",
     /// A shape or type that propagation does not support.
     UnsupportedType = "unsupported-type",
-    /// Propagation goes round in circles.
+    /// Propagation does not converge.
     NoConvergence = "no-convergence",
     /// A pass or pipeline that does not exist, or a malformed pipeline text.
     InvalidPipeline = "invalid-pipeline",

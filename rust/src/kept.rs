@@ -82,7 +82,7 @@ impl<T> Kept<T> {
             *kept = None;
         }
     }
-    /// What `size` says of the table that is kept, 0 if there is none or a run has it.
+    /// The `size` of the table that is kept; 0 if there is none, or while a run uses it.
     pub fn size(&self, size: impl Fn(&T) -> usize) -> usize {
         let generation = self.generation.load(Ordering::Acquire);
         let Some(kept) = self.lock() else { return 0 };

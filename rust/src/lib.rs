@@ -1,6 +1,6 @@
 //! shardcore completes the sharding of every value of a tensor program, exactly as Shardy does.
 //!
-//! The way of a program through the engine:
+//! A program goes through the engine in five steps:
 //!
 //! 1. [`mlir`] parses MLIR text into a [`ir::Program`]: dense arrays of ops, values and uses.
 //! 2. Import passes ([`import`]) make every place where shardings flow explicit.
@@ -8,7 +8,7 @@
 //!    shardings of the op's tensors to the factors of its rule ([`projection`]), decides which axes
 //!    each factor can take, and projects back. Visits repeat until nothing changes.
 //! 4. Export passes ([`export`]) turn the result into a program for the partitioner.
-//! 5. [`mlir`] prints the program, copying the text of whatever was not touched.
+//! 5. [`mlir`] prints the program, copying the text of every op that was not changed.
 //!
 //! Floors (a module uses strictly lower ones only):
 //!
@@ -29,8 +29,8 @@
 //! | 12 | [`caches`], [`module`] |
 //! | 13 | `python` |
 
-/// Tables of a program stand together, away from what else the process has, and the memory of one program
-/// serves the next.
+/// A separate allocator keeps the tables of a program together, apart from other memory of the process, and reuses
+/// the memory of one program for the next.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -45,7 +45,7 @@ impl Hash for AxesByName {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-/// The most axes among which one is found by looking at each.
+/// The most axes among which one is found by a linear search.
 const FEW_AXES: usize = 32;
 
 impl Mesh {

@@ -120,3 +120,19 @@ def test_the_version_is_that_of_the_package() -> None:
 
 def test_types_are_marked_as_such() -> None:
     assert (Path(shardcore.__file__).parent / "py.typed").exists()
+
+
+def test_first_lines_of_docs_stand_alone() -> None:
+    """A line that refers to the one above it says nothing where an editor shows it alone."""
+    first_lines = re.compile(r'^\s*(?:///|//!|"""|r"""|#:) ?(?:The same\b|Likewise\b|Ditto\b)')
+    previous = re.compile(r"^\s*//[/!]")
+    wrong = []
+    for path in [*(ROOT / "rust/src").rglob("*.rs"), *(ROOT / "python").rglob("*.py*")]:
+        if path.suffix not in (".rs", ".py", ".pyi"):
+            continue
+        before = ""
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if first_lines.match(line) and not previous.match(before):
+                wrong.append(f"{path.relative_to(ROOT)}: {line.strip()}")
+            before = line
+    assert not wrong

@@ -133,7 +133,7 @@ class Planner:
         return Planner(list(items(contractions, "contractions")), topology, pricing, search, sizes)
 
     def at(self, sizes: Mapping[str, float]) -> Planner:
-        """The same for other sizes."""
+        """Return this planner for other sizes of the dims."""
         return replace(self, sizes=sizes, _best_ways={}, _stages={})
 
     def best(self, limit: float) -> list[Stage]:

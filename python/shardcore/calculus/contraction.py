@@ -218,7 +218,7 @@ def _sizes(arrays: list[NamedArray], sizes: Mapping[str, int]) -> dict[str, int]
 
 
 def _named(arrays: list[NamedArray]) -> list[NamedArray]:
-    """The same with names ``A``, ``B``, ... where there is none, or where one repeats."""
+    """Return the arrays with names ``A``, ``B``, ... where there is none, or where one repeats."""
     taken: set[str] = set()
     found = []
     for array in arrays:

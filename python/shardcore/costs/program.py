@@ -35,7 +35,7 @@ class Cost:
     flops: int
     """Operations as XLA counts them: a multiply-add is two, an elementwise op one an element."""
     flops_counting_loops_once: int
-    """The same if each loop ran its body once: what XLA's own analysis reports."""
+    """``flops`` if each loop ran its body once, as in XLA's own analysis."""
     transcendentals: int
     """Exponentials, logarithms, roots, ... which XLA counts apart."""
     hbm_bytes: int

@@ -30,7 +30,7 @@ class Trees:
     in_avals: tuple[Any, ...] | None = None
     """Shape and type of each leaf of the inputs, as the user has them; unknown without JAX."""
     out_avals: tuple[Any, ...] | None = None
-    """Likewise of the outputs."""
+    """Shape and type of each leaf of the outputs; unknown without JAX."""
     mesh: jax.sharding.Mesh | None = None
     """The mesh, with devices, that arguments or shardings of the function came with."""
 

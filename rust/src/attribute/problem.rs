@@ -1,7 +1,7 @@
 //! What is wrong with an attribute, and with which part of it.
 //!
 //! Verification works on attributes wherever they come from, text or not, so it names parts
-//! ([`Part`]) instead of spans. Who has the text turns parts into spans.
+//! ([`Part`]) instead of spans. The caller, which has the text, turns parts into spans.
 
 use crate::error::{Code, Diagnostic, Span};
 
@@ -34,7 +34,7 @@ pub enum Part {
 pub struct Problem {
     /// The mistake; its spans are unset.
     pub diagnostic: Diagnostic,
-    /// What it is about.
+    /// The part of the attribute that is wrong.
     pub part: Part,
     /// Another part that it is about, with what it is.
     pub related: Option<(Part, &'static str)>,

@@ -25,9 +25,9 @@ pub enum EdgeValueRef {
 pub struct AxisPropagation {
     /// The axis and which part of it.
     pub axis: (String, Option<SubAxis>),
-    /// Who had it.
+    /// The tensor that had the axis.
     pub source: EdgeValueRef,
-    /// Who got it.
+    /// The tensor that got the axis.
     pub targets: Vec<EdgeValueRef>,
 }
 
@@ -132,7 +132,7 @@ fn read_value_ref(cursor: &mut Cursor<'_>) -> Result<EdgeValueRef> {
     Ok(if is_result { EdgeValueRef::Result(index) } else { EdgeValueRef::Operand(index) })
 }
 
-/// What is wrong with `steps` whatever op they are on.
+/// All mistakes in `steps` that do not depend on the op.
 pub fn verify_propagation_edges(steps: &[PropagationStep], span: Span) -> Vec<Diagnostic> {
     let complain = |message: String| Diagnostic::new(Code::InvalidOp, message).at(span);
     let mut problems = Vec::new();

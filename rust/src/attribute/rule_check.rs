@@ -51,12 +51,12 @@ pub(super) fn out_of_range(name: &str, index: i64, num_factors: usize) -> String
     )
 }
 
-/// Everything that is wrong with `rule` whatever op it is for, dims of size 0 aside.
+/// All mistakes in `rule` that do not depend on the op, but for dims of size 0.
 pub fn verify_rule(rule: &OpShardingRule) -> Vec<Diagnostic> {
     unlocated(rule_problems(rule, 1))
 }
 
-/// Everything that is wrong with `rule` whatever op it is for, by part; factors have size `least` or more.
+/// All mistakes in `rule` that do not depend on the op, by part; factors have size `least` or more.
 /// Factors that are no ids were complained about where they were read.
 pub fn rule_problems(rule: &OpShardingRule, least: i64) -> Vec<Problem> {
     let num_factors = rule.num_factors();

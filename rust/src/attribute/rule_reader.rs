@@ -17,7 +17,7 @@ const MAPPINGS: [Parameter; 2] = [
 const DIM_MAPPINGS: Parameter =
     Parameter::new("Sdy_TensorMapping", "dim_mappings", "::llvm::ArrayRef<DimMappingAttr>");
 
-/// A rule as it was read, and everything that is wrong with it whatever op it is for.
+/// A rule that was read, and all mistakes in it that do not depend on the op.
 #[derive(Clone, Debug)]
 pub struct ReadRule {
     /// The rule; factors that have no size may be in it.

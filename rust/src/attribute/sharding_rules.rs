@@ -51,7 +51,7 @@ pub fn rank_problem(num_dims: usize, mesh: &Mesh, rank: usize) -> Option<Problem
     Some(Problem::new(Code::InvalidSharding, Part::Whole, message).with_hint(hint))
 }
 
-/// Everything that is wrong with `sharding` whatever tensor it is for. Axes beyond those of the mesh
+/// All mistakes in `sharding` that do not depend on the tensor. Axes beyond those of the mesh
 /// are the `unknown` ones.
 pub fn mesh_problems_of(
     sharding: &TensorSharding,

@@ -10,9 +10,9 @@ use std::collections::BinaryHeap;
 #[derive(Default)]
 pub(super) struct Run {
     pub now: u128,
-    /// Bytes of the results of the op at hand.
+    /// Bytes of the results of the current op.
     pub made: u128,
-    /// Buffers in the order in which they were made: who is in them, their bytes, their last place.
+    /// Buffers in the order in which they were made: the value in them, their bytes, their last use.
     buffers: Vec<(ValueId, u128, u32)>,
     /// The buffer that a value is in.
     places: FxHashMap<ValueId, usize>,

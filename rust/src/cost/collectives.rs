@@ -24,7 +24,7 @@ pub enum CollectiveKind {
     AllToAll,
     /// Each device sends its block to one other.
     CollectivePermute,
-    /// Each device keeps a part of what it has: no communication.
+    /// Each device keeps a part of what it holds: no communication.
     AllSlice,
     /// Anything that takes a tensor to another mesh, or to another order of devices.
     Reshard,
@@ -100,7 +100,7 @@ pub fn is_sdy_collective(kind: OpKind) -> bool {
     )
 }
 
-/// What there is to know of `op`, a collective; `None` for a reshard that leaves every device what it has.
+/// The description of `op`, a collective; `None` for a reshard after which every device holds what it held.
 pub fn collective(
     program: &Program,
     works: &mut Works<'_>,

@@ -28,7 +28,7 @@ pub struct Loop {
 /// How often each block of a program runs.
 pub struct Execution {
     times: Vec<u128>,
-    /// The same if each loop ran its body once.
+    /// How often each block runs if each loop runs its body once.
     once: Vec<u128>,
     /// Functions that run, callees before their callers.
     pub functions: Vec<FuncId>,

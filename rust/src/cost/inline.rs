@@ -55,7 +55,7 @@ impl<'a> Inlined<'a> {
     pub fn new(program: &'a Program) -> Self {
         Self::with_limit(program, program.num_op_ids().saturating_mul(4).saturating_add(MAX_ADDED))
     }
-    /// The same, adding no more than `limit` ops.
+    /// `program` with its calls inlined, as long as that adds no more than `limit` ops.
     pub fn with_limit(program: &'a Program, limit: usize) -> Self {
         let (ops, values) =
             (Origins::new(program.num_op_ids()), Origins::new(program.num_value_ids()));

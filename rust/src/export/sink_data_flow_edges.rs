@@ -14,7 +14,7 @@ use crate::ir::{EdgeOwners, EdgeSpec, OpKind, Program, ValueDef};
 pub struct DebugInfo {
     /// Where shardings came from: `sdy.sharding_origins`.
     pub sharding_origins: bool,
-    /// What shardings went through: `sdy.propagation_edges`.
+    /// The record of propagation: `sdy.propagation_edges`.
     pub propagation_edges: bool,
 }
 

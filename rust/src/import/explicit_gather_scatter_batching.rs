@@ -75,7 +75,7 @@ impl Patterns for Batching {
     }
 }
 
-/// What there is to do to an op.
+/// The rewrite of an op.
 struct Batch {
     /// Which operand the indices are.
     indices: usize,

@@ -30,7 +30,7 @@ pub enum Site {
 /// One annotation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Annotation {
-    /// What it is on.
+    /// The op, argument or result that has the annotation.
     pub site: Site,
     /// The sharding as GSPMD writes it.
     pub text: String,

@@ -32,7 +32,7 @@ impl Program {
         }
         axes
     }
-    /// The names of the axes that are manual around `value`, innermost computation first.
+    /// The names of the manual axes of the manual computations around `value`, innermost computation first.
     pub fn manual_axes_around(&self, value: ValueId) -> Vec<StrId> {
         let mut around = match self.values[value].def() {
             ValueDef::Result(op) => self.parent_op(op),

@@ -88,7 +88,7 @@ impl Program {
         };
         self.with_open_shardings(shardings, |program, index| program.func_args(func)[index].ty)
     }
-    /// The shardings of the results of `func`, likewise.
+    /// The shardings of the results of `func`.
     pub fn func_result_shardings(&mut self, func: FuncId) -> Vec<ShardingId> {
         let shardings = self.func_results(func).iter().map(|result| result.sharding).collect();
         self.with_open_shardings(shardings, |program, index| program.func_results(func)[index].ty)

@@ -5,7 +5,7 @@
 //! list costs nothing to keep.
 //!
 //! Each op has a number that grows along its block, with gaps. An op that is put where there is no gap
-//! left makes its block a crowded one, which is numbered anew when somebody asks.
+//! left marks its block as crowded, and the block is renumbered when the order of its ops is next needed.
 
 use super::{EdgeSpec, OpKind, OpTraits, Program, OPS};
 use crate::index::{BlockId, Id, OpId, StrId};
@@ -187,7 +187,7 @@ impl Program {
         }
         path[start..].reverse();
     }
-    /// Makes sure that the numbers of the ops in `block` tell their order.
+    /// Renumbers the ops of `block` if it is crowded.
     pub fn number_block(&mut self, block: BlockId) {
         if self.kinds.crowded.is_empty() || !self.kinds.crowded.remove(&block) {
             return;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct ProgramMesh {
     /// The `sdy.mesh` symbol, `None` for a mesh written inside a sharding.
     pub symbol: Option<StrId>,
-    /// Axes and devices, of which there may be thousands: whoever wants to keep them shares them.
+    /// Axes and devices; shared, as a mesh may list thousands of devices.
     pub mesh: Arc<Mesh>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Ops, values, operand slots, blocks and regions are rows of tables, and refer to each other by id.
 //! Everything textual is a [`Span`] into a [`TextPool`], so that an op nobody touched is printed by
-//! copying its bytes, and an attribute nobody asks for is never parsed.
+//! copying its bytes, and an attribute that nothing reads is never parsed.
 //!
 //! # Shardings
 //!

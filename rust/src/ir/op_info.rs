@@ -79,7 +79,7 @@ pub enum Syntax {
     Functional,
     /// Text; one type, that of all operands and the result, or a function type.
     Same,
-    /// The same, the operands having the real type of the complex result.
+    /// As [`Syntax::Same`], but operands have the real type of the complex result.
     Complex,
     /// Text; the types of predicate and result, or a function type.
     Select,

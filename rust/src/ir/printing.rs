@@ -1,4 +1,4 @@
-//! What the printer needs to know and nobody else: where everything stands in the text, how it is
+//! The tables that only the printer reads: the place of everything in the text, how it is
 //! spelt there, and what was touched since.
 //!
 //! All of it is kept by the edits of [`Program`]; passes read none of it, save the location of an op

@@ -12,7 +12,7 @@ use crate::index::{
 
 impl Program {
     /// Makes room for as many more ops, with values and operands as in most programs, if there is memory:
-    /// tables that grow leave what they were behind for a while.
+    /// a table that grows has both its old and its new memory for a while.
     pub fn reserve(&mut self, ops: usize) {
         let (values, operands) = (ops + ops / 8, ops + ops / 2);
         self.ops.reserve(ops);
@@ -97,7 +97,7 @@ impl Program {
         row.num_args += 1;
         value
     }
-    /// Adds a value that nobody is told of.
+    /// Adds a value; the caller adds it to the results of an op or the arguments of a block.
     #[inline]
     pub(super) fn push_value(&mut self, value: Value, name: u32, sharding: ShardingId) -> ValueId {
         self.printing.value_names.push(name);

@@ -31,7 +31,7 @@ pub struct Signature {
 /// it, which only the rule source knows; they are the same where there is no such fact.
 #[derive(Clone, Debug, Default)]
 pub struct SignatureRules {
-    /// Tells apart the states of rule sources that may answer differently; 0 if none was asked.
+    /// The generation of the rule source that the rules are from; 0 if there are none yet.
     generation: u64,
     /// How many rows of the op table have been looked at for ops that lack a signature.
     pub(super) signed_ops: usize,
@@ -40,7 +40,7 @@ pub struct SignatureRules {
 }
 
 impl SignatureRules {
-    /// Tells apart the states of rule sources that may answer differently; 0 if none was asked.
+    /// The generation of the rule source that the rules are from; 0 if there are none yet.
     pub const fn generation(&self) -> u64 {
         self.generation
     }

@@ -1,6 +1,6 @@
 //! What a program was made from, and how to make it again.
 //!
-//! It is parsed from its source and run through what it was run through before. That gives the same
+//! It is parsed from its source, and the same runs are repeated. That gives the same
 //! program, since nothing else has a part in it: a run's rules are kept, with what users' functions have
 //! answered.
 
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// A module that was run more often than this is copied for a run: making it again would take long.
 const MAX_STEPS: usize = 16;
 
-/// A run that a program went through.
+/// A run that was made on a program.
 pub struct Step {
     /// Its passes.
     pub pipeline: Arc<Pipeline>,
@@ -58,7 +58,7 @@ impl Origin {
     }
 }
 
-/// What is said of a program that was made once and cannot be made again.
+/// The error for a program that could be made once, and not a second time.
 fn changed(error: &Error) -> Error {
     if error.is_interruption() {
         return error.clone();

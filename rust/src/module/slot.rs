@@ -1,7 +1,7 @@
 //! A value that one run at a time replaces while anybody reads it; [`super`] says what is promised.
 //!
 //! No method waits for anything but the few instructions that another one takes, and none calls back, so
-//! that no order of calls can lock up. Who has to wait for another thread is told so, and asks again.
+//! without deadlock in any order of calls. A thread that has to wait for another one is told so, and asks again.
 //!
 //! Claims are those of a process: a child that was forked while another thread of its parent was at work
 //! does not wait for a thread that it does not have.
@@ -10,7 +10,7 @@
 
 use super::sync::{here, Arc, Mutex, MutexGuard, PoisonError, Worker};
 
-/// The value, and who is at work on it.
+/// The value, and which threads work on it.
 pub struct Slot<T, O> {
     state: Mutex<State<T, O>>,
 }
@@ -25,7 +25,7 @@ struct State<T, O> {
     version: u64,
     /// The run at work.
     run: Option<Run>,
-    /// Who is making the value again.
+    /// The thread that makes the value again.
     maker: Option<Worker>,
 }
 

@@ -12,12 +12,12 @@ use crate::verify::verify_made;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The arguments of `Module.propagate`, and what they were for.
+/// The arguments of `Module.propagate`, and the program they were given for.
 #[derive(Clone)]
 pub(super) struct Request {
-    /// The program as it was.
+    /// The program before propagation.
     pub before: Arc<Program>,
-    /// The name that its text goes by.
+    /// The filename in its errors.
     pub filename: Arc<str>,
     /// How shardings are completed.
     pub how: Completion,

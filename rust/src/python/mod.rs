@@ -26,7 +26,7 @@
 //! | [`source`] | texts, bytes and files as programs |
 //! | [`arguments`] | sequences that users pass |
 //! | [`user_code`] | calls of users' functions |
-//! | [`once`] | what the first who asks works out |
+//! | [`once`] | values that are computed once, on first use |
 //! | [`errors`] | raises the exceptions of `shardcore/errors.py` |
 //!
 //! The stub `python/shardcore/_core.pyi` documents every class.

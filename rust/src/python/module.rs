@@ -39,13 +39,13 @@ use std::time::Duration;
 pub struct PyModule {
     /// The program, which its values share; [`crate::module`] says what it is while passes run on it.
     pub(super) held: Module,
-    /// The name that the text goes by in errors.
+    /// The filename in errors.
     pub(super) filename: Arc<str>,
     names: LastNames,
 }
 
 impl PyModule {
-    /// A module of `program`, whose text goes by `filename`.
+    /// A module of `program`, with `filename` in its errors.
     pub(super) fn new(program: Program, filename: Arc<str>) -> Self {
         Self { held: Module::new(program), filename, names: LastNames::default() }
     }
@@ -207,7 +207,7 @@ impl PyModule {
         let program = self.program(py)?;
         Ok(PyOp::all(&program, &self.names.of(&program).call_sites(&program)))
     }
-    /// The name that the text goes by.
+    /// The filename in errors.
     #[getter]
     fn filename(&self) -> &str {
         &self.filename

@@ -1,4 +1,4 @@
-//! What is worked out once, by the first who asks, while a user's function may be called.
+//! Values that are computed once, on first use, by code that may call a user's function.
 
 use super::errors::raise_unlocated;
 use super::user_code::{working, Work};

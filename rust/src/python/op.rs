@@ -1,4 +1,4 @@
-//! `shardcore.Op`, `shardcore.Block`: the structure of a module as it was when it was asked for.
+//! `shardcore.Op`, `shardcore.Block`: the structure of a module at the time of the call.
 
 use super::attribute::to_python;
 use super::sharding::PyTensorSharding;

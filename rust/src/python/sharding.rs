@@ -72,7 +72,7 @@ impl PyTensorSharding {
         }
         Err(raise_unlocated(py, problems))
     }
-    /// The same with axes by name.
+    /// Dims, replicated axes and unreduced axes, with axes by name instead of by index.
     fn parts(&self) -> (Vec<PyDimSharding>, Vec<PyAxisRef>, Vec<PyAxisRef>) {
         let dims = self.sharding.dims.iter();
         let named = |axes: &[AxisRef]| {

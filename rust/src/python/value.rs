@@ -1,4 +1,4 @@
-//! `shardcore.Value`: a value of a module as it was when it was asked for.
+//! `shardcore.Value`: a value of a module at the time of the call.
 
 use super::picture::picture;
 use super::sharding::PyTensorSharding;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// One value of a module as it was when it was asked for.
+/// One value of a module at the time of the call.
 #[pyclass(name = "Value", module = "shardcore", frozen)]
 pub struct PyValue {
     program: Arc<Program>,
@@ -105,7 +105,7 @@ impl PyValue {
     fn location(&self) -> Option<String> {
         self.calls.value_location(&self.program, self.value)
     }
-    /// The axes that are manual around it.
+    /// The manual axes of the manual computations around it.
     #[getter]
     fn manual_axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let axes = self.program.manual_axes_around(self.value);

@@ -21,7 +21,7 @@ pub const MAX_BYTES: usize = 32 << 20;
 /// An answer: a rule, or that there is none.
 pub type Answer = Option<Arc<OpShardingRule>>;
 
-/// The function, and what it was asked, as bytes that mean the same in every program.
+/// The function and its arguments, as bytes that mean the same in every program.
 pub type Question = (u64, Arc<[u8]>);
 
 /// The answers of the process.

@@ -112,7 +112,7 @@ impl Registry {
         };
     }
 
-    /// Tells `program` about the data-flow edges that users have given to ops; has to be done before
+    /// Adds to `program` the data-flow edges that users have given to ops; has to be done before
     /// any pass runs.
     pub fn install_edges(&self, program: &mut Program) {
         let mut edges: Vec<(&String, &EdgeSpec)> = self.edges.iter().collect();
@@ -154,7 +154,7 @@ impl Registry {
         }
     }
 
-    /// The rules of a signature in usual and in special surroundings.
+    /// The rules of a signature without and with the fact about surrounding ops that its family asks for.
     fn rules_of(
         &self,
         program: &mut Program,

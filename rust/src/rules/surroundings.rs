@@ -17,8 +17,8 @@ fn slice_of(program: &Program, value: ValueId) -> Option<OpId> {
     program.defining_op(value).filter(|&op| program.kind(op) == OpKind::Slice)
 }
 
-/// Whether a concatenate glues slices together: all operands are slices, or they are parts of one
-/// value, some of them slices of it.
+/// Whether a concatenate joins slices: all operands are slices, or they are parts of one value, some of them
+/// slices of it.
 pub fn concatenates_slices(program: &Program, op: OpId) -> bool {
     let values = || program.operands(op);
     if values().all(|value| slice_of(program, value).is_some()) {

@@ -86,7 +86,7 @@ pub enum Movement {
     Inside,
 }
 
-/// Ops whose cost is found in the same way.
+/// A family of ops: their costs follow by one formula.
 pub struct Family {
     /// Its name, as in the docs.
     pub name: &'static str,

@@ -1,4 +1,4 @@
-//! The greedy driver: what it does to every op whichever patterns it has.
+//! The greedy driver: what it does to every op, independent of patterns.
 
 use super::commute::{has_commutative_ops, move_constants_back};
 use super::constants::Constants;
@@ -22,7 +22,7 @@ pub trait Patterns {
     fn apply(&mut self, driver: &mut Driver<'_>, op: OpId) -> bool;
 }
 
-/// How the driver goes about it.
+/// Configuration of the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// Whether ops are visited first to last, rather than last to first.

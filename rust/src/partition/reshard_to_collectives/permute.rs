@@ -107,7 +107,7 @@ impl State<'_> {
             }
         }
     }
-    /// Gives each dim back what it had, at the front.
+    /// Puts the axes that each dim had back at its front.
     fn distribute_per_dim(&mut self, spare: &mut [Vec<AxisRef>]) {
         self.distribute(spare, true, |_, _, _| {});
     }

@@ -112,7 +112,7 @@ impl<'a> State<'a> {
     pub fn is_on_wanted_mesh(&self) -> bool {
         self.current_mesh == self.wanted_mesh
     }
-    /// Goes over to the wanted mesh.
+    /// Switches to the wanted mesh.
     pub fn take_wanted_mesh(&mut self) {
         self.current_mesh = self.wanted_mesh;
     }
@@ -227,7 +227,7 @@ impl<'a> State<'a> {
         split.sort_by_key(|axis: &AxisRef| axis.mesh_order(&self.mesh));
         align(&mut self.outgoing, &split, &self.mesh);
     }
-    /// Gathers, in each dim, what nothing wants any more.
+    /// Gathers, in each dim, the axes that no dim of the target has.
     ///
     /// Deviation from what one would do: where the last incoming axis of a dim is wanted nowhere, all of
     /// them are gathered, as the reference does; earlier ones are then wanted nowhere either unless axes
