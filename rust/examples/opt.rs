@@ -5,6 +5,7 @@
 use shardcore::context::{Context, Limits, Progress};
 use shardcore::pipeline::Pipeline;
 use shardcore::rules::Registry;
+use shardcore::verify::verify;
 use shardcore::{mlir, Error};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -81,6 +82,7 @@ fn run_once(
 ) -> Result<String, Error> {
     let start = Instant::now();
     let mut program = mlir::parse(source.into())?;
+    Error::check(verify(&program))?;
     times.push(("parse".to_owned(), start.elapsed()));
     let mut running: Option<(String, Instant)> = None;
     let mut report = |state: Progress<'_>| {

@@ -21,13 +21,14 @@
 //! | 4 | [`sharding`], [`rule`] |
 //! | 5 | [`ir`], [`layout`], [`projection`] |
 //! | 6 | [`attribute`], [`context`], [`nodes`], [`totals`] |
-//! | 7 | [`mlir`], [`verify`] |
-//! | 8 | [`rules`], [`partition`] |
-//! | 9 | [`propagation`], [`export`], [`cost`], [`spmd`] |
-//! | 10 | [`import`], [`op_table`] |
-//! | 11 | [`pipeline`] |
-//! | 12 | [`caches`], [`module`] |
-//! | 13 | `python` |
+//! | 7 | [`mlir`] |
+//! | 8 | [`stablehlo`] |
+//! | 9 | [`verify`], [`rules`], [`partition`] |
+//! | 10 | [`propagation`], [`export`], [`cost`], [`spmd`] |
+//! | 11 | [`import`], [`op_table`] |
+//! | 12 | [`pipeline`] |
+//! | 13 | [`caches`], [`module`] |
+//! | 14 | `python` |
 
 /// A separate allocator keeps the tables of a program together, apart from other memory of the process, and reuses
 /// the memory of one program for the next.
@@ -63,6 +64,7 @@ pub mod rule;
 pub mod rules;
 pub mod sharding;
 pub mod spmd;
+pub mod stablehlo;
 pub mod suggest;
 pub mod totals;
 pub mod verify;

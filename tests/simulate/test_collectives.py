@@ -180,8 +180,7 @@ def groups_program(attributes: str) -> str:
         ),
         # One group of all.
         (
-            f"replica_groups = dense<> : tensor<0x0xi64>, {CHANNEL.format(1)}, "
-            "use_global_device_ids",
+            f"replica_groups = dense<> : tensor<0x0xi64>, {CHANNEL.format(1)}",
             [list(range(8))],
         ),
     ],

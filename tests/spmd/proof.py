@@ -55,6 +55,7 @@ def problems(name: str, seed: int, policy: str) -> list[str]:
     text = generate.annotated(lowered(name), mesh, rng)
     module = shardcore.Module.parse(text, filename=f"{name}-{seed}")
     partitioned = module.propagate().partition(policy)
+    shardcore.Module.parse(str(partitioned.module))
     arrays = [data(port.shape, port.dtype, rng) for port in partitioned.arguments]
     count = partitioned.num_devices
     held = [

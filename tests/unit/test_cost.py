@@ -376,7 +376,8 @@ def test_manual_computations_are_local_and_their_groups_are_axes() -> None:
             {{source_target_pairs = dense<[[0, 4], [1, 5]]> : tensor<2x2xi64>}}
             : (tensor<4x16xf32>) -> tensor<4x16xf32>
         %4 = "stablehlo.all_to_all"(%3) {{split_dimension = 0 : i64, concat_dimension = 1 : i64,
-            split_count = 2 : i64, replica_groups = dense<[[0, 5], [1, 4]]> : tensor<2x2xi64>}}
+            split_count = 2 : i64,
+            replica_groups = dense<[[0, 5], [1, 4], [2, 7], [3, 6]]> : tensor<4x2xi64>}}
             : (tensor<4x16xf32>) -> tensor<2x32xf32>
         %5 = stablehlo.reshape %4 : (tensor<2x32xf32>) -> tensor<4x16xf32>
         sdy.return %5 : tensor<4x16xf32>

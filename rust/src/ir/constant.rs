@@ -38,6 +38,14 @@ impl Program {
         let attr = self.op_attrs(op).iter().find(|attr| self.strings.get(attr.name) == "value");
         attr.map_or_else(|| self.written_value(op), |attr| self.text.get(attr.value))
     }
+    /// Whether the value of `op`, a constant, stands in its own syntax: in the generic form a colon follows
+    /// the dictionary.
+    pub fn has_written_value(&self, op: OpId) -> bool {
+        let OpText { span, dict, .. } = self.printing.ops[op];
+        let start = dict.end.saturating_sub(span.start) as usize;
+        let text = self.text.get(span).get(start..).unwrap_or_default();
+        !text.trim_ascii_start().starts_with(':')
+    }
     /// What the text of `op` has between its dictionary and its location.
     fn written_value(&self, op: OpId) -> &str {
         let OpText { span, dict, loc } = self.printing.ops[op];

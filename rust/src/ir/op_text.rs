@@ -46,6 +46,25 @@ impl Program {
         let start = base + (text.len() - rest.len()) as u32;
         Some(Span::new(start, start + found.len() as u32))
     }
+    /// Where the dictionary of `op` stands in the text, or would stand; none if a pass made the op.
+    pub fn op_dict_span(&self, op: OpId) -> Option<Span> {
+        let is_written = !self.printing().flags(op).has(OpFlags::SYNTHESISED);
+        is_written.then(|| self.printing().op(op).dict)
+    }
+    /// What the attribute `text` stands for if it is an alias, else the same text.
+    pub fn resolved_alias<'a>(&'a self, text: &'a str) -> &'a str {
+        /// Aliases of aliases are followed so often.
+        const MAX_ALIASES: usize = 16;
+        let mut text = text;
+        for _ in 0..MAX_ALIASES {
+            let name = self.strings.find(text).filter(|_| text.starts_with('#'));
+            match name.and_then(|name| self.alias(name)) {
+                Some(body) => text = self.text.get(body),
+                None => break,
+            }
+        }
+        text
+    }
     /// The value of the attribute `name` of `op`, in its dictionary or its own syntax.
     pub fn attr_span(&self, op: OpId, name: &str) -> Option<Span> {
         let (text, base) = self.header(op)?;

@@ -72,6 +72,7 @@ impl Verifier<'_> {
     }
     /// The arguments of a named computation's body have the types of the operands.
     pub(super) fn named_computation(&mut self, op: OpId) {
+        self.body_args(op);
         let Some(body) = self.body(op) else { return };
         let operands = self.program.operands(op);
         let pairs: Vec<_> = self.program.block_args(body).zip(operands).collect();

@@ -72,6 +72,7 @@ impl Verifier<'_> {
         self.report(op, problem);
     }
     pub(super) fn manual_computation(&mut self, op: OpId) {
+        self.body_args(op);
         let names = self.manual_axis_names(op).to_vec();
         self.rebound_axes(op, &names);
         if self.malformed.contains(&op) {

@@ -11,17 +11,22 @@
 //! Source: Shardy's verifiers.
 
 mod collective;
+mod composite;
 mod data_flow;
+mod functions;
+mod indirect;
 mod made;
 mod manual;
 mod place;
 mod propagation_edges;
 mod rule;
+mod stablehlo;
 mod value;
 
 use crate::error::{Code, Diagnostic, Span};
 use crate::index::OpId;
 use crate::ir::{Direction, Findings, OpKind, Payload, Program};
+use crate::stablehlo::{definition_of, Checker};
 use propagation_edges::Names;
 use rustc_hash::FxHashSet;
 
@@ -33,15 +38,30 @@ pub fn verify(program: &Program) -> Vec<Diagnostic> {
 /// Everything that is wrong with `program`, of which `findings` was found when it was read; in the
 /// order in which it stands in the text.
 pub fn verify_read(program: &Program, findings: Findings) -> Vec<Diagnostic> {
+    verify_with(program, findings, Some(Checker::new(program)))
+}
+
+/// Everything that is wrong with `program`, of which `findings` was found when it was read; ops of
+/// `StableHLO` and CHLO are held against their definitions by `checker`, or not at all.
+fn verify_with(
+    program: &Program,
+    findings: Findings,
+    checker: Option<Checker<'_>>,
+) -> Vec<Diagnostic> {
     let Findings { problems, malformed, is_unreadable } = findings;
     if is_unreadable {
         return problems;
     }
     let is_sorted = problems.is_empty();
     let names = Names::new(program);
-    let mut verifier = Verifier { program, names, malformed, diagnostics: problems };
-    for op in program.pre_order(program.module_op()) {
-        verifier.op(op);
+    let has_manual = program.num_made(OpKind::ManualComputation) > 0;
+    let mut verifier =
+        Verifier { program, names, has_manual, malformed, checker, diagnostics: problems };
+    let mut walk = program.pre_order(program.module_op());
+    while let Some(op) = walk.next() {
+        if verifier.op(op) {
+            walk.skip_inside();
+        }
     }
     if !is_sorted {
         verifier.diagnostics.sort_by_key(|problem| problem.span.map(|span| span.start));
@@ -56,7 +76,7 @@ pub fn verify_made(program: &Program) -> Vec<Diagnostic> {
         return malformed;
     }
     let mut found = made::mistyped_calls(program);
-    found.extend(verify(program));
+    found.extend(verify_with(program, Findings::default(), None));
     found
 }
 
@@ -66,11 +86,13 @@ type OwnCheck<'a> = fn(&mut Verifier<'a>, OpId);
 /// What checks ops of `kind` beside what is checked of every op.
 fn own_check<'a>(kind: OpKind) -> Option<OwnCheck<'a>> {
     match kind {
+        OpKind::Func => Some(Verifier::body_types),
         OpKind::ManualComputation => Some(Verifier::manual_computation),
         OpKind::NamedComputation => Some(Verifier::named_computation),
         OpKind::DataFlowEdge => Some(Verifier::data_flow_edge),
         OpKind::FuncDataFlowEdge => Some(Verifier::func_data_flow_edge),
         OpKind::PropagationBarrier => Some(Verifier::propagation_barrier),
+        OpKind::Composite => Some(Verifier::composite),
         kind if kind.is_collective() => Some(Verifier::collective),
         _ => None,
     }
@@ -79,6 +101,9 @@ fn own_check<'a>(kind: OpKind) -> Option<OwnCheck<'a>> {
 /// What ops called `name` are checked against, beside their shardings and rules: the verifier's column in
 /// [`crate::op_table`].
 pub fn checks_of(name: &str) -> Option<&'static str> {
+    if definition_of(name).is_some() {
+        return Some("definition");
+    }
     own_check(OpKind::from_name(name)).map(|_| "own rules")
 }
 
@@ -86,19 +111,34 @@ pub fn checks_of(name: &str) -> Option<&'static str> {
 struct Verifier<'a> {
     program: &'a Program,
     names: Names,
+    /// Whether there are manual computations, inside which axes are bound.
+    has_manual: bool,
     /// Ops whose shardings, rules or axes make no sense.
     malformed: FxHashSet<OpId>,
+    checker: Option<Checker<'a>>,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl Verifier<'_> {
-    fn op(&mut self, op: OpId) {
-        self.values(op);
-        self.rule(op);
+    /// Checks `op`; true if that checked what is inside it, too.
+    fn op(&mut self, op: OpId) -> bool {
+        let program = self.program;
+        let is_known = self.checker.as_ref().is_some_and(|checker| checker.is_known(op));
+        if !is_known {
+            self.structure(op);
+            self.definition(op);
+        }
+        if self.has_manual {
+            self.result_axes(op);
+        }
+        if !program.op_rules().is_empty() {
+            self.rule(op);
+        }
         self.propagation_edges(op);
         if let Some(check) = own_check(self.program.kind(op)) {
             check(self, op);
         }
+        is_known
     }
     /// A mistake in `op` in the words of the reference, not yet at a place.
     fn problem(&self, op: OpId, code: Code, message: &str) -> Diagnostic {

@@ -3,12 +3,11 @@
 
 use super::Verifier;
 use crate::error::Code;
-use crate::index::{FuncId, OpId, ShardingId};
-use crate::ir::OpKind;
+use crate::index::{OpId, ShardingId};
 
 impl Verifier<'_> {
-    /// Checks the shardings of what `op` defines.
-    pub(super) fn values(&mut self, op: OpId) {
+    /// Checks that the shardings of what `op` defines have no axes that are bound around it.
+    pub(super) fn result_axes(&mut self, op: OpId) {
         let count = self.program.num_results(op);
         let mut checked = ShardingId::NONE;
         for (i, value) in self.program.op_results(op).enumerate() {
@@ -18,18 +17,10 @@ impl Verifier<'_> {
                 self.bound_axes(op, sharding, false, i, count);
             }
         }
-        match self.program.kind(op) {
-            OpKind::Func => {
-                if let Some(id) = self.program.function_of(op).get() {
-                    self.body_types(op, id);
-                }
-            }
-            OpKind::ManualComputation | OpKind::NamedComputation => self.body_args(op),
-            _ => {}
-        }
     }
     /// A function's body has the arguments that its type says.
-    fn body_types(&mut self, op: OpId, id: FuncId) {
+    pub(super) fn body_types(&mut self, op: OpId) {
+        let Some(id) = self.program.function_of(op).get() else { return };
         let Some(body) = self.program.func_body(id).get() else { return };
         let count = self.program.func_args(id).len();
         if self.program.block_args(body).len() != count {
@@ -39,7 +30,7 @@ impl Verifier<'_> {
         }
     }
     /// Checks the in-shardings of a manual or named computation, which are for its operands.
-    fn body_args(&mut self, op: OpId) {
+    pub(super) fn body_args(&mut self, op: OpId) {
         let Some(block) = self.body(op) else { return };
         let count = self.program.num_operands(op);
         let args: Vec<_> = self.program.block_args(block).enumerate().collect();

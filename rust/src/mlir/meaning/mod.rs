@@ -16,4 +16,5 @@ mod wording;
 pub(super) use notes::{axes_attribute, Annotations, Notes, NotesMark};
 pub(super) use symbols::symbol_name;
 pub(super) use target::Target;
+pub use wording::wrong_count;
 pub(super) use wording::{in_own_syntax, plural};

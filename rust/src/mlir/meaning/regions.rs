@@ -2,9 +2,8 @@
 //!
 //! MLIR checks much more; what is checked here is what passes take for granted.
 
-use super::wording::plural;
 use crate::error::{Code, Diagnostic, Error, Result, Span};
-use crate::index::{BlockId, OpId, RegionId, TypeId};
+use crate::index::{BlockId, FuncId, OpId, RegionId, TypeId};
 use crate::ir::{OpKind, OpTraits, Payload, Program};
 
 /// What is wrong with the regions of `ops`, each with the place of its name.
@@ -25,25 +24,13 @@ impl Regions<'_> {
         let results: Vec<TypeId> =
             program.op_results(op).map(|value| program.type_of(value)).collect();
         let num_operands = program.num_operands(op);
-        for (index, region) in program.op_regions(op).enumerate() {
+        for region in program.op_regions(op) {
             match program.kind(op) {
                 OpKind::Func => {
                     let Some(Payload::Function(id)) = program.payload(op) else { continue };
                     if program.func_body(*id).is_some() {
-                        let types: Vec<TypeId> =
-                            program.func_results(*id).iter().map(|result| result.ty).collect();
-                        self.check_returns(region, span, Some(&types))?;
+                        self.check_returns(region, span, *id)?;
                     }
-                }
-                OpKind::While => {
-                    self.check_args(region, span, num_operands)?;
-                    // Types may differ where dims are dynamic.
-                    let count = if index == 1 { results.len() } else { 1 };
-                    self.check_return_count(region, span, count)?;
-                }
-                OpKind::Case | OpKind::If => {
-                    self.check_args(region, span, 0)?;
-                    self.check_return_count(region, span, results.len())?;
                 }
                 OpKind::NamedComputation => {
                     let args = self.num_args(region);
@@ -109,51 +96,18 @@ impl Regions<'_> {
         let said = [reason, failure].map(|text| Diagnostic::new(Code::TypeMismatch, text).at(span));
         Err(Error { diagnostics: said.into() })
     }
-    fn check_args(&self, region: RegionId, span: Span, count: usize) -> Result<()> {
-        let block = self.program.region_entry(region);
-        let args = block.get().map_or(0, |block| self.program.num_block_args(block));
-        if block.is_some() && args == count {
-            return Ok(());
-        }
-        let message =
-            format!("a region of this op has {}, and it needs {count}", plural(args, "argument"));
-        Err(Diagnostic::new(Code::InvalidOp, message).at(span).into())
-    }
-    fn check_return_count(&self, region: RegionId, span: Span, count: usize) -> Result<()> {
-        let Some(block) = self.program.region_entry(region).get() else {
-            return Err(no_terminator(span));
-        };
-        let terminator = self.terminator(block, span)?;
-        let returned = self.program.num_operands(terminator);
-        if returned == count || self.program.next_block(block).is_some() {
-            return Ok(());
-        }
-        let message = format!(
-            "the body returns {}, and the op has {}",
-            plural(returned, "value"),
-            plural(count, "result")
-        );
-        Err(Diagnostic::new(Code::TypeMismatch, message)
-            .at(self.program.op_span(terminator).unwrap_or_default())
-            .into())
-    }
-    /// Checks that the blocks of `region` end with terminators, and that those that return do so with
-    /// these types.
-    fn check_returns(&self, region: RegionId, span: Span, types: Option<&[TypeId]>) -> Result<()> {
+    /// Checks that the blocks of the body of `func` end with terminators, and that those that return do so
+    /// with the types of its results.
+    fn check_returns(&self, region: RegionId, span: Span, func: FuncId) -> Result<()> {
         if self.program.region_entry(region).is_none() {
             return Err(no_terminator(span));
         }
         for block in self.program.region_blocks(region) {
             let terminator = self.terminator(block, span)?;
-            let is_return = matches!(
-                self.program.kind(terminator),
-                OpKind::FuncReturn | OpKind::SdyReturn | OpKind::StablehloReturn
-            );
-            let Some(types) = types.filter(|_| is_return) else { continue };
-            let operands = self.program.operands(terminator);
-            let returned = operands.map(|value| self.program.type_of(value));
-            if !returned.eq(types.iter().copied()) {
-                let message = "the types of the returned values are not those of the results";
+            if self.program.kind(terminator) != OpKind::FuncReturn {
+                continue;
+            }
+            if let Some(message) = self.wrong_return(terminator, func) {
                 return Err(Diagnostic::new(Code::TypeMismatch, message)
                     .at(self.program.op_span(terminator).unwrap_or_default())
                     .with_related(span, "the results of this")
@@ -161,6 +115,26 @@ impl Regions<'_> {
             }
         }
         Ok(())
+    }
+    /// What is wrong with `op`, which returns from `func`.
+    fn wrong_return(&self, op: OpId, func: FuncId) -> Option<String> {
+        let program = self.program;
+        let returned: Vec<TypeId> =
+            program.operands(op).map(|value| program.type_of(value)).collect();
+        let results: Vec<TypeId> = program.func_results(func).iter().map(|port| port.ty).collect();
+        let name = program.str(program.func_name(func));
+        let (has, needs) = (returned.len(), results.len());
+        if has != needs {
+            return Some(format!(
+                "'func.return' op has {has} operands, but enclosing function (@{name}) returns {needs}"
+            ));
+        }
+        let at = (0..has).find(|&at| returned[at] != results[at])?;
+        let (given, needed) = (program.type_text(returned[at]), program.type_text(results[at]));
+        Some(format!(
+            "type of return operand {at} ('{given}') doesn't match function result type ('{needed}') \
+             in function @{name}"
+        ))
     }
     /// The terminator of `block`: its last op, unless that is known to be no terminator.
     fn terminator(&self, block: BlockId, span: Span) -> Result<OpId> {

@@ -20,3 +20,18 @@ pub(in crate::mlir) fn in_own_syntax(name: &str, mut error: Error) -> Error {
 pub(in crate::mlir) fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
+
+/// What MLIR says of an op that `needs` so many of a noun, `operand`, `result` or `region`, and `has`
+/// others; `None` if it has as many.
+pub fn wrong_count(noun: &str, needs: usize, has: usize) -> Option<String> {
+    if needs == has {
+        return None;
+    }
+    Some(match (needs, noun) {
+        (0, _) => format!("requires zero {noun}s"),
+        (1, "operand") => "requires a single operand".to_owned(),
+        (1, _) => format!("requires one {noun}"),
+        (_, "operand") => format!("expected {needs} operands, but found {has}"),
+        _ => format!("expected {needs} {noun}s"),
+    })
+}

@@ -1,0 +1,222 @@
+//! The attributes of an op by name, with what is needed to tell whether each is of the right kind.
+
+use super::element::Element;
+use crate::index::OpId;
+use crate::ir::{OpTraits, Program, Span};
+use crate::mlir::{attributes, AttrValue, Fields};
+use std::rc::Rc;
+
+/// An attribute of an op.
+#[derive(Clone, Debug)]
+pub struct Attribute<'a> {
+    /// Its name in the generic form.
+    pub name: &'a str,
+    /// What it means.
+    pub value: AttrValue<'a>,
+    /// Its text; `None` if it stands in the op's own syntax, which has room for attributes of the right
+    /// kind only.
+    pub text: Option<&'a str>,
+    /// Whether it is in the properties of an op in generic form, `<{...}>`.
+    pub is_property: bool,
+}
+
+impl<'a> Attribute<'a> {
+    /// The element type of a number: what its text ends with, or what MLIR takes where nothing is said.
+    pub fn number_type(&self) -> Option<Element> {
+        let text = self.text?;
+        let default = match self.value {
+            AttrValue::Int(_) => "i64",
+            AttrValue::Bool(_) => "i1",
+            AttrValue::Float(_) => "f64",
+            _ => return None,
+        };
+        Some(Element::parse(text.rsplit_once(':').map_or(default, |(_, ty)| ty)))
+    }
+    /// The element type of `array<type: ...>`.
+    pub fn array_type(&self) -> Option<&'a str> {
+        let text = self.text?.trim_start().strip_prefix("array")?.trim_start();
+        let body = text.strip_prefix('<')?.strip_suffix('>')?;
+        Some(body.split_once(':').map_or(body, |(ty, _)| ty).trim())
+    }
+    /// The sizes and the element type of `dense<...> : tensor<...>`.
+    pub fn dense_type(&self) -> Option<(Vec<i64>, Element)> {
+        match &self.value {
+            AttrValue::Dense { ty, .. } => dense_type(ty),
+            _ => None,
+        }
+    }
+    /// The integers that `dense<...>` holds; a splat as often as the type says.
+    pub fn dense_ints(&self) -> Option<Vec<i64>> {
+        dense_ints(&self.value)
+    }
+    /// Whether it is `#dialect.name<...>` or `#dialect<name ...>`.
+    pub fn is_of(&self, dialect: &str, name: &str) -> bool {
+        let Some(text) = self.text else { return true };
+        text_is_of(text, dialect, name)
+    }
+}
+
+/// Whether `text` is `#dialect.name<...>` or `#dialect<name ...>`.
+pub fn text_is_of(text: &str, dialect: &str, name: &str) -> bool {
+    let rest = text.trim_start().strip_prefix('#').and_then(|text| text.strip_prefix(dialect));
+    let rest = rest.and_then(|rest| rest.strip_prefix(['.', '<']));
+    let rest = rest.and_then(|rest| rest.trim_start().strip_prefix(name));
+    rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+}
+
+/// The sizes and the element type in the text of a tensor type without unknown sizes.
+fn dense_type(text: &str) -> Option<(Vec<i64>, Element)> {
+    let text = text.trim();
+    let body = text.strip_prefix("tensor").or_else(|| text.strip_prefix("vector"))?;
+    let mut rest = body.trim_start().strip_prefix('<')?.strip_suffix('>')?;
+    let mut sizes = Vec::new();
+    while let Some((size, after)) = rest.split_once('x') {
+        let Ok(size) = size.trim().parse() else { break };
+        sizes.push(size);
+        rest = after;
+    }
+    Some((sizes, Element::parse(rest)))
+}
+
+fn dense_ints(value: &AttrValue<'_>) -> Option<Vec<i64>> {
+    let AttrValue::Dense { elements, ty } = value else { return None };
+    let (sizes, _) = dense_type(ty)?;
+    let count = sizes.iter().try_fold(1_usize, |n, &size| n.checked_mul(size.try_into().ok()?))?;
+    let ints = match &elements[..] {
+        [AttrValue::Str(hex)] => hex_ints(hex)?,
+        _ => value.as_ints()?,
+    };
+    match ints[..] {
+        [splat] if count > 1 && count <= MAX_SPLAT => Some(vec![splat; count]),
+        _ => Some(ints),
+    }
+}
+
+/// Splats of more elements than this are not spelt out.
+const MAX_SPLAT: usize = 1 << 20;
+
+/// The 64-bit integers of `0x0100000000000000...`, least significant byte first.
+fn hex_ints(text: &str) -> Option<Vec<i64>> {
+    let digits = text.strip_prefix("0x")?;
+    let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    (digits.len() % 16 == 0).then_some(())?;
+    (0..digits.len())
+        .step_by(16)
+        .map(|start| {
+            let bytes: Option<Vec<u8>> = (0..8).map(|at| byte(start + 2 * at)).collect();
+            Some(i64::from_le_bytes(bytes?.try_into().ok()?))
+        })
+        .collect()
+}
+
+/// All attributes of an op, which clones share.
+#[derive(Clone, Debug, Default)]
+pub struct Attributes<'a>(Rc<Vec<Attribute<'a>>>);
+
+impl<'a> Attributes<'a> {
+    /// Those of `op`, whichever way it is written.
+    pub fn of(program: &'a Program, op: OpId) -> Self {
+        let fields = attributes(program, op, own_syntax(program, op));
+        let dict = program.op_attrs(op);
+        let outside = program.op_dict_span(op);
+        let attribute = |(at, (name, value)): (usize, (&'a str, AttrValue<'a>))| {
+            let span = dict.get(at).map(|attr| attr.value);
+            let text = span.map(|span| program.resolved_alias(program.text().get(span)));
+            let is_outside =
+                |span: Span, dict: Span| span.start < dict.start || dict.end < span.end;
+            let is_property = span.zip(outside).is_some_and(|(span, dict)| is_outside(span, dict));
+            Attribute { name, value, text, is_property }
+        };
+        let mut all: Vec<Attribute<'a>> = fields.into_iter().enumerate().map(attribute).collect();
+        let traits = OpTraits::of_name(program.op_name(op));
+        if traits.has(OpTraits::CONSTANT_LIKE) && has_own_elements(program, op) {
+            let value = AttrValue::Other(program.constant_text(op));
+            all.push(Attribute { name: "value", value, text: None, is_property: false });
+        }
+        Self(Rc::new(all))
+    }
+    /// Those with these names and values.
+    pub fn new(fields: Fields<'a>) -> Self {
+        let attribute = |(name, value)| Attribute { name, value, text: None, is_property: false };
+        Self(Rc::new(fields.into_iter().map(attribute).collect()))
+    }
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Attribute<'a>> {
+        self.0.iter()
+    }
+    /// The attribute `name`.
+    pub fn get(&self, name: &str) -> Option<&Attribute<'a>> {
+        self.0.iter().find(|attribute| attribute.name == name)
+    }
+    /// The value of attribute `name`.
+    pub fn value(&self, name: &str) -> Option<&AttrValue<'a>> {
+        self.get(name).map(|attribute| &attribute.value)
+    }
+    /// The integer of attribute `name`.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        self.value(name)?.as_int()
+    }
+    /// The integers that attribute `name` lists; none if there is no such attribute.
+    pub fn ints(&self, name: &str) -> Vec<i64> {
+        self.value(name).and_then(AttrValue::as_ints).unwrap_or_default()
+    }
+    /// Whether attribute `name` is there and true.
+    pub fn is_true(&self, name: &str) -> bool {
+        self.value(name).and_then(AttrValue::as_bool).unwrap_or(false)
+    }
+    /// The word of attribute `name`.
+    pub fn word(&self, name: &str) -> Option<&str> {
+        self.value(name)?.as_str()
+    }
+}
+
+/// Whether the elements of `op`, a constant, stand in its own syntax.
+pub fn has_own_elements(program: &Program, op: OpId) -> bool {
+    let is_attribute = |name| program.str(name) == "value";
+    !program.op_attrs(op).iter().any(|attr| is_attribute(attr.name))
+        && program.has_written_value(op)
+}
+
+/// The text of `op` in its own syntax from its name to its dictionary; empty in the generic form.
+fn own_syntax(program: &Program, op: OpId) -> Span {
+    let Some(name) = program.name_span(op) else { return Span::EMPTY };
+    match program.op_dict_span(op) {
+        Some(dict) if dict.start >= name.end => Span::new(name.end, dict.start),
+        _ => Span::EMPTY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(text: &str) -> Attribute<'_> {
+        Attribute { name: "a", value: AttrValue::parse(text), text: Some(text), is_property: false }
+    }
+    #[test]
+    fn types_of_numbers() {
+        let ty = |text| attribute(text).number_type().map(|ty| ty.to_string());
+        assert_eq!(ty("5 : i32").as_deref(), Some("i32"));
+        assert_eq!(ty("5").as_deref(), Some("i64"));
+        assert_eq!(ty("true").as_deref(), Some("i1"));
+        assert_eq!(ty("\"a\""), None);
+    }
+    #[test]
+    fn arrays_and_elements() {
+        assert_eq!(attribute("array<i64: 1, 2>").array_type(), Some("i64"));
+        assert_eq!(attribute("array<i32>").array_type(), Some("i32"));
+        assert_eq!(attribute("[1]").array_type(), None);
+        let dense = attribute("dense<3> : tensor<1x2xi64>");
+        assert_eq!(dense.dense_ints(), Some(vec![3, 3]));
+        assert_eq!(dense.dense_type().map(|(sizes, _)| sizes), Some(vec![1, 2]));
+        let hex = attribute("dense<\"0x01000000000000000200000000000000\"> : tensor<2xi64>");
+        assert_eq!(hex.dense_ints(), Some(vec![1, 2]));
+    }
+    #[test]
+    fn dialects_and_names() {
+        assert!(attribute("#stablehlo.dot<>").is_of("stablehlo", "dot"));
+        assert!(attribute("#stablehlo<precision DEFAULT>").is_of("stablehlo", "precision"));
+        assert!(!attribute("#stablehlo.dot_algorithm<>").is_of("stablehlo", "dot"));
+        assert!(!attribute("#chlo.dot<>").is_of("stablehlo", "dot"));
+    }
+}

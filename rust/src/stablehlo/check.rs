@@ -1,0 +1,212 @@
+//! Whether an op is as its definition says, checked in MLIR's order: how many regions, results and
+//! operands there are; attributes; types; regions; traits; what the op itself checks; and at last
+//! whether its result types are those that follow.
+
+use super::attributes::Attribute;
+use super::compatible::{all_compatible, of_compatible_shape};
+use super::constraint;
+use super::definition::{Compares, Definition, Group, Regions};
+use super::mistake::{of_op, Mistake};
+use super::types::{quoted, ValueType};
+use super::view::OpView;
+use crate::mlir::wrong_count;
+use std::rc::Rc;
+
+impl Definition {
+    /// What MLIR says of `op` if it is not as this definition says: mostly one sentence, at most two.
+    pub fn check(&self, op: &OpView<'_>) -> Result<(), Vec<String>> {
+        self.check_types(op).map_err(|mistake| vec![mistake.of(op.name)])?;
+        self.check_inferred(op)
+    }
+    fn check_types(&self, op: &OpView<'_>) -> Result<(), Mistake> {
+        self.properties(op)?;
+        self.counts(op)?;
+        self.attributes(op)?;
+        types("operand", self.operands, &op.operands)?;
+        types("result", self.results, &op.results)?;
+        self.regions(op)?;
+        self.traits.iter().try_for_each(|held| held.check(op))?;
+        self.verify.map_or(Ok(()), |verify| verify(op))
+    }
+    /// The result types that follow for `op`; `None` if they do not follow from its operands.
+    pub fn infer(&self, op: &OpView<'_>) -> Option<Result<Vec<ValueType>, Mistake>> {
+        self.infer.map(|infer| infer(op))
+    }
+    fn check_inferred(&self, op: &OpView<'_>) -> Result<(), Vec<String>> {
+        self.returns(op).map_err(|mistake| vec![mistake.of(op.name)])?;
+        let Some(inferred) = self.infer(op).filter(|_| self.compares != Compares::Nothing) else {
+            return Ok(());
+        };
+        let why = match inferred {
+            Ok(types) => {
+                let types: Vec<Rc<ValueType>> = types.into_iter().map(Rc::new).collect();
+                if self.fits(&types, &op.results) {
+                    return Ok(());
+                }
+                let (inferred, given) = (quoted(&types), quoted(&op.results));
+                of_op(format!(
+                    "inferred type(s) {inferred} are incompatible with return type(s) of operation \
+                     {given}"
+                ))
+            }
+            Err(mistake) => mistake,
+        };
+        let failure = of_op("failed to infer returned types").of(op.name);
+        let said = [why.of(op.name), failure];
+        Err(said.into_iter().filter(|text| !text.is_empty()).collect())
+    }
+    /// Whether the types that follow are those given, as far as MLIR compares them.
+    fn fits(&self, types: &[Rc<ValueType>], given: &[Rc<ValueType>]) -> bool {
+        match self.compares {
+            Compares::Shapes => {
+                let mut pairs = types.iter().zip(given);
+                types.len() == given.len() && pairs.all(|(a, b)| of_compatible_shape(a, b))
+            }
+            _ => all_compatible(types, given),
+        }
+    }
+    /// The properties of an op in generic form are of the types in which they are stored.
+    fn properties(&self, op: &OpView<'_>) -> Result<(), Mistake> {
+        let is_property = |attribute: &&Attribute<'_>| attribute.is_property;
+        let kind = |name: &str| self.attributes.iter().find(|known| known.name == name);
+        let mut given = op.attributes.iter().filter(is_property).peekable();
+        let mut problem = None;
+        if given.peek().is_some() && self.attributes.is_empty() {
+            problem = Some("this operation has empty properties".to_owned());
+        }
+        for attribute in given {
+            let is_stored = kind(attribute.name).is_none_or(|known| known.kind.stores(attribute));
+            if !is_stored && problem.is_none() {
+                let (name, text) = (attribute.name, printed(attribute));
+                problem =
+                    Some(format!("Invalid attribute `{name}` in property conversion: {text}"));
+            }
+        }
+        let Some(problem) = problem else { return Ok(()) };
+        let mut all: Vec<String> = op
+            .attributes
+            .iter()
+            .filter(is_property)
+            .map(|attribute| match printed(attribute) {
+                text if text.is_empty() => attribute.name.to_owned(),
+                text => format!("{} = {text}", attribute.name),
+            })
+            .collect();
+        all.sort();
+        let (all, name) = (all.join(", "), op.name);
+        let text = format!("invalid properties {{{all}}} for op {name}: {problem}");
+        Err(Mistake { text, names_op: false })
+    }
+    fn counts(&self, op: &OpView<'_>) -> Result<(), Mistake> {
+        if let Regions::Named(names) = self.regions {
+            let count = op.regions.len();
+            count_of("region", names.len(), false, count)?;
+        }
+        let of = |groups: &[Group]| {
+            let least = groups.iter().filter(|group| !group.is_variadic).count();
+            (least, groups.iter().any(|group| group.is_variadic))
+        };
+        let (least, is_open) = of(self.results);
+        count_of("result", least, is_open, op.results.len())?;
+        let (least, is_open) = of(self.operands);
+        count_of("operand", least, is_open, op.operands.len())?;
+        Ok(())
+    }
+    fn attributes(&self, op: &OpView<'_>) -> Result<(), Mistake> {
+        for known in self.attributes.iter().filter(|known| known.is_required) {
+            if op.attributes.get(known.name).is_none() {
+                return Err(of_op(format!("requires attribute '{}'", known.name)));
+            }
+        }
+        for known in self.attributes {
+            let Some(attribute) = op.attributes.get(known.name) else { continue };
+            if !known.kind.admits(attribute) {
+                let (name, kind) = (known.name, known.kind.name());
+                let message = format!("attribute '{name}' failed to satisfy constraint: {kind}");
+                return Err(of_op(message));
+            }
+        }
+        Ok(())
+    }
+    /// Regions end with the return that they would be given if they had none.
+    fn returns(&self, op: &OpView<'_>) -> Result<(), Mistake> {
+        let ends = op.regions.iter().filter_map(|region| region.ends.as_ref());
+        let wrong = ends.map(|[_, last]| last).find(|last| ***last != *"stablehlo.return");
+        match wrong.filter(|_| self.has_implicit_return) {
+            Some(last) => Err(of_op(format!(
+                "expects regions to end with 'stablehlo.return', found '{last}'"
+            ))),
+            None => Ok(()),
+        }
+    }
+    fn regions(&self, op: &OpView<'_>) -> Result<(), Mistake> {
+        for (index, region) in op.regions.iter().enumerate() {
+            let name = match self.regions {
+                Regions::Named(names) => names.get(index).copied().unwrap_or_default(),
+                Regions::Branches(name) => name,
+                Regions::Any => return Ok(()),
+            };
+            if self.has_implicit_return && region.num_blocks > 1 {
+                return Err(of_op(format!("expects region #{index} to have 0 or 1 blocks")));
+            }
+            if region.num_blocks != 1 {
+                return Err(of_op(format!(
+                    "region #{index} ('{name}') failed to verify constraint: region with 1 blocks"
+                )));
+            }
+            if region.num_ops == 0 {
+                return Err(of_op("expects a non-empty block"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks that there are `needs` of a noun, or more where `is_open`.
+fn count_of(noun: &str, needs: usize, is_open: bool, has: usize) -> Result<(), Mistake> {
+    if is_open && has >= needs {
+        return Ok(());
+    }
+    let message = match wrong_count(noun, needs, has) {
+        None => return Ok(()),
+        Some(_) if is_open => format!("expected {needs} or more {noun}s, but found {has}"),
+        Some(message) => message,
+    };
+    Err(of_op(message))
+}
+
+/// Checks the types of operands or results.
+fn types(side: &str, groups: &[Group], types: &[Rc<ValueType>]) -> Result<(), Mistake> {
+    let num_fixed = groups.iter().filter(|group| !group.is_variadic).count();
+    let num_variadic = groups.len() - num_fixed;
+    let each = (types.len() - num_fixed).checked_div(num_variadic).unwrap_or(0);
+    let mut index = 0;
+    for group in groups {
+        let count = if group.is_variadic { each } else { 1 };
+        for ty in types.iter().skip(index).take(count) {
+            if !constraint::admits(group.takes, ty) {
+                let takes = constraint::name(group.takes);
+                let variadic = if group.is_variadic { "variadic of " } else { "" };
+                let message = format!("{side} #{index} must be {variadic}{takes}, but got '{ty}'");
+                return Err(of_op(message));
+            }
+            index += 1;
+        }
+    }
+    Ok(())
+}
+
+/// An attribute as MLIR prints it, more or less.
+fn printed(attribute: &Attribute<'_>) -> String {
+    let text = attribute.text.unwrap_or_default().trim();
+    match attribute.number_type() {
+        Some(ty) if !text.contains(':') && !matches!(text, "true" | "false") => {
+            format!("{text} : {ty}")
+        }
+        Some(ty) => match text.split_once(':') {
+            Some((value, _)) => format!("{} : {ty}", value.trim()),
+            None => text.to_owned(),
+        },
+        None => text.to_owned(),
+    }
+}

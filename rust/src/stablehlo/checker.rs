@@ -1,0 +1,193 @@
+//! Checks the ops of a program by their definitions.
+
+use super::attributes::has_own_elements;
+use super::definition::Definition;
+use super::families::definition_of;
+use super::last_attributes::LastAttributes;
+use super::read_types::TypeCache;
+use super::types::ValueType;
+use super::view::{OpView, RegionView};
+use crate::index::{Id, OpId, RegionId, SignatureId, StrId, TypeId, ValueId};
+use crate::ir::{OpTraits, Program};
+use crate::mlir::AttrValue;
+use std::rc::Rc;
+
+/// Whether it was asked which definition ops of some name have, and the answer.
+#[derive(Clone, Copy)]
+enum Asked {
+    NotYet,
+    Found(Option<&'static Definition>),
+}
+
+/// Checks ops of a program, and remembers what it has seen.
+pub struct Checker<'p> {
+    program: &'p Program,
+    types: TypeCache,
+    /// The definitions of names, where they were asked for.
+    definitions: Vec<Asked>,
+    /// By names of ops, the type that the last plain one of that name had.
+    plain_types: Vec<TypeId>,
+    /// Which signatures are those of ops that are right.
+    is_right: Vec<bool>,
+    attributes: LastAttributes<'p>,
+}
+
+impl<'p> Checker<'p> {
+    /// Nothing of `program` is checked yet.
+    pub fn new(program: &'p Program) -> Self {
+        Self {
+            program,
+            types: TypeCache::default(),
+            definitions: Vec::new(),
+            plain_types: Vec::new(),
+            is_right: Vec::new(),
+            attributes: LastAttributes::default(),
+        }
+    }
+    /// Whether `op` is written like one that was checked and is right; so is what is inside
+    /// it, then.
+    #[inline]
+    pub fn is_known(&self, op: OpId) -> bool {
+        let program = self.program;
+        let signature = program.signature(op);
+        let is_right = signature.is_some() && self.is_right.get(signature.index()) == Some(&true);
+        is_right && (program.num_regions(op) == 0 || !has_written_region(program, op))
+    }
+    /// Whether `op` has a definition; if it is not as that says, what MLIR says of it, mostly one
+    /// sentence, at most two.
+    pub fn check(&mut self, op: OpId) -> Result<bool, Vec<String>> {
+        let program = self.program;
+        let name = program.op_name_id(op);
+        let Some(definition) = self.definition(name) else { return Ok(false) };
+        if !self.is_plain(op, definition) {
+            self.check_by(op, definition)?;
+        }
+        let signature = program.signature(op);
+        if signature.is_some() && !definition.reads_constants {
+            self.remember(signature);
+        }
+        Ok(true)
+    }
+    fn remember(&mut self, signature: SignatureId) {
+        if self.is_right.len() <= signature.index() {
+            self.is_right.resize(self.program.signatures().len(), false);
+        }
+        self.is_right[signature.index()] = true;
+    }
+    fn definition(&mut self, name: StrId) -> Option<&'static Definition> {
+        if self.definitions.len() <= name.index() {
+            self.definitions.resize(name.index() + 1, Asked::NotYet);
+            self.plain_types.resize(name.index() + 1, TypeId::NONE);
+        }
+        let known = &mut self.definitions[name.index()];
+        if let Asked::NotYet = known {
+            *known = Asked::Found(definition_of(self.program.str(name)));
+        }
+        match *known {
+            Asked::Found(definition) => definition,
+            Asked::NotYet => None,
+        }
+    }
+    /// Whether all values of `op` have one type, which is that of a tensor, and nothing else matters:
+    /// so it is with nearly all elementwise ops.
+    fn is_plain(&mut self, op: OpId, definition: &Definition) -> bool {
+        let program = self.program;
+        if definition.is_plain != Some(program.num_operands(op))
+            || program.num_results(op) != 1
+            || program.num_regions(op) != 0
+            || program.op_attrs(op).iter().any(|attr| is_inherent(program, attr.name))
+        {
+            return false;
+        }
+        // The elements of a constant are an attribute that its own syntax always has.
+        let is_constant = !definition.attributes.is_empty() && definition.operands.is_empty();
+        let ty = program.type_of(program.result(op, 0));
+        if program.operands(op).any(|value| program.type_of(value) != ty)
+            || is_constant && !has_own_elements(program, op)
+        {
+            return false;
+        }
+        let name = program.op_name_id(op).index();
+        if self.plain_types[name] == ty {
+            return true;
+        }
+        let read = self.types.get(program, ty);
+        let mut groups = definition.results.iter().chain(definition.operands.first());
+        let is_right = groups.all(|group| super::constraint::admits(group.takes, &read));
+        if is_right {
+            self.plain_types[name] = ty;
+        }
+        is_right
+    }
+    fn check_by(&mut self, op: OpId, definition: &Definition) -> Result<(), Vec<String>> {
+        let program = self.program;
+        let constants = |index: usize| constant_ints(program, op, index);
+        let operands: Vec<ValueId> = program.operands(op).collect();
+        let view = OpView {
+            name: program.op_name(op),
+            operands: self.types_of(operands.into_iter()),
+            results: self.types_of(program.op_results(op)),
+            attributes: self.attributes.of(program, op, definition),
+            regions: program.op_regions(op).map(|region| self.region(region)).collect(),
+            constants: &constants,
+        };
+        let mut all = view.operands.iter().chain(&view.results);
+        if all.any(|ty| ty.is_foreign()) {
+            return Ok(());
+        }
+        definition.check(&view)
+    }
+    fn types_of(&mut self, values: impl Iterator<Item = ValueId>) -> Vec<Rc<ValueType>> {
+        values.map(|value| self.types.get(self.program, self.program.type_of(value))).collect()
+    }
+    fn region(&mut self, region: RegionId) -> RegionView {
+        let program = self.program;
+        let Some(block) = program.region_entry(region).get() else { return RegionView::default() };
+        let ends = program.first_op(block).get().zip(program.last_op(block).get());
+        let name = |op: OpId| Rc::<str>::from(program.op_name(op));
+        let returned: Vec<ValueId> =
+            ends.map(|(_, last)| program.operands(last).collect()).unwrap_or_default();
+        RegionView {
+            num_blocks: program.region_blocks(region).count(),
+            args: self.types_of(program.block_args(block)),
+            ends: ends.map(|(first, last)| [name(first), name(last)]),
+            // More than three are as good as three.
+            num_ops: program.block_ops(block).take(3).count(),
+            returned: self.types_of(returned.into_iter()),
+        }
+    }
+}
+
+/// Whether an attribute of this name may be one that the definition of an op speaks of.
+fn is_inherent(program: &Program, name: StrId) -> bool {
+    !program.str(name).contains('.')
+}
+
+/// Whether `op` has a region that its signature does not imply.
+fn has_written_region(program: &Program, op: OpId) -> bool {
+    program.num_regions(op) != 0
+        && program.op_regions(op).any(|region| !program.printing().region_span(region).is_empty())
+}
+
+/// The integers of an operand of `op` that is a constant.
+fn constant_ints(program: &Program, op: OpId, operand: usize) -> Option<Vec<i64>> {
+    let value = program.operands(op).nth(operand)?;
+    let constant = program.defining_op(value)?;
+    if !OpTraits::of_name(program.op_name(constant)).has(OpTraits::CONSTANT_LIKE) {
+        return None;
+    }
+    let shape = program.value_type(value).static_shape()?;
+    let count = shape.iter().try_fold(1_usize, |n, &size| n.checked_mul(size.try_into().ok()?))?;
+    let text = program.resolved_alias(program.constant_text(constant).trim());
+    let value = AttrValue::parse(text);
+    let AttrValue::Dense { .. } = value else { return None };
+    let ints = value.as_ints()?;
+    match ints[..] {
+        [splat] if count <= MAX_CONSTANT => Some(vec![splat; count]),
+        _ if ints.len() == count => Some(ints),
+        _ => None,
+    }
+}
+
+/// Constants with more elements than this are no shapes.
+const MAX_CONSTANT: usize = 1 << 16;

@@ -1,0 +1,191 @@
+//! Which types a value of an op may have, and what MLIR calls them.
+
+use super::element::Elements;
+use super::types::{Tensor, ValueType};
+
+/// A way in which a type may be right.
+#[derive(Clone, Copy, Debug)]
+pub enum Alternative {
+    /// A tensor of this form with one of these element types.
+    Tensor(Form, &'static [Elements]),
+    /// A buffer with one of these element types.
+    Buffer(&'static [Elements]),
+    /// A token.
+    Token,
+    /// A future.
+    Future,
+    /// A tuple of these, or of tuples of these.
+    Tuple(&'static [Alternative]),
+}
+
+/// What is said of the dims of a tensor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// The number of dims may be unknown.
+    Any,
+    /// The number of dims is known.
+    Ranked,
+    /// There are no dims.
+    Scalar,
+    /// There is one dim.
+    Vector,
+    /// All sizes are known.
+    Static,
+    /// All sizes are known, or all but one that has a bound.
+    StaticOrBounded,
+    /// There is one dim of known size.
+    StaticVector,
+    /// There is one dim of known size, and elements are integers.
+    StaticIntegerVector,
+    /// There are two dims of known size.
+    StaticIntegerMatrix,
+}
+
+impl Form {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Any => "tensor",
+            Self::Ranked => "ranked tensor",
+            Self::Scalar => "0D tensor",
+            Self::Vector => "1D tensor",
+            Self::Static => "statically shaped tensor",
+            Self::StaticOrBounded => "statically shaped or single bounded dimension tensor",
+            Self::StaticVector => "statically shaped 1-dimensional tensor",
+            Self::StaticIntegerVector => "statically shaped 1-dimensional integer tensor",
+            Self::StaticIntegerMatrix => "statically shaped 2-dimensional integer tensor",
+        }
+    }
+    fn admits(self, tensor: &Tensor) -> bool {
+        match self {
+            Self::Any | Self::Ranked => true,
+            Self::Scalar => tensor.rank() == 0,
+            Self::Vector => tensor.rank() == 1,
+            Self::Static => tensor.is_static(),
+            Self::StaticOrBounded => tensor.is_static() || tensor.has_single_bound(),
+            Self::StaticVector | Self::StaticIntegerVector => {
+                tensor.rank() == 1 && tensor.is_static()
+            }
+            Self::StaticIntegerMatrix => tensor.rank() == 2 && tensor.is_static(),
+        }
+    }
+}
+
+/// Types that are right.
+pub type Constraint = &'static [Alternative];
+
+/// Whether `ty` is one of `constraint`.
+pub fn admits(constraint: &[Alternative], ty: &ValueType) -> bool {
+    constraint.iter().any(|alternative| alternative.admits(ty))
+}
+
+impl Alternative {
+    fn admits(&self, ty: &ValueType) -> bool {
+        match (self, ty) {
+            (Self::Tensor(form, sets), ValueType::Tensor(tensor)) => {
+                let element = tensor.element.sets();
+                sets.iter().any(|set| set.meets(element)) && form.admits(tensor)
+            }
+            (Self::Tensor(Form::Any, sets), ValueType::Unranked(element)) => {
+                sets.iter().any(|set| set.meets(element.sets()))
+            }
+            (Self::Buffer(sets), ValueType::Buffer(tensor, _)) => {
+                sets.iter().any(|set| set.meets(tensor.element.sets()))
+            }
+            (Self::Tuple(inner), ValueType::Tuple(types)) => {
+                types.iter().all(|ty| self.admits(ty) || admits(inner, ty))
+            }
+            (Self::Token, ValueType::Token) | (Self::Future, ValueType::Future(_)) => true,
+            _ => false,
+        }
+    }
+    fn name(&self) -> String {
+        let values = |what: &str, sets: &[Elements]| {
+            let sets: Vec<&str> = sets.iter().map(|set| set.name()).collect();
+            format!("{what} of {} values", sets.join(" or "))
+        };
+        match self {
+            Self::Tensor(form, sets) => values(form.name(), sets),
+            Self::Buffer(sets) => values("memref", sets),
+            Self::Token => "token".to_owned(),
+            Self::Future => "future".to_owned(),
+            Self::Tuple(inner) => {
+                format!("nested tuple with any combination of {} values", name(inner))
+            }
+        }
+    }
+}
+
+/// What MLIR calls the types of `constraint`.
+pub fn name(constraint: &[Alternative]) -> String {
+    constraint.iter().map(Alternative::name).collect::<Vec<_>>().join(" or ")
+}
+
+use Alternative::{Buffer, Future, Token, Tuple};
+use Elements as E;
+
+const fn ranked(sets: &'static [Elements]) -> Alternative {
+    Alternative::Tensor(Form::Ranked, sets)
+}
+
+/// What nearly all tensors may hold.
+pub const ALL: &[Elements] = &[E::FLOAT, E::BOOL, E::INTEGER, E::COMPLEX, E::QUANTIZED];
+/// All element types, those with scales along a dim too.
+pub const ALL_PER_AXIS: &[Elements] =
+    &[E::FLOAT, E::BOOL, E::INTEGER, E::COMPLEX, E::QUANTIZED, E::PER_AXIS];
+
+/// Tensors of any elements but those with scales along a dim.
+pub const TENSOR: Constraint = &[ranked(ALL)];
+/// Tensors of any elements.
+pub const PER_AXIS_TENSOR: Constraint = &[ranked(ALL_PER_AXIS)];
+/// Tensors of booleans.
+pub const BOOL: Constraint = &[ranked(&[E::BOOL])];
+/// Tensors of integers.
+pub const INTEGER: Constraint = &[ranked(&[E::INTEGER])];
+/// Tensors of integers and floats.
+pub const INTEGER_OR_FLOAT: Constraint = &[ranked(&[E::INTEGER, E::FLOAT])];
+/// Tensors of booleans and integers.
+pub const BOOL_OR_INTEGER: Constraint = &[ranked(&[E::BOOL, E::INTEGER])];
+/// Tensors of floats.
+pub const FLOAT: Constraint = &[ranked(&[E::FLOAT])];
+/// Tensors of floats and complex numbers.
+pub const FLOAT_OR_COMPLEX: Constraint = &[ranked(&[E::FLOAT, E::COMPLEX])];
+/// Tensors of floats and quantized integers.
+pub const FLOAT_OR_QUANTIZED: Constraint = &[ranked(&[E::FLOAT, E::QUANTIZED])];
+/// Tensors of floats, complex numbers and quantized integers.
+pub const ANALYTIC: Constraint = &[ranked(&[E::FLOAT, E::COMPLEX, E::QUANTIZED])];
+/// Tensors of numbers.
+pub const NUMBER: Constraint = &[ranked(&[E::INTEGER, E::FLOAT, E::COMPLEX, E::QUANTIZED])];
+/// Tensors of `i32`.
+pub const I32: Constraint = &[ranked(&[E::I32])];
+/// Tensors of `ui32`.
+pub const UI32: Constraint = &[ranked(&[E::UI32])];
+/// Tokens.
+pub const TOKEN: Constraint = &[Token];
+/// Futures.
+pub const FUTURE: Constraint = &[Future];
+/// Tensors and tokens.
+pub const TENSOR_OR_TOKEN: Constraint = &[ranked(ALL), Token];
+/// Tensors of any elements, and tokens.
+pub const PER_AXIS_OR_TOKEN: Constraint = &[ranked(ALL), ranked(&[E::PER_AXIS]), Token];
+/// Tensors, those with scales along a dim too, tokens and buffers.
+pub const PER_AXIS_TOKEN_OR_BUFFER: Constraint =
+    &[ranked(ALL), ranked(&[E::PER_AXIS]), Token, Buffer(ALL)];
+const IN_TUPLES: Constraint = &[ranked(ALL), Buffer(ALL), ranked(&[E::PER_AXIS]), Token];
+/// Tuples.
+pub const TUPLE: Constraint = &[Tuple(IN_TUPLES)];
+/// What tuples may hold, themselves included.
+pub const IN_TUPLE: Constraint =
+    &[ranked(ALL), ranked(&[E::PER_AXIS]), Token, Tuple(IN_TUPLES), Buffer(ALL)];
+/// What composites take and give.
+pub const IN_COMPOSITE: Constraint =
+    &[ranked(ALL), ranked(&[E::PER_AXIS]), Token, Tuple(IN_TUPLES)];
+const ANY_TENSOR: Alternative = Alternative::Tensor(Form::Any, ALL_PER_AXIS);
+/// What custom calls take and give.
+pub const IN_CUSTOM_CALL: Constraint =
+    &[ANY_TENSOR, Buffer(ALL), Token, Tuple(&[ANY_TENSOR, Buffer(ALL), Token]), Future];
+/// What comes out of a queue.
+pub const RECEIVED: Constraint = &[
+    Alternative::Tensor(Form::Static, ALL),
+    Alternative::Tensor(Form::Static, ALL_PER_AXIS),
+    Token,
+];

@@ -1,0 +1,58 @@
+//! What lists of dims have to be, in the words of `StableHLO`.
+
+use super::mistake::{bare, ensure, Mistake};
+
+/// Numbers as MLIR lists them.
+pub fn list(dims: &[i64]) -> String {
+    dims.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether no number stands in `list` twice.
+pub fn is_unique(list: &[i64]) -> bool {
+    let mut sorted = list.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).all(|pair| pair[0] != pair[1])
+}
+
+/// No dim stands twice in both lists together.
+pub fn distinct(a: &[i64], b: &[i64], a_name: &str, b_name: &str) -> Result<(), Mistake> {
+    let all: Vec<i64> = a.iter().chain(b).copied().collect();
+    if is_unique(&all) {
+        return Ok(());
+    }
+    let again = |at: &usize| all[..*at].contains(&all[*at]);
+    let dim = (0..all.len()).find(again).map_or(0, |at| all[at]);
+    Err(bare(format!("has duplicated dimension from {a_name} and {b_name}: {dim}")))
+}
+
+/// `dim` is one of `rank` dims, or, where `is_inclusive`, the one behind them.
+pub fn in_bounds(
+    dim: i64,
+    rank: usize,
+    name: &str,
+    rank_name: &str,
+    is_inclusive: bool,
+) -> Result<(), Mistake> {
+    let end = if is_inclusive { ']' } else { ')' };
+    ensure((0..rank as i64 + i64::from(is_inclusive)).contains(&dim), || {
+        format!(
+            "Expects {name} to be in range [0, {rank_name}{end} i.e. [0, {rank}{end}. got: {dim}."
+        )
+    })
+}
+
+/// All of `dims` are among `rank` dims.
+pub fn all_in_bounds(
+    dims: &[i64],
+    rank: usize,
+    name: &str,
+    rank_name: &str,
+) -> Result<(), Mistake> {
+    match dims.iter().find(|dim| !(0..rank as i64).contains(dim)) {
+        Some(dim) => Err(bare(format!(
+            "Expects each element of {name} to be in range [0, {rank_name}) i.e. [0, {rank}). got: \
+             {dim}."
+        ))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,214 @@
+//! Contractions.
+
+use crate::mlir::AttrValue;
+use crate::stablehlo::compatible::{compatible_shapes, compatible_sizes, most_specific_size};
+use crate::stablehlo::constraint as takes;
+use crate::stablehlo::definition::{
+    one, optional, required, stablehlo, Compares, Definition, Family, NOTHING,
+};
+use crate::stablehlo::dim_checks::distinct;
+use crate::stablehlo::dims::DotDims;
+use crate::stablehlo::kinds::Kind;
+use crate::stablehlo::mistake::{bare, ensure, Mistake};
+use crate::stablehlo::types::{sizes, Size, Tensor};
+use crate::stablehlo::view::OpView;
+
+pub const FAMILIES: &[Family] = &[
+    stablehlo(&["dot"], DOT),
+    stablehlo(&["dot_general"], DOT_GENERAL),
+    stablehlo(&["einsum"], EINSUM),
+    stablehlo(&["unary_einsum"], UNARY_EINSUM),
+];
+
+const DOT: Definition = Definition {
+    operands: &[one(takes::TENSOR), one(takes::PER_AXIS_TENSOR)],
+    results: &[one(takes::PER_AXIS_TENSOR)],
+    attributes: &[optional("precision_config", Kind::Precisions("stablehlo"))],
+    verify: Some(|op| check_shape(op, dot(op)?)),
+    infer: Some(|op| op.shaped(dot(op)?)),
+    compares: Compares::Nothing,
+    ..NOTHING
+};
+const DOT_GENERAL: Definition = Definition {
+    attributes: &[
+        required("dot_dimension_numbers", DIMENSION_NUMBERS),
+        optional("precision_config", Kind::Precisions("stablehlo")),
+        optional("algorithm", ALGORITHM),
+    ],
+    verify: Some(verify_dot_general),
+    infer: Some(|op| op.shaped(dot_general(op)?)),
+    ..DOT
+};
+const DIMENSION_NUMBERS: Kind =
+    Kind::Of("stablehlo", "dot", "Attribute that models the dimension information for dot.");
+const ALGORITHM: Kind = Kind::Of(
+    "stablehlo",
+    "dot_algorithm",
+    "Attribute that models the algorithm constraints to use for computing dot.",
+);
+const EINSUM: Definition = Definition {
+    operands: &[one(takes::TENSOR), one(takes::TENSOR)],
+    results: &[one(takes::TENSOR)],
+    attributes: &[required("einsum_config", Kind::Str)],
+    ..NOTHING
+};
+const UNARY_EINSUM: Definition = Definition { operands: &[one(takes::TENSOR)], ..EINSUM };
+/// Sizes of the result's dims, and their bounds.
+pub type Dims = (Vec<Size>, Vec<Size>);
+
+/// The result has the shape that follows.
+pub fn check_shape(op: &OpView<'_>, (shape, _): Dims) -> Result<(), Mistake> {
+    let Some(result) = op.results.first() else { return Err(Mistake::silent()) };
+    ensure(result.shape().is_some_and(|given| compatible_shapes(&shape, given)), || {
+        let shape = sizes(&shape, "?");
+        format!(
+            "inferred shape '[{shape}]' is incompatible with return type of operation '{result}'"
+        )
+    })
+}
+
+/// The two sides of a contraction have a precision each, at most.
+pub fn check_precisions(op: &OpView<'_>) -> Result<(), Mistake> {
+    let count =
+        op.attributes.value("precision_config").and_then(AttrValue::items).map_or(0, <[_]>::len);
+    ensure(count <= 2, || {
+        format!("expects precision config to be empty or have <= 2 elements, got {count}")
+    })
+}
+
+fn dot(op: &OpView<'_>) -> Result<Dims, Mistake> {
+    check_precisions(op)?;
+    let (lhs, rhs) = (op.operand(0)?, op.operand(1)?);
+    let fits = matches!(lhs.rank(), 1 | 2)
+        && matches!(rhs.rank(), 1 | 2)
+        && compatible_sizes(lhs.shape[lhs.rank() - 1], rhs.shape[0]);
+    ensure(fits, || "expected both lhs/rhs ranks to be either 1 or 2".to_owned())?;
+    let free = [(lhs, 0, lhs.rank() == 2), (rhs, 1, rhs.rank() == 2)];
+    let free = free.into_iter().filter(|(_, _, is_free)| *is_free);
+    Ok(free.map(|(side, dim, _)| (side.shape[dim], side.bound(dim))).unzip())
+}
+
+/// The dims of a side that are distinct, and those in range.
+fn check_dims(
+    side: &str,
+    rank: usize,
+    batching: &[i64],
+    contracting: &[i64],
+) -> [Result<(), Mistake>; 2] {
+    let names = [format!("{side}_batching_dimensions"), format!("{side}_contracting_dimensions")];
+    let distinct = distinct(batching, contracting, &names[0], &names[1]);
+    let in_range = [(batching, &names[0]), (contracting, &names[1])].into_iter().try_for_each(
+        |(dims, name)| match dims.iter().find(|dim| !(0..rank as i64).contains(dim)) {
+            Some(dim) => Err(bare(format!("{name} value: {dim} is out of range: [0, {rank})"))),
+            None => Ok(()),
+        },
+    );
+    [distinct, in_range]
+}
+
+/// Checks the dimension numbers of a contraction of `lhs` and `rhs`.
+pub fn check_contraction(lhs: &Tensor, rhs: &Tensor, dims: &DotDims) -> Result<(), Mistake> {
+    let same_len = |a: &[i64], b: &[i64], what: &str| {
+        ensure(a.len() == b.len(), || {
+            format!("lhs and rhs should have the same number of {what} dimensions")
+        })
+    };
+    same_len(&dims.lhs_batching, &dims.rhs_batching, "batching")?;
+    same_len(&dims.lhs_contracting, &dims.rhs_contracting, "contracting")?;
+    let left = check_dims("lhs", lhs.rank(), &dims.lhs_batching, &dims.lhs_contracting);
+    let right = check_dims("rhs", rhs.rank(), &dims.rhs_batching, &dims.rhs_contracting);
+    let [left_distinct, left_in_range] = left;
+    let [right_distinct, right_in_range] = right;
+    left_distinct.and(right_distinct).and(left_in_range).and(right_in_range)?;
+    for (a, b, what) in [
+        (&dims.lhs_batching, &dims.rhs_batching, "batching"),
+        (&dims.lhs_contracting, &dims.rhs_contracting, "contracting"),
+    ] {
+        let mut pairs = a.iter().zip(b);
+        let fits =
+            pairs.all(|(&a, &b)| compatible_sizes(lhs.shape[a as usize], rhs.shape[b as usize]));
+        ensure(fits, || format!("{what} dimension sizes must match for lhs/rhs"))?;
+    }
+    Ok(())
+}
+
+/// The dims of `side` that are in none of `bound`, with their bounds.
+pub fn free_dims<'t>(
+    side: &'t Tensor,
+    bound: &'t [&[i64]],
+) -> impl Iterator<Item = (Size, Size)> + 't {
+    let is_free = |dim: &usize| !bound.iter().any(|list| list.contains(&(*dim as i64)));
+    (0..side.rank()).filter(is_free).map(|dim| (side.shape[dim], side.bound(dim)))
+}
+
+fn dot_general(op: &OpView<'_>) -> Result<Dims, Mistake> {
+    check_precisions(op)?;
+    let (lhs, rhs) = (op.operand(0)?, op.operand(1)?);
+    let numbers = op.attributes.value("dot_dimension_numbers");
+    let dims = numbers.and_then(DotDims::read).ok_or_else(Mistake::silent)?;
+    check_contraction(lhs, rhs, &dims)?;
+    let mut result: Vec<(Size, Size)> = Vec::new();
+    for (at, (&a, &b)) in dims.lhs_batching.iter().zip(&dims.rhs_batching).enumerate() {
+        let (a, b) = (a as usize, b as usize);
+        let (left, right) = ((lhs.shape[a], lhs.bound(a)), (rhs.shape[b], rhs.bound(b)));
+        result.push(most_specific_size(at, left, right)?);
+    }
+    result.extend(free_dims(lhs, &[&dims.lhs_batching, &dims.lhs_contracting]));
+    result.extend(free_dims(rhs, &[&dims.rhs_batching, &dims.rhs_contracting]));
+    Ok(result.into_iter().unzip())
+}
+
+fn verify_dot_general(op: &OpView<'_>) -> Result<(), Mistake> {
+    if let Some(algorithm) = op.attributes.value("algorithm") {
+        check_algorithm(algorithm)?;
+    }
+    check_shape(op, dot_general(op)?)?;
+    let precisions = op.attributes.value("precision_config").and_then(AttrValue::items);
+    let is_default = |item: &AttrValue<'_>| item.as_str() == Some("DEFAULT");
+    let is_default = precisions.is_none_or(|items| items.iter().all(is_default));
+    ensure(is_default || op.attributes.value("algorithm").is_none(), || {
+        "must specify DEFAULT precision config when algorithm is set.".to_owned()
+    })
+}
+
+/// The algorithm is one that some hardware has.
+fn check_algorithm(algorithm: &AttrValue<'_>) -> Result<(), Mistake> {
+    let int = |name| algorithm.field(name).and_then(AttrValue::as_int).unwrap_or(0);
+    let ty = |name| match algorithm.field(name) {
+        Some(AttrValue::Type(text)) => *text,
+        _ => "",
+    };
+    let counts = ["lhs_component_count", "rhs_component_count", "num_primitive_operations"];
+    for name in counts {
+        ensure(int(name) >= 1, || format!("{} must be positive", name.replace('_', " ")))?;
+    }
+    let [lhs_count, rhs_count, num_operations] = counts.map(int);
+    let types = ["lhs_precision_type", "rhs_precision_type", "accumulation_type"].map(ty);
+    let field = algorithm.field("allow_imprecise_accumulation");
+    let is_imprecise = field.and_then(AttrValue::as_bool).unwrap_or(false);
+    let is_single = lhs_count == 1 && rhs_count == 1;
+    if is_single && is_known(types, num_operations, is_imprecise) {
+        return Ok(());
+    }
+    let [lhs, rhs, sum] = types;
+    let imprecise = u8::from(is_imprecise);
+    Err(bare(format!(
+        "dot algorithm not known to be supported on any hardware: {{lhs:'{lhs}', rhs:'{rhs}', \
+         accum:'{sum}', lhs_components:{lhs_count}, rhs_components:{rhs_count}, \
+         primitive_ops:{num_operations}, imprecise:{imprecise}}}"
+    )))
+}
+
+fn is_known([lhs, rhs, sum]: [&str; 3], num_operations: i64, is_imprecise: bool) -> bool {
+    let is_f8 = |ty: &str| ty.starts_with("f8") && ty != "f8E8M0FNU";
+    if is_f8(lhs) && is_f8(rhs) && sum == "f32" && num_operations == 1 {
+        return true;
+    }
+    let known: &[i64] = match (lhs, sum) {
+        ("f16" | "f32", "f32") | ("f16", "f16") | ("f64", "f64") | ("bf16", "bf16") => &[1],
+        ("bf16", "f32") => &[1, 3, 6, 9],
+        ("tf32", "f32") => &[1, 3],
+        _ => &[],
+    };
+    !is_imprecise && lhs == rhs && known.contains(&num_operations)
+}

@@ -1,0 +1,94 @@
+//! Groups of devices that take part in a collective.
+
+use crate::stablehlo::attributes::Attributes;
+use crate::stablehlo::dim_checks::list;
+use crate::stablehlo::mistake::{bare, ensure, Mistake};
+use rustc_hash::FxHashSet;
+
+/// Groups written out, with the sizes of the table that they stand in.
+struct Groups {
+    sizes: Vec<i64>,
+    ids: Vec<i64>,
+}
+
+/// The groups of a collective; `None` if it has a mesh and axes instead.
+fn groups(attributes: &Attributes<'_>) -> Option<Groups> {
+    let attribute = attributes.get("replica_groups")?;
+    let (sizes, _) = attribute.dense_type()?;
+    Some(Groups { sizes, ids: attribute.dense_ints()? })
+}
+
+/// What is asked of groups.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    /// All groups have one size.
+    pub is_uniform: bool,
+    /// There have to be some.
+    pub is_global: bool,
+    /// How many devices each has.
+    pub size: Option<i64>,
+}
+
+/// Checks the groups of a collective.
+pub fn check_groups(attributes: &Attributes<'_>, asked: Asked) -> Result<(), Mistake> {
+    let Some(Groups { sizes, ids }) = groups(attributes) else { return Ok(()) };
+    let [rows, columns] = sizes[..] else {
+        return Err(bare("replica groups should be a rank 2 tensor"));
+    };
+    ensure(!asked.is_global || rows.wrapping_mul(columns) != 0, || {
+        "if `use_global_device_ids` is set, the replica groups cannot be empty".to_owned()
+    })?;
+    let mut seen: FxHashSet<i64> = FxHashSet::default();
+    for id in ids {
+        if id == -1 {
+            ensure(!asked.is_uniform, || "Invalid replica id -1".to_owned())?;
+            continue;
+        }
+        ensure(seen.insert(id), || format!("replica id #{id} seen more than once"))?;
+    }
+    if let Some(missing) = (0..seen.len() as i64).find(|id| !seen.contains(id)) {
+        return Err(bare(format!("replica id #{missing} not seen in replica groups")));
+    }
+    match asked.size.filter(|&size| asked.is_uniform && size != columns && rows != 0) {
+        Some(size) => Err(bare(format!("group size of replica_groups must be {size}"))),
+        None => Ok(()),
+    }
+}
+
+/// Checks the groups of a broadcast, which need not hold all devices.
+pub fn check_broadcast_groups(attributes: &Attributes<'_>) -> Result<(), Mistake> {
+    let Some(Groups { sizes, ids }) = groups(attributes) else { return Ok(()) };
+    let rank = sizes.len();
+    ensure(rank == 2, || {
+        format!("replica groups should be a rank 2 tensor,but instead it is of rank {rank}")
+    })?;
+    let mut seen: FxHashSet<i64> = FxHashSet::default();
+    for id in ids {
+        ensure(id >= 0, || format!("replica_groups values must be positive, but was given {id}"))?;
+        ensure(seen.insert(id), || format!("replica id #{id} seen more than once"))?;
+    }
+    Ok(())
+}
+
+/// Checks the pairs of a permutation: no device sends twice, or gets twice.
+pub fn check_pairs(attributes: &Attributes<'_>) -> Result<(), Mistake> {
+    let attribute = attributes.get("source_target_pairs").ok_or_else(Mistake::silent)?;
+    let Some((sizes, _)) = attribute.dense_type() else { return Ok(()) };
+    let rank = sizes.len();
+    ensure(rank == 2, || {
+        format!("expect source_target_pairs attribute to be of rank 2, but got rank {rank}")
+    })?;
+    ensure(sizes[1] == 2, || {
+        let sizes = list(&sizes);
+        format!("expect source_target_pairs attribute of shape (N, 2), but got ({sizes})")
+    })?;
+    let mut seen: [FxHashSet<i64>; 2] = Default::default();
+    for (at, id) in attribute.dense_ints().unwrap_or_default().into_iter().enumerate() {
+        ensure(id >= 0, || "replica ids in source_target_pairs must be >= 0.".to_owned())?;
+        ensure(seen[at % 2].insert(id), || {
+            let what = ["sources", "targets"][at % 2];
+            format!("duplicate {what} not allowed.")
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,267 @@
+//! Windows that move over tensors: their attributes, the shapes that they make, and reductions over them.
+
+use super::reducer::{accumulators, check_reducer};
+use crate::mlir::AttrValue;
+use crate::stablehlo::attributes::Attributes;
+use crate::stablehlo::compatible::{of_compatible_shape, same_but_for_precision};
+use crate::stablehlo::constraint::{self as takes};
+use crate::stablehlo::definition::{
+    many, one, optional, required, stablehlo, Definition, Family, Regions, NOTHING,
+};
+use crate::stablehlo::dim_checks::list;
+use crate::stablehlo::element::Element;
+use crate::stablehlo::kinds::Kind;
+use crate::stablehlo::mistake::{bare, ensure, Mistake};
+use crate::stablehlo::types::{Size, Tensor, ValueType};
+use crate::stablehlo::view::OpView;
+
+pub const FAMILIES: &[Family] = &[
+    stablehlo(&["reduce_window"], REDUCE_WINDOW),
+    stablehlo(&["select_and_scatter"], SELECT_AND_SCATTER),
+];
+
+const REDUCE_WINDOW: Definition = Definition {
+    operands: &[many(takes::TENSOR), many(takes::TENSOR)],
+    results: &[many(takes::TENSOR)],
+    attributes: &[
+        required("window_dimensions", Kind::I64Array),
+        optional("window_strides", Kind::I64Array),
+        optional("base_dilations", Kind::I64Array),
+        optional("window_dilations", Kind::I64Array),
+        optional("padding", Kind::I64Elements),
+    ],
+    regions: Regions::Named(&["body"]),
+    has_implicit_return: true,
+    verify: Some(verify_reduce_window),
+    infer: Some(reduce_window),
+    ..NOTHING
+};
+const SELECT_AND_SCATTER: Definition = Definition {
+    operands: &[one(takes::TENSOR), one(takes::TENSOR), one(takes::TENSOR)],
+    results: &[one(takes::TENSOR)],
+    attributes: &[
+        optional("window_dimensions", Kind::I64Array),
+        optional("window_strides", Kind::I64Array),
+        optional("padding", Kind::I64Elements),
+    ],
+    regions: Regions::Named(&["select", "scatter"]),
+    verify: Some(verify_select_and_scatter),
+    infer: Some(select_and_scatter),
+    ..NOTHING
+};
+
+/// One dim of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowDim {
+    /// How many elements it has; `None` for a kernel of unknown size.
+    pub size: Size,
+    /// How far it moves.
+    pub stride: i64,
+    /// Padding in front of and behind the base.
+    pub padding: (i64, i64),
+    /// How far apart elements of the base are.
+    pub base_dilation: i64,
+    /// How far apart elements of the window are.
+    pub window_dilation: i64,
+}
+
+/// The lists of attributes that describe a window; an empty one stands for what is usual.
+#[derive(Clone, Debug, Default)]
+pub struct WindowLists {
+    /// Strides.
+    pub strides: Vec<i64>,
+    /// Padding in front and behind.
+    pub padding: Vec<(i64, i64)>,
+    /// Dilations of the base.
+    pub base_dilations: Vec<i64>,
+    /// Dilations of the window.
+    pub window_dilations: Vec<i64>,
+    /// How many dims are told whether they are reversed.
+    pub num_reversals: usize,
+}
+
+/// The pairs of attribute `padding`.
+pub fn padding(attributes: &Attributes<'_>) -> Result<Vec<(i64, i64)>, Mistake> {
+    let Some(attribute) = attributes.get("padding") else { return Ok(Vec::new()) };
+    if let Some((sizes, _)) = attribute.dense_type() {
+        ensure(matches!(sizes[..], [_, 2]), || {
+            let sizes = list(&sizes);
+            format!("expects the shape of padding-attribute to be {{N, 2}}, but got {{{sizes}}}.")
+        })?;
+    }
+    let dense = attribute.dense_ints();
+    let values = dense.or_else(|| attribute.value.as_ints()).unwrap_or_default();
+    Ok(values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
+}
+
+impl WindowLists {
+    /// Reads attributes by these names of strides and dilations; an empty name has no attribute.
+    pub fn read(
+        attributes: &Attributes<'_>,
+        [base_dilations, window_dilations]: [&str; 2],
+    ) -> Result<Self, Mistake> {
+        let reversals = attributes.value("window_reversal").and_then(AttrValue::items);
+        Ok(Self {
+            strides: attributes.ints("window_strides"),
+            padding: padding(attributes)?,
+            base_dilations: attributes.ints(base_dilations),
+            window_dilations: attributes.ints(window_dilations),
+            num_reversals: reversals.map_or(0, <[_]>::len),
+        })
+    }
+    /// The dims of a window of these sizes.
+    pub fn dims(&self, sizes: &[Size]) -> Result<Vec<WindowDim>, Mistake> {
+        let count = sizes.len();
+        for (len, what) in [
+            (self.strides.len(), "window-strides"),
+            (self.base_dilations.len(), "base-dilation factors"),
+            (self.window_dilations.len(), "window-dilation factors"),
+            (self.padding.len(), "padding-entries"),
+            (self.num_reversals, "window-reversal"),
+        ] {
+            ensure(len == 0 || len == count, || {
+                format!(
+                    "expects {what} to have same dimension-size as size of window dimensions \
+                     ({count}), but got: {len}."
+                )
+            })?;
+        }
+        sizes.iter().enumerate().map(|(at, &size)| self.dim(at, size)).collect()
+    }
+    fn dim(&self, at: usize, size: Size) -> Result<WindowDim, Mistake> {
+        let number = |list: &[i64]| list.get(at).copied().unwrap_or(1);
+        let positive = |value: i64, what: &str| {
+            ensure(value > 0, || {
+                format!(
+                    "expects window to have positive {what} for {at}-th window dimension, but got \
+                     {value}."
+                )
+            })
+        };
+        let stride = number(&self.strides);
+        let base_dilation = number(&self.base_dilations);
+        let window_dilation = number(&self.window_dilations);
+        size.map_or(Ok(()), |size| positive(size, "value"))?;
+        positive(stride, "stride")?;
+        positive(base_dilation, "base dilation factor")?;
+        positive(window_dilation, "window dilation factor")?;
+        let padding = self.padding.get(at).copied().unwrap_or((0, 0));
+        Ok(WindowDim { size, stride, padding, base_dilation, window_dilation })
+    }
+}
+
+/// The extent of `size` elements so far apart.
+const fn dilated(size: i64, dilation: i64) -> i64 {
+    if size == 0 {
+        0
+    } else {
+        (size - 1).wrapping_mul(dilation).wrapping_add(1)
+    }
+}
+
+/// How many places a window has over each dim of a base.
+pub fn num_windows(base: &[Size], window: &[WindowDim]) -> Vec<Size> {
+    let places = |(base, dim): (&Size, &WindowDim)| {
+        let (low, high) = dim.padding;
+        let base = dilated((*base)?, dim.base_dilation).wrapping_add(low).wrapping_add(high);
+        let extent = dilated(dim.size?, dim.window_dilation);
+        Some(if base == 0 || extent > base { 0 } else { (base - extent) / dim.stride + 1 })
+    };
+    base.iter().zip(window).map(places).collect()
+}
+
+/// The inputs of a reduction over windows, and the window.
+fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Vec<WindowDim>), Mistake> {
+    let inputs = op.operands(0..op.operands.len() / 2)?;
+    ensure(!inputs.is_empty(), || "requires at least 1 input value".to_owned())?;
+    for at in 1..inputs.len() {
+        ensure(of_compatible_shape(&op.operands[0], &op.operands[at]), || {
+            format!(
+                "expects all inputs to have compatible shapes. Shape at input-index {at} is not \
+                 compatible with shape at input-index 0"
+            )
+        })?;
+    }
+    let lists = WindowLists::read(&op.attributes, ["base_dilations", "window_dilations"])?;
+    let sizes = op.attributes.ints("window_dimensions");
+    for input in &inputs {
+        let (len, rank) = (sizes.len(), input.rank());
+        ensure(len == rank, || {
+            format!(
+                "expects window-dimensions size == input rank, but got window-dimensions size: \
+                 {len} and input: '{input}' with rank = {rank}."
+            )
+        })?;
+    }
+    let sizes: Vec<Size> = sizes.into_iter().map(Some).collect();
+    Ok((inputs, lists.dims(&sizes)?))
+}
+
+fn verify_reduce_window(op: &OpView<'_>) -> Result<(), Mistake> {
+    let (inputs, window) = inputs(op)?;
+    let init_values = op.operands(inputs.len()..2 * inputs.len())?;
+    let dims: Vec<Size> = window.iter().map(|dim| dim.size).collect();
+    check_reducer(op.region(0)?, &inputs, &init_values, &dims)
+}
+
+fn reduce_window(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+    let (inputs, window) = inputs(op)?;
+    let elements = accumulators(op.region(0)?, &inputs);
+    let result = |(input, element): (&&Tensor, Element)| {
+        let shape = num_windows(&input.shape, &window);
+        let bounds = num_windows(&input.bounds, &window);
+        input.with_element(element).with_shape(shape, bounds).into()
+    };
+    Ok(inputs.iter().zip(elements).map(result).collect())
+}
+
+fn verify_select_and_scatter(op: &OpView<'_>) -> Result<(), Mistake> {
+    let (operand, source, init_value) = (op.operand(0)?, op.operand(1)?, op.operand(2)?);
+    let select = op.region(0)?;
+    let count = select.args.len();
+    ensure(count == 2, || {
+        format!("expects the select-region to take 2 parameters, but takes {count}")
+    })?;
+    let expected = ValueType::from(Tensor::scalar(operand.element.clone()));
+    for (at, arg) in select.args.iter().enumerate() {
+        ensure(same_but_for_precision(&expected, arg), || {
+            format!(
+                "expects the type of select-region's parameter at index {at} to be '{expected}', \
+                 but got '{arg}'"
+            )
+        })?;
+    }
+    let [returned] = &select.returned[..] else {
+        let count = select.returned.len();
+        return Err(bare(format!(
+            "expects select-region to return single value, but got: {count}"
+        )));
+    };
+    ensure(**returned == Tensor::scalar(Element::BOOL).into(), || {
+        format!("expects the return-type of select-region to be tensor<i1>, but got: '{returned}'")
+    })?;
+    let element = Tensor::scalar(source.element.clone());
+    check_reducer(op.region(1)?, &[&element], &[init_value], &[])?;
+    let sizes = op.attributes.ints("window_dimensions");
+    let (len, rank) = (sizes.len(), operand.rank());
+    ensure(len == rank, || {
+        format!(
+            "expects window-dimensions size == operand rank, but got window-dimensions size: {len} \
+             and operand-type: '{operand}' with rank = {rank}."
+        )
+    })?;
+    let lists = WindowLists::read(&op.attributes, ["", ""])?;
+    let window = lists.dims(&sizes.into_iter().map(Some).collect::<Vec<_>>())?;
+    let shape = num_windows(&operand.shape, &window);
+    let expected = ValueType::from(Tensor::new(shape, operand.element.clone()));
+    let source = &op.operands[1];
+    ensure(same_but_for_precision(&expected, source), || {
+        format!("expects source-type to be '{expected}', but got'{source}'")
+    })
+}
+
+fn select_and_scatter(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+    let operand = op.operand(0)?;
+    let element = accumulators(op.region(1)?, &[operand]).into_iter().next();
+    Ok(vec![operand.with_element(element.ok_or_else(Mistake::silent)?).into()])
+}

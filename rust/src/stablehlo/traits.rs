@@ -1,0 +1,180 @@
+//! How the types of an op hang together: what many ops share.
+
+use super::compatible::{compatible, of_compatible_shape, of_same_element};
+use super::element::Element;
+use super::mistake::{of_op, Mistake};
+use super::types::ValueType;
+use super::view::OpView;
+use std::rc::Rc;
+
+/// The first result in a list of operands.
+pub const RESULT: usize = usize::MAX;
+
+/// Something that holds for the types of an op.
+#[derive(Clone, Copy, Debug)]
+pub enum Trait {
+    /// Operands and results have compatible shapes.
+    SameShape,
+    /// Operands and results have the same element type.
+    SameElements,
+    /// Operands have the same element type.
+    SameOperandElements,
+    /// Operands and results have compatible element types.
+    CompatibleElements,
+    /// Operands have compatible element types.
+    CompatibleOperandElements,
+    /// Operands and results have compatible types.
+    CompatibleTypes,
+    /// The `i`-th result has the type of the `i`-th operand.
+    PairwiseTypes,
+    /// The `i`-th result has the element type of the `i`-th operand.
+    PairwiseElements,
+    /// The op applies to each element by itself.
+    Elementwise,
+    /// These operands, of which the last may be [`RESULT`], have one element type; with how MLIR lists
+    /// their names.
+    SameElementsOf(&'static [usize], &'static str),
+    /// These operands have the same type.
+    SameTypesOf(&'static [usize], &'static str),
+    /// These values have the same number of dims.
+    SameRanksOf(&'static [usize], &'static str),
+    /// These attributes list equally many integers.
+    SameSizesOf(&'static [&'static str]),
+}
+
+impl Trait {
+    /// Whether it holds for `op`.
+    pub fn check(self, op: &OpView<'_>) -> Result<(), Mistake> {
+        let all = || op.operands.iter().chain(&op.results);
+        let first = || op.operands.first().or(op.results.first());
+        let result = op.results.first();
+        let value = |index: &usize| if *index == RESULT { result } else { op.operands.get(*index) };
+        let elements = |ty: &Rc<ValueType>| ty.element().cloned();
+        let (holds, says) = match self {
+            Self::SameShape => {
+                at_least_one(op)?;
+                let holds = first().is_none_or(|a| all().all(|b| of_compatible_shape(a, b)));
+                (holds, "requires the same shape for all operands and results")
+            }
+            Self::SameElements => {
+                at_least_one(op)?;
+                let holds = first().is_none_or(|a| all().all(|b| a.element() == b.element()));
+                (holds, "requires the same element type for all operands and results")
+            }
+            Self::SameOperandElements => {
+                at_least_one(op)?;
+                let same =
+                    |a: &Rc<ValueType>| op.operands.iter().all(|b| a.element() == b.element());
+                let holds = op.operands.first().is_none_or(same);
+                (holds, "requires the same element type for all operands")
+            }
+            Self::CompatibleElements => {
+                let holds = first().is_none_or(|a| all().all(|b| of_same_element(a, b)));
+                (holds, "requires compatible element types for all operands and results")
+            }
+            Self::CompatibleOperandElements => {
+                at_least_one(op)?;
+                let first = &op.operands[0];
+                let holds = op.operands.iter().all(|ty| of_same_element(first, ty));
+                (holds, "requires compatible element types for all operands")
+            }
+            Self::CompatibleTypes => {
+                let holds = first().is_none_or(|a| all().all(|b| compatible(a, b)));
+                (holds, "requires compatible types for all operands and results")
+            }
+            Self::PairwiseTypes => return pairwise(op, "type", |a, b| a == b),
+            Self::PairwiseElements => {
+                let same = |a: &ValueType, b: &ValueType| a.element() == b.element();
+                return pairwise(op, "element type", same);
+            }
+            Self::Elementwise => return elementwise(op),
+            Self::SameElementsOf(values, names) => {
+                let mut of = values.iter().filter_map(value).filter_map(elements);
+                let first: Option<Element> = of.next();
+                let holds = first.is_none_or(|a| of.all(|b| a == b));
+                return all_match(holds, names, "element type");
+            }
+            Self::SameTypesOf(values, names) => {
+                let mut of = values.iter().filter_map(value);
+                let holds = of.next().is_none_or(|a| of.all(|b| a == b));
+                return all_match(holds, names, "type");
+            }
+            Self::SameRanksOf(values, names) => {
+                let mut of = values.iter().filter_map(value).map(|ty| ty.shape().map(<[_]>::len));
+                let holds = of.next().is_none_or(|a| of.all(|b| a == b));
+                return all_match(holds, names, "rank");
+            }
+            Self::SameSizesOf(names) => {
+                let mut of = names.iter().map(|name| op.attributes.ints(name).len());
+                let holds = of.next().is_none_or(|a| of.all(|b| a == b));
+                return all_match(holds, &names.join(", "), "size");
+            }
+        };
+        if holds {
+            Ok(())
+        } else {
+            Err(of_op(says))
+        }
+    }
+}
+
+fn all_match(holds: bool, names: &str, what: &str) -> Result<(), Mistake> {
+    if holds {
+        return Ok(());
+    }
+    Err(of_op(format!("failed to verify that all of {{{names}}} have same {what}")))
+}
+
+fn at_least_one(op: &OpView<'_>) -> Result<(), Mistake> {
+    if op.operands.is_empty() {
+        return Err(of_op("expected 1 or more operands, but found 0"));
+    }
+    Ok(())
+}
+
+fn pairwise(
+    op: &OpView<'_>,
+    what: &str,
+    same: impl Fn(&ValueType, &ValueType) -> bool,
+) -> Result<(), Mistake> {
+    if op.operands.len() != op.results.len() {
+        return Err(of_op("requires the same number of operands and results"));
+    }
+    let pairs = op.operands.iter().zip(&op.results);
+    match pairs.into_iter().position(|(a, b)| !same(a, b)) {
+        None => Ok(()),
+        Some(at) => {
+            let message = format!("requires the same {what} for operand and result at index {at}");
+            Err(of_op(message))
+        }
+    }
+}
+
+fn elementwise(op: &OpView<'_>) -> Result<(), Mistake> {
+    let tensors = |types: &[Rc<ValueType>]| -> Vec<Rc<ValueType>> {
+        types.iter().filter(|ty| ty.is_tensor()).cloned().collect()
+    };
+    let (operands, results) = (tensors(&op.operands), tensors(&op.results));
+    let says = match (operands.len(), results.len()) {
+        (0, 0) => return Ok(()),
+        (0, _) => "if a result is non-scalar, then at least one operand must be non-scalar",
+        (_, 0) => "if an operand is non-scalar, then there must be at least one non-scalar result",
+        (_, count) if count != op.results.len() => {
+            "if an operand is non-scalar, then all results must be non-scalar"
+        }
+        _ => {
+            let has_rank = |ty: &Rc<ValueType>| ty.tensor().is_some();
+            let is_ranked = has_rank(&operands[0]);
+            let all: Vec<_> = operands.iter().chain(&results).collect();
+            let first = all[0];
+            let same = |ty: &&Rc<ValueType>| {
+                has_rank(ty) == is_ranked && all.iter().all(|other| of_compatible_shape(ty, other))
+            };
+            if all.iter().all(same) && has_rank(first) == is_ranked {
+                return Ok(());
+            }
+            "all non-scalar operands/results must have the same shape and base type"
+        }
+    };
+    Err(of_op(says))
+}

@@ -1,0 +1,192 @@
+//! Types of values as shape functions see them: what the types of a program say, without its tables.
+
+use super::element::Element;
+use std::fmt;
+use std::rc::Rc;
+
+/// A size that may be known only when the program runs.
+pub type Size = Option<i64>;
+
+/// A tensor with a known number of dims.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tensor {
+    /// The sizes of its dims.
+    pub shape: Vec<Size>,
+    /// Bounds of sizes that are not known, as `#stablehlo.bounds<4, ?>` has them; empty if it has none.
+    pub bounds: Vec<Size>,
+    /// The element type.
+    pub element: Element,
+    /// Another encoding, as text.
+    pub encoding: Option<Rc<str>>,
+}
+
+/// The type of a value.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ValueType {
+    /// `tensor<2x?xf32>`
+    Tensor(Tensor),
+    /// `tensor<*xf32>`
+    Unranked(Element),
+    /// `tuple<...>`
+    Tuple(Vec<Rc<ValueType>>),
+    /// `!stablehlo.token`
+    Token,
+    /// `memref<...>` with what it holds.
+    Buffer(Tensor, Rc<str>),
+    /// `!stablehlo.future<...>`
+    Future(Vec<Rc<ValueType>>),
+    /// Any other type, as text.
+    Other(Rc<str>),
+}
+
+impl Tensor {
+    /// A tensor without bounds and encoding.
+    pub const fn new(shape: Vec<Size>, element: Element) -> Self {
+        Self { shape, bounds: Vec::new(), element, encoding: None }
+    }
+    /// A tensor without dims.
+    pub const fn scalar(element: Element) -> Self {
+        Self::new(Vec::new(), element)
+    }
+    /// The number of dims.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+    /// Whether all sizes are known.
+    pub fn is_static(&self) -> bool {
+        self.shape.iter().all(Option::is_some)
+    }
+    /// The bound of `dim`, if it has one.
+    pub fn bound(&self, dim: usize) -> Size {
+        self.bounds.get(dim).copied().flatten()
+    }
+    /// Whether it has bounds: of one dim, the only one whose size is not known.
+    pub fn has_single_bound(&self) -> bool {
+        self.bounds.iter().flatten().count() == 1
+            && self.shape.iter().filter(|size| size.is_none()).count() == 1
+    }
+    /// How many elements it has, wrapping as MLIR does; `None` if a size is not known.
+    pub fn num_elements(&self) -> Option<i64> {
+        self.shape.iter().try_fold(1_i64, |product, size| Some(product.wrapping_mul((*size)?)))
+    }
+    /// A tensor of this shape with other elements.
+    #[must_use]
+    pub fn with_element(&self, element: Element) -> Self {
+        Self { element, ..self.clone() }
+    }
+    /// A tensor of these elements with other dims, of which `bounds` has the bounds; without any, what was no bound in the
+    /// encoding stays.
+    #[must_use]
+    pub fn with_shape(&self, shape: Vec<Size>, bounds: Vec<Size>) -> Self {
+        let bounds = if bounds.iter().all(Option::is_none) { Vec::new() } else { bounds };
+        Self { shape, bounds, element: self.element.clone(), encoding: self.encoding.clone() }
+    }
+}
+
+impl ValueType {
+    /// The tensor, if it is one with a known number of dims.
+    pub const fn tensor(&self) -> Option<&Tensor> {
+        match self {
+            Self::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+    /// The element type of a tensor or buffer.
+    pub const fn element(&self) -> Option<&Element> {
+        match self {
+            Self::Tensor(tensor) | Self::Buffer(tensor, _) => Some(&tensor.element),
+            Self::Unranked(element) => Some(element),
+            _ => None,
+        }
+    }
+    /// The sizes of a tensor or buffer with a known number of dims.
+    pub fn shape(&self) -> Option<&[Size]> {
+        match self {
+            Self::Tensor(tensor) | Self::Buffer(tensor, _) => Some(&tensor.shape),
+            _ => None,
+        }
+    }
+    /// Whether it is, or has elements of, a type of a dialect of which nothing is known.
+    pub fn is_foreign(&self) -> bool {
+        match self {
+            Self::Tensor(tensor) | Self::Buffer(tensor, _) => tensor.element.is_foreign(),
+            Self::Unranked(element) => element.is_foreign(),
+            Self::Tuple(types) | Self::Future(types) => types.iter().any(|ty| ty.is_foreign()),
+            Self::Other(text) => text.starts_with('!') && !text.starts_with("!stablehlo"),
+            Self::Token => false,
+        }
+    }
+    /// Whether it is a tensor, of known rank or not.
+    pub const fn is_tensor(&self) -> bool {
+        matches!(self, Self::Tensor(_) | Self::Unranked(_))
+    }
+}
+
+impl From<Tensor> for ValueType {
+    fn from(tensor: Tensor) -> Self {
+        Self::Tensor(tensor)
+    }
+}
+
+impl fmt::Display for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("tensor<")?;
+        for size in &self.shape {
+            write_size(f, *size)?;
+            f.write_str("x")?;
+        }
+        write!(f, "{}", self.element)?;
+        if !self.bounds.is_empty() {
+            f.write_str(", #stablehlo.bounds<")?;
+            for (at, bound) in self.bounds.iter().enumerate() {
+                f.write_str(if at == 0 { "" } else { ", " })?;
+                write_size(f, *bound)?;
+            }
+            f.write_str(">")?;
+        } else if let Some(encoding) = &self.encoding {
+            write!(f, ", {encoding}")?;
+        }
+        f.write_str(">")
+    }
+}
+
+fn write_size(f: &mut fmt::Formatter<'_>, size: Size) -> fmt::Result {
+    match size {
+        Some(size) => write!(f, "{size}"),
+        None => f.write_str("?"),
+    }
+}
+
+impl fmt::Display for ValueType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tensor(tensor) => tensor.fmt(f),
+            Self::Unranked(element) => write!(f, "tensor<*x{element}>"),
+            Self::Tuple(elements) => write!(f, "tuple<{}>", list(elements)),
+            Self::Token => f.write_str("!stablehlo.token"),
+            Self::Future(types) => write!(f, "!stablehlo.future<{}>", list(types)),
+            // Types are kept without spaces.
+            Self::Buffer(_, text) | Self::Other(text) => {
+                f.write_str(&text.replace("->", " -> ").replace(',', ", "))
+            }
+        }
+    }
+}
+
+fn list(types: &[Rc<ValueType>]) -> String {
+    types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Types in quotes with commas between them, as MLIR lists them.
+pub fn quoted(types: &[Rc<ValueType>]) -> String {
+    types.iter().map(|ty| format!("'{ty}'")).collect::<Vec<_>>().join(", ")
+}
+
+/// Sizes as MLIR prints them in a sentence, `2, ?, 3`; a size that is not known as `unknown` says.
+pub fn sizes(shape: &[Size], unknown: &str) -> String {
+    let size = |size: &Size| size.map_or_else(|| unknown.to_owned(), |size| size.to_string());
+    shape.iter().map(size).collect::<Vec<_>>().join(", ")
+}
+
+/// The number that MLIR has in place of a size that is not known, and prints in some sentences.
+pub const DYNAMIC: &str = "-9223372036854775808";

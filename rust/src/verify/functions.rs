@@ -1,0 +1,121 @@
+//! Functions, their calls and what ends blocks, in the words of MLIR's verifier.
+
+use super::Verifier;
+use crate::error::Code;
+use crate::index::{FuncId, OpId};
+use crate::ir::{Attr, OpKind, OpTraits};
+
+impl Verifier<'_> {
+    /// Checks what is said of ops of `func`, and of those that end blocks.
+    pub(super) fn structure(&mut self, op: OpId) {
+        if self.program.num_regions(op) > 0 {
+            self.terminators(op);
+        }
+        match self.program.kind(op) {
+            OpKind::Func => {
+                if let Some(id) = self.program.function_of(op).get() {
+                    self.function(op, id);
+                }
+            }
+            OpKind::FuncReturn => {
+                let parent = self.program.parent_op(op);
+                if !parent.is_some_and(|parent| self.program.kind(parent) == OpKind::Func) {
+                    self.wrong(op, "expects parent op 'func.func'");
+                }
+                self.ends_block(op);
+            }
+            OpKind::SdyReturn | OpKind::StablehloReturn => self.ends_block(op),
+            OpKind::Call => self.unit(op, "no_inline"),
+            _ => {}
+        }
+    }
+    /// Reports a mistake in `op`, with its name in front, at the op's name.
+    fn wrong(&mut self, op: OpId, message: &str) {
+        let problem = self.problem(op, Code::InvalidOp, message);
+        self.report(op, problem);
+    }
+    /// Blocks in `op` end with ops that may be terminators; those of Shardy's ops and functions were looked
+    /// at when they were read.
+    fn terminators(&mut self, op: OpId) {
+        if !self.program.op_name(op).starts_with("stablehlo.") {
+            return;
+        }
+        let regions = self.program.op_regions(op);
+        let blocks: Vec<_> =
+            regions.flat_map(|region| self.program.region_blocks(region)).collect();
+        for block in blocks {
+            let Some(last) = self.program.last_op(block).get() else { continue };
+            let traits = OpTraits::of_name(self.program.op_name(last));
+            if traits.has(OpTraits::KNOWN) && !traits.has(OpTraits::TERMINATOR) {
+                self.bare(last, "block with no terminator, has this op at its end".to_owned());
+            }
+        }
+    }
+    /// A terminator stands at the end of its block.
+    fn ends_block(&mut self, op: OpId) {
+        if self.program.next_op(op).is_some() {
+            self.wrong(op, "must be the last operation in the parent block");
+        }
+    }
+    fn function(&mut self, op: OpId, id: FuncId) {
+        let module = self.program.parent_op(op);
+        if module.is_some_and(|module| self.program.kind(module) != OpKind::Module) {
+            self.wrong(op, "symbol's parent must have the SymbolTable trait");
+        }
+        let visibility = self.program.attr(op, "sym_visibility").map(|text| text.trim_matches('"'));
+        let visibility = visibility.map(str::to_owned);
+        if let Some(other) =
+            visibility.as_deref().filter(|text| !["public", "private", "nested"].contains(text))
+        {
+            let message = format!(
+                "visibility expected to be one of [\"public\", \"private\", \"nested\"], but got \
+                 \"{other}\""
+            );
+            self.wrong(op, &message);
+        }
+        let is_public = visibility.is_none_or(|text| text == "public");
+        if self.program.func_body(id).is_none() && is_public && !self.program.is_private(id) {
+            self.wrong(op, "symbol declaration cannot have public visibility");
+        }
+        let has_plain =
+            |attrs: &[Attr]| attrs.iter().any(|attr| !self.program.str(attr.name).contains('.'));
+        for (ports, what) in
+            [(self.program.func_args(id), "arguments"), (self.program.func_results(id), "results")]
+        {
+            if ports.iter().any(|port| has_plain(self.program.attr_list(port.attrs))) {
+                let message = format!("{what} may only have dialect attributes");
+                let problem = self.problem(op, Code::InvalidOp, &message);
+                return self.report(op, problem);
+            }
+        }
+    }
+    /// Attribute `name` of `op` has no value.
+    fn unit(&mut self, op: OpId, name: &str) {
+        if self.program.attr(op, name).is_some_and(|text| !matches!(text.trim(), "" | "unit")) {
+            let message =
+                format!("attribute '{name}' failed to satisfy constraint: unit attribute");
+            self.wrong(op, &message);
+        }
+    }
+    /// Checks an op that is not defined by `StableHLO` or CHLO.
+    pub(super) fn without_definition(&mut self, op: OpId) {
+        if self.program.kind(op) == OpKind::Other {
+            self.registered(op);
+            self.indirect(op);
+        }
+    }
+    /// Ops of dialects all of whose ops are known are among these.
+    fn registered(&mut self, op: OpId) {
+        let name = self.program.op_name(op);
+        let Some((dialect, _)) = name.split_once('.') else { return };
+        let is_whole = matches!(dialect, "stablehlo" | "chlo" | "func" | "sdy" | "builtin");
+        if !is_whole || OpTraits::of_name(name).has(OpTraits::KNOWN) {
+            return;
+        }
+        let message = format!(
+            "unregistered operation '{name}' found in dialect ('{dialect}') that does not allow \
+             unknown operations"
+        );
+        self.bare(op, message);
+    }
+}

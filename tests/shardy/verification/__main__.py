@@ -1,0 +1,65 @@
+"""Compares the reference with shardcore on changed ops, and counts how the two answers compare.
+
+    python -m tests.shardy.verification [--op NAME] [--sample N] [--show VERDICT] [--limit N]
+
+Changed are the ops of `sound`, each part in each way of `ways`, and functions in the ways of
+`functions`. The reference runs in a child process: it may die.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import random
+from collections.abc import Iterator
+
+from tests.shardy.verification import functions
+from tests.shardy.verification.compare import compare
+from tests.shardy.verification.sound import quantized, sound
+from tests.shardy.verification.ways import variants
+
+
+def programs(name: str) -> Iterator[tuple[str, list[str]]]:
+    """Programs by the name of what is changed in them, for names that hold ``name``."""
+    for case in [*sound(), *quantized()]:
+        if name in case.name:
+            yield case.name, [case.text(), *(other.text() for other in variants(case))]
+    if name in "func":
+        yield "func", [*functions.sound(), *functions.broken()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--op", default="", help="only ops whose name holds this")
+    parser.add_argument("--sample", type=int, help="so many programs of each op, at random")
+    parser.add_argument(
+        "--show", default="-", help="verdicts to show programs of, or a part of them"
+    )
+    parser.add_argument(
+        "--limit", type=int, default=10, help="how many programs of each op to show"
+    )
+    options = parser.parse_args()
+    total: collections.Counter[str] = collections.Counter()
+    for name, texts in programs(options.op):
+        if options.sample is not None and options.sample < len(texts):
+            texts = random.Random(name).sample(texts, options.sample)
+        counts: collections.Counter[str] = collections.Counter()
+        shown = 0
+        for answer in compare(texts):
+            counts[answer.verdict] += 1
+            if options.show in answer.verdict and shown < options.limit:
+                shown += 1
+                print(answer.text, answer.theirs, answer.ours, sep="\n", end="\n\n")
+        print(f"{name}: {_listed(counts)}", flush=True)
+        total += counts
+    print(_listed(total))
+
+
+def _listed(counts: collections.Counter[str]) -> str:
+    return ", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items()))
+
+
+if __name__ == "__main__":
+    main()

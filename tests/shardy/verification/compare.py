@@ -1,0 +1,39 @@
+"""What MLIR and shardcore say of programs, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tests.shardy.messages import Message, missing
+from tests.shardy.mutations import ask_reference, ask_shardcore
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What both say of a program; of the reference ``None`` if it dies of it."""
+
+    text: str
+    theirs: list[Message] | None
+    ours: list[Message]
+
+    @property
+    def verdict(self) -> str:
+        """How the two compare."""
+        if self.theirs is None:
+            return "the reference dies"
+        if not self.theirs:
+            return "only shardcore refuses" if self.ours else "both accept"
+        if not self.ours:
+            return "only the reference refuses"
+        lines = {line for line, _ in self.ours}
+        if any(line is not None and line not in lines for line, _ in self.theirs):
+            return "both refuse, another line"
+        is_missing = missing(self.theirs, self.ours)
+        return "both refuse, other words" if is_missing else "both refuse alike"
+
+
+def compare(texts: Sequence[str]) -> Iterator[Answer]:
+    """What both say of each of ``texts``."""
+    for text, theirs in zip(texts, ask_reference(texts), strict=True):
+        yield Answer(text, theirs, ask_shardcore(text))
