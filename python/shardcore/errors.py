@@ -171,6 +171,8 @@ class ShardcoreError(ValueError):
         self.diagnostics = tuple(islice(diagnostics, MOST_DIAGNOSTICS))
         if not self.diagnostics:
             raise ValueError("an error has at least one diagnostic")
+        if not all(isinstance(each, Diagnostic) for each in self.diagnostics):
+            raise TypeError("an error is made of diagnostics")
         super().__init__(self.diagnostics)
 
     @property

@@ -131,7 +131,10 @@ def hardware(name: str, extra: str | Path | None = None) -> Hardware:
         CalculusError: there is no such chip (``unknown-hardware``), or the file is no TOML or does
             not have the figures it should (``hardware-file``).
         OSError: the file cannot be read.
+        TypeError: ``name`` is no text.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"expected the name of a chip, not {type(name).__name__}")
     file = None if extra is None else _File.read(extra)
     tables = _tables(file)
     if name not in tables:

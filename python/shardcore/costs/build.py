@@ -35,6 +35,8 @@ def build(
     options: TimeOptions,
 ) -> Cost:
     """Return the cost of ``program``; see :func:`shardcore.cost`."""
+    if not isinstance(program, (Module, Result)):
+        raise TypeError(f"expected a Module or a Result, not {type(program).__name__}")
     if not isinstance(chip, Hardware):
         chip = find_hardware(chip, hardware_file)
     result = program.propagate() if isinstance(program, Module) else program

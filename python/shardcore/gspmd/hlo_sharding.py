@@ -97,8 +97,11 @@ class HloSharding:
         Raises:
             VerificationError: the mesh is not known, or a manual axis is not one of its axes.
         """
+        from shardcore._core import TensorSharding
         from shardcore.gspmd.convert import from_sharding
 
+        if not isinstance(sharding, TensorSharding):
+            raise TypeError(f"expected a TensorSharding, not {type(sharding).__name__}")
         return from_sharding(sharding, items(manual, "axes"))
 
     def to_sharding(self, mesh: Mesh | None = None, *, rank: int | None = None) -> TensorSharding:
@@ -116,8 +119,11 @@ class HloSharding:
             VerificationError: the axes cannot say it, or it is no tensor's layout (``manual``,
                 tuples), or has another number of dims than ``rank``.
         """
+        from shardcore._core import Mesh
         from shardcore.gspmd.convert import to_sharding
 
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise TypeError(f"expected a Mesh, not {type(mesh).__name__}")
         return to_sharding(self, mesh, rank)
 
     @property
