@@ -24,9 +24,7 @@ def test_text_is_kept() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["cse", "inline", "stablehlo-refine-shapes", "sdy-convert-global-to-local"]
-)
+@pytest.mark.parametrize("name", ["cse", "inline", "stablehlo-refine-shapes"])
 def test_passes_that_are_not_here(name: str) -> None:
     with pytest.raises(PipelineError, match=f"no pass or pipeline is called {name}"):
         PassManager.parse(f"builtin.module({name})")

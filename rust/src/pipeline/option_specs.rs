@@ -50,6 +50,10 @@ options! {
     ENABLE_PATTERNS = list("enable-patterns", LABELS);
     FILTER_DIALECTS = list("filter-dialects", &[]);
     MAX_ITERATIONS = number("max-iterations", "10");
+    // sdy-convert-global-to-local
+    COMBINE_REDUCE_SCATTER = flag("combine-multi-dimension-reduce-scatter");
+    PER_DIM_ALL_GATHER = flag("per-dim-all-gather");
+    RGV3 = flag("enable-rgv3");
     // 1 GiB
     MAX_BYTES = number("max-bytes", "1073741824");
     MAX_REWRITES = number("max-num-rewrites", "-1");

@@ -9,7 +9,7 @@ use crate::index::OpId;
 use crate::ir::Program;
 use crate::partition::{self, canonicalize};
 use crate::propagation::populate_op_sharding_rules;
-use crate::spmd::improve;
+use crate::spmd::{self, improve};
 use crate::{export, import};
 
 /// A pass on the module, or on each function by its `func.func` op.
@@ -195,6 +195,18 @@ passes! {
         partition::resolve_permutation_factors::run(p, c, o.flag(&option::HALO_EXCHANGE)?)
     });
     // The program of one device
+    CONVERT_GLOBAL_TO_LOCAL = module(
+        "sdy-convert-global-to-local",
+        &[&option::COMBINE_REDUCE_SCATTER, &option::RGV3, &option::PER_DIM_ALL_GATHER],
+        |p, c, o| {
+            let options = spmd::OneByOne {
+                combines_reduce_scatter: o.flag(&option::COMBINE_REDUCE_SCATTER)?,
+                names_groups: o.flag(&option::RGV3)?,
+                gathers_per_dim: o.flag(&option::PER_DIM_ALL_GATHER)?,
+            };
+            spmd::convert_global_to_local(p, c, options)
+        },
+    );
     FUSE_RESHARDS = module("fuse-reshards", &[], |p, c, _| improve::fuse_reshards::run(p, c));
     ALL_REDUCE_TO_REDUCE_SCATTER = module("all-reduce-to-reduce-scatter", &[], |p, c, _| improve::reduce_scatters::run(p, c));
     MERGE_EQUAL_COLLECTIVES = module("merge-equal-collectives", &[], |p, c, _| improve::merge::run(p, c));

@@ -30,7 +30,7 @@ impl Collectives {
         attrs.push(("replica_groups", matrix_text(&groups.unwrap_or_default())));
         attrs
     }
-    fn channel(&mut self) -> String {
+    pub(super) fn channel(&mut self) -> String {
         self.channel += 1;
         format!("#stablehlo.channel_handle<handle = {}, type = 1>", self.channel)
     }

@@ -16,6 +16,7 @@ pub mod emit;
 pub mod improve;
 mod lower;
 pub mod movement;
+pub mod one_by_one;
 pub mod outcome;
 pub mod placement;
 pub mod reducer;
@@ -24,6 +25,7 @@ pub mod shaping;
 pub mod ways;
 
 pub use lower::Treatment;
+pub use one_by_one::OneByOne;
 pub use placement::Placement;
 
 use crate::context::Context;
@@ -49,6 +51,17 @@ pub fn partition(
     context: &mut Context<'_>,
     shard_rules: ShardRules,
 ) -> Result<Partitioned> {
-    let lower::Lowered { num_devices, outcomes } = lower::lower(program, context, shard_rules)?;
+    let lower::Lowered { num_devices, outcomes } =
+        lower::lower(program, context, shard_rules, None)?;
     Ok(Partitioned { num_devices, outcomes })
+}
+
+/// `sdy-convert-global-to-local`: makes types local and collectives of `sdy` those of `StableHLO`, one by one. Meshes
+/// and shardings stay.
+pub fn convert_global_to_local(
+    program: &mut Program,
+    context: &mut Context<'_>,
+    options: OneByOne,
+) -> Result<()> {
+    lower::lower(program, context, ShardRules::default(), Some(options)).map(|_| ())
 }

@@ -20,6 +20,21 @@ impl Lowering<'_, '_, '_> {
             _ => splat_text(self.emit.program.constant_text(op)),
         };
         let is_sdy = self.emit.program.kind(op) == OpKind::SdyConstant;
+        let part = if self.one_by_one.is_some() && element.is_none() && target != whole {
+            self.constant_part(op, target)
+        } else {
+            None
+        };
+        if let Some(value) = part {
+            let is_zero_padded = false;
+            let reducer = Reducer::Add;
+            self.set_held(
+                result,
+                Held { value, global, placement: target, reducer, is_zero_padded },
+            );
+            self.dead.push(op);
+            return;
+        }
         let Some(element) = element.filter(|_| target != whole || is_sdy) else {
             if is_sdy {
                 self.emit.program.rename_ops(&[op], "stablehlo.constant");

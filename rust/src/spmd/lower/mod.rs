@@ -24,6 +24,8 @@ mod manual;
 mod masks;
 mod moved;
 mod moves;
+mod one_by_one;
+mod orders;
 mod reduce;
 mod refusals;
 mod resharding;
@@ -37,6 +39,7 @@ use super::collectives::{last_channel, Collectives};
 use super::custom_calls::ShardRules;
 use super::devices::Devices;
 use super::emit::Emitter;
+use super::one_by_one::OneByOne;
 use super::outcome::{Outcome, OutcomeKind};
 use super::placement::{Placement, PlacementId, Placements};
 use super::reducer::Reducer;
@@ -46,6 +49,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, FuncId, Id, OpId, ShardingId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
+use orders::orders;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 pub use treatment::Treatment;
@@ -89,6 +93,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     pub choices: Choices,
     /// What users say of custom calls.
     pub shard_rules: ShardRules,
+    /// How collectives of `sdy` are written one by one, if they are; shardings are left then.
+    one_by_one: Option<OneByOne>,
     held: Vec<Option<Held>>,
     /// What was resharded to where, and in which block.
     resharded: FxHashMap<(ValueId, PlacementId), (BlockId, Held)>,
@@ -116,11 +122,13 @@ pub(super) struct Lowered {
     pub outcomes: Vec<Outcome>,
 }
 
-/// Lowers `program`, with what users say of its custom calls.
+/// Lowers `program`, with what users say of its custom calls. With `one_by_one` collectives of `sdy` become those of
+/// `StableHLO` as they are, and what says how values are sharded stays.
 pub(super) fn lower(
     program: &mut Program,
     context: &mut Context<'_>,
     shard_rules: ShardRules,
+    one_by_one: Option<OneByOne>,
 ) -> Result<Lowered> {
     context.rules.prepare(program, false)?;
     let mut devices = Devices::default();
@@ -134,6 +142,7 @@ pub(super) fn lower(
         context,
         choices: Choices::default(),
         shard_rules,
+        one_by_one,
         held: vec![None; num_values],
         resharded: FxHashMap::default(),
         plans: FxHashMap::default(),
@@ -155,28 +164,6 @@ pub(super) fn lower(
         lowering.lower_function(func)?;
     }
     Ok(lowering.finish())
-}
-
-/// For each sharding the order of its devices. Maximal shardings, and those over no mesh, have none.
-fn orders(program: &Program, devices: &mut Devices) -> Result<Vec<Option<u32>>> {
-    let mut orders = Vec::with_capacity(program.shardings().len());
-    let mut by_mesh = FxHashMap::default();
-    for id in program.shardings().ids() {
-        let sharding = &program.shardings()[id];
-        let mesh = program.mesh(sharding.mesh);
-        if mesh.is_maximal() || mesh.device_count() <= 1 {
-            orders.push(None);
-            continue;
-        }
-        let known = by_mesh.get(&sharding.mesh).copied();
-        let order = match known {
-            Some(order) => order,
-            None => devices.order_of(mesh)?,
-        };
-        by_mesh.insert(sharding.mesh, order);
-        orders.push(Some(order));
-    }
-    Ok(orders)
 }
 
 impl Lowering<'_, '_, '_> {
@@ -316,7 +303,12 @@ impl Lowering<'_, '_, '_> {
             Treatment::Branches => self.lower_control(op),
             Treatment::Barrier => self.lower_barrier(op),
             Treatment::Manual => self.lower_manual(op),
-            Treatment::Reshard => self.lower_reshard(op),
+            Treatment::Reshard => {
+                let options = self.one_by_one;
+                if !options.is_some_and(|options| self.lower_one_by_one(op, options)) {
+                    self.lower_reshard(op);
+                }
+            }
             Treatment::Drop => self.dead.push(op),
             Treatment::Constant => self.lower_constant(op),
             Treatment::Iota => self.lower_iota(op),
@@ -345,6 +337,9 @@ impl Lowering<'_, '_, '_> {
             }
         }
         let count = self.emit.devices.count();
+        if self.one_by_one.is_some() {
+            return Lowered { num_devices: count, outcomes: self.outcomes };
+        }
         let program = &mut *self.emit.program;
         for op in program.ops_of(&[OpKind::Mesh]) {
             program.erase_op(op);

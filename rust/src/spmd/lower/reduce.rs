@@ -54,7 +54,9 @@ impl Lowering<'_, '_, '_> {
             return self.in_place(work, way, &operands);
         };
         let (input, init) = (operands[0], operands[1]);
-        let neutral = self.emit.scalar(&identity, input.global);
+        let is_neutral = self.is_constant(init.value, &identity);
+        let neutral =
+            if is_neutral { init.value } else { self.emit.scalar(&identity, input.global) };
         let dims = Self::dims_of_terms(work, way, 0);
         operands[0] = self.filled(input, &dims, neutral);
         operands[1].value = neutral;
@@ -65,9 +67,7 @@ impl Lowering<'_, '_, '_> {
         let held = Held { reducer, ..self.keep(result, way.results[0]) };
         self.emit.go_after(op);
         let mut new = self.reshard(held, work.results[0].1);
-        if !self.is_constant(init.value, &identity)
-            && self.placements[new.placement].partial.is_empty()
-        {
+        if !is_neutral && self.placements[new.placement].partial.is_empty() {
             let ty = self.emit.type_of(new.value);
             let init = self.emit.broadcast(init.value, &[], ty);
             new.value = self.emit.elementwise(reducer.op_name(), &[new.value, init]);

@@ -1,0 +1,350 @@
+//! Collectives of `sdy` one by one, as Shardy's `sdy-convert-global-to-local` writes them: each becomes the collective
+//! of `StableHLO` that it names, with the reshapes and transposes that several dims take.
+//!
+//! What that pass cannot do, or does wrongly, is lowered as any other reshard: dims that do not divide, and the
+//! offsets and pairs of sub-axes, which it takes from the wrong end.
+//!
+//! Source: Shardy's `convert_global_to_local.cc`.
+
+use super::super::collectives::matrix_text;
+use super::super::devices::replica_groups;
+use super::super::digits::{digits_of, number_at, total_size, Cuts, Digit};
+use super::super::emit::int_array;
+use super::super::one_by_one::OneByOne;
+use super::super::placement::PlacementId;
+use super::{Held, Lowering, Reducer};
+use crate::attribute::{write_axis, write_mesh};
+use crate::axis::AxisRef;
+use crate::index::{AxisId, Id, MeshId, OpId, TypeId, ValueId};
+use crate::ir::{OpKind, Payload};
+use crate::mesh::Mesh;
+use std::sync::Arc;
+
+/// A collective at hand: its mesh, what it gets, and the shape of what it makes.
+struct Site {
+    mesh_id: MeshId,
+    mesh: Arc<Mesh>,
+    held: Held,
+    shape: Vec<i64>,
+}
+
+impl Lowering<'_, '_, '_> {
+    /// Lowers `op`, a collective of `sdy`, as the pass does; false if that is not to be.
+    pub(super) fn lower_one_by_one(&mut self, op: OpId, options: OneByOne) -> bool {
+        let result = self.emit.program.result(op, 0);
+        let target = self.target(result);
+        let target = self.with_terms_left(result, target);
+        let Some(site) = self.site(op, target) else { return false };
+        let payload = self.emit.program.payload(op).cloned();
+        let value = match (self.emit.program.kind(op), payload) {
+            (OpKind::AllGather, Some(Payload::AxesPerDim(axes))) => {
+                self.gather_dims(&site, &axes, options)
+            }
+            (OpKind::AllReduce, Some(Payload::Axes(axes))) => {
+                self.reduce_axes(&site, site.held.value, &axes, options)
+            }
+            (OpKind::AllSlice, Some(Payload::AxesPerDim(axes))) => {
+                self.own_part(&site, site.held.value, &axes)
+            }
+            (OpKind::AllToAll, Some(Payload::AllToAll(params))) => match &params[..] {
+                [(axes, source, target)] => {
+                    self.exchange(&site, axes, (*source as usize, *target as usize), options)
+                }
+                _ => return false,
+            },
+            (OpKind::CollectivePermute, _) => match self.permute_shards(&site, op) {
+                Some(value) => value,
+                None => return false,
+            },
+            (OpKind::ReduceScatter, Some(Payload::AxesPerDim(axes))) => {
+                self.scatter_dims(&site, &axes, options)
+            }
+            _ => return false,
+        };
+        let held = Held { value, placement: target, is_zero_padded: false, ..site.held };
+        self.set_held(result, held);
+        self.dead.push(op);
+        true
+    }
+    /// What there is to know of `op`; none if shards are not as the pass needs them.
+    fn site(&mut self, op: OpId, target: PlacementId) -> Option<Site> {
+        let operand = self.emit.program.operand(op, 0);
+        let held = self.held(operand);
+        let own = self.target(operand);
+        let own = self.with_terms_left(operand, own);
+        let global = self.shape_of(held.global)?;
+        let (from, to) = (self.placements[held.placement].clone(), &self.placements[target]);
+        let is_even = (0..global.len())
+            .all(|dim| !from.is_padded(dim, global[dim]) && !to.is_padded(dim, global[dim]));
+        let is_one_order = from.order == to.order || from.is_replicated() || to.is_replicated();
+        if held.placement != own || !is_even || !is_one_order {
+            return None;
+        }
+        let shape = to.local_shape(&global);
+        let sharding = self.emit.program.sharding(self.emit.program.result(op, 0));
+        let mesh_id = self.emit.program.shardings().get(sharding)?.mesh;
+        let mesh = self.emit.program.meshes()[mesh_id].mesh.clone();
+        Some(Site { mesh_id, mesh, held, shape })
+    }
+    fn number_of_shards(site: &Site, axes: &[AxisRef]) -> i64 {
+        total_size(&digits_of(axes, &site.mesh))
+    }
+    /// The channel and the groups of devices along `axes`.
+    fn group_attrs(
+        &mut self,
+        site: &Site,
+        axes: &[AxisRef],
+        options: OneByOne,
+    ) -> Vec<(&'static str, String)> {
+        let groups = if options.names_groups {
+            self.named_groups(site, axes)
+        } else {
+            matrix_text(&replica_groups(&digits_of(axes, &site.mesh), &site.mesh))
+        };
+        vec![("channel_handle", self.collectives.channel()), ("replica_groups", groups)]
+    }
+    /// `#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#sdy<axis_ref"x">]>`
+    fn named_groups(&self, site: &Site, axes: &[AxisRef]) -> String {
+        let program = &*self.emit.program;
+        let mut text = String::from("#stablehlo.replica_group_mesh_axes<mesh = ");
+        if let Some(symbol) = program.meshes()[site.mesh_id].symbol {
+            text.push('@');
+            text.push_str(program.str(symbol));
+        } else {
+            text.push_str("#sdy.mesh");
+            write_mesh(&mut text, &site.mesh);
+        }
+        text.push_str(", axes = [");
+        for (index, &axis) in axes.iter().enumerate() {
+            text.push_str(if index == 0 { "#sdy<axis_ref" } else { ", #sdy<axis_ref" });
+            write_axis(&mut text, axis, &site.mesh);
+            text.push('>');
+        }
+        text.push_str("]>");
+        text
+    }
+    fn typed(&mut self, site: &Site, shape: &[i64]) -> TypeId {
+        self.emit.like(shape, site.held.global)
+    }
+    fn reshaped(&mut self, site: &Site, value: ValueId, shape: &[i64]) -> ValueId {
+        let ty = self.typed(site, shape);
+        self.emit.op("stablehlo.reshape", &[value], ty, &[])
+    }
+    fn transposed(&mut self, site: &Site, value: ValueId, order: &[usize]) -> ValueId {
+        let shape = self.emit.shape(value);
+        let new: Vec<i64> = order.iter().map(|&dim| shape[dim]).collect();
+        let ty = self.typed(site, &new);
+        let order: Vec<i64> = order.iter().map(|&dim| dim as i64).collect();
+        self.emit.op("stablehlo.transpose", &[value], ty, &[("permutation", int_array(&order))])
+    }
+    fn gather_dim(
+        &mut self,
+        site: &Site,
+        value: ValueId,
+        (dim, axes): (usize, &[AxisRef]),
+        options: OneByOne,
+    ) -> ValueId {
+        let mut attrs = self.group_attrs(site, axes, options);
+        attrs.push(("all_gather_dim", format!("{dim} : i64")));
+        attrs.push(("use_global_device_ids", String::new()));
+        let mut shape = self.emit.shape(value);
+        shape[dim] *= Self::number_of_shards(site, axes);
+        let ty = self.typed(site, &shape);
+        self.emit.op("stablehlo.all_gather", &[value], ty, &attrs)
+    }
+    /// Several dims are gathered last to first, or along a new dim in front, which is then split over them.
+    fn gather_dims(&mut self, site: &Site, axes: &[Vec<AxisRef>], options: OneByOne) -> ValueId {
+        let dims: Vec<usize> = (0..axes.len()).filter(|&dim| !axes[dim].is_empty()).collect();
+        let mut value = site.held.value;
+        if dims.len() < 2 || options.gathers_per_dim {
+            for &dim in dims.iter().rev() {
+                value = self.gather_dim(site, value, (dim, &axes[dim]), options);
+            }
+            return value;
+        }
+        let local = self.emit.shape(value);
+        value = self.reshaped(site, value, &[&[1], &local[..]].concat());
+        value = self.gather_dim(site, value, (0, &axes.concat()), options);
+        let factors: Vec<i64> =
+            dims.iter().map(|&dim| Self::number_of_shards(site, &axes[dim])).collect();
+        value = self.reshaped(site, value, &[&factors[..], &local[..]].concat());
+        let mut order = Vec::with_capacity(dims.len() + local.len());
+        for dim in 0..local.len() {
+            order.extend(dims.iter().position(|&gathered| gathered == dim));
+            order.push(dims.len() + dim);
+        }
+        value = self.transposed(site, value, &order);
+        self.reshaped(site, value, &site.shape)
+    }
+    fn reduce_axes(
+        &mut self,
+        site: &Site,
+        value: ValueId,
+        axes: &[AxisRef],
+        options: OneByOne,
+    ) -> ValueId {
+        let mut attrs = self.group_attrs(site, axes, options);
+        attrs.push(("use_global_device_ids", String::new()));
+        let ty = self.emit.type_of(value);
+        self.reducing("stablehlo.all_reduce", value, ty, (&attrs, site.held.reducer))
+    }
+    fn reducing(
+        &mut self,
+        name: &str,
+        value: ValueId,
+        ty: TypeId,
+        (attrs, reducer): (&[(&str, String)], Reducer),
+    ) -> ValueId {
+        let op = self.emit.op_with_results(name, &[value], &[ty], attrs);
+        reducer.add_body(&mut self.emit, op, ty);
+        self.emit.program.result(op, 0)
+    }
+    fn scatter_dim(
+        &mut self,
+        site: &Site,
+        value: ValueId,
+        (dim, axes): (usize, &[AxisRef]),
+        options: OneByOne,
+    ) -> ValueId {
+        let mut attrs = self.group_attrs(site, axes, options);
+        attrs.push(("scatter_dimension", format!("{dim} : i64")));
+        attrs.push(("use_global_device_ids", String::new()));
+        let mut shape = self.emit.shape(value);
+        shape[dim] /= Self::number_of_shards(site, axes);
+        let ty = self.typed(site, &shape);
+        self.reducing("stablehlo.reduce_scatter", value, ty, (&attrs, site.held.reducer))
+    }
+    /// Over several dims it is an all-reduce and a slice, or one over a new dim in front.
+    fn scatter_dims(&mut self, site: &Site, axes: &[Vec<AxisRef>], options: OneByOne) -> ValueId {
+        let dims: Vec<usize> = (0..axes.len()).filter(|&dim| !axes[dim].is_empty()).collect();
+        let input = site.held.value;
+        if let [dim] = dims[..] {
+            return self.scatter_dim(site, input, (dim, &axes[dim]), options);
+        }
+        if !options.combines_reduce_scatter {
+            let whole = self.reduce_axes(site, input, &axes.concat(), options);
+            return self.own_part(site, whole, axes);
+        }
+        let shape = self.emit.shape(input);
+        let (mut split, mut order) = (Vec::new(), Vec::new());
+        for (dim, &size) in shape.iter().enumerate() {
+            if dims.contains(&dim) {
+                let factor = Self::number_of_shards(site, &axes[dim]);
+                order.push(split.len());
+                split.extend([factor, size / factor]);
+            } else {
+                split.push(size);
+            }
+        }
+        let rest: Vec<usize> = (0..split.len()).filter(|dim| !order.contains(dim)).collect();
+        order.extend(rest);
+        let mut value = self.reshaped(site, input, &split);
+        value = self.transposed(site, value, &order);
+        let count = Self::number_of_shards(site, &axes.concat());
+        value = self.reshaped(site, value, &[&[count], &site.shape[..]].concat());
+        value = self.scatter_dim(site, value, (0, &axes.concat()), options);
+        self.reshaped(site, value, &site.shape)
+    }
+    fn exchange(
+        &mut self,
+        site: &Site,
+        axes: &[AxisRef],
+        (source, target): (usize, usize),
+        options: OneByOne,
+    ) -> ValueId {
+        let count = Self::number_of_shards(site, axes);
+        let mut attrs = self.group_attrs(site, axes, options);
+        attrs.push(("split_dimension", format!("{target} : i64")));
+        attrs.push(("concat_dimension", format!("{source} : i64")));
+        attrs.push(("split_count", format!("{count} : i64")));
+        let ty = self.typed(site, &site.shape);
+        self.emit.op("stablehlo.all_to_all", &[site.held.value], ty, &attrs)
+    }
+    /// The part of `value` that is the device's along `axes` of each dim; offsets are in tables.
+    fn own_part(&mut self, site: &Site, value: ValueId, axes: &[Vec<AxisRef>]) -> ValueId {
+        let scalar = self.emit.program.tensor_type_of(&[], "i64");
+        let mut operands = vec![value];
+        for (dim, axes) in axes.iter().enumerate() {
+            operands.push(if axes.is_empty() {
+                self.emit.splat("0", scalar)
+            } else {
+                self.offset(site, axes, site.shape[dim])
+            });
+        }
+        let ty = self.typed(site, &site.shape);
+        let sizes = [("slice_sizes", int_array(&site.shape))];
+        self.emit.op("stablehlo.dynamic_slice", &operands, ty, &sizes)
+    }
+    fn offset(&mut self, site: &Site, axes: &[AxisRef], size: i64) -> ValueId {
+        let scalar = self.emit.program.tensor_type_of(&[], "i64");
+        let unsigned = self.emit.program.tensor_type_of(&[], "ui32");
+        let one = self.emit.program.tensor_type_of(&[1], "i64");
+        let id = self.emit.op("stablehlo.partition_id", &[], unsigned, &[]);
+        let id = self.emit.op("stablehlo.convert", &[id], scalar, &[]);
+        let digits = digits_of(axes, &site.mesh);
+        let mut offsets = vec![0; site.mesh.device_count() as usize];
+        for position in 0..site.mesh.device_count() {
+            let device = site.mesh.device_at_position(position) as usize;
+            offsets[device] = number_at(&digits, position) * size;
+        }
+        let ty = self.emit.program.tensor_type_of(&[offsets.len() as i64], "i64");
+        let list: Vec<String> = offsets.iter().map(i64::to_string).collect();
+        let table = self.emit.splat(&format!("[{}]", list.join(", ")), ty);
+        let sizes = [("slice_sizes", int_array(&[1]))];
+        let own = self.emit.op("stablehlo.dynamic_slice", &[table, id], one, &sizes);
+        self.emit.op("stablehlo.reshape", &[own], scalar, &[])
+    }
+    /// Devices are numbered by the axes of the dims, then the others, before and behind: each sends to the one with
+    /// its number.
+    fn permute_shards(&mut self, site: &Site, op: OpId) -> Option<ValueId> {
+        let result = self.emit.program.result(op, 0);
+        let target = self.target(result);
+        let (from, to) = (&self.placements[site.held.placement], &self.placements[target]);
+        let axes = (0..site.mesh.axes.len()).map(|axis| AxisRef::full(AxisId::from_index(axis)));
+        let axes: Vec<Digit> = axes.map(|axis| Digit::of_axis(axis, &site.mesh)).collect();
+        let used = from.digits().chain(to.digits()).chain(axes.iter().copied());
+        let cuts = Cuts::of(used)?;
+        let every = cuts.split(&axes);
+        let ordered = |dims: &[Vec<Digit>]| {
+            let mut own = cuts.split(&dims.concat());
+            let others: Vec<Digit> =
+                every.iter().copied().filter(|digit| !own.contains(digit)).collect();
+            own.extend(others);
+            own
+        };
+        let (before, after) = (ordered(&from.dims), ordered(&to.dims));
+        let count = site.mesh.device_count();
+        let device = |position| site.mesh.device_at_position(position);
+        let mut targets = vec![0; usize::try_from(count).ok()?];
+        for position in 0..count {
+            *targets.get_mut(number_at(&after, position) as usize)? = device(position);
+        }
+        let mut pairs = Vec::with_capacity(targets.len());
+        for position in 0..count {
+            pairs.push((device(position), *targets.get(number_at(&before, position) as usize)?));
+        }
+        pairs.sort_unstable();
+        Some(self.collectives.permute(&mut self.emit, site.held.value, &pairs))
+    }
+    /// Has a constant of `sdy` be one of `StableHLO`, of which devices take their parts.
+    pub(super) fn constant_part(&mut self, op: OpId, target: PlacementId) -> Option<ValueId> {
+        let result = self.emit.program.result(op, 0);
+        let global = self.emit.program.type_of(result);
+        let sharding = self.emit.program.sharding(result);
+        let sharding = self.emit.program.shardings().get(sharding)?.clone();
+        let shape = self.shape_of(global)?;
+        let placement = &self.placements[target];
+        if (0..shape.len()).any(|dim| placement.is_padded(dim, shape[dim])) {
+            return None;
+        }
+        let shape = placement.local_shape(&shape);
+        let mesh = self.emit.program.meshes()[sharding.mesh].mesh.clone();
+        let mut held = self.held(result);
+        held.global = global;
+        let site = Site { mesh_id: sharding.mesh, mesh, held, shape };
+        let text = self.emit.program.constant_text(op).trim().to_owned();
+        let whole = self.emit.op("stablehlo.constant", &[], global, &[("value", text)]);
+        let axes: Vec<Vec<AxisRef>> = sharding.dims.iter().map(|dim| dim.axes.clone()).collect();
+        Some(self.own_part(&site, whole, &axes))
+    }
+}

@@ -1,0 +1,109 @@
+"""Programs for ``sdy-convert-global-to-local``, and what the reference makes of them.
+
+Run as a program it prints that as JSON: the reference dies on some programs, so it has a process of
+its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+PASS = "builtin.module(sdy-convert-global-to-local{{{}}})"
+OPTIONS = [
+    "",
+    "per-dim-all-gather=true",
+    "enable-rgv3=true",
+    "combine-multi-dimension-reduce-scatter=true",
+]
+HEAD = 'sdy.mesh @mesh = <["x"=2, "y"=2, "z"=2]>\n'
+
+
+def program(arguments: list[str], body: str, result: str) -> str:
+    """A function over 8x16 matrices with these shardings."""
+    matrix = "tensor<8x16xf32>"
+    listed = ", ".join(
+        f"%a{number}: {matrix} {{sdy.sharding = #sdy.sharding<@mesh, {sharding}>}}"
+        for number, sharding in enumerate(arguments)
+    )
+    lines = "\n".join(f"  {line.strip()}" for line in body.strip().splitlines())
+    lines = lines.replace("MATRIX", matrix)
+    return (
+        f"{HEAD}func.func @main({listed}) -> ({matrix} {{sdy.sharding = #sdy.sharding<@mesh, "
+        f"{result}>}}) {{\n{lines}\n}}\n"
+    )
+
+
+PROGRAMS = {
+    "gathers_of_two_dims": program(
+        ['[{"x"}, {"y", "z"}]'],
+        """%0 = sdy.all_gather [{"x"}, {"z"}] %a0 out_sharding=<@mesh, [{}, {"y"}]> : MATRIX
+        %1 = sdy.all_gather [{}, {"y"}] %0 out_sharding=<@mesh, [{}, {}]> : MATRIX
+        return %1 : MATRIX""",
+        "[{}, {}]",
+    ),
+    "slices_and_permutes": program(
+        ["[{}, {}]"],
+        """%0 = sdy.all_slice [{"y", "x"}, {}] %a0 out_sharding=<@mesh, [{"y", "x"}, {}]> : MATRIX
+        %1 = sdy.collective_permute %0 out_sharding=<@mesh, [{"x", "z"}, {}]> : MATRIX
+        return %1 : MATRIX""",
+        '[{"x", "z"}, {}]',
+    ),
+    "exchanges": program(
+        ['[{"x", "z"}, {}]'],
+        """%0 = sdy.all_to_all [{"z"}: 0->1] %a0 out_sharding=<@mesh, [{"x"}, {"z"}]> : MATRIX
+        %1 = stablehlo.negate %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {"z"}]>]>} : MATRIX
+        return %1 : MATRIX""",  # noqa: E501
+        '[{"x"}, {"z"}]',
+    ),
+    "terms": program(
+        ['[{}, {"x", "y"}]'],
+        """%0 = stablehlo.transpose %a0, dims = [1, 0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", "y"}, {}]>]>} : (MATRIX) -> tensor<16x8xf32>
+        %1 = stablehlo.dot_general %a0, %0, contracting_dims = [1] x [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}], unreduced={"x", "y"}>]>} : (MATRIX, tensor<16x8xf32>) -> tensor<8x8xf32>
+        %2 = sdy.all_reduce {"x", "y"} %1 out_sharding=<@mesh, [{}, {}]> : tensor<8x8xf32>
+        %3 = stablehlo.dot_general %2, %a0, contracting_dims = [1] x [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x", "y"}]>]>} : (tensor<8x8xf32>, MATRIX) -> MATRIX
+        return %3 : MATRIX""",  # noqa: E501
+        '[{}, {"x", "y"}]',
+    ),
+    "terms_scattered": program(
+        ['[{"z"}, {"y"}]'],
+        """%c = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+        %0 = stablehlo.reduce(%a0 init: %c) applies stablehlo.add across dimensions = [1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"z"}], unreduced={"y"}>]>} : (MATRIX, tensor<f32>) -> tensor<8xf32>
+        %1 = sdy.reduce_scatter [{"y"}] %0 out_sharding=<@mesh, [{"z", "y"}]> : tensor<8xf32>
+        %2 = stablehlo.broadcast_in_dim %1, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"z", "y"}, {}]>]>} : (tensor<8xf32>) -> MATRIX
+        return %2 : MATRIX""",  # noqa: E501
+        '[{"z", "y"}, {}]',
+    ),
+    "constants": program(
+        ['[{"x"}, {}]'],
+        """%c = sdy.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} dense<2.0> : MATRIX
+        %0 = stablehlo.add %a0, %c {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : MATRIX
+        return %0 : MATRIX""",  # noqa: E501
+        '[{"x"}, {}]',
+    ),
+    "manual": program(
+        ['[{"x"}, {}]'],
+        """%0 = sdy.manual_computation(%a0) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x"} (%b: tensor<4x16xf32>) {
+          %1 = stablehlo.negate %b : tensor<4x16xf32>
+          sdy.return %1 : tensor<4x16xf32>
+        } : (MATRIX) -> MATRIX
+        return %0 : MATRIX""",  # noqa: E501
+        '[{"x"}, {}]',
+    ),
+}
+
+
+def convert(text: str, options: str) -> str:
+    """What the reference makes of ``text``."""
+    from jax._src.interpreters import mlir as jax_mlir
+    from jax._src.lib.mlir import ir, passmanager
+
+    with jax_mlir.make_ir_context():
+        module = ir.Module.parse(text)
+        passmanager.PassManager.parse(PASS.format(options)).run(module.operation)
+        return str(module)
+
+
+if __name__ == "__main__":
+    found = {f"{name} {o}": convert(t, o) for name, t in PROGRAMS.items() for o in OPTIONS}
+    json.dump(found, sys.stdout)

@@ -1,0 +1,127 @@
+"""``sdy-convert-global-to-local``: the reference's text where that is right, else right."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jax._src.interpreters import mlir as jax_mlir
+from jax._src.lib.mlir import ir
+from shardcore import Module, PassManager
+
+from tests.shardy.global_to_local import OPTIONS, PASS, PROGRAMS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def converted(text: str, options: str = "") -> Module:
+    module = Module.parse(text)
+    PassManager.parse(PASS.format(options)).run(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def reference() -> dict[str, str]:
+    """What the reference makes of all programs, from a process of its own."""
+    command = [sys.executable, "-m", "tests.shardy.global_to_local"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_text_is_the_reference_s(name: str, options: str, reference: dict[str, str]) -> None:
+    mine = str(converted(PROGRAMS[name], options))
+    with jax_mlir.make_ir_context():
+        assert str(ir.Module.parse(mine)) == reference[f"{name} {options}"]
+
+
+def run(text: str, array: np.ndarray, count: int, options: str = "") -> np.ndarray:
+    """The result of the converted program, each device having its shard of ``array``."""
+    source, module = Module.parse(text), converted(text, options)
+    [argument], [result] = source.arguments(), source.results()
+    assert argument.sharding is not None
+    assert result.sharding is not None
+    local = argument.sharding.local_shape(array.shape)
+    held = np.full((count, *local), np.nan, array.dtype)
+    for device in range(count):
+        piece = array[argument.sharding.shard_slice(array.shape, device)]
+        held[(device, *(slice(0, size) for size in piece.shape))] = piece
+    [found] = Module.parse(str(module)).simulate(held, devices=count)
+    shape = tuple(size or 0 for size in result.shape or ())
+    whole = np.full(shape, np.nan, found.dtype)
+    for device in range(count):
+        place = result.sharding.shard_slice(shape, device)
+        sizes = whole[place].shape
+        whole[place] = found[(device, *(slice(0, size) for size in sizes))]
+    return whole
+
+
+ARRAY = np.random.default_rng(0).integers(-4, 5, (8, 16)).astype(np.float32)
+
+
+def one_axis(body: str, sharding: str, out: str, result: str = "tensor<8x16xf32>") -> str:
+    return (
+        'sdy.mesh @mesh = <["x"=8]>\nfunc.func @main(%a: tensor<8x16xf32> '
+        f"{{sdy.sharding = #sdy.sharding<@mesh, {sharding}>}}) -> ({result} "
+        f"{{sdy.sharding = #sdy.sharding<@mesh, {out}>}}) {{\n{body}\n}}\n"
+    )
+
+
+@pytest.mark.parametrize("part", ['"x":(1)2', '"x":(2)2', '"x":(4)2', '"x":(1)4', '"x":(2)4'])
+def test_sub_axes_are_those_that_are_there(part: str) -> None:
+    body = (
+        f"%0 = sdy.all_slice [{{{part}}}, {{}}] %a out_sharding=<@mesh, [{{{part}}}, {{}}]> : "
+        "tensor<8x16xf32>\nreturn %0 : tensor<8x16xf32>"
+    )
+    text = one_axis(body, "[{}, {}]", f"[{{{part}}}, {{}}]")
+    np.testing.assert_array_equal(run(text, ARRAY, 8), ARRAY)
+
+
+def test_permutes_of_sub_axes() -> None:
+    body = """%0 = sdy.collective_permute %a out_sharding=<@mesh, [{"x":(4)2}, {}]> : tensor<8x16xf32>
+return %0 : tensor<8x16xf32>"""  # noqa: E501
+    text = one_axis(body, '[{"x":(1)2}, {}]', '[{"x":(4)2}, {}]')
+    np.testing.assert_array_equal(run(text, ARRAY, 8), ARRAY)
+
+
+def test_terms_are_reduced_as_they_came_about() -> None:
+    body = """%c = stablehlo.constant dense<0xFF800000> : tensor<f32>
+%0 = stablehlo.reduce(%a init: %c) applies stablehlo.maximum across dimensions = [1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}], unreduced={"x"}>]>} : (tensor<8x16xf32>, tensor<f32>) -> tensor<8xf32>
+%1 = sdy.all_reduce {"x"} %0 out_sharding=<@mesh, [{}]> : tensor<8xf32>
+return %1 : tensor<8xf32>"""  # noqa: E501
+    text = one_axis(body, '[{}, {"x"}]', "[{}]", "tensor<8xf32>")
+    assert str(converted(text)).count("stablehlo.maximum") == 2
+    np.testing.assert_array_equal(run(text, ARRAY, 8), ARRAY.max(1))
+
+
+@pytest.mark.parametrize("options", ["", "combine-multi-dimension-reduce-scatter=true"])
+def test_terms_scattered_over_two_dims(options: str) -> None:
+    body = """%0 = stablehlo.dot_general %a, %a, contracting_dims = [0] x [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}], unreduced={"x"}>]>} : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<16x16xf32>
+%1 = sdy.reduce_scatter [{"x":(1)2}, {"x":(2)4}] %0 out_sharding=<@mesh, [{"x":(1)2}, {"x":(2)4}]> : tensor<16x16xf32>
+return %1 : tensor<16x16xf32>"""  # noqa: E501
+    text = one_axis(body, '[{"x"}, {}]', '[{"x":(1)2}, {"x":(2)4}]', "tensor<16x16xf32>")
+    np.testing.assert_array_equal(run(text, ARRAY, 8, options), ARRAY.T @ ARRAY)
+
+
+def test_several_exchanges_at_once() -> None:
+    body = """%0 = sdy.all_to_all [{"x":(1)2}: 0->1] %a out_sharding=<@mesh, [{"x":(2)4}, {"x":(1)2}]> : tensor<8x16xf32>
+return %0 : tensor<8x16xf32>"""  # noqa: E501
+    text = one_axis(body, '[{"x":(2)4, "x":(1)2}, {}]', '[{"x":(2)4}, {"x":(1)2}]')
+    np.testing.assert_array_equal(run(text, ARRAY, 8), ARRAY)
+
+
+def test_dims_that_do_not_divide_are_padded() -> None:
+    text = """sdy.mesh @mesh = <["x"=3]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x16xf32> {
+  %0 = sdy.all_gather [{"x"}, {}] %a out_sharding=<@mesh, [{}, {}]> : tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}"""  # noqa: E501
+    text = text.replace("-> tensor<8x16xf32> {", "-> (tensor<8x16xf32> {sdy.sharding = SH}) {")
+    text = text.replace("SH", "#sdy.sharding<@mesh, [{}, {}]>")
+    np.testing.assert_array_equal(run(text, ARRAY, 3), ARRAY)
