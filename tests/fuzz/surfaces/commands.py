@@ -14,7 +14,7 @@ from shardcore import cli
 from tests.fuzz.surfaces import hostile
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
-FILES = ["program.mlir", "other.mlir", "missing.mlir", ".", "-", "/dev/null"]
+FILES = ["program.mlir", "other.mlir", "missing.mlir", ".", "-"]
 CODES = {0, 1, 2}
 
 
