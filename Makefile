@@ -43,6 +43,7 @@ test-deep: build  ## the same comparisons on tens of thousands of random program
 	HYPOTHESIS_PROFILE=deep SHARDCORE_DEEP=1 $(BIN)/python -m pytest -q tests/property tests/shardy tests/simulate
 	$(BIN)/python -m tests.shardy.generator --hits --count 2000
 	$(BIN)/python -m tests.shardy.generator.seeded
+	$(BIN)/python -m tests.spmd.seeded
 
 fuzz: build  ## ten minutes for each target: mutated programs, arguments, command lines, files, figures
 	SHARDCORE_FUZZ_SECONDS=600 cargo test --release --quiet --test fuzz -- --nocapture

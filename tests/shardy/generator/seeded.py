@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -154,9 +155,9 @@ BUGS = [
 ]
 
 
-def build() -> Path:
-    """Builds the patched copy; returns where its package `shardcore` is."""
-    sources = COPY / "source"
+def build(bugs: Sequence[Bug], copy: Path = COPY) -> Path:
+    """Builds a copy with `bugs`; returns where its package `shardcore` is."""
+    sources = copy / "source"
     shutil.rmtree(sources, ignore_errors=True)
     for name in PASSED_ON:
         there = sources / name
@@ -165,19 +166,19 @@ def build() -> Path:
             shutil.copytree(ROOT / name, there, ignore=shutil.ignore_patterns("*.so", "*.pyd"))
         else:
             shutil.copy(ROOT / name, there)
-    for bug in BUGS:
+    for bug in bugs:
         file = sources / "rust/src" / bug.file
         file.write_text(bug.patch(file.read_text()))
     with (sources / "rust/src/lib.rs").open("a") as lib:
         lib.write(QUESTION)
     environment = os.environ | {
-        "CARGO_TARGET_DIR": str(COPY / "build"),
+        "CARGO_TARGET_DIR": str(copy / "build"),
         "PYO3_BUILD_EXTENSION_MODULE": "1",
         "PYO3_PYTHON": sys.executable,
     }
     command = ["cargo", "build", "--quiet", "--profile", "quick", "--lib", "--features", "python"]
     subprocess.run(command, cwd=sources, env=environment, check=True)
-    built = COPY / "build" / "quick" / "libshardcore.so"
+    built = copy / "build" / "quick" / "libshardcore.so"
     shutil.copy(built, sources / "python" / "shardcore" / "_core.abi3.so")
     return sources / "python"
 
@@ -197,7 +198,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="bugs whose names match this expression")
     parser.add_argument("--modules", type=int, default=2000, help="to try for each bug")
     options = parser.parse_args()
-    package = build()
+    package = build(BUGS)
     missed = []
     for bug in BUGS:
         if re.search(options.only, bug.name):
