@@ -58,7 +58,7 @@
 //! | rules are told apart only as far as visits do ([`memo::rule_equivalence`]) | sizes matter only in which tensor is larger | [`visit::strategy::Promise::uses_exact_factor_sizes`], and no dim has several factors | `sizes_count_only_where_they_compare`, `test_random_programs[schedule]` |
 //! | of the tensors of a wide op, one of each group is looked at ([`wide`]) | the others change like it | [`visit::strategy::Promise::repeating_is_idempotent`] | `test_random_rules` |
 //! | components of a wide op are visited apart | they have no effect on each other | [`visit::strategy::Promise::components_are_independent`] | `test_random_programs[wide ops]` |
-//! | visits of a wide op are continued from the one before ([`wide`]) | what depends on no change stays as it is | [`visit::strategy::Promise::continuation`] | `test_random_rules` |
+//! | visits of a wide op are continued from the one before ([`wide`]) | what depends on no change stays as it is | [`visit::strategy::Promise::continuation`], which excepts elementwise ops | `test_random_rules`, `operands_of_wide_elementwise_ops_look_at_results` |
 //! | wide ops are told which tensors have changed ([`notices::readers`]) | the others have the shardings they had | [`state`] tells the readers of every change | `test_family[results]` |
 //!
 //! Source: Shardy's propagation document.

@@ -264,3 +264,30 @@ fn a_value_that_is_two_operands_is_looked_at_again() {
     let (a, open) = (r#"<@mesh, [{"a", ?}]>"#, "<@mesh, [{?}]>");
     assert_eq!(shardings(&program), [a, "-", a, a, open, a, a]);
 }
+
+#[test]
+fn operands_of_wide_elementwise_ops_look_at_results() {
+    // Operands cannot take the axis of the last one: the result, which has another part of it, cannot. If
+    // the visit were continued by the claims of factors alone, all operands without a sharding would.
+    let ty = "tensor<144x144xf32>";
+    let operands: Vec<String> = (0..16).map(|index| format!("%arg{index}")).collect();
+    let plain: Vec<String> = operands[..14].iter().map(|name| format!("{name}: {ty}")).collect();
+    let plain = plain.join(", ");
+    let mapping = ["[i, j]"; 16].join(", ");
+    let sharding = |dims: &str| format!("{{sdy.sharding = #sdy.sharding<@mesh, [{dims}]>}}");
+    let (b, c) = (sharding(r#"{}, {"b"}"#), sharding(r#"{"c":(1)2}, {}"#));
+    let result = sharding(r#"{}, {"c":(3)4}"#);
+    let text = format!(
+        r#"sdy.mesh @mesh = <["b"=3, "c"=12]>
+        func.func @main({plain}, %arg14: {ty} {b}, %arg15: {ty} {c}) -> ({ty} {result}) {{
+          %0 = "stablehlo.add"({}) {{sdy.sharding_rule =
+            #sdy.op_sharding_rule<({mapping})->([i, j]) {{i=144, j=144}}, custom>}} : ({}) -> {ty}
+          return %0 : {ty}
+        }}"#,
+        operands.join(", "),
+        [ty; 16].join(", "),
+    );
+    let found = shardings(&propagated(&text, &Options::default()).unwrap());
+    assert!(found[..14].iter().all(|sharding| sharding == "-"), "{found:?}");
+    assert_eq!(found[16], r#"<@mesh, [{?}, {"c":(3)4, ?}]>"#);
+}
