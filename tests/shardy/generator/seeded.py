@@ -55,7 +55,7 @@ BUGS = [
         "        network.mark_sharded();\n",
         "        network.mark_sharded();\n        if ON {\n"
         "            let (program, _) = network.state.program_and_plan();\n"
-        "            for value in program.values.ids() {\n"
+        "            for value in program.value_ids() {\n"
         "                program.reverse_uses(value);\n            }\n        }\n",
     ),
     Bug(
