@@ -99,7 +99,7 @@ impl<'p> Engine<'p> {
     fn no_convergence(&self, position: u32) -> Error {
         let state = &self.network.state;
         let op = state.plan.op(position);
-        let message = "propagation goes round in circles, through this op among others";
+        let message = "propagation does not converge: visits of this op, among others, do not end";
         let hint = "where a manual computation leaves out manual axes in its in_shardings or \
                     out_shardings, run sdy-manual-axes-cleanup first";
         let diagnostic = Diagnostic::new(Code::NoConvergence, message);
