@@ -119,7 +119,7 @@ impl Grammar<'_, '_> {
         if self.is_alias(name) {
             return Ok(());
         }
-        let message = format!("there is no attribute alias {name}");
+        let message = format!("undefined symbol alias id '{}'", &name[1..]);
         let span = self.cursor.span_since(start);
         Err(Diagnostic::new(Code::UnknownSymbol, message).at(span).into())
     }

@@ -119,7 +119,7 @@ impl Grammar<'_, '_> {
             return Ok(());
         }
         let span = self.cursor.span_since(start);
-        let message = format!("there is no type alias {whole}");
+        let message = format!("undefined symbol alias id '{name}'");
         Err(crate::Diagnostic::new(crate::Code::UnknownSymbol, message).at(span).into())
     }
 }

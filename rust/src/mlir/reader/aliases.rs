@@ -32,6 +32,7 @@ impl Parser<'_> {
             return Err(self.cursor.expected("the name of an alias"));
         }
         let name = self.cursor.since(start);
+        self.check_new_alias(name)?;
         self.cursor.expect(b'=')?;
         self.cursor.skip_space();
         let body = self.cursor.pos;
@@ -46,6 +47,20 @@ impl Parser<'_> {
         self.program.note_definition(self.cursor.span_since(start));
         self.last_end = self.cursor.pos as u32;
         Ok(())
+    }
+    /// Checks that `name`, `#` or `!` included, may be that of an alias, and is not yet.
+    fn check_new_alias(&self, name: &str) -> Result<()> {
+        let (kind, bare) = (if name.starts_with('!') { "type" } else { "attribute" }, &name[1..]);
+        let is_known = |id| self.program.alias(id).is_some();
+        let message = if bare.contains('.') {
+            format!("{kind} names with a '.' are reserved for dialect-defined names")
+        } else if self.program.strings().find(name).is_some_and(is_known) {
+            format!("redefinition of {kind} alias id '{bare}'")
+        } else {
+            return Ok(());
+        };
+        let start = self.cursor.pos - name.len();
+        Err(syntax(self.cursor.span_since(start), message).into())
     }
     /// Reads `{-# ... #-}`.
     pub(super) fn skip_resources(&mut self) -> Result<()> {

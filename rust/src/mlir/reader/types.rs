@@ -20,8 +20,6 @@ const MAX_ALIASES: usize = 16;
 #[derive(Default)]
 pub(super) struct Types<'a> {
     ids: FxHashMap<&'a str, TypeId>,
-    /// Whether the text was looked through for aliases that are defined after their use.
-    has_all_aliases: bool,
 }
 
 impl<'a> Types<'a> {
@@ -176,44 +174,13 @@ impl<'a> NewType<'_, 'a> {
     fn text_at(&self, span: Span) -> &'a str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("").trim()
     }
-    /// The body of type alias `name`, which is used at `span`.
+    /// The body of type alias `name`, which is used at `span` and has to be defined before.
     fn alias_body(&mut self, name: &str, span: Span) -> Result<Span> {
-        let find =
-            |program: &Program| program.strings().find(name).and_then(|id| program.alias(id));
-        if let Some(body) = find(self.program) {
-            return Ok(body);
-        }
-        if !self.types.has_all_aliases {
-            self.types.has_all_aliases = true;
-            self.find_aliases();
-        }
-        find(self.program).ok_or_else(|| {
-            let message = format!("there is no type alias {name}");
+        let program = &*self.program;
+        program.strings().find(name).and_then(|id| program.alias(id)).ok_or_else(|| {
+            let message = format!("undefined symbol alias id '{}'", &name[1..]);
             Diagnostic::new(Code::UnknownSymbol, message).at(span).into()
         })
-    }
-    /// Looks through the text for type aliases that are defined after their use.
-    fn find_aliases(&mut self) {
-        let mut offset = 0;
-        for line in self.text.split_inclusive('\n') {
-            let start = offset + line.len() - line.trim_start().len();
-            offset += line.len();
-            if self.text.as_bytes().get(start) != Some(&b'!') {
-                continue;
-            }
-            let mut cursor = Cursor::new(self.text, start + 1);
-            cursor.ssa_name();
-            let name = cursor.since(start);
-            if !cursor.eat(b'=') {
-                continue;
-            }
-            cursor.skip_space();
-            let body = cursor.pos;
-            if skip_type(&mut cursor).is_ok() {
-                let id = self.program.intern(name);
-                self.program.define_alias(id, cursor.span_since(body));
-            }
-        }
     }
 }
 
