@@ -144,7 +144,7 @@ impl Registry {
     /// Gives signatures to ops that passes have made and that could have a rule.
     fn sign_new_ops(&self, program: &mut Program) {
         for op in program.take_new_ops() {
-            if !program.lacks_signature(op) {
+            if program.is_erased(op) || !program.lacks_signature(op) {
                 continue;
             }
             let name = program.op_name(op);

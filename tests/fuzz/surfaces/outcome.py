@@ -19,8 +19,9 @@ def of_call(call: Callable[[], Any]) -> Any:
             raise
     except (TypeError, ValueError, FellError):
         pass
-    except (OSError, AttributeError, KeyError, IndexError) as error:
-        # Python's own way of saying that there is no such file, attribute, key or item.
+    except (OSError, AttributeError, KeyError, IndexError, OverflowError) as error:
+        # Python's own way of saying that there is no such file, attribute, key or item, or that an
+        # integer has more than 64 bits.
         if isinstance(error, NotImplementedError):
             raise
     return None

@@ -28,6 +28,14 @@ impl Lowering<'_, '_, '_> {
         let Some(shape) = self.shape_of(held.global) else {
             return Held { placement: target, ..held };
         };
+        if shape.contains(&0) {
+            // Nothing has to be sent: all tensors of the type are alike.
+            let local = self.local_type(held.global, target);
+            let zero = super::super::emit::zero(self.emit.element(held.global));
+            let zero = self.emit.scalar(zero, held.global);
+            let value = self.emit.broadcast(zero, &[], local);
+            return Held { value, placement: target, is_zero_padded: true, ..held };
+        }
         let plan = self.plan(held, target);
         let mut at = self.placements[held.placement].clone();
         let mut value = held.value;
