@@ -17,7 +17,7 @@ pytest.importorskip("jax", reason="jax 0.10.2 needs Python 3.11")
 from tests.spmd import programs, seeded
 
 IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
-SEEDS = 300 if IS_DEEP else 8
+SEEDS = 300 if IS_DEEP else 6
 """Shardings of each program, under each policy."""
 SECONDS = 3600 if IS_DEEP else 240
 
