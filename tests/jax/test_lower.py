@@ -21,7 +21,7 @@ import shardcore.jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from shardcore import LoweringError, Mesh, ParseError, PropagationError, ShardcoreError
-from shardcore.jax import lower, partition_spec
+from shardcore.jax import JaxResult, lower, partition_spec
 from shardcore.jax.mistakes import CODES
 
 SIZES = {"data": 2, "model": 4}
@@ -179,6 +179,26 @@ def test_options_of_a_jitted_function_hold() -> None:
     assert out(lower(inner, X, W, mesh=SIZES, out_shardings=P("data"))) == {"y": P("data")}
     with pytest.raises(LoweringError, match="jitted with in_shardings"):
         lower(inner, X, W, mesh=SIZES, in_shardings=SPECS)
+
+
+def test_a_result_has_all_that_the_result_of_a_program_has() -> None:
+    public = {name for name in dir(shardcore.Result) if not name.startswith("_")}
+    assert public <= set(dir(JaxResult))
+
+    matmul = lower(
+        jnp.dot,
+        jax.ShapeDtypeStruct((8, 16), jnp.float32),
+        jax.ShapeDtypeStruct((16, 4), jnp.float32),
+        mesh={"x": 4},
+        in_shardings=(P(None, "x"), P("x")),
+        out_shardings=P(),
+    )
+    result = matmul.propagate()
+    assert [port.name for port in result.arguments()] == ["%arg0", "%arg1"]
+    assert str(result.with_collectives) == str(result.result.with_collectives)
+    partitioned = result.partition("shardy")
+    assert [collective.kind for collective in partitioned.collectives] == ["all_reduce"]
+    assert shardcore.prove(partitioned).is_proven
 
 
 def test_keyword_arguments_have_a_tree_of_their_own() -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
     from shardcore.costs import Cost
     from shardcore.expect import Check
+    from shardcore.partition import Partitioned
 
 JaxMesh = AbstractMesh | jax.sharding.Mesh
 
@@ -77,6 +78,19 @@ class JaxResult:
         """A ``NamedSharding`` for each leaf of what the function returns."""
         return self._outputs(self._named)
 
+    @property
+    def with_collectives(self) -> Module:
+        """The program with explicit reshards; see :attr:`shardcore.Result.with_collectives`."""
+        return self.result.with_collectives
+
+    def arguments(self) -> list[Port]:
+        """The arguments of the program itself, without those that JAX dropped."""
+        return self.result.arguments()
+
+    def results(self) -> list[Port]:
+        """The results of the program itself."""
+        return self.result.results()
+
     def values(self) -> list[Value]:
         """The values of :attr:`module`."""
         return self.result.values()
@@ -111,6 +125,12 @@ class JaxResult:
     def cost(self, hardware: str | Hardware = "tpu-v5p", **options: Any) -> Cost:
         """What the program costs one device; see :func:`shardcore.cost`."""
         return self.result.cost(hardware, **options)
+
+    def partition(
+        self, policy: str = "least", *, progress: Callable[[str, float], object] | None = None
+    ) -> Partitioned:
+        """The program of one device; see :meth:`shardcore.Result.partition`."""
+        return self.result.partition(policy, progress=progress)
 
     def check(
         self, expect: str | PathLike[str] | Mapping[str, Any], *, update: bool = False
