@@ -19,26 +19,28 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "ops.md"
 INTRODUCTION = """\
 # What is known of each op
 
-A row for each op, a column for each part of shardcore. The table is made from the code, and a test
-compares the two. A number in parentheses is a hole: below the table it says why.
+A row for each op, a column for each part of shardcore. The table is generated from the code, and a
+test compares the two. A number in parentheses is a hole: its reason is listed below the table.
 
 | column | what it says | where it is said |
 | --- | --- | --- |
-| traits | memory effects, elementwise or not, as far as propagation and the folding drivers ask | \
+| traits | memory effects and elementwise traits that propagation and the folding drivers use | \
 `rust/src/ir/op_info.rs` |
-| syntax | the assembly format that is read beside the generic form | `rust/src/ir/op_info.rs`, \
+| syntax | the assembly format that is parsed besides the generic form | `rust/src/ir/op_info.rs`, \
 `rust/src/mlir/reader/format_table.rs` |
-| verification | what ops are checked against, beside shardings, rules and types of uses | \
+| verification | what is verified besides shardings, sharding rules and types of uses | \
 `rust/src/verify/mod.rs` |
-| sharding rule | the family of the rule, or how else shardings pass | `rust/src/rules/table.rs` |
+| sharding rule | the family of the rule, or how shardings propagate without one | \
+`rust/src/rules/table.rs` |
 | cost | the family that counts flops and bytes | `rust/src/cost/work/mod.rs` |
-| padding | how types follow in `sdy-pad-for-divisibility` | \
+| padding | how `sdy-pad-for-divisibility` derives the result types | \
 `rust/src/export/pad_for_divisibility/shapes.rs` |
-| partitioning | how the program of one device is made | `rust/src/spmd/lower/treatment.rs` |
+| partitioning | how the op is lowered in the per-device program | \
+`rust/src/spmd/lower/treatment.rs` |
 | simulator | the file that computes it on NumPy | `python/shardcore/simulate/` |
 
-An op of no row is read in its generic form, keeps its text, and gets a sharding rule by
-`@shardcore.rule`.
+An op that is not in the table is parsed in its generic form and keeps its text; `@shardcore.rule`
+registers a sharding rule for it.
 
 """
 
@@ -59,7 +61,7 @@ DYNAMIC = (
 # stands for all ops that fit, and every one of them has to be a hole.
 HOLES: dict[str, dict[str, str]] = {
     "traits": {
-        "of MHLO, which XLA's dumps have in places, only the sharding rule is known": MHLO,
+        "an op of MHLO, which XLA's dumps may contain: only its sharding rule is supported": MHLO,
     },
     "syntax": {
         "its dialect defines no assembly format": (
@@ -71,15 +73,15 @@ HOLES: dict[str, dict[str, str]] = {
             "stablehlo.scatter stablehlo.select_and_scatter stablehlo.send stablehlo.sort "
             "stablehlo.torch_index_select stablehlo.triangular_solve stablehlo.async_*"
         ),
-        "of MHLO, which XLA's dumps have in places, only the sharding rule is known": MHLO,
+        "an op of MHLO, which XLA's dumps may contain: only its sharding rule is supported": MHLO,
     },
     "verification": {
-        "of MHLO, which XLA's dumps have in places, only the sharding rule is known": MHLO,
-        "made by XLA's passes only": "stablehlo.collective_reduce",
+        "an op of MHLO, which XLA's dumps may contain: only its sharding rule is supported": MHLO,
+        "only XLA's passes create it": "stablehlo.collective_reduce",
         "of other dialects only structure is checked: names, types of uses, symbols, terminators": (
             f"{ARITH} builtin.* func.call* func.constant func.return"
         ),
-        "its sharding or mesh is checked like that of any value, and it has no rules besides": (
+        "its sharding or mesh is verified like that of any value; it has no other constraints": (
             "sdy.constant sdy.mesh sdy.reshard sdy.return sdy.sharding_constraint "
             "sdy.sharding_group"
         ),
@@ -94,25 +96,29 @@ HOLES: dict[str, dict[str, str]] = {
             "stablehlo.replica_id stablehlo.rng stablehlo.torch_index_select stablehlo.tuple "
             f"stablehlo.unary_einsum stablehlo.if {DYNAMIC} {ASYNC} {HOST}"
         ),
-        "quantized types, of which the reference in jaxlib cannot be asked": "stablehlo.uniform_*",
-        "broadcasting CHLO is legalized to several ops, of different rules": "chlo.broadcast_*",
-        "calls pass shardings by the edges of the functions that they call": (
+        "quantized types: jaxlib does not have their dialect, so there is no reference": (
+            "stablehlo.uniform_*"
+        ),
+        "broadcasting CHLO ops are legalized to several ops with different rules": (
+            "chlo.broadcast_*"
+        ),
+        "shardings propagate through calls along the data-flow edges of the callee": (
             "func.call func.call_indirect"
         ),
-        "it returns values: what is around it passes their shardings on": TERMINATORS,
+        "a terminator: the op around it propagates the shardings of its operands": TERMINATORS,
         "it holds the program and has no tensors": f"{CONTAINERS} sdy.mesh",
-        "a reshard, or a collective that a reshard became: passes make them after propagation": (
+        "a reshard or a collective: passes insert them after propagation": (
             "sdy.all_* sdy.collective_permute sdy.reduce_scatter sdy.replicated_to_unreduced "
             "sdy.reshard sdy.sharded_to_unreduced"
         ),
         "members of a group get the same sharding, without a rule": "sdy.sharding_group",
     },
     "cost": {
-        "it holds the program, or returns values": f"{CONTAINERS} sdy.mesh {TERMINATORS}",
+        "it holds the program, or is a terminator": f"{CONTAINERS} sdy.mesh {TERMINATORS}",
         "sizes are known at run time only": DYNAMIC,
-        "it talks to the host, of which hardware tables say nothing": HOST,
-        "how long what it starts takes beside other work is not modelled": ASYNC,
-        "XLA evaluates a series, whose length depends on the numbers": (
+        "it communicates with the host, which the hardware tables do not describe": HOST,
+        "the overlap of asynchronous ops with other work is not modelled": ASYNC,
+        "XLA evaluates a series whose length depends on the operand's values": (
             "chlo.bessel_i1e chlo.broadcast_polygamma chlo.broadcast_zeta chlo.polygamma chlo.zeta"
         ),
         "not counted; reports list it": (
@@ -121,15 +127,15 @@ HOLES: dict[str, dict[str, str]] = {
         ),
     },
     "padding": {
-        "not padded: only ops of StableHLO are, and others see the types from before": (
+        "only ops of StableHLO are padded; other ops keep their types": (
             "arith.* builtin.* chlo.* func.* tensor.cast " + MHLO
         ),
-        "Shardy's ops keep their types, but for the collectives that start and end sharding": (
+        "ops of Shardy keep their types, except `all_gather` and `all_slice`": (
             "sdy.all_reduce sdy.all_to_all sdy.collective_permute sdy.constant "
             "sdy.*data_flow_edge sdy.*_computation sdy.mesh sdy.propagation_barrier "
             "sdy.reduce_scatter sdy.*_to_unreduced sdy.reshard sdy.return sdy.sharding_*"
         ),
-        "refused: how its result follows from a padded operand is not written down": (
+        "refused: its result type for padded operands is not derived": (
             "stablehlo.after_all stablehlo.all_* stablehlo.batch_norm_* stablehlo.bitcast_convert "
             "stablehlo.broadcast stablehlo.case stablehlo.collective_* stablehlo.composite "
             "stablehlo.convolution stablehlo.create_token stablehlo.cross-replica-sum "
@@ -142,24 +148,24 @@ HOLES: dict[str, dict[str, str]] = {
         ),
     },
     "partitioning": {
-        "refused without a sharding rule of the user's: nothing is known of it": (
+        "refused unless the user registers a sharding rule": (
             f"{ARITH} builtin.unrealized_conversion_cast func.call_indirect func.constant {MHLO}"
         ),
         "it holds the program": CONTAINERS,
-        "refused: sdy-export-pipeline takes it away first": (
+        "refused: sdy-export-pipeline removes it first": (
             "sdy.func_data_flow_edge sdy.named_computation"
         ),
-        "refused: it talks to the host, once in the source program": HOST,
+        "refused: it communicates with the host, once for the whole program": HOST,
     },
     "simulator": {
-        "dialects beside StableHLO, CHLO and Shardy are refused": (
+        "dialects other than StableHLO, CHLO and Shardy are refused": (
             f"{ARITH} builtin.unrealized_conversion_cast func.call_indirect func.constant {MHLO}"
         ),
         "functions, blocks and meshes are read when a program is prepared, not run as ops": (
             f"{CONTAINERS} sdy.mesh {TERMINATORS}"
         ),
         "quantized types are refused": "stablehlo.uniform_*",
-        "made by XLA's passes only": "chlo._asin_acos_kernel stablehlo.collective_reduce",
+        "only XLA's passes create it": "chlo._asin_acos_kernel stablehlo.collective_reduce",
     },
 }
 
