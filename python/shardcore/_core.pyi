@@ -85,7 +85,7 @@ class Mesh:
 
     Args:
         axes: a mapping from name to size, or an iterable of pairs or of ``MeshAxis``.
-        device_ids: a permutation of ``range(n)``; the default order is not kept.
+        device_ids: a permutation of ``range(n)``; the default order is stored as ``None``.
 
     Raises:
         VerificationError: sizes below 1, names used twice, 2^62 devices or more, or device ids that
@@ -108,7 +108,7 @@ class Mesh:
         """
     @staticmethod
     def maximal(device_id: int) -> Mesh:
-        """Return the mesh of one device, on which tensors are whole.
+        """Return the maximal mesh of one device, which holds tensors unsharded.
 
         Raises:
             VerificationError: ``device_id`` is negative (``invalid-mesh``).
@@ -149,17 +149,17 @@ class Mesh:
                 part of one (``invalid-sub-axis``).
         """
     def group_nodes(self, axes: _Axes, node_size: int) -> tuple[int, int]:
-        """Return over how many nodes the first group of devices along ``axes`` is spread, and the
-        most devices of it that are in one node.
+        """Return how many nodes the first group of devices along ``axes`` spans, and how many of
+        its devices are in one node at most.
 
-        Nodes have ``node_size`` devices each, in the order of their ids. Constant in the number of
-        devices, unless the mesh lists its device ids.
+        Nodes have ``node_size`` devices each, in the order of their ids. Takes constant time,
+        unless the mesh lists its device ids.
 
         Raises:
             VerificationError: as for :meth:`merge_axes`.
         """
     def coordinates(self, device_id: int) -> dict[str, int]:
-        """Return where a device stands along each axis, major to minor.
+        """Return the coordinate of a device along each axis, major to minor.
 
         Raises:
             KeyError: the mesh has no such device.
@@ -184,9 +184,9 @@ class AxisRef:
     """A mesh axis, or a sub-axis of one: ``AxisRef("x")``, ``AxisRef("x", pre_size=1, size=2)``.
 
     A sub-axis ``"x":(m)k`` of an axis of size n is what remains when the axis is reshaped to
-    ``[m, k, n / (m * k)]`` and the middle is taken. It knows its axis by name only.
+    ``[m, k, n / (m * k)]`` and the middle is taken. A ref has the name of its axis, not its size.
 
-    Refs order by name, then by place in the axis: ``"a":(1)2 < "a" < "a":(2)2``.
+    Refs order by name, then by position in the axis: ``"a":(1)2 < "a" < "a":(2)2``.
 
     Raises:
         VerificationError: a pre-size below 1 or a size below 2 (``invalid-sub-axis``).
@@ -207,7 +207,7 @@ class AxisRef:
         """Product of the sizes of the parts major to this one; ``None`` for a full axis."""
     @property
     def size(self) -> int | None:
-        """Size of this part; ``None`` for a full axis, whose size the mesh knows."""
+        """Size of this part; ``None`` for a full axis, whose size depends on the mesh."""
     @property
     def is_full(self) -> bool:
         """Whether it is all of the axis."""
@@ -235,14 +235,14 @@ class AxisRef:
             VerificationError: the mesh has no such axis (``unknown-axis``).
         """
     def stride_in(self, mesh: Mesh) -> int:
-        """Return how far apart devices are in the row-major order of ``mesh`` that are neighbours
-        along this ref.
+        """Return the distance of neighbours along this ref in the row-major order of the devices
+        of ``mesh``.
 
         Raises:
             VerificationError: the mesh has no such axis (``unknown-axis``).
         """
     def can_coexist(self, other: AxisRef) -> bool:
-        """Whether one splitting of the axis serves both."""
+        """Whether one split of their axis into sub-axes has both; true for refs of two axes."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __lt__(self, other: AxisRef, /) -> bool: ...
@@ -259,10 +259,10 @@ class DimSharding:
     Args:
         axes: an axis or axes, major to minor.
         is_closed: whether propagation may not add axes.
-        priority: the user priority; 0 comes first, and is what no priority means.
+        priority: the user priority; 0 propagates first, and is the default.
 
     Raises:
-        VerificationError: axes that overlap or should be one, or a priority on a closed empty dim.
+        VerificationError: axes that overlap or can be merged, or a priority on a closed empty dim.
     """
 
     def __new__(
@@ -295,9 +295,9 @@ class TensorSharding:
     ``TensorSharding(mesh, ["x", None, ["y", "z"]])`` shards dim 0 over ``x`` and dim 2 over ``y``,
     then ``z``; all dims are closed. Pass a ``DimSharding`` where a dim is open or has a priority.
 
-    The mesh is inlined unless ``mesh_name`` gives its symbol. ``mesh`` may also be just the symbol,
-    ``"@mesh"``, of a mesh that is not known yet: such a sharding prints, compares and verifies as
-    far as that goes, and says what devices hold after :meth:`with_mesh`.
+    The mesh is inlined unless ``mesh_name`` gives its symbol. ``mesh`` may also be only the symbol
+    of a mesh, ``"@mesh"``: such a sharding can be printed, compared, and verified as far as that
+    is possible without the mesh; what devices hold is known after :meth:`with_mesh`.
 
     Args:
         mesh: the mesh, or the symbol of one.
@@ -308,8 +308,8 @@ class TensorSharding:
 
     Raises:
         VerificationError: unknown axes (``unknown-axis``), malformed sub-axes
-            (``invalid-sub-axis``), axes used twice (``axis-overlap``), or others of the rules of
-            the representation (``invalid-sharding``). All mistakes are in ``.diagnostics``.
+            (``invalid-sub-axis``), axes used twice (``axis-overlap``), or another violation of the
+            representation (``invalid-sharding``). All mistakes are in ``.diagnostics``.
     """
 
     def __new__(
@@ -363,16 +363,17 @@ class TensorSharding:
         """Whether no dim has axes."""
     @property
     def is_fully_closed(self) -> bool:
-        """Whether propagation may add axes nowhere."""
+        """Whether every dim is closed."""
     @property
     def replication_factor(self) -> int:
         """How many devices hold the same shard.
 
         Raises:
-            VerificationError: the mesh is not known (``unknown-mesh``); so do all that follow.
+            VerificationError: the mesh is not known (``unknown-mesh``); the methods below that need
+                the mesh raise it too.
         """
     def with_mesh(self, mesh: Mesh) -> TensorSharding:
-        """Return the same over ``mesh``, by the same symbol.
+        """Return this sharding over ``mesh``, with the same symbol.
 
         Raises:
             VerificationError: as for the constructor.
@@ -396,7 +397,7 @@ class TensorSharding:
         {devices=[2,1,4]<=[8] last_tile_dim_replicate}
         """
     def closed(self) -> TensorSharding:
-        """Return the same with every dim closed."""
+        """Return this sharding with every dim closed."""
     def sharded_size(self, dim: int) -> int:
         """Return how many shards ``dim`` is cut into: the product of its axes' sizes.
 
@@ -445,12 +446,12 @@ class TensorSharding:
             ValueError: the type has no known size.
         """
     def is_equivalent(self, other: TensorSharding, shape: Sequence[int] | None = None) -> bool:
-        """Whether every device holds the same under both, and sums with the same devices.
+        """Whether every device holds the same elements under both, and reduces with the same
+        devices.
 
         Names, axis splits, device orders, open dims and priorities do not matter. With ``shape``
-        this is said of tensors of that shape, else of tensors of every shape. Takes constant time
-        for meshes in the default order of devices, however many there are, and linear time for
-        others.
+        tensors of that shape are compared, without it those of every shape. Takes constant time in
+        the number of devices for meshes in the default device order, and linear time for others.
         """
     def visualize(self, shape: Sequence[int] | None = None) -> Picture:
         """Draw which device holds what: text in a terminal, a picture in a notebook.
@@ -477,15 +478,15 @@ class OpShardingRule:
     Args:
         factor_sizes: the size of each factor.
         operand_mappings: for each operand, for each dim, its factors, major to minor.
-        result_mappings: the same for each result.
-        reduction: factors that are summed away.
+        result_mappings: for each result, for each dim, its factors, major to minor.
+        reduction: factors that the op reduces over, as contracting dims are.
         need_replication: factors that have to be replicated to compute the op.
         permutation: factors that need a permutation of shards when they are sharded.
         blocked_propagation: factors along which nothing propagates.
         is_custom: whether a user wrote it; such a rule is kept through the pipeline.
 
     Raises:
-        VerificationError: it breaks a rule for rules (``invalid-rule``).
+        VerificationError: the rule is malformed (``invalid-rule``).
     """
 
     def __new__(
@@ -508,9 +509,9 @@ class OpShardingRule:
     ) -> OpShardingRule:
         """Parse ``<([i, k], [k, j])->([i, j]) {i=8, j=16, k=32} reduction={k}>``.
 
-        ``#sdy.op_sharding_rule`` may stand in front. The short notation ``"i k, k j -> i j"`` does
-        too, given shapes, or sizes after it: ``"i -> i {i=8}"``; see :mod:`shardcore.rules`. Its
-        factors are numbered by appearance.
+        ``#sdy.op_sharding_rule`` may stand in front. The short notation ``"i k, k j -> i j"`` is
+        accepted too, with shapes or with sizes after it: ``"i -> i {i=8}"``; see
+        :mod:`shardcore.rules`. Its factors are numbered by first appearance.
 
         Raises:
             ParseError: it is not the text of a rule.
@@ -539,7 +540,7 @@ class OpShardingRule:
         """For each result, for each dim, its factors, major to minor."""
     @property
     def reduction(self) -> tuple[int, ...]:
-        """Factors that are summed away."""
+        """Factors that the op reduces over, as contracting dims are."""
     @property
     def need_replication(self) -> tuple[int, ...]:
         """Factors that have to be replicated to compute the op."""
@@ -572,15 +573,15 @@ class OpShardingRule:
 class Module:
     """A program: StableHLO, CHLO, func and sdy ops over the text they were parsed from.
 
-    ``str(module)`` is MLIR text that MLIR's own parser accepts; what no pass touched is printed
-    as it was written. A module is changed only by :meth:`PassManager.run`.
+    ``str(module)`` is MLIR text that MLIR's own parser accepts; ops that no pass changed keep
+    their source text. A module is changed only by :meth:`PassManager.run`.
 
-    Threads may share a module. Everything but a run reads its last state: the program as it was
-    parsed, or as the last run that succeeded left it. Readers neither wait for a run nor fail
-    because of one, also in callbacks of the run itself; what they have got stays as it was. One
-    run at a time: another one on the same module, from a thread or a callback, is refused with a
-    :class:`~shardcore.BusyError`. To run on one program in many threads give each a copy,
-    ``copy.copy(module)``, which takes no time.
+    Threads may share a module. All methods read its last state: the program as it was parsed, or
+    as the last successful run left it. They neither wait for a run nor fail because of one, also in
+    callbacks of the run itself; objects that they returned do not change. A second run on the same
+    module at the same time, from a thread or a callback, is refused with a
+    :class:`~shardcore.BusyError`. To run passes on one program in several threads give each a
+    copy, ``copy.copy(module)``, which takes constant time.
 
     >>> module = shardcore.Module.parse('''
     ... sdy.mesh @mesh = <["x"=2]>
@@ -597,11 +598,12 @@ class Module:
     def parse(text: str | bytes, *, filename: str = "<string>") -> Module:
         """Parse MLIR text in pretty or generic form.
 
-        Bytes have to be UTF-8. ``filename`` is what the text is called in errors.
+        Bytes have to be UTF-8. ``filename`` names the text in errors.
 
         Raises:
             ParseError: the text is not MLIR, with line and column.
-            VerificationError: a mesh, sharding or rule is malformed; holds all that are.
+            VerificationError: an op, mesh, sharding or rule is malformed; ``.diagnostics`` has all
+                that are.
         """
 
     @staticmethod
@@ -628,16 +630,16 @@ class Module:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """The attributes of the module op itself, as :attr:`Op.attributes` has them."""
+        """The attributes of the module op itself, in the form of :attr:`Op.attributes`."""
     def ops(self) -> list[Op]:
-        """Return every op of every function in program order: ``func.func``, then what it holds.
+        """Return every op of every function in program order: ``func.func``, then the ops in it.
 
         >>> [op.name for op in Module.parse("func.func @main() { return }").ops()]
         ['func.func', 'func.return']
         """
     @property
     def filename(self) -> str:
-        """The name that the text goes by in errors."""
+        """The name of the text in errors."""
     def simulate(
         self,
         *arrays: Any,
@@ -647,10 +649,10 @@ class Module:
     ) -> list[Any]:
         """Run the program on NumPy and return its results, an array for each.
 
-        Without ``devices`` the program is run once, as a global program. With it each of so many
-        devices runs it: arguments have the program's shape, the same for all, or a dim for the
-        devices in front of it; results have that dim. ``shardcore.simulate.Simulator`` prepares a
-        program once and runs it many times.
+        Without ``devices`` the program is run once, as a global program. With ``devices=n`` each of
+        n devices runs it: an argument has the shape of the program's parameter, and is then the
+        same on all devices, or that shape with a leading dim of size n; results have that leading
+        dim. ``shardcore.simulate.Simulator`` prepares a program once and runs it many times.
 
         >>> text = "func.func @main(%a: tensor<i32>) -> tensor<i32> { return %a : tensor<i32> }"
         >>> [int(result) for result in Module.parse(text).simulate(3)]
@@ -659,7 +661,7 @@ class Module:
         Raises:
             SimulationError: an op cannot be simulated (``unsupported-op``), arguments do not fit
                 (``invalid-argument``), a collective is not reached by all of its group
-                (``diverging-collective``), and what else ``Simulator`` raises.
+                (``diverging-collective``), and the other errors of ``Simulator``.
         """
     def values(self) -> list[Value]:
         """Every op result and block argument, function by function in program order."""
@@ -667,9 +669,9 @@ class Module:
     def at(self, place: str) -> list[Value]:
         """The values that a line of the user's program made: ``module.at("model.py:42")``.
 
-        A file matches by its last components. A line counts wherever it stands in the call stack,
-        so that of a call has all values made inside. Of an expression over several lines any line
-        will do, as long as no other starts there.
+        A file matches by its last components. A line matches at any depth of the call stack, so the
+        line of a call has all values that the call made. An expression over several lines is found
+        by each of its lines on which no other expression starts.
 
         Raises:
             LocationError: no value comes from there; names the lines nearest to it
@@ -707,18 +709,19 @@ class Module:
             keep_non_divisible_on_io: keep shardings of arguments and results as they are where
                 they do not divide a dim evenly, or have sub-axes in open dims. The export trims
                 them otherwise; :attr:`Result.warnings` says which annotations lost axes.
-            keep_sub_axes_on_io: the same, by its former name.
+            keep_sub_axes_on_io: the former name of ``keep_non_divisible_on_io``.
             dedup_functions_fully: propagate through function calls as a whole instead of a
                 call site at a time.
-            legalize_chlo: give ops of CHLO, as ``chlo.square`` and ``chlo.erf``, the rules of what
-                XLA legalizes them to before it propagates; ``sdy-propagation-pipeline`` by itself
-                has none for them.
+            legalize_chlo: give ops of CHLO, such as ``chlo.square`` and ``chlo.erf``, the rules of
+                the ops that XLA legalizes them to before it propagates; without it they have no
+                rules, as in ``sdy-propagation-pipeline``.
             max_ops: the most ops the program may have, also after its call graph is
                 flattened [16 million].
-            progress: called now and then with what is being done and the fraction that is done.
+            progress: called from time to time with the name of the current step and the fraction
+                of the work that is done, from 0 to 1.
 
         Raises:
-            PropagationError: the program calls itself, or has types that do not propagate.
+            PropagationError: the program is recursive, or has types that cannot be propagated.
             ProgramTooLargeError: it would have more than ``max_ops`` ops.
             KeyboardInterrupt: Ctrl-C was pressed.
         """
@@ -740,7 +743,7 @@ class Module:
 
 @final
 class Op:
-    """One op of a module as it was when it was asked for.
+    """One op of a module, as of the call that returned it.
 
     Ops compare equal if they are the same op of the same module.
     """
@@ -772,20 +775,20 @@ class Op:
     def signature(self) -> int | None:
         """A number that ops of the module share if they have the same name, types and attributes.
 
-        Attributes with a dialect in their name do not count. ``None`` for ops that are not
-        compared: constants, calls, terminators, ops without tensors.
+        Attributes with a dialect in their name are ignored. ``None`` for ops without a signature:
+        constants, calls, terminators, ops without tensors.
         """
     @property
     def location(self) -> str | None:
         """Where it comes from in the user's program, ``"model.py:42:8"``; ``None`` if unknown."""
     @property
     def place(self) -> Place | None:
-        """Where its name stands in the text; ``None`` for ops of passes and of implied regions."""
+        """The place of its name in the text; ``None`` for ops of passes and of implied regions."""
     def elements(self, name: str = ...) -> tuple[str, list[int], bytes]:
         """Return element type, shape and bytes of a dense attribute, by default of ``value``.
 
-        The bytes are little-endian and row-major, and those of a single element if all are written
-        as one. What is narrower than a byte takes a byte, with its sign extended.
+        The bytes are little-endian and row-major; those of one element if the attribute is a splat.
+        An element narrower than a byte takes a byte, with its sign extended.
 
         Raises:
             KeyError: there is no such attribute, or its elements are no numbers.
@@ -796,11 +799,11 @@ class Op:
 
 @final
 class Block:
-    """One block of a region as it was when it was asked for."""
+    """One block of a region, as of the call that returned it."""
 
     @property
     def arguments(self) -> tuple[Value, ...]:
-        """The arguments: of a function's body the arguments of the function."""
+        """The block arguments; those of a function's body are the function's arguments."""
     @property
     def ops(self) -> tuple[Op, ...]:
         """The ops of the block itself in order; the last one is its terminator."""
@@ -810,7 +813,7 @@ class Block:
 
 @final
 class Value:
-    """An op result or a block argument, as it was when it was asked for."""
+    """An op result or a block argument, as of the call that returned it."""
 
     @property
     def name(self) -> str:
@@ -854,11 +857,11 @@ class Value:
 
     @property
     def location(self) -> str | None:
-        """Where the program's source has it, ``file:line:column``."""
+        """Where it comes from in the user's program, ``file:line:column``; ``None`` if unknown."""
 
     @property
     def manual_axes(self) -> tuple[str, ...]:
-        """The mesh axes that are manual around it: its shape is the one left without them."""
+        """The mesh axes that are manual where it is defined; its shape is local along them."""
 
     @property
     def traceback(self) -> tuple[str, ...]:
@@ -881,11 +884,11 @@ class Port:
 
     @property
     def name(self) -> str:
-        """What the program calls it: ``%arg0``, or ``result 0``."""
+        """Its name in the program: ``%arg0``, or ``result 0``."""
 
     @property
     def label(self) -> str | None:
-        """What the user's program calls it, like ``params['w']`` or ``result['loss']``."""
+        """Its name in the user's program, like ``params['w']`` or ``result['loss']``."""
 
     @property
     def type(self) -> str:
@@ -953,13 +956,13 @@ class PassManager:
         max_ops: int | None = None,
         progress: Callable[[str, float], object] | None = None,
     ) -> None:
-        """Run the pipeline on ``module``, in place. If it fails the module is as it was before.
+        """Run the pipeline on ``module``, in place. If it fails the module does not change.
 
-        Until the run is over others see the module as it was; see :class:`Module`.
+        During the run other threads and callbacks read the module as it was; see :class:`Module`.
 
         Raises:
-            BusyError: another run on ``module`` is under way, in another thread or around this one
-                (``busy``).
+            BusyError: another run on ``module`` has not ended, in another thread or in a caller of
+                this one (``busy``).
             ShardcoreError: as for :meth:`Module.propagate`.
         """
 
@@ -969,28 +972,28 @@ class Result:
 
     @property
     def module(self) -> Module:
-        """The exported program: every value with its sharding, closed."""
+        """The exported program, in which every value has its sharding and all dims are closed."""
 
     @property
     def with_collectives(self) -> Module:
-        """The program with every reshard made explicit, as collectives; worked out when asked for.
+        """The program with every reshard made explicit, as collectives; made at the first access.
 
-        This is what the end of ``sdy-propagation-pipeline`` leaves, which is
-        ``sdy-export-pipeline``, where it has ``enable-insert-explicit-collectives=true``. Threads
-        that ask at once get the same module.
+        This is the output of ``sdy-propagation-pipeline`` when its last part,
+        ``sdy-export-pipeline``, runs with ``enable-insert-explicit-collectives=true``. Threads that
+        access it at the same time get the same module.
 
         Raises:
-            BusyError: a rule that is called to work them out asks for them (``busy``).
+            BusyError: a user's rule that is called to make it accesses it (``busy``).
             ShardcoreError: as for :meth:`Module.propagate`; and ``axis-overlap`` where Shardy
                 plans collectives along parts of an axis that overlap, which its verifier refuses.
         """
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """What annotations of arguments and results asked for and the export took away.
+        """Warnings about annotated axes of arguments and results that the export removed.
 
-        The code is ``non-divisible`` where a dim is no multiple of its axes, ``sub-axis`` where an
-        open dim has parts of axes.
+        The code is ``non-divisible`` where the size of a dim is no multiple of that of its axes,
+        ``sub-axis`` where an open dim had sub-axes.
         """
 
     def _annotated(self) -> tuple[list[Port], list[Port]]: ...
@@ -1001,7 +1004,7 @@ class Result:
         *,
         progress: Callable[[str, float], object] | None = None,
     ) -> Partitioned:
-        """What each device runs of the program: see :func:`shardcore.partition.partition`.
+        """Lower the program to that of one device; see :func:`shardcore.partition.partition`.
 
         Raises:
             PartitionError: an op cannot be split over devices (``unpartitionable``).
@@ -1019,10 +1022,10 @@ class Result:
         efficiency: float = 1.0,
         one_way: bool = False,
     ) -> Cost:
-        """What the program costs one device, on ``"tpu-v5p"`` if no other chip is named.
+        """Time, memory and communication of one device, by default of a ``"tpu-v5p"``.
 
-        The arguments, and what is raised, are those of :func:`shardcore.cost`. Ops of CHLO count as
-        what XLA legalizes them to, whether or not :meth:`Module.propagate` was asked for that.
+        Arguments and errors are those of :func:`shardcore.cost`. Ops of CHLO are counted as the ops
+        that XLA legalizes them to, whether or not :meth:`Module.propagate` had ``legalize_chlo``.
         """
 
     def values(self) -> list[Value]:
@@ -1043,13 +1046,13 @@ class Result:
     def check(
         self, expect: str | PathLike[str] | Mapping[str, Any], *, update: bool = False
     ) -> Check:
-        """Compare with expectations: a TOML file, or the same as a mapping.
+        """Compare with expectations: a TOML file, or a mapping of the same form.
 
-        The answer is true if all hold, and prints what does not. ``update`` writes what the result
-        is to the file. See :mod:`shardcore.expect`.
+        What is returned is true if all expectations hold, and prints those that do not. ``update``
+        writes the actual values to the file. See :mod:`shardcore.expect`.
 
         Raises:
-            ExpectationError: the expectations make no sense; holds all mistakes.
+            ExpectationError: the expectations are malformed; ``.diagnostics`` has all mistakes.
             OSError: the file cannot be read or written.
         """
 
@@ -1088,18 +1091,18 @@ class FactorTable:
 def import_hlo_shardings(module: Module, mesh: Mesh | None = None) -> Module:
     """Return ``module`` with its ``mhlo.sharding`` strings as ``sdy`` shardings over ``mesh``.
 
-    Arguments, results and ops have shardings as they had; ``@Sharding`` calls become constraints,
+    Shardings of arguments, results and ops are converted; ``@Sharding`` calls become constraints,
     or members of sharding groups (``shard_as``, ``shard_like``); bodies between
     ``@SPMDFullToShardShape`` and ``@SPMDShardToFullShape`` become manual computations. A module
-    without such strings is returned as it is.
+    without such strings is returned unchanged.
 
-    Without ``mesh`` its axes are those that the shardings need, as for
+    Without ``mesh`` one is made of the axes that the shardings need, as by
     :meth:`HloSharding.to_sharding`.
 
     Raises:
         ParseError: a string is no sharding.
-        VerificationError: no mesh, or not ``mesh``, says all of the shardings; or a manual body
-            uses whole values, or its shards leave it.
+        VerificationError: no mesh, or not ``mesh``, has axes for all of the shardings; or a manual
+            body uses global values, or its local values are used outside of it.
     """
 
 def partition_program(
@@ -1109,29 +1112,29 @@ def partition_program(
     | None = None,
     improve: bool = False,
 ) -> tuple[Module, int, list[tuple[int, str, str | None, str, str]]]:
-    """Return what devices run of ``module``, whose shardings are complete, as plain data.
+    """Lower ``module``, whose shardings are complete, to the program of one device.
 
     ``shard_rules`` has, for signatures of custom calls, the rule by which they are computed on
-    shards, the target that does, and its attributes. With ``improve`` the passes run that merge,
-    hoist and fuse collectives of the local module.
+    shards, the target to call on shards, and its attributes. ``improve`` runs the passes that
+    merge, hoist and fuse collectives of the local module.
 
-    That is: the local module; for how many devices it is; and for ops of ``module`` their number,
-    name and place in the source, how they are computed and why.
+    Returned are the local module; the number of devices; and for each op of ``module`` its number,
+    name, location, how it is computed and why.
     """
 
 def program_cost(module: Module) -> dict[str, Any]:
-    """Return the figures that :class:`shardcore.Cost` is made of, for one device.
+    """Return the figures of one device that :class:`shardcore.Cost` is computed from.
 
     Keys and rows are the fields of :class:`shardcore.costs.figures.ProgramFigures`.
     """
 
 def after_fork_in_child() -> None:
-    """Forget the calls of other threads: the child has none."""
+    """Reset the count of calls of users' functions: a forked child has no other threads."""
 
 def finish() -> None:
     """Wait, for a second at most, until no thread is in a user's function that Rust has called.
 
-    No other thread gets to call one afterwards: it rests until the process has ended.
+    A thread that would call one afterwards is blocked until the process ends.
     """
 
 def clear_caches() -> None:
@@ -1144,17 +1147,17 @@ def error_codes() -> list[str]:
     """Return every code that a diagnostic may have."""
 
 def known_ops() -> dict[str, dict[str, str | None]]:
-    """Return for each op what each part of the engine knows of it, ``None`` where it is nothing."""
+    """Return for each op how each part of the engine supports it, ``None`` where it does not."""
 
 def registered_rules() -> dict[str, str]:
     """Return the family of every op that has a rule, ``"user"`` for rules given at run time."""
 
 def set_rule(name: str, rule: str | Callable[..., OpShardingRule | str | None] | None) -> None:
-    """Give the op ``name`` a rule; see :mod:`shardcore.rules`. ``None`` takes it back."""
+    """Give the op ``name`` a rule; see :mod:`shardcore.rules`. ``None`` removes it."""
 
 def set_data_flow_edges(
     name: str,
     groups: Sequence[tuple[int | None, int | None, Sequence[int] | None, Sequence[int] | None]]
     | None,
 ) -> None:
-    """Say how values flow through the op ``name``; see :mod:`shardcore.rules`."""
+    """Give the op ``name`` data-flow edges; see :mod:`shardcore.rules`. ``None`` removes them."""

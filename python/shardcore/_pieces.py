@@ -1,4 +1,4 @@
-"""One long string out of pieces, without a second copy of it in memory."""
+"""Joins pieces into one long string, without a second copy of it in memory."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Generator
 
 
 def joined() -> Generator[str, str | None, None]:
-    """Append each piece that is sent, and yield the whole once ``None`` is.
+    """Append each piece that is sent; after ``None`` is sent, yield the whole string.
 
-    CPython lengthens a string in place where only a local variable has it: nothing is copied, and
-    no list of pieces is kept. (``str.join`` and ``io.StringIO`` both hold all of it twice for a
-    moment.)
+    CPython appends to a string in place if a local variable has the only reference to it: nothing
+    is copied, and no list of pieces is kept. (``str.join`` and ``io.StringIO`` both hold the text
+    twice for a moment.)
     """
     text = ""
     piece = yield ""

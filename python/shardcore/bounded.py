@@ -1,4 +1,4 @@
-"""Reads sequences that callers give, which may have no end."""
+"""Reads iterables of callers, which may be infinite."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from shardcore.errors import Diagnostic, ProgramTooLargeError
 T = TypeVar("T")
 
 MOST_ITEMS = 1 << 16
-"""More dims, axes or names than that no sharding has."""
+"""More dims, axes or names than any sharding has."""
 
 
 def items(values: Iterable[T], what: str, most: int = MOST_ITEMS) -> tuple[T, ...]:
     """Return all of ``values``.
 
     Raises:
-        ProgramTooLargeError: there are more than ``most`` of them; ``what`` they are stands in the
-            message.
+        ProgramTooLargeError: there are more than ``most``; the message calls them ``what``.
     """
     found = tuple(islice(values, most + 1))
     if len(found) > most:

@@ -1,7 +1,7 @@
-"""MLIR bytecode, StableHLO portable artifacts included, as text: jaxlib reads it.
+"""Converts MLIR bytecode, including StableHLO portable artifacts, to text by means of jaxlib.
 
-jaxlib is loaded when there is bytecode to read, in a process of its own
-(:mod:`shardcore.bytecode_reader`), and JAX never. Locations are kept.
+jaxlib is loaded only when there is bytecode to read, in a separate process
+(:mod:`shardcore.bytecode_reader`); JAX is not loaded. Locations are kept.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from shardcore.bytecode_reader import NO_JAXLIB
 from shardcore.errors import Diagnostic, ParseError
 
 MAGIC = b"ML\xefR"
-"""What bytecode starts with."""
+"""The first bytes of MLIR bytecode."""
 
 _RUN = """\
 import json, runpy, sys
 sys.path[:] = json.loads(sys.argv[2])
 runpy.run_path(sys.argv[1], run_name="__main__")
 """
-"""What the other process runs: first of all it takes the paths of this one."""
+"""The program of the other process, which first takes over the search path of this one."""
 
 
 def to_text(data: bytes, filename: str = "<bytecode>") -> str:
@@ -35,8 +35,8 @@ def to_text(data: bytes, filename: str = "<bytecode>") -> str:
         ParseError: jaxlib is not installed, or cannot read it (``bytecode``).
     """
     reader = Path(__file__).with_name("bytecode_reader.py")
-    # Isolated: neither the directory that the user stands in nor his environment says what is
-    # imported there, but for packages that this process has too.
+    # Isolated (`-I`): modules come neither from the working directory nor from the environment of
+    # the user, except packages that this process can import too.
     done = subprocess.run(
         [sys.executable, "-I", "-c", _RUN, str(reader), json.dumps(_paths())],
         input=data,
@@ -56,9 +56,9 @@ def to_text(data: bytes, filename: str = "<bytecode>") -> str:
 
 
 def _paths() -> list[str]:
-    """Where this process finds packages, but for the directory that the user stands in.
+    """The search path of this process without the working directory.
 
-    A file there that is called like a package would be run in its place.
+    A file there with the name of a package would be imported in its place.
     """
     here = os.path.realpath(".")
     installed = (*site.getsitepackages(), site.getusersitepackages())

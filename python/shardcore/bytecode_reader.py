@@ -1,7 +1,7 @@
 """Reads MLIR bytecode from standard input and writes its text to standard output, by jaxlib.
 
-A program of its own, because jaxlib's reader may bring its process down where the bytes are not
-what they should be; :mod:`shardcore.bytecode` starts it. Imports nothing of shardcore.
+A separate program, because jaxlib's reader may crash its process on malformed bytes;
+:mod:`shardcore.bytecode` starts it. Imports nothing of shardcore.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> int:
     for dialect in (stablehlo, chlo, sdy):
         dialect.register_dialect(context)
     mhlo.register_mhlo_dialect(context)
-    # The producer stands after four bytes of magic and one of the version, up to a zero.
+    # The zero-terminated name of the producer follows four bytes of magic and one of the version.
     is_portable = b"StableHLO" in data[4:64].split(b"\0")[0]
     with context:
         if is_portable:

@@ -1,9 +1,8 @@
-"""What the process remembers across programs, so that it need not be worked out again.
+"""The caches that the process keeps across programs: their sizes, and how to empty them.
 
-Sharding rules of ops, what users' rules have answered, and what visits of ops do. All of it is
-bounded, and shared by all threads; a forked process has a copy. No result depends on it: after
-:func:`clear_caches` everything comes out the same, and the first program takes as long as in a new
-process.
+They hold sharding rules of ops, results of users' rules, and outcomes of visits of ops. All are
+bounded, and shared by all threads; a forked process has a copy. No result depends on them: after
+:func:`clear_caches` results are the same, and the first program takes as long as in a new process.
 """
 
 from __future__ import annotations
@@ -19,25 +18,25 @@ class CacheInfo(NamedTuple):
     """How much a cache holds."""
 
     entries: int
-    """How many rules, answers or visits are remembered."""
+    """Number of rules, answers or visits in the cache."""
     max_entries: int
-    """The most that there may be. Memory has a bound besides: a cache may be full with fewer."""
+    """The largest number of entries. Memory is bounded too, so a cache may be full with fewer."""
 
 
 def cache_info() -> dict[str, CacheInfo]:
-    """Return how much each cache holds.
+    """Return how many entries each cache has, and how many it may have.
 
-    ``"rules"`` are the sharding rules of StableHLO's ops, by signature; ``"answers"`` what
-    functions given to :func:`shardcore.rule` have returned, by signature; ``"visits"`` what visits
-    of ops do to shardings. What a run that is under way has taken along is not counted.
+    ``"rules"`` has the sharding rules of StableHLO's ops, by signature; ``"answers"`` what
+    functions given to :func:`shardcore.rule` returned, by signature; ``"visits"`` the outcomes of
+    visits of ops. Tables that a run in progress uses are not counted.
     """
     return {name: CacheInfo(*size) for name, size in _core.cache_sizes().items()}
 
 
 def clear_caches() -> None:
-    """Forget everything that is remembered across programs, and free its memory.
+    """Empty all caches that are kept across programs, and free their memory.
 
-    Functions given to :func:`shardcore.rule` are asked again. Rules and data-flow edges stay
-    registered. Modules and results keep what they have.
+    Functions given to :func:`shardcore.rule` are called again for signatures they were called for.
+    Rules and data-flow edges stay registered. Modules and results do not change.
     """
     _core.clear_caches()

@@ -1,4 +1,4 @@
-"""Control characters made visible: what a program's text holds must not steer a terminal."""
+"""Replaces control characters, so that a program's text cannot send commands to a terminal."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _ESCAPED = re.compile(f"[{_STEERING}]")
 
 
 def visible(text: str) -> str:
-    """Return ``text`` with ``␛`` for ESC, and likewise for other characters that steer a terminal.
+    """Return ``text`` with control characters as visible ones, such as ``␛`` for ESC.
 
-    Those without a picture are U+FFFD. The number of characters stays.
+    Those without a visible counterpart become U+FFFD. The number of characters does not change.
     """
     return text if text.isprintable() else _SHOWN.sub(_picture, text)
 
@@ -28,15 +28,15 @@ def _picture(found: re.Match[str]) -> str:
 
 
 def escaped(text: str, escape: Callable[[str], str]) -> str:
-    """Return ``text`` with ``escape`` of what steers a terminal, but for line ends."""
+    """Return ``text`` with ``escape`` applied to each control character except line ends."""
     return _ESCAPED.sub(lambda found: escape(found.group()), text)
 
 
 def mlir_escape(char: str) -> str:
-    r"""Return ``char`` as a string of MLIR has it: ``\1B`` for ESC, two digits for each byte."""
+    r"""Return ``char`` as MLIR's strings escape it: ``\1B`` for ESC, two digits for each byte."""
     return "".join(f"\\{byte:02X}" for byte in char.encode("utf-8", "surrogatepass"))
 
 
 def json_escape(char: str) -> str:
-    r"""Return ``char`` as a string of JSON has it: ``\u001b`` for ESC."""
+    r"""Return ``char`` as JSON's strings escape it: ``\u001b`` for ESC."""
     return f"\\u{ord(char):04x}"

@@ -1,4 +1,4 @@
-"""What goes wrong on the user's side, as exceptions.
+"""The exceptions for users' mistakes.
 
 Every mistake in a program, a pipeline, a mesh or a sharding raises a :class:`ShardcoreError`. It
 holds all mistakes that were found, as :class:`Diagnostic` objects, and its text shows each of them
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from shardcore.controls import visible
 
 MOST_DIAGNOSTICS = 1 << 20
-"""An error keeps no more than these."""
+"""The most diagnostics that one error has."""
 
 __all__ = [
     "BusyError",
@@ -71,13 +71,13 @@ class Diagnostic(NamedTuple):
     hint: str | None = None
     """What to do about it."""
     filename: str | None = None
-    """The name that the text goes by."""
+    """The name of the text."""
     place: Place | None = None
-    """Where it is."""
+    """The place of the mistake in the text."""
     related: tuple[Place, str] | None = None
-    """Another place that it is about, and what is there."""
+    """Another place that the mistake is about, with a note on it."""
     detail: Place | None = None
-    """The part that is wrong, if it stands on another line than ``place``: there its op starts."""
+    """The part of the op that is wrong, if it is on another line than ``place``, its start."""
     severity: str = "error"
     """``"error"``, or ``"warning"`` in :attr:`shardcore.Result.warnings`."""
 
@@ -157,7 +157,7 @@ def _share_an_excerpt(place: Place, other: Place) -> bool:
 
 
 class ShardcoreError(ValueError):
-    """A mistake of the user's, or several.
+    """One or more mistakes of the user.
 
     ``diagnostics`` holds all that were found, in program order; ``code``, ``message``, ``line``,
     ``column`` and ``hint`` are those of the first.
@@ -201,7 +201,7 @@ class ShardcoreError(ValueError):
         return self.diagnostics[0].hint
 
     def __str__(self) -> str:
-        # One mistake may be said in several messages: its line is shown once.
+        # Several diagnostics may be about one place: its line is shown once.
         before = (None, *(diagnostic.place for diagnostic in self.diagnostics))
         return "\n".join(
             diagnostic._text(
@@ -213,7 +213,7 @@ class ShardcoreError(ValueError):
 
 
 class ParseError(ShardcoreError):
-    """The text is not what it should be: not MLIR, or it uses names that it never defines."""
+    """The text cannot be parsed: it is not MLIR, or it uses names that it does not define."""
 
 
 class VerificationError(ShardcoreError):
@@ -221,7 +221,7 @@ class VerificationError(ShardcoreError):
 
 
 class PropagationError(ShardcoreError):
-    """A sound program that cannot be propagated, because of recursion or unsupported types."""
+    """A valid program that cannot be propagated, because of recursion or unsupported types."""
 
 
 class PipelineError(ShardcoreError):
@@ -229,14 +229,14 @@ class PipelineError(ShardcoreError):
 
 
 class ProgramTooLargeError(ShardcoreError):
-    """The program, or what it flattens to, is larger than the limit."""
+    """The program, or its flattened call graph, is larger than the limit."""
 
 
 class BusyError(ShardcoreError):
-    """Something that is under way already, and would get in its own way or wait for itself.
+    """An operation that conflicts with one in progress, or that would wait for itself.
 
-    A second run on a module that a pass manager is running on; a rule that asks for what it is
-    called to work out; runs that are nested without end.
+    For example a second run on a module that a pass manager is running on; a rule that accesses the
+    result that it is called to compute; runs nested too deeply.
     """
 
 
@@ -257,7 +257,7 @@ class LoweringError(ShardcoreError):
 
 
 class ExpectationError(ShardcoreError):
-    """Expectations of a result that make no sense: unknown keys, values, kinds of collectives."""
+    """Malformed expectations of a result: unknown keys, values, or kinds of collectives."""
 
 
 class SimulationError(ShardcoreError):

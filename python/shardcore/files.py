@@ -1,7 +1,7 @@
-"""Files that users name: read up to a limit, and written beside and then moved.
+"""Reads users' files up to a size limit, and replaces them atomically.
 
 A write that fails, because the disk is full or the process is killed, leaves the file as it was.
-What is no regular file, as a device or a FIFO, is written to as it is.
+Devices and FIFOs are written to directly.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Protocol
 
 MAX_TEXT_BYTES = 2**31 - 1
-"""Longer programs are refused, so no more of a file is read."""
+"""The largest file that is read: longer programs are refused."""
 MAX_TABLE_BYTES = 1 << 26
-"""Longer files of TOML are not read: their tables take a hundred times as much memory."""
+"""The largest TOML file that is read: parsed, it takes a hundred times as much memory."""
 
 _PIECE = 1 << 20
 _DESCRIPTORS = ("/dev/", "/proc/")
-"""Names in these directories may be links to what is open already, as ``/dev/stdout`` is."""
+"""Names in these directories may be open file descriptors, as ``/dev/stdout`` is."""
 
 
 class Readable(Protocol):
-    """What bytes can be read from."""
+    """An object that bytes can be read from."""
 
     def read(self, size: int, /) -> bytes | None:
         """Return at most ``size`` bytes, none at the end."""
@@ -45,7 +45,7 @@ def read(path: str | os.PathLike[str], limit: int = MAX_TEXT_BYTES) -> bytes:
 
 
 def read_all(file: Readable, path: str | os.PathLike[str], limit: int = MAX_TEXT_BYTES) -> bytes:
-    """Return what ``file``, which goes by ``path``, still holds, ``limit`` bytes at most.
+    """Return the remaining bytes of ``file``, ``limit`` at most; errors call it ``path``.
 
     Raises:
         OSError: as for :func:`read`.
@@ -61,7 +61,7 @@ def read_all(file: Readable, path: str | os.PathLike[str], limit: int = MAX_TEXT
 
 
 def is_regular(path: str | os.PathLike[str]) -> bool:
-    """Whether ``path`` leads to a file on a disk, or to nothing yet, and is not open already."""
+    """Whether ``path`` is a regular file or does not exist, and is no open file descriptor."""
     status = _status(path)
     named = os.path.abspath(path)
     return (status is None or stat.S_ISREG(status.st_mode)) and not named.startswith(_DESCRIPTORS)
@@ -71,8 +71,8 @@ def write(path: str | os.PathLike[str], text: str) -> None:
     """Write ``text`` as UTF-8 to the file at ``path``: all of it or, should that fail, nothing.
 
     The text goes to a new file in the same directory, which then takes the place of the old one,
-    with its permissions. Links are followed. Devices, FIFOs and open descriptors are written to as
-    they are.
+    with its permissions. Links are followed. Devices, FIFOs and open descriptors are written to
+    directly.
 
     Raises:
         OSError: the file cannot be written; it is as it was.
@@ -87,12 +87,12 @@ def write(path: str | os.PathLike[str], text: str) -> None:
     except ValueError as error:
         raise _nameless(path, error) from None
     except OSError as error:
-        # The name of the file beside it means nothing to a user.
+        # The error names the user's file, not the temporary one.
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
-    """The status of what ``path`` leads to; ``None`` if there is nothing."""
+    """The status of the file at ``path``, links followed; ``None`` if there is none."""
     try:
         return os.stat(path)
     except FileNotFoundError:
@@ -100,7 +100,7 @@ def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
 
 
 def _replace(target: Path, status: os.stat_result | None, data: bytes) -> None:
-    """Put a file that holds ``data`` in the place of ``target``, whose status is ``status``."""
+    """Replace ``target``, whose status is ``status``, by a file with the contents ``data``."""
     if status is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
     beside = target.with_name(f".shardcore-{secrets.token_hex(8)}")
@@ -121,12 +121,12 @@ def _replace(target: Path, status: os.stat_result | None, data: bytes) -> None:
 
 
 def _keep_owner(path: Path, status: os.stat_result) -> None:
-    """Give ``path`` the owner and group in ``status``, where the system has them and lets us."""
+    """Give ``path`` the owner and group in ``status``, where the system permits it."""
     if hasattr(os, "chown"):
         with suppress(PermissionError):
             os.chown(path, status.st_uid, status.st_gid)
 
 
 def _nameless(path: str | os.PathLike[str], error: ValueError) -> OSError:
-    """What the system says of a name that no file can have, with a NUL or half a character."""
+    """The ``OSError`` for a name that no file can have: with a NUL or a lone surrogate."""
     return OSError(errno.EINVAL, str(error), os.fspath(path))

@@ -1,11 +1,11 @@
-"""A pytest fixture that holds results against expectations; pytest finds it by itself.
+"""A pytest fixture that compares results with expectations; pytest loads it as a plugin.
 
     def test_step(check_shardings):
         result = shardcore.jax.lower(step, *shapes, mesh=mesh, in_shardings=specs).propagate()
         check_shardings(result, "step.toml")
 
-The file stands beside the test. ``pytest --update-shardings`` writes what the results are to such
-files instead of failing; look at the difference and commit it.
+The file is in the test's folder. ``pytest --update-shardings`` writes the actual values to such
+files instead of failing; review the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def check_shardings(request: pytest.FixtureRequest) -> CheckShardings:
-    """Fail unless a result is as a file beside the test, or a mapping, expects."""
+    """Fail unless a result is as a file in the test's folder, or a mapping, expects."""
 
     def check(result: Checkable, expect: str | PathLike[str] | Mapping[str, Any]) -> None:
         __tracebackhide__ = True

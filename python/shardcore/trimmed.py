@@ -1,7 +1,7 @@
-"""What annotations of inputs and outputs asked for and the export took away.
+"""Warnings about annotated axes of arguments and results that the export removed.
 
-Shardy's export leaves on the arguments and results of the entry function only shardings that divide
-their dims evenly, and in open dims only whole axes: that is what XLA takes there.
+Shardy's export keeps on the arguments and results of the entry function only axes that divide their
+dims evenly, and in open dims only whole axes, because XLA accepts no others there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def warnings(result: Result) -> tuple[Diagnostic, ...]:
     """Return a warning for each dim of an argument or result that lost annotated axes.
 
     The code is ``non-divisible`` where the size of the dim is no multiple of its axes, and
-    ``sub-axis`` where parts of axes stood in an open dim.
+    ``sub-axis`` where sub-axes were in an open dim.
     """
     arguments, results = result._annotated()
     before, after = [*arguments, *results], [*result.arguments(), *result.results()]
@@ -34,7 +34,7 @@ def warnings(result: Result) -> tuple[Diagnostic, ...]:
 
 
 def _lost(old: Port, new: Port) -> Iterator[Diagnostic]:
-    """The warnings about one argument or result, as annotated and as it came out."""
+    """The warnings about one argument or result, annotated as ``old`` and exported as ``new``."""
     mesh = None if old.sharding is None else old.sharding.mesh
     if old.sharding is None or new.sharding is None or mesh is None or mesh.is_maximal:
         return

@@ -1,4 +1,4 @@
-"""Bytes, seconds and counts as text, and text as bytes: the one place that formats them."""
+"""Formats bytes, seconds and counts as text, and parses text as bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 
 MAX_BYTES = 1 << 63
-"""The first number that is no number of bytes: no memory holds as many."""
+"""The first number that :func:`parse_bytes` refuses: no memory has as many bytes."""
 
 _BYTES = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([a-zA-Z]*)\s*\Z", re.ASCII)
 _UNITS = {
@@ -51,8 +51,8 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def parse_bytes(value: object) -> int | None:
-    """Return the bytes that ``value``, a number or a text such as ``"1.5 GiB"``, stands for;
-    ``None`` if it stands for none, or for :data:`MAX_BYTES` or more.
+    """Return the bytes that ``value``, a number or a text such as ``"1.5 GiB"``, denotes;
+    ``None`` if it denotes none, or :data:`MAX_BYTES` or more.
 
     Units are ``B``, ``KiB`` ... ``PiB`` and ``kB`` ... ``PB``, in upper or lower case.
     """

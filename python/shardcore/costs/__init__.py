@@ -2,11 +2,11 @@
 
 =====================  ========================================================================
 :mod:`~.program`       :class:`Cost`, the answer
-:mod:`~.records`       what it is made of
-:mod:`~.figures`       the figures of the engine, before any hardware
-:mod:`~.build`         from these figures to times
-:mod:`~.links`         mesh axes on links, by :mod:`shardcore.calculus`
-:mod:`~.compare`       what changed from one cost to another, by line
+:mod:`~.records`       the records that a cost has
+:mod:`~.figures`       the figures of the engine, which do not depend on hardware
+:mod:`~.build`         computes times from these figures
+:mod:`~.links`         times of collectives on links, by :mod:`shardcore.calculus`
+:mod:`~.compare`       differences between two costs, by line
 =====================  ========================================================================
 """
 
@@ -56,21 +56,21 @@ def cost(
     efficiency: float = 1.0,
     one_way: bool = False,
 ) -> Cost:
-    """Return what ``program`` costs one device, with all collectives made explicit.
+    """Return time, memory and communication of one device, with all collectives made explicit.
 
     Args:
         program: a module, whose shardings are completed first, or the result of that.
         hardware: the chip, by name (:func:`shardcore.calculus.hardware_names`) or as an object.
         topology: the torus, ``"4x4x4"``; without it each mesh axis is a physical axis.
         mapping: the physical axes that each mesh axis runs over, ``{"x": (0, 1)}`` or ``"x=0,1"``;
-            without it, the next ones.
+            without it mesh axes take physical axes in order.
         hardware_file: TOML with other chips, or other figures of known ones.
-        exact: count ``(N - 1) / N`` on rings.
-        efficiency: the part of a link's bandwidth that is reached.
-        one_way: rings pass on in one direction only.
+        exact: count that a device has its own block already, ``(N - 1) / N`` on rings.
+        efficiency: the fraction of a link's bandwidth that is reached.
+        one_way: rings send in one direction only.
 
     Raises:
-        CalculusError: no such chip (``unknown-hardware``), the mesh does not lie on the topology
+        CalculusError: no such chip (``unknown-hardware``), the mesh does not fit the topology
             (``invalid-topology``), an efficiency not above 0 or above 1 (``invalid-option``).
         VerificationError: the mapping names an axis that the mesh lacks (``unknown-axis``).
         ShardcoreError: as for :meth:`shardcore.Module.propagate`.

@@ -1,4 +1,4 @@
-"""From the figures of a program to its cost on given hardware."""
+"""Computes the cost of a program on given hardware from its figures."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _ops(rows: Sequence[OpFigures], chip: Hardware) -> tuple[OpCost, ...]:
 def _collectives(
     rows: Sequence[CollectiveFigures], links: Links
 ) -> tuple[tuple[CollectiveCost, ...], list[UncountedOp]]:
-    """The collectives with their times, and those whose time is not known."""
+    """The collectives with their times in seconds, and those whose time is not known."""
     found: list[CollectiveCost] = []
     untimed: list[UncountedOp] = []
     for row in rows:
@@ -127,7 +127,7 @@ def _collectives(
             try:
                 sent, seconds = links.cost(row.kind, row.mesh, tuple(row.axes), row.bytes)
             except (CalculusError, VerificationError):
-                # The topology and the mapping are for the mesh that the rest is over.
+                # A reshard goes to another mesh; the topology and the mapping may not fit that one.
                 if row.kind != "reshard":
                     raise
                 reason = "the mesh that it goes to does not lie on the topology"

@@ -1,4 +1,4 @@
-"""What changed from one cost to another, in all and by line of the source."""
+"""Differences between two costs, in total and by source line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shardcore.costs.program import Cost
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure before and after."""
+    """One figure of both costs."""
 
     name: str
     before: float
@@ -25,9 +25,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class LineChange:
-    """What changed at one place of the source, or for one op where a program has no places.
+    """What changed at one source line, or for one op name where a program has no locations.
 
-    A collective counts where the op is that required it.
+    A collective counts for the line of the op that required it.
     """
 
     place: str
@@ -36,11 +36,11 @@ class LineChange:
     comm_bytes: Figure
     comm_seconds: Figure
     collectives: dict[str, tuple[int, int]]
-    """For each kind how often it runs before and after, where that changed."""
+    """For each kind the number of runs before and after, where it changed."""
 
     @property
     def seconds(self) -> float:
-        """How much longer it takes with nothing overlapped."""
+        """Seconds that it takes longer, with nothing overlapped."""
         return self.compute_seconds.change + self.comm_seconds.change
 
     def record(self) -> dict[str, Any]:
@@ -50,7 +50,7 @@ class LineChange:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What changed from one cost to another."""
+    """The differences between two costs."""
 
     totals: tuple[Figure, ...]
     lines: tuple[LineChange, ...]
@@ -86,7 +86,7 @@ TOTALS = (
 
 
 def compare(before: Cost, after: Cost) -> Comparison:
-    """Return what changed from ``before`` to ``after``, in all and by line of the source.
+    """Return the differences from ``before`` to ``after``, in total and by source line.
 
     The costs are those of two programs, or of one program under two annotations.
 

@@ -1,4 +1,4 @@
-"""The figures of a program as the engine counts them (``rust/src/cost``), before any hardware."""
+"""The figures of a program that do not depend on hardware, as ``rust/src/cost`` counts them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class OpFigures:
     flops: int
     transcendentals: int
     bytes: int
-    """Read from and written to memory, fused with the ops around it."""
+    """Bytes read from and written to memory, with ops fused."""
     count: int
-    """How often such ops run."""
+    """Number of runs of such ops."""
     count_counting_loops_once: int
-    """How often they would run if each loop ran its body once."""
+    """Number of runs if each loop ran its body once."""
     is_collective: bool
 
 
@@ -60,7 +60,7 @@ class MemoryFigures:
 
 @dataclass(frozen=True)
 class ProgramFigures:
-    """What a program costs one device, but for time."""
+    """The figures of a program for one device, without times."""
 
     ops: list[OpFigures]
     collectives: list[CollectiveFigures]

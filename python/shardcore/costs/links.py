@@ -1,4 +1,4 @@
-"""How long collectives of a program take: its mesh axes on links, each question asked once."""
+"""Times of the collectives of a program, each distinct one computed once."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Links:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is odd about the topologies that were asked for."""
+        """Remarks on the topologies that were used, as :attr:`Topology.notes`."""
         return tuple(dict.fromkeys(note for row in self._topologies.values() for note in row.notes))
 
     def check(self, meshes: Iterable[Mesh]) -> None:
-        """Check that the topology and the mapping make sense for one of ``meshes``, those of a
-        program, whether a collective is timed or not.
+        """Check that the topology and the mapping fit one of ``meshes``, those of a program, also
+        if the program has no collectives.
 
         Raises:
             CalculusError, VerificationError: as for :meth:`topology`, of the first mesh.
@@ -73,7 +73,7 @@ class Links:
             )
 
     def topology(self, mesh: Mesh) -> Topology:
-        """Return how ``mesh`` lies on the chips.
+        """Return the physical axes of ``mesh``.
 
         Raises:
             CalculusError: sizes do not match, ... (``invalid-topology``).

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Cost:
-    """What a program costs one device, with loops counted as often as they run.
+    """Time, memory and communication of one device; ops in loops count once for each trip.
 
-    ``str()`` draws it, :meth:`to_json` and :meth:`record` give it to machines. How everything is
-    counted is in ``docs/cost.md``.
+    Figures are in seconds, bytes and floating-point operations. ``str()`` is a report,
+    :meth:`to_json` and :meth:`record` are plain data. ``docs/cost.md`` defines each figure.
     """
 
     hardware: Hardware
@@ -37,7 +37,7 @@ class Cost:
     flops_counting_loops_once: int
     """``flops`` if each loop ran its body once, as in XLA's own analysis."""
     transcendentals: int
-    """Exponentials, logarithms, roots, ... which XLA counts apart."""
+    """Exponentials, logarithms, roots, ... which XLA counts separately from ``flops``."""
     hbm_bytes: int
     """Bytes read from and written to memory, with ops fused."""
     argument_bytes: int
@@ -47,50 +47,50 @@ class Cost:
     peak_bytes: int
     """The most bytes that are live at once, arguments included."""
     peak_op: PeakOp | None
-    """The op at which they are."""
+    """The op at which that many bytes are live."""
     live_at_peak: tuple[LiveValue, ...]
-    """What is live there: arguments first, then the rest in program order."""
+    """The values that are live at that op: arguments first, then others in program order."""
     collectives: tuple[CollectiveCost, ...]
     """In program order, callers before the functions that they call."""
     ops: tuple[OpCost, ...]
-    """By name and place in the source, the longest first."""
+    """By name and source line, the longest first."""
     uncounted: tuple[UncountedOp, ...]
     """Ops with work or communication that no figure includes; :attr:`not_in_step` adds them up."""
     loops: tuple[LoopTrips, ...]
     notes: tuple[str, ...] = ()
-    """What is odd about how the mesh lies on the chips, or about the figures."""
+    """Remarks on the mapping of the mesh to the chips, or on the figures."""
     is_saturated: bool = False
-    """Whether a tensor of 2^96 bytes or a count of 2^128 was not counted further: figures are then
-    at least what they say."""
+    """Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is
+    2^128 or more."""
 
     @property
     def compute_seconds(self) -> float:
-        """Roofline time of all ops: of each the longer of computing and moving."""
+        """Seconds of all ops: the sum of their roofline times."""
         return sum(row.seconds for row in self.ops)
 
     @property
     def comm_seconds(self) -> float:
-        """Time of all collectives, one after the other."""
+        """Seconds of all collectives: the sum of their times."""
         return sum(row.total_seconds for row in self.collectives)
 
     @property
     def step_seconds_lower(self) -> float:
-        """The step with communication and computation overlapped entirely."""
+        """Seconds of the step with communication and computation overlapped entirely."""
         return max(self.compute_seconds, self.comm_seconds)
 
     @property
     def step_seconds_upper(self) -> float:
-        """The step with nothing overlapped."""
+        """Seconds of the step with nothing overlapped."""
         return self.compute_seconds + self.comm_seconds
 
     @property
     def not_in_step(self) -> NotInStep:
-        """How much of the program the time of the step does not include."""
+        """Counts of ops and collectives that the time of the step does not include."""
         return NotInStep.of(self.uncounted)
 
     @property
     def fits(self) -> bool:
-        """Whether the peak is within the memory of the chip."""
+        """Whether the peak memory is within the memory of the chip."""
         return self.peak_bytes <= self.hardware.hbm_bytes
 
     def by_kind(self) -> dict[str, Totals]:
@@ -98,7 +98,7 @@ class Cost:
         return _totals((row.kind, row) for row in self.collectives)
 
     def by_axis(self) -> dict[str, Totals]:
-        """Return the sums by mesh axis; what runs along several axes counts for each of them.
+        """Return the sums by mesh axis; a collective along several axes counts for each of them.
 
         A sub-axis ``x:(1)2`` counts for ``x``. Slices, which are free, do not count.
         """
@@ -107,7 +107,7 @@ class Cost:
         return _totals((axis, row) for axes, row in names for axis in axes)
 
     def by_line(self) -> dict[str | None, Totals]:
-        """Return the sums by the place in the source of the op that required the collective."""
+        """Return the sums by the source line of the op that required the collective."""
         return _totals((row.cause_location or row.location, row) for row in self.collectives)
 
     def top_collectives(self, n: int = 10) -> tuple[CollectiveCost, ...]:

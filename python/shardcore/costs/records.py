@@ -1,4 +1,4 @@
-"""What a :class:`~shardcore.costs.Cost` is made of. Bytes, seconds and counts are of one device."""
+"""The records of a :class:`~shardcore.costs.Cost`. All figures are those of one device."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Totals:
     """Sums over some collectives."""
 
     count: int = 0
-    """How often they run, in all."""
+    """The sum of their numbers of runs."""
     bytes: int = 0
-    """V, of the arrays after gathering, in one group of devices; see :class:`CollectiveCost`."""
+    """Sum of V, the bytes of the gathered arrays; see :class:`CollectiveCost`."""
     wire_bytes: int = 0
-    """What a device sends."""
+    """Bytes that a device sends."""
     seconds: float = 0.0
-    """How long they take one after the other."""
+    """The sum of their times."""
 
     def plus(self, collective: CollectiveCost) -> Totals:
         """Return the sums with ``collective`` added."""
@@ -45,29 +45,29 @@ class CollectiveCost:
     axis_refs: tuple[AxisRef, ...]
     """Mesh axes along which devices communicate; empty if they are not known."""
     count: int
-    """How often it runs in one run of the program."""
+    """Number of its runs in one run of the program."""
     bytes: int
-    """V: of the array that a device has once it is gathered along the axes."""
+    """V: the bytes of the array on a device once it is gathered along the axes."""
     wire_bytes: int
-    """What a device sends of its own, or passes on in a gather."""
+    """Bytes that a device sends, including blocks that it forwards in a gather."""
     seconds: float
-    """How long one run takes; 0 where that is not known, which ``Cost.uncounted`` lists."""
+    """Seconds of one run; 0 where that is not known, which ``Cost.uncounted`` lists."""
     op: str | None
-    """Name of the value that it makes."""
+    """Name of its result."""
     location: str | None
-    """Where the value that is moved comes from in the source."""
+    """Source location of its operand."""
     cause: str | None
-    """Name of the op that required it: whose terms are summed, or that uses the result."""
+    """Name of the op that required it: whose partial sums are reduced, or that uses the result."""
     cause_location: str | None
-    """Where that op comes from in the source."""
+    """Source location of that op."""
     operand_sharding: str | None
-    """Sharding of what goes in, as ``sdy`` text."""
+    """Sharding of its operand, as ``sdy`` text."""
     result_sharding: str | None
-    """Sharding of what comes out."""
+    """Sharding of its result, as ``sdy`` text."""
 
     @staticmethod
     def of(figures: CollectiveFigures, wire_bytes: int, seconds: float) -> CollectiveCost:
-        """Return ``figures`` with what a device sends in one run and how long that takes."""
+        """Return ``figures`` with the bytes that a device sends in one run, and its seconds."""
         return CollectiveCost(
             kind=figures.kind,
             axis_refs=tuple(figures.axes or ()),
@@ -131,15 +131,15 @@ class OpCost:
     flops: int
     """As XLA counts them: a multiply-add is two, an elementwise op one an element."""
     transcendentals: int
-    """Exponentials, logarithms, roots, ... which XLA counts apart."""
+    """Exponentials, logarithms, roots, ... which XLA counts separately from ``flops``."""
     bytes: int
-    """Read from and written to memory, fused with the ops around it."""
+    """Bytes read from and written to memory, with ops fused."""
     seconds: float
-    """The longer of computing and moving, added up over the ops; 0 for collectives."""
+    """Sum of the roofline times of the ops; 0 for collectives."""
     compute_seconds: float
     memory_seconds: float
     count: int
-    """How often such ops run."""
+    """Number of runs of such ops."""
 
     @property
     def bound(self) -> str:
@@ -157,7 +157,7 @@ class LiveValue:
 
     name: str
     op: str | None
-    """The op that makes it; ``None`` for an argument."""
+    """The op that defines it; ``None`` for an argument."""
     bytes: int
     shape: tuple[int | None, ...]
     """The global shape."""
@@ -173,7 +173,7 @@ class LiveValue:
 
 @dataclass(frozen=True)
 class PeakOp:
-    """The op at which most memory is in use."""
+    """The op at which most bytes are live."""
 
     name: str
     """Its full name, ``stablehlo.dot_general``."""
@@ -184,20 +184,20 @@ class PeakOp:
 
 @dataclass(frozen=True)
 class LoopTrips:
-    """A loop."""
+    """A loop and its number of trips."""
 
     op: str | None
     """Name of its first result."""
     trips: int | None
-    """How often it runs its body; ``None`` where the program does not say: counted as one."""
+    """Number of iterations each time; ``None`` if it is not known, and counted as one."""
     entered: int
-    """How often the program gets to it."""
+    """How many times the loop op itself runs."""
     location: str | None
 
 
 @dataclass(frozen=True)
 class UncountedOp:
-    """Ops with work or communication that is in no figure."""
+    """Ops whose work or communication is in no figure, with the reason."""
 
     name: str
     """Their name, with the target for custom calls."""
@@ -206,25 +206,25 @@ class UncountedOp:
     missing: str
     """``"compute"`` or ``"communication"``."""
     count: int
-    """How often such ops run."""
+    """Number of runs of such ops."""
     bytes: int
-    """What one device holds of their operands and results, over all runs."""
+    """Bytes of their operands and results on one device, over all runs."""
     location: str | None
-    """Where the first one comes from."""
+    """Source location of the first of them."""
 
 
 @dataclass(frozen=True)
 class NotInStep:
-    """How much of a program the time of its step does not include."""
+    """Counts of ops and collectives that the time of a step does not include."""
 
     compute_ops: int = 0
-    """How often ops run whose work is not known."""
+    """Number of runs of ops whose work is not known."""
     compute_bytes: int = 0
-    """What one device holds of their operands and results, over all runs."""
+    """Bytes of their operands and results on one device, over all runs."""
     communication_ops: int = 0
-    """How often ops run that exchange data in a way that is not timed."""
+    """Number of runs of ops whose communication is not timed."""
     communication_bytes: int = 0
-    """What one device holds of their operands and results, over all runs; it sends a part of it."""
+    """Bytes of their operands and results on one device, over all runs; at most these are sent."""
 
     @staticmethod
     def of(rows: Iterable[UncountedOp]) -> NotInStep:

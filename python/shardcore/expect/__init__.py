@@ -1,13 +1,13 @@
 """Expectations of a result, for CI: ``shardcore check`` and ``result.check``.
 
 ==========================  ====================================================================
-:mod:`~.schema`             what can be expected
+:mod:`~.schema`             the form of expectations
 :mod:`~.sharding_text`      shardings, as in ``sdy`` or as in JAX
-:mod:`~.subjects`           what names stand for
-:mod:`~.compare`            what does not hold
-:mod:`~.report`             :class:`Check`, the answer
-:mod:`~.update`             writes a file anew
-:mod:`~.toml_places`        lines of a TOML file
+:mod:`~.subjects`           the values that a name denotes
+:mod:`~.compare`            finds expectations that do not hold
+:mod:`~.report`             :class:`Check`, the result of a comparison
+:mod:`~.update`             updates a file of expectations
+:mod:`~.toml_places`        places of keys and values in a TOML file
 :mod:`~.mistakes`           mistakes in expectations
 ==========================  ====================================================================
 """
@@ -45,13 +45,13 @@ _POSITION = re.compile(r" \(at line (\d+), column (\d+)\)\Z")
 def check(
     result: Result, expect: str | PathLike[str] | Mapping[str, Any], update: bool = False
 ) -> Check:
-    """Compare ``result`` with ``expect``, a TOML file or the same as a mapping.
+    """Compare ``result`` with ``expect``, a TOML file or a mapping of the same form.
 
-    With ``update`` what does not hold is written to the file as it is; see
-    :mod:`shardcore.expect.update`. A file that is not there is then made.
+    With ``update`` the actual values are written to the file where expectations do not hold; see
+    :mod:`shardcore.expect.update`. A file that does not exist is then created.
 
     Raises:
-        ExpectationError: the expectations make no sense; holds all mistakes.
+        ExpectationError: the expectations are malformed; ``.diagnostics`` has all mistakes.
         OSError: the file cannot be read or written.
     """
     if isinstance(expect, Mapping):
@@ -68,10 +68,10 @@ def check(
 
 
 def _update(result: Result, filename: str) -> Check:
-    """Write to the file what does not hold; say what then does not."""
+    """Update the file, and compare with it again."""
     from shardcore.expect.update import new_text, updated
 
-    # A device or a FIFO holds nothing that could be kept.
+    # A device or a FIFO has no text to keep.
     has_text = os.path.exists(filename) and files.is_regular(filename)
     data, found = _load(files.read(filename, files.MAX_TABLE_BYTES) if has_text else b"", filename)
     comparison = _comparison(result, data, filename, found)
@@ -111,7 +111,7 @@ def _answer(comparison: Comparison, filename: str, found: Places | None) -> Chec
 
 
 def _load(data: bytes, filename: str) -> tuple[dict[str, Any], Places]:
-    """The expectations of a file, and where they stand in it.
+    """The expectations of a file, and their places in it.
 
     Raises:
         ExpectationError: it is not TOML (``expectation-syntax``).

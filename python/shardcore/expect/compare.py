@@ -1,4 +1,4 @@
-"""Holds a result against expectations."""
+"""Compares a result with expectations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Comparison:
-    """A result, and what of it does not hold."""
+    """A result and the expectations that it is compared with."""
 
     def __init__(self, result: Result, expected: Expectations) -> None:
         self.result = result
@@ -32,7 +32,7 @@ class Comparison:
 
     @cached_property
     def cost(self) -> Cost:
-        """What the result costs; no figure looked at here depends on the chip."""
+        """The cost of the result; no figure that is compared here depends on the chip."""
         return self.result.cost()
 
     def failures(self) -> list[Failure]:
@@ -42,7 +42,7 @@ class Comparison:
 
     @property
     def num_expectations(self) -> int:
-        """How many there are."""
+        """Number of expectations."""
         expected = self.expected
         limits = (expected.peak, expected.arguments, expected.replicated)
         return (
@@ -55,7 +55,7 @@ class Comparison:
         )
 
     def shardings(self) -> Iterator[Failure]:
-        """Values that are sharded otherwise, and names that nothing has."""
+        """Values with other shardings than expected, and names that no value has."""
         for name, expected in self.expected.shardings.items():
             found = self.subjects.find(name)
             if isinstance(found, str):
@@ -74,7 +74,7 @@ class Comparison:
                 yield Failure(("shardings", name), expected.text, shortened(actual))
 
     def collectives(self) -> Iterator[Failure]:
-        """Collectives that are forbidden, and axes with too many or too much of them."""
+        """Forbidden collectives, and axes with more collectives or bytes than allowed."""
         for number, forbidden in enumerate(self.expected.forbid):
             path = ("collectives", "forbid", number)
             unknown = self._unknown_axis(forbidden.axis)
@@ -124,7 +124,7 @@ class Comparison:
             yield Failure(("memory", "arguments"), f"at most {format_bytes(limit)}", actual)
 
     def replicated(self) -> Iterator[Failure]:
-        """Large values that every device holds whole."""
+        """Values above the limit that are replicated on all devices."""
         limit = self.expected.replicated
         if limit is None:
             return
@@ -135,7 +135,7 @@ class Comparison:
             yield Failure(("replicated", "max_bytes"), expected, shortened(lines))
 
     def replicated_values(self, limit: int) -> list[Value]:
-        """The values above ``limit`` that every device holds whole, the largest first."""
+        """The values of more than ``limit`` bytes that are fully replicated, the largest first."""
         found = [
             value
             for value in self.result.values()
@@ -167,7 +167,7 @@ class Comparison:
         return [*self.result.results(), *self.result.values()]
 
     def _is_replicated(self, value: Value) -> bool:
-        """Whether the devices that see the same program around ``value`` all hold it whole."""
+        """Whether ``value`` is replicated along all axes that are not manual around it."""
         sharding = value.sharding
         mesh = self.mesh if sharding is None else sharding.mesh
         if mesh is None:
@@ -183,7 +183,7 @@ class Comparison:
         names = names_of(subject)
         if any(name in names for name in allow):
             return True
-        # An argument is a value too, and may be called by its name in the user's program.
+        # A value that is an argument may also be allowed by its name in the user's program.
         places = (name for name in allow if name not in names and ":" in name)
         return any(subject in self._found(place) for place in places)
 
@@ -197,7 +197,7 @@ class Comparison:
         ]
 
     def _unknown_axis(self, axis: str | None) -> str:
-        """That no mesh has ``axis``; nothing if one has."""
+        """The message that no mesh has ``axis``; empty if one has."""
         if axis is None or axis in self._axes:
             return ""
         return f'no mesh has an axis "{axis}": {choices(axis, dict.fromkeys(self._axes))}'
@@ -208,7 +208,7 @@ class Comparison:
 
 
 def _matches(row: CollectiveCost, forbidden: Forbidden) -> bool:
-    # What takes a tensor to another mesh may be any collective, along any axis of either mesh.
+    # A reshard to another mesh may be any collective, along any axis of either mesh.
     if row.kind == "reshard" and forbidden.kind != "all_slice":
         return True
     return row.kind == forbidden.kind and (forbidden.axis is None or _is_on(row, forbidden.axis))

@@ -31,11 +31,11 @@ class Mistakes:
         self.found.append(Diagnostic(code, message, hint, self.filename if where else None, where))
 
     def unknown(self, path: Path, message: str, hint: str | None) -> None:
-        """Add a key that means nothing."""
+        """Add a mistake about a key that is not known."""
         self.add("unknown-expectation", path, message, hint, key=True)
 
     def invalid(self, path: Path, message: str, hint: str | None) -> None:
-        """Add a value that makes no sense."""
+        """Add a mistake about a value that its key cannot have."""
         self.add("invalid-expectation", path, message, hint, key=False)
 
     def check(self) -> None:

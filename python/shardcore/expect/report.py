@@ -1,4 +1,4 @@
-"""What came of a comparison with expectations."""
+"""The result of a comparison with expectations."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Failure:
     """An expectation that does not hold."""
 
     path: Path
-    """The key that it stands at."""
+    """The key of the expectation."""
     expected: str
     actual: tuple[str, ...]
-    """What there is instead: a line for each value."""
+    """The actual value: a line for each tensor that differs."""
     line: int | None = None
     """The line of the file."""
 
@@ -30,7 +30,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Check:
-    """Whether a result is as expected. It is true if so, and its text is the difference."""
+    """The outcome of a check: true if all expectations hold; ``str()`` is the difference."""
 
     failures: tuple[Failure, ...]
     num_expectations: int
@@ -40,7 +40,7 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether everything holds."""
+        """Whether all expectations hold."""
         return not self.failures
 
     def __bool__(self) -> bool:
@@ -61,10 +61,10 @@ class Check:
         return f"<shardcore.expect.Check: {self}>"
 
     def assert_ok(self) -> None:
-        """Do nothing if everything holds.
+        """Raise unless all expectations hold.
 
         Raises:
-            AssertionError: something does not; its text is the difference.
+            AssertionError: an expectation does not hold; the message is the difference.
         """
         if not self.ok:
             raise AssertionError(str(self))
@@ -75,7 +75,7 @@ def _number(count: int, what: str) -> str:
 
 
 def shortened(lines: Sequence[str], limit: int = 5) -> tuple[str, ...]:
-    """``lines``, but no more than ``limit`` of them and how many there are besides."""
+    """The first ``limit`` of ``lines``, and a line with the number of the others."""
     if len(lines) <= limit:
         return tuple(lines)
     return (*lines[:limit], f"... and {len(lines) - limit} more")

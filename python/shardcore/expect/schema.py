@@ -42,7 +42,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Forbidden:
-    """A kind of collective that is not to be, on ``axis`` or, if that is ``None``, anywhere."""
+    """A kind of collective that is forbidden along ``axis`` or, if that is ``None``, anywhere."""
 
     kind: str
     axis: str | None
@@ -53,7 +53,7 @@ class Forbidden:
 
 @dataclass
 class Expectations:
-    """What a result is expected to be; what is empty or ``None`` is not looked at."""
+    """Expectations of a result; fields that are empty or ``None`` are not compared."""
 
     shardings: dict[str, ExpectedSharding] = field(default_factory=dict)
     forbid: list[Forbidden] = field(default_factory=list)
@@ -68,13 +68,13 @@ class Expectations:
 
     @property
     def needs_cost(self) -> bool:
-        """Whether collectives or memory are looked at."""
+        """Whether there are expectations of collectives or memory."""
         limits = (self.forbid, self.max_bytes, self.max_count)
         return any(limits) or self.peak is not None or self.arguments is not None
 
 
 def expectations(data: Mapping[str, Any], mistakes: Mistakes) -> Expectations:
-    """Return what ``data`` expects; what makes no sense in it is added to ``mistakes``."""
+    """Return the expectations in ``data``; malformed ones are added to ``mistakes``."""
     reader = _Reader(mistakes)
     reader.table((), data, reader.sections())
     return reader.found

@@ -1,8 +1,8 @@
 """Shardings as expectations write them, and whether a value has them.
 
-Either as in ``sdy``, without the mesh, ``[{"data"}, {}]``, or as in JAX, ``P("data", None)``. An
-open dim says less: ``{?}`` may have any axes, ``{"data", ?}`` any after ``data``. A spec that is
-shorter than the value's rank has no axes in the dims it does not reach.
+They are written as in ``sdy``, without the mesh, ``[{"data"}, {}]``, or as in JAX,
+``P("data", None)``. An open dim allows further axes: ``{?}`` any axes, ``{"data", ?}`` any after
+``data``. A spec that is shorter than the value's rank has no axes in the remaining dims.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HINT = 'write [{"data"}, {}] or P("data", None)'
 
 @dataclass(frozen=True)
 class ExpectedSharding:
-    """A sharding over whatever mesh the value's is over."""
+    """A sharding over the mesh of the value that it is compared with."""
 
     text: str
     dims: tuple[DimSharding, ...]
@@ -30,9 +30,9 @@ class ExpectedSharding:
     def holds(
         self, sharding: TensorSharding | None, shape: tuple[int | None, ...], mesh: Mesh | None
     ) -> bool | str:
-        """Whether a value of ``shape`` has it; text says why it cannot have.
+        """Whether a value of ``shape`` has it; a text says why no such value can.
 
-        A value without a sharding is whole on every device of ``mesh``.
+        A value without a sharding is replicated on all devices of ``mesh``.
         """
         device = device_alone(sharding)
         if device is not None:
@@ -62,12 +62,12 @@ class ExpectedSharding:
         )
 
     def _unreduced(self, mesh: Mesh) -> list[AxisRef]:
-        """The unreduced axes in mesh order, in which they have to be; others stay at the end."""
+        """The unreduced axes in mesh order, as shardings have them; unknown ones come last."""
         places = {name: place for place, name in enumerate(mesh.axis_names)}
         return sorted(self.unreduced, key=lambda axis: places.get(axis.name, len(places)))
 
     def rewritten(self, sharding: TensorSharding | None, rank: int) -> str:
-        """``sharding`` in the same way of writing, where that can say it."""
+        """``sharding`` in the notation of this one, or as in ``sdy`` if that cannot express it."""
         if self.is_spec:
             spec = spec_text(sharding)
             if spec is not None:
@@ -76,7 +76,7 @@ class ExpectedSharding:
 
 
 def parse_sharding(text: object) -> ExpectedSharding | tuple[str, str]:
-    """Read ``text``; what is wrong with it, and a hint, if it is no sharding."""
+    """Parse ``text``; return a message and a hint if it is no sharding."""
     if not isinstance(text, str):
         return f"{shown(text)} is no sharding", _HINT
     stripped = text.strip()
@@ -121,8 +121,8 @@ def _dim(entry: object) -> DimSharding:
 
 
 def device_alone(sharding: TensorSharding | None) -> int | None:
-    """The device that has all of a value; ``None`` if it is over a mesh of axes, which alone can be
-    expected.
+    """The device of a maximal sharding; ``None`` for others, the only ones that expectations can
+    state.
     """
     if sharding is None or sharding.mesh is None or not sharding.mesh.is_maximal:
         return None
@@ -138,7 +138,7 @@ def dims_text(sharding: TensorSharding | None, rank: int) -> str:
 
 
 def spec_text(sharding: TensorSharding | None) -> str | None:
-    """``sharding`` as in JAX; ``None`` if that cannot say it."""
+    """``sharding`` as a ``PartitionSpec``; ``None`` if none can express it."""
     if sharding is None:
         return "P()"
     axes = [axis for dim in sharding.dims for axis in dim.axes]

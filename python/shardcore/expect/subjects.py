@@ -1,8 +1,8 @@
-"""What a name in the expectations stands for.
+"""Finds the values that a name in the expectations denotes.
 
-In this order: what the user's program calls an argument or a result, ``params['w']`` or
-``result['loss']``; what the program calls them, ``%arg0`` or ``result 0``; a value of the entry
-function, ``%12``; a value of another, ``@f %12``; the values of ops that are named by no more than
+In this order: the name of an argument or a result in the user's program, ``params['w']`` or
+``result['loss']``; its name in the module, ``%arg0`` or ``result 0``; a value of the entry
+function, ``%12``; a value of another, ``@f %12``; the values of ops whose location is the name,
 ``loc("name")``; the values of a source line, ``model.py:42``.
 """
 
@@ -28,14 +28,14 @@ class Subjects:
         self._ports: dict[str, Port] = {}
         self._found: dict[str, list[Subject] | str] = {}
         ports = [*result.arguments(), *result.results()]
-        # Where two have a name in common the first has it, and what users gave goes before.
+        # A name of several denotes the first of them; the user's names have precedence.
         for port in ports:
             self._ports.setdefault(port.label or port.name, port)
         for port in ports:
             self._ports.setdefault(port.name, port)
 
     def find(self, name: str) -> list[Subject] | str:
-        """What is called ``name``; a hint, if nothing is."""
+        """The values that ``name`` denotes; a hint if there are none."""
         if name not in self._found:
             self._found[name] = self._look_up(name)
         return self._found[name]
@@ -73,7 +73,7 @@ class Subjects:
 
 
 def names_of(subject: Subject) -> set[str]:
-    """Everything that a list of names may call ``subject``."""
+    """All names that denote ``subject``."""
     if isinstance(subject, Port):
         return {subject.name} | ({subject.label} if subject.label else set())
     names = {subject.name, f"@{subject.function} {subject.name}"}
@@ -81,7 +81,7 @@ def names_of(subject: Subject) -> set[str]:
 
 
 def title(subject: Subject) -> str:
-    """``subject`` with where it comes from."""
+    """The name of ``subject`` and its source location."""
     if isinstance(subject, Port):
         return f"{subject.label} ({subject.name})" if subject.label else subject.name
     where = f" at {subject.location}" if subject.location else ""

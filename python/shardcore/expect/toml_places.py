@@ -1,6 +1,6 @@
-"""Where the keys and values of a TOML text stand, which Python's TOML parser does not say.
+"""Finds the places of keys and values in a TOML text, which Python's TOML parser does not give.
 
-The text has been parsed by that before, so it is known to be TOML; this only finds the places.
+The text was parsed by ``tomllib`` before, so it is known to be TOML; this only finds the places.
 A path is the keys to a value, and the number of an item in an array:
 ``("collectives", "forbid", 1)``.
 """
@@ -35,7 +35,7 @@ class Places:
     """Each value: a string with its quotes, an array with its brackets."""
 
     def best(self, path: Path) -> Span | None:
-        """The value at ``path``, or else the key, or else what is around it."""
+        """The place of the value at ``path``, else of its key, else of the table it is in."""
         while path:
             if path in self.values:
                 return self.values[path]
@@ -87,7 +87,7 @@ class _Scanner:
         return match.group()
 
     def key(self, path: Path) -> Path:
-        """Reads ``a."b".c`` and notes where each part is; leaves off at what follows."""
+        """Reads ``a."b".c`` and records the place of each part."""
         while True:
             self.skip(_SPACE)
             start = self.at
@@ -140,7 +140,7 @@ class _Scanner:
 
 
 def _unquoted(key: str) -> str:
-    """The key that a quoted key is."""
+    """The key that a quoted key denotes."""
     if key.startswith("'"):
         return key[1:-1]
 

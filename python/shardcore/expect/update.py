@@ -1,8 +1,8 @@
-"""Writes what a result is into a file of expectations, and leaves the rest of it as it was.
+"""Updates a file of expectations to the actual values of a result.
 
-Only what does not hold is rewritten: shardings and limits. What is forbidden stays forbidden, and
-``divisible`` stays as it is; a user has to take those out. Comments, order, other values and the
-way that a value is written are kept. A file without expectations gets all that can be stated.
+Only shardings and limits that do not hold are replaced. ``forbid`` and ``divisible`` do not change:
+the user has to remove them. Comments, order, other values and the notation of a value are kept. A
+file without expectations gets all that can be stated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MIN_REPLICATED = 1 << 20
 def updated(
     comparison: Comparison, failures: Sequence[Failure], places: Places
 ) -> tuple[str, list[str]]:
-    """Return the text of ``places`` with what ``failures`` are about as it is, and the keys."""
+    """Return the text of ``places`` with actual values for ``failures``, and the updated keys."""
     edits: list[tuple[int, int, str, str]] = []
     for failure in failures:
         span = places.values.get(failure.path)
@@ -42,7 +42,7 @@ def updated(
 def _literal(
     comparison: Comparison, path: Path, places: Places, span: tuple[int, int]
 ) -> str | None:
-    """What to write at ``path`` instead; ``None`` if nothing true can be."""
+    """The new text of the value at ``path``; ``None`` if no value makes the expectation hold."""
     section, key = path[0], str(path[-1])
     if section == "shardings":
         return _sharding_literal(comparison, key)
@@ -78,7 +78,7 @@ def _sharding_literal(comparison: Comparison, name: str) -> str | None:
 
 
 def bytes_text(count: int) -> str:
-    """``count`` with a unit, rounded up: no less than it is."""
+    """``count`` with a unit, rounded up."""
     text = format_bytes(count)
     if (parse_bytes(text) or 0) >= count:
         return text
@@ -90,12 +90,12 @@ def toml_text(text: str) -> str:
     """``text`` in quotes."""
     if "'" not in text and text.isprintable():
         return f"'{text}'"
-    # JSON's escapes are TOML's, but for what is above 16 bits and for DEL.
+    # JSON escapes strings as TOML does, except characters above U+FFFF and DEL.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def new_text(comparison: Comparison) -> str:
-    """Everything that can be stated of a result, as a file."""
+    """The text of a new file with all expectations that can be stated of a result."""
     result, cost = comparison.result, comparison.cost
     lines = ["[shardings]"]
     names: set[str] = set()
@@ -122,7 +122,7 @@ def new_text(comparison: Comparison) -> str:
 
 
 def _name(port: Port, taken: set[str]) -> str:
-    """What a file calls ``port``: what users call it, if nothing else is called that."""
+    """The name of ``port`` in a new file: that of the user's program, if it is unique."""
     return port.label if port.label and port.label not in taken else port.name
 
 

@@ -1,4 +1,4 @@
-"""GSPMD's notation of shardings: reading, writing, and its equivalents over named axes.
+"""GSPMD's notation of shardings: parsing, printing, and conversion to and from named axes.
 
 Source: "GSPMD: General and Scalable Parallelization for ML Computation Graphs" (arXiv:2105.04663),
 and the sharding attribute of XLA's HLO text.

@@ -1,8 +1,8 @@
-"""Between GSPMD's tilings and shardings over named axes.
+"""Converts between GSPMD's tilings and shardings over named axes.
 
-A tiling is a sequence of digits (:mod:`shardcore.gspmd.tiles`); so is an axis of a mesh: its stride
-is the product of the sizes of the axes after it. A digit that is part of an axis is a sub-axis. A
-mesh whose devices stand in another order is one in the default order, with the devices renamed.
+A tiling is a sequence of digits (:mod:`shardcore.gspmd.tiles`), and an axis of a mesh is a digit,
+whose stride is the product of the sizes of the axes after it. A digit that is part of an axis is a
+sub-axis. A mesh with device ids is treated as one in the default order with renumbered devices.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _axes(
 
 
 def _axes_of(digits: list[Digit], mesh: Mesh) -> list[AxisRef] | None:
-    """Return the axes and sub-axes that are these digits, ``None`` if there are none."""
+    """Return the axes and sub-axes that ``digits`` are, ``None`` if there are none."""
     refs: list[AxisRef] = []
     for stride, size in digits:
         parts: list[AxisRef] = []
@@ -126,7 +126,7 @@ def _axes_of(digits: list[Digit], mesh: Mesh) -> list[AxisRef] | None:
 
 
 def _part(mesh: Mesh, stride: int, size: int) -> AxisRef | None:
-    """Return the minor-most part of a digit that lies in one axis."""
+    """Return the minor-most part of a digit that is within one axis."""
     below = 1
     for axis in reversed(mesh.axes):
         if below <= stride < below * axis.size:

@@ -1,6 +1,6 @@
-"""Reading a text from left to right, with errors that point at the place.
+"""Reads a text from left to right; errors have the place in the text.
 
-Blanks and ``/* comments */`` may stand between any two tokens.
+White space and ``/* comments */`` are allowed between any two tokens.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _place(text: str, start: int, end: int) -> Place:
     last = len(text) if last < 0 else last
     column = start - first + 1
     end_column = max(min(end, last) - first + 1, column + 1)
-    # A long list of devices is shown around the place only.
+    # Of a long list of devices only the part around the place is shown.
     shown = max(first, start - 80) if last - first > 200 else first
     until = min(last, start + 120) if last - first > 200 else last
     return Place(line, column, end_column, text[shown:until], shown - first + 1)
@@ -47,14 +47,14 @@ def located(
 
 
 def invalid(message: str, hint: str, *, text: str | None = None) -> ShardcoreError:
-    """Return the error of a sharding that cannot be what was asked for; ``text`` is all of it."""
+    """Return the error of a sharding that cannot be converted; ``text`` is the whole sharding."""
     if text is None:
         return VerificationError(Diagnostic("invalid-sharding", message, hint))
     return located(VerificationError, "invalid-sharding", message, text, (0, len(text)), hint)
 
 
 class Cursor:
-    """A place in a text."""
+    """A position in a text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -74,7 +74,7 @@ class Cursor:
         return located(ParseError, "syntax", message, self.text, here, hint or FORMS)
 
     def bad(self, message: str, since: int, hint: str | None = None) -> ShardcoreError:
-        """Return the error of text from ``since`` to here that is well formed and wrong."""
+        """Return the error of text from ``since`` to here that parses but is invalid."""
         end = len(self.text[: self.at].rstrip())
         span = (since, max(end, since + 1))
         return located(
@@ -112,7 +112,7 @@ class Cursor:
         return self._match(_WORD)
 
     def attribute(self) -> str:
-        """Step over ``name=`` and return the name; no blank stands between the two."""
+        """Step over ``name=``, without space between the two, and return the name."""
         start = self.at
         name = self.word() or ""
         if not name:
@@ -127,7 +127,7 @@ class Cursor:
             raise self.error(f"expected '=' right behind {name}", f"write {name}=", (at, at + 1))
 
     def string(self, what: str) -> str:
-        """Step over a quoted string and return what it stands for."""
+        """Step over a quoted string and return its value."""
         found = self._match(_STRING)
         if found is None:
             raise self.error(f"expected {what} in quotes", "names stand in quotes: 'x'")

@@ -1,8 +1,8 @@
 """A sharding as GSPMD writes it.
 
-The classes hold the canonical form only: what has no tiles is replicated (or manual, or unreduced),
-subgroups of one kind are one dim and stand in the order manual, unreduced, replicated, and the
-devices that share a tile are listed in ascending order.
+Only the canonical form is stored: a tiling of one tile is replicated (or manual, or unreduced),
+subgroups of one kind are one dim, in the order manual, unreduced, replicated, and the devices that
+share a tile are listed in ascending order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class HloSharding:
     tiles: TileAssignment | None = None
     """The devices of ``tiled``."""
     subgroups: tuple[str, ...] = ()
-    """What the last dims of ``tiles`` are, of :data:`SUBGROUPS`."""
+    """The kinds of the last dims of ``tiles``, from :data:`SUBGROUPS`."""
     shard_group: tuple[str, int] | None = None
     """``("shard_as", id)`` or ``("shard_like", id)``."""
     elements: tuple[HloSharding, ...] = ()
@@ -58,7 +58,7 @@ class HloSharding:
 
         Raises:
             ParseError: it is not GSPMD's notation.
-            VerificationError: it is, and makes no sense: devices used twice, or too few.
+            VerificationError: it parses but is inconsistent: devices used twice, or too few.
         """
         from shardcore.gspmd.parse import parse
 
@@ -90,9 +90,9 @@ class HloSharding:
 
     @staticmethod
     def from_sharding(sharding: TensorSharding, manual: Iterable[str] = ()) -> HloSharding:
-        """Say ``sharding`` in GSPMD's notation; ``manual`` are its mesh's manual axes.
+        """Convert ``sharding`` to GSPMD's notation; ``manual`` are its mesh's manual axes.
 
-        What GSPMD has no words for is lost: open dims, priorities, and the names of axes.
+        Open dims, priorities and the names of axes are lost: the notation does not have them.
 
         Raises:
             VerificationError: the mesh is not known, or a manual axis is not one of its axes.
@@ -105,19 +105,19 @@ class HloSharding:
         return from_sharding(sharding, items(manual, "axes"))
 
     def to_sharding(self, mesh: Mesh | None = None, *, rank: int | None = None) -> TensorSharding:
-        """Say it over the axes of ``mesh``, with sub-axes where needed.
+        """Convert it to a sharding over the axes of ``mesh``, with sub-axes where needed.
 
-        Without ``mesh`` the axes are those that the tiling needs, ``x``, ``y``, ``z`` if there are
-        three at most and ``axis_0``, ... if there are more; devices in an order that axes cannot
-        say become the mesh's ``device_ids``.
+        Without ``mesh`` one is made of the axes that the tiling needs, ``x``, ``y``, ``z`` if there
+        are three at most and ``axis_0``, ... if there are more; an order of devices that no order
+        of axes gives becomes the mesh's ``device_ids``.
 
         Args:
             mesh: the mesh.
             rank: number of dims of the tensor, which ``{replicated}`` does not say [0].
 
         Raises:
-            VerificationError: the axes cannot say it, or it is no tensor's layout (``manual``,
-                tuples), or has another number of dims than ``rank``.
+            VerificationError: the axes of the mesh do not have such tiles, or it is not the
+                sharding of one tensor (``manual``, tuples), or its number of dims is not ``rank``.
         """
         from shardcore._core import Mesh
         from shardcore.gspmd.convert import to_sharding
@@ -128,18 +128,18 @@ class HloSharding:
 
     @property
     def tile_dims(self) -> tuple[int, ...]:
-        """Into how many tiles each dim of the tensor is cut."""
+        """The number of tiles along each dim of the tensor."""
         if self.tiles is None:
             return ()
         return self.tiles.dims[: len(self.tiles.dims) - len(self.subgroups)]
 
     @property
     def num_devices(self) -> int | None:
-        """Number of devices of a tiling; ``None`` where the text does not say."""
+        """Number of devices of a tiling; ``None`` for kinds without devices."""
         return self.tiles.num_devices if self.tiles else None
 
     def in_group(self, group: tuple[str, int] | None) -> HloSharding:
-        """Return the same as a member of a shard group."""
+        """Return this sharding as a member of the shard group ``group``."""
         return replace(self, shard_group=group)
 
     def __repr__(self) -> str:

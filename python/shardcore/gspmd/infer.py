@@ -1,8 +1,8 @@
-"""The mesh that tilings are over, found from them alone.
+"""Infers a mesh from the tilings that are over it.
 
-Every tiling cuts the numbers of the devices into digits. The axes of the mesh lie between all cuts
-of all tilings; there is such a mesh if each cut divides the next. A tiling that lists its devices
-in an order without digits gives the mesh its device ids.
+Every tiling splits device numbers into digits. The strides of all digits of all tilings bound the
+axes of the mesh; there is such a mesh if each stride divides the next larger one. If a tiling lists
+its devices in an order without digits, the mesh gets that order as its device ids.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def tiling_digits(
         if any(device not in place_of for device in places):
             return None
         places = [place_of[device] for device in places]
-    # Which devices share a tile matters, in which order they are listed does not.
+    # The order of the devices that share a tile does not matter.
     by_place = TileAssignment(tiles.dims, devices=tuple(places))
     for dim, kind in enumerate(sharding.subgroups, len(sharding.tile_dims)):
         if kind == "replicated":
@@ -51,7 +51,7 @@ def tiling_digits(
 
 
 def _with_sorted_dim(tiles: TileAssignment, dim: int) -> TileAssignment:
-    """Return the same with the devices along ``dim`` renumbered in ascending order of the first."""
+    """Return the tiles with the devices along ``dim`` in ascending order of the first ones."""
     rank = len(tiles.dims)
     last = [at for at in range(rank) if at != dim] + [dim]
     moved = tiles.transposed(last)
@@ -65,7 +65,7 @@ def _with_sorted_dim(tiles: TileAssignment, dim: int) -> TileAssignment:
 
 
 def infer_mesh(shardings: Sequence[HloSharding]) -> Mesh:
-    """Return a mesh over which all of the tilings can be said.
+    """Return a mesh over whose axes and sub-axes all of the tilings are.
 
     Raises:
         VerificationError: there is none.

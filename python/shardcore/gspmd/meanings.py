@@ -1,7 +1,7 @@
-"""What the annotations of a module mean: one mesh for all of them, and ``sdy`` shardings over it.
+"""Converts the annotations of a module to one mesh, and ``sdy`` shardings over it.
 
-Rust finds the annotations (``rust/src/import/hlo_annotations.rs``) and puts the meanings in their
-places (``hlo_shardings.rs``).
+Rust finds the annotations (``rust/src/import/hlo_annotations.rs``) and replaces them by what this
+returns (``hlo_shardings.rs``).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Annotation(NamedTuple):
     """``values`` (of an argument, a result, an op), ``constraint``, ``to_shards``, ``to_full``."""
     text: str
     span: tuple[int, int]
-    """Where it stands in the program, quotes included, in bytes."""
+    """Its span in the program's text, quotes included, in bytes."""
     ranks: list[int | None]
-    """The number of dims of each whole value that it is about."""
+    """The number of dims of each value that it is about."""
     config: str
     """The ``backend_config`` of a call."""
 
@@ -46,7 +46,7 @@ def meanings(
     mesh: Mesh | None,
     symbol: str,
 ) -> tuple[Mesh, list[Meaning]]:
-    """Return the mesh, and what each annotation means over it.
+    """Return the mesh, and the shardings that each annotation denotes over it.
 
     Args:
         annotations: all of a module.
@@ -57,7 +57,7 @@ def meanings(
 
     Raises:
         ParseError: an annotation is no sharding.
-        VerificationError: no mesh, or not ``mesh``, says all of the shardings.
+        VerificationError: no mesh, or not ``mesh``, has axes for all of the shardings.
     """
     reader = _Reader(*source)
     parsed = [reader.parse(annotation) for annotation in annotations]
@@ -88,7 +88,7 @@ class _Reader:
         return self.known[text]
 
     def error(self, error: ShardcoreError, annotation: Annotation) -> ShardcoreError:
-        """Return ``error``, which is about the text of ``annotation``, with its place."""
+        """Return ``error``, which is about the text of ``annotation``, with its place there."""
         first = error.diagnostics[0]
         encoded = self.source.encode("utf-8", "surrogatepass")
         start, end = annotation.span
@@ -98,7 +98,7 @@ class _Reader:
         at = len(encoded[: start + 1].decode("utf-8", "replace"))
         span = (at, at + len(written))
         place = first.place
-        # Escapes take more room than what they stand for: then all of it is meant.
+        # Where the string has escapes, columns differ: the whole string is marked.
         if place is not None and place.line == 1 and written == annotation.text:
             begin = at + place.column - 1
             if place.end_column - place.column < len(written):
@@ -109,7 +109,7 @@ class _Reader:
     def common_mesh(
         self, annotations: list[Annotation], parsed: list[HloSharding], partitions: int | None
     ) -> Mesh:
-        """Return a mesh over which all shardings can be said."""
+        """Return a mesh over whose axes and sub-axes all shardings are."""
         leaves = [
             (leaf, annotation)
             for annotation, sharding in zip(annotations, parsed, strict=True)
@@ -133,7 +133,7 @@ class _Reader:
     def meaning(
         self, annotation: Annotation, sharding: HloSharding, mesh: Mesh, symbol: str
     ) -> Meaning:
-        """Return what ``annotation`` means."""
+        """Return the shardings that ``annotation`` denotes."""
         try:
             ranks = annotation.ranks or [0]
             parts = sharding.elements or (sharding,) * len(ranks)
@@ -177,11 +177,11 @@ def _body_axes(sharding: HloSharding, mesh: Mesh) -> list[str]:
 def _said(
     sharding: HloSharding, rank: int | None, mesh: Mesh, symbol: str, open_dims: tuple[int, ...]
 ) -> str | None:
-    """``sdy`` text of a sharding; ``None`` if it says nothing about how a value lies."""
+    """``sdy`` text of a sharding; ``None`` if it does not constrain the value."""
     if rank is None:
         return None
     if sharding.kind == "manual":
-        # Inside a manual body nothing is left to shard.
+        # Inside a manual body over all axes nothing is left to shard.
         return None
     if sharding.kind == "unknown" and sharding.shard_group is not None:
         return None

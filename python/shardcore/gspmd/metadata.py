@@ -1,4 +1,4 @@
-"""The ``metadata={...}`` of a sharding: which op it is of. It is read, checked, and not kept.
+"""Parses the ``metadata={...}`` of a sharding, which names its op. It is checked and dropped.
 
 Source: XLA's text of ``OpMetadata``.
 """

@@ -1,7 +1,6 @@
 """The form of a sharding that names its axes: ``{mesh['x'=2,'y'=4], [{'x'}, {'y', ?}]}``.
 
-Source: XLA's HloSharding V3. It says what a :class:`TensorSharding` says, and which axes are
-manual.
+Source: XLA's HloSharding V3. It is a :class:`TensorSharding` with a set of manual axes.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ _INDEX = re.compile(r"\s*\+?[0-9]{1,9}\s*")
 
 @dataclass(frozen=True)
 class NamedForm:
-    """A sharding over a mesh that is written with it."""
+    """A sharding over an inlined mesh."""
 
     sharding: TensorSharding
     manual: tuple[AxisRef, ...] = ()
     """Manual axes of the mesh."""
     order: TileAssignment | None = None
-    """How the order of the devices is written, if it is not 0, 1, 2, ..."""
+    """The order of the devices, if it is not 0, 1, 2, ..."""
     word: str | None = None
-    """``replicated``, ``unreduced`` or ``manual`` where that stands for dims."""
+    """``replicated``, ``unreduced`` or ``manual`` if it is written in place of dims."""
 
     def __str__(self) -> str:
         mesh = self.sharding.mesh
@@ -73,7 +72,7 @@ def _dim(dim: DimSharding) -> str:
 
 
 def parse_named(cursor: Cursor) -> NamedForm:
-    """Read what follows the ``{``, and the ``}``."""
+    """Parse the form after its ``{``, up to and including the ``}``."""
     if cursor.accept("maximal_mesh"):
         cursor.expect("[", "to start the mesh")
         at = cursor.at
@@ -121,7 +120,7 @@ def parse_named(cursor: Cursor) -> NamedForm:
 
 
 def _word_of(sharding: TensorSharding, manual: tuple[AxisRef, ...], mesh: Mesh) -> str | None:
-    """Return the word for a sharding without dims, if there is one: axes of size 1 do not count."""
+    """Return the word for a sharding without dims, if there is one; ignores axes of size 1."""
     if not (sharding.unreduced or manual or sharding.replicated):
         return "replicated"
     for word, axes in (("unreduced", sharding.unreduced), ("manual", manual)):
@@ -131,7 +130,7 @@ def _word_of(sharding: TensorSharding, manual: tuple[AxisRef, ...], mesh: Mesh) 
 
 
 def _checked(cursor: Cursor, make: Callable[[], _Made]) -> _Made:
-    """Return what ``make`` makes; its errors point into the text."""
+    """Return what ``make`` returns; its errors get the place in the text."""
     try:
         return make()
     except VerificationError as error:
@@ -143,7 +142,7 @@ def _check_manual(cursor: Cursor, sharding: TensorSharding, manual: tuple[AxisRe
     if mesh is None:
         return
     try:
-        # They stand in the same order, and are as little split, as unreduced axes.
+        # Manual axes have to be sorted and merged as unreduced axes are.
         TensorSharding(mesh, [], unreduced=manual)
     except VerificationError as error:
         message = error.message.replace("unreduced axes", "manual axes")
@@ -229,7 +228,7 @@ def _axes(cursor: Cursor, mesh: Mesh, *, may_be_open: bool) -> tuple[list[AxisRe
 
 
 def _axis_name(written: str, mesh: Mesh) -> str:
-    """Return the axis that is meant: XLA takes an index in place of a name."""
+    """Return the axis that is named; XLA also accepts its index in place of the name."""
     index = int(written) if _INDEX.fullmatch(written) else len(mesh.axes)
     if written in mesh or index >= len(mesh.axes):
         return written

@@ -1,7 +1,7 @@
-"""Reading GSPMD's notation.
+"""Parses GSPMD's notation.
 
-Words inside the braces stand in any order. ``metadata`` is read over: it says where a sharding
-comes from and nothing about it.
+Words inside the braces may be in any order. ``metadata`` is skipped: it does not change the
+sharding.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KINDS = ("replicated", "manual", "unknown", "unreduced", "maximal")
 
 
 def parse(text: str) -> HloSharding:
-    """Read all of ``text``; see :meth:`HloSharding.parse`."""
+    """Parse all of ``text``; see :meth:`HloSharding.parse`."""
     cursor = Cursor(text)
     if not cursor.sees("{"):
         raise cursor.error("a sharding starts with '{'")
@@ -46,7 +46,7 @@ def _sharding(cursor: Cursor) -> HloSharding:
 
 
 class _Words:
-    """What stood in the braces so far."""
+    """The words read in the braces so far."""
 
     def __init__(self) -> None:
         self.kind: str | None = None
@@ -131,7 +131,7 @@ def _sizes(cursor: Cursor, what: str) -> tuple[int, ...]:
 
 
 def iota_order(cursor: Cursor, reshape: tuple[int, ...]) -> tuple[int, ...]:
-    """Read ``T(1,0)``; the order as it is if there is none and nothing to transpose."""
+    """Parse ``T(1,0)``; without it the order is the identity."""
     if not (cursor.sees("T(") or len(reshape) > 1):
         return (0,)
     cursor.expect("T", "and the order of the dims")

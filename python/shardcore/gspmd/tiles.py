@@ -1,11 +1,12 @@
-"""Which device has which tile of a tensor.
+"""Tile assignments: which device has which tile of a tensor.
 
-A tile assignment is an array of device ids. Its dims are those of the tensor, each cut into so many
-tiles, then those of the subgroups, whose devices have the same tile. The devices are either listed,
-or 0, 1, 2, ... reshaped to ``reshape`` and transposed by ``perm`` (an *iota*).
+A tile assignment is an array of device ids. Its leading dims are those of the tensor, with the
+number of tiles as their sizes; the others are subgroups, whose devices have the same tile. The
+devices are either listed, or 0, 1, 2, ... reshaped to ``reshape`` and transposed by ``perm`` (an
+*iota*).
 
-Any such array that is a reordering of mesh axes is a sequence of :class:`Digit`: the place of a
-device is a number whose digits stand in another order than the tile's.
+An array that is a reordering of mesh axes is a sequence of :class:`Digit`: in mixed radix, the
+number of a device has the digits of the number of its tile in another order.
 
 Source: XLA's tile assignments (HloSharding V2).
 """
@@ -33,7 +34,7 @@ class Digit(NamedTuple):
 
 
 def split_digits(digits: list[Digit], dims: tuple[int, ...]) -> list[list[Digit]] | None:
-    """Deal ``digits``, major to minor, to dims of these sizes; ``None`` if the cuts do not fit."""
+    """Split ``digits``, major to minor, into those of each dim; ``None`` if sizes do not fit."""
     rest = [digit for digit in reversed(digits) if digit.size > 1]
     dealt: list[list[Digit]] = []
     for dim in dims:
@@ -96,7 +97,7 @@ class TileAssignment:
     def iota(
         dims: tuple[int, ...], reshape: tuple[int, ...], perm: tuple[int, ...] | None = None
     ) -> TileAssignment:
-        """Return the iota with as few reshape dims as say the same."""
+        """Return the iota in its canonical form, with the fewest dims in ``reshape``."""
         reshape = items(reshape, "dims")
         order = perm or tuple(range(len(reshape)))
         runs: list[list[int]] = []
@@ -114,7 +115,7 @@ class TileAssignment:
 
     @property
     def is_iota(self) -> bool:
-        """Whether the devices are counted and not listed."""
+        """Whether the devices are an iota and not listed."""
         return self.devices is None
 
     @property
@@ -146,7 +147,7 @@ class TileAssignment:
         return TileAssignment(dims, self.reshape, self.perm, self.devices)
 
     def transposed(self, order: list[int]) -> TileAssignment:
-        """Return the same with its dims in another order; listed if an iota cannot say it."""
+        """Return the same with its dims in another order; listed if it is no iota."""
         dims = tuple(self.dims[at] for at in order)
         if [at for at in order if self.dims[at] > 1] == [
             at for at, size in enumerate(self.dims) if size > 1

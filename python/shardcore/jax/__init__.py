@@ -1,6 +1,6 @@
-"""The front door for JAX: from a function and its shardings to all shardings, without devices.
+"""The interface to JAX: completes the shardings of a JAX function, without devices.
 
-And on devices, where there are some: :func:`compile` runs what shardcore partitioned.
+:func:`compile` partitions a function and runs it on JAX's devices.
 
     >>> lowered = shardcore.jax.lower(step, state, batch, mesh={"data": 8}, in_shardings=...)
     >>> result = lowered.propagate()
@@ -32,7 +32,7 @@ from shardcore.jax.lowered import Lowered
 from shardcore.jax.result import JaxResult
 from shardcore.jax.specs import partition_spec
 
-# The lines of a program are the user's, not those that lowered it.
+# Locations in a lowered program are lines of the user's code, not of this package.
 _source_info.register_exclusion(f"{_Path(__file__).parent}{_sep}")
 
 __all__ = ["Compiled", "JaxResult", "Lowered", "compile", "lower", "partition_spec"]

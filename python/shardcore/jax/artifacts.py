@@ -1,4 +1,4 @@
-"""Exported functions and serialized programs as ours."""
+"""Converts exported functions and serialized programs to :class:`~shardcore.jax.Lowered`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shardcore.jax.trees import Trees
 
 
 def from_exported(exported: jax.export.Exported, mesh: JaxMesh | None) -> Lowered:
-    """Return an exported function as ours."""
+    """Return an exported function as a :class:`Lowered`."""
     module = Module.parse(
         str(exported.mlir_module()), filename=f"<{exported.fun_name.strip('<>')}>"
     )
@@ -28,9 +28,9 @@ def from_exported(exported: jax.export.Exported, mesh: JaxMesh | None) -> Lowere
 
 
 def from_bytes(data: bytes, mesh: JaxMesh | None) -> Lowered:
-    """Return a serialized program as ours: of ``jax.export``, or MLIR bytecode.
+    """Return a serialized ``jax.export.Exported``, or MLIR bytecode, as a :class:`Lowered`.
 
-    Bytecode has no trees, so the arguments and results of its result are tuples.
+    Bytecode has no pytrees, so arguments and results are tuples.
 
     Raises:
         LoweringError: it is neither (``artifact``).
@@ -49,7 +49,7 @@ def _deserialized(data: bytes) -> jax.export.Exported:
         return jax.export.deserialize(bytearray(data))
     except ImportError as error:
         raise mistake("artifact", str(error), "pip install flatbuffers") from None
-    # flatbuffers reads whatever the offsets say, and fails in many ways when they are none.
+    # flatbuffers does not check offsets, and raises various exceptions on malformed bytes.
     except Exception as error:
         raise mistake(
             "artifact", f"the bytes are no exported function: {type(error).__name__}", hint

@@ -1,4 +1,4 @@
-"""The leaves of a function as a partitioned program has them, and what JAX arrays cannot say."""
+"""The leaves of a partitioned function, and shardings of them that JAX arrays cannot have."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ class Leaf:
     """A leaf of the arguments or results of a function."""
 
     name: str
-    """What the user's program calls it."""
+    """Its name in the user's program."""
     shape: tuple[int, ...]
-    """Its shape, as the user has it: keys of random numbers are single elements."""
+    """Its shape in the user's program, in which a PRNG key is one element."""
     dtype: Any
-    """Its element type, as the user has it."""
+    """Its element type in the user's program."""
     sharding: NamedSharding
-    """How it lies, over the mesh that the program runs on."""
+    """Its sharding over the mesh that the program runs on."""
     shard: ShapedArray
-    """What a device holds; of keys, their data."""
+    """Shape and type of its shard on one device; of PRNG keys, those of their data."""
     is_donated: bool
     """Whether the program may write to its memory."""
 
     @property
     def is_key(self) -> bool:
-        """Whether it holds keys of random numbers, whose data are integers."""
+        """Whether it holds PRNG keys, whose data are integers."""
         return bool(jax.numpy.issubdtype(self.dtype, jax.dtypes.extended))
 
     def describe(self) -> Any:
-        """Return its shape and sharding as JAX takes them where it wants no array."""
+        """Return its shape, dtype and sharding as a ``jax.ShapeDtypeStruct``."""
         describe: Any = jax.ShapeDtypeStruct
         return describe(self.shape, self.dtype, sharding=self.sharding)
 
 
 def boundary_mesh(ports: Iterable[Port]) -> Mesh | None:
-    """Return the mesh that the sharded ones of ``ports`` are over; the first, if there are more."""
+    """Return the mesh of the first of ``ports`` that is sharded along axes, if there is one."""
     meshes = (sharding.mesh for sharding in map(_sharding_over_axes, ports) if sharding)
     return next(meshes, None)
 
@@ -63,14 +63,14 @@ def _sharding_over_axes(port: Port) -> TensorSharding | None:
 def leaves(
     ports: Sequence[Port], avals: Sequence[Any] | None, own: Mesh | None, mesh: jax.sharding.Mesh
 ) -> list[Leaf]:
-    """Return what ``ports``, sharded over ``own``, are to the user, who has ``mesh`` for it.
+    """Return ``ports``, sharded over ``own``, as leaves over ``mesh``, the user's mesh.
 
-    ``avals`` have the shapes and types that the user gives them; without, they are as in the
-    program.
+    ``avals`` are their shapes and types in the user's program; without them those of the lowered
+    program are taken.
 
     Raises:
-        LoweringError: JAX arrays cannot say how some of them lie (``unsayable-sharding``); names
-            all.
+        LoweringError: JAX arrays cannot have some of the shardings (``unsayable-sharding``);
+            ``.diagnostics`` has all of them.
     """
     problems = [problem for port in ports for problem in _problems(port, own)]
     if problems:
@@ -80,7 +80,7 @@ def leaves(
 
 
 def _problems(port: Port, own: Mesh | None) -> list[Diagnostic]:
-    """What JAX arrays cannot say of ``port``, where others are sharded over ``own``."""
+    """The properties of ``port`` that JAX arrays cannot have; others are sharded over ``own``."""
     name, sharding = port.label or port.name, _sharding_over_axes(port)
     if sharding is None:
         return []

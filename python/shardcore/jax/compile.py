@@ -1,4 +1,4 @@
-"""``shardcore.jax.compile``: the function, partitioned by shardcore, on JAX's devices."""
+"""``shardcore.jax.compile``: partitions a function with shardcore, to run on JAX's devices."""
 
 from __future__ import annotations
 
@@ -27,22 +27,23 @@ def compile(
     devices: Sequence[Any] | None = None,
     policy: str = "least",
 ) -> Compiled:
-    """Partition a program, and compile what each device runs for JAX's devices.
+    """Partition a program, and compile the per-device program for JAX's devices.
 
     Args:
-        program: what :func:`lower` returns, which is propagated; or what that gives; or a
-            :class:`shardcore.Result`, whose arguments and results are tuples.
-        devices: what runs it: ``devices[k]`` has the id ``k`` that meshes of the program list. If
-            not given the devices of the function's mesh, or, if that has none, the first ones that
-            JAX has.
-        policy: how to choose where an op can be computed in more than one way, as
-            :meth:`shardcore.Result.partition` takes it.
+        program: what :func:`lower` returns, whose shardings are completed first; or the result of
+            ``propagate`` on it; or a :class:`shardcore.Result`, whose arguments and results are
+            tuples.
+        devices: the devices to run on: ``devices[k]`` has the id ``k`` that meshes of the program
+            list. By default those of the function's mesh, or, if it has none, the first of
+            ``jax.devices()``.
+        policy: how to choose where an op can be computed in more than one way; see
+            :meth:`shardcore.Result.partition`.
 
     Raises:
         LoweringError: there are too few devices, or ones that are listed twice (``devices``); JAX
-            arrays cannot say how an argument or a result lies, as where dims are uneven
+            arrays cannot have the sharding of an argument or a result, as where dims are uneven
             (``unsayable-sharding``); XLA refuses the program (``lowering``).
-        PartitionError: an op cannot be split over devices, as callbacks into the host cannot
+        PartitionError: an op cannot be split over devices, such as a callback into the host
             (``unpartitionable``).
         ValueError: there is no such policy.
     """
@@ -71,7 +72,7 @@ def compile(
 
 
 def _refuse_hidden(partitioned: Partitioned) -> None:
-    """Raise if the program has arguments that nobody gives when the function is called."""
+    """Raise if the program has arguments that are no arguments of the function."""
     for port in (*partitioned.arguments, *partitioned.results):
         if is_hidden(port):
             raise mistake(
@@ -85,7 +86,7 @@ def _refuse_hidden(partitioned: Partitioned) -> None:
 def _mesh(
     own: Mesh | None, program: JaxResult, devices: Sequence[Any] | None, num_devices: int
 ) -> jax.sharding.Mesh:
-    """The mesh that the program runs on: the user's, if it is over that, with devices."""
+    """The mesh, with devices, that the program runs on: the user's if the program is over it."""
     given: JaxMesh | None = program._trees.mesh if program._mesh is None else program._mesh
     if given is not None and (own is None or is_same_mesh(own, given)):
         names, shape, types = given.axis_names, given.axis_sizes, given.axis_types
@@ -150,10 +151,10 @@ def _executable(
     )
     try:
         with warnings.catch_warnings():
-            # That some donated memory cannot be used JAX said when it lowered the function.
+            # JAX warned about donated buffers that cannot be used when it lowered the function.
             warnings.filterwarnings("ignore", "Some donated buffers")
             return jitted.lower(*(leaf.describe() for leaf in inputs)).compile()
-    # JAX's own exceptions have no base in common.
+    # JAX's exceptions have no common base class.
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise mistake(
@@ -164,7 +165,7 @@ def _executable(
 
 
 def _key_impl(leaf: Leaf) -> Any:
-    """The implementation that the keys of ``leaf`` are of, which JAX tells of arrays alone."""
+    """The PRNG implementation of the keys of ``leaf``; JAX only has it for arrays, not dtypes."""
     found: list[Any] = []
 
     def ask(keys: Any) -> Any:

@@ -15,11 +15,11 @@ from shardcore.partition import Partitioned
 
 
 class Compiled:
-    """The callable that :func:`shardcore.jax.compile` returns: it runs and never compiles.
+    """The callable that :func:`shardcore.jax.compile` returns; a call does not compile anything.
 
-    Arguments are placed as the program wants them: arrays that lie so already are not touched,
-    others are copied. Results are ``jax.Array`` objects whose values may still be on their way, as
-    those of jitted functions are. Static arguments are not given again.
+    Arguments that do not have the sharding of :attr:`in_shardings` are placed so; others are not
+    copied. Results are ``jax.Array`` objects, computed asynchronously as those of jitted functions.
+    Static arguments are not passed again.
     """
 
     def __init__(
@@ -34,16 +34,16 @@ class Compiled:
         self.partitioned = partitioned
         """The program that each device runs, and what it sends."""
         self.executable = executable
-        """What XLA made of it, for flat lists: its text, memory and cost analyses."""
+        """The executable, for flat lists of leaves: its text, memory and cost analyses."""
         self.mesh = mesh
-        """The devices."""
+        """The mesh with the devices that run the program."""
         self._trees = trees
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
 
     @property
     def in_shardings(self) -> tuple[Any, ...]:
-        """The sharding of each leaf of the positional arguments; ``None`` if nothing uses it."""
+        """The sharding of each leaf of the positional arguments; ``None`` for unused ones."""
         args, _ = self._trees.map_inputs([leaf.sharding for leaf in self._inputs])
         return args  # type: ignore[no-any-return]
 
@@ -61,7 +61,8 @@ class Compiled:
         """Run the program on the user's arguments.
 
         Raises:
-            LoweringError: they are not as the function was lowered for (``unexpected-argument``).
+            LoweringError: their structure, shapes or types are not those that the function was
+                lowered for (``unexpected-argument``).
         """
         given, tree = jax.tree.flatten((args, kwargs))
         if tree != self._trees.inputs:
@@ -79,9 +80,9 @@ class Compiled:
 
 
 def _placed(value: Any, leaf: Leaf) -> Any:
-    """Return ``value`` as the program takes ``leaf``."""
+    """Return ``value`` as an array with the type and sharding of ``leaf``."""
     if not isinstance(value, jax.Array):
-        # Numbers get the type of the argument, which for them is weak.
+        # Python numbers are weakly typed: they get the type of the argument.
         value = np.asarray(value, leaf.dtype if np.ndim(value) == 0 else None)
         value = value.astype(jax.dtypes.canonicalize_dtype(value.dtype), copy=False)
     if value.shape != leaf.shape or value.dtype != leaf.dtype:

@@ -1,8 +1,7 @@
-"""The program of one device as a primitive of JAX, to be bound inside ``jax.shard_map``.
+"""The per-device program as a JAX primitive, to be bound inside ``jax.shard_map``.
 
-JAX knows it as an op from shards to shards. It is lowered to a call of the module as it is, so that
-what XLA compiles inside the manual computation is the program that was partitioned, and no
-partitioner runs on it.
+To JAX it is an op from shards to shards. It is lowered to a call of the module, unchanged, so that
+XLA compiles the per-device program inside the manual computation without partitioning it again.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from jax.interpreters import mlir
 _NAME = "shardcore_program"
 
 
-# Compared by identity: two programs are never traced as one.
+# Compared by identity, so that tracing caches do not mix up two programs.
 @dataclass(frozen=True, eq=False)
 class LocalProgram:
-    """What each device runs, and what JAX has to know of it."""
+    """The per-device program, with the shapes of its results and the order of its devices."""
 
     text: str
-    """The module."""
+    """The text of the module."""
     results: tuple[ShapedArray, ...]
-    """The shards that it returns."""
+    """Shape and type of each result on one device."""
     device_ids: tuple[int, ...]
-    """The id that the program has for the device at each position of the mesh that it runs on."""
+    """The device id, in the program, at each position of the mesh that it runs on."""
 
     def __call__(self, *shards: Any) -> list[Any]:
-        """Run it on what a device holds."""
+        """Run it on the shards of a device."""
         return list(_program.bind(*shards, program=self))
 
 
@@ -50,11 +49,11 @@ _program.def_abstract_eval(_shapes)
 
 
 def _lower(ctx: mlir.LoweringRuleContext, *shards: Any, program: LocalProgram) -> list[Any]:
-    """Call the module's function, which becomes one of the module that JAX makes."""
+    """Call the module's function, which is copied into the module that JAX makes."""
     target = ctx.module_context
     module = ir.Module.parse(program.text, target.module.context)
     _number_by_position(module, program.device_ids)
-    # Which arguments are donated the function around says.
+    # The function around it says which arguments are donated.
     for op in module.body.operations:
         for attribute in ("arg_attrs", "res_attrs"):
             if attribute in op.attributes:
@@ -69,7 +68,7 @@ mlir.register_lowering(_program, _lower)
 
 
 def _number_by_position(module: Any, device_ids: Sequence[int]) -> None:
-    """Have ops of ``module`` name devices by position, which is what XLA numbers them by."""
+    """Replace device ids in ops of ``module`` by positions in the mesh, as XLA numbers devices."""
     if tuple(device_ids) == tuple(range(len(device_ids))):
         return
     positions = np.argsort(np.asarray(device_ids, dtype=np.int64))
@@ -92,7 +91,7 @@ def _elements(array: Any) -> Any:
 
 
 def _ask_for_id(op: Any, device_ids: Sequence[int]) -> None:
-    """Have users of ``op``, which gives a position, get the id of the device that is there."""
+    """Map the position that ``op`` returns to the device id there, for all users of ``op``."""
     position = op.results[0]
     with ir.InsertionPoint.after(op), op.location:
         table = stablehlo.constant(_elements(np.asarray(device_ids, dtype=np.int32)))

@@ -1,4 +1,4 @@
-"""``shardcore.jax.lower``: one function for everything that JAX calls a program."""
+"""``shardcore.jax.lower``: lowers functions and JAX's staged and serialized programs."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ def lower(
 ) -> Lowered:
     """Lower ``fn`` to a program, without devices and without compiling it.
 
+    All arguments but ``fn``, ``mesh`` and ``platform`` are for functions only.
+
     Args:
         fn: a function, jitted or not; a ``jax.stages.Traced`` or ``Lowered``; a
-            ``jax.export.Exported`` or what it serializes to; or MLIR bytecode, such as a StableHLO
-            portable artifact.
-        *args: its arguments: arrays, or ``jax.ShapeDtypeStruct``, which may have shardings. Only a
-            function takes any; what follows but ``mesh`` and ``platform`` is for functions too.
+            ``jax.export.Exported`` or the bytes it serializes to; or MLIR bytecode, such as a
+            StableHLO portable artifact.
+        *args: arguments of ``fn``: arrays, or ``jax.ShapeDtypeStruct``, which may have shardings.
         mesh: the mesh: sizes by name, a ``shardcore.Mesh``, or one of ``jax.sharding``; without
             it that of the context. Axes are automatic unless its ``axis_types`` say otherwise.
-        in_shardings: as ``jax.jit`` takes them, a tree or a prefix of one; a ``PartitionSpec`` is
-            over ``mesh``.
-        out_shardings: likewise.
-        static_argnums: as ``jax.jit`` takes them; so do the three that follow. Those of a function
-            that is jitted already stay as they are.
-        static_argnames: likewise.
-        donate_argnums: likewise.
-        donate_argnames: likewise.
-        platform: what to lower for; if not given that of the mesh's devices, or ``"tpu"`` where it
-            has none.
+        in_shardings: as in ``jax.jit``, a pytree or a prefix of one; a ``PartitionSpec`` is over
+            ``mesh``.
+        out_shardings: as in ``jax.jit``, a pytree or a prefix of one.
+        static_argnums: as in ``jax.jit``. A function that is jitted already keeps its own.
+        static_argnames: as in ``jax.jit``. A function that is jitted already keeps its own.
+        donate_argnums: as in ``jax.jit``. A function that is jitted already keeps its own.
+        donate_argnames: as in ``jax.jit``. A function that is jitted already keeps its own.
+        platform: the platform to lower for; by default that of the mesh's devices, or ``"tpu"``
+            where it has none.
         **kwargs: keyword arguments of ``fn``.
 
     Raises:
         LoweringError: ``fn`` is none of these, a mesh is missing or malformed, or JAX refuses the
-            shardings. What ``fn`` itself raises when it is traced passes through.
+            shardings. Exceptions that ``fn`` raises when it is traced are not caught.
         ParseError: bytecode that cannot be read.
     """
     found = jax_mesh(mesh)
@@ -101,7 +101,7 @@ def _is_staged(fn: Any) -> bool:
 
 
 def _refuse(fn: Any, given: Sequence[str]) -> None:
-    """Raise if something was given that only a function takes."""
+    """Raise if arguments were given that are for functions only."""
     if given:
         raise mistake(
             "unexpected-argument",
@@ -111,7 +111,7 @@ def _refuse(fn: Any, given: Sequence[str]) -> None:
 
 
 def _platforms(platform: str | None, mesh: JaxMesh | None) -> tuple[str]:
-    """What to lower for, as JAX calls it when it lowers."""
+    """The platform to lower for, by the name that JAX's lowering uses."""
     if platform is not None:
         return (platform,)
     if not isinstance(mesh, jax.sharding.Mesh):
@@ -134,7 +134,7 @@ def _lower_staged(fn: Any, mesh: JaxMesh | None, platform: str | None) -> Lowere
 
 
 def _context(mesh: JaxMesh) -> Any:
-    """``mesh`` as the mesh of the context, so that the function can say ``P`` by itself."""
+    """``mesh`` as the context mesh, over which ``PartitionSpec``s in the function are."""
     abstract = mesh.abstract_mesh if isinstance(mesh, jax.sharding.Mesh) else mesh
     return jax.sharding.use_abstract_mesh(abstract)
 
@@ -169,7 +169,7 @@ def _jitted(fn: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 
 def _shape_of(leaf: Any) -> Any:
-    """The shape of an array: its values do not matter, and its devices must not."""
+    """The shape of an array without its values and devices."""
     if isinstance(leaf, np.ndarray):
         return _Shape(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
     if not isinstance(leaf, jax.Array):
@@ -185,10 +185,10 @@ def _shape_of(leaf: Any) -> Any:
 
 @contextlib.contextmanager
 def _refusals(fn: Any) -> Iterator[None]:
-    """Turn what JAX refuses into our error; what ``fn`` raises when it is traced is its own."""
+    """Turn exceptions of JAX into a ``LoweringError``; those that ``fn`` raises pass through."""
     try:
         yield
-    # JAX's own exceptions have no base in common.
+    # JAX's exceptions have no common base class.
     except Exception as error:
         codes = set()
         frame = error.__traceback__

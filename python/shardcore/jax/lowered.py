@@ -1,4 +1,4 @@
-"""A JAX function as a program that shardcore can propagate."""
+"""A lowered JAX function, ready to propagate."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from shardcore.jax.trees import Trees
 
 
 class Lowered:
-    """What :func:`shardcore.jax.lower` returns: a module, and the trees of the function."""
+    """What :func:`shardcore.jax.lower` returns: a module, and the pytrees of the function."""
 
     def __init__(self, module: Module, trees: Trees | None, mesh: JaxMesh | None) -> None:
         if mesh is not None and not module.meshes:
             # Lowered without Shardy the program names no axes; the mesh that was given does.
             module = import_hlo_shardings(module, our_mesh(mesh))
         self.module = module
-        """The program, with the shardings that were given and nothing more."""
+        """The program before propagation, with the shardings that were given."""
         self._trees = Trees.flat(module) if trees is None else trees.check(module)
         self._mesh = mesh
 
     def propagate(self, **options: Any) -> JaxResult:
         """Complete the shardings; options and errors are those of :meth:`Module.propagate`.
 
-        Ops of CHLO count as what XLA legalizes them to, ``legalize_chlo=True``, unless said
-        otherwise: that is what becomes of the function when it is compiled.
+        ``legalize_chlo`` is true by default here: ops of CHLO get the rules of the ops that XLA
+        legalizes them to when the function is compiled.
         """
         result = self.module.propagate(**{"legalize_chlo": True, **options})
         return JaxResult(result, self._trees, self._mesh)
@@ -41,10 +41,10 @@ class Lowered:
 def from_jax_lowered(
     lowered: Any, mesh: JaxMesh | None, devices: jax.sharding.Mesh | None = None
 ) -> Lowered:
-    """Return a ``jax.stages.Lowered`` as ours; ``devices`` is the mesh that arguments were over.
+    """Return a ``jax.stages.Lowered`` as a :class:`Lowered`; ``devices`` is the arguments' mesh.
 
     Raises:
-        LoweringError: JAX does not say which arguments it dropped (``lowering``).
+        LoweringError: it is not known which arguments JAX dropped (``lowering``).
     """
     module = Module.parse(lowered.as_text(debug_info=True), filename=f"<{_name(lowered)}>")
     inputs: Any = jax.tree.structure(lowered.args_info)
@@ -65,14 +65,14 @@ def _name(lowered: Any) -> str:
 
 
 def _mesh(lowered: Any) -> jax.sharding.Mesh | None:
-    """The mesh, with devices, of the function's own shardings. JAX has no public way to ask."""
+    """The mesh, with devices, of the function's own shardings; JAX has no public API for it."""
     arguments = getattr(getattr(lowered, "_lowering", None), "compile_args", {})
     own = [arguments.get(name) or () for name in ("in_shardings", "out_shardings")]
     return mesh_with_devices(sharding for shardings in own for sharding in shardings)
 
 
 def _kept(lowered: Any, num_leaves: int) -> tuple[int, ...]:
-    """The leaves that JAX kept. It has no public way to ask."""
+    """The leaves that JAX kept; it has no public API for them."""
     try:
         return tuple(sorted(lowered._lowering.compile_args["kept_var_idx"]))
     except (AttributeError, KeyError):

@@ -1,4 +1,4 @@
-"""Meshes between shardcore and JAX. None of JAX's needs devices."""
+"""Converts meshes between shardcore and JAX; JAX's may be without devices."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MeshLike: TypeAlias = "shardcore.Mesh | AbstractMesh | jax.sharding.Mesh | Mappi
 
 
 def jax_mesh(mesh: MeshLike) -> AbstractMesh | jax.sharding.Mesh | None:
-    """Return ``mesh`` as JAX has it; one without axis types has automatic axes.
+    """Return ``mesh`` as a mesh of JAX; one without axis types has automatic axes.
 
-    Without a mesh it is the one of the context, ``jax.set_mesh(mesh)``, if there is one.
+    ``None`` is the mesh of the context, ``jax.set_mesh(mesh)``, if there is one.
 
     Raises:
-        LoweringError: it is no mesh, or not one that JAX can have (``invalid-mesh``).
+        LoweringError: it is no mesh, or JAX has no such meshes (``invalid-mesh``).
     """
     if mesh is None:
         context = jax.sharding.get_abstract_mesh()
@@ -65,7 +65,7 @@ def abstract_mesh(
 
 
 def our_mesh(mesh: AbstractMesh | jax.sharding.Mesh) -> shardcore.Mesh:
-    """Return ``mesh`` as ours, with its devices in their order if it has some."""
+    """Return ``mesh`` as a :class:`shardcore.Mesh`, with the order of its devices, if any."""
     ids = None
     if isinstance(mesh, jax.sharding.Mesh):
         ids = [device.id for device in mesh.devices.flat]

@@ -1,4 +1,4 @@
-"""What goes wrong on the way from JAX, as :class:`shardcore.LoweringError`."""
+"""Makes the :class:`shardcore.LoweringError` of mistakes in the use of JAX."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CODES = (
     "unknown-axis",
     "unsayable-sharding",
 )
-"""Every code that a mistake in the front door may have."""
+"""Every code that a mistake in the interface to JAX may have."""
 
 
 def mistake(code: str, message: str, hint: str | None = None) -> LoweringError:

@@ -1,4 +1,4 @@
-"""What propagation says of a JAX function, in the function's own trees."""
+"""The completed shardings of a JAX function, in the function's pytrees."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class JaxResult:
 
     def __init__(self, result: Result, trees: Trees, mesh: JaxMesh | None) -> None:
         self.result = result
-        """The result for the program itself."""
+        """The result for the lowered program, without pytrees."""
         self._trees = trees
         self._mesh = mesh
 
     @property
     def module(self) -> Module:
-        """The exported program: every value with its sharding, closed."""
+        """The exported program, in which every value has its sharding and all dims are closed."""
         return self.result.module
 
     @property
@@ -48,8 +48,9 @@ class JaxResult:
         """A ``PartitionSpec`` for each leaf of the positional arguments.
 
         Raises:
-            LoweringError: a spec cannot say some of them (``unsayable-sharding``); names all. So
-                do all that follow.
+            LoweringError: no spec has some of the shardings (``unsayable-sharding``);
+                ``.diagnostics`` has all of them. The other properties of specs and shardings raise
+                it too.
         """
         return self._inputs(trimmed)[0]  # type: ignore[no-any-return]
 
@@ -102,7 +103,7 @@ class JaxResult:
     def by_line(self) -> dict[str, list[Value]]:
         """The values that each source line made, ``{"model.py:42": [...]}``, in program order.
 
-        A value counts for the innermost place it comes from, named with its whole path.
+        A value is listed for the innermost line of its call stack, with the full path of the file.
         """
         lines: dict[str, list[Value]] = {}
         for value in self.values():
@@ -112,18 +113,18 @@ class JaxResult:
         return lines
 
     def summary(self) -> dict[str, Any]:
-        """What the shardings amount to; see :meth:`shardcore.Result.summary`."""
+        """Counts and bytes before and after propagation; see :meth:`shardcore.Result.summary`."""
         return self.result.summary()
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """What annotations asked for and the export took away; see
+        """Warnings about annotated axes that the export removed; see
         :attr:`shardcore.Result.warnings`.
         """
         return self.result.warnings
 
     def cost(self, hardware: str | Hardware = "tpu-v5p", **options: Any) -> Cost:
-        """What the program costs one device; see :func:`shardcore.cost`."""
+        """Time, memory and communication of one device; see :func:`shardcore.cost`."""
         return self.result.cost(hardware, **options)
 
     def partition(
@@ -173,7 +174,7 @@ def trimmed(port: Port) -> PartitionSpec:
 
 
 def _sayable(ports: list[Port]) -> list[Port]:
-    """Return ``ports``, all of which a ``PartitionSpec`` can say."""
+    """Return ``ports``; raise if a ``PartitionSpec`` cannot express the sharding of one."""
     problems = [
         problem for port in ports for problem in unsayable(port.sharding, port.label or port.name)
     ]

@@ -1,4 +1,4 @@
-"""Shardings as users give them to JAX: specs, shardings, and trees and prefixes of them."""
+"""Shardings as users pass them to JAX: specs, shardings, pytrees and prefixes of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shardcore.jax.result import JaxMesh
 
 
 class _Unspecified:
-    """What shardings are that nobody gave."""
+    """The default of shardings that are not given."""
 
     def __repr__(self) -> str:
         return "UNSPECIFIED"
@@ -27,7 +27,7 @@ def on_mesh(tree: Any, mesh: JaxMesh | None) -> Any:
 
     Raises:
         LoweringError: there is no mesh (``missing-mesh``), it does not have an axis that a spec
-            names (``unknown-axis``), or the spec makes no sense (``lowering``).
+            names (``unknown-axis``), or JAX refuses the spec (``lowering``).
     """
     return jax.tree.map(lambda leaf: _leaf_on_mesh(leaf, mesh), tree, is_leaf=_is_leaf)
 
@@ -55,7 +55,7 @@ def _leaf_on_mesh(leaf: Any, mesh: JaxMesh | None) -> Any:
                 )
     try:
         return NamedSharding(mesh, leaf)
-    # JAX's own exceptions have no base in common.
+    # JAX's exceptions have no common base class.
     except Exception as error:
         raise mistake(
             "lowering", f"JAX refuses {leaf}: {error}", "write it as jax.sharding takes it"

@@ -1,4 +1,4 @@
-"""Shardings as ``PartitionSpec``, and what those cannot say."""
+"""Converts shardings to ``PartitionSpec``, and reports those that have none."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from shardcore.jax.mistakes import mistakes
 
 
 def partition_spec(sharding: TensorSharding | None, name: str = "the value") -> Any:
-    """Return ``sharding`` as a ``PartitionSpec``, as short as JAX itself writes it.
+    """Return ``sharding`` as a ``PartitionSpec`` without trailing ``None``, as JAX writes it.
 
-    Open dims are taken as they are: a result has none. Without a sharding it is ``P()``.
+    Open dims count as closed, since results have none. Without a sharding it is ``P()``.
 
     Raises:
-        LoweringError: a spec cannot say it, because of sub-axes (``unsayable-sharding``).
+        LoweringError: it has sub-axes, which a spec cannot name (``unsayable-sharding``).
     """
     problems = unsayable(sharding, name)
     if problems:
@@ -26,7 +26,7 @@ def partition_spec(sharding: TensorSharding | None, name: str = "the value") -> 
 
 
 def unsayable(sharding: TensorSharding | None, name: str) -> list[Diagnostic]:
-    """Return one mistake for each sub-axis that a ``PartitionSpec`` cannot say."""
+    """Return one mistake for each sub-axis, which a ``PartitionSpec`` cannot name."""
     if sharding is None:
         return []
     axes = [axis for dim in sharding.dims for axis in dim.axes]
@@ -38,7 +38,7 @@ def unsayable(sharding: TensorSharding | None, name: str) -> list[Diagnostic]:
 
 
 def _problem(sharding: TensorSharding, axis: AxisRef, name: str) -> Diagnostic:
-    """That ``axis``, a part of an axis, stands in the sharding of ``name``."""
+    """The mistake that the sharding of ``name`` has ``axis``, a sub-axis."""
     hint = "split the axis in the mesh"
     if sharding.mesh is not None and axis.size is not None and axis.pre_size is not None:
         whole = sharding.mesh.axis_size(axis.name)

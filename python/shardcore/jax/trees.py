@@ -1,4 +1,4 @@
-"""Which argument and result of a program is which leaf of the function's trees."""
+"""Maps arguments and results of a program to leaves of the function's pytrees."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ _Leaf = TypeVar("_Leaf")
 
 @dataclass(frozen=True)
 class Trees:
-    """The trees of a function, and which leaves the program has."""
+    """The pytrees of a function, and which of their leaves the program has."""
 
     inputs: Any
     """The structure of ``(args, kwargs)``."""
     outputs: Any
     """The structure of what it returns."""
     kept: tuple[int, ...]
-    """The leaves of the inputs that are arguments of the program; JAX drops what is not used."""
+    """The leaves of the inputs that are arguments of the program; JAX drops unused ones."""
     in_avals: tuple[Any, ...] | None = None
-    """Shape and type of each leaf of the inputs, as the user has them; unknown without JAX."""
+    """Shape and type of each leaf of the inputs in the user's program; ``None`` if unknown."""
     out_avals: tuple[Any, ...] | None = None
-    """Shape and type of each leaf of the outputs; unknown without JAX."""
+    """Shape and type of each leaf of the outputs in the user's program; ``None`` if unknown."""
     mesh: jax.sharding.Mesh | None = None
-    """The mesh, with devices, that arguments or shardings of the function came with."""
+    """The mesh, with devices, of the function's arguments or shardings."""
 
     @staticmethod
     def flat(module: Module) -> Trees:
-        """The trees of a program that came without any: tuples."""
+        """The trees of a program without pytrees: tuples."""
         num_inputs, num_outputs = len(_leaves(module.arguments())), len(_leaves(module.results()))
         inputs = jax.tree.structure(((0,) * num_inputs, {}))
         outputs = jax.tree.structure((0,) * num_outputs)
         return Trees(inputs, outputs, tuple(range(num_inputs)))
 
     def check(self, module: Module) -> Trees:
-        """Return the same, having compared it with ``module``.
+        """Return these trees; raise if they do not fit ``module``.
 
         Raises:
             LoweringError: the program has other arguments or results (``lowering``).
@@ -85,7 +85,7 @@ def _leaves(ports: Iterable[Port]) -> list[Port]:
 
 
 def is_hidden(port: Port) -> bool:
-    """Whether ``port`` is none of the function's own."""
+    """Whether ``port`` is no leaf of the function's arguments or results."""
     return port.shape is None or any(name in port.attributes for name in _HIDDEN)
 
 

@@ -1,4 +1,4 @@
-"""The program of one device: what each device runs so that all together compute the program."""
+"""The per-device program: what each device runs, so that all devices compute the global program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A partitioned program, and what became of the ops of its source."""
+"""A partitioned program, and how each op of its source is computed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Outcome:
 
 
 class Partitioned:
-    """What each device runs of a program; made by :meth:`shardcore.Result.partition`."""
+    """The program of one device, with its source; made by :meth:`shardcore.Result.partition`."""
 
     def __init__(
         self,
@@ -69,20 +69,21 @@ class Partitioned:
     def arguments(self) -> list[Port]:
         """The arguments: sharding, global and local shape.
 
-        A dim that does not divide is padded at its end on the last devices; padding holds anything.
+        A dim that does not divide is padded at its end on the last devices; the elements of the
+        padding are unspecified.
         """
         return self.source.arguments()
 
     @property
     def results(self) -> list[Port]:
-        """The results, likewise."""
+        """The results: sharding, global and local shape; padded as the arguments."""
         return self.source.results()
 
     @property
     def collectives(self) -> tuple[CollectiveCost, ...]:
         """The collectives that a device takes part in, as those of a ``Cost``.
 
-        ``seconds`` is 0: it takes hardware to say how long they take.
+        ``seconds`` is 0, because times depend on the hardware.
         """
         if self._collectives is None:
             from shardcore.partition.collectives import collectives
@@ -100,8 +101,8 @@ class Partitioned:
 
         Args:
             arrays: one for each argument, of its global shape.
-            padding: what padding of arguments holds. By default NaN; the largest number of an
-                integer type, and true.
+            padding: the elements of the padding of arguments. By default NaN, the largest number
+                of an integer type, and true.
 
         Raises:
             SimulationError: arguments do not fit, or an op cannot be simulated.
@@ -133,7 +134,7 @@ class Partitioned:
         }
 
     def count_outcomes(self) -> dict[str, int]:
-        """How many ops are computed in which way."""
+        """Return the number of ops of each kind of outcome."""
         counts: dict[str, int] = defaultdict(int)
         for outcome in self.outcomes:
             counts[outcome.kind] += 1
@@ -154,17 +155,18 @@ def partition(
     *,
     progress: Callable[[str, float], object] | None = None,
 ) -> Partitioned:
-    """Return what each device runs of the program of ``result``.
+    """Lower the program of ``result`` to the program of one device.
 
     Args:
         result: a program whose shardings are complete.
         policy: how to choose where an op can be computed in more than one way. ``shardy`` reshards
             as Shardy's ``sdy-insert-explicit-reshards`` plans (what ``result.with_collectives``
-            shows). ``least`` chooses the fewest bytes op by op, compares what that sends in all
-            with ``shardy``, takes the better one, and runs the passes on it that merge, hoist and
-            fuse collectives. ``xla`` is for what XLA's partitioner would
-            do, and for now chooses the fewest bytes op by op.
-        progress: called now and then with what is being done and how far it is, from 0 to 1.
+            shows). ``least`` takes for each op the way that sends the fewest bytes, or the plan of
+            ``shardy`` where that sends less in total, and runs the passes that merge, hoist and
+            fuse collectives. ``xla`` is reserved for the choices of XLA's partitioner, and at
+            present takes for each op the way that sends the fewest bytes.
+        progress: called from time to time with the name of the current step and the fraction of the
+            work that is done, from 0 to 1.
 
     Raises:
         PartitionError: an op cannot be split over devices (``unpartitionable``).
@@ -188,7 +190,7 @@ def _lowered(
     rules = shard_rules(source)
     module, num_devices, rows = partition_program(source, progress, rules, policy == "least")
     if rules and any(attributes for *_, attributes in rules):
-        # Attributes are text of the user's.
+        # Attributes of custom calls are the user's text, which may not parse.
         Module.parse(str(module), filename="<local program>")
     return Partitioned(source, module, policy, num_devices, _outcomes(rows))
 
@@ -197,7 +199,7 @@ _ORDER = {"local": 0, "collective": 1, "gathered": 2}
 
 
 def _outcomes(rows: Sequence[tuple[int, str, str | None, str, str]]) -> tuple[Outcome, ...]:
-    """One outcome an op, of what was noted of it."""
+    """One outcome for each op, of the rows noted for it."""
     found: dict[int, Outcome] = {}
     for op, name, place, kind, reason in rows:
         known = found.get(op)

@@ -1,4 +1,4 @@
-"""Arrays from the whole to what devices hold, and back."""
+"""Converts global arrays to the shards of all devices, and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shardcore._core import Port
 
 
 def scatter(array: Any, port: Port, num_devices: int, padding: Any = None) -> np.ndarray[Any, Any]:
-    """What each device holds of ``array``, with a dim for the devices in front."""
+    """The shards of ``array``, padded, with a leading device dim."""
     whole = np.asarray(array)
     if port.sharding is None:
         return whole
@@ -27,10 +27,10 @@ def scatter(array: Any, port: Port, num_devices: int, padding: Any = None) -> np
 
 
 def gather(held: np.ndarray[Any, Any], port: Port) -> np.ndarray[Any, Any]:
-    """The array of which devices hold parts.
+    """The global array that the shards ``held``, with a leading device dim, are of.
 
     Raises:
-        ValueError: devices that hold the same part hold different values.
+        ValueError: devices with the same shard hold different values.
     """
     shape = tuple(size or 0 for size in port.shape or ())
     whole = np.zeros(shape, held.dtype)

@@ -1,4 +1,4 @@
-"""Proof by execution: all devices, each running its program, against the program of all of them."""
+"""Compares the per-device program with the global program by simulating both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Difference:
-    """A result that devices compute otherwise than the global program."""
+    """A result in which the devices and the global program differ."""
 
     result: str
     """Which result."""
@@ -26,7 +26,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Proof:
-    """What running both programs showed."""
+    """The outcome of the comparison."""
 
     num_devices: int
     num_results: int
@@ -70,9 +70,9 @@ class Proof:
 def prove(partitioned: Partitioned, *, seed: int = 0, tolerance: float = 1e-5) -> Proof:
     """Run the devices and the global program on the same random data, and compare.
 
-    Data are small integers, of which sums and products are exact in any order, so that most
-    programs agree bit for bit; ``tolerance`` is for those with other arithmetic, relative to the
-    largest element of a result. Padding of arguments is NaN, or the largest number.
+    The data are small integers, whose sums and products are exact in any order, so that most
+    programs agree bit for bit. ``tolerance``, relative to the largest element of a result, is for
+    programs with other arithmetic. Padding of arguments is NaN, or the largest integer.
 
     Raises:
         SimulationError: an op cannot be simulated.

@@ -1,7 +1,7 @@
-"""Sharding rules of ops: which dims of operands and results are the same.
+"""Sharding rules of ops: which dims of operands and results are the same factor.
 
-The ops of StableHLO have theirs built in; :func:`registered` lists them. Ops of your own get one
-from a string or a function::
+The ops of StableHLO have built-in rules; :func:`registered` lists them. Register a rule for another
+op as a string or a function::
 
     shardcore.rule("my.matmul", "i k, k j -> i j")
 
@@ -9,9 +9,9 @@ from a string or a function::
     def pool(signature):
         return "batch ... -> batch ..." if signature.attributes["keep"] else None
 
-A rule given at run time goes before the built-in one. Ops that only pass values on, through regions
-or as they are, have data-flow edges instead: :func:`data_flow_edges`. How a custom call is computed
-on shards is said by :func:`partition_rule`.
+A registered rule has precedence over the built-in one. Ops that only forward values, through
+regions or directly, have data-flow edges instead: :func:`data_flow_edges`. How a custom call is
+computed on shards is stated by :func:`partition_rule`.
 """
 
 from shardcore.rules.edges import EdgeGroup, data_flow_edges

@@ -1,4 +1,4 @@
-"""Giving ops data-flow edges at run time."""
+"""Registers data-flow edges of ops at run time."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ __all__ = ["EdgeGroup", "data_flow_edges"]
 
 
 class EdgeGroup(NamedTuple):
-    """Edges of one make: the ``i``-th joins the ``i``-th value of each kind that is named here.
+    """A group of data-flow edges: edge ``i`` has the ``i``-th value of each kind given here.
 
     ``stablehlo.while`` would be ``EdgeGroup(first_operand=0, returns=[1], block_args=None)``: its
-    results own the edges, and operands, what region 1 returns, and the arguments of all regions
-    take part.
+    results own the edges, whose sources are operands and values returned by region 1, and whose
+    targets include the block arguments of all regions.
     """
 
     owner_region: int | None = None
-    """The region whose arguments stand for the edges; ``None`` for the op's results."""
+    """The region whose block arguments own the edges; ``None`` for the op's results."""
     first_operand: int | None = None
-    """The operand that flows into the first edge; ``None`` if operands do not."""
+    """The operand that is a source of the first edge; ``None`` if no operands are sources."""
     returns: Sequence[int] | None = ()
-    """The regions whose returned values flow in; ``None`` for all."""
+    """The regions whose returned values are sources; ``None`` for all."""
     block_args: Sequence[int] | None = ()
-    """The regions whose arguments the values flow to, beside the owner; ``None`` for all."""
+    """The regions whose block arguments are targets besides the owner; ``None`` for all."""
 
 
 def data_flow_edges(name: str, *groups: EdgeGroup) -> None:
-    """Say that values flow through the op ``name`` as ``groups`` state, so shardings do too.
+    """Give the op ``name`` data-flow edges, along which shardings propagate.
 
-    Groups whose owners are block arguments come first. Without groups the op's edges are taken
-    back.
+    Groups that are owned by block arguments come first. Without groups the registered edges of the
+    op are removed.
     """
     edges = [
         (
@@ -50,5 +50,5 @@ def data_flow_edges(name: str, *groups: EdgeGroup) -> None:
 
 
 def _regions(regions: Sequence[int] | None) -> list[int] | None:
-    # More than this name one twice, or one that is refused.
+    # A longer list has a region twice, or one that is refused.
     return None if regions is None else list(islice(regions, 1 << 16))

@@ -1,7 +1,7 @@
-"""Giving ops sharding rules at run time.
+"""Registers sharding rules of ops at run time.
 
-A function is called once for each distinct signature, before propagation starts, and never again
-for a program with the same signature: it must depend on nothing else.
+A function is called once for each distinct signature, before propagation starts, and not again for
+other programs with that signature: it must not depend on anything else.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class TensorType(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What a rule may depend on."""
+    """The properties of an op that its rule may depend on."""
 
     name: str
     """The op, ``"stablehlo.add"``."""
     operand_types: tuple[TensorType | None, ...]
-    """``None`` for what is no tensor, such as a token."""
+    """``None`` for types that are no tensors, such as tokens."""
     result_types: tuple[TensorType | None, ...]
     attributes: dict[str, Any]
     """The op's own attributes by their names in MLIR's generic form, as plain values: numbers,
@@ -49,13 +49,13 @@ def rule(name: str) -> Callable[[F], F]: ...
 @overload
 def rule(name: str, notation: str) -> None: ...
 def rule(name: str, notation: str | None = None) -> Callable[[F], F] | None:
-    """Give the op ``name`` a sharding rule, instead of the one it may have.
+    """Give the op ``name`` a sharding rule, in place of the one that it has.
 
     With ``notation`` the rule is that string for any shape: operands ``->`` results, separated by
     commas, dims by spaces. ``"i k, k j -> i j"`` is a matmul; factors that no result has are
-    reductions. ``(i j)`` is one dim of two factors, ``...`` any number of dims, ``_`` a dim of its
-    own. Then come ``reduction={k}``, ``need_replication={k}``, ``permutation={k}``,
-    ``blocked={k}``, and sizes that the shapes do not tell, ``{i=8}``.
+    reductions. ``(i j)`` is one dim of two factors, ``...`` any number of dims, ``_`` a dim with a
+    factor of its own. ``reduction={k}``, ``need_replication={k}``, ``permutation={k}``,
+    ``blocked={k}`` may follow, and sizes that do not follow from the shapes, ``{i=8}``.
 
     Without it this is a decorator. The function gets a :class:`Signature` and returns an
     :class:`~shardcore.OpShardingRule`, a string as above, a ``#sdy.op_sharding_rule<...>``, or
@@ -88,7 +88,7 @@ def _types(types: list[tuple[list[int], str] | None]) -> tuple[TensorType | None
 
 
 def unregister(name: str) -> None:
-    """Take back the rule that was given to the op ``name``; a built-in one counts again."""
+    """Remove the registered rule of the op ``name``; a built-in rule applies again."""
     _core.set_rule(name, None)
 
 

@@ -1,4 +1,4 @@
-"""How custom calls are computed on shards, as users say it at run time."""
+"""Registers how custom calls are computed on shards."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class PartitionRule(NamedTuple):
     """How a custom call is computed on shards."""
 
     rule: _core.OpShardingRule | str
-    """Which dims may stay sharded. Along factors that pass through, shards are computed by
-    themselves. Along reductions devices compute terms, which are added; what pads their operands is
-    zero there. Along all others tensors are whole."""
+    """Which dims may stay sharded. Along pass-through factors shards are computed independently.
+    Along reduction factors devices compute terms, which are added; the padding of operands is zero
+    there. Along all other factors tensors are replicated."""
     target: str | None = None
-    """The target that computes shards, if that is another one."""
+    """The target to call on shards; ``None`` for the target of the source program."""
     attributes: Mapping[str, str] = {}
-    """Attributes of the call that computes shards, as MLIR text, in the place of those of the same
-    name: ``{"mhlo.backend_config": "{rows = 8 : i32}"}``."""
+    """Attributes of the call on shards, as MLIR text, in place of those of the same name:
+    ``{"mhlo.backend_config": "{rows = 8 : i32}"}``."""
 
 
 _rules: dict[str, ShardFunction] = {}
@@ -39,14 +39,14 @@ def partition_rule(target: str) -> Callable[[F], F]: ...
 @overload
 def partition_rule(target: str, rule: PartitionRule | str) -> None: ...
 def partition_rule(target: str, rule: PartitionRule | str | None = None) -> Callable[[F], F] | None:
-    """Say how custom calls of ``target`` are computed on shards, for :meth:`Result.partition`.
+    """Register how custom calls of ``target`` are computed on shards, for :meth:`Result.partition`.
 
-    Without this, and unless the target is known, a program with such a call is refused. ``rule`` is
-    in the notation of :func:`rule`, and means what :class:`PartitionRule` says. Without it this is
-    a decorator: the function gets the :class:`Signature` of a call, whose types are those of the
-    whole program, and returns a rule, a :class:`PartitionRule`, or ``None`` where it knows of none.
+    Programs with calls of targets that are neither registered nor known are refused. ``rule`` is in
+    the notation of :func:`rule`, and means what :class:`PartitionRule` says. Without it this is a
+    decorator: the function gets the :class:`Signature` of a call, with global types, and returns a
+    rule, a :class:`PartitionRule`, or ``None`` if it has no rule for that signature.
 
-    How shardings propagate through the call is another question, which :func:`rule` answers.
+    How shardings propagate through the call is stated separately, by :func:`rule`.
     """
     if rule is not None:
         answer = rule
@@ -61,7 +61,7 @@ def partition_rule(target: str, rule: PartitionRule | str | None = None) -> Call
 
 
 def unregister_partition_rule(target: str) -> None:
-    """Take back what was said of custom calls of ``target``."""
+    """Remove the partition rule of custom calls of ``target``."""
     _rules.pop(target, None)
 
 
@@ -69,7 +69,7 @@ _Row = tuple[int, "_core.OpShardingRule", "str | None", list[tuple[str, str]]]
 
 
 def shard_rules(module: _core.Module) -> list[_Row] | None:
-    """Return what users say of the custom calls of ``module``: each signature is asked for once.
+    """Return the partition rules of the custom calls of ``module``, one for each signature.
 
     Raises:
         PartitionError: a function fails, or a rule does not fit a call (``invalid-rule``).
@@ -104,7 +104,7 @@ def _row(module: _core.Module, op: _core.Op, number: int, function: ShardFunctio
         return number, rule, given.target, texts
     except ShardcoreError as error:
         raise _at(module, op, error.message, error.hint) from error
-    # What a user's function raises may be anything.
+    # A user's function may raise any exception.
     except Exception as error:
         problem = f"the function raised {type(error).__name__}: {error}"
         raise _at(module, op, problem, None) from error
