@@ -4,6 +4,7 @@ use super::element::Element;
 use crate::index::OpId;
 use crate::ir::{OpTraits, Program, Span};
 use crate::mlir::{attributes, AttrValue, Fields};
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 /// An attribute of an op.
@@ -18,9 +19,15 @@ pub struct Attribute<'a> {
     pub text: Option<&'a str>,
     /// Whether it is in the properties of an op in generic form, `<{...}>`.
     pub is_property: bool,
+    /// The integers that it lists, once they were asked for.
+    ints: OnceCell<Vec<i64>>,
 }
 
 impl<'a> Attribute<'a> {
+    /// The attribute `name` that is `value`, whose text is `text`.
+    const fn new(name: &'a str, value: AttrValue<'a>, text: Option<&'a str>) -> Self {
+        Self { name, value, text, is_property: false, ints: OnceCell::new() }
+    }
     /// The element type of a number: what its text ends with, or what MLIR takes where nothing is said.
     pub fn number_type(&self) -> Option<Element> {
         let text = self.text?;
@@ -111,7 +118,19 @@ fn hex_ints(text: &str) -> Option<Vec<i64>> {
 
 /// All attributes of an op, which clones share.
 #[derive(Clone, Debug, Default)]
-pub struct Attributes<'a>(Rc<Vec<Attribute<'a>>>);
+pub struct Attributes<'a>(Rc<Shared<'a>>);
+
+#[derive(Debug, Default)]
+struct Shared<'a> {
+    all: Vec<Attribute<'a>>,
+    are_right: Cell<bool>,
+}
+
+impl<'a> From<Vec<Attribute<'a>>> for Attributes<'a> {
+    fn from(all: Vec<Attribute<'a>>) -> Self {
+        Self(Rc::new(Shared { all, are_right: Cell::new(false) }))
+    }
+}
 
 impl<'a> Attributes<'a> {
     /// Those of `op`, whichever way it is written.
@@ -125,28 +144,37 @@ impl<'a> Attributes<'a> {
             let is_outside =
                 |span: Span, dict: Span| span.start < dict.start || dict.end < span.end;
             let is_property = span.zip(outside).is_some_and(|(span, dict)| is_outside(span, dict));
-            Attribute { name, value, text, is_property }
+            Attribute { is_property, ..Attribute::new(name, value, text) }
         };
         let mut all: Vec<Attribute<'a>> = fields.into_iter().enumerate().map(attribute).collect();
         let traits = OpTraits::of_name(program.op_name(op));
         if traits.has(OpTraits::CONSTANT_LIKE) && has_own_elements(program, op) {
             let value = AttrValue::Other(program.constant_text(op));
-            all.push(Attribute { name: "value", value, text: None, is_property: false });
+            all.push(Attribute::new("value", value, None));
         }
-        Self(Rc::new(all))
+        Self::from(all)
     }
     /// Those with these names and values.
     pub fn new(fields: Fields<'a>) -> Self {
-        let attribute = |(name, value)| Attribute { name, value, text: None, is_property: false };
-        Self(Rc::new(fields.into_iter().map(attribute).collect()))
+        let attribute = |(name, value)| Attribute::new(name, value, None);
+        Self::from(fields.into_iter().map(attribute).collect::<Vec<_>>())
+    }
+    /// Whether each is known to be as the definition of the op says; all ops that share these attributes
+    /// have one definition.
+    pub fn are_right(&self) -> bool {
+        self.0.are_right.get()
+    }
+    /// Takes note that each is as the definition of the op says.
+    pub fn set_right(&self) {
+        self.0.are_right.set(true);
     }
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Attribute<'a>> {
-        self.0.iter()
+        self.0.all.iter()
     }
     /// The attribute `name`.
     pub fn get(&self, name: &str) -> Option<&Attribute<'a>> {
-        self.0.iter().find(|attribute| attribute.name == name)
+        self.0.all.iter().find(|attribute| attribute.name == name)
     }
     /// The value of attribute `name`.
     pub fn value(&self, name: &str) -> Option<&AttrValue<'a>> {
@@ -157,8 +185,10 @@ impl<'a> Attributes<'a> {
         self.value(name)?.as_int()
     }
     /// The integers that attribute `name` lists; none if there is no such attribute.
-    pub fn ints(&self, name: &str) -> Vec<i64> {
-        self.value(name).and_then(AttrValue::as_ints).unwrap_or_default()
+    pub fn ints(&self, name: &str) -> &[i64] {
+        self.get(name).map_or(&[], |attribute| {
+            attribute.ints.get_or_init(|| attribute.value.as_ints().unwrap_or_default())
+        })
     }
     /// Whether attribute `name` is there and true.
     pub fn is_true(&self, name: &str) -> bool {
@@ -171,7 +201,7 @@ impl<'a> Attributes<'a> {
 }
 
 /// Whether the elements of `op`, a constant, stand in its own syntax.
-pub fn has_own_elements(program: &Program, op: OpId) -> bool {
+fn has_own_elements(program: &Program, op: OpId) -> bool {
     let is_attribute = |name| program.str(name) == "value";
     !program.op_attrs(op).iter().any(|attr| is_attribute(attr.name))
         && program.has_written_value(op)
@@ -191,7 +221,7 @@ mod tests {
     use super::*;
 
     fn attribute(text: &str) -> Attribute<'_> {
-        Attribute { name: "a", value: AttrValue::parse(text), text: Some(text), is_property: false }
+        Attribute::new("a", AttrValue::parse(text), Some(text))
     }
     #[test]
     fn types_of_numbers() {

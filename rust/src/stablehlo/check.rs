@@ -10,7 +10,6 @@ use super::mistake::{of_op, Mistake};
 use super::types::{quoted, ValueType};
 use super::view::OpView;
 use crate::mlir::wrong_count;
-use std::rc::Rc;
 
 impl Definition {
     /// What MLIR says of `op` if it is not as this definition says: mostly one sentence, at most two.
@@ -19,9 +18,15 @@ impl Definition {
         self.check_inferred(op)
     }
     fn check_types(&self, op: &OpView<'_>) -> Result<(), Mistake> {
-        self.properties(op)?;
+        let known = op.attributes.are_right();
+        if !known {
+            self.properties(op)?;
+        }
         self.counts(op)?;
-        self.attributes(op)?;
+        if !known {
+            self.attributes(op)?;
+            op.attributes.set_right();
+        }
         types("operand", self.operands, &op.operands)?;
         types("result", self.results, &op.results)?;
         self.regions(op)?;
@@ -39,7 +44,6 @@ impl Definition {
         };
         let why = match inferred {
             Ok(types) => {
-                let types: Vec<Rc<ValueType>> = types.into_iter().map(Rc::new).collect();
                 if self.fits(&types, &op.results) {
                     return Ok(());
                 }
@@ -56,7 +60,7 @@ impl Definition {
         Err(said.into_iter().filter(|text| !text.is_empty()).collect())
     }
     /// Whether the types that follow are those given, as far as MLIR compares them.
-    fn fits(&self, types: &[Rc<ValueType>], given: &[Rc<ValueType>]) -> bool {
+    fn fits(&self, types: &[ValueType], given: &[&ValueType]) -> bool {
         match self.compares {
             Compares::Shapes => {
                 let mut pairs = types.iter().zip(given);
@@ -130,8 +134,8 @@ impl Definition {
     }
     /// Regions end with the return that they would be given if they had none.
     fn returns(&self, op: &OpView<'_>) -> Result<(), Mistake> {
-        let ends = op.regions.iter().filter_map(|region| region.ends.as_ref());
-        let wrong = ends.map(|[_, last]| last).find(|last| ***last != *"stablehlo.return");
+        let ends = op.regions.iter().filter_map(|region| region.ends);
+        let wrong = ends.map(|[_, last]| last).find(|last| *last != "stablehlo.return");
         match wrong.filter(|_| self.has_implicit_return) {
             Some(last) => Err(of_op(format!(
                 "expects regions to end with 'stablehlo.return', found '{last}'"
@@ -164,7 +168,7 @@ impl Definition {
 
 /// Checks that there are `needs` of a noun, or more where `is_open`.
 fn count_of(noun: &str, needs: usize, is_open: bool, has: usize) -> Result<(), Mistake> {
-    if is_open && has >= needs {
+    if has == needs || is_open && has > needs {
         return Ok(());
     }
     let message = match wrong_count(noun, needs, has) {
@@ -176,15 +180,18 @@ fn count_of(noun: &str, needs: usize, is_open: bool, has: usize) -> Result<(), M
 }
 
 /// Checks the types of operands or results.
-fn types(side: &str, groups: &[Group], types: &[Rc<ValueType>]) -> Result<(), Mistake> {
+fn types(side: &str, groups: &[Group], types: &[&ValueType]) -> Result<(), Mistake> {
     let num_fixed = groups.iter().filter(|group| !group.is_variadic).count();
     let num_variadic = groups.len() - num_fixed;
     let each = (types.len() - num_fixed).checked_div(num_variadic).unwrap_or(0);
     let mut index = 0;
     for group in groups {
         let count = if group.is_variadic { each } else { 1 };
-        for ty in types.iter().skip(index).take(count) {
-            if !constraint::admits(group.takes, ty) {
+        let mut last: Option<&ValueType> = None;
+        for &ty in types.iter().skip(index).take(count) {
+            // Of a run of values that have one type the first is checked.
+            let is_new = last.replace(ty).is_none_or(|last| !std::ptr::eq(last, ty));
+            if is_new && !constraint::admits(group.takes, ty) {
                 let takes = constraint::name(group.takes);
                 let variadic = if group.is_variadic { "variadic of " } else { "" };
                 let message = format!("{side} #{index} must be {variadic}{takes}, but got '{ty}'");

@@ -1,16 +1,14 @@
 //! Checks the ops of a program by their definitions.
 
-use super::attributes::has_own_elements;
 use super::definition::Definition;
 use super::families::definition_of;
 use super::last_attributes::LastAttributes;
 use super::read_types::TypeCache;
 use super::types::ValueType;
 use super::view::{OpView, RegionView};
-use crate::index::{Id, OpId, RegionId, SignatureId, StrId, TypeId, ValueId};
+use crate::index::{Id, OpId, RegionId, SignatureId, StrId, TypeId};
 use crate::ir::{OpTraits, Program};
 use crate::mlir::AttrValue;
-use std::rc::Rc;
 
 /// Whether it was asked which definition ops of some name have, and the answer.
 #[derive(Clone, Copy)]
@@ -22,7 +20,7 @@ enum Asked {
 /// Checks ops of a program, and remembers what it has seen.
 pub struct Checker<'p> {
     program: &'p Program,
-    types: TypeCache,
+    types: TypeCache<'p>,
     /// The definitions of names, where they were asked for.
     definitions: Vec<Asked>,
     /// By names of ops, the type that the last plain one of that name had.
@@ -37,7 +35,7 @@ impl<'p> Checker<'p> {
     pub fn new(program: &'p Program) -> Self {
         Self {
             program,
-            types: TypeCache::default(),
+            types: TypeCache::new(program),
             definitions: Vec::new(),
             plain_types: Vec::new(),
             is_right: Vec::new(),
@@ -50,7 +48,8 @@ impl<'p> Checker<'p> {
     pub fn is_known(&self, op: OpId) -> bool {
         let program = self.program;
         let signature = program.signature(op);
-        let is_right = signature.is_some() && self.is_right.get(signature.index()) == Some(&true);
+        // There is nothing at the index of no signature.
+        let is_right = self.is_right.get(signature.index()) == Some(&true);
         is_right && (program.num_regions(op) == 0 || !has_written_region(program, op))
     }
     /// Whether `op` has a definition; if it is not as that says, what MLIR says of it, mostly one
@@ -99,11 +98,11 @@ impl<'p> Checker<'p> {
         {
             return false;
         }
-        // The elements of a constant are an attribute that its own syntax always has.
+        // The elements of a constant are an attribute if they do not stand in its own syntax.
         let is_constant = !definition.attributes.is_empty() && definition.operands.is_empty();
         let ty = program.type_of(program.result(op, 0));
         if program.operands(op).any(|value| program.type_of(value) != ty)
-            || is_constant && !has_own_elements(program, op)
+            || is_constant && !program.has_written_value(op)
         {
             return false;
         }
@@ -111,9 +110,9 @@ impl<'p> Checker<'p> {
         if self.plain_types[name] == ty {
             return true;
         }
-        let read = self.types.get(program, ty);
+        let read = self.types.get(ty);
         let mut groups = definition.results.iter().chain(definition.operands.first());
-        let is_right = groups.all(|group| super::constraint::admits(group.takes, &read));
+        let is_right = groups.all(|group| super::constraint::admits(group.takes, read));
         if is_right {
             self.plain_types[name] = ty;
         }
@@ -122,38 +121,31 @@ impl<'p> Checker<'p> {
     fn check_by(&mut self, op: OpId, definition: &Definition) -> Result<(), Vec<String>> {
         let program = self.program;
         let constants = |index: usize| constant_ints(program, op, index);
-        let operands: Vec<ValueId> = program.operands(op).collect();
+        let attributes = self.attributes.of(program, op, definition);
         let view = OpView {
             name: program.op_name(op),
-            operands: self.types_of(operands.into_iter()),
-            results: self.types_of(program.op_results(op)),
-            attributes: self.attributes.of(program, op, definition),
+            operands: self.types.of(program.operands(op)),
+            results: self.types.of(program.op_results(op)),
+            attributes,
             regions: program.op_regions(op).map(|region| self.region(region)).collect(),
             constants: &constants,
         };
-        let mut all = view.operands.iter().chain(&view.results);
-        if all.any(|ty| ty.is_foreign()) {
+        if self.types.has_foreign() && view.types().any(ValueType::is_foreign) {
             return Ok(());
         }
         definition.check(&view)
     }
-    fn types_of(&mut self, values: impl Iterator<Item = ValueId>) -> Vec<Rc<ValueType>> {
-        values.map(|value| self.types.get(self.program, self.program.type_of(value))).collect()
-    }
-    fn region(&mut self, region: RegionId) -> RegionView {
+    fn region(&self, region: RegionId) -> RegionView<'_> {
         let program = self.program;
         let Some(block) = program.region_entry(region).get() else { return RegionView::default() };
         let ends = program.first_op(block).get().zip(program.last_op(block).get());
-        let name = |op: OpId| Rc::<str>::from(program.op_name(op));
-        let returned: Vec<ValueId> =
-            ends.map(|(_, last)| program.operands(last).collect()).unwrap_or_default();
         RegionView {
             num_blocks: program.region_blocks(region).count(),
-            args: self.types_of(program.block_args(block)),
-            ends: ends.map(|(first, last)| [name(first), name(last)]),
+            args: self.types.of(program.block_args(block)),
+            ends: ends.map(|(first, last)| [program.op_name(first), program.op_name(last)]),
             // More than three are as good as three.
             num_ops: program.block_ops(block).take(3).count(),
-            returned: self.types_of(returned.into_iter()),
+            returned: ends.map_or(Vec::new(), |(_, last)| self.types.of(program.operands(last))),
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::element::Element;
 use super::mistake::{bare, Mistake};
 use super::types::{Size, Tensor, ValueType};
-use std::rc::Rc;
+use std::borrow::Borrow;
 
 /// Whether both may be the same size.
 pub fn compatible_sizes(a: Size, b: Size) -> bool {
@@ -58,8 +58,8 @@ pub fn compatible(a: &ValueType, b: &ValueType) -> bool {
 }
 
 /// Whether lists of types go together.
-pub fn all_compatible(a: &[Rc<ValueType>], b: &[Rc<ValueType>]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| compatible(a, b))
+pub fn all_compatible(a: &[impl Borrow<ValueType>], b: &[&ValueType]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| compatible(a.borrow(), b))
 }
 
 /// Whether element types are the same, or both are floats.
@@ -173,12 +173,12 @@ pub fn least_specific(types: &[&ValueType]) -> Result<ValueType, Mistake> {
 type MergeTypes<'m> = &'m dyn Fn(&[&ValueType]) -> Result<ValueType, Mistake>;
 
 /// Merges types, tuples element by element.
-fn merged(types: &[&ValueType], merge: MergeTypes<'_>) -> Result<ValueType, Mistake> {
-    let elements = |ty: &&ValueType| match *ty {
-        ValueType::Tuple(elements) => Some(elements.clone()),
+fn merged<'t>(types: &[&'t ValueType], merge: MergeTypes<'_>) -> Result<ValueType, Mistake> {
+    let elements = |&ty: &&'t ValueType| match ty {
+        ValueType::Tuple(elements) => Some(elements),
         _ => None,
     };
-    let tuples: Vec<Vec<Rc<ValueType>>> = types.iter().filter_map(elements).collect();
+    let tuples: Vec<&Vec<ValueType>> = types.iter().filter_map(elements).collect();
     let Some(first) = tuples.first() else { return merge(types) };
     if tuples.len() != types.len() {
         let message =
@@ -191,8 +191,8 @@ fn merged(types: &[&ValueType], merge: MergeTypes<'_>) -> Result<ValueType, Mist
         return Err(bare(message.to_owned()));
     }
     let element = |at: usize| {
-        let types: Vec<&ValueType> = tuples.iter().map(|tuple| &*tuple[at]).collect();
-        merge(&types).map(Rc::new)
+        let types: Vec<&ValueType> = tuples.iter().map(|tuple| &tuple[at]).collect();
+        merge(&types)
     };
     (0..first.len()).map(element).collect::<Result<_, _>>().map(ValueType::Tuple)
 }

@@ -2,30 +2,44 @@
 
 use super::element::Element;
 use super::types::{Size, Tensor, ValueType};
-use crate::index::{Id, TypeId};
+use crate::index::{Id, TypeId, ValueId};
 use crate::ir::{Program, Type};
-use std::rc::Rc;
+use std::cell::{Cell, OnceCell};
 
-/// The types that were read, by their ids.
-#[derive(Debug, Default)]
-pub struct TypeCache {
-    types: Vec<Option<Rc<ValueType>>>,
+/// The types of a program, each read when it is asked for first.
+#[derive(Debug)]
+pub struct TypeCache<'p> {
+    program: &'p Program,
+    /// By their ids.
+    types: Vec<OnceCell<ValueType>>,
+    has_foreign: Cell<bool>,
 }
 
-impl TypeCache {
-    /// The type that `id` of `program` is.
-    pub fn get(&mut self, program: &Program, id: TypeId) -> Rc<ValueType> {
-        if let Some(Some(known)) = self.types.get(id.index()) {
-            return known.clone();
-        }
-        let read = Rc::new(self.read(program, id));
-        if self.types.len() <= id.index() {
-            self.types.resize(program.types().len().max(id.index() + 1), None);
-        }
-        self.types[id.index()] = Some(read.clone());
-        read
+impl<'p> TypeCache<'p> {
+    /// The types of `program`.
+    pub fn new(program: &'p Program) -> Self {
+        let types = std::iter::repeat_with(OnceCell::new).take(program.types().len()).collect();
+        Self { program, types, has_foreign: Cell::new(false) }
     }
-    fn read(&mut self, program: &Program, id: TypeId) -> ValueType {
+    /// The type that `id` is.
+    #[inline]
+    pub fn get(&self, id: TypeId) -> &ValueType {
+        self.types[id.index()].get_or_init(|| {
+            let read = self.read(id);
+            self.has_foreign.set(self.has_foreign.get() || read.is_foreign());
+            read
+        })
+    }
+    /// The types of `values`.
+    pub fn of(&self, values: impl ExactSizeIterator<Item = ValueId>) -> Vec<&ValueType> {
+        values.map(|value| self.get(self.program.type_of(value))).collect()
+    }
+    /// Whether one of the types that were read is of a dialect of which nothing is known.
+    pub fn has_foreign(&self) -> bool {
+        self.has_foreign.get()
+    }
+    fn read(&self, id: TypeId) -> ValueType {
+        let program = self.program;
         match &program.types()[id] {
             Type::RankedTensor { shape, element, encoding } => {
                 let element = Element::parse(program.str(element.text));
@@ -39,7 +53,7 @@ impl TypeCache {
                 ValueType::Unranked(Element::parse(program.str(*element)))
             }
             Type::Tuple(elements) => {
-                ValueType::Tuple(elements.iter().map(|&id| self.get(program, id)).collect())
+                ValueType::Tuple(elements.iter().map(|&id| self.get(id).clone()).collect())
             }
             Type::Other(text) => other(program.str(*text)),
         }
@@ -68,11 +82,11 @@ fn inside<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
 }
 
 /// `tensor<...>,tensor<...>`
-fn tensors(list: &str) -> Option<Vec<Rc<ValueType>>> {
+fn tensors(list: &str) -> Option<Vec<ValueType>> {
     let mut types = Vec::new();
     for part in list.split("tensor<").skip(1) {
         let body = part.trim_end_matches(',').strip_suffix('>')?;
-        types.push(Rc::new(tensor(body)?.into()));
+        types.push(tensor(body)?.into());
     }
     (!types.is_empty()).then_some(types)
 }

@@ -1,11 +1,9 @@
 //! How the types of an op hang together: what many ops share.
 
 use super::compatible::{compatible, of_compatible_shape, of_same_element};
-use super::element::Element;
 use super::mistake::{of_op, Mistake};
 use super::types::ValueType;
 use super::view::OpView;
-use std::rc::Rc;
 
 /// The first result in a list of operands.
 pub const RESULT: usize = usize::MAX;
@@ -45,11 +43,12 @@ pub enum Trait {
 impl Trait {
     /// Whether it holds for `op`.
     pub fn check(self, op: &OpView<'_>) -> Result<(), Mistake> {
-        let all = || op.operands.iter().chain(&op.results);
-        let first = || op.operands.first().or(op.results.first());
+        let all = || op.types();
+        let first = || op.types().next();
         let result = op.results.first();
-        let value = |index: &usize| if *index == RESULT { result } else { op.operands.get(*index) };
-        let elements = |ty: &Rc<ValueType>| ty.element().cloned();
+        let value = |index: &usize| {
+            if *index == RESULT { result } else { op.operands.get(*index) }.copied()
+        };
         let (holds, says) = match self {
             Self::SameShape => {
                 at_least_one(op)?;
@@ -63,9 +62,8 @@ impl Trait {
             }
             Self::SameOperandElements => {
                 at_least_one(op)?;
-                let same =
-                    |a: &Rc<ValueType>| op.operands.iter().all(|b| a.element() == b.element());
-                let holds = op.operands.first().is_none_or(same);
+                let mut of = op.operands.iter().map(|ty| ty.element());
+                let holds = of.next().is_none_or(|a| of.all(|b| a == b));
                 (holds, "requires the same element type for all operands")
             }
             Self::CompatibleElements => {
@@ -74,7 +72,7 @@ impl Trait {
             }
             Self::CompatibleOperandElements => {
                 at_least_one(op)?;
-                let first = &op.operands[0];
+                let first = op.operands[0];
                 let holds = op.operands.iter().all(|ty| of_same_element(first, ty));
                 (holds, "requires compatible element types for all operands")
             }
@@ -89,9 +87,8 @@ impl Trait {
             }
             Self::Elementwise => return elementwise(op),
             Self::SameElementsOf(values, names) => {
-                let mut of = values.iter().filter_map(value).filter_map(elements);
-                let first: Option<Element> = of.next();
-                let holds = first.is_none_or(|a| of.all(|b| a == b));
+                let mut of = values.iter().filter_map(value).filter_map(ValueType::element);
+                let holds = of.next().is_none_or(|a| of.all(|b| a == b));
                 return all_match(holds, names, "element type");
             }
             Self::SameTypesOf(values, names) => {
@@ -107,7 +104,7 @@ impl Trait {
             Self::SameSizesOf(names) => {
                 let mut of = names.iter().map(|name| op.attributes.ints(name).len());
                 let holds = of.next().is_none_or(|a| of.all(|b| a == b));
-                return all_match(holds, &names.join(", "), "size");
+                return if holds { Ok(()) } else { all_match(false, &names.join(", "), "size") };
             }
         };
         if holds {
@@ -151,11 +148,8 @@ fn pairwise(
 }
 
 fn elementwise(op: &OpView<'_>) -> Result<(), Mistake> {
-    let tensors = |types: &[Rc<ValueType>]| -> Vec<Rc<ValueType>> {
-        types.iter().filter(|ty| ty.is_tensor()).cloned().collect()
-    };
-    let (operands, results) = (tensors(&op.operands), tensors(&op.results));
-    let says = match (operands.len(), results.len()) {
+    let num_tensors = |types: &[&ValueType]| types.iter().filter(|ty| ty.is_tensor()).count();
+    let says = match (num_tensors(&op.operands), num_tensors(&op.results)) {
         (0, 0) => return Ok(()),
         (0, _) => "if a result is non-scalar, then at least one operand must be non-scalar",
         (_, 0) => "if an operand is non-scalar, then there must be at least one non-scalar result",
@@ -163,14 +157,12 @@ fn elementwise(op: &OpView<'_>) -> Result<(), Mistake> {
             "if an operand is non-scalar, then all results must be non-scalar"
         }
         _ => {
-            let has_rank = |ty: &Rc<ValueType>| ty.tensor().is_some();
-            let is_ranked = has_rank(&operands[0]);
-            let all: Vec<_> = operands.iter().chain(&results).collect();
-            let first = all[0];
-            let same = |ty: &&Rc<ValueType>| {
-                has_rank(ty) == is_ranked && all.iter().all(|other| of_compatible_shape(ty, other))
+            let tensors = || op.types().filter(|ty| ty.is_tensor());
+            let same = |a: &ValueType| {
+                let has_rank = a.tensor().is_some();
+                tensors().all(|b| b.tensor().is_some() == has_rank && of_compatible_shape(a, b))
             };
-            if all.iter().all(same) && has_rank(first) == is_ranked {
+            if tensors().all(same) {
                 return Ok(());
             }
             "all non-scalar operands/results must have the same shape and base type"

@@ -28,13 +28,13 @@ pub enum ValueType {
     /// `tensor<*xf32>`
     Unranked(Element),
     /// `tuple<...>`
-    Tuple(Vec<Rc<ValueType>>),
+    Tuple(Vec<ValueType>),
     /// `!stablehlo.token`
     Token,
     /// `memref<...>` with what it holds.
     Buffer(Tensor, Rc<str>),
     /// `!stablehlo.future<...>`
-    Future(Vec<Rc<ValueType>>),
+    Future(Vec<ValueType>),
     /// Any other type, as text.
     Other(Rc<str>),
 }
@@ -111,7 +111,7 @@ impl ValueType {
         match self {
             Self::Tensor(tensor) | Self::Buffer(tensor, _) => tensor.element.is_foreign(),
             Self::Unranked(element) => element.is_foreign(),
-            Self::Tuple(types) | Self::Future(types) => types.iter().any(|ty| ty.is_foreign()),
+            Self::Tuple(types) | Self::Future(types) => types.iter().any(Self::is_foreign),
             Self::Other(text) => text.starts_with('!') && !text.starts_with("!stablehlo"),
             Self::Token => false,
         }
@@ -173,12 +173,12 @@ impl fmt::Display for ValueType {
     }
 }
 
-fn list(types: &[Rc<ValueType>]) -> String {
+fn list(types: &[ValueType]) -> String {
     types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Types in quotes with commas between them, as MLIR lists them.
-pub fn quoted(types: &[Rc<ValueType>]) -> String {
+pub fn quoted(types: &[impl fmt::Display]) -> String {
     types.iter().map(|ty| format!("'{ty}'")).collect::<Vec<_>>().join(", ")
 }
 

@@ -4,59 +4,67 @@ use super::attributes::Attributes;
 use super::element::Element;
 use super::mistake::Mistake;
 use super::types::{Size, Tensor, ValueType};
-use std::rc::Rc;
 
 /// An op, or what is known of one that is to be made.
 pub struct OpView<'a> {
     /// Its full name.
     pub name: &'a str,
     /// The types of its operands.
-    pub operands: Vec<Rc<ValueType>>,
+    pub operands: Vec<&'a ValueType>,
     /// The types of its results; of an op to be made, types with the right element types.
-    pub results: Vec<Rc<ValueType>>,
+    pub results: Vec<&'a ValueType>,
     /// Its attributes.
     pub attributes: Attributes<'a>,
     /// Its regions.
-    pub regions: Vec<RegionView>,
+    pub regions: Vec<RegionView<'a>>,
     /// The values of an operand that is a constant of integers.
     pub constants: &'a dyn Fn(usize) -> Option<Vec<i64>>,
 }
 
 /// A region as the definition of its op sees it.
 #[derive(Clone, Debug, Default)]
-pub struct RegionView {
+pub struct RegionView<'a> {
     /// How many blocks it has.
     pub num_blocks: usize,
     /// The types of the arguments of its first block.
-    pub args: Vec<Rc<ValueType>>,
+    pub args: Vec<&'a ValueType>,
     /// The names of the ops in its first block, as far as they matter: the first and the last.
-    pub ends: Option<[Rc<str>; 2]>,
+    pub ends: Option<[&'a str; 2]>,
     /// How many ops its first block has.
     pub num_ops: usize,
     /// The types of the operands of the last op in its first block.
-    pub returned: Vec<Rc<ValueType>>,
+    pub returned: Vec<&'a ValueType>,
 }
 
-impl OpView<'_> {
+impl<'a> OpView<'a> {
     /// The type of an operand that has to be a tensor of known rank; fails without a word if it is
     /// none.
-    pub fn operand(&self, index: usize) -> Result<&Tensor, Mistake> {
+    pub fn operand(&self, index: usize) -> Result<&'a Tensor, Mistake> {
         self.operands.get(index).and_then(|ty| ty.tensor()).ok_or_else(Mistake::silent)
     }
     /// The type of a result that has to be a tensor of known rank; fails without a word if it is none.
-    pub fn result(&self, index: usize) -> Result<&Tensor, Mistake> {
+    pub fn result(&self, index: usize) -> Result<&'a Tensor, Mistake> {
         self.results.get(index).and_then(|ty| ty.tensor()).ok_or_else(Mistake::silent)
     }
     /// The types of operands in a row that have to be tensors of known rank.
-    pub fn operands(&self, range: std::ops::Range<usize>) -> Result<Vec<&Tensor>, Mistake> {
+    pub fn operands(&self, range: std::ops::Range<usize>) -> Result<Vec<&'a Tensor>, Mistake> {
         range.map(|index| self.operand(index)).collect()
     }
     /// The types of all operands, which have to be tensors of known rank.
-    pub fn all_operands(&self) -> Result<Vec<&Tensor>, Mistake> {
+    pub fn all_operands(&self) -> Result<Vec<&'a Tensor>, Mistake> {
         self.operands(0..self.operands.len())
     }
+    /// The types of operands and then of results; a run of values that have one type gives it once.
+    pub fn types(&self) -> impl Iterator<Item = &'a ValueType> + '_ {
+        let mut last: Option<&ValueType> = None;
+        self.operands.iter().chain(&self.results).copied().filter(move |&ty| {
+            let is_new = last.is_none_or(|last| !std::ptr::eq(last, ty));
+            last = Some(ty);
+            is_new
+        })
+    }
     /// A region that has to be there.
-    pub fn region(&self, index: usize) -> Result<&RegionView, Mistake> {
+    pub fn region(&self, index: usize) -> Result<&RegionView<'a>, Mistake> {
         self.regions.get(index).ok_or_else(Mistake::silent)
     }
     /// The element type of a result, for ops from whose operands it does not follow.

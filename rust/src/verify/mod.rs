@@ -55,13 +55,24 @@ fn verify_with(
     let is_sorted = problems.is_empty();
     let names = Names::new(program);
     let has_manual = program.num_made(OpKind::ManualComputation) > 0;
-    let mut verifier =
-        Verifier { program, names, has_manual, malformed, checker, diagnostics: problems };
-    let mut walk = program.pre_order(program.module_op());
-    while let Some(op) = walk.next() {
-        if verifier.op(op) {
-            walk.skip_inside();
-        }
+    let has_marks = has_manual || !program.op_rules().is_empty() || !names.is_none();
+    let mut verifier = Verifier {
+        program,
+        names,
+        has_manual,
+        has_marks,
+        malformed,
+        checker,
+        diagnostics: problems,
+    };
+    let module = program.module_op();
+    let mut next = Some(module);
+    while let Some(op) = next {
+        next = if verifier.is_settled(op) || !verifier.op(op) {
+            program.next_in_pre_order(op, module)
+        } else {
+            program.next_outside(op, module)
+        };
     }
     if !is_sorted {
         verifier.diagnostics.sort_by_key(|problem| problem.span.map(|span| span.start));
@@ -113,6 +124,8 @@ struct Verifier<'a> {
     names: Names,
     /// Whether there are manual computations, inside which axes are bound.
     has_manual: bool,
+    /// Whether there may be anything on ops, whatever their names are, that makes no sense where they are.
+    has_marks: bool,
     /// Ops whose shardings, rules or axes make no sense.
     malformed: FxHashSet<OpId>,
     checker: Option<Checker<'a>>,
@@ -120,25 +133,40 @@ struct Verifier<'a> {
 }
 
 impl Verifier<'_> {
+    /// Whether `op` has no regions, and nothing is to be checked of it any more: so it is with nearly all
+    /// ops.
+    #[inline]
+    fn is_settled(&self, op: OpId) -> bool {
+        !self.has_marks
+            && self.program.num_regions(op) == 0
+            && self.checker.as_ref().is_some_and(|checker| checker.is_known(op))
+            && own_check(self.program.kind(op)).is_none()
+    }
     /// Checks `op`; true if that checked what is inside it, too.
+    #[inline(never)]
     fn op(&mut self, op: OpId) -> bool {
-        let program = self.program;
         let is_known = self.checker.as_ref().is_some_and(|checker| checker.is_known(op));
         if !is_known {
             self.structure(op);
             self.definition(op);
         }
-        if self.has_manual {
-            self.result_axes(op);
+        if self.has_marks {
+            self.marks(op);
         }
-        if !program.op_rules().is_empty() {
-            self.rule(op);
-        }
-        self.propagation_edges(op);
         if let Some(check) = own_check(self.program.kind(op)) {
             check(self, op);
         }
         is_known
+    }
+    /// Checks shardings, rules and recorded edges of `op` against what is around it.
+    fn marks(&mut self, op: OpId) {
+        if self.has_manual {
+            self.result_axes(op);
+        }
+        if !self.program.op_rules().is_empty() {
+            self.rule(op);
+        }
+        self.propagation_edges(op);
     }
     /// A mistake in `op` in the words of the reference, not yet at a place.
     fn problem(&self, op: OpId, code: Code, message: &str) -> Diagnostic {

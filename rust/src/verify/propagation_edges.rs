@@ -25,7 +25,7 @@ impl Names {
             lists: LISTS.map(|name| program.strings().find(name)),
         }
     }
-    fn is_none(self) -> bool {
+    pub fn is_none(self) -> bool {
         self.one.is_none() && self.lists == [None; 2]
     }
 }

@@ -104,7 +104,7 @@ fn binary(op: &OpView<'_>, element: Option<Element>) -> Result<Vec<ValueType>, M
     let element = element.unwrap_or_else(|| left.clone());
     let shape = match op.attributes.get("broadcast_dimensions") {
         None => numpy(&[lhs, rhs]),
-        Some(_) => along(lhs, rhs, &op.attributes.ints("broadcast_dimensions")),
+        Some(_) => along(lhs, rhs, op.attributes.ints("broadcast_dimensions")),
     };
     Ok(vec![result(shape, element)])
 }

@@ -11,7 +11,7 @@ use crate::stablehlo::kinds::{Kind, Least};
 use crate::stablehlo::mistake::{bare, ensure, of_op, Mistake};
 use crate::stablehlo::types::ValueType;
 use crate::stablehlo::view::OpView;
-use std::rc::Rc;
+use std::borrow::Cow;
 
 pub const FAMILIES: &[Family] = &[
     stablehlo(&["custom_call"], CUSTOM_CALL),
@@ -64,7 +64,7 @@ const GET_TUPLE_ELEMENT: Definition = Definition {
 
 #[allow(clippy::unnecessary_wraps)] // It is an `Infer`.
 fn tuple(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
-    Ok(vec![ValueType::Tuple(op.operands.clone())])
+    Ok(vec![ValueType::Tuple(op.operands.iter().map(|&ty| ty.clone()).collect())])
 }
 
 fn get_tuple_element(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
@@ -75,7 +75,7 @@ fn get_tuple_element(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     let element = usize::try_from(index).ok().and_then(|index| elements.get(index));
     let size = elements.len();
     match element {
-        Some(element) => Ok(vec![(**element).clone()]),
+        Some(element) => Ok(vec![element.clone()]),
         None => Err(bare(format!("index {index} is out of bounds of operand with size {size}"))),
     }
 }
@@ -109,18 +109,17 @@ fn check_layouts(op: &OpView<'_>) -> Result<(), Mistake> {
         }
     };
     check_layouts_of(&op.operands, operands, "operand")?;
-    let types = match &op.results[..] {
-        [only] => match &**only {
-            ValueType::Tuple(elements) => elements,
-            _ => &op.results,
-        },
-        _ => &op.results,
-    };
-    check_layouts_of(types, results, "result")
+    match op.results[..] {
+        [ValueType::Tuple(elements)] => {
+            let elements: Vec<&ValueType> = elements.iter().collect();
+            check_layouts_of(&elements, results, "result")
+        }
+        _ => check_layouts_of(&op.results, results, "result"),
+    }
 }
 
 fn check_layouts_of(
-    types: &[Rc<ValueType>],
+    types: &[&ValueType],
     layouts: &[AttrValue<'_>],
     what: &str,
 ) -> Result<(), Mistake> {
@@ -140,7 +139,7 @@ fn check_layouts_of(
             let list = if size == 1 { list } else { format!("[{list}]") };
             format!("dense<{}> : {layout_type}", if size == 0 { String::new() } else { list })
         };
-        if matches!(**ty, ValueType::Tuple(_)) {
+        if matches!(ty, ValueType::Tuple(_)) {
             let message = "Tuple types are not fully supported with layout constraints yet";
             return Err(of_op(message));
         }
@@ -211,22 +210,19 @@ impl Alias {
 }
 
 /// The results as one: a tuple unless there is just one.
-fn whole_output(op: &OpView<'_>) -> Rc<ValueType> {
-    match &op.results[..] {
-        [only] => only.clone(),
-        all => Rc::new(ValueType::Tuple(all.to_vec())),
+fn whole_output<'a>(op: &OpView<'a>) -> Cow<'a, ValueType> {
+    match op.results[..] {
+        [only] => Cow::Borrowed(only),
+        ref all => Cow::Owned(ValueType::Tuple(all.iter().map(|&ty| ty.clone()).collect())),
     }
 }
 
 /// The element of nested tuples that `indices` lead to.
-fn part(whole: &Rc<ValueType>, indices: &[i64]) -> Option<Rc<ValueType>> {
-    let mut part = whole.clone();
-    for &index in indices {
-        let ValueType::Tuple(elements) = &*part else { return None };
-        let element = elements.get(usize::try_from(index).ok()?)?.clone();
-        part = element;
-    }
-    Some(part)
+fn part<'t>(whole: &'t ValueType, indices: &[i64]) -> Option<&'t ValueType> {
+    indices.iter().try_fold(whole, |part, &index| {
+        let ValueType::Tuple(elements) = part else { return None };
+        elements.get(usize::try_from(index).ok()?)
+    })
 }
 
 fn check_backend_config(op: &OpView<'_>) -> Result<(), Mistake> {
@@ -252,9 +248,9 @@ fn check_backend_config(op: &OpView<'_>) -> Result<(), Mistake> {
 }
 
 fn check_create_buffer(op: &OpView<'_>) -> Result<(), Mistake> {
-    let says = match &op.results[..] {
+    let says = match op.results[..] {
         _ if !op.operands.is_empty() => "shouldn't have any inputs",
-        [only] if matches!(**only, ValueType::Buffer(..)) => return Ok(()),
+        [ValueType::Buffer(..)] => return Ok(()),
         [_] => "should have a memref result",
         _ => "should have one result",
     };
@@ -263,13 +259,11 @@ fn check_create_buffer(op: &OpView<'_>) -> Result<(), Mistake> {
 
 /// A tensor that is pinned becomes a buffer, and one that is no longer pinned a tensor.
 fn check_pin(op: &OpView<'_>, name: &str) -> Result<(), Mistake> {
-    let is_tensor = |ty: &Rc<ValueType>| ty.is_tensor();
-    let is_buffer = |ty: &Rc<ValueType>| matches!(**ty, ValueType::Buffer(..));
     let is_pin = name == "Pin";
     let (from, to) = if is_pin { ("tensor", "memref") } else { ("memref", "tensor") };
-    let fits = |ty: &Rc<ValueType>, kind: &str| match kind {
-        "tensor" => is_tensor(ty),
-        _ => is_buffer(ty),
+    let fits = |ty: &ValueType, kind: &str| match kind {
+        "tensor" => ty.is_tensor(),
+        _ => matches!(ty, ValueType::Buffer(..)),
     };
     let says = match (&op.operands[..], &op.results[..]) {
         ([input], _) if !fits(input, from) => format!("should have a {from} input"),

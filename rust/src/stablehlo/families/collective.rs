@@ -309,13 +309,14 @@ fn async_start(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     if count != 1 {
         return Err(wrong(format!("region must return exactly one value, but got {count}")));
     }
-    Ok(vec![ValueType::Future(body.returned.clone())])
+    let types = body.returned.iter().map(|&ty| ty.clone()).collect();
+    Ok(vec![ValueType::Future(types)])
 }
 
 fn async_done(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     match op.operands.first().map(|ty| &**ty) {
         Some(ValueType::Future(types)) => match &types[..] {
-            [only] => Ok(vec![(**only).clone()]),
+            [only] => Ok(vec![only.clone()]),
             _ => Err(bare(format!(
                 "'stablehlo.async_done' op future must have exactly one type parameter, but got {}",
                 types.len()

@@ -139,7 +139,7 @@ fn broadcast(op: &OpView<'_>) -> Result<(), Mistake> {
     ensure(result_rank >= rank, || {
         format!("result rank ({result_rank}) is less than operand rank ({rank})")
     })?;
-    ensure(is_unique(&dims), || "broadcast_dimensions should not have duplicates".to_owned())?;
+    ensure(is_unique(dims), || "broadcast_dimensions should not have duplicates".to_owned())?;
     for (index, (&dim, &size)) in dims.iter().zip(&operand.shape).enumerate() {
         let target = usize::try_from(dim).ok().and_then(|dim| result.shape.get(dim));
         let Some(&target) = target else {
@@ -159,7 +159,7 @@ fn broadcast(op: &OpView<'_>) -> Result<(), Mistake> {
     check_shape(op, 1)?;
     check_hints(op, rank)?;
     if let Some(shape) = (op.constants)(1).filter(|_| operand.is_static()) {
-        check_known(operand, &dims, &shape)?;
+        check_known(operand, dims, &shape)?;
     }
     Ok(())
 }
@@ -167,7 +167,7 @@ fn broadcast(op: &OpView<'_>) -> Result<(), Mistake> {
 /// Each dim is known to expand, or known not to, once.
 fn check_hints(op: &OpView<'_>, rank: usize) -> Result<(), Mistake> {
     let hints = ["known_expanding_dimensions", "known_nonexpanding_dimensions"];
-    let hints: Vec<i64> = hints.iter().flat_map(|name| op.attributes.ints(name)).collect();
+    let hints: Vec<i64> = hints.iter().flat_map(|name| op.attributes.ints(name)).copied().collect();
     ensure(is_unique(&hints), || {
         "duplicate expansion hint for at least one operand dimension".to_owned()
     })?;

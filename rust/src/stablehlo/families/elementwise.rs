@@ -249,7 +249,7 @@ fn clamp(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     let operand = op.operand(1)?;
     for (index, what) in [(0, "min"), (2, "max")] {
         let bound = op.operand(index)?;
-        if bound.rank() != 0 && !of_compatible_shape(&op.operands[index], &op.operands[1]) {
+        if bound.rank() != 0 && !of_compatible_shape(op.operands[index], op.operands[1]) {
             let list = |tensor: &Tensor| sizes(&tensor.shape, crate::stablehlo::types::DYNAMIC);
             let (bound, operand) = (list(bound), list(operand));
             return Err(bare(format!(

@@ -187,8 +187,8 @@ fn gather(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     let dims = dims.ok_or_else(Mistake::silent)?;
     let slice = op.attributes.ints("slice_sizes");
     check(operand, indices, &dims, slice.len())?;
-    check_slices(operand, &dims, &slice)?;
-    let slice: Vec<Size> = slice.into_iter().map(Some).collect();
+    check_slices(operand, &dims, slice)?;
+    let slice: Vec<Size> = slice.iter().copied().map(Some).collect();
     result(operand, indices, &dims, &slice)
 }
 

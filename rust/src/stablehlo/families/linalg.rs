@@ -162,18 +162,18 @@ fn fft(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     let last_length = length[count - 1];
     match kind {
         "RFFT" => {
-            check_lengths(operand, inner, &length, "RFFT requires innermost dimensions", false)?;
+            check_lengths(operand, inner, length, "RFFT requires innermost dimensions", false)?;
             if last_length != 0 {
                 shape[rank - 1] = Some(last_length / 2 + 1);
             }
         }
         "IRFFT" => {
             let inner = &inner[..count - 1];
-            check_lengths(operand, inner, &length, "IRFFT requires non-final dimensions", true)?;
+            check_lengths(operand, inner, length, "IRFFT requires non-final dimensions", true)?;
             let last = operand.shape[rank - 1];
             let is_empty = compatible_sizes(last, Some(0)) && last_length == 0;
             ensure(is_empty || compatible_sizes(last, Some(last_length / 2 + 1)), || {
-                let (last, length) = (sizes(&[last], DYNAMIC), list(&length));
+                let (last, length) = (sizes(&[last], DYNAMIC), list(length));
                 format!(
                     "IRFFT requires innermost dimension to be compatible with fft_length[-1]/2+1. \
                      Got: {last} but fft_length is {length}."

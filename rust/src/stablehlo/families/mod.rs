@@ -25,7 +25,7 @@ mod token;
 mod window;
 
 use super::definition::{Definition, Family};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::sync::OnceLock;
 
 /// All families.
@@ -53,28 +53,31 @@ const FAMILIES: [&[Family]; 21] = [
     scan::FAMILIES,
 ];
 
-type Table = FxHashMap<String, &'static Definition>;
+/// The definitions by dialect and name within it.
+type Table = FxHashMap<(&'static str, &'static str), &'static Definition>;
 
 fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let families = FAMILIES.iter().copied().flatten();
-        let names = |family: &'static Family| {
-            let name = |op: &&str| (format!("{}.{op}", family.dialect), &family.definition);
-            family.ops.iter().map(name).collect::<Vec<_>>()
-        };
-        families.flat_map(names).collect()
+        let families = || FAMILIES.iter().copied().flatten();
+        let count = families().map(|family| family.ops.len()).sum();
+        let mut table = Table::with_capacity_and_hasher(count, FxBuildHasher);
+        for Family { dialect, ops, definition } in families() {
+            table.extend(ops.iter().map(|op| ((*dialect, *op), definition)));
+        }
+        table
     })
 }
 
 /// The definition of the op called `name`; `None` if it is none of `StableHLO` or CHLO.
 pub fn definition_of(name: &str) -> Option<&'static Definition> {
-    table().get(name).copied()
+    table().get(&name.split_once('.')?).copied()
 }
 
 /// The names of all ops that have a definition, sorted.
-pub fn names() -> Vec<&'static str> {
-    let mut names: Vec<&str> = table().keys().map(String::as_str).collect();
+pub fn names() -> Vec<String> {
+    let mut names: Vec<String> =
+        table().keys().map(|(dialect, op)| format!("{dialect}.{op}")).collect();
     names.sort_unstable();
     names
 }

@@ -100,7 +100,7 @@ fn slice(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
         )
     })?;
     let mut shape: Vec<Size> = Vec::new();
-    for (dim, ((&start, &limit), &stride)) in starts.iter().zip(&limits).zip(&strides).enumerate() {
+    for (dim, ((&start, &limit), &stride)) in starts.iter().zip(limits).zip(strides).enumerate() {
         ensure(start >= 0, || format!("negative start index {start} in dimension {dim}"))?;
         let (size, what) = match operand.shape[dim] {
             Some(size) => (Some(size), "size"),
@@ -154,7 +154,7 @@ fn dynamic_slice(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
             )));
         }
     }
-    let shape = slice_sizes.into_iter().map(Some).collect();
+    let shape = slice_sizes.iter().copied().map(Some).collect();
     Ok(vec![Tensor::new(shape, operand.element.clone()).into()])
 }
 
@@ -196,8 +196,8 @@ fn pad(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
         format!("edge_padding_low length ({len}) must match operand rank ({rank})")
     })?;
     let mut shape: Vec<Size> = vec![None; rank];
-    let mut bounds: Vec<Size> = vec![None; rank];
-    for (dim, ((&low, &high), &interior)) in low.iter().zip(&high).zip(&interior).enumerate() {
+    let mut bounds: Vec<Size> = vec![None; operand.bounds.len()];
+    for (dim, ((&low, &high), &interior)) in low.iter().zip(high).zip(interior).enumerate() {
         let padding = [low, high, interior];
         let between = padding[2];
         ensure(between >= 0, || format!("Interior padding cannot be negative: {between}"))?;
@@ -224,7 +224,9 @@ fn concatenate(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
         format!("dimension {dim} is out-of-bounds for input rank {rank}")
     })?;
     let dim = usize::try_from(dim).map_err(|_| Mistake::silent())?;
-    for (index, input) in inputs.iter().enumerate() {
+    for (index, input) in
+        inputs.iter().enumerate().filter(|(_, input)| !std::ptr::eq(**input, first))
+    {
         ensure(input.rank() == rank, || format!("operands (0) and ({index}) do not match rank"))?;
         let pairs = first.shape.iter().zip(&input.shape).enumerate();
         for (at, (&a, &b)) in pairs.filter(|(at, _)| *at != dim) {
@@ -239,14 +241,16 @@ fn concatenate(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     }
     let mut dims: Vec<(Size, Size)> = vec![(None, None); rank];
     dims[dim].0 = Some(0);
-    for input in &inputs {
-        for (at, known) in dims.iter_mut().enumerate() {
-            let other = (input.shape[at], input.bound(at));
-            *known = if at == dim {
-                joined(*known, other)
-            } else {
-                most_specific_size(at, *known, other)?
-            };
+    let mut last: Option<&Tensor> = None;
+    for &input in &inputs {
+        let bounded = |at: usize| (input.shape[at], input.bound(at));
+        dims[dim] = joined(dims[dim], bounded(dim));
+        // Of a run of inputs that have one type the first says what is known of the other dims.
+        if last.replace(input).is_some_and(|last| std::ptr::eq(last, input)) {
+            continue;
+        }
+        for at in (0..rank).filter(|&at| at != dim) {
+            dims[at] = most_specific_size(at, dims[at], bounded(at))?;
         }
     }
     let (shape, bounds) = dims.into_iter().unzip();
@@ -265,11 +269,11 @@ fn joined(left: (Size, Size), right: (Size, Size)) -> (Size, Size) {
 fn reverse(op: &OpView<'_>) -> Result<(), Mistake> {
     let rank = op.operand(0)?.rank();
     let dims = op.attributes.ints("dimensions");
-    ensure(is_unique(&dims), || {
+    ensure(is_unique(dims), || {
         let dims: Vec<Size> = dims.iter().copied().map(Some).collect();
         format!("dimensions should be unique. Got: {}", sizes(&dims, "?"))
     })?;
-    for dim in dims {
+    for &dim in dims {
         ensure(dim >= 0, || {
             format!("all dimensions should be non-negative. Got dimension: {dim}.")
         })?;

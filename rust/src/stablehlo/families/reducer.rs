@@ -10,7 +10,7 @@ use crate::stablehlo::types::{Size, Tensor, ValueType};
 use crate::stablehlo::view::RegionView;
 
 /// The element types of what `region` returns; of `inputs` if there is no region.
-pub fn accumulators(region: &RegionView, inputs: &[&Tensor]) -> Vec<Element> {
+pub fn accumulators(region: &RegionView<'_>, inputs: &[&Tensor]) -> Vec<Element> {
     if region.num_blocks == 0 {
         return inputs.iter().map(|input| input.element.clone()).collect();
     }
@@ -20,7 +20,7 @@ pub fn accumulators(region: &RegionView, inputs: &[&Tensor]) -> Vec<Element> {
 /// Checks that `region` reduces elements of `inputs` to what starts as `init_values`. Its values may
 /// have dims of the sizes `allowed`, in this order.
 pub fn check_reducer(
-    region: &RegionView,
+    region: &RegionView<'_>,
     inputs: &[&Tensor],
     init_values: &[&Tensor],
     allowed: &[Size],
@@ -52,7 +52,7 @@ pub fn check_reducer(
 }
 
 fn check_one(
-    region: &RegionView,
+    region: &RegionView<'_>,
     (at, count): (usize, usize),
     input: &Tensor,
     init_value: &Tensor,

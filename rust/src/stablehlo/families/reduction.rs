@@ -44,7 +44,7 @@ fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Dims), Mistake> {
     let inputs = op.operands(0..op.operands.len() / 2)?;
     let Some(&first) = inputs.first() else { return Err(Mistake::silent()) };
     for at in 1..inputs.len() {
-        ensure(of_compatible_shape(&op.operands[0], &op.operands[at]), || {
+        ensure(of_compatible_shape(op.operands[0], op.operands[at]), || {
             format!(
                 "expects all inputs to have compatible shapes. Shape at input-index {at} is not \
                  compatible with shape at input-index 0"
@@ -52,7 +52,7 @@ fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Dims), Mistake> {
         })?;
     }
     let mut is_reduced = vec![false; first.rank()];
-    for dim in op.attributes.ints("dimensions") {
+    for &dim in op.attributes.ints("dimensions") {
         let place = usize::try_from(dim).ok().and_then(|dim| is_reduced.get_mut(dim));
         let rank = first.rank();
         let Some(place) = place else {
@@ -119,7 +119,7 @@ fn map(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     })?;
     let dims = op.attributes.ints("dimensions");
     ensure(dims.iter().copied().eq(0..dims.len() as i64), || {
-        let dims = list(&dims);
+        let dims = list(dims);
         format!("requires monotonically increasing dimension numbers, but got: {dims}")
     })?;
     for operand in op.all_operands()? {

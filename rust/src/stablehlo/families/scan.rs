@@ -139,7 +139,7 @@ fn infer(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     let known = op.attributes.int("scan_dim_size");
     let sizes = (0..inputs).map(|at| op.operand(at).ok()?.shape.get(dim).copied().flatten());
     let size = known.or_else(|| sizes.flatten().next());
-    let result = |(at, ty): (usize, &std::rc::Rc<ValueType>)| {
+    let result = |(at, ty): (usize, &&ValueType)| {
         let Some(tensor) = ty.tensor() else {
             return Err(bare(format!("terminator operand {at} is not ranked")));
         };

@@ -138,11 +138,11 @@ fn transpose(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     ensure(rank == len, || {
         format!("TransposeOp operand rank {rank} does not match permutation size {len}")
     })?;
-    let mut sorted = permutation.clone();
+    let mut sorted = permutation.to_vec();
     sorted.sort_unstable();
     if !sorted.iter().copied().eq(0..rank as i64) {
         let all: Vec<i64> = (0..rank as i64).collect();
-        let (all, got) = (list(&all), list(&permutation));
+        let (all, got) = (list(&all), list(permutation));
         return Err(bare(format!(
             "attribute permutation must be a permutation of [{all}] but got {got}"
         )));
@@ -156,7 +156,7 @@ fn transpose(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
 fn broadcast(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     let operand = op.operand(0)?;
     let mut shape: Vec<Size> = Vec::new();
-    for size in op.attributes.ints("broadcast_sizes") {
+    for &size in op.attributes.ints("broadcast_sizes") {
         ensure(size >= 0, || format!("Broadcast with negative dimension size {size}"))?;
         shape.push(Some(size));
     }
@@ -171,7 +171,7 @@ fn broadcast_in_dim(op: &OpView<'_>) -> Result<(), Mistake> {
     ensure(len == rank, || {
         format!("broadcast_dimensions size ({len}) does not match operand rank ({rank})")
     })?;
-    ensure(is_unique(&dims), || "broadcast_dimensions should not have duplicates".to_owned())?;
+    ensure(is_unique(dims), || "broadcast_dimensions should not have duplicates".to_owned())?;
     for (index, &dim) in dims.iter().enumerate() {
         let rank = result.rank();
         let target = usize::try_from(dim).ok().and_then(|dim| result.shape.get(dim));

@@ -102,10 +102,10 @@ impl WindowLists {
     ) -> Result<Self, Mistake> {
         let reversals = attributes.value("window_reversal").and_then(AttrValue::items);
         Ok(Self {
-            strides: attributes.ints("window_strides"),
+            strides: attributes.ints("window_strides").to_vec(),
             padding: padding(attributes)?,
-            base_dilations: attributes.ints(base_dilations),
-            window_dilations: attributes.ints(window_dilations),
+            base_dilations: attributes.ints(base_dilations).to_vec(),
+            window_dilations: attributes.ints(window_dilations).to_vec(),
             num_reversals: reversals.map_or(0, <[_]>::len),
         })
     }
@@ -175,7 +175,7 @@ fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Vec<WindowDim>), M
     let inputs = op.operands(0..op.operands.len() / 2)?;
     ensure(!inputs.is_empty(), || "requires at least 1 input value".to_owned())?;
     for at in 1..inputs.len() {
-        ensure(of_compatible_shape(&op.operands[0], &op.operands[at]), || {
+        ensure(of_compatible_shape(op.operands[0], op.operands[at]), || {
             format!(
                 "expects all inputs to have compatible shapes. Shape at input-index {at} is not \
                  compatible with shape at input-index 0"
@@ -193,7 +193,7 @@ fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Vec<WindowDim>), M
             )
         })?;
     }
-    let sizes: Vec<Size> = sizes.into_iter().map(Some).collect();
+    let sizes: Vec<Size> = sizes.iter().copied().map(Some).collect();
     Ok((inputs, lists.dims(&sizes)?))
 }
 
@@ -251,7 +251,7 @@ fn verify_select_and_scatter(op: &OpView<'_>) -> Result<(), Mistake> {
         )
     })?;
     let lists = WindowLists::read(&op.attributes, ["", ""])?;
-    let window = lists.dims(&sizes.into_iter().map(Some).collect::<Vec<_>>())?;
+    let window = lists.dims(&sizes.iter().copied().map(Some).collect::<Vec<_>>())?;
     let shape = num_windows(&operand.shape, &window);
     let expected = ValueType::from(Tensor::new(shape, operand.element.clone()));
     let source = &op.operands[1];
