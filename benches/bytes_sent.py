@@ -1,6 +1,6 @@
-"""Bytes that a device sends: our program of one device under `least`, and XLA's partitioner's.
+"""Compares the bytes that a device sends under the policy `least` and under XLA's partitioner.
 
-Both partition the same text; XLA's figure is counted right after its pass. Run it with
+Both partition the same text; XLA's bytes are counted right after its partitioning pass. Run it with
 `python -m benches.bytes_sent [NAME ...]`; names may be patterns.
 """
 
@@ -20,7 +20,7 @@ from tests.shardy.xla import compiled, sent
 
 
 def ours(text: str, policy: str) -> float:
-    """What a device sends under ``policy``."""
+    """Bytes that a device sends under ``policy``."""
     module = shardcore.Module.parse(text)
     return module.propagate(legalize_chlo=True).partition(policy).sent_bytes
 

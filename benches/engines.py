@@ -1,4 +1,4 @@
-"""The two engines that are compared, and how each is measured."""
+"""The two engines that are compared, and the measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 PIPELINE = "builtin.module(sdy-propagation-pipeline)"
-# The import half of the pipeline, spelled out: what the user-priority pass then runs on.
+# The import part of the pipeline, whose result the user-priority pass runs on.
 IMPORT = (
     "builtin.module(symbol-dce,sdy-lift-inlined-meshes,sdy-remove-size-one-axes,"
     "sdy-propagate-sharding-from-func-to-call,sdy-constant-or-scalar-splitter,symbol-dce,"
@@ -68,10 +68,10 @@ class Ours:
 
 
 def timed(function: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of the processor that ``function`` takes, and what it returns.
+    """Processor seconds that ``function`` takes, and its result.
 
-    Both engines use one core, so on an idle machine that is the time one waits; on a busy one it
-    leaves out the time that others had the core.
+    Both engines use one core, so on an idle machine this is the wall time; on a busy one it leaves
+    out the time of other processes.
     """
     start = time.process_time()
     result = function()
@@ -81,8 +81,8 @@ def timed(function: Callable[[], Any]) -> tuple[float, Any]:
 def measure(engine: Ours | Reference, text: str) -> tuple[dict[str, float], str]:
     """Seconds of each stage, and the program after the whole pipeline.
 
-    As in :mod:`timeit`, Python's garbage collector does not run in between: it looks at everything
-    that either engine has loaded.
+    As in :mod:`timeit`, Python's garbage collector does not run in between: its time depends on all
+    objects that either engine has loaded.
     """
     gc.collect()
     gc.disable()
@@ -97,7 +97,7 @@ def measure(engine: Ours | Reference, text: str) -> tuple[dict[str, float], str]
 
 
 def text_to_text(engine: Ours | Reference, text: str) -> tuple[dict[str, float], str]:
-    """The same without propagation by itself."""
+    """Seconds of each stage but propagation by itself, and the program after the pipeline."""
     parse, module = timed(lambda: engine.parse(text))
     pipeline, _ = timed(lambda: engine.run(module, PIPELINE))
     output, printed = timed(lambda: str(module))
@@ -112,8 +112,8 @@ def medians(runs: list[dict[str, float]]) -> dict[str, float]:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has had."""
-    # What getrusage says starts from the process that started this one.
+    """The peak memory of this process in bytes."""
+    # The peak of getrusage includes that of the parent process.
     status = Path("/proc/self/status")
     if not status.exists():
         import resource
@@ -136,7 +136,7 @@ def first_run(path: Path) -> None:
 
 
 def cold(path: Path) -> dict[str, float]:
-    """What :func:`first_run` says in a process of its own."""
+    """The output of :func:`first_run` in a new process."""
     command = [sys.executable, __file__, str(path)]
     run = subprocess.run(command, check=True, capture_output=True, text=True)
     figures: dict[str, float] = json.loads(run.stdout)

@@ -1,4 +1,4 @@
-"""Families in which one thing is long, a mesh or a shape; the argument says how long."""
+"""Families with a mesh of many axes or a tensor of many dims; the argument is their number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benches.stress import _annotation, _function
 
 
 def _with_axes(text: str, count: int) -> str:
-    """The module with a mesh that has as many more axes, all of size 1."""
+    """The module with ``count`` more axes, all of size 1, in its mesh."""
     axes = ", ".join(f'"a{i}"=1' for i in range(count))
     return text.replace('"model"=4]', f'"model"=4, {axes}]')
 
@@ -28,7 +28,7 @@ def axes_of_size_one(count: int) -> str:
 
 
 def ops_along_axes_of_size_one(count: int) -> str:
-    """A chain of ops each of which is sharded along an axis of its own, of size 1."""
+    """A chain of ops, each sharded along a different axis of size 1."""
     lines, previous = [], "%x"
     for op in range(count):
         lines.append(f"%{op} = stablehlo.negate {previous}{_annotation(f'a{op}', '')} : {SQUARE}")
@@ -66,7 +66,7 @@ def transposed_dims(rank: int) -> str:
 
 
 def reshaped_dims(rank: int) -> str:
-    """A tensor of many dims of size 1, which go to the other side of the only one that is not."""
+    """A reshape that moves many dims of size 1 across the only other dim."""
     ones = "1x" * rank
     old, new = f"tensor<{ones}64xf32>", f"tensor<64x{ones}f32>"
     line = f"%0 = stablehlo.reshape %x : ({old}) -> {new}"
@@ -74,7 +74,7 @@ def reshaped_dims(rank: int) -> str:
 
 
 def reduced_dims(rank: int) -> str:
-    """A tensor of many dims, all but the first of which are summed."""
+    """A sum of a tensor of many dims over all but the first."""
     type_, dims = _cube(rank), ", ".join(map(str, range(1, rank)))
     how = f"applies stablehlo.add across dimensions = [{dims}]"
     lines = [

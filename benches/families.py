@@ -1,4 +1,4 @@
-"""Programs of any size, one function a family: each a way in which an engine can be slow."""
+"""Families of programs, one function each, in which one property grows that may be slow."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def mlp(ops: int, priorities: int = 1) -> str:
 
 
 def chain(ops: int) -> str:
-    """One chain of elementwise ops annotated only at its end, so all flows against the visits."""
+    """One chain of elementwise ops annotated only at its end: shardings propagate against the order
+    of visits."""
 
     def body() -> Iterator[str]:
         yield f"func.func @main(%arg0: {SQUARE}) -> ({SQUARE} {_sharding('data', 'model')}) {{"
@@ -69,7 +70,7 @@ def chain(ops: int) -> str:
 
 
 def concatenate(operands: int) -> str:
-    """One concatenate of as many arguments; the last is annotated."""
+    """One concatenate of ``operands`` arguments; the last is annotated."""
     t, result = "tensor<8x64xf32>", f"tensor<{8 * operands}x64xf32>"
     args = [f"%arg{i}: {t}" for i in range(operands)]
     args[-1] += f" {_sharding('', 'model')}"
@@ -86,7 +87,7 @@ def concatenate(operands: int) -> str:
 
 
 def results(count: int) -> str:
-    """A function with as many results, each computed by one op from one argument."""
+    """A function with ``count`` results, each computed by one op from one argument."""
 
     def body() -> Iterator[str]:
         types = ", ".join([SQUARE] * count)
@@ -100,7 +101,7 @@ def results(count: int) -> str:
 
 
 def hub(users: int) -> str:
-    """One value with as many users, each summed into the next; the last user is annotated."""
+    """One value with ``users`` users, each added to the next; the last user is annotated."""
     annotation = f" {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{_dims('data', '')}]>]>}}"
 
     def body() -> Iterator[str]:
@@ -118,7 +119,7 @@ def hub(users: int) -> str:
 
 
 def groups(count: int) -> str:
-    """As many sharding groups of two values in two chains, one of which is annotated."""
+    """Sharding groups of two values each, in two chains, one of which is annotated."""
 
     def body() -> Iterator[str]:
         args = f"%arg0: {SQUARE} {_sharding('data', 'model')}, %arg1: {SQUARE}"

@@ -1,4 +1,4 @@
-"""One program of any size from text to text: how long it takes, and the memory of the process.
+"""Measures time and memory of one program of any size from text to text.
 
 python benches/large.py chain 10000000
 """
@@ -29,7 +29,7 @@ def timed(what: str, work: Callable[[], Made]) -> Made:
 
 
 def main() -> None:
-    """Parse, propagate and print the program that is asked for."""
+    """Parse, propagate and print the program that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("family", choices=["chain", "hub", "mlp", "unique_shapes"])
     parser.add_argument("ops", type=int)

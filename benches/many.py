@@ -1,4 +1,4 @@
-"""Families with thousands of something beside plain ops; the argument is about how many."""
+"""Families with thousands of functions, priorities, groups, ...; the argument is their number."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _unary(name: str, body: str) -> str:
 
 
 def own_priorities(arguments: int) -> str:
-    """Arguments with a user priority each, summed up."""
+    """Arguments with a different user priority each, summed."""
     args = [f"%x{i}: {SQUARE} {_sharding('data', 'model', priority=i)}" for i in range(arguments)]
     lines = [_negate("%s0", "%x0")]
     lines += [f"%s{i} = stablehlo.add %s{i - 1}, %x{i} : {SQUARE}" for i in range(1, arguments)]
@@ -34,7 +34,7 @@ def own_priorities(arguments: int) -> str:
 
 
 def result_priorities(arguments: int) -> str:
-    """Arguments with a user priority each, returned one by one."""
+    """Arguments with a different user priority each, returned one by one."""
     args = [f"%x{i}: {SQUARE} {_sharding('data', 'model', priority=i)}" for i in range(arguments)]
     lines = [_negate(f"%s{i}", f"%x{i}") for i in range(arguments)]
     return _wide(lines, args, [f"%s{i}" for i in range(arguments)])
@@ -65,13 +65,13 @@ def deep_calls(levels: int) -> str:
 
 
 def uncalled(count: int) -> str:
-    """Functions that nobody calls."""
+    """Functions that are not called."""
     unused = [_unary(f"f{i}", "stablehlo.negate %x") for i in range(count)]
     return _with_functions(_function([_negate("%0", "%x")], "%0"), unused)
 
 
 def calls_that_disagree(count: int) -> str:
-    """Calls of one function with other shardings in turn."""
+    """Calls of one function with alternating shardings."""
     dims = [("data", ""), ("", "data"), ("model", ""), ("", "model")]
     lines = []
     for call in range(count):
@@ -82,7 +82,7 @@ def calls_that_disagree(count: int) -> str:
 
 
 def users_that_disagree(count: int) -> str:
-    """One value whose users want other axes in turn."""
+    """One value whose users are annotated with alternating axes."""
     dims = [("data", "model"), ("model", "data")]
     lines = [_negate("%h", "%x")]
     lines += [_negate(f"%u{user}", "%h", *dims[user % 2]) for user in range(count)]
@@ -123,7 +123,7 @@ def constant_expression(count: int) -> str:
 
 
 def inlined_meshes(count: int) -> str:
-    """Shardings over meshes of their own, which differ in the order of devices."""
+    """Shardings over inlined meshes, which differ in the order of devices."""
     lines, previous = [], "%x"
     for op in range(count):
         ids = ", ".join(str((op + device) % 16) for device in range(16))
@@ -160,7 +160,7 @@ def members(count: int) -> str:
 
 
 def members_that_disagree(count: int) -> str:
-    """One sharding group whose members are annotated with other axes in turn."""
+    """One sharding group whose members are annotated with alternating axes."""
     lines = []
     for i in range(count):
         lines.append(_negate(f"%{i}", "%x", "data" if i % 2 else "model", ""))
@@ -180,7 +180,7 @@ def siblings(count: int) -> str:
 
 
 def loops(count: int) -> str:
-    """Loops one after the other, annotated behind the last."""
+    """A sequence of loops, annotated after the last."""
     lines, previous = [], "%x"
     for loop in range(count):
         lines.append(f"%w{loop} = stablehlo.while(%i{loop} = {previous}) : {SQUARE} cond {{")
@@ -193,7 +193,7 @@ def loops(count: int) -> str:
 
 
 def branches_that_disagree(count: int) -> str:
-    """A case whose branches want other axes in turn."""
+    """A case whose branches are annotated with alternating axes."""
     dims = [("data", "model"), ("model", "data")]
     bodies = [
         f"{{ {_negate(f'%b{i}', '%x', *dims[i % 2])} stablehlo.return %b{i} : {SQUARE} }}"
@@ -205,7 +205,7 @@ def branches_that_disagree(count: int) -> str:
 
 
 def scattered(ops: int) -> str:
-    """A graph without order, with annotations here and there that disagree."""
+    """A random graph with some annotations that disagree."""
     choose = random.Random(0)
     dims = [("data", ""), ("", "data"), ("model", ""), ("", "model")]
     lines, values = [], ["%x"]

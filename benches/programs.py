@@ -1,4 +1,4 @@
-"""The programs that the two engines are compared on: every row of the table, in growing sizes."""
+"""The programs that the two engines are compared on: the rows of the table, in several sizes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Row:
     make: Callable[[int], str]
     shown: tuple[int, ...]
     smaller: tuple[int, ...] = ()
-    # What a size counts.
+    # The unit of a size.
     unit: str = "ops"
     # Whether the reference needs more than ten seconds for the largest size.
     is_slow: bool = False
 
     def title(self, size: int) -> str:
-        """What the table calls the program of this size."""
+        """The name of the program of this size in the table."""
         return f"{self.name}, {size:,} {self.unit}"
 
 
 def gpt(layers: int) -> str:
-    """A GPT training step of as many layers, lowered now."""
+    """A GPT training step of ``layers`` layers, lowered when called."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
     import gpt_step
 

@@ -1,4 +1,4 @@
-"""What a comparison found, as a table and as a plot."""
+"""The results of a comparison as a table and as a plot."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ HEADER = (
 
 
 def seconds(value: float) -> str:
-    """A time with its unit, in three digits or so."""
+    """A time with its unit, to about three digits."""
     if value >= 1:
         return f"{value:.1f} s"
     return f"{value * 1e3:.0f} ms" if value >= 0.01 else f"{value * 1e3:.2g} ms"
 
 
 def times(count: float) -> str:
-    """A ratio in two digits or so."""
+    """A ratio to about two digits."""
     return f"{count:,.0f} x" if count >= 10 else f"{count:.1f} x"
 
 
 def table(results: list[Result]) -> str:
-    """Results as Markdown: our time, the reference's, and how many times faster ours is."""
+    """Results as Markdown: our time, the reference's, and their ratio."""
     lines = [f"| {' | '.join(HEADER)} |", "|" + " --- |" * len(HEADER)]
     for result in results:
         ours, reference, cold = result["ours"], result["reference"], result["cold"]
@@ -44,7 +44,7 @@ def table(results: list[Result]) -> str:
             cells.append(f"{seconds(ours[stage])} / {seconds(reference[stage])}: {ratio}")
         ratio = times(reference["text to text"] / cold["text to text"])
         cells.append(f"{seconds(cold['text to text'])}: {ratio}")
-        # Of a small program the allocator's slack is most.
+        # The peak memory of small programs is mostly the allocator's.
         has_memory = result["ops"] >= 50_000
         cells.append(f"{cold['bytes'] / result['ops']:.0f}" if has_memory else "")
         cells.append(str(result["runs"]))
@@ -54,7 +54,7 @@ def table(results: list[Result]) -> str:
 
 
 def replace_table(page: Path, text: str) -> None:
-    """Put ``text`` between the two comments in ``page`` that mark where the table stands."""
+    """Put ``text`` between the two comments in ``page`` that mark the table."""
     before, start, rest = page.read_text().partition("<!-- vs_shardy -->\n")
     _, end, after = rest.partition("<!-- end of vs_shardy -->")
     if not end:

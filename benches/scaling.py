@@ -1,7 +1,7 @@
 """Show how the time from text to text grows from N to 10 N, for every family of programs.
 
-Seconds of the processor, the shortest of several runs. ``--help`` lists the choices.
-A growth far above ten would be a superlinear case.
+Processor seconds, the shortest of several runs. ``--help`` lists the options. A growth far above
+ten is superlinear.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
 
     print(f"{'family':20} {'N, ms':>10} {'10 N, ms':>10} {'growth':>7}")
     for name in options.families or ALL:
-        # Three levels more of calls are eight times the ops.
+        # Three more levels of calls are eight times as many ops.
         sizes = (10, 13) if name == "calls" else (options.size, 10 * options.size)
         small, large = (shortest(ALL[name](size)) for size in sizes)
         growth = large / small

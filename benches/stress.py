@@ -1,6 +1,6 @@
-"""More families: programs that are odd in one way each, in what an engine must not be superlinear.
+"""More families of programs, in which an engine must not take superlinear time.
 
-The argument of each is about how many ops, or tensors of an op, there are.
+The argument of each is about the number of ops, or of tensors of an op.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def _function(lines: Iterable[str], returned: str, args: str = f"%x: {SQUARE} {A
 
 
 def _wide(lines: Iterable[str], args: list[str], returned: list[str]) -> str:
-    """A module of one function from ``args`` to as many squares."""
+    """A module of one function from ``args`` to one square for each of ``returned``."""
     types = ", ".join([SQUARE] * len(returned))
     head = f"func.func @main({', '.join(args)}) -> ({types}) {{"
     return _module([head, *lines, f"return {', '.join(returned)} : {types}", "}"])
 
 
 def _squares(count: int, annotation: str = ANNOTATED) -> list[str]:
-    """As many arguments, of which the last is annotated."""
+    """``count`` arguments, of which the last is annotated."""
     args = [f"%x{i}: {SQUARE}" for i in range(count)]
     args[-1] += f" {annotation}"
     return args
@@ -58,7 +58,7 @@ def ladder(ops: int) -> str:
 
 
 def conflicts(ops: int) -> str:
-    """A chain in which every tenth op wants other axes than the start."""
+    """A chain in which every tenth op is annotated with other axes than the start."""
     lines, previous = [], "%x"
     for op in range(ops):
         annotation = _annotation("model", "data") if op % 10 == 9 else ""
@@ -68,7 +68,7 @@ def conflicts(ops: int) -> str:
 
 
 def axes(ops: int) -> str:
-    """Sixty axes, one more of them on a chain every fifty ops."""
+    """A chain annotated with one more of sixty axes every fifty ops."""
     mesh = ", ".join(f'"a{i}"=2' for i in range(60))
     type_ = "tensor<4194304x4194304x4194304xf32>"
     lines, previous = [], "%x"
@@ -109,7 +109,7 @@ def constants(ops: int) -> str:
 
 
 def wide_backward(operands: int) -> str:
-    """A concatenate whose operands get shardings one by one from ops behind it."""
+    """A concatenate whose operands get shardings one by one from ops after it."""
     rows = f"tensor<{64 * operands}x64xf32>"
     args = [f"%x{i}: {SQUARE}" for i in range(operands)]
     names = ", ".join(f"%x{i}" for i in range(operands))
@@ -122,7 +122,7 @@ def wide_backward(operands: int) -> str:
 
 
 def barrier(values: int) -> str:
-    """An optimization barrier of many values, summed up after it."""
+    """An optimization barrier of many values, which are summed after it."""
     names = ", ".join(f"%x{i}" for i in range(values))
     types = ", ".join([SQUARE] * values)
     lines = [f"%b:{values} = stablehlo.optimization_barrier {names} : {types}"]
@@ -150,7 +150,7 @@ def carried(values: int) -> str:
 
 
 def nested(ops: int) -> str:
-    """Loops in loops, fifty deep, one such nest after the other."""
+    """A sequence of loops nested fifty deep."""
     lines, value, depth = [], "%x", 50
     for nest in range(max(1, ops // (5 * depth))):
         for level in range(depth):
@@ -176,7 +176,7 @@ def branches(ops: int) -> str:
 
 
 def own_rules(ops: int) -> str:
-    """Custom calls, each with a rule of its own that no other has."""
+    """Custom calls with different sharding rules."""
     lines, previous, old = [], "%x", SQUARE
     for op in range(ops):
         size = 64 * (op + 2)
@@ -190,7 +190,7 @@ def own_rules(ops: int) -> str:
 
 
 def one_callee(ops: int) -> str:
-    """One function that is called over and over."""
+    """One function with many calls."""
     lines, previous = [], "%x"
     for call in range(ops // 3):
         lines.append(f"%{call} = func.call @f({previous}) : ({SQUARE}) -> {SQUARE}")
@@ -223,7 +223,7 @@ def one_group(ops: int) -> str:
 
 
 def manual(ops: int) -> str:
-    """Manual computations one after the other."""
+    """A sequence of manual computations."""
     lines, previous, local = [], "%x", "tensor<16x64xf32>"
     sharding = '[<@mesh, [{"data", ?}, {?}]>]'
     for op in range(ops // 4):
@@ -236,7 +236,7 @@ def manual(ops: int) -> str:
 
 
 def priorities(arguments: int) -> str:
-    """Arguments of sixteen user priorities, summed up."""
+    """Arguments of sixteen user priorities, summed."""
     args = [
         f"%x{i}: {SQUARE} {_sharding('data', 'model', priority=i % 16)}" for i in range(arguments)
     ]

@@ -1,12 +1,12 @@
-"""Time shardcore against Shardy inside jaxlib, side by side in one run.
+"""Compare the times of shardcore and of Shardy inside jaxlib, in one run.
 
 Each program is run by both in turn, several times; medians and their ratio are shown, and the
 results are compared. ``make bench`` runs all; ``--help`` lists the choices.
 
-Times are of the processor, one core. *propagate* is the user-priority pass on the imported module,
+Times are processor times on one core. *propagate* is the user-priority pass on the imported module,
 *pipeline* the whole ``sdy-propagation-pipeline``, *text to text* parse, pipeline and print. These
-are warm: rules of the program's signatures are known to the process. *cold* is text to text in a
-process of its own, which also tells the memory taken. The reference runs without its verifier.
+are warm: the rules of the program's signatures are in the cache. *cold* is text to text in a new
+process, which also measures the peak memory. The reference runs without MLIR's verifier.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from benches.programs import ROWS, Row  # noqa: E402
 
 
 def compare(row: Row, size: int, repeats: int, budget: float) -> report.Result:
-    """Both engines on one program in turn: ``repeats`` times, fewer once ``budget`` is over."""
+    """Run both engines in turn: ``repeats`` times, fewer once ``budget`` seconds are over."""
     text = row.make(size)
-    # A context keeps whatever it has seen, so each program gets one of its own.
+    # An MLIR context keeps all attributes of its programs, so each program gets its own.
     reference, ours = Reference(), Ours()
     samples: dict[str, list[dict[str, float]]] = {"ours": [], "reference": []}
     end = time.perf_counter() + budget

@@ -1,4 +1,4 @@
-"""Families of one op, call or function with thousands of tensors; the argument is how many."""
+"""Families of one op, call or function with thousands of tensors; the argument is their number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _factor(index: int) -> str:
 
 
 def _custom(count: int, factors: list[tuple[int, int]]) -> str:
-    """An op from squares to as many, each with these two factors, by a rule of its own."""
+    """An op from ``count`` squares to as many, each with these two factors, by a custom rule."""
     tensors = ", ".join(f"[{_factor(row)}, {_factor(column)}]" for row, column in factors)
     last = max(max(pair) for pair in factors)
     sizes = ", ".join(f"{_factor(index)}=64" for index in range(last + 1))
@@ -44,7 +44,7 @@ def own_factors(count: int) -> str:
 
 
 def _backward(count: int, factors: list[tuple[int, int]]) -> str:
-    """An op with these factors, whose operands have users that want something, one by one."""
+    """An op with these factors, whose operands have annotated users, one by one."""
     lines = [_custom(count, factors)]
     for user in range(count):
         annotation = _annotation("", "data" if user % 2 else "model")
@@ -54,12 +54,12 @@ def _backward(count: int, factors: list[tuple[int, int]]) -> str:
 
 
 def own_factors_backward(count: int) -> str:
-    """The same, and shardings reach the operands one by one from ops behind it."""
+    """:func:`own_factors` whose operands get shardings one by one from ops after it."""
     return _backward(count, [(2 * i, 2 * i + 1) for i in range(count)])
 
 
 def own_factors_in_parts(count: int) -> str:
-    """The same with a part of an axis whose size is no power of two."""
+    """:func:`own_factors` along a sub-axis whose size is no power of two."""
     text = own_factors_backward(count).replace('"data"=4', '"data"=12')
     return text.replace('{"data"}', '{"data":(1)6}')
 
@@ -72,12 +72,12 @@ def shared_factor(count: int) -> str:
 
 
 def shared_factor_backward(count: int) -> str:
-    """The same, and shardings reach the operands one by one from ops behind it."""
+    """:func:`shared_factor` whose operands get shardings one by one from ops after it."""
     return _backward(count, [(0, i + 1) for i in range(count)])
 
 
 def shared_factor_round(count: int) -> str:
-    """An op with a factor that all share, whose results are summed with the next operand each."""
+    """An op with a shared factor, whose results are each added to the next operand."""
     lines = [_custom(count, [(0, i + 1) for i in range(count)])]
     for i in range(count):
         lines.append(f"%u{i} = stablehlo.add %r#{i}, %x{(i + 1) % count} : {SQUARE}")
@@ -86,7 +86,7 @@ def shared_factor_round(count: int) -> str:
 
 
 def own_factors_closed(count: int) -> str:
-    """Factors of their own again, but closed shardings that disagree: all has to be resharded."""
+    """:func:`own_factors` with closed shardings that disagree: all have to be resharded."""
     dims = ['[{"data"}, {}]', '[{"model"}, {"data"}]']
     operand, result = (
         f"{SQUARE} {{sdy.sharding = #sdy.sharding<@mesh, {sharding}>}}" for sharding in dims
@@ -130,7 +130,7 @@ def reduce(count: int) -> str:
 
 
 def rotating(count: int) -> str:
-    """A loop that hands each of its values on to the next."""
+    """A loop that rotates its values."""
     carried = ", ".join(f"%i{i} = %x{i}" for i in range(count))
     rotated = ", ".join(f"%i{(i + 1) % count}" for i in range(count))
     lines = [
@@ -171,13 +171,13 @@ def wide_calls(count: int) -> str:
 
 
 def same_result(count: int) -> str:
-    """A function that returns one value over and over."""
+    """A function that returns one value many times."""
     lines = [f"%0 = stablehlo.negate %x : {SQUARE}"]
     return _wide(lines, [f"%x: {SQUARE} {_sharding('data', 'model')}"], ["%0"] * count)
 
 
 def same_operand(count: int) -> str:
-    """A concatenate of one value over and over."""
+    """A concatenate of one value with itself, many times."""
     rows = f"tensor<{64 * count}x64xf32>"
     operands = ", ".join(["%x"] * count)
     lines = [f"%c = stablehlo.concatenate {operands}, dim = 0 : ({_types(count)}) -> {rows}"]

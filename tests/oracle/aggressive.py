@@ -118,10 +118,10 @@ def _fitting_axes(
 def _no_further_than_results(
     axes: list[AxisRef], factor: int, results: Sequence[TensorFactorShardings]
 ) -> list[AxisRef]:
-    """Cut `axes` back to what a result has.
+    """Truncate `axes` to the axes that a result has along `factor`.
 
-    What the result of an elementwise op cannot have is not worth having sideways, from
-    one operand to another.
+    Between operands of an elementwise op only axes that the result has too are
+    propagated: with others the operand would have to be resharded.
     """
     for row in results:
         if factor in row.factors and axis.is_strict_list_prefix(row.factors[factor].axes, axes):

@@ -1,10 +1,10 @@
 """Axis refs: a full mesh axis, or a sub-axis of one.
 
 An axis of size 12 split as 2·3·2 is three sub-axes, (1)2, (2)3 and (6)2, written as
-(pre-size)size, where the pre-size is the product of everything major to the sub-axis. So a
-sub-axis is the stretch from its pre-size to pre-size·size, and a full axis the stretch
-from 1 to the axis size. The size of a full axis is only known with the mesh, so without
-one its stretch ends at infinity; nothing else reaches that far.
+(pre-size)size, where the pre-size is the product of the sizes major to the sub-axis. So a
+sub-axis is the range from its pre-size to pre-size·size, and a full axis the range from 1
+to the axis size. The size of a full axis depends on the mesh, so without one its range
+ends at infinity, after that of any sub-axis.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class AxisRef:
 
 
 def stretch(name: str, start: float, end: float) -> AxisRef:
-    """Build the axis ref that spans from `start` to `end`."""
+    """Build the axis ref with the range from `start` to `end`."""
     if end == math.inf:
         assert start == 1, "only a full axis has no known end"
         return AxisRef(name)
@@ -76,7 +76,7 @@ def overlaps(first: AxisRef, second: AxisRef) -> bool:
 
 
 def can_coexist(first: AxisRef, second: AxisRef) -> bool:
-    """Tell whether one split of the axis has all cuts of both, so each divides the next."""
+    """Tell whether one split of the axis has the bounds of both, so that each divides the next."""
     if first.name != second.name:
         return True
     cuts = sorted(
@@ -86,14 +86,14 @@ def can_coexist(first: AxisRef, second: AxisRef) -> bool:
 
 
 def overlap(first: AxisRef, second: AxisRef) -> AxisRef | None:
-    """Return what both have in common; None if nothing, or if they cannot coexist."""
+    """Return the overlap of both; None if they do not overlap or cannot coexist."""
     if not overlaps(first, second) or not can_coexist(first, second):
         return None
     return stretch(first.name, max(first.start, second.start), min(first.end, second.end))
 
 
 def prefix_without_overlap(ref: AxisRef, other: AxisRef) -> AxisRef | None:
-    """Return the longest prefix of `ref` that `other` leaves alone."""
+    """Return the longest prefix of `ref` that does not overlap `other`."""
     if not can_coexist(ref, other):
         return None
     if not overlaps(ref, other):
@@ -102,7 +102,7 @@ def prefix_without_overlap(ref: AxisRef, other: AxisRef) -> AxisRef | None:
 
 
 def suffix_without_overlap(ref: AxisRef, other: AxisRef, mesh: Mesh) -> AxisRef | None:
-    """Return the longest suffix of `ref` that `other` leaves alone."""
+    """Return the longest suffix of `ref` that does not overlap `other`."""
     if not can_coexist(ref, other):
         return None
     if not overlaps(ref, other):
@@ -114,8 +114,8 @@ def suffix_without_overlap(ref: AxisRef, other: AxisRef, mesh: Mesh) -> AxisRef 
 def prefix_without_overlaps(ref: AxisRef, others: Iterable[AxisRef]) -> AxisRef | None:
     """Shorten `ref` by each of `others` in turn.
 
-    The order can matter: a ref that cannot coexist with one of them is lost, unless
-    another one has shortened it before.
+    The order can matter: if `ref` cannot coexist with one of them the result is None,
+    unless an earlier one has shortened it.
     """
     result: AxisRef | None = ref
     for other in others:
@@ -208,7 +208,7 @@ def truncate(
 
 
 def difference(refs: Iterable[AxisRef], others: Iterable[AxisRef], mesh: Mesh) -> list[AxisRef]:
-    """Return what is left of `refs`, in order, without the stretches that `others` cover.
+    """Return `refs`, in order, without the ranges that `others` cover.
 
     Assumes that all of them can coexist.
     """

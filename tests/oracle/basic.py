@@ -1,4 +1,4 @@
-"""Basic factor propagation: along each factor, what no tensor has a conflict with."""
+"""Basic factor propagation: along each factor, the axes that conflict with no tensor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .projection import FactorSharding, Projection, TensorFactorShardings
 
 
 class Direction(enum.IntFlag):
-    """In which directions shardings go through an op: from operands, from results."""
+    """The directions in which shardings propagate through an op: forward, backward."""
 
     NONE = 0
     FORWARD = 1
@@ -21,7 +21,7 @@ class Direction(enum.IntFlag):
     BOTH = 3
 
 
-# Which way to go along a factor.
+# The direction of propagation along a factor.
 DirectionOf = Callable[[int], Direction]
 
 
@@ -52,10 +52,10 @@ def propagate_basic(
 def compatible_major_axes(
     projection: Projection, factor: int, direction: Direction
 ) -> list[AxisRef]:
-    """Return the longest list of axes that all tensors agree on, or have nothing against.
+    """Return the longest list of axes that is compatible with the axes of all tensors.
 
-    Conflicts with other factors and with replicated axes do not count here. Only the
-    tensors that `direction` comes from may make the list longer.
+    Conflicts with other factors and with replicated axes are ignored here. Only the
+    tensors that `direction` propagates from may make the list longer.
     """
     if direction == Direction.NONE:
         return []
@@ -75,13 +75,13 @@ def compatible_major_axes(
 def _agree(
     old: Sequence[AxisRef], new: Sequence[AxisRef], can_expand: bool
 ) -> tuple[list[AxisRef], bool]:
-    """Return what `old` and `new` agree on, and whether that may still grow."""
+    """Return the prefix that `old` and `new` agree on, and whether it may be extended."""
     agreed: list[AxisRef] = []
     for at, (left, right) in enumerate(zip(old, new, strict=False)):
         if left == right:
             agreed.append(left)
         elif axis.is_prefix(right, left):
-            # `new` could be split further along the rest of `left`, if it ends here.
+            # If `new` ends here it may be extended by the remainder of `left`.
             if len(new) > at + 1:
                 return [*agreed, right], False
             agreed.append(left)
@@ -105,8 +105,8 @@ def truncate_conflicts(
 ) -> list[AxisRef]:
     """Keep axes up to the first conflict.
 
-    `longest_prefix` gets an axis and the product of the sizes before it. A conservative
-    propagation takes no sub-axis.
+    `longest_prefix` gets an axis and the product of the sizes before it. Conservative
+    propagation does not split axes into sub-axes.
     """
     result: list[AxisRef] = []
     for ref in axes:
@@ -149,12 +149,12 @@ def prefix_free_of_other_factors(
 
 
 def observed_factor_order(row: TensorFactorShardings) -> list[int]:
-    """Return the tensor's factors in the order in which the reference looks at them.
+    """Return the tensor's factors in the order in which the reference iterates over them.
 
-    The order shows when a sub-axis cannot coexist with what one factor has, but a prefix
-    of it, shortened by another factor, can. The reference keeps a row in a hash table
-    (of at least 64 places, which is enough for 47 factors), and the place of factor f is
-    37·f modulo its size.
+    The order is observable if a sub-axis cannot coexist with the axes of one factor, but
+    a prefix of it, shortened by another factor, can. The reference stores a row in a hash
+    table (of at least 64 buckets, which is enough for 47 factors), in which factor f has
+    bucket 37·f modulo the size.
     """
     return sorted(row.factors, key=lambda factor: 37 * factor % 64)
 
@@ -167,7 +167,7 @@ def prefix_fitting_factor(
     factor_size: int,
     mesh: Mesh,
 ) -> AxisRef | None:
-    """Return the longest prefix of `ref` that the tensor's `factor` has or can take."""
+    """Return the longest prefix of `ref` that can shard `factor` of the tensor."""
     sharding = row.factors[factor]
     prefix = axis.prefix_without_overlaps(ref, [*row.replicated, *row.unreduced])
     if prefix is None:
@@ -184,7 +184,7 @@ def prefix_fitting_factor(
 
 
 def _dividing_part(ref: AxisRef, size_before: int, factor_size: int, mesh: Mesh) -> AxisRef | None:
-    """Return the major part of `ref` that divides what is left of a factor."""
+    """Return the major part of `ref` whose size divides the unsharded part of a factor."""
     assert factor_size % size_before == 0, "all that came before divides it"
     size = ref.size_in(mesh)
     part = math.gcd(factor_size // size_before, size)
@@ -194,9 +194,9 @@ def _dividing_part(ref: AxisRef, size_before: int, factor_size: int, mesh: Mesh)
 
 
 def _own_last_axis(sharding: FactorSharding, ref: AxisRef) -> AxisRef | None:
-    """Return the last axis the factor has, if `ref` only continues it.
+    """Return the last axis of the factor's sharding, if `ref` only extends it.
 
-    All axes before are the same, so this keeps what the factor is sharded along.
+    All axes before are equal, so the factor keeps its present sharding.
     """
     if sharding.axes and axis.is_prefix(sharding.axes[-1], ref):
         return sharding.axes[-1]

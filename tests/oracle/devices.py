@@ -1,8 +1,8 @@
-"""Devices that really hold blocks of arrays: carries out the steps of a strategy with NumPy.
+"""Runs the steps of a strategy with NumPy on devices that hold blocks of arrays.
 
-A device holds, for each array, a block of numbers. A step may use only what the devices of one
-group hold; a device that ends up with a number that nobody of its group had is an error. So simple
-that it is unlikely to be wrong, and slow.
+A device holds, for each array, a block of numbers. A step may use only the blocks of the devices of
+one group; it is an error if a device gets a number that no device of its group had. Simple and
+slow.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 Place = tuple[int, ...]
-"""Where a device stands along each mesh axis."""
+"""The coordinates of a device along each mesh axis."""
 
 
 class Devices:
@@ -27,7 +27,7 @@ class Devices:
         self.shapes: dict[str, tuple[int, ...]] = {}
 
     def block(self, shape: Sequence[int], layout, place: Place) -> tuple[slice, ...]:
-        """The part of an array that the device at ``place`` has if it is cut like ``layout``."""
+        """The slice of an array with the layout ``layout`` on the device at ``place``."""
         parts = []
         for size, axes in zip(shape, layout, strict=True):
             index, count = 0, 1
@@ -50,7 +50,7 @@ class Devices:
         return [other for other in self.places if all(other[i] == place[i] for i in fixed)]
 
     def step(self, step) -> None:
-        """Carry out one step of :mod:`shardcore.calculus.reshard`."""
+        """Run one step of :mod:`shardcore.calculus.reshard`."""
         held, shape = self.held[step.tensor], self.shapes[step.tensor]
         done = {}
         for place in self.places:
@@ -67,7 +67,7 @@ class Devices:
         self.held[step.tensor] = done
 
     def multiply(self, subscripts: str, left: str, right: str, output: str, shape) -> None:
-        """Every device multiplies what it has."""
+        """Multiply the blocks of every device."""
         self.shapes[output] = tuple(shape)
         self.held[output] = {
             place: np.einsum(subscripts, self.held[left][place], self.held[right][place])
@@ -82,7 +82,7 @@ class Devices:
 
 
 def run_strategy(strategy, mesh: Mapping[str, int], sizes: Mapping[str, int]) -> None:
-    """Carry out a strategy on random whole numbers and check every device's part of the result."""
+    """Run a strategy on random integers and check every device's block of the result."""
     devices = Devices(mesh)
     rng = np.random.default_rng(0)
     letters: dict[str, str] = {}
@@ -114,10 +114,10 @@ def run_strategy(strategy, mesh: Mapping[str, int], sizes: Mapping[str, int]) ->
 
 
 def ring_loads(devices: int, op: str, *, both_ways: bool) -> float:
-    """Blocks over the busiest link, one way, if blocks go the shortest way round a ring.
+    """Blocks over the busiest link in one direction, if blocks take the shortest way on a ring.
 
-    Each device has a strip of ``devices`` blocks. ``all_gather`` brings the strip to all others,
-    passing each block on; ``all_to_all`` brings one block to each.
+    Each device has ``devices`` blocks. ``all_gather`` sends all of them to all other devices, which
+    forward them; ``all_to_all`` sends one block to each.
     """
     loads = {(link, way): 0.0 for link in range(devices) for way in (1, -1)}
 
@@ -129,7 +129,7 @@ def ring_loads(devices: int, op: str, *, both_ways: bool) -> float:
     for source in range(devices):
         if op == "all_gather":
             if both_ways:
-                # Half of the strip goes each way round.
+                # Half of the blocks go in each direction.
                 send(source, devices - 1, 1, devices / 2)
                 send(source, devices - 1, -1, devices / 2)
             else:

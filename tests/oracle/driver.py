@@ -1,11 +1,12 @@
 """The worklist: visits ops until no sharding changes.
 
-All ops are queued as they stand in the text, region ops before what they hold, and taken
-from the front. An op to be visited again goes to the front, unless it is still queued:
-then it keeps its place. So in a conflict the order of everything below decides.
+All ops are queued in the order of the text, region ops before the ops in their regions,
+and taken from the front. An op to be visited again goes to the front, unless it is still
+queued: then it keeps its place. In a conflict the first visit wins, so the order of
+everything below is observable.
 
-An enclosing op is queued again with its op; since nothing propagates through an op with
-regions itself, the oracle leaves that out.
+The reference queues an op's enclosing ops again with it; since nothing propagates through
+an op with regions itself, the oracle does not.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .sharding import TensorSharding
 from .state import State
 from .visit import How, visit
 
-# Which way to propagate through an op along a factor.
+# The direction of propagation through an op along a factor.
 DirectionThrough = Callable[[Op, int], Direction]
 
 
@@ -37,7 +38,7 @@ def any_direction(_op: Op, _factor: int) -> Direction:
 
 
 def propagate(state: State, how: How, direction: DirectionThrough = any_direction) -> None:
-    """Run one sweep: function results, then ops until all are settled, then results again."""
+    """Run one sweep: function results, then ops until nothing changes, then results again."""
     propagate_function_results(state, how)
     Worklist(state, how, direction).run()
     propagate_function_results(state, how)
@@ -92,7 +93,7 @@ class Worklist:
             self.queue.append(op)
 
     def erase(self, op: Op) -> None:
-        """Erase a dead op, and look again at what it leaves with one use or none."""
+        """Erase a dead op, and queue the definers of operands left with one use or none."""
         for value in op.operands:
             other_users = {id(use.user) for use in value.uses if use.user is not op}
             if value.owner is not None and not value.is_argument and len(other_users) <= 1:
@@ -103,7 +104,7 @@ class Worklist:
         rule, operands, results = tensors_of(op)
         if rule is None:
             return
-        # Data-flow edges and barriers do not care whether sub-axes may go through other ops.
+        # Data-flow edges and barriers propagate sub-axes also in conservative propagation.
         is_conservative = self.how.conservative and op.name not in (EDGE, BARRIER)
         updates = visit(
             rule,
@@ -123,7 +124,7 @@ class Worklist:
         return self.direction(op, factor)
 
     def update(self, value: Value, sharding: TensorSharding, visited: Op) -> None:
-        """Set a new sharding and queue all ops it may matter to, but the one in hand."""
+        """Set a new sharding and queue all ops that depend on it, except `visited`."""
         holder = self.state.holder(value)
         if holder is None:
             return

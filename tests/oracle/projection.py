@@ -19,10 +19,10 @@ from .sharding import DimSharding, TensorSharding
 
 @dataclass
 class FactorSharding:
-    """Along which axes one tensor shards one factor.
+    """The axes along which one tensor shards one factor.
 
-    `overflow` are the axes that follow in the dim but do not divide what is left of the
-    factor. They are kept to restore the dim, and block the factors minor to this one.
+    `overflow` are the axes that follow in the dim but do not divide the unsharded part of
+    the factor. They are kept to restore the dim, and block the factors minor to this one.
     """
 
     axes: list[AxisRef] = field(default_factory=list)
@@ -94,14 +94,15 @@ def project_tensor(
 def _project_dim(
     factors: Sequence[int], dim: DimSharding, factor_sizes: Sequence[int], mesh: Mesh
 ) -> dict[int, FactorSharding]:
-    """Deal the axes of a dim out to its factors, major to minor."""
-    axes = list(dim.axes)  # what is still to be dealt out
+    """Assign the axes of a dim to its factors, major to minor."""
+    axes = list(dim.axes)  # the axes that are not assigned yet
     row: dict[int, FactorSharding] = {}
     for factor in factors:
         is_minor_most = factor == factors[-1]
         row[factor] = sharding = FactorSharding([], dim.is_closed, is_minor_most)
         if is_minor_most:
-            # It takes all the rest, even what does not divide it: that means padding.
+            # The last factor takes all remaining axes, also those that do not divide it: the
+            # dim is then padded.
             for ref in axes:
                 axis.append_or_merge(sharding.axes, ref, mesh)
             break
@@ -109,8 +110,8 @@ def _project_dim(
         if size_left > 1 and axes:
             for ref in axes:
                 axis.append_or_merge(sharding.overflow, ref, mesh)
-            # Past an overflow nothing can be sharded: the next factor is closed, and
-            # those after it do not show in the row at all.
+            # Factors minor to an overflow cannot be sharded: the next one is closed, and
+            # the row does not have the others.
             after = factors[factors.index(factor) + 1]
             row[after] = FactorSharding([], True, after == factors[-1])
             break
@@ -143,10 +144,10 @@ def unproject_tensor(
     mesh_name: str,
     mesh: Mesh,
 ) -> TensorSharding:
-    """Put the factor shardings of one tensor together to dim shardings.
+    """Combine the factor shardings of one tensor to dim shardings.
 
-    A dim ends at the first factor that has overflow axes or is not fully sharded: what
-    its minor factors are sharded along would need a strided view, and is left out.
+    A dim ends at the first factor that has overflow axes or is not fully sharded: the axes
+    of its minor factors would need a strided view, and are left out.
     """
     dims = []
     for factors in mapping:

@@ -1,4 +1,4 @@
-"""Op sharding rules: how the dims of an op's tensors are made of factors."""
+"""Op sharding rules: the factors of the dims of an op's tensors."""
 
 from __future__ import annotations
 
@@ -72,6 +72,6 @@ def _mappings_text(mappings: Iterable[TensorMapping]) -> str:
 
 
 def identity_rule(shape: Sequence[int], num_operands: int = 1) -> OpShardingRule:
-    """Build the rule of an op whose tensors all have one `shape` and go together."""
+    """Build the rule of an op whose tensors all have the shape `shape` and the same factors."""
     mapping = tuple((dim,) for dim in range(len(shape)))
     return OpShardingRule(tuple(shape), (mapping,) * num_operands, (mapping,))

@@ -1,4 +1,4 @@
-"""Schedules around the driver: op priorities, and the user's priorities."""
+"""Schedules around the driver: op priorities and user priorities."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BROADCAST = "stablehlo.broadcast_in_dim"
 
 
 def pass_through_op(op: Op, allow_multiple_uses: bool) -> Direction:
-    """Let through ops that do no more than rearrange."""
+    """Let shardings through ops that only rearrange elements."""
     shared = any(len(value.uses) != 1 and value.shape for value in op.operands)
     if shared and not allow_multiple_uses:
         return Direction.NONE
@@ -39,7 +39,7 @@ def pass_through_factor(op: Op, factor: int) -> Direction:
     return broadcast_backward(op)
 
 
-# What each op priority lets through, on top of those before it.
+# The directions that each op priority allows, in addition to those before it.
 OP_PRIORITIES: Sequence[DirectionThrough] = (
     lambda op, _: pass_through_op(op, allow_multiple_uses=False),
     lambda op, _: pass_through_op(op, allow_multiple_uses=True),
@@ -106,9 +106,9 @@ def op_priority_propagate(program: Program, options: Options = Options()) -> Sta
 
 
 def user_priority_propagate(program: Program, options: Options = Options()) -> State:
-    """Propagate dims of priority 0, then set those of each later priority and go on.
+    """Propagate dims of priority 0, then add those of each later priority and propagate again.
 
-    Until its turn comes, a dim is closed and its axes are replicated.
+    A dim of a later priority is closed, and its axes are replicated.
     """
     state = _start(program)
     annotated = _annotated(state)
@@ -127,12 +127,12 @@ def user_priority_propagate(program: Program, options: Options = Options()) -> S
     return state
 
 
-# A place that has a sharding: a value, or the index of a function result.
+# A holder of a sharding: a value, or the index of a function result.
 Place = Value | int
 
 
 def _annotated(state: State) -> list[tuple[Place, TensorSharding]]:
-    """List everything that has a sharding, but values whose edge has it too."""
+    """List everything that has a sharding, except values whose edge has it too."""
     places: list[tuple[Place, TensorSharding]] = [
         (value, sharding) for value, sharding in state.shardings.items() if edge_of(value) is None
     ]
@@ -154,7 +154,7 @@ def _put(state: State, place: Place, sharding: TensorSharding) -> None:
 
 
 def at_first(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
-    """Return the sharding to begin with: dims of a later priority wait."""
+    """Return the sharding at priority 0: without the axes of dims of a later priority."""
     waiting = [dim for dim in sharding.dims if dim.priority]
     axes = [*sharding.replicated, *(ref for dim in waiting for ref in dim.axes)]
     return dataclasses.replace(
@@ -168,7 +168,7 @@ def at_first(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
 
 
 def at_priority(current: TensorSharding, original: TensorSharding, priority: int) -> TensorSharding:
-    """Set the dims of `original` that have waited for `priority`."""
+    """Add the dims of `original` that have the priority `priority`."""
     dims = tuple(
         dim.without_priority() if dim.priority == priority else now
         for now, dim in zip(current.dims, original.dims, strict=True)

@@ -17,7 +17,7 @@ def _axes_text(axes: Iterable[AxisRef]) -> str:
 
 @dataclass(frozen=True)
 class DimSharding:
-    """How one dim is sharded: along `axes`, major to minor, and further unless closed."""
+    """The sharding of one dim along `axes`, major to minor, to which an open dim may add."""
 
     axes: tuple[AxisRef, ...] = ()
     is_closed: bool = False
@@ -37,7 +37,7 @@ class DimSharding:
 
 @dataclass(frozen=True)
 class TensorSharding:
-    """A sharding of a tensor over a mesh, given by its name or (inlined) itself."""
+    """The sharding of a tensor over a mesh, which is a name or an inlined mesh."""
 
     mesh: str | Mesh
     dims: tuple[DimSharding, ...] = ()
@@ -75,8 +75,8 @@ def common_mesh_name(
 ) -> str | None:
     """Return the name of the one mesh all shardings use, if there is such a mesh.
 
-    Empty meshes give way to any other. Equal meshes may have different names: the first
-    one counts.
+    Empty meshes are compatible with any other. Of equal meshes with different names the
+    first name is returned.
     """
     common: str | None = None
     for sharding in shardings:

@@ -1,4 +1,4 @@
-"""Who holds what: local shapes, padding, the slice of every device, equivalence."""
+"""What devices hold: local shapes, padding, the slice of every device, equivalence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Slice = tuple[tuple[int, int], ...]
 
 
 def num_shards(sharding: TensorSharding, mesh: Mesh, rank: int) -> tuple[int, ...]:
-    """Return into how many shards every dim is cut. A maximal mesh takes tensors of any rank."""
+    """Return the number of shards of every dim. A maximal mesh takes tensors of any rank."""
     if mesh.is_maximal:
         return (1,) * rank
     assert len(sharding.dims) == rank
@@ -27,16 +27,16 @@ def local_shape(sharding: TensorSharding, mesh: Mesh, shape: Sequence[int]) -> t
 
 
 def coordinate(ref: AxisRef, at: dict[str, int], mesh: Mesh) -> int:
-    """Return the coordinate along an axis or sub-axis of the device `at` these ones.
+    """Return the coordinate along an axis or sub-axis of the device with coordinates `at`.
 
-    The coordinate along the full axis is read as (major, this sub-axis, minor).
+    The coordinate along the full axis consists of (major, this sub-axis, minor).
     """
     minor_size = mesh.axis_size(ref.name) // ref.end_in(mesh)
     return at[ref.name] // minor_size % ref.size_in(mesh)
 
 
 def shard_index(refs: Sequence[AxisRef], at: dict[str, int], mesh: Mesh) -> int:
-    """Read the coordinates along `refs` as the digits of one number, major first."""
+    """Combine the coordinates along `refs` to one number, major to minor."""
     index = 0
     for ref in refs:
         index = index * ref.size_in(mesh) + coordinate(ref, at, mesh)
@@ -56,7 +56,7 @@ def device_shards(sharding: TensorSharding, mesh: Mesh, rank: int) -> dict[int, 
 def device_slices(sharding: TensorSharding, mesh: Mesh, shape: Sequence[int]) -> dict[int, Slice]:
     """Map every device id to the part of the tensor it holds, without padding.
 
-    A device whose shard is padding only holds an empty range at the end of the dim.
+    A device whose shard is all padding holds an empty range at the end of the dim.
     """
     local = local_shape(sharding, mesh, shape)
 
@@ -71,7 +71,7 @@ def device_slices(sharding: TensorSharding, mesh: Mesh, shape: Sequence[int]) ->
 def device_padding(
     sharding: TensorSharding, mesh: Mesh, shape: Sequence[int]
 ) -> dict[int, tuple[int, ...]]:
-    """Map every device id to what its part lacks of the local shape, in every dim."""
+    """Map every device id to the padding of its shard, in every dim."""
     local = local_shape(sharding, mesh, shape)
     return {
         device: tuple(part - (end - start) for part, (start, end) in zip(local, held, strict=True))
@@ -80,7 +80,7 @@ def device_padding(
 
 
 def unreduced_groups(sharding: TensorSharding, mesh: Mesh) -> set[frozenset[int]]:
-    """Return the groups of devices whose tensors must be added up."""
+    """Return the groups of devices over which the tensor is unreduced."""
     if mesh.is_maximal:
         return {frozenset(mesh.device_ids)}
     groups: dict[tuple[int, ...], set[int]] = {}
@@ -107,7 +107,7 @@ def is_equivalent(
 ) -> bool:
     """Tell whether every device holds the same part under both, and sums with the same devices.
 
-    Without `shape`, of tensors of any shape.
+    Without `shape` this is for tensors of every shape.
     """
     if unreduced_groups(first, first_mesh) != unreduced_groups(second, second_mesh):
         return False

@@ -1,4 +1,4 @@
-"""Which sharding every value has, and where it is kept."""
+"""The sharding of every value, and the value that holds it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .sharding import TensorSharding, fully_open
 class State:
     """The shardings of a program while they are propagated.
 
-    The values of a data-flow op have theirs in its data-flow edges, if there are any.
+    The shardings of the values of a data-flow op are held by its data-flow edges, if it has any.
     """
 
     def __init__(self, program: Program) -> None:
@@ -25,7 +25,7 @@ class State:
             return edge.results[0]
         if not value.is_argument or value.owner is None:
             return value
-        # A region's argument without an edge: the owner of the edge it would have.
+        # A block argument without an edge: the owner of the edge it would have.
         return value.owner.results[value.index] if value.owner.name == "stablehlo.while" else None
 
     def sharding(self, value: Value) -> TensorSharding | None:
@@ -33,7 +33,7 @@ class State:
         return None if holder is None else self.shardings.get(holder)
 
     def set_sharding(self, value: Value, sharding: TensorSharding) -> None:
-        """Set it. The first sharding of one result makes all results of the op have one."""
+        """Set the sharding of `value`. With the first result of an op all its results get one."""
         holder = self.holder(value)
         if holder is None:
             return
@@ -59,7 +59,7 @@ class State:
                 self.set_sharding(member, shardings[0])
 
     def annotations(self) -> list[tuple[str, list[TensorSharding | None]]]:
-        """List the shardings as the text shows them: arguments, ops, function results."""
+        """List the shardings in the order of the text: arguments, ops, function results."""
         program = self.program
         rows: list[tuple[str, list[TensorSharding | None]]] = [
             ("arguments", [self.shardings.get(value) for value in program.arguments])

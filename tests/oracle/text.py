@@ -1,6 +1,6 @@
 """Parses the `sdy` text of meshes, shardings and rules; `str` prints it.
 
-Understands the text with or without the attribute's name before it (`#sdy.sharding<..>`).
+The attribute's name may be in front (`#sdy.sharding<..>`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TOKEN = re.compile(r'\s*(?:#sdy\.\w+|("[^"]*"|@"[^"]*"|@[\w.$-]+|->|\w+|[^\s\w])
 
 
 class OracleSyntaxError(ValueError):
-    """The text is not what the oracle understands."""
+    """A text that the oracle cannot parse."""
 
 
 class Reader:

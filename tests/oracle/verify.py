@@ -1,6 +1,6 @@
-"""The invariants: what a mesh, a sharding or a rule must satisfy.
+"""The invariants of meshes, shardings and rules.
 
-Each function returns the names of the broken ones, in the order they are looked at.
+Each function returns the names of those that are violated, in the order they are checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One visit of one op: what propagation makes of the shardings of its tensors."""
+"""One visit of one op: propagation among the shardings of its tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .sharding import TensorSharding, common_mesh_name
 
 
 class Strategy(enum.Enum):
-    """How conflicts are treated along factors."""
+    """How conflicts between factors are resolved."""
 
     BASIC = "basic"
     AGGRESSIVE = "aggressive"
@@ -23,7 +23,7 @@ class Strategy(enum.Enum):
 
 @dataclass(frozen=True)
 class How:
-    """What is the same for all visits of one sweep over a program."""
+    """Options that are the same for all visits of one sweep over a program."""
 
     meshes: dict[str, Mesh]
     strategy: Strategy = Strategy.BASIC
@@ -44,8 +44,8 @@ def visit(
 ) -> list[tuple[int, TensorSharding]]:
     """Return the updates, as (index of the tensor, its new sharding), operands first.
 
-    All are computed from the shardings at the start of the visit. Tensors that do not
-    share one mesh, and those on a maximal mesh, are left alone.
+    All are computed from the shardings at the start of the visit. Nothing propagates among
+    tensors over different meshes, or over a maximal mesh.
     """
     mesh_name = common_mesh_name([*operands, *results], how.meshes)
     if mesh_name is None or how.meshes[mesh_name].is_maximal:

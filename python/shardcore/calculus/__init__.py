@@ -2,21 +2,21 @@
 
 ========================  =====================================================================
 :mod:`~.notation`         ``A[I_X, J_Y] {U_Z}``: parse, print, local shapes, bytes
-:mod:`~.partition_spec`   the same as JAX writes it, ``P("X", None)``
-:mod:`~.spellings`        an array in whichever notation it is written
+:mod:`~.partition_spec`   conversion to and from JAX's notation, ``P("X", None)``
+:mod:`~.spellings`        parses an array in any of the notations
 :mod:`~.blocks`           which block of an array each device of a mesh holds
 :mod:`~.hardware`         figures of chips, each with its source; users add their own in TOML
 :mod:`~.topology`         how mesh axes lie on physical axes: rings and lines
-:mod:`~.sub_axes`         collectives along a part of a mesh axis
+:mod:`~.sub_axes`         collectives along a sub-axis of a mesh axis
 :mod:`~.collectives`      what a collective does to a sharding, and its transpose
-:mod:`~.collective_time`  how long it takes, what bounds it, and the formula
-                          (:mod:`~.rates` is what that depends on, :mod:`~.switches` is for GPUs)
+:mod:`~.collective_time`  the time of a collective, its bound, and the formula
+                          (:mod:`~.rates` has the rates of links, :mod:`~.switches` is for GPUs)
 :mod:`~.contraction`      ``A[I, J_X] * B[J, K] -> C[I, K]``: an einsum and its case
-:mod:`~.reshard`          every way from one sharding to another
+:mod:`~.reshard`          sequences of collectives from one sharding to another
 :mod:`~.matmul`           every strategy for a sharded matmul, and the best one
-                          (:mod:`~.plan` prices them, :mod:`~.strategy` is what comes out)
-:mod:`~.chain`            the same for matmuls one after the other
-:mod:`~.crossover`        the sizes at which the answer changes
+                          (:mod:`~.plan` computes their costs, :mod:`~.strategy` has the results)
+:mod:`~.chain`            strategies for a chain of matmuls
+:mod:`~.crossover`        the sizes at which the best strategy changes
 :mod:`~.snippets`         a JAX program that runs and times a collective
 ========================  =====================================================================
 

@@ -1,7 +1,7 @@
 """Mesh axes as the notation writes them: ``X``, and ``X:(1)2`` for a sub-axis of ``X``.
 
-Arrays and collectives hold :class:`~shardcore.AxisRef` objects. Where users pass axes, their names
-and these texts do as well.
+Arrays and collectives have :class:`~shardcore.AxisRef` objects; functions that take axes accept
+these texts too.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from shardcore.calculus.notation import NamedArray
 from shardcore.errors import CalculusError
 
 MAX_DEVICES = 4096
-"""A table of more devices helps nobody."""
+"""The most devices that a table may have."""
 
 
 class Block(NamedTuple):
@@ -19,7 +19,7 @@ class Block(NamedTuple):
 
     device: int
     coordinates: dict[str, int]
-    """Where the device stands along each mesh axis."""
+    """The coordinate of the device along each mesh axis."""
     numbers: tuple[int, ...]
     """The number of the block along each dim."""
     slices: tuple[slice, ...] | None
@@ -69,8 +69,8 @@ def _block_index(axes: tuple[AxisRef, ...], mesh: Mesh, position: int) -> int:
 
 
 def block_table(array: NamedArray, mesh: Mesh) -> str:
-    """Return a grid of blocks: the last mesh axis across, the one before it down, a grid for each
-    place along the others.
+    """Return grids of blocks as text: columns are the last mesh axis, rows the one before it; there
+    is one grid for each coordinate along the other axes.
 
     Raises:
         CalculusError, VerificationError: as for :func:`blocks`.

@@ -1,12 +1,12 @@
-"""Strategies for products one after the other, such as the two matmuls of a transformer block.
+"""Strategies for a chain of products, such as the two matmuls of a transformer block.
 
-``In[B, D] * W_in[D, F] * W_out[F, D] -> Out[B, D]`` is multiplied from the left. Each product is
-cut in some way while devices multiply, and the array in between goes from one cut to the next
-straight away: it is nowhere given. Communication and computation of one product overlap; those of
-different products do not.
+``In[B, D] * W_in[D, F] * W_out[F, D] -> Out[B, D]`` is multiplied from the left. For each product a
+strategy chooses how its dims are sharded (*cut*) while devices multiply. The sharding of an
+intermediate array is not given: it is resharded from the cut of one product to that of the next.
+Communication and computation of one product overlap; those of different products do not.
 
-With ``search`` operands without any axis are cut as is best. The first operand and the output are
-then cut alike where they have the same dims, so that blocks can follow each other.
+With ``search`` the shardings of operands without axes are chosen too. The first operand and the
+output then get equal shardings where they have the same dims, as blocks in sequence need.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ ChainStrategy = Strategy
 """A strategy of several stages."""
 
 MAX_COMBINATIONS = 300_000
-"""More combinations of cuts than this are refused."""
+"""The most combinations of cuts; with more an error is raised."""
 
 MAX_COMPARED = 3000
-"""With more combinations than this, sizes at which the best changes are not looked for."""
+"""The most combinations for which crossovers are computed."""
 
 MAX_STRATEGIES = 1000
-"""More strategies than these, the best, are not listed unless they are asked for."""
+"""The number of strategies, the best ones, that are returned by default."""
 
 
 def chain_strategies(
@@ -66,7 +66,7 @@ def chain_strategies(
     search: bool = False,
     limit: int | None = None,
 ) -> list[Strategy]:
-    """Return the strategies for products one after the other, the best first.
+    """Return the strategies for a chain of products, the best first.
 
     Arguments as for :func:`shardcore.calculus.matmul_strategies`, and ``limit``, how many
     strategies to return at most [:data:`MAX_STRATEGIES`].
@@ -94,13 +94,13 @@ class _Priced(NamedTuple):
     serial: float
     peak_bytes: float
     kept_bytes: float
-    """What a device stores of the right operand."""
+    """Bytes of the right operand that a device stores."""
     steps: int
 
 
 @dataclass
 class Planner:
-    """Combines ways to cut each of several products, for given sizes."""
+    """Combines cuts of each product of a chain, for given sizes."""
 
     contractions: list[Contraction]
     topology: Topology
@@ -113,7 +113,7 @@ class Planner:
     _fixed: dict[tuple[object, ...], Stage] = field(default_factory=dict)
     """Stages that are the same for all sizes."""
     _choices: int = 1
-    """How many ways there were to choose from for the last stage."""
+    """Number of cuts of the last stage."""
 
     @staticmethod
     def of(
@@ -171,7 +171,7 @@ class Planner:
                 yield self.stages(chosen, first, last)
 
     def ends(self) -> Iterator[tuple[Layout | None, Layout]]:
-        """How the first operand (``None``: as it is multiplied) and the output may be cut."""
+        """The layouts of the first operand (``None``: that of its cut) and of the output."""
         first, output = self.contractions[0].operands[0], self.contractions[-1].output
         if not self.search or first.axes:
             yield layout_of(first), layout_of(output)
@@ -204,7 +204,7 @@ class Planner:
         return found
 
     def stage(self, index: int, cut: Cut, first: Layout | None, target: Layout) -> Stage:
-        """Stage ``index`` if it is cut like ``cut``, and its output like ``target`` after it."""
+        """Stage ``index`` with the cut ``cut``, whose output is then resharded to ``target``."""
         contraction = self.contractions[index]
         left, right = contraction.operands
         ready = layout_in(left, cut)
@@ -263,7 +263,7 @@ class Planner:
         return self._best_ways[key]
 
     def quick_rank(self, stages: Sequence[_Priced], limit: float) -> tuple[float, ...]:
-        """What :attr:`Strategy.rank` will be, but for the bytes that are stored at the ends."""
+        """:attr:`Strategy.rank` without the stored bytes of inputs and output."""
         kept = sum(stage.kept_bytes for stage in stages)
         peak = max(stage.peak_bytes + kept - stage.kept_bytes for stage in stages)
         return (
@@ -276,7 +276,7 @@ class Planner:
 
 
 def layouts(array: NamedArray, mesh: Mesh) -> Iterator[Layout]:
-    """Yield every way to cut ``array`` by the axes of ``mesh``, axes of one dim in mesh order."""
+    """Yield every layout of ``array`` over the axes of ``mesh``, axes of one dim in mesh order."""
     axes = [AxisRef(axis.name) for axis in mesh.axes if axis.size > 1]
     for places in itertools.product([None, *range(len(array.dims))], repeat=len(axes)):
         cut: list[tuple[AxisRef, ...]] = [() for _ in array.dims]

@@ -1,7 +1,7 @@
-"""How long a collective takes: the bandwidth bound, the latency bound, and the larger of the two.
+"""The time of a collective: the larger of its bandwidth bound and its latency bound.
 
-With V the bytes of the array after gathering, in one group of N devices, W the bandwidth of a link
-one way (2 W both ways), T the time of a hop:
+With V the bytes of the gathered array in one group of N devices, W the bytes per second of a link
+in one direction (2 W in both), T the seconds of a hop:
 
 =======================  ==================================================================
 AllGather, ReduceScatter  rings: ``max(T * sum(N_i // 2), V / (2 W * axes))``;
@@ -9,24 +9,24 @@ AllGather, ReduceScatter  rings: ``max(T * sum(N_i // 2), V / (2 W * axes))``;
 AllReduce                 two of these
 AllToAll                  rings: ``V * max(N_i) / (4 * N * 2 W)``; lines: the same with W for 2 W;
                           one-way rings: half an AllGather
-permute                   the bytes of a block over the links that it crosses
-slice                     nothing
+permute                   the bytes of a block over the bandwidth of the links that it crosses
+slice                     0
 in a node                 ``V * (N - 1) / (N * W)``; AllToAll ``V * (N - 1) / (N**2 * W)``
 across M nodes            ``V / W_node``; AllToAll ``V * (M - 1) / (M**2 * W_node)``
 =======================  ==================================================================
 
-What the book leaves open, and how it is here:
+Cases that the book does not define:
 
-1. Several axes, some of them lines: all links of a chip bring in ``(N - 1) / N * V`` together, W
-   for a line and 2 W for a ring. For one line, or rings alone, this is the table above.
-2. ``exact`` counts on rings that a device has its own block already, ``(N - 1) / N``; that an
-   AllToAll on an odd ring has no longest way, ``1 - 1 / N**2``; and across nodes ``(M - 1) / M``,
-   and that all groups that leave a node share its bandwidth.
-3. Along a sub-axis groups are interleaved: with ``s`` chips from one device to the next, ``s``
-   groups share each link, and a step takes ``s`` hops. The outermost part of a ring is a ring,
-   other parts are lines.
-4. What a group that spans nodes sends inside of them is taken to overlap with what leaves them,
-   and is not counted; ``exact`` takes the longer of ``V * (N - 1) / (N * W)`` and that.
+1. Several axes, some of them lines: all links of a chip together receive ``(N - 1) / N * V``, at
+   W for a line and 2 W for a ring. For one line, or rings alone, this is the table above.
+2. ``exact`` counts on rings that a device has its own block already, ``(N - 1) / N``; that in an
+   AllToAll on an odd ring no two devices are half a ring apart, ``1 - 1 / N**2``; and across nodes
+   ``(M - 1) / M``, and that all groups that leave a node share its bandwidth.
+3. Along a sub-axis groups are interleaved: where neighbours are ``s`` chips apart, ``s`` groups
+   share each link, and a step takes ``s`` hops. The major-most sub-axis of a ring is a ring, others
+   are lines.
+4. Traffic within nodes of a group that spans nodes is taken to overlap with that between nodes, and
+   is not counted; ``exact`` takes the longer of it, ``V * (N - 1) / (N * W)``, and the latter.
 
 Source: "How to Scale Your Model", chapter 3; chapter 12 for switches.
 """
@@ -59,18 +59,18 @@ __all__ = [
 
 @dataclass(frozen=True, repr=False)
 class Estimate:
-    """The time of one collective, and how it comes about. Seconds and bytes throughout."""
+    """The time of one collective, with the figures it follows from, in seconds and bytes."""
 
     collective: Collective
     bytes: int
-    """V: of the array after gathering, in one group of devices."""
+    """V: the bytes of the gathered array in one group of devices."""
     wire_bytes: int
-    """What a device sends of its own, or passes on in a gather."""
+    """Bytes that a device sends, including blocks that it forwards in a gather."""
     link_bytes: float
-    """What the busiest link carries, in one direction."""
+    """Bytes that the busiest link carries in one direction."""
     rates: Rates
     threshold_message_bytes: float
-    """A message for which a hop takes as long as a hop takes at least."""
+    """Bytes of a message that takes as long over a link as the latency of a hop."""
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -78,12 +78,12 @@ class Estimate:
 
     @property
     def bandwidth_seconds(self) -> float:
-        """How long the bytes take over the links."""
+        """Seconds that the busiest link needs for its bytes."""
         return self.bytes * self.rates.seconds_per_byte
 
     @property
     def latency_seconds(self) -> float:
-        """How long the hops take at least."""
+        """Seconds of all hops for messages of any size."""
         return self.rates.latency_seconds
 
     @property
@@ -107,7 +107,7 @@ class Estimate:
 
     @property
     def formula(self) -> str:
-        """What :attr:`seconds` is, with all numbers filled in."""
+        """The formula of :attr:`seconds`, with all numbers filled in."""
         if not self.rates.formula:
             return "0: no communication"
         bandwidth = self.rates.formula.replace("{V}", str(self.bytes))
@@ -172,7 +172,7 @@ def estimate(
 
 
 def wire_bytes(op: str, num_bytes: int, devices: int, *, shift: int = 1) -> int:
-    """Return what a device sends of its own, or passes on in a gather, for V = ``num_bytes``."""
+    """Return the bytes that a device sends or forwards, for V = ``num_bytes``."""
     share = {
         "all_gather": (devices - 1, devices),
         "reduce_scatter": (devices - 1, devices),
@@ -185,7 +185,7 @@ def wire_bytes(op: str, num_bytes: int, devices: int, *, shift: int = 1) -> int:
 
 
 def _shared_nodes(collective: Collective, topology: Topology, options: TimeOptions) -> list[str]:
-    """What the book's formula leaves out: groups that leave a node at the same time."""
+    """Notes on groups that share the bandwidth of a node, which the book's formula ignores."""
     if topology.hardware.is_torus or options.exact or collective.op == "slice":
         return []
     nodes, inside = topology.nodes_of(collective.axes)
@@ -196,7 +196,7 @@ def _shared_nodes(collective: Collective, topology: Topology, options: TimeOptio
 
 
 def gathered_bytes(collective: Collective, mesh: Mesh) -> int:
-    """V: the bytes that a device has of the array once the axes of the op are gathered."""
+    """V: the bytes of the array on a device once the axes of the op are gathered."""
     array: NamedArray = collective.gathered or collective.array
     return array.bytes_per_device(mesh)
 
@@ -204,7 +204,7 @@ def gathered_bytes(collective: Collective, mesh: Mesh) -> int:
 def rates_of(
     op: str, axes: tuple[AxisRef, ...], topology: Topology, options: TimeOptions, *, shift: int = 1
 ) -> Rates:
-    """Return what the time of ``op`` along ``axes`` depends on, but for the bytes."""
+    """Return the rates that, with the bytes, determine the time of ``op`` along ``axes``."""
     devices = group_size(topology.mesh, axes)
     if op == "slice" or devices == 1 or (op == "permute" and shift % devices == 0):
         wraps = all(part.wraps_around for part in topology.along(axes))
@@ -243,7 +243,7 @@ def _torus(
         formula = f"{{V}} B{fraction} / {width:.4g} B/s"
     times = 2 if op == "all_reduce" else 1
     prefix = "2 * " if times == 2 else ""
-    # Both directions of a ring carry half; all links of the axes share.
+    # Each direction of a ring carries half of the bytes; the links of all axes share them.
     link_share = times * share * one_way
     latency = times * hop * hops
     return Rates(
@@ -261,7 +261,7 @@ def _torus(
 def _all_to_all(
     parts: list[PhysicalAxis], devices: int, one_way: float, options: TimeOptions
 ) -> tuple[float, str]:
-    """Seconds per byte: the slowest axis, whose middle half of all bytes has to cross."""
+    """Seconds per byte of the slowest axis, whose bisection half of all bytes have to cross."""
     worst, formula = 0.0, ""
     for part in parts:
         size = part.size
@@ -285,9 +285,9 @@ def _all_to_all(
 def _permute(
     parts: list[PhysicalAxis], devices: int, one_way: float, hop: float, shift: int
 ) -> Rates:
-    """A shift by ``k`` of N devices: links carry k blocks; round the ends of a line, N - 1 hops."""
+    """A shift by ``k`` of N devices: links carry k blocks; wrapping on a line takes N - 1 hops."""
     is_ring = all(part.wraps_around for part in parts)
-    # A part of an axis goes from one of its devices to the next over those in between.
+    # Along a sub-axis neighbours are `stride` chips apart.
     stride = max((part.stride for part in parts), default=1)
     distance = stride * min(shift % devices, -shift % devices)
     hops = distance if is_ring else stride * max(shift % devices, -shift % devices)

@@ -1,11 +1,11 @@
-"""What a collective does to a sharding, which collective is its transpose, and what it may choose.
+"""What a collective does to a sharding, its transpose, and the dims that it may scatter.
 
 =================  ==============================  =============================================
 ``all_gather``     ``A[I_X, J] -> A[I, J]``        every device gets the blocks of all
-``reduce_scatter`` ``A[I, J] {U_X} -> A[I, J_X]``  sums, and leaves each device a block
-``all_reduce``     ``A[I, J] {U_X} -> A[I, J]``    both of them, one after the other
+``reduce_scatter`` ``A[I, J] {U_X} -> A[I, J_X]``  sums; each device gets one block of the sum
+``all_reduce``     ``A[I, J] {U_X} -> A[I, J]``    a reduce_scatter and an all_gather
 ``all_to_all``     ``A[I_X, J] -> A[I, J_X]``      moves an axis to another dim
-``permute``        ``A[I_X, J] -> A[I_X, J]``      passes blocks on to other devices
+``permute``        ``A[I_X, J] -> A[I_X, J]``      sends blocks to other devices
 ``slice``          ``A[I, J] -> A[I_X, J]``        takes a block of a copy: no communication
 =================  ==============================  =============================================
 
@@ -25,7 +25,7 @@ from shardcore.calculus.sub_axes import joined, shares, split
 from shardcore.errors import CalculusError, VerificationError
 
 OPS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "slice")
-"""Every collective, by the name it has here and in ``jax.lax`` (but for the last two)."""
+"""Every collective; all but the last two have these names in ``jax.lax``."""
 
 _SPOKEN = {
     "all_gather": "AllGather",
@@ -38,7 +38,7 @@ _SPOKEN = {
 
 
 def op_name(text: str) -> str:
-    """The collective that ``AllGather``, ``all-gather`` or ``all_gather`` is.
+    """Return the canonical name of a collective: ``all_gather`` for ``AllGather``, ``all-gather``.
 
     Raises:
         CalculusError: there is no such collective (``invalid-collective``).
@@ -76,12 +76,12 @@ class Collective:
     """The mesh axes along which devices communicate."""
     result: NamedArray
     dim: int | None = None
-    """The dim that gets the axes, for ops that cut one."""
+    """The dim that gets the axes, for ops that shard one."""
     shift: int = 1
-    """How many devices further ``permute`` passes a block."""
+    """The distance, in devices, over which ``permute`` sends a block."""
     notes: tuple[str, ...] = ()
     gathered: NamedArray | None = None
-    """What a device has of the array once the axes are gathered, for ops that gather or move."""
+    """The array once the axes are gathered, for ops that gather or move axes."""
 
     @staticmethod
     def of(
@@ -97,14 +97,14 @@ class Collective:
 
         Args:
             op: a name that :func:`op_name` knows.
-            array: what it is applied to, or its text.
+            array: the operand, or its text.
             axes: mesh axes, major to minor, or one; also sub-axes such as ``X:(2)2``, with
                 ``mesh``.
-            dim: the dim that ``reduce_scatter``, ``all_to_all`` and ``slice`` cut. Without it the
+            dim: the dim that ``reduce_scatter``, ``all_to_all`` and ``slice`` shard. Without it the
                 first that the devices divide evenly (which takes ``mesh`` and sizes), else the
-                first that can be cut.
+                first that can be sharded.
             mesh: the mesh, to check axes and to choose the dim.
-            shift: for ``permute``, how far.
+            shift: for ``permute``, the distance in devices.
 
         Raises:
             CalculusError: the op cannot be applied to this array (``invalid-collective``).
@@ -144,10 +144,10 @@ class Collective:
 
     @property
     def transpose(self) -> str:
-        """The op that takes derivatives back through this one.
+        """The transpose of this op, which the backward pass applies to derivatives.
 
-        AllGather copies and ReduceScatter sums, and each is the other's transpose. An AllReduce is
-        both and its own; the transpose of taking a block of a copy is to gather the blocks.
+        AllGather and ReduceScatter are each other's transposes, AllReduce, AllToAll and permutes
+        their own; the transpose of a slice is an AllGather.
         """
         return {
             "all_gather": "reduce_scatter",
@@ -158,8 +158,8 @@ class Collective:
     def transposed(self) -> Collective:
         """Return the collective of the backward pass, on the derivative of the result.
 
-        What had copies along the axes before an AllGather has terms of a sum after its transpose,
-        and the other way round.
+        The result of an AllGather is replicated along the axes; its derivative, the operand of the
+        transpose, is unreduced along them, and vice versa.
         """
         result = self.result
         if self.op == "all_gather":
@@ -196,14 +196,14 @@ class Collective:
 
 
 def spoken(op: str) -> str:
-    """The name of a collective as the book writes it."""
+    """Return the name of a collective as the book writes it, ``AllGather``."""
     return _SPOKEN[op]
 
 
 def scatter_choices(array: NamedArray, axes: Sequence[Axis], mesh: Mesh | None) -> list[int]:
-    """Return the dims that a ReduceScatter or a slice along ``axes`` may cut, the best first.
+    """Return the dims that a ReduceScatter or a slice along ``axes`` may shard, the best first.
 
-    All dims may be cut; those that the devices divide without padding come first.
+    All dims may be sharded; those that the devices divide without padding come first.
     """
     if mesh is None:
         return list(range(len(array.dims)))
@@ -223,7 +223,7 @@ def deferred(
     dim: str | int | None = None,
     mesh: Mesh | None = None,
 ) -> tuple[Collective, Collective]:
-    """Return an AllReduce as a ReduceScatter now and an AllGather that may come later, or never.
+    """Return an AllReduce as a ReduceScatter and an AllGather, which may be deferred or omitted.
 
     Raises:
         CalculusError, VerificationError: as for :meth:`Collective.of`.
@@ -257,7 +257,7 @@ def _all_gather(
 def _summed(
     op: str, array: NamedArray, axes: tuple[AxisRef, ...]
 ) -> tuple[NamedArray, tuple[str, ...]]:
-    """``array`` with ``axes`` among those to be summed over, and a note if they were not."""
+    """``array`` unreduced along ``axes``, and a note if it was not."""
     for axis in axes:
         if axis in array.axes:
             name = axis_text(axis)
@@ -359,7 +359,7 @@ def _target(
     mesh: Mesh | None,
     avoid: Sequence[int],
 ) -> int:
-    """The dim to cut: ``dim``, or the first that is cut evenly."""
+    """The dim to shard: ``dim``, or the first that the devices divide evenly."""
     if dim is not None:
         index = array.dim_index(dim)
         if index in avoid:
@@ -379,5 +379,5 @@ def _target(
 
 
 def _mistake(message: str, shown: object, hint: str) -> CalculusError:
-    """A collective that cannot be applied; ``shown`` is the array or the axes that it is about."""
+    """The error that a collective cannot be applied to ``shown``, an array or axes."""
     return mistake(CalculusError, "invalid-collective", message, hint=hint, text=str(shown))

@@ -1,13 +1,13 @@
-"""Products of sharded arrays, ``A[I, J_X] * B[J, K] -> C[I, K]``, and which case they are.
+"""Products of sharded arrays, ``A[I, J_X] * B[J, K] -> C[I, K]``, and their cases.
 
 A dim is *contracting* if the output does not have it, *batch* if both operands and the output have
 it, and *free* otherwise. The four cases:
 
-1. no contracting dim is cut: every device multiplies what it has;
-2. one operand is cut along a contracting dim and the other is not, or otherwise: one is gathered,
-   or a block is taken of the other, and the products summed;
-3. both are cut along it by the same axes: devices multiply, and the terms are summed;
-4. both are cut by the same axis along free dims: one of them has to be gathered.
+1. no contracting dim is sharded: every device multiplies its shards;
+2. a contracting dim is sharded in one operand only, or differently in both: one operand is
+   gathered, or the other is sliced and the products are summed;
+3. both are sharded along it by the same axes: devices multiply, and the terms are summed;
+4. both are sharded by the same axis along free dims: one of them has to be gathered.
 
 Source: "How to Scale Your Model", chapter 3, "Computation With Sharded Arrays".
 """
@@ -35,7 +35,7 @@ CASES = {
     3: "both operands are cut alike along a contracting dim: terms have to be summed",
     4: "both operands are cut by the same axis along different dims: one has to be gathered",
 }
-"""What the cases are."""
+"""The cases in words."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,12 +82,12 @@ def names(array: NamedArray) -> tuple[str, ...]:
 
 
 def cuts(array: NamedArray) -> dict[str, tuple[AxisRef, ...]]:
-    """The axes that cut each dim of ``array``."""
+    """The axes that shard each dim of ``array``."""
     return {dim.name or "": dim.axes for dim in array.dims}
 
 
 def clashes(left: NamedArray, right: NamedArray) -> bool:
-    """Whether one axis cuts dims of both that are not the same dim, and neither is contracted."""
+    """Whether one axis shards two different dims of the operands, neither of them contracting."""
     theirs = cuts(right)
     return any(
         set(axes) & set(other)
@@ -106,13 +106,13 @@ def parse_product(
 ) -> tuple[list[NamedArray], NamedArray]:
     """Parse ``A[I, J_X] * B[J, K] -> C[I, K]``: the operands, two or more, and the output.
 
-    ``·``, ``@`` and ``*_J`` multiply too. Without ``->`` the output has the dims that only one
-    operand has, cut as there where that is possible.
+    ``·``, ``@`` and ``*_J`` are accepted for ``*``. Without ``->`` the output has the dims that
+    only one operand has, sharded as there where that is possible.
 
     Raises:
         ParseError: it is no product (``notation``).
         CalculusError: dims have no names, are repeated, or have several sizes; the output has dims
-            of its own, or terms that are not summed (``contraction``, ``size-mismatch``).
+            that no operand has, or is unreduced (``contraction``, ``size-mismatch``).
         VerificationError: as for :meth:`NamedArray.parse`.
     """
     parser = Parser(text, mesh, "<product>", form=_FORM)
@@ -152,11 +152,11 @@ def parse_product(
 
 
 def pairwise(operands: list[NamedArray], output: NamedArray) -> list[Contraction]:
-    """Cut a product into products of two, from the left; those in between have names ``A·B``.
+    """Split a product into products of two, from the left; intermediate arrays are named ``A·B``.
 
-    A dim is summed over as soon as no later operand, nor the output, has it, and where it is the
-    last of the left operand and the first of the right: in ``In[B, D] * W_in[D, F] * W_out[F, D]``
-    the ``D`` of the output is another one than the ``D`` that is summed over first.
+    A dim is contracted where it is the last of the left operand and the first of the right one, or
+    where neither a later operand nor the output has it: in ``In[B, D] * W_in[D, F] * W_out[F, D]``
+    the first product contracts ``D``, and the ``D`` of the output is that of ``W_out``.
     """
     found = []
     left = operands[0]

@@ -1,7 +1,7 @@
 """The sizes at which the best strategy changes, and at which a strategy changes its bound.
 
-One dim is varied while the others stay; sizes need not be whole here, so that rounding of blocks
-does not hide where the lines cross.
+One dim is varied while the others stay. Sizes are real numbers here, so that the rounding of blocks
+does not shift the crossovers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_SIZE = 2.0**24
 
 _PRECISION = 1e-9
 _ROUNDS = 6
-"""How often strategies are looked for next to the changes found so far."""
+"""How many times strategies are searched for next to the crossovers found so far."""
 
 
 class Crossover(NamedTuple):
@@ -33,9 +33,9 @@ class Crossover(NamedTuple):
     dim: str
     size: float
     below: str
-    """What holds for smaller sizes."""
+    """The best strategy, or the bound, for smaller sizes."""
     above: str
-    """What holds for larger sizes."""
+    """The best strategy, or the bound, for larger sizes."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -54,9 +54,9 @@ def crossovers(
     """Return the sizes at which the best strategy changes, each dim varied by itself.
 
     Strategies that take equally long, overlapped and serially, count as one. Compared are
-    ``plans``, or the strategies that are the best at some of the sizes that are tried: powers of 2
-    (4 for products one after the other, 16 where their inputs are searched for), and next to the
-    changes that these show.
+    ``plans``, or the strategies that are the best at one of the sizes that are tried: powers of 2
+    (of 4 for chains, of 16 where the shardings of inputs are searched for), and sizes next to the
+    crossovers found with these.
 
     Raises:
         CalculusError: a size or an element type is not known (``missing-size``).
@@ -82,7 +82,7 @@ def chain_crossovers(
     memory_limit: float | None = None,
     search: bool = False,
 ) -> list[Crossover]:
-    """Return the crossovers between strategies for products one after the other.
+    """Return the crossovers between strategies for a chain of products.
 
     Raises:
         CalculusError: a size or an element type is not known (``missing-size``), or there are too
@@ -106,7 +106,7 @@ def _found_changes(
     limit: float,
     factor: float,
 ) -> list[Crossover]:
-    """The sizes at which what ``best`` returns changes; sizes are tried in steps of ``factor``."""
+    """The sizes at which the result of ``best`` changes; sizes are tried in steps of ``factor``."""
     found: dict[object, list[Stage]] = {}
 
     def add(at: Mapping[str, float]) -> None:
@@ -125,7 +125,7 @@ def _found_changes(
         count = len(found)
         changes = _best_changes(list(found.values()), pricing, sizes, limit)
         for dim, size, *_ in changes:
-            # A strategy that is the best between two sizes that were tried shows there.
+            # A strategy that is the best between two tried sizes is the best next to a crossover.
             for near in (size * 0.99, size * 1.01):
                 if (dim, near) not in seen:
                     seen.add((dim, near))
@@ -138,7 +138,7 @@ def _found_changes(
 def _figures(
     plan: Sequence[Stage], pricing: Pricing, at: Mapping[str, float], limit: float
 ) -> tuple[float, ...]:
-    """What plans are compared by, for sizes ``at``."""
+    """The figures by which plans are compared, for sizes ``at``."""
     total = serial = 0.0
     is_unfit, steps = False, 0
     for number, stage in enumerate(plan):

@@ -40,12 +40,12 @@ _REQUIRED = {
 
 
 _SMALLEST, _LARGEST = 1e-30, 1e30
-"""No figure of a chip is smaller or larger: times stay within what floats hold."""
+"""The range of a chip's figures, within which times do not overflow."""
 
 
 @dataclass(frozen=True, repr=False)
 class Hardware:
-    """One kind of chip, and what it is wired to."""
+    """One kind of chip and its interconnect."""
 
     name: str
     kind: str
@@ -53,11 +53,11 @@ class Hardware:
     flops: Mapping[str, float]
     """FLOP/s by element type; a multiply-add counts twice."""
     link_bytes_per_second: float
-    """One way: over one link of a torus, or from a chip into the switch of its node."""
+    """In one direction, over one link of a torus, or from a chip into the switch of its node."""
     hbm_bytes: float = float("inf")
     hbm_bytes_per_second: float = float("inf")
     hop_seconds: float = 0.0
-    """What a hop takes however short the message is."""
+    """Latency of a hop."""
     physical_axes: int | None = None
     """Number of axes of the torus."""
     pod: tuple[int, ...] = ()
@@ -67,9 +67,9 @@ class Hardware:
     node_size: int = 1
     """Chips on one switch."""
     node_bytes_per_second: float = 0.0
-    """One way, out of a node."""
+    """In one direction, out of a node."""
     source: Mapping[str, str] = field(default_factory=dict)
-    """Where each figure is from; ``"default"`` holds for the rest."""
+    """The source of each figure; ``"default"`` is that of all others."""
 
     def __hash__(self) -> int:
         return hash((self.name, self.kind, self.link_bytes_per_second, self.hbm_bytes))
@@ -87,11 +87,11 @@ class Hardware:
 
     @property
     def is_torus(self) -> bool:
-        """Whether chips have links to neighbours, and not a switch."""
+        """Whether chips have links to neighbours instead of a switch."""
         return self.kind == "torus"
 
     def wraps_around(self, size: int) -> bool:
-        """Whether a physical axis of ``size`` chips closes to a ring."""
+        """Whether a physical axis of ``size`` chips is a ring."""
         if self.wraparound_multiple_of and size % self.wraparound_multiple_of == 0:
             return True
         return size in self.wraparound_sizes
@@ -111,7 +111,7 @@ class Hardware:
 
 
 def _made(figures: dict[str, Any]) -> Hardware:
-    """The chip of these figures, when it is unpickled."""
+    """Unpickle a chip from its figures."""
     return Hardware(**{**figures, "flops": MappingProxyType(figures["flops"])})
 
 
@@ -151,7 +151,7 @@ def hardware(name: str, extra: str | Path | None = None) -> Hardware:
 
 @dataclass(frozen=True)
 class _File:
-    """A TOML file of the user's, where mistakes are shown."""
+    """A TOML file of the user, with the places of mistakes in it."""
 
     name: str
     text: str
@@ -192,7 +192,7 @@ class _File:
         return len(self.text) if end < 0 else end
 
     def tables(self) -> dict[str, Any]:
-        """What the file holds."""
+        """The tables of the file."""
         try:
             tables: dict[str, Any] = tomllib.loads(self.text)
         # Not only TOMLDecodeError: numbers may have too many digits, arrays be nested too deeply.

@@ -1,16 +1,16 @@
 """Every strategy for a sharded product, with its time and memory, the best first.
 
-A strategy is given by how the dims are cut while devices multiply: each mesh axis cuts one dim, or
-none. Everything else follows: what operands are gathered, what blocks are taken of copies, what
-sums are formed. All these choices are listed, so that no valid sequence of collectives is missed
-(but for those that move data twice).
+A strategy is determined by its *cut*: how the dims are sharded while devices multiply. Each mesh
+axis shards one dim, or none. Which operands are gathered, which are sliced and which sums are
+formed follows from that. All cuts are listed, so that every valid sequence of collectives is found,
+except those that move data twice.
 
-For ``A[I, J_X] * B[J, K] -> C[I, K]`` they include: ``X`` cuts nothing (AllGather of A); ``X`` cuts
-J (take a block of B, multiply, AllReduce of C); ``X`` cuts I (AllToAll of A, AllGather of C); ...
+For ``A[I, J_X] * B[J, K] -> C[I, K]`` they include: ``X`` shards nothing (AllGather of A); ``X``
+shards J (slice B, multiply, AllReduce of C); ``X`` shards I (AllToAll of A, AllGather of C); ...
 
 Times: ``total_seconds`` overlaps communication and computation entirely, ``serial_seconds`` not at
-all, ``chunked_seconds`` runs a collective matmul of as many chunks as the largest group has
-devices: the first chunk has nothing to overlap with.
+all; ``chunked_seconds`` is a collective matmul of as many chunks as the largest group has devices,
+in which all but the first chunk overlap.
 
 Source: "How to Scale Your Model", chapter 3, "Computation With Sharded Arrays"; for collective
 matmul, Wang et al., ASPLOS 2023.
@@ -42,7 +42,7 @@ from shardcore.calculus.topology import Topology
 from shardcore.errors import CalculusError
 
 MAX_CUTS = 5000
-"""Axes that the product does not mention stay alone where there were more cuts than this."""
+"""With more cuts than this, axes that the product does not mention shard nothing."""
 
 
 def matmul_strategies(
@@ -57,11 +57,11 @@ def matmul_strategies(
 
     Args:
         contraction: the product, with sizes and element types.
-        topology: the mesh, and the chips it lies on.
+        topology: the mesh, mapped to chips.
         options: how times are counted.
-        memory_limit: bytes that a device has; strategies that need more come last and do not
-            ``fits``. Without it, the memory of the chip.
-        search: also choose how operands are cut that are not cut by any axis.
+        memory_limit: bytes of memory of a device; strategies that need more come last and have
+            ``fits=False``. Without it, the memory of the chip.
+        search: also choose the shardings of operands that no axis shards.
 
     Raises:
         CalculusError: a size or an element type is not known (``missing-size``).
@@ -87,7 +87,7 @@ def matmul_strategies(
 
 
 def best_strategies(strategies: Sequence[Strategy]) -> list[Strategy]:
-    """Return those that take no longer than the first and need as many steps of communication."""
+    """Return the strategies with the time and the number of collectives of the first."""
     first = strategies[0]
     return [
         each
@@ -99,7 +99,7 @@ def best_strategies(strategies: Sequence[Strategy]) -> list[Strategy]:
 
 
 def matmul_plans(contraction: Contraction, mesh: Mesh, *, search: bool = False) -> list[Stage]:
-    """Return every strategy for ``contraction``, not priced and in no order of worth."""
+    """Return every strategy for ``contraction``, without costs and in no particular order."""
     left, right = contraction.operands
     output = contraction.output
     target = layout_of(output)
@@ -129,9 +129,9 @@ def matmul_plans(contraction: Contraction, mesh: Mesh, *, search: bool = False) 
 
 
 def possible_cuts(contraction: Contraction, mesh: Mesh) -> Iterator[Cut]:
-    """Yield every way to cut the dims of a product: each axis cuts one dim or none.
+    """Yield every cut of a product: each axis shards one dim or none.
 
-    Axes of one dim come in mesh order, and in the orders of the arrays as they are given.
+    Axes of one dim are in mesh order, or in the order that a given array has them in.
     """
     given = [cuts(array) for array in (*contraction.operands, contraction.output)]
     mentioned = {axis for each in given for axes in each.values() for axis in axes}
@@ -208,7 +208,7 @@ def price(
 
 
 def stored_bytes(stages: Sequence[Stage], pricing: Pricing, sizes: Mapping[str, float]) -> float:
-    """What a device stores of the inputs and the output as they are given."""
+    """Bytes of the inputs and the output on a device, in their given shardings."""
     first, last = stages[0], stages[-1]
     count = pricing.local_bytes(first.contraction.operands[0], first.stored[0], sizes)
     for stage in stages:
@@ -219,7 +219,7 @@ def stored_bytes(stages: Sequence[Stage], pricing: Pricing, sizes: Mapping[str, 
 def elsewhere(
     stages: Sequence[Stage], index: int, pricing: Pricing, sizes: Mapping[str, float]
 ) -> float:
-    """What a device stores during stage ``index`` of the right operands of the other stages."""
+    """Bytes of the right operands of other stages on a device, during stage ``index``."""
     return sum(
         pricing.local_bytes(stage.contraction.operands[1], stage.stored[1], sizes)
         for other, stage in enumerate(stages)

@@ -1,4 +1,4 @@
-"""Users' mistakes with their place in the text, for all of the calculus."""
+"""Makes the errors of the calculus, with their place in the text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Error = TypeVar("_Error", bound=ShardcoreError)
 
 
 def place(text: str, span: Span) -> Place:
-    """``span`` of ``text`` as line and columns; what reaches over a line's end is cut there."""
+    """``span`` of ``text`` as line and columns, up to the end of its first line."""
     start, end = span
     first = text.rfind("\n", 0, start) + 1
     last = text.find("\n", start)
@@ -64,17 +64,17 @@ def mistake(
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """``value`` as it is written, or the beginning of that."""
+    """The first ``limit`` characters of the text of ``value``."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):
-        # A number of thousands of digits, or deeper in arrays than Python can follow.
+        # A number of thousands of digits, or arrays nested too deeply for Python.
         return "what it is"
     return text if len(text) <= limit else f"{text[:limit]}..."
 
 
 def choices(wanted: str, known: Iterable[str]) -> str:
-    """A hint that names what is meant by ``wanted``, or what there is."""
+    """A hint with the name that is close to ``wanted``, or with all ``known`` names."""
     names = items(known, "names")
     close = difflib.get_close_matches(wanted, names, 1)
     if not close:

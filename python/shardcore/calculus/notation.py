@@ -1,9 +1,10 @@
 """Named-axis notation: ``A[I_X, J_Y]``, ``bf16[B=1024_X, D=4096_Y]``, ``C[I, K] {U_X}``.
 
-``I_X`` says that the dim ``I`` is cut along the mesh axis ``X``; ``I_{XY}`` along ``X`` and, inside
-of each piece, along ``Y``; ``I_{data,model}`` names axes of several letters; ``{U_X}`` that the
-devices along ``X`` hold terms that have still to be summed. Axes that are not mentioned hold
-copies. Beyond the book, ``I_{X:(1)2}`` is a sub-axis as `sdy` has it, and ``?`` an open dim.
+``I_X`` says that the dim ``I`` is sharded along the mesh axis ``X``; ``I_{XY}`` along ``X`` and
+``Y``, major to minor; ``I_{data,model}`` names axes of several letters; ``{U_X}`` says that the
+array is unreduced along ``X``: the devices along it hold terms of a sum. Along axes that are not
+mentioned the array is replicated. Beyond the book, ``I_{X:(1)2}`` is a sub-axis as in `sdy`, and
+``?`` an open dim.
 
 For ``A: bf16[I=1024_X, J=4096_Y]`` on ``X=4, Y=8``: every device holds ``bf16[256, 512]``, 256 KiB.
 
@@ -27,7 +28,7 @@ from shardcore.errors import CalculusError, VerificationError
 
 @dataclass(frozen=True)
 class NamedDim:
-    """One dim: a name, a size, or both, and the axes that cut it, major to minor."""
+    """One dim: a name, a size, or both, and the axes that shard it, major to minor."""
 
     name: str | None = None
     size: int | None = None
@@ -47,7 +48,7 @@ class NamedDim:
 
 @dataclass(frozen=True, repr=False)
 class NamedArray:
-    """An array with named dims and how it is cut over a mesh.
+    """An array with named dims and its sharding.
 
     Raises:
         VerificationError: an axis is used twice (``axis-overlap``).
@@ -74,9 +75,9 @@ class NamedArray:
 
     @staticmethod
     def parse(text: str, mesh: Mesh | None = None, *, filename: str = "<notation>") -> NamedArray:
-        """Parse the notation. With ``mesh`` every axis has to be one of its axes.
+        """Parse the notation; with ``mesh`` every axis has to be one of its axes.
 
-        Without it ``_XY`` is the axes ``X`` and ``Y``, and a word like ``_data`` is one axis.
+        Without ``mesh`` ``_XY`` is the axes ``X`` and ``Y``, and a word like ``_data`` is one axis.
 
         Raises:
             ParseError: it is not the notation (``notation``).
@@ -103,12 +104,12 @@ class NamedArray:
 
     @property
     def axes(self) -> tuple[AxisRef, ...]:
-        """The axes that cut dims, in the order of the dims."""
+        """The axes that shard dims, in the order of the dims."""
         return tuple(axis for dim in self.dims for axis in dim.axes)
 
     @cached_property
     def dim_names(self) -> tuple[str, ...]:
-        """The names of the dims, empty where there is none."""
+        """The names of the dims, ``""`` for dims without one."""
         return tuple(dim.name or "" for dim in self.dims)
 
     @property
@@ -152,7 +153,7 @@ class NamedArray:
         )
 
     def with_sizes(self, sizes: Mapping[str, int], dtype: str | None = None) -> NamedArray:
-        """Return the same with sizes of named dims, and an element type where it has none.
+        """Return the array with sizes of named dims, and an element type where it has none.
 
         Raises:
             CalculusError: a dim has another size already (``size-mismatch``).
@@ -164,7 +165,7 @@ class NamedArray:
         return replace(self, dims=tuple(dims), dtype=self.dtype or dtype)
 
     def with_shape(self, shape: Sequence[int]) -> NamedArray:
-        """Return the same with sizes, one for each dim.
+        """Return the array with sizes, one for each dim.
 
         Raises:
             CalculusError: a dim has another size already (``size-mismatch``).
@@ -220,7 +221,7 @@ class NamedArray:
         return self._bytes(self.local_shape(mesh))
 
     def total_bytes(self, mesh: Mesh) -> int:
-        """Return the bytes that all devices of ``mesh`` hold together, copies counted."""
+        """Return the bytes that all devices of ``mesh`` hold together, including copies."""
         return self.bytes_per_device(mesh) * mesh.num_devices
 
     def closed(self) -> NamedArray:
@@ -233,7 +234,7 @@ class NamedArray:
         return mesh.num_devices // group_size(mesh, self.axes)
 
     def to_sharding(self, mesh: Mesh, mesh_name: str | None = None) -> TensorSharding:
-        """Return it as `sdy` has it; ``str()`` of that is `sdy` text.
+        """Return its sharding as a :class:`~shardcore.TensorSharding`.
 
         Raises:
             VerificationError: the mesh has no such axis (``unknown-axis``).
@@ -258,10 +259,10 @@ class NamedArray:
         name: str | None = None,
         dtype: str | None = None,
     ) -> NamedArray:
-        """Return a sharding in the notation, with dims called ``names``, ``I, J, K, ...`` without.
+        """Return an array with a sharding; its dims are called ``names``, by default ``I, J, ...``.
 
-        Priorities and explicitly replicated axes steer propagation and say nothing about what a
-        device holds; they are left out.
+        Priorities and explicitly replicated axes matter to propagation only, not to what a device
+        holds; they are left out.
         """
         labels = list(names) if names is not None else default_names(sharding.rank)
         sizes: Sequence[int | None] = shape if shape is not None else [None] * sharding.rank
@@ -273,7 +274,7 @@ class NamedArray:
 
     @staticmethod
     def from_sdy(text: str, mesh: Mesh, **options: str | None) -> NamedArray:
-        """Return `sdy` text, ``<@mesh, [{"X"}, {?}]>``, in the notation.
+        """Return an array with the sharding of an `sdy` text, ``<@mesh, [{"X"}, {?}]>``.
 
         Raises:
             ParseError, VerificationError: as for :meth:`TensorSharding.parse`.
@@ -285,7 +286,7 @@ class NamedArray:
         )
 
     def _span(self, dim: NamedDim) -> tuple[int, int]:
-        """Where ``dim`` stands in the text of the array."""
+        """The span of ``dim`` in the text of the array."""
         before = ", ".join(map(str, self.dims[: self.dims.index(dim)]))
         start = str(self).index("[") + 1 + (len(before) + 2 if before else 0)
         return start, start + max(len(str(dim)), 1)
@@ -313,7 +314,7 @@ def default_names(rank: int) -> list[str]:
 
 
 def ways_out(array: NamedArray, axis: AxisRef) -> str:
-    """What to do about an axis that is used twice: the array with one of the uses left, each."""
+    """The hint for an axis that is used twice: the arrays in which one of the uses is left."""
     places = [index for index, dim in enumerate(array.dims) if axis in dim.axes]
     shared = {axis}
     if len(places) == 2:
@@ -336,7 +337,7 @@ def ways_out(array: NamedArray, axis: AxisRef) -> str:
 
 
 def _overlaps(axes: Iterable[AxisRef]) -> Iterable[AxisRef]:
-    """The axes that overlap one before them."""
+    """The axes that overlap an earlier one."""
     seen: list[AxisRef] = []
     for axis in axes:
         if any(axis.overlaps(other) for other in seen):
@@ -345,7 +346,7 @@ def _overlaps(axes: Iterable[AxisRef]) -> Iterable[AxisRef]:
 
 
 def _subscript(axes: Sequence[AxisRef], is_open: bool) -> str:
-    """``_X``, ``_{XY}``, ``_data``, ``_{data,model}``, as short as the parser can read back."""
+    """``_X``, ``_{XY}``, ``_data``, ``_{data,model}``: the shortest text that parses again."""
     parts = [*map(_quoted, axes), *(["?"] if is_open else [])]
     if not parts:
         return ""

@@ -1,4 +1,4 @@
-"""The parser of named-axis notation; :mod:`shardcore.calculus.notation` says what it means.
+"""The parser of named-axis notation; :mod:`shardcore.calculus.notation` defines its meaning.
 
 ::
 
@@ -8,7 +8,7 @@
     unreduced::= "U" subscript {"," "U" subscript}
     axis     ::= word | '"' anything '"', then ":(" number ")" number for a sub-axis; or "?"
 
-A word is cut into axes if it is no axis itself: ``XY`` into ``X`` and ``Y``.
+A word that is no axis itself is split into axes: ``XY`` into ``X`` and ``Y``.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Parser:
     filename: str = "<notation>"
     position: int = 0
     form: str = "an array is written bf16[I=1024_X, J_{YZ}] {U_W}"
-    """What is read, for hints."""
+    """The form of what is parsed, for hints."""
     uses: list[tuple[AxisRef, Span]] = field(default_factory=list)
-    """The axes of the array being read, and where they stand."""
+    """The axes of the array being parsed, with their spans."""
 
     def skip_space(self) -> None:
-        """Move on to what is not white space."""
+        """Skip white space."""
         while self.position < len(self.text) and self.text[self.position].isspace():
             self.position += 1
 
@@ -87,7 +87,7 @@ class Parser:
             raise self.unexpected("the end")
 
     def unexpected(self, wanted: str, hint: str | None = None) -> ParseError:
-        """The error that something else than ``wanted`` comes next."""
+        """The error that the next token is not ``wanted``."""
         self.skip_space()
         rest = self.text[self.position : self.position + 1]
         found = f'"{rest}"' if rest else "the end"
@@ -246,7 +246,7 @@ class Parser:
         return ref
 
     def _check_part(self, ref: AxisRef, mesh: Mesh, span: Span) -> None:
-        """Check that a sub-axis is one of an axis of this size."""
+        """Check that ``ref`` is a sub-axis of its axis in ``mesh``."""
         whole, end = mesh.axis_size(ref.name), (ref.pre_size or 1) * (ref.size or 1)
         if whole % end or (ref.pre_size, ref.size) == (1, whole):
             raise mistake(
@@ -264,7 +264,7 @@ class Parser:
             for other, before in self.uses[:index]:
                 if not axis.overlaps(other):
                     continue
-                # Building the array itself would raise without a place.
+                # The constructor would raise an error without a place.
                 array = object.__new__(NamedArray)
                 for key, value in (("dims", tuple(dims)), ("name", name), ("dtype", dtype)):
                     object.__setattr__(array, key, value)
@@ -281,7 +281,7 @@ class Parser:
 
 
 def split_axes(word: str, mesh: Mesh) -> list[str] | None:
-    """The axes of ``mesh`` that ``word`` is made of, longest first; ``None`` if it is not."""
+    """The axes of ``mesh`` that ``word`` consists of, longest names first; ``None`` if of none."""
     if word in mesh:
         return [word]
     for length in range(len(word) - 1, 0, -1):

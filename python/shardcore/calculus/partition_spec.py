@@ -1,8 +1,8 @@
 """Shardings as JAX's ``PartitionSpec`` writes them: ``P("X", None)``, ``P(("X", "Y"))``.
 
 JAX is not needed: a spec is anything that lists, for each dim, ``None``, an axis, a tuple of axes
-or ``PartitionSpec.UNCONSTRAINED``, and may have a set of axes called ``unreduced``. Dims that it
-does not reach have no axes. Only :func:`to_jax` imports JAX.
+or ``PartitionSpec.UNCONSTRAINED``, and may have a set of axes called ``unreduced``. Dims beyond its
+length have no axes. Only :func:`to_jax` imports JAX.
 
 Source: the documentation of ``jax.sharding.PartitionSpec``.
 """
@@ -21,7 +21,7 @@ from shardcore.errors import CalculusError
 
 
 class Unconstrained:
-    """A dim that propagation may cut; equal to what JAX calls ``UNCONSTRAINED``."""
+    """An open dim; equal to JAX's ``PartitionSpec.UNCONSTRAINED``."""
 
     def __eq__(self, other: object) -> bool:
         return is_unconstrained(other)
@@ -63,7 +63,7 @@ def from_spec(
     name: str | None = None,
     dtype: str | None = None,
 ) -> NamedArray:
-    """Return ``spec`` in named-axis notation.
+    """Return an array with the sharding ``spec``.
 
     The number of dims is ``rank``, or that of ``names`` or ``shape``, or as many as the spec has.
 
@@ -71,7 +71,7 @@ def from_spec(
         CalculusError: the spec has more dims, or entries of another kind (``notation``).
         VerificationError: an axis is used twice (``axis-overlap``).
     """
-    # JAX does not let a spec with unreduced axes be iterated over.
+    # JAX's specs with unreduced axes cannot be iterated over.
     entries = list(
         items(spec.dims if isinstance(spec, Spec) else getattr(spec, "partitions", spec), "entries")
     )
@@ -117,11 +117,10 @@ def _entry(entry: Any) -> tuple[tuple[AxisRef, ...], bool]:
 
 
 def to_spec(array: NamedArray | TensorSharding) -> Spec:
-    """Return how ``array`` is cut, as a spec.
+    """Return the sharding of ``array`` as a spec.
 
     Raises:
-        CalculusError: a spec cannot say it: sub-axes, or a dim with axes that is open
-            (``notation``).
+        CalculusError: it has sub-axes, or an open dim with axes, which no spec has (``notation``).
     """
     if isinstance(array, TensorSharding):
         array = NamedArray.from_sharding(array)
@@ -153,7 +152,7 @@ def to_spec(array: NamedArray | TensorSharding) -> Spec:
 
 
 def to_jax(array: NamedArray | TensorSharding) -> Any:
-    """Return how ``array`` is cut, as a ``jax.sharding.PartitionSpec``.
+    """Return the sharding of ``array`` as a ``jax.sharding.PartitionSpec``.
 
     Raises:
         CalculusError: as for :func:`to_spec`.

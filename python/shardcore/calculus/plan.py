@@ -1,8 +1,8 @@
-"""Strategies without numbers, and what they cost once sizes are known.
+"""Strategies without sizes (*plans*), and their costs for given sizes.
 
-A strategy says how the dims of each product are cut while devices multiply; that decides what has
-to happen to the operands before and to the result after. The structure does not depend on sizes,
-so that one plan is priced for many of them.
+A strategy says how the dims of each product are sharded while devices multiply, which determines
+the collectives on the operands before and on the result after. A plan does not depend on sizes, so
+that its costs can be computed for many of them.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from shardcore.calculus.reshard import Layout, Step
 from shardcore.calculus.topology import Topology
 
 Cut = Mapping[str, tuple[AxisRef, ...]]
-"""The axes that cut each dim of a product while devices multiply."""
+"""The axes that shard each dim of a product while devices multiply."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One product of two arrays: steps before, how it is cut, steps after."""
+    """One product of two arrays: collectives before, its cut, collectives after."""
 
     contraction: Contraction
     before: tuple[Step, ...]
     cut: Cut
     after: tuple[Step, ...]
     stored: tuple[Layout, Layout]
-    """How the operands lie before any step."""
+    """The layouts of the operands before any step."""
     result: Layout
-    """How the output lies after all steps."""
+    """The layout of the output after all steps."""
 
     @cached_property
     def cut_layouts(self) -> tuple[Layout, Layout, Layout]:
-        """How both operands and the output are cut while devices multiply."""
+        """The layouts of both operands and the output while devices multiply."""
         left, right = self.contraction.operands
         output = self.contraction.output
         return (
@@ -57,7 +57,7 @@ class Stage:
 
 @dataclass
 class Pricing:
-    """Turns steps into seconds, on one mesh and one kind of chip."""
+    """Computes times and bytes of steps, on one mesh and one kind of chip."""
 
     topology: Topology
     options: TimeOptions
@@ -76,7 +76,7 @@ class Pricing:
         return self._sizes[axes]
 
     def rates(self, op: str, axes: tuple[AxisRef, ...]) -> Rates:
-        """What the time of ``op`` along ``axes`` depends on."""
+        """The rates that determine the time of ``op`` along ``axes``."""
         key = (op, axes)
         if key not in self._rates:
             shift = max(self.devices(axes) // 2, 1) if op == "permute" else 1
@@ -97,11 +97,11 @@ class Pricing:
         return count
 
     def step_bytes(self, step: Step, array: NamedArray, sizes: Mapping[str, float]) -> float:
-        """V of a step: the bytes of the array after gathering, in one group."""
+        """V of a step: the bytes of the gathered array in one group of devices."""
         return self.local_bytes(array, step.volume, sizes)
 
     def step_seconds(self, step: Step, array: NamedArray, sizes: Mapping[str, float]) -> float:
-        """The time of a step."""
+        """Seconds of a step."""
         if step.op == "slice":
             return 0.0
         return self.rates(step.op, step.axes).seconds(self.step_bytes(step, array, sizes))
@@ -127,10 +127,10 @@ class Pricing:
         return self.flops(stage, sizes) / self.topology.hardware.flops_per_second(dtype)
 
     def peak_bytes(self, stage: Stage, sizes: Mapping[str, float]) -> float:
-        """The most that a device holds of the stage's own tensors at once.
+        """The most bytes of the stage's own tensors that a device holds at once.
 
-        While it multiplies, that is what it stores of the operands, what it gathered of them, and
-        the result; after it, what it stores and the result before and after a step.
+        During the multiplication these are the stored and the gathered operands and the result;
+        after it, the stored operands and the result before and after a collective.
         """
         arrays = arrays_of(stage.contraction)
         left, right = stage.contraction.operands
@@ -160,12 +160,12 @@ def arrays_of(contraction: Contraction) -> dict[str, NamedArray]:
 
 
 def layout_of(array: NamedArray) -> Layout:
-    """The axes that cut each dim of ``array``."""
+    """The axes that shard each dim of ``array``."""
     return tuple(dim.axes for dim in array.dims)
 
 
 def layout_in(array: NamedArray, cut: Cut) -> Layout:
-    """The axes that cut each dim of ``array`` while a product is cut like ``cut``."""
+    """The axes that shard each dim of ``array`` while devices multiply with the cut ``cut``."""
     return tuple(tuple(cut.get(name, ())) for name in names(array))
 
 
@@ -175,7 +175,7 @@ def summed_axes(contraction: Contraction, cut: Cut) -> tuple[AxisRef, ...]:
 
 
 def extent(size: float, devices: int) -> float:
-    """Elements on one device: rounded up for whole sizes, as it is for others."""
+    """Elements of a dim on one device: rounded up if ``size`` is an integer, else not rounded."""
     return -(-size // devices) if isinstance(size, int) else size / devices
 
 

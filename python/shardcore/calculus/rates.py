@@ -1,4 +1,4 @@
-"""What the time of a collective depends on, but for its bytes, and how it is counted."""
+"""The rates that, with the bytes, determine the time of a collective, and options of the model."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from shardcore.calculus.mistakes import mistake
 from shardcore.errors import CalculusError
 
 LEAST_EFFICIENCY = 1e-12
-"""Less is a mistake; times stay within what floats hold."""
+"""The smallest efficiency, with which times do not overflow."""
 
 
 @dataclass(frozen=True)
 class TimeOptions:
-    """How to count.
+    """Options of the time model.
 
     Raises:
         CalculusError: the efficiency is below :data:`LEAST_EFFICIENCY`, or above 1
@@ -23,9 +23,9 @@ class TimeOptions:
     exact: bool = False
     """Count ``(N - 1) / N`` where the book rounds to 1."""
     efficiency: float = 1.0
-    """The part of the bandwidth that is reached; the book measures 0.95 on v5e."""
+    """The fraction of the bandwidth that is reached; the book measures 0.95 on v5e."""
     one_way: bool = False
-    """Rings pass blocks on in one direction only."""
+    """Rings send blocks in one direction only."""
 
     def __post_init__(self) -> None:
         if not LEAST_EFFICIENCY <= self.efficiency <= 1:
@@ -43,7 +43,7 @@ class TimeOptions:
 
 @dataclass(frozen=True)
 class Rates:
-    """What determines the time of one op along some axes, whatever the bytes.
+    """The rates of one op along some axes, which do not depend on the bytes.
 
     The bandwidth bound is ``bytes * seconds_per_byte``, and the latency bound ``latency_seconds``.
     """
@@ -53,11 +53,11 @@ class Rates:
     seconds_per_byte: float
     latency_seconds: float
     formula: str
-    """The bandwidth bound, with ``{V}`` where the bytes go."""
+    """The bandwidth bound, with ``{V}`` for the bytes."""
     latency_formula: str
     wraparound: bool
     link_share: float
-    """The part of V that crosses the busiest link, in one direction."""
+    """The fraction of V that crosses the busiest link in one direction."""
 
     def seconds(self, num_bytes: float) -> float:
         """Return the time for V = ``num_bytes``."""

@@ -1,23 +1,22 @@
-"""Every sensible way from one sharding of an array to another.
+"""Sequences of collectives (*ways*) from one sharding of an array to another.
 
-An axis that the source and the target have in different places tells what has to happen:
+Each axis that source and target use differently needs a step:
 
 ===================  ===================  ==========================================
 in the source        in the target        step
 ===================  ===================  ==========================================
-cuts a dim           nowhere              ``all_gather``
-nowhere              cuts a dim           ``slice``, free
-cuts a dim           cuts another dim     ``all_to_all``
-has to be summed     nowhere              ``all_reduce``
-has to be summed     cuts a dim           ``reduce_scatter``
+shards a dim         unused               ``all_gather``
+unused               shards a dim         ``slice``, free
+shards a dim         shards another dim   ``all_to_all``
+unreduced            unused               ``all_reduce``
+unreduced            shards a dim         ``reduce_scatter``
 ===================  ===================  ==========================================
 
-Slices come first, since they make smaller what follows; then sums, moves and gathers. Where an
-AllReduce is followed by gathers there is a second way: ReduceScatter, and gather all axes together
-over the links of all of them. Blocks of an axis that others are inside of are not next to each
-other:
-such an axis is moved inside by a ``permute`` before it leaves its dim. So is one that ends up in
-another place among the axes of its dim.
+Slices come first, since they make later operands smaller; then sums, moves and gathers. Where an
+AllReduce is followed by gathers there is a second way: a ReduceScatter, and one AllGather of all
+axes over the links of all of them. The blocks of an axis are contiguous only if it is the minor
+most of its dim: otherwise a ``permute`` makes it minor most before it leaves the dim. A ``permute``
+also reorders the axes of a dim.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from typing import TypeAlias
 from shardcore._core import AxisRef
 
 Layout: TypeAlias = tuple[tuple[AxisRef, ...], ...]
-"""For each dim the axes that cut it, major to minor."""
+"""For each dim the axes that shard it, major to minor."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Step:
     tensor: str
     axes: tuple[AxisRef, ...]
     dim: int | None
-    """The dim that gets the axes, for ops that cut one."""
+    """The dim that gets the axes, for ops that shard one."""
     before: Layout
     before_unreduced: tuple[AxisRef, ...]
     after: Layout
@@ -85,7 +84,7 @@ class _Way:
         self._add("permute", order, None, before, tuple(self.unreduced))
 
     def free(self, axes: Sequence[AxisRef]) -> None:
-        """Bring ``axes`` inside of all others of their dims, so that they can leave."""
+        """Make ``axes`` the minor-most axes of their dims, so that they can leave."""
         for dim, cut in enumerate(self.layout):
             kept = [axis for axis in cut if axis not in axes]
             if cut[: len(kept)] != kept:
@@ -105,16 +104,16 @@ class _Way:
         )
 
     def frozen(self) -> Layout:
-        """The present layout."""
+        """The current layout."""
         return tuple(map(tuple, self.layout))
 
 
 def ways(
     tensor: str, source: Layout, target: Layout, unreduced: Sequence[AxisRef] = ()
 ) -> list[list[Step]]:
-    """Return every sensible sequence of steps from ``source`` to ``target``, the plain one first.
+    """Return sequences of steps from ``source`` to ``target``, the direct one first.
 
-    ``unreduced`` are axes that the source has still to be summed over; the target is summed.
+    The source is unreduced along ``unreduced``; the target is reduced.
     """
     start = {axis: dim for dim, cut in enumerate(source) for axis in cut}
     goal = {axis: dim for dim, cut in enumerate(target) for axis in cut}

@@ -65,7 +65,7 @@ def snippet(collective: Collective, mesh: Mesh) -> str:
 
     Raises:
         CalculusError: sizes or the element type are not known (``missing-size``), or the devices do
-            not divide a dim evenly, or an axis would have to be gathered that others are inside of
+            not divide a dim evenly, or an axis to gather is not the minor most of its dim
             (``invalid-collective``).
     """
     array, result = collective.array, collective.result
@@ -108,7 +108,7 @@ def snippet(collective: Collective, mesh: Mesh) -> str:
 
 
 def _check(collective: Collective, sums: bool) -> str:
-    """What holds between the global arrays before and after."""
+    """The assertion between the global arrays before and after."""
     if collective.op == "permute":
         return "assert sorted(map(float, x.ravel())) == sorted(map(float, y.ravel()))"
     factor = " * n" if sums else ""

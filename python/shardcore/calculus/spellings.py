@@ -1,4 +1,4 @@
-"""An array in any of the notations: named axes, ``PartitionSpec``, `sdy`, GSPMD.
+"""Parses an array in any of the notations: named axes, ``PartitionSpec``, `sdy`, GSPMD.
 
 =========================================  =================
 ``A[I_X, J_Y]``, ``bf16[2048_Y, 8192]``    named axes
@@ -93,31 +93,31 @@ class Spelling(NamedTuple):
     array: NamedArray
     mesh: Mesh
     sharding: TensorSharding
-    """The sharding over :attr:`mesh` with all that the text says: priorities and replicated axes,
-    which are no part of the array, where it is `sdy`."""
+    """The sharding over :attr:`mesh`, with the priorities and replicated axes of `sdy` text, which
+    the array does not have."""
 
 
 def parse_any(
     text: str, mesh: Mesh | None = None, *, shape: Sequence[int] | None = None
 ) -> tuple[NamedArray, Mesh]:
-    """Return the array that ``text`` says in any notation and its mesh, as :func:`parse_whole`."""
+    """Return the array in ``text``, in any notation, and its mesh; see :func:`parse_whole`."""
     return parse_whole(text, mesh, shape=shape)[:2]
 
 
 def parse_whole(
     text: str, mesh: Mesh | None = None, *, shape: Sequence[int] | None = None
 ) -> Spelling:
-    """Return what ``text`` says in any notation.
+    """Return the array in ``text``, in any notation, with its mesh and its whole sharding.
 
     Args:
         text: the array.
-        mesh: the mesh; not needed where the text has one, or devices that it can be found from.
-        shape: the sizes of dims that the text does not say.
+        mesh: the mesh; not needed where the text has one, or devices that it can be inferred from.
+        shape: the sizes of dims that the text does not have.
 
     Raises:
         ParseError, VerificationError: as for the notation that it is in.
         CalculusError: a mesh is needed and none is known (``invalid-option``), or the sizes do not
-            go with the dims (``size-mismatch``).
+            fit the dims (``size-mismatch``).
     """
     if text.lstrip().startswith("{"):
         rank = None if shape is None else len(shape)

@@ -1,4 +1,4 @@
-"""What a strategy for a product is: its steps, and all of its figures."""
+"""A strategy for a product: its steps, and all of its figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TimedStep:
     dim: str | None
     seconds: float
     bytes: float
-    """V: of the array after gathering, in one group of devices."""
+    """V: the bytes of the gathered array in one group of devices."""
     bound: str
     """``"bandwidth"``, ``"latency"``, or ``"free"``."""
     stage: int = 0
@@ -48,27 +48,27 @@ class TimedStep:
 
 @dataclass(frozen=True, repr=False)
 class Strategy:
-    """One way to do a product, or several one after the other."""
+    """One way to compute a product, or a chain of products."""
 
     stages: tuple[Stage, ...]
     steps: tuple[TimedStep, ...]
     comm_seconds: float
     compute_seconds: float
     total_seconds: float
-    """Communication and computation of each product overlap entirely."""
+    """Time if communication and computation of each product overlap entirely."""
     serial_seconds: float
-    """They do not overlap."""
+    """Time if they do not overlap."""
     chunked_seconds: float
-    """They overlap but for the first chunk."""
+    """Time if they overlap except for the first chunk."""
     flops_per_device: float
     bytes_per_device: float
-    """The most that a device holds at once: what is stored, gathered and produced."""
+    """The most bytes that a device holds at once: stored, gathered and computed."""
     stored_bytes_per_device: float
-    """The operands and the output as they are given."""
+    """Bytes of the operands and the output in their given shardings."""
     hbm_seconds: float
-    """Reading what is multiplied from memory and writing the products; not part of the others."""
+    """Time to read operands from memory and write products; not included in the other times."""
     fits: bool = True
-    """Whether it stays below the memory limit."""
+    """Whether ``bytes_per_device`` is within the memory limit."""
 
     def __repr__(self) -> str:
         note = "" if self.fits else ", needs more memory than there is"
@@ -76,7 +76,7 @@ class Strategy:
 
     @property
     def bound(self) -> str:
-        """``"communication"`` or ``"compute"``, what takes longer."""
+        """``"communication"`` or ``"compute"``, whichever takes longer."""
         return "communication" if self.comm_seconds > self.compute_seconds else "compute"
 
     @property
@@ -86,7 +86,7 @@ class Strategy:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The inputs as they are cut before anything happens."""
+        """The inputs with their given shardings."""
         found = []
         for index, stage in enumerate(self.stages):
             for place, array in enumerate(stage.contraction.operands):
@@ -96,18 +96,18 @@ class Strategy:
 
     @property
     def output(self) -> str:
-        """The output as it is cut in the end."""
+        """The output with its final sharding."""
         last = self.stages[-1]
         return layout_text(last.contraction.output, last.result)
 
     @property
     def multiplications(self) -> tuple[str, ...]:
-        """What devices multiply, ``A[I, J_X] * B[J_X, K] -> C[I, K] {U_X}``."""
+        """The products on devices, ``A[I, J_X] * B[J_X, K] -> C[I, K] {U_X}``."""
         return tuple(_multiplication(stage) for stage in self.stages)
 
     @property
     def rank(self) -> tuple[float, ...]:
-        """What strategies are sorted by. Rounded, so that equal times are equal."""
+        """The sort key of strategies; times are rounded, so that equal ones compare equal."""
         numbers = (self.total_seconds, self.serial_seconds, self.bytes_per_device)
         return (float(not self.fits), *map(rounded, numbers), len(self.steps))
 

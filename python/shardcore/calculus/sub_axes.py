@@ -1,4 +1,4 @@
-"""Collectives along a sub-axis: axes of an array split where the sub-axis starts and ends.
+"""Splits the axes of an array for collectives along a sub-axis.
 
 ``A[I_X]`` on ``X=4``, gathered along ``X:(2)2``, the minor half of ``X``, is ``A[I_{X:(1)2}]``.
 """
@@ -15,7 +15,7 @@ from shardcore.errors import CalculusError
 
 
 def split(array: NamedArray, wanted: Sequence[AxisRef], mesh: Mesh | None) -> NamedArray:
-    """Return ``array`` with its axes split where those of ``wanted`` start and end inside of them.
+    """Return ``array`` with its axes split at the bounds of the sub-axes in ``wanted``.
 
     Raises:
         CalculusError: sub-axes are involved and there is no mesh (``invalid-collective``).

@@ -19,7 +19,7 @@ from shardcore.units import format_seconds
 def switched(
     op: str, axes: tuple[AxisRef, ...], devices: int, topology: Topology, options: TimeOptions
 ) -> Rates:
-    """Return what the time of ``op`` along ``axes`` depends on."""
+    """Return the rates that determine the time of ``op`` along ``axes``."""
     chip = topology.hardware
     nodes, inside = topology.nodes_of(axes)
     width = chip.link_bytes_per_second * options.efficiency
@@ -27,7 +27,7 @@ def switched(
     share, formula = _in_node(op, devices, width)
     if nodes > 1:
         across = _across(op, nodes, inside, out, topology, options)
-        # The book lets what the switches of the nodes do overlap, and does not count it.
+        # In the book traffic within nodes overlaps with that between nodes, and is not counted.
         share, formula = max(across, (share, formula)) if options.exact else across
     times = 2 if op == "all_reduce" else 1
     prefix = "2 * " if times == 2 else ""
@@ -72,6 +72,6 @@ def _across(
 
 
 def groups_of_node(inside: int, topology: Topology) -> int:
-    """How many groups with ``inside`` devices in a node it has."""
+    """The number of groups that share a node, each with ``inside`` devices in it."""
     devices = min(topology.hardware.node_size, topology.mesh.num_devices)
     return max(devices // inside, 1)

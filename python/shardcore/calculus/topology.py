@@ -1,7 +1,7 @@
-"""How mesh axes lie on the physical axes of a torus, and which of those close to rings.
+"""Maps mesh axes to the physical axes of a torus, which are rings or lines.
 
 Without a topology every mesh axis is one physical axis. With ``4x4x4`` and ``X=0,1`` the mesh axis
-``X`` of 16 devices runs over two physical axes of four chips: twice the bandwidth, shorter paths.
+``X`` of 16 devices runs over two physical axes of four chips: twice the bandwidth, fewer hops.
 
 Source: "How to Scale Your Model", chapter 3, the note below the second quiz on AllGather.
 """
@@ -31,14 +31,14 @@ class PhysicalAxis:
     wraps_around: bool
     """Whether the last chip is linked to the first."""
     stride: int = 1
-    """From one chip to the next, for a part of an axis: how many groups share its links."""
+    """Distance of neighbours in chips, above 1 for sub-axes; as many groups share each link."""
 
     def __str__(self) -> str:
         return f"{self.size}{' (ring)' if self.wraps_around else ''}"
 
     @property
     def hops(self) -> int:
-        """The longest way between two chips."""
+        """The most hops between two chips."""
         return self.stride * (self.size // 2 if self.wraps_around else self.size - 1)
 
 
@@ -50,7 +50,7 @@ class Topology:
     hardware: Hardware
     axes: Mapping[str, tuple[PhysicalAxis, ...]]
     notes: tuple[str, ...] = ()
-    """What is odd about it."""
+    """Remarks, such as that the mesh is larger than a pod."""
 
     @staticmethod
     def of(
@@ -59,9 +59,9 @@ class Topology:
         shape: Sequence[int] | str | None = None,
         mapping: Mapping[str, Sequence[int]] | None = None,
     ) -> Topology:
-        """Lay ``mesh`` on a torus of ``shape``, mesh axes on physical axes as ``mapping`` says.
+        """Map ``mesh`` to a torus of ``shape``, mesh axes to physical axes by ``mapping``.
 
-        Without ``mapping`` the mesh axes take physical axes one after the other.
+        Without ``mapping`` the mesh axes take physical axes in order.
 
         Raises:
             CalculusError: sizes do not match, a physical axis is used twice or does not exist
@@ -99,9 +99,7 @@ class Topology:
         return f"<Topology {axes} of {self.hardware.name}>"
 
     def along(self, axes: Axis | Iterable[Axis]) -> list[PhysicalAxis]:
-        """Return the physical axes below ``axes``, mesh axes or sub-axes, without those of one
-        chip.
-        """
+        """Return the physical axes of ``axes``, mesh axes or sub-axes, that have several chips."""
         return [part for axis in axis_refs(axes) for part in self._below(axis) if part.size > 1]
 
     def _below(self, axis: AxisRef) -> Iterable[PhysicalAxis]:
@@ -117,7 +115,7 @@ class Topology:
             low, high = max(start, below), min(end, above)
             if low < high:
                 if low % below or high % low or part.size % (high // below):
-                    # It cuts through rows of chips: a line, as good as any.
+                    # It spans physical axes in part: modelled as a line.
                     return (PhysicalAxis(axis.size_in(self.mesh), False),)
                 closes = part.wraps_around and high == above
                 found.append(PhysicalAxis(high // low, closes, low // below))
@@ -125,7 +123,7 @@ class Topology:
         return reversed(found)
 
     def nodes_of(self, axes: Iterable[Axis]) -> tuple[int, int]:
-        """Return how many nodes a group along ``axes`` reaches, and its most devices in one.
+        """Return the number of nodes of a group along ``axes``, and its most devices in one node.
 
         Nodes take devices in the order of their ids.
         """
@@ -133,7 +131,7 @@ class Topology:
 
 
 def parse_shape(shape: str | Sequence[int]) -> tuple[int, ...]:
-    """Parse ``4x4x4``, or take the sizes that this is.
+    """Parse ``4x4x4``, or check a sequence of sizes.
 
     Raises:
         CalculusError: it is something else (``invalid-topology``).
@@ -287,7 +285,7 @@ def _show(sizes: Iterable[int]) -> str:
 
 
 def _mistake(message: str, shown: object, hint: str) -> CalculusError:
-    """A topology or mapping that does not fit; ``shown`` is the part that it is about."""
+    """The error that a topology or mapping does not fit; ``shown`` is the part that is wrong."""
     return mistake(
         CalculusError,
         "invalid-topology",

@@ -1,4 +1,4 @@
-"""The command line: ``shardcore propagate``, ``shardcore opt`` and the rest, a file each.
+"""The command line: ``shardcore propagate``, ``shardcore opt`` and others, each in a file.
 
 A user mistake is printed to standard error with its place in the text; the exit code is then 1, and
 2 for a mistake in the command line itself.
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(str(error))
         return 2 if isinstance(error, PipelineError) else 1
     except BrokenPipeError:
-        # Whoever read the output has seen enough.
+        # The reader of the output has closed it.
         settle(sys.stdout)
         return 141
     except OSError as error:
@@ -81,7 +81,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _not_utf8(error: UnicodeError) -> str:
-    """What is no text, of the names and numbers on the command line."""
+    """The message about an argument of the command line that is not UTF-8."""
     if isinstance(error, UnicodeEncodeError):
         return f"{error.object.encode('utf-8', 'backslashreplace').decode()} is not UTF-8"
     return str(error)

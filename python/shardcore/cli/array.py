@@ -1,4 +1,4 @@
-"""``shardcore array``: what devices hold of a sharded array."""
+"""``shardcore array``: shows the shards of an array, in every notation."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _record(array: NamedArray, mesh: Mesh, sharding: TensorSharding) -> dict[str, Any]:
-    """All that is known of ``array``: without sizes or an element type, some of it."""
+    """The properties of ``array``; some need sizes or an element type."""
     record: dict[str, Any] = {"array": str(array), "mesh": dict(mesh.shape)}
     if all(dim.size is not None for dim in array.dims):
         record["shape"] = list(array.shape)
@@ -78,7 +78,7 @@ def _record(array: NamedArray, mesh: Mesh, sharding: TensorSharding) -> dict[str
 
 
 def _spec(array: NamedArray, sharding: TensorSharding) -> dict[str, Any]:
-    """The sharding as JAX writes it, and what a spec cannot say of it."""
+    """The sharding as a ``PartitionSpec``, and the properties that a spec cannot express."""
     from shardcore.calculus.partition_spec import to_spec
 
     notes = []

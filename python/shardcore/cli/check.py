@@ -1,4 +1,4 @@
-"""``shardcore check``: hold a program against expectations."""
+"""``shardcore check``: compares a program with expectations."""
 
 from __future__ import annotations
 

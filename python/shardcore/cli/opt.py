@@ -47,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
         if options.file == "-" and len(unknown) == 1 and not unknown[0].startswith("-"):
             options.file = unknown[0]
         else:
-            # What looks like a pass says which pass it may have been meant to be.
+            # For an unknown flag that looks like a pass the error suggests a pass.
             shardcore.PassManager.from_flags([flag for flag in unknown if flag.startswith("-")])
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if options.pass_pipeline is not None and passes:
@@ -71,7 +71,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _pass_flags(flags: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Split flags that name passes from what is not known."""
+    """Split flags into those that name passes, and others."""
     passes: list[str] = []
     unknown: list[str] = []
     for flag in flags:

@@ -1,4 +1,4 @@
-"""What several commands share: numbers, files, the layout of help, the progress bar."""
+"""Options and output that several commands share: numbers, files, help, the progress bar."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ PROGRESS_AFTER_SECONDS = 1.0
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps line ends, and has room for names beside what they mean."""
+    """Keeps line ends in help, and a wide column for names."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28)
 
 
 class Parser(argparse.ArgumentParser):
-    """Reads a command line, and says what is wrong with it in a way that any terminal shows."""
+    """Parses a command line; control characters in its errors are replaced."""
 
     def error(self, message: str) -> NoReturn:
         """Print usage and ``message``, and leave with exit code 2."""
@@ -46,14 +46,14 @@ class Parser(argparse.ArgumentParser):
 
 
 def count(text: str) -> int:
-    """A number that is not negative; more than anything can be is :data:`_MAX_COUNT`."""
+    """A number that is not negative, at most :data:`_MAX_COUNT`."""
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"expected a number >= 0, got {text!r}")
     return int(text) if len(text) <= _MAX_DIGITS else _MAX_COUNT
 
 
 def shape(text: str) -> tuple[int, ...]:
-    """Sizes, as ``8x16`` or ``8,16``; nothing is a scalar."""
+    """Sizes, as ``8x16`` or ``8,16``; the empty text is the shape of a scalar."""
     sizes = tuple(count(size) for size in text.replace("x", ",").split(",")) if text else ()
     if any(size >= _MAX_COUNT for size in sizes):
         raise argparse.ArgumentTypeError(f"{text} is larger than any tensor")
@@ -61,7 +61,7 @@ def shape(text: str) -> tuple[int, ...]:
 
 
 def read_text(path: str) -> tuple[bytes, str]:
-    """The text of ``path``, or of standard input for ``-``, and the name it goes by in errors.
+    """The text of ``path``, or of standard input for ``-``, and its name in errors.
 
     Raises:
         OSError: it cannot be read, or is longer than any program.
@@ -112,8 +112,8 @@ def say(text: object = "", end: str = "\n") -> None:
 def print_json(record: dict[str, Any]) -> None:
     """Print ``record`` to standard output, as JSON that every reader takes.
 
-    What is no finite number is ``null``, and what could steer a terminal is escaped. A record with
-    a long list is on one line, which Python writes five times as fast.
+    Infinities and NaN become ``null``, and control characters are escaped. A record with a long
+    list is on one line, which Python writes five times as fast.
     """
     lists = (value for value in record.values() if isinstance(value, list))
     indent = None if sum(map(len, lists)) > _MAX_INDENTED_ROWS else 1
@@ -125,7 +125,7 @@ def print_json(record: dict[str, Any]) -> None:
 
 
 def _finite(record: Any) -> Any:
-    """``record`` with ``None`` for infinities and what is no number."""
+    """``record`` with ``None`` for infinities and NaN."""
     if isinstance(record, float):
         return record if math.isfinite(record) else None
     if isinstance(record, dict):
@@ -144,7 +144,7 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
         if bar is None:
             if time.perf_counter() < draw_from or not sys.stderr.isatty():
                 return
-            # Only long work pays for the import.
+            # Imported only for work that takes long.
             from rich.console import Console
             from rich.progress import Progress
 

@@ -1,4 +1,4 @@
-"""The standard streams, which may be closed, full, or unable to show what is written."""
+"""The standard streams, which may be closed, full, or of an encoding without some characters."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from shardcore.files import read_all
 
 
 def prepare() -> None:
-    """Let the standard streams be written to whatever they are.
+    """Make writing to the standard streams safe, whatever they are.
 
-    What a stream cannot show is escaped. Where standard output is closed, writing to it is an
-    ``OSError``; where standard error is, nobody reads it.
+    Characters that a stream cannot encode are escaped. Writing to a closed standard output raises
+    an ``OSError``; text for a closed standard error is dropped.
     """
     if sys.stdout is None:
         sys.stdout = _Closed()
@@ -28,7 +28,7 @@ def prepare() -> None:
 
 
 def standard_input() -> bytes:
-    """Return what standard input holds.
+    """Read all of standard input.
 
     Raises:
         OSError: it cannot be read, or is longer than any program.
@@ -46,8 +46,8 @@ def complain(text: str) -> None:
 
 
 def settle(stream: TextIO) -> None:
-    """Write what ``stream`` still holds; if that fails, drop it and all that comes, so that Python
-    does not try once more at its exit.
+    """Flush ``stream``; if that fails, drop its buffer and all later text, so that Python does not
+    try again when it exits.
     """
     try:
         stream.flush()

@@ -1,4 +1,4 @@
-"""Flags that say on what mesh and hardware something runs, shared by commands of the calculus."""
+"""Flags for mesh and hardware, shared by the commands of the calculus."""
 
 from __future__ import annotations
 

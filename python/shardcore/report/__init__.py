@@ -1,1 +1,1 @@
-"""Reports: what a result looks like to a person (tables) and to a machine (records)."""
+"""Reports of results: tables and pictures for people, records for machines."""

@@ -1,4 +1,4 @@
-"""What changed between two costs, as text that people can read."""
+"""The differences between two costs, as tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _signed(figure: Figure) -> str:
 
 
 def comparison_parts(comparison: Comparison, *, top: int = 20) -> list[Part]:
-    """The pieces of the report, with the ``top`` lines that changed most."""
+    """The parts of the report, with the ``top`` lines that changed most."""
     totals = (
         (
             NAMES[row.name],

@@ -1,4 +1,4 @@
-"""Text and tables on a terminal or elsewhere, with what programs say kept from steering it."""
+"""Prints text and tables, with control characters in the text of programs replaced."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 UNBOUNDED = 1000
-"""Characters in a line of what is no terminal: enough for any row."""
+"""The width, in characters, of output that is no terminal: enough for any row."""
 MAX_DRAWN_ROWS = 1000
 """Tables with more rows are not fitted to the terminal, which takes 60 us a row."""
 
 Part: TypeAlias = "RenderableType | PlainTable"
-"""A piece of a report."""
+"""A part of a report."""
 
 
 class PlainTable:
-    """Columns set with spaces; what is in them is neither wrapped nor shortened."""
+    """A table of columns aligned by spaces, whose cells are neither wrapped nor shortened."""
 
     def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         self._columns = columns
         self._rows = rows
 
     def lines(self) -> Iterable[str]:
-        """The lines of the table. Columns whose names start with ``>`` are set to the right."""
+        """The lines of the table; columns whose names start with ``>`` are right-aligned."""
         widths = [len(name.lstrip(">")) for name in self._columns]
         for row in self._rows:
             widths = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
@@ -47,12 +47,12 @@ class PlainTable:
 
 
 def paragraph(text: str, *, is_title: bool = False) -> Text:
-    """``text`` as it is, but for what would steer a terminal."""
+    """``text`` with control characters replaced, otherwise unchanged."""
     return Text(visible(text), style="bold" if is_title else "")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Part:
-    """A table without lines; columns whose names start with ``>`` are set to the right."""
+    """A table without rules; columns whose names start with ``>`` are right-aligned."""
     rows = list(rows)
     if len(rows) > MAX_DRAWN_ROWS:
         return PlainTable(columns, rows)
@@ -67,7 +67,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Part:
 
 
 def standard_console() -> Console:
-    """Standard output: as wide as the terminal, or as wide as it takes where there is none."""
+    """Standard output: as wide as the terminal, or unbounded where there is none."""
     console = Console(highlight=False, soft_wrap=False)
     return console if console.is_terminal else Console(highlight=False, width=UNBOUNDED)
 

@@ -1,4 +1,4 @@
-"""The cost of a program as text that people can read."""
+"""The cost of a program, as tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sharding_text(sharding: str | None) -> str:
 
 
 def cost_parts(cost: Cost, *, top: int = 10) -> list[Part]:
-    """The pieces of the report, ``top`` rows of each ranking."""
+    """The parts of the report, ``top`` rows of each ranking."""
     parts: list[Part] = [paragraph(_overview(cost))]
     timed = [row for row in cost.ops[:top] if row.seconds > 0]
     moving = [row for row in cost.top_collectives(top) if row.total_seconds > 0]
@@ -71,7 +71,7 @@ def _overview(cost: Cost) -> str:
 
 
 def _not_in_step(missing: NotInStep) -> list[str]:
-    """A line on what the time of the step does not include; none if it includes all."""
+    """The line on ops that the time of the step does not include; none if it includes all."""
     parts = []
     if missing.communication_ops:
         parts.append(

@@ -1,4 +1,4 @@
-"""A result in a notebook: tables of its values and of the memory, and what shards what."""
+"""A result in a notebook: tables of memory, axes, collectives and values."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def result_html(result: Result) -> str:
 
 
 def _costs(result: Result) -> tuple[list[list[str]], str]:
-    """The row of the memory at the peak, and the collectives; why not, if that is not known."""
+    """The row of the peak memory, and the collectives; the reason if there is no cost."""
     try:
         cost = result.cost()
     except ShardcoreError as error:

@@ -1,4 +1,4 @@
-"""A partitioned program as tables that people can read."""
+"""A partitioned program, as tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def print_partition(partitioned: Partitioned, proof: Proof | None = None, *, top
 
 
 def partition_parts(partitioned: Partitioned, *, top: int = 10) -> Iterator[Part]:
-    """The pieces of the report."""
+    """The parts of the report."""
     kinds = partitioned.count_outcomes()
     ops = ", ".join(
         f"{kinds[kind]} {kind}" for kind in ("local", "collective", "gathered") if kind in kinds

@@ -1,7 +1,7 @@
 """A sharding as a picture: a grid of the blocks of a tensor, each with the devices that hold it.
 
-Two dims make the grid, the last two that are cut; others make a grid for each of their blocks.
-What is too large to look at is shown in part, and says so.
+The last two sharded dims are the rows and columns of a grid; there is one grid for each block of
+the other sharded dims. Of a large picture the first blocks are drawn, with a note.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from shardcore.errors import Diagnostic, ProgramTooLargeError, VerificationError
 from shardcore.report.placement import Placement, device_text, num_blocks
 
 MAX_ROWS, MAX_COLUMNS, MAX_PANELS = 16, 16, 4
-"""More blocks than these are not drawn."""
+"""The most blocks and grids that are drawn."""
 
 MAX_LISTED = 1 << 16
-"""Devices that are looked at one by one, where sub-axes do not divide each other."""
+"""The most devices that are enumerated, where sub-axes do not divide each other."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class Panel:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing: ``str()`` is text for terminals, and notebooks show it as it is."""
+    """A drawing: ``str()`` is text for terminals, and notebooks display it as SVG."""
 
     caption: tuple[str, ...]
-    """What it shows: the sharding, the mesh, how each dim is cut."""
+    """The sharding, the mesh, and the blocks of each dim."""
     row_dim: int | None
-    """The dim that runs down."""
+    """The dim of the rows."""
     column_dim: int | None
-    """The dim that runs across."""
+    """The dim of the columns."""
     rows: tuple[str, ...]
     """The elements of each row of blocks."""
     columns: tuple[str, ...]
@@ -73,7 +73,7 @@ def picture(sharding: TensorSharding | None, shape: Sequence[int | None] | None 
     Raises:
         VerificationError: there is no sharding, its mesh is not known (``unknown-mesh``), or the
             shape has another number of dims (``invalid-sharding``).
-        ProgramTooLargeError: the devices have to be looked at one by one, and are too many.
+        ProgramTooLargeError: the devices have to be enumerated, and are too many.
     """
     if sharding is None or sharding.mesh is None:
         raise VerificationError(
@@ -122,7 +122,7 @@ def picture(sharding: TensorSharding | None, shape: Sequence[int | None] | None 
 
 
 def _axes_of_picture(cut: Sequence[int], rank: int) -> tuple[int | None, int | None, list[int]]:
-    """The dims that run down and across, and the others that are cut."""
+    """The dims of rows and columns, and the other sharded dims."""
     if len(cut) > 1:
         return cut[-2], cut[-1], list(cut[:-2])
     if not cut:
@@ -170,7 +170,7 @@ def _number(placement: Placement, block: Sequence[int]) -> int:
 def _elements(
     placement: Placement, dim: int | None, number: int, sizes: Sequence[int] | None
 ) -> str:
-    """What a block has of ``dim``: elements, or where the size is not known its number."""
+    """The range of a block along ``dim``, or its number if the size is not known."""
     if dim is None:
         return ""
     if sizes is None:

@@ -1,4 +1,4 @@
-"""A picture of a sharding for notebooks: SVG, with every block in a colour of its own."""
+"""A picture of a sharding as SVG, with a colour for each block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CHARACTER = 7.2
 _ROW, _LINE, _BASELINE = 26, 16, 12
 """Heights of a row of blocks and of a line of text, and how far down its letters stand."""
 _GAP, _PAD = 12, 8
-"""Room between grids and beside text."""
+"""Space between grids and beside text."""
 _FONT = 'font-family="ui-monospace, monospace" font-size="12"'
 
 
@@ -97,5 +97,5 @@ class _Drawing:
 
 
 def _colour(number: int) -> str:
-    """A light colour for a block: hues a golden angle apart, so that neighbours differ."""
+    """A light colour for a block; hues are a golden angle apart, so that neighbours differ."""
     return f"hsl({number * 137.508 % 360:.0f}, 70%, {80 - number % 3 * 6}%)"

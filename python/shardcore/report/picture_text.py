@@ -1,4 +1,4 @@
-"""A picture of a sharding in characters."""
+"""A picture of a sharding as text."""
 
 from __future__ import annotations
 

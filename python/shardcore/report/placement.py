@@ -1,8 +1,8 @@
-"""Which devices hold a block: arithmetic on the mesh, whatever its size, and no list of devices.
+"""Computes the devices that hold a block, without enumerating the devices of the mesh.
 
-The number of a block along a dim is made of digits of its devices' places along mesh axes, one for
-each axis or sub-axis that shards the dim. A block fixes these digits; the parts of an axis between
-its sub-axes run over all that hold it.
+The number of a block along a dim has one digit for each axis or sub-axis that shards the dim: the
+coordinate of its devices along it. A block fixes these digits; its devices have all coordinates
+along the remaining parts of the axes.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from shardcore._core import Mesh, TensorSharding
 
 
 class _Axis:
-    """A mesh axis, split into the parts that shard dims and the gaps between."""
+    """A mesh axis, split into the sub-axes that shard dims and the parts between."""
 
     def __init__(self, size: int, parts: Sequence[tuple[int, int]]) -> None:
         self.size = size
         self.strides = [size // (pre_size * part_size) for pre_size, part_size in parts]
-        """How far apart along the axis neighbours along each part are."""
+        """The stride of each part along the axis."""
         self._sizes = [part_size for _, part_size in parts]
         ends = [1]
         for pre_size, part_size in sorted(parts):
             ends += [pre_size, pre_size * part_size]
         ends.append(size)
         self.is_regular = all(end % start == 0 for start, end in itertools.pairwise(ends))
-        """Whether each part starts where a multiple of the last one ends, as it should."""
+        """Whether the end of each part divides the start of the next, as in valid shardings."""
         self._gaps = [
             (end // start, size // end)
             for start, end in zip(ends[::2], ends[1::2], strict=True)
@@ -36,11 +36,11 @@ class _Axis:
 
     @property
     def num_places(self) -> int:
-        """How many places share all digits of the parts, of a regular axis."""
+        """The number of coordinates along a regular axis that share all digits of its parts."""
         return math.prod(size for size, _ in self._gaps)
 
     def places(self, digits: Sequence[int]) -> Iterator[int]:
-        """The places along the axis whose parts have these digits, in order."""
+        """The coordinates along the axis whose parts have these digits, in order."""
         known = list(zip(digits, self.strides, self._sizes, strict=True))
         if not self.is_regular:
             for place in range(self.size):
@@ -53,7 +53,7 @@ class _Axis:
 
 
 class Placement:
-    """Where the blocks of ``sharding`` are, which is over ``mesh``."""
+    """The devices of the blocks of ``sharding``, which is over ``mesh``."""
 
     def __init__(self, sharding: TensorSharding, mesh: Mesh) -> None:
         self.mesh = mesh
@@ -72,7 +72,7 @@ class Placement:
         self.copies = (
             math.prod(axis.num_places for axis in self._axes.values()) if regular else None
         )
-        """How many devices hold each block; ``None`` if that differs from block to block."""
+        """The number of devices of each block; ``None`` if it differs among blocks."""
 
     def devices(self, block: Sequence[int]) -> Iterator[int]:
         """The ids of the devices that hold the block with these numbers, in mesh order."""
@@ -100,7 +100,7 @@ class Placement:
 
 
 def device_text(placement: Placement, block: Sequence[int], limit: int = 6) -> str:
-    """The devices that hold ``block``: runs of ids as ``0-3``, the number where they are many."""
+    """The devices that hold ``block``: ranges of ids as ``0-3``, or their number if many."""
     shown = list(itertools.islice(placement.devices(block), 4 * limit + 1))
     runs: list[list[int]] = []
     for device in shown:

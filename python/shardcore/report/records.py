@@ -12,7 +12,7 @@ def value_record(value: Value) -> dict[str, Any]:
     """``value`` as plain data.
 
     ``shape`` and ``local_shape`` are lists of sizes, ``bytes_per_device`` counts bytes of the local
-    shape. What is not known (the shape of a token, the location of an op without one) is ``None``.
+    shape. Unknown properties (the shape of a token, a missing location) are ``None``.
     """
     return {
         "name": value.name,

@@ -1,4 +1,4 @@
-"""A result as a table that people can read."""
+"""A result as a table."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _min_width(name: str, rows: Sequence[Sequence[str]]) -> int:
 def print_result(
     result: Result, *, limit: int, seconds: float | None = None, console: Console | None = None
 ) -> None:
-    """Print the values of ``result`` as a table, then what it amounts to.
+    """Print the values of ``result`` as a table, then totals.
 
     Of a program with more than ``limit`` tensors, half of the rows show the first arguments and
     half the first results of ops (0 shows all). On a terminal lines fit its width.
@@ -97,7 +97,7 @@ def print_result(
 
 
 def selection(result: Result, limit: int) -> tuple[list[Value], str]:
-    """The tensors of ``result`` to show, ``limit`` at most unless that is 0, and what is left out.
+    """The tensors of ``result`` to show, ``limit`` at most unless it is 0, and a note on others.
 
     If there are more, half are the first arguments and half the first results of ops.
     """
@@ -113,7 +113,7 @@ def selection(result: Result, limit: int) -> tuple[list[Value], str]:
 
 
 def summary_text(summary: dict[str, Any], seconds: float | None = None) -> str:
-    """The lines below the table: how much is sharded, what a device holds, where axes are."""
+    """The lines below the table: counts of sharded values, bytes per device, uses of axes."""
     before, after = summary["before"], summary["after"]
     lines = [
         f"{after['sharded_values']} of {after['values']} values are sharded "

@@ -1,7 +1,7 @@
-"""Programs run on NumPy: an interpreter of StableHLO for all devices at once.
+"""An interpreter of StableHLO on NumPy, for all devices at once.
 
-:meth:`shardcore.Module.simulate` is the short way; a :class:`Simulator` prepares a program once and
-runs it many times. NumPy and ml_dtypes are loaded with this package, not before.
+:meth:`shardcore.Module.simulate` runs a program once; a :class:`Simulator` prepares a program once
+and runs it many times. NumPy and ml_dtypes are loaded with this package, not before.
 """
 
 from __future__ import annotations

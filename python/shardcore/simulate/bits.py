@@ -49,7 +49,7 @@ def count_leading_zeros(site: Site) -> Kernel:
     "chlo.broadcast_shift_right_logical",
 )
 def shift(site: Site) -> Kernel:
-    """Bits moved; what is moved by all bits or more has none left, or only its sign."""
+    """Shifted bits; a shift by the width or more leaves zero, or the sign."""
     dtype, rank = site.results[0].dtype, len(site.results[0].shape)
     width, way = bits_of(dtype), site.name.split("shift_")[1]
 
@@ -59,7 +59,7 @@ def shift(site: Site) -> Kernel:
         if way == "right_arithmetic":
             by = np.where(far, width - 1, by)
             signed = wide(x) if wide(x).dtype.kind == "i" else wide(x).view(f"i{x.dtype.itemsize}")
-            # A number of few bits without a sign has the highest of these as one.
+            # Shifting up and down again extends the highest bit of a type narrower than a byte.
             unused = signed.dtype.type(8 * signed.dtype.itemsize - width)
             moved = (signed << unused >> unused) >> by.astype(signed.dtype)
             return in_type(moved.view(wide(x).dtype), dtype)

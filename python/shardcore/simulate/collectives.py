@@ -15,7 +15,7 @@ from shardcore.simulate.values import Array, Value, spread
 
 
 def _each_operand(site: Site, compute: Callable[[Run, Array, int], Array]) -> Kernel:
-    """The kernel of a collective that does the same to each of its operands."""
+    """The kernel of a collective that treats each operand separately."""
 
     def kernel(run: Run, *values: Value) -> Value:
         operands, _ = site.split(values)
@@ -32,9 +32,10 @@ def _by_groups(
     result: tuple[int, ...],
     compute: Callable[[Array], Array],
 ) -> Array:
-    """What ``compute`` makes of the rows of each group: one row for all of it, or one for each.
+    """Apply ``compute`` to the rows of each group; it returns one row for all devices of the group,
+    or one for each.
 
-    If all devices are one group with one row, that is the same on all.
+    If all devices are one group and there is one row, the result is uniform.
     """
     rows = groups.rows(run)
     operand = spread(operand, len(run.devices))
@@ -51,7 +52,7 @@ def _by_groups(
 
 @op("stablehlo.all_gather")
 def all_gather(site: Site) -> Kernel:
-    """Each device gets what all of its group have, one after the other along a dim."""
+    """Each device gets the operands of all devices of its group, concatenated along a dim."""
     dim = site.integer("all_gather_dim")
     groups = Groups.of(site, across_both=True)
 
@@ -63,14 +64,14 @@ def all_gather(site: Site) -> Kernel:
 
 
 def _reduced(run: Run, reducer: Reducer, operand: Array, captured: dict[int, Value]) -> Array:
-    """The rows of a group combined in the order of the group, as one row."""
+    """The rows of a group reduced in the order of the group, as one row."""
     stacked = np.moveaxis(operand, 0, -1)[None]
     return reducer.reduce(run, [stacked], captured)[0]
 
 
 @op("stablehlo.all_reduce", "stablehlo.cross-replica-sum")
 def all_reduce(site: Site) -> Kernel:
-    """Each device gets what all of its group have combined by a function."""
+    """Each device gets the operands of its group, reduced by a function."""
     groups = Groups.of(site, across_both=True)
     reducer = Reducer(site, site.bodies[0]) if site.bodies else None
 
@@ -92,7 +93,7 @@ def all_reduce(site: Site) -> Kernel:
 
 @op("stablehlo.reduce_scatter")
 def reduce_scatter(site: Site) -> Kernel:
-    """Each device gets its part, along a dim, of what all of its group have combined."""
+    """Each device gets its slice, along a dim, of the operands of its group, reduced."""
     dim = site.integer("scatter_dimension")
     groups = Groups.of(site, across_both=True)
     [body] = site.bodies
@@ -112,7 +113,8 @@ def reduce_scatter(site: Site) -> Kernel:
 
 @op("stablehlo.all_to_all")
 def all_to_all(site: Site) -> Kernel:
-    """Each device gets its part along one dim from each of its group, joined along another."""
+    """Each device gets its slice along one dim of each operand of its group, concatenated along
+    another dim."""
     split, concat = site.integer("split_dimension"), site.integer("concat_dimension")
     groups = Groups.of(site, across_both=False)
 
@@ -129,7 +131,7 @@ def all_to_all(site: Site) -> Kernel:
 
 @op("stablehlo.collective_broadcast")
 def collective_broadcast(site: Site) -> Kernel:
-    """Each device gets what the first of its group has; one in no group gets zeros."""
+    """Each device gets the operand of the first of its group; one in no group gets zeros."""
     groups = Groups.of(site, across_both=False)
 
     def compute(run: Run, operand: Array, at: int) -> Array:
@@ -140,7 +142,7 @@ def collective_broadcast(site: Site) -> Kernel:
 
 @op("stablehlo.collective_permute")
 def collective_permute(site: Site) -> Kernel:
-    """Each device gets what its source has; one without a source gets zeros."""
+    """Each device gets the operand of its source; one without a source gets zeros."""
     groups = Groups.of(site, across_both=False)
 
     def compute(run: Run, operand: Array, at: int) -> Array:
@@ -186,5 +188,5 @@ def replica_id(site: Site) -> Kernel:
     "stablehlo.async_done",
 )
 def transfer(site: Site) -> Kernel:
-    """Refused: there is no host, and nothing goes on while something else does."""
+    """Refused: the simulator has no host, and runs no ops asynchronously."""
     raise site.unsupported(f"{site.name} cannot be simulated: it is about hosts and time")

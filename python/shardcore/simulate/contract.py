@@ -17,19 +17,19 @@ Dims = Sequence[int]
 
 
 def product_type(site: Site) -> np.dtype[Any]:
-    """The type in which terms are added up: the result's, or a wider one that NumPy has."""
+    """The type in which terms are summed: the result's, or a wider one that NumPy has."""
     result = site.results[0].dtype
     kinds = [result, *(operand.dtype for operand in site.operands[:2])]
     if any(is_complex(kind) for kind in kinds):
         return result
     if any(is_float(kind) for kind in kinds):
-        # Products of narrow floats are exact in 32 bits, but terms of 64 need all of them.
+        # Products of narrow floats are exact in 32 bits; only 64-bit results need 64 bits.
         return np.dtype(np.float64 if result == np.float64 else np.float32)
     return np.dtype(np.int64) if result != np.bool_ else np.dtype(np.int32)
 
 
 def exact_matmul(a: Array, b: Array) -> Array:
-    """The product of stacks of matrices; of integers by way of floats where these are exact."""
+    """The product of stacks of matrices; integers are multiplied as floats where that is exact."""
     if a.dtype.kind not in "iu":
         return np.matmul(a, b)
     largest = max((int(abs(x).max(initial=0)) for x in (a, b)), default=0)
@@ -61,7 +61,7 @@ def contracted(
 
 
 def finished(found: Array, dtype: np.dtype[Any]) -> Array:
-    """Sums as elements of the result; of booleans whether one term was true."""
+    """Sums in the type of the result; for booleans whether any term was true."""
     return found != 0 if dtype == np.bool_ else in_type(found, dtype)
 
 
@@ -121,7 +121,7 @@ def einsum(site: Site) -> Kernel:
 
 @op("chlo.ragged_dot")
 def ragged_dot(site: Site) -> Kernel:
-    """Products of which a dim of the left side is cut into groups of sizes that are data."""
+    """Products in which a dim of the left side is split into groups whose sizes are an operand."""
     numbers = site.attributes["ragged_dot_dimension_numbers"]
     dot = numbers.get("dot_dimension_numbers", numbers)
     lhs_batch, rhs_batch, lhs_contracting, rhs_contracting = (
@@ -136,7 +136,7 @@ def ragged_dot(site: Site) -> Kernel:
     is_in_batch, is_contracted = ragged in lhs_batch, ragged in lhs_contracting
 
     def in_group(sizes: Array, group: int, lhs: TensorType) -> Array:
-        """Where the ragged dim is in ``group``, in the shape of the left side."""
+        """The mask of elements of the left side whose ragged dim is in ``group``."""
         ends = np.cumsum(sizes, axis=-1)
         place = np.arange(lhs.shape[ragged])
         ends, starts = ends[..., group, None], (ends - sizes)[..., group, None]

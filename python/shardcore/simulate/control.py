@@ -1,4 +1,4 @@
-"""Control flow and calls. Devices whose predicates differ run each branch by themselves."""
+"""Control flow and calls. Devices whose predicates differ run their branches separately."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _returned(found: Sequence[Value], site: Site) -> Value:
 
 @op("stablehlo.while")
 def while_(site: Site) -> Kernel:
-    """A body run again as long as a condition holds."""
+    """A body run while a condition holds."""
     condition, body = site.bodies
 
     def loop(run: Run, state: list[Value], captured: Captured) -> list[Value]:
@@ -51,7 +51,7 @@ def while_(site: Site) -> Kernel:
 
 
 def _branches(site: Site, pick: Callable[[Array], Array]) -> Kernel:
-    """The op whose branch number ``pick`` computes from its first operand."""
+    """The kernel of an op whose branch index ``pick`` computes from its first operand."""
     bodies: list[Body] = site.bodies
 
     def kernel(run: Run, *values: Value) -> Value:
@@ -79,7 +79,7 @@ def if_(site: Site) -> Kernel:
 
 @op("stablehlo.case")
 def case(site: Site) -> Kernel:
-    """One of several branches; the last one where there is none with that number."""
+    """One of several branches; the last one if the index is out of range."""
     last = len(site.bodies) - 1
 
     def pick(index: Array) -> Array:
@@ -109,20 +109,20 @@ def call(site: Site) -> Kernel:
 
 @op("stablehlo.composite")
 def composite(site: Site) -> Kernel:
-    """What the composite op is decomposed into."""
+    """The decomposition of a composite op."""
     return call_function(site, site.attributes["decomposition"])
 
 
 @op("chlo.scan")
 def scan(site: Site) -> Kernel:
-    """A body run for each index along a dim: on a slice of each input and what is carried along."""
+    """A body run for each index along a dim, on a slice of each input and on carried values."""
     dim = site.integer("dimension") + 1
     is_reverse = bool(site.attributes.get("is_reverse", False))
     [body] = site.bodies
 
     def kernel(run: Run, *values: Value) -> Value:
         operands, captured = site.split(values)
-        # What is carried has the rank of a slice, an input one dim more.
+        # Carried values have the rank of a slice, inputs one dim more.
         ranks = [len(kind.shape) for kind in body.argument_types if kind is not None]
         is_input = [len(x.shape) - 1 > rank for x, rank in zip(operands, ranks, strict=True)]
         count = sum(is_input)
@@ -143,7 +143,7 @@ def scan(site: Site) -> Kernel:
 
 @op("sdy.named_computation")
 def named_computation(site: Site) -> Kernel:
-    """A body that is entered once."""
+    """A body that is run once."""
     [body] = site.bodies
 
     def kernel(run: Run, *values: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Numbers in another type, and bits in another type."""
+"""Conversions of numbers and of bit patterns to another type."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ __all__ = ["converted"]
 def converted(x: Array, dtype: np.dtype[Any]) -> Array:
     """``x`` in ``dtype`` as XLA converts it.
 
-    Floats become integers towards zero, what is out of range its end, NaN zero; of wider integers
-    the lowest bits stay, of complex numbers the real part.
+    Floats are truncated to integers and saturate, NaN becomes 0; integers keep their lowest bits,
+    complex numbers their real part.
     """
     if is_complex(x.dtype) and not is_complex(dtype):
         x = x.real
@@ -41,7 +41,7 @@ def _to_integer(x: Array, dtype: np.dtype[Any]) -> Array:
     info = iinfo(dtype)
     low, high = int(info.min), int(info.max)
     whole = np.trunc(np.where(np.isnan(x), 0, x))
-    # The bound above is a power of two, which a float holds; the largest integer may be none.
+    # `high + 1` is a power of two, exact as a float; the largest integer itself may not be.
     over, under = whole >= float(high + 1), whole < float(low)
     safe = np.where(over | under, 0, whole)
     found = safe.astype(np.uint64 if low == 0 and high > 2**63 else np.int64)
@@ -58,7 +58,7 @@ def convert(site: Site) -> Kernel:
 
 @op("stablehlo.bitcast_convert")
 def bitcast_convert(site: Site) -> Kernel:
-    """Reads the bits in another type; where that is wider or narrower a dim goes or comes."""
+    """The bits read as another type; a wider type removes a dim, a narrower one adds one."""
     [source], [target] = site.operands, site.results
     shape = target.shape
     if min(bits_of(source.dtype), bits_of(target.dtype)) < 8 and bits_of(source.dtype) != bits_of(
@@ -75,7 +75,8 @@ def bitcast_convert(site: Site) -> Kernel:
 
 
 def _recast(x: Array, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
-    """Bits of types of less than a byte, which stand alone in bytes; the first are the lowest."""
+    """Bits read as a type, where either is narrower than a byte and stored one to a byte; the first
+    element has the lowest bits."""
     flat = np.ascontiguousarray(x).reshape(len(x), -1)
     if bits_of(source) < 8:
         bits = np.unpackbits(_bytes(flat), axis=-1, bitorder="little").reshape(len(x), -1, 8)

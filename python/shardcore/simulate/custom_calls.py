@@ -1,4 +1,4 @@
-"""Custom calls by their targets: what frameworks lower to that has a meaning of its own."""
+"""Custom calls of targets that frameworks lower to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["TARGETS"]
 
 
 def _as_it_is(site: Site) -> Kernel:
-    """The operands themselves: annotations for a compiler."""
+    """The operands themselves: the call is an annotation for the compiler."""
 
     def compute(*values: Any) -> Any:
         return values[0] if len(values) == 1 else values
@@ -40,7 +40,7 @@ TARGETS: dict[str, Callable[[Site], Kernel]] = {
     "TopK": _top_k,
     **lapack.TARGETS,
 }
-"""By its target, what prepares a custom call."""
+"""The function that prepares a custom call, by target."""
 
 _CALLBACKS = ("callback", "Callback")
 _MANUAL = ("SPMDFullToShardShape", "SPMDShardToFullShape")
@@ -48,7 +48,7 @@ _MANUAL = ("SPMDFullToShardShape", "SPMDShardToFullShape")
 
 @op("stablehlo.custom_call")
 def custom_call(site: Site) -> Kernel:
-    """A call of something outside of StableHLO that is known."""
+    """A call of a known target."""
     target = str(site.attributes["call_target_name"])
     prepare = TARGETS.get(target)
     if prepare is not None:

@@ -1,4 +1,4 @@
-"""The element types of MLIR as NumPy's, and what is known of each."""
+"""The NumPy types of MLIR's element types, and their properties."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ DTYPES: dict[str, DType] = {
 
 _FLOAT_TYPES = frozenset(DTYPES[name] for name in _FLOATS)
 _INTEGER_TYPES = frozenset(DTYPES[name] for name in _INTEGERS)
-# Types in which NumPy computes nothing, or not all: they are computed in a wider one.
+# Types that NumPy's functions do not support, or not all: they are computed in a wider one.
 _WIDE: dict[DType, DType] = {
     **{DTYPES[name]: np.dtype(np.float32) for name in _FLOATS if name not in ("f32", "f64")},
     **{DTYPES[name]: np.dtype(np.int8) for name in ("i2", "i4")},
@@ -93,12 +93,12 @@ def is_narrow(dtype: DType) -> bool:
 
 
 def finfo(dtype: DType) -> Any:
-    """What ``numpy.finfo`` says, of any floating-point type."""
+    """``numpy.finfo`` for any floating-point type."""
     return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 def iinfo(dtype: DType) -> Any:
-    """What ``numpy.iinfo`` says, of any integer type."""
+    """``numpy.iinfo`` for any integer type."""
     return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
 
 

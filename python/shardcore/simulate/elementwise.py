@@ -22,13 +22,13 @@ Binary = Callable[[Array, Array], Array]
 
 
 def divide(a: Array, b: Array) -> Array:
-    """The quotient; of integers rounded to zero, with all bits set where the divisor is zero."""
+    """The quotient; of integers truncated, with all bits set where the divisor is zero."""
     if a.dtype.kind not in "iu":
         return a / b
     zero = b == 0
     if a.dtype.kind == "u":
         return np.where(zero, ~np.zeros((), a.dtype), a // np.where(zero, 1, b).astype(b.dtype))
-    # The smallest number divided by -1 is itself.
+    # The smallest integer divided by -1 is itself.
     flip = b == -1
     safe = np.where(zero | flip, 1, b).astype(b.dtype)
     floor = a // safe
@@ -37,8 +37,8 @@ def divide(a: Array, b: Array) -> Array:
 
 
 def remainder(a: Array, b: Array) -> Array:
-    """What a division rounded to zero leaves, with the dividend's sign; the dividend itself where
-    an integer is divided by zero."""
+    """The remainder of truncated division, with the dividend's sign; the dividend itself where an
+    integer is divided by zero."""
     if a.dtype.kind not in "iu":
         return np.fmod(a, b)
     whole = b == 0
@@ -57,7 +57,7 @@ def maximum(a: Array, b: Array) -> Array:
 
 
 def minimum(a: Array, b: Array) -> Array:
-    """The smaller one, likewise."""
+    """The smaller one; NaN if one is NaN; -0 is smaller than +0; complex numbers by parts."""
     if is_complex(a.dtype):
         return np.where(_complex_less(b, a), b, a)
     if a.dtype.kind != "f":
@@ -70,7 +70,7 @@ def _complex_less(a: Array, b: Array) -> Array:
 
 
 def power(a: Array, b: Array) -> Array:
-    """The power; of integers modulo 2 to their bits, and 0 for negative powers but of 1 and -1."""
+    """The power; of integers modulo 2^bits, and 0 for negative exponents unless of 1 and -1."""
     if a.dtype.kind not in "iu":
         if a.dtype == np.float32:
             return np.power(a.astype(np.float64), b.astype(np.float64)).astype(np.float32)
@@ -96,7 +96,7 @@ def atan2(a: Array, b: Array) -> Array:
 
 
 def add(a: Array, b: Array) -> Array:
-    """The sum; of booleans whether one is true."""
+    """The sum; the disjunction of booleans."""
     return np.add(a, b)
 
 
@@ -124,7 +124,7 @@ BINARY: dict[str, Binary] = {
 
 
 def binary_of(name: str, dtype: np.dtype[Any]) -> Binary | None:
-    """What the op ``name`` computes of two arrays of ``dtype``; ``None`` if it is none of these."""
+    """The function of two arrays of ``dtype`` that the op ``name`` computes, if it is binary."""
     compute = BINARY.get(name.removeprefix("stablehlo."))
     if compute is None:
         return None
@@ -162,12 +162,12 @@ def negate(x: Array) -> Array:
 
 
 def absolute(x: Array) -> Array:
-    """The size; of the smallest integer itself."""
+    """The absolute value; the smallest integer is its own."""
     return np.abs(x)
 
 
 def sign(x: Array) -> Array:
-    """-1, 0 or 1 as the number; NaN and zeros are their own, of complex numbers the direction."""
+    """-1, 0 or 1; NaN and zeros are their own sign, that of a complex number is ``x / |x|``."""
     if is_complex(x.dtype):
         size = np.abs(x)
         return np.where(size == 0, 0, x / np.where(size == 0, 1, size)).astype(x.dtype)
@@ -192,7 +192,7 @@ _UNARY: dict[str, Callable[[Array], Array]] = {
 
 @op(*_UNARY)
 def unary(site: Site) -> Kernel:
-    """A function of one number that is exact."""
+    """An exact function of one number."""
     compute, dtype = _UNARY[site.name], site.results[0].dtype
     return arrays(lambda x: in_type(compute(wide(x)), dtype))
 
@@ -216,7 +216,7 @@ def total_order(x: Array) -> Array:
 
 @op("stablehlo.compare", "chlo.broadcast_compare")
 def compare(site: Site) -> Kernel:
-    """Whether one number is equal to, less or greater than another; with NaN it is not."""
+    """Whether one number is equal to, less or greater than another; false with NaN."""
     test = _COMPARE[site.attributes["comparison_direction"]]
     rank = len(site.results[0].shape)
     dtype = site.operands[0].dtype
@@ -228,7 +228,7 @@ def compare(site: Site) -> Kernel:
 
 @op("stablehlo.select", "chlo.broadcast_select")
 def select(site: Site) -> Kernel:
-    """One or the other; the predicate is a scalar or has their shape."""
+    """Elements of one operand or the other; the predicate is a scalar or has their shape."""
     rank = len(site.results[0].shape)
 
     def compute(which: Array, on_true: Array, on_false: Array) -> Array:
@@ -243,7 +243,7 @@ def select(site: Site) -> Kernel:
 
 @op("stablehlo.clamp")
 def clamp(site: Site) -> Kernel:
-    """Not below one bound, and then not above another."""
+    """Elements raised to a lower bound, then lowered to an upper bound."""
     dtype, rank = site.results[0].dtype, len(site.results[0].shape)
 
     def bound(x: Array) -> Array:

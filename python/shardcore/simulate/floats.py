@@ -1,8 +1,8 @@
 """Elementwise ops on floating-point and complex numbers.
 
 Transcendental functions of 32-bit floats are computed in 64 bits and rounded once, those of
-narrower ones in 32 bits: results are as near to the exact ones as the type allows, but for rare
-ties that the C library decides otherwise.
+narrower ones in 32 bits: results are correctly rounded, except for rare near-ties where the C
+library is inexact.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HIGHER: dict[np.dtype[Any], Any] = {
 
 
 def precise(compute: Unary, dtype: np.dtype[Any]) -> Unary:
-    """``compute`` on arrays of ``dtype``, in a type with room to spare where there is one."""
+    """``compute`` on arrays of ``dtype``, in a wider type where there is one."""
     higher = _HIGHER.get(dtype)
     if is_float(dtype) and dtype.itemsize < 4:
         higher = np.float32
@@ -173,7 +173,7 @@ def next_after(site: Site) -> Kernel:
 
 @op("stablehlo.reduce_precision")
 def reduce_precision(site: Site) -> Kernel:
-    """Rounded to so many bits of mantissa, with the range of so many of exponent."""
+    """Numbers rounded to ``mantissa_bits``, with the range of ``exponent_bits``."""
     exponent_bits, mantissa_bits = site.integer("exponent_bits"), site.integer("mantissa_bits")
     dtype = site.operands[0].dtype
     info = _layout(dtype)
@@ -205,7 +205,7 @@ def reduce_precision(site: Site) -> Kernel:
 
 
 class _Layout(NamedTuple):
-    """How many bits a floating-point type has, of which for the exponent and the mantissa."""
+    """Numbers of bits of a floating-point type, of its exponent and of its mantissa."""
 
     bits: int
     exponent: int

@@ -1,4 +1,4 @@
-"""Gathers: slices of an operand from places that a tensor lists."""
+"""Gathers: slices of an operand at indices that a tensor lists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shardcore.simulate.values import Array, count
 
 @dataclass
 class _Gather:
-    """Dimension numbers as StableHLO has them, and the shapes they are about."""
+    """StableHLO's dimension numbers of a gather, and the shapes of its operands."""
 
     shape: tuple[int, ...]
     rank: int
@@ -44,8 +44,8 @@ class _Gather:
         return cls(shape, rank, offsets, collapsed, batching, index_batching, start_map, vector_dim)
 
     def kept(self, sizes: Sequence[int]) -> tuple[list[int], list[int]]:
-        """The dims of the operand that results have: those of which slices are a part, and those
-        that are taken whole, which need no indices."""
+        """The dims of the operand that results have: those that slices take in part, and those that
+        they take whole, which need no indices."""
         offsets = [
             dim for dim in range(len(self.shape)) if dim not in (*self.collapsed, *self.batching)
         ]
@@ -82,7 +82,7 @@ class _Gather:
         row = np.zeros((1,) * (len(spots) + 1), np.intp)
         if len(x) > 1:
             row = np.arange(devices).reshape(-1, *(1,) * len(spots))
-        # Whole dims go to the end and come along.
+        # NumPy keeps dims without an index at the end.
         index = (row, *places)
         found = x.transpose(0, *(dim + 1 for dim in (*indexed, *whole)))[index]
         found = np.broadcast_to(found, (devices, *spots, *(sizes[dim] for dim in whole)))
@@ -97,7 +97,7 @@ class _Gather:
 
 @op("stablehlo.gather", "stablehlo.dynamic_gather")
 def gather(site: Site) -> Kernel:
-    """Slices of an operand from places that a tensor lists."""
+    """Slices of an operand at indices that a tensor lists."""
     plan = _Gather.of(site)
     if site.name == "stablehlo.dynamic_gather":
         return arrays(

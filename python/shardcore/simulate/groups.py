@@ -1,4 +1,4 @@
-"""Which devices meet in a collective.
+"""The groups of devices of a collective.
 
 Source: the StableHLO specification, "Process grouping strategies".
 """
@@ -24,7 +24,7 @@ def channel_of(site: Site) -> int:
 
 
 def pairs_of(site: Site, grid: Grid) -> list[tuple[int, int]]:
-    """From which device to which a permutation sends."""
+    """The (source, target) devices of a permute."""
     listed = site.dense("source_target_pairs")
     pairs = np.zeros((0, 2), int) if listed is None else listed.reshape(-1, 2)
     found = []
@@ -35,7 +35,7 @@ def pairs_of(site: Site, grid: Grid) -> list[tuple[int, int]]:
 
 
 def _devices_of(ids: Array, site: Site, grid: Grid) -> list[list[int]]:
-    """For each id the devices that it stands for: those of a channel are partitions."""
+    """The devices that each id denotes; with a channel ids are partitions."""
     if channel_of(site) > 0:
         return [[r * grid.partitions + int(at) for r in range(grid.replicas)] for at in ids]
     return [[int(at) * grid.partitions + p for p in range(grid.partitions)] for at in ids]
@@ -44,8 +44,8 @@ def _devices_of(ids: Array, site: Site, grid: Grid) -> list[list[int]]:
 class Groups:
     """The groups of devices of a collective.
 
-    ``across_both`` is for ops whose channel stands for replicas and partitions together; that of
-    others stands for partitions.
+    With a channel, ids are partitions, or with ``across_both`` global device ids, which number
+    replicas and partitions together.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Groups:
 
     @classmethod
     def of(cls, site: Site, *, across_both: bool) -> Groups:
-        """The groups that the attributes of an op state."""
+        """The groups in the attributes of an op."""
         return cls(site, _listed(site), channel_of(site), across_both=across_both)
 
     def devices(self, grid: Grid) -> list[list[int]]:
@@ -81,11 +81,11 @@ class Groups:
         return [[r * partitions + p for r in group] for group in groups for p in range(partitions)]
 
     def rows(self, run: Run) -> list[list[int]]:
-        """For each group that runs here the rows of its devices, in the order of the group.
+        """The rows of the devices of each group in ``run``, in the order of the group.
 
         Raises:
-            SimulationError: a group has a device that there is not, or that is elsewhere in the
-                program (``unknown-device``, ``diverging-collective``).
+            SimulationError: a device of a group does not exist (``unknown-device``), or took
+                another branch (``diverging-collective``).
         """
         row = {int(device): index for index, device in enumerate(run.devices)}
         found = []
@@ -98,7 +98,7 @@ class Groups:
         return found
 
     def refuse(self, run: Run, missing: list[int], here: list[int]) -> None:
-        """Raises the error that ``missing`` devices do not take part."""
+        """Raise the error that the devices ``missing`` do not take part."""
         count = run.grid.replicas * run.grid.partitions
         site = self.site
         if outside := [device for device in missing if not 0 <= device < count]:
@@ -139,7 +139,7 @@ def _by_axes(given: dict[str, Any], site: Site) -> list[list[int]]:
     axes = [_axis(axis, mesh, site) for axis in given["axes"]]
     sizes = [axis.size for axis in mesh.axes]
     ids = np.array(mesh.device_ids or range(mesh.num_devices))
-    # Each axis as its part before, the part itself and the part after.
+    # Each axis split into the part major to the sub-axis, the sub-axis, and the part minor to it.
     split: list[int] = []
     moved: dict[tuple[str, int], int] = {}
     for axis, size in zip(mesh.axes, sizes, strict=True):
@@ -160,7 +160,7 @@ def _by_axes(given: dict[str, Any], site: Site) -> list[list[int]]:
 
 
 def _axis(axis: Any, mesh: Mesh, site: Site) -> tuple[str, int, int]:
-    """Name, pre-size and size of an axis or a part of one."""
+    """Name, pre-size and size of an axis or a sub-axis."""
     if isinstance(axis, dict):
         name, info = axis.get("name"), axis.get("sub_axis_info")
         if isinstance(info, dict):

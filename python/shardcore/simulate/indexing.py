@@ -1,4 +1,4 @@
-"""Slices at places that are data, which are clamped so that slices are inside."""
+"""Slices at dynamic start indices, which are clamped so that slices are in bounds."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from shardcore.simulate.values import Array, count, spread
 
 
 def clamped(start: Array, size: int, length: int) -> Array:
-    """``start`` of a slice of ``size`` elements, moved so that it is inside of ``length``."""
+    """``start`` of a slice of ``size`` elements, clamped so that it is in bounds of ``length``."""
     start = wide(start)
     if start.dtype.kind == "u":
-        # Of the largest unsigned integers there is no signed counterpart.
+        # The largest unsigned integers do not fit the signed type.
         start = np.minimum(start, np.asarray(length, start.dtype))
     return np.clip(start.astype(np.int64), 0, length - size)
 
 
 def _places(shape: Sequence[int], starts: Sequence[Array], sizes: Sequence[int]) -> list[Array]:
-    """For each dim the indices of a slice, in the shape of one that NumPy broadcasts."""
+    """For each dim the indices of a slice, in a shape that broadcasts to that of the slice."""
     rank = len(sizes)
     found = []
     for dim, (start, size, length) in enumerate(zip(starts, sizes, shape, strict=True)):
@@ -93,7 +93,7 @@ def index_vectors(indices: Array, vector_dim: int) -> Array:
 
 @op("stablehlo.torch_index_select")
 def torch_index_select(site: Site) -> Kernel:
-    """Slices along a dim at the places that a tensor lists, for each index of batch dims."""
+    """Slices along a dim at the indices that a tensor lists, for each index of batch dims."""
     dim, batch = site.integer("dim"), site.integer("batch_dims")
 
     def compute(x: Array, indices: Array) -> Array:

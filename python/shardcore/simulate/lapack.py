@@ -1,7 +1,7 @@
-"""Factorisations that frameworks call LAPACK for, and the targets that stand for them elsewhere.
+"""Factorisations that frameworks call LAPACK for, and the equivalent targets on GPUs and TPUs.
 
-Results are those of LAPACK up to rounding, which is finer here: everything is computed in 64 bits.
-Eigenvectors and singular vectors are determined up to a factor of size one.
+Results are those of LAPACK up to rounding: everything is computed in 64 bits here. Eigenvectors and
+singular vectors are determined up to a factor of absolute value one.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def _kernel(site: Site, compute: Callable[..., Factors]) -> Kernel:
 
 
 def _letter(site: Site, name: str) -> str:
-    """An option that LAPACK writes as a letter."""
+    """The letter of a LAPACK option."""
     return chr(int(site.options()[name]))
 
 
 def _status(x: Array, failed: Any = None) -> Array:
-    """One for each matrix that has no factors, else zero."""
+    """One for each matrix without factorisation, else zero."""
     if failed is None:
         return np.zeros(x.shape[:-2], np.int32)
     return np.asarray(failed, np.int32)
@@ -52,7 +52,7 @@ def _potrf(site: Site) -> Kernel:
 
     def compute(x: Array) -> Factors:
         found = cholesky_of(x, lower)
-        # The other triangle is what it was.
+        # The other triangle keeps its elements.
         kept = np.tril(found) + np.triu(x, 1) if lower else np.triu(found) + np.tril(x, -1)
         return kept, _status(x, np.isnan(found).any(axis=(-1, -2)))
 
@@ -79,7 +79,7 @@ def _trsm(site: Site) -> Kernel:
 
 
 def lu_of(x: Array) -> tuple[Array, Array]:
-    """Both factors in one matrix, and with which row each row was exchanged.
+    """Both factors in one matrix, and the pivots: the row that each row was exchanged with.
 
     Source: Gaussian elimination with partial pivoting.
     """
@@ -168,7 +168,7 @@ def _geev(site: Site) -> Kernel:
 
     def compute(x: Array) -> Factors:
         values, right = np.linalg.eig(x)
-        # Rows of the inverse are the left vectors, up to their lengths.
+        # Rows of the inverse are the left eigenvectors, up to scaling.
         left = adjoint(np.linalg.inv(right))
         left = left / np.linalg.norm(left, axis=-2, keepdims=True)
         parts = (values.real, values.imag) if is_real else (values,)
@@ -181,7 +181,7 @@ def _gtsv(site: Site) -> Kernel:
     def compute(low: Array, middle: Array, high: Array, b: Array) -> Factors:
         size = middle.shape[-1]
         matrix = middle[..., None] * np.eye(size)
-        # The first number below and the last one above the diagonal are not in the matrix.
+        # The first subdiagonal and the last superdiagonal element are outside of the matrix.
         matrix = matrix + low[..., None] * np.eye(size, k=-1)
         matrix = matrix + high[..., None] * np.eye(size, k=1)
         singular = np.linalg.det(matrix) == 0
@@ -249,4 +249,4 @@ TARGETS: dict[str, Callable[[Site], Kernel]] = {
     "ProductOfElementaryHouseholderReflectors": _orgqr,
     "Qr": _geqrf,
 }
-"""By its target, what prepares a call of one of these."""
+"""The function that prepares a call, by target."""

@@ -16,12 +16,12 @@ __all__ = ["cholesky_of", "in_lapack", "solved"]
 
 
 def lapack_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type that LAPACK computes values of ``dtype`` in: there is room for 32 bits in 64."""
+    """The type that values of ``dtype`` are computed in: 64 bits."""
     return np.dtype(np.complex128 if is_complex(dtype) else np.float64)
 
 
 def in_lapack(compute: Callable[..., Array], dtype: np.dtype[Any]) -> Callable[..., Array]:
-    """``compute`` in the type that LAPACK has, the result as ``dtype``."""
+    """``compute`` in that type, with the result converted to ``dtype``."""
     kind = lapack_type(dtype) if is_float(dtype) or is_complex(dtype) else dtype
     return lambda *operands: in_type(compute(*(x.astype(kind) for x in operands)), dtype)
 
@@ -32,7 +32,7 @@ def adjoint(x: Array) -> Array:
 
 
 def cholesky_of(x: Array, lower: bool) -> Array:
-    """The triangular factors of matrices of which one triangle is read; NaN if there is none."""
+    """The triangular factors of matrices, of which one triangle is read; NaN if there are none."""
     kept = np.tril(x) if lower else adjoint(np.triu(x))
     strict = np.tril(kept, -1)
     diagonal = np.real(np.diagonal(x, axis1=-2, axis2=-1))
@@ -101,7 +101,7 @@ def triangular_solve(site: Site) -> Kernel:
 
 
 def _channels(x: Array, rank: int, feature: int) -> Array:
-    """A number for each feature in the rank of the tensor."""
+    """A vector with an element for each feature, reshaped to broadcast against the tensor."""
     shape = [1] * rank
     shape[feature] = -1
     return x.reshape(len(x), *shape)

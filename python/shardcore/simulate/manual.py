@@ -1,4 +1,4 @@
-"""Manual computations inside a global program, and Shardy's other ops, which change no value."""
+"""Manual computations of a global program, and Shardy's other ops, which do not change values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shardcore.simulate.site import Kernel, Site
 from shardcore.simulate.values import Array, Value, spread
 
 Slices = dict[int, tuple[slice, ...]]
-"""What each device of a mesh holds of a tensor."""
+"""The slice of a tensor on each device of a mesh."""
 
 
 @op(
@@ -33,7 +33,7 @@ Slices = dict[int, tuple[slice, ...]]
     "sdy.sharded_to_unreduced",
 )
 def as_it_is(site: Site) -> Kernel:
-    """The value itself: where it is changes, not what it is."""
+    """The operand itself: the op changes its sharding only."""
     return arrays(lambda x: x)
 
 
@@ -44,7 +44,7 @@ def nothing(site: Site) -> Kernel:
 
 
 def _manual_slices(sharding: TensorSharding | None, axes: set[str], shape: Sequence[int]) -> Slices:
-    """What each device holds of a tensor of ``shape`` cut along ``axes`` alone."""
+    """The slice of a tensor of ``shape`` on each device, sharded along ``axes`` only."""
     assert sharding is not None
     assert sharding.mesh is not None
     mine: list[list[AxisRef]] = [
@@ -54,7 +54,7 @@ def _manual_slices(sharding: TensorSharding | None, axes: set[str], shape: Seque
 
 
 def _same_elsewhere(mesh: Mesh, axes: set[str]) -> list[list[int]]:
-    """The devices in groups that differ along ``axes`` alone."""
+    """The groups of devices that differ along ``axes`` only."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for device in range(mesh.num_devices):
         place = mesh.coordinates(device)
@@ -65,9 +65,10 @@ def _same_elsewhere(mesh: Mesh, axes: set[str]) -> list[list[int]]:
 
 @op("sdy.manual_computation")
 def manual_computation(site: Site) -> Kernel:
-    """A body that each device runs on its part along the manual axes.
+    """A body that each device runs on its shards along the manual axes.
 
-    In a global program all devices of the mesh run the body, those along other axes doing the same.
+    In a global program all devices of the mesh run the body; devices that differ along other axes
+    compute the same.
     """
     attributes = site.attributes
     axes = set(attributes["manual_axes"])
@@ -75,7 +76,7 @@ def manual_computation(site: Site) -> Kernel:
     [body] = site.bodies
     meshes = [sharding.mesh for sharding in (*ins, *outs) if sharding is not None]
     if not meshes:
-        # Without operands and results nothing can be told from outside, unless axes are manual.
+        # Without operands and results there is no mesh to find, which matters with manual axes.
         if axes:
             raise site.unsupported("a manual computation without shardings has no mesh")
         return lambda run, *values: run.call(body, *site.split(values))
@@ -113,7 +114,7 @@ def manual_computation(site: Site) -> Kernel:
 
 
 def _cut(x: Array, slices: Slices, count: int) -> Array:
-    """The part of each device; of what all hold whole there is one."""
+    """The shard of each device, or one row if all devices hold the whole tensor."""
     if len(x) == 1 and all(part == slices[0] for part in slices.values()):
         return x
     whole = spread(x, count)
@@ -123,7 +124,7 @@ def _cut(x: Array, slices: Slices, count: int) -> Array:
 def _joined(
     x: Array, slices: Slices, shape: Sequence[int], groups: list[list[int]], count: int
 ) -> Array:
-    """The tensors that the devices of each group hold parts of."""
+    """The tensors that the shards of each group are parts of."""
     parts = spread(x, count)
     if len(groups) == 1:
         whole = np.empty((1, *shape), x.dtype)

@@ -1,4 +1,4 @@
-"""What cannot be simulated, each with the op and its line."""
+"""Makes the errors of programs that cannot be simulated, with the op and its line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CODES = (
 def mistake(
     code: str, message: str, hint: str | None, ops: tuple[Op, ...], filename: str
 ) -> SimulationError:
-    """Return an error at an op, or at the next one around it that stands in the text."""
+    """Return an error at the first of ``ops``, an op and those around it, that has a place."""
     assert code in CODES, code
     place = next((op.place for op in ops if op.place is not None), None)
     return SimulationError(Diagnostic(code, message, hint, filename if place else None, place))

@@ -1,4 +1,4 @@
-"""From a module to bodies that are ready to run."""
+"""Prepares the functions of a module as bodies that are ready to run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Program:
         return self._bodies[name]
 
     def kernel(self, site: Site) -> Kernel:
-        """What computes the op at ``site``: ops that are alike share one."""
+        """The kernel of the op at ``site``; equal ops share one."""
         signature = site.op.signature
         is_shared = signature is not None and not site.bodies and "call" not in site.name
         if is_shared and signature in self._kernels:
@@ -53,7 +53,7 @@ class Program:
 
 
 class _Scope:
-    """The places of the values of one function."""
+    """The slots of the values of one function."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -63,7 +63,7 @@ class _Scope:
         return self.places.setdefault(value, len(self.places))
 
     def region(self, op: shardcore.Op, index: int, around: tuple[shardcore.Op, ...]) -> Body:
-        """The body that region ``index`` of ``op`` is; ``around`` are the ops that hold ``op``."""
+        """The body of region ``index`` of ``op``; ``around`` are the ops that ``op`` is in."""
         ops = (op, *around)
         blocks = op.regions[index]
         if len(blocks) != 1:
@@ -110,7 +110,7 @@ def _type_of(site: Site, value: shardcore.Value) -> TensorType | None:
 def _with_deaths(
     steps: list[Step], returned: tuple[int, ...], arguments: tuple[int, ...]
 ) -> list[Step]:
-    """``steps`` with the values that are needed for the last time after each, or never."""
+    """``steps`` with the values whose last use is in each step, or that have none."""
     own = {place for step in steps for place in step.results} | set(arguments)
     alive = set(returned)
     found = []

@@ -1,4 +1,4 @@
-"""Exchange of slices whose places and sizes are data: JAX's custom call ``ragged_all_to_all``."""
+"""Exchange of slices with dynamic offsets and sizes: JAX's custom call ``ragged_all_to_all``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ __all__ = ["ragged_all_to_all"]
 
 
 def ragged_all_to_all(site: Site) -> Kernel:
-    """Each device sends a slice of its operand to each of its group, which puts it into its output.
+    """Each device sends a slice of its operand to each device of its group, which writes it to its
+    output.
 
-    The sender says where in its operand a slice starts, how long it is, and where in the output of
-    the receiver it goes; what a device receives has to be as long as it says.
+    The sender has the offset of the slice in its operand, its size, and its offset in the output of
+    the receiver; the receiver has the size of the slice that it expects.
     """
     options = site.options()
     listed = [[int(device) for device in group] for group in options["replica_groups"]]

@@ -1,4 +1,4 @@
-"""Reductions with any function: ``reduce``, and what windows and collectives reduce with."""
+"""Reductions with any function, for ``reduce``, windows and collectives."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Reducer:
 
     @property
     def ufunc(self) -> np.ufunc | None:
-        """The function of NumPy that the body is; ``None`` if it is another."""
+        """The NumPy function that the body computes; ``None`` if there is none."""
         return self._ufunc
 
     def combine(
         self, run: Run, a: Sequence[Array], b: Sequence[Array], captured: Mapping[int, Value]
     ) -> list[Array]:
-        """The body applied to each pair of elements of arrays of one shape but for their rows."""
+        """The body applied to each pair of elements of arrays of one shape, except their rows."""
         if self._binary is not None:
             return [self._binary(a[0], b[0])]
         whole = fitted([*a, *b])
@@ -68,7 +68,7 @@ class Reducer:
     def reduce(
         self, run: Run, operands: Sequence[Array], captured: Mapping[int, Value]
     ) -> list[Array]:
-        """``operands`` combined along their last dim, which is not empty."""
+        """``operands`` reduced along their last dim, which is not empty."""
         if self._ufunc is not None:
             return [in_type(self._along(wide(operands[0])), self.dtype)]
         parts = list(operands)
@@ -91,7 +91,7 @@ class Reducer:
         found = self._ufunc.reduce(operand, axis=-1, dtype=operand.dtype)
         if operand.dtype.kind != "f" or self._ufunc not in (np.maximum, np.minimum):
             return found
-        # Of zeros the one with the sign that counts is found by their signs alone.
+        # NumPy ignores the sign of zeros: +0 is larger than -0 here.
         signs = np.signbit(operand) & (operand == 0)
         plus = (operand == 0) & ~signs
         has_both = signs.any(axis=-1) & plus.any(axis=-1) & (found == 0)
@@ -100,7 +100,7 @@ class Reducer:
 
 
 def last_dims(operand: Array, dims: Sequence[int]) -> Array:
-    """``operand`` with ``dims`` joined to one dim at its end, in their order."""
+    """``operand`` with ``dims`` merged into one dim at its end, in their order."""
     kept = [dim for dim in range(operand.ndim - 1) if dim not in dims]
     order = (0, *(dim + 1 for dim in (*kept, *sorted(dims))))
     sizes = [operand.shape[dim + 1] for dim in kept]
@@ -110,7 +110,7 @@ def last_dims(operand: Array, dims: Sequence[int]) -> Array:
 
 @op("stablehlo.reduce")
 def reduce(site: Site) -> Kernel:
-    """Elements along dims combined with an initial value."""
+    """Elements along dims reduced with an initial value."""
     dims = site.integers("dimensions")
     [body] = site.bodies
     reducer = Reducer(site, body)

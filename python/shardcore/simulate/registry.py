@@ -1,4 +1,4 @@
-"""Which function prepares which op: every file of the package registers its own."""
+"""The functions that prepare ops, by op name: every file of the package registers its own."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["PREPARERS", "arrays", "op"]
 Preparer = Callable[[Site], Kernel]
 
 PREPARERS: dict[str, Preparer] = {}
-"""By the op's full name, what makes its kernel."""
+"""The function that makes the kernel of an op, by the op's full name."""
 
 F = TypeVar("F", bound=Preparer)
 
 
 def op(*names: str) -> Callable[[F], F]:
-    """Register the decorated function as what prepares the ops called ``names``."""
+    """Register the decorated function, which prepares the ops called ``names``."""
 
     def register(prepare: F) -> F:
         for name in names:
@@ -31,7 +31,7 @@ def op(*names: str) -> Callable[[F], F]:
 
 
 def arrays(compute: Callable[..., Any]) -> Kernel:
-    """The kernel of an op that depends on nothing but the arrays it takes."""
+    """The kernel of an op whose results depend on its operands only."""
 
     def kernel(run: object, *operands: Any) -> Any:
         return compute(*operands)

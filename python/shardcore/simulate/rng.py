@@ -1,7 +1,7 @@
 """Random bits from counters, bit for bit as XLA makes them.
 
 Sources: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (Threefry-2x32 in 20 rounds,
-Philox-4x32 in 10); how counters and results are laid out is XLA's.
+Philox-4x32 in 10); the layout of counters and results is XLA's.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _column(words: Array) -> Array:
 
 
 def _threefry_bits(state: Array, shape: Sequence[int], bits: int) -> tuple[Array, Array]:
-    """Random words in ``shape`` and the new state; a key and a counter are the state."""
+    """Random words in ``shape`` and the new state; the state is a key and a counter."""
     key = _halves(_column(state[:, 0]))
     # Words of 32 bits come in pairs, whose halves are neighbours along one dim.
     even = [dim for dim, size in enumerate(shape) if size % 2 == 0]
@@ -109,7 +109,7 @@ def _philox_bits(state: Array, shape: Sequence[int], bits: int) -> tuple[Array, 
 
 @op("stablehlo.rng_bit_generator")
 def rng_bit_generator(site: Site) -> Kernel:
-    """Random bits and the next state; the default algorithm is Philox, as XLA's on hosts."""
+    """Random bits and the next state; the default algorithm is Philox, as in XLA on hosts."""
     algorithm = site.attributes.get("rng_algorithm", "DEFAULT")
     make = _threefry_bits if algorithm == "THREE_FRY" else _philox_bits
     state_type, result = site.operands[0], site.results[1]
@@ -129,6 +129,6 @@ def rng_bit_generator(site: Site) -> Kernel:
 
 @op("stablehlo.rng")
 def rng(site: Site) -> Kernel:
-    """Refused: no two runtimes give the same numbers."""
+    """Refused: its numbers are not specified."""
     hint = "use stablehlo.rng_bit_generator, or jax.random, whose numbers are determined"
     raise site.unsupported("the numbers of stablehlo.rng are not determined", hint)

@@ -1,4 +1,4 @@
-"""The devices that run, and how they run a body."""
+"""Runs bodies on a set of devices."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Grid(NamedTuple):
 class Run:
     """Devices that run the same ops together.
 
-    Where devices take different branches each group has a run of its own; rows of values are then
-    those devices alone.
+    Where devices take different branches each set of devices has its own run, and values have rows
+    for these devices only.
     """
 
     devices: Array
@@ -36,7 +36,7 @@ class Run:
     grid: Grid
     filename: str
     manual: frozenset[str] = frozenset()
-    """The mesh axes that are manual where it is."""
+    """The mesh axes that are manual around the ops that run."""
 
     def subset(self, index: Array) -> Run:
         """The run of the devices in the rows that ``index`` lists."""
@@ -45,7 +45,7 @@ class Run:
     def call(
         self, body: Body, arguments: Sequence[Value], captured: Mapping[int, Value] | None = None
     ) -> list[Value]:
-        """What ``body`` returns; ``captured`` has the values from outside by their places."""
+        """Run ``body`` and return its results; ``captured`` has values from outside by slot."""
         places = dict(zip(body.arguments, arguments, strict=True))
         for place in body.captured:
             places[place] = (captured or {})[place]

@@ -1,4 +1,4 @@
-"""Scatters: updates go to places that are data, in their order; what is outside is dropped."""
+"""Scatters: updates at dynamic indices, applied in order; those out of bounds are dropped."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _in_turns(
     values: Sequence[Array],
     captured: Mapping[int, Value],
 ) -> None:
-    """Combines the first updates of all places, then the second ones, and so on."""
+    """Apply the first updates of all elements, then the second ones, and so on."""
     order = np.argsort(place, kind="stable")
     ordered = place[order]
     is_first = np.r_[True, ordered[1:] != ordered[:-1]] if len(ordered) else np.zeros(0, bool)
@@ -81,7 +81,7 @@ def _in_turns(
 
 @op("stablehlo.scatter")
 def scatter(site: Site) -> Kernel:
-    """Updates of windows at places that a tensor lists."""
+    """Updates of windows at indices that a tensor lists."""
     numbers = site.attributes["scatter_dimension_numbers"]
     window_dims = numbers.get("update_window_dims", [])
     inserted = numbers.get("inserted_window_dims", [])
@@ -104,7 +104,7 @@ def scatter(site: Site) -> Kernel:
         return values.reshape(len(values), *sizes)
 
     def target_of(indices: Array) -> Array:
-        """For each update the number of its element, below 0 for what is outside."""
+        """For each update the number of its element, below 0 if it is out of bounds."""
         starts = index_vectors(indices, vector_dim)
         target = np.zeros((1,) * (len(update_shape) + 1), np.int64)
         inside = np.ones_like(target, dtype=bool)

@@ -1,4 +1,4 @@
-"""Ops that move, repeat or make elements: their places depend on shapes alone."""
+"""Ops that move, repeat or create elements at positions that depend on shapes only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shardcore.simulate.values import Array, fitted, spread
 
 
 def the_same(value: Array, site: Site, what: str) -> tuple[int, ...]:
-    """The integers of ``value``, which are the same on all devices."""
+    """The integers of ``value``, which have to be equal on all devices."""
     flat = value.reshape(len(value), -1)
     if (flat != flat[:1]).any():
         raise site.unsupported(f"{what} of {site.name} differs between devices")
@@ -23,7 +23,7 @@ def the_same(value: Array, site: Site, what: str) -> tuple[int, ...]:
 
 @op("stablehlo.constant", "sdy.constant", "chlo.constant")
 def constant(site: Site) -> Kernel:
-    """The elements that the program has."""
+    """The elements in the program's text."""
     try:
         element, shape, data = site.op.elements()
     except KeyError:
@@ -91,14 +91,14 @@ def broadcast_in(x: Array, shape: Sequence[int], dims: Sequence[int]) -> Array:
 
 @op("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
 def broadcast_in_dim(site: Site) -> Kernel:
-    """Dims at their places among more dims, repeated along those that they lack."""
+    """The operand with its dims mapped to dims of the result, repeated along all others."""
     shape, dims = site.results[0].shape, site.integers("broadcast_dimensions")
     return arrays(lambda x, *_: broadcast_in(x, shape, dims))
 
 
 @op("stablehlo.broadcast")
 def broadcast(site: Site) -> Kernel:
-    """Repeated along dims in front."""
+    """The operand repeated along new leading dims."""
     shape, rank = site.results[0].shape, len(site.operands[0].shape)
     dims = range(len(shape) - rank, len(shape))
     return arrays(lambda x: broadcast_in(x, shape, dims))
@@ -106,14 +106,14 @@ def broadcast(site: Site) -> Kernel:
 
 @op("stablehlo.concatenate")
 def concatenate(site: Site) -> Kernel:
-    """One after the other along a dim."""
+    """The operands concatenated along a dim."""
     dim = site.integer("dimension") + 1
     return arrays(lambda *parts: np.concatenate(fitted(parts), axis=dim))
 
 
 @op("stablehlo.slice")
 def slice_(site: Site) -> Kernel:
-    """Every so many elements between two places of each dim."""
+    """A strided slice between static bounds."""
     bounds = (site.integers(name) for name in ("start_indices", "limit_indices", "strides"))
     places = (slice(None), *(slice(*bound) for bound in zip(*bounds, strict=True)))
     return arrays(lambda x: x[places])
@@ -121,7 +121,7 @@ def slice_(site: Site) -> Kernel:
 
 @op("stablehlo.real_dynamic_slice")
 def real_dynamic_slice(site: Site) -> Kernel:
-    """Every so many elements between places that the program computes."""
+    """A strided slice between dynamic bounds."""
 
     def compute(x: Array, *bounds: Array) -> Array:
         numbers = (the_same(bound, site, "a bound") for bound in bounds)
@@ -133,7 +133,7 @@ def real_dynamic_slice(site: Site) -> Kernel:
 
 @op("stablehlo.reverse")
 def reverse(site: Site) -> Kernel:
-    """Dims from their ends to their starts."""
+    """The operand with some dims reversed."""
     dims = tuple(dim + 1 for dim in site.integers("dimensions"))
     return arrays(lambda x: np.flip(x, dims))
 
@@ -141,8 +141,7 @@ def reverse(site: Site) -> Kernel:
 def padded(
     x: Array, value: Array, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
 ) -> Array:
-    """``x`` with ``value`` around and between its elements; what is padded by less than nothing is
-    cut off."""
+    """``x`` with ``value`` around and between its elements; negative padding removes elements."""
     devices = max(len(x), len(value))
     sizes, source, target = [], [slice(None)], [slice(None)]
     for size, before, after, between in zip(x.shape[1:], low, high, interior, strict=True):
@@ -165,7 +164,7 @@ def padded(
 
 @op("stablehlo.pad", "stablehlo.dynamic_pad")
 def pad(site: Site) -> Kernel:
-    """A value around and between elements."""
+    """The operand padded around and between its elements."""
     if site.name == "stablehlo.dynamic_pad":
 
         def dynamic(x: Array, value: Array, *amounts: Array) -> Array:
@@ -192,7 +191,7 @@ def set_dimension_size(site: Site) -> Kernel:
 
 @op("stablehlo.tuple")
 def tuple_(site: Site) -> Kernel:
-    """Values as one."""
+    """A tuple of the operands."""
     return arrays(lambda *parts: parts)
 
 
@@ -205,13 +204,13 @@ def get_tuple_element(site: Site) -> Kernel:
 
 @op("stablehlo.after_all", "stablehlo.create_token")
 def token(site: Site) -> Kernel:
-    """A token, which orders effects; there are none here."""
+    """A token, which orders side effects; the simulator has none."""
     return arrays(lambda *_: None)
 
 
 @op("stablehlo.optimization_barrier")
 def barrier(site: Site) -> Kernel:
-    """The values as they are."""
+    """The operands themselves."""
 
     def compute(*values: Any) -> Any:
         return values[0] if len(values) == 1 else values

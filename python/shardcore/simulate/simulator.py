@@ -1,4 +1,4 @@
-"""The front: arrays in, arrays out."""
+"""The public interface: runs a program on arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Simulator"]
 
 
 class Simulator:
-    """A module that is ready to be run, again and again.
+    """A module that is prepared for any number of runs.
 
     Args:
         module: the program.
@@ -29,7 +29,7 @@ class Simulator:
 
     Raises:
         SimulationError: there is no such function (``unknown-symbol``), or it has an op that cannot
-            be simulated (``unsupported-op``). Functions that it calls are looked at when they are
+            be simulated (``unsupported-op``). Functions that it calls are prepared when they are
             first called.
     """
 
@@ -56,24 +56,24 @@ class Simulator:
     ) -> list[Array]:
         """Run the program and return its results.
 
-        Without ``devices`` it is run once: a global program, its manual computations on all devices
-        of their meshes. Arguments and results have the shapes that the program says.
+        Without ``devices`` it is run once, as a global program, whose manual computations run on
+        all devices of their meshes. Arguments and results have the shapes in the program.
 
-        With ``devices`` each of so many devices runs it. An argument is an array of the program's
-        shape, the same for all devices, or one with a dim for the devices in front; results have
-        that dim.
+        With ``devices=n`` each of n devices runs it. An argument is an array of the shape in the
+        program, the same for all devices, or has a leading dim of size n; results have that leading
+        dim.
 
         Args:
             arrays: one for each argument: anything that ``numpy.asarray`` takes, of the program's
-                element type or one that it holds.
-            devices: how many devices run the program.
-            replicas: of these, how many replicas there are; the devices of a replica are
-                partitions. By default what the module's ``mhlo.num_replicas`` says, or one.
+                element type or one that converts to it exactly.
+            devices: the number of devices.
+            replicas: the number of replicas; the devices of a replica are its partitions. By
+                default ``mhlo.num_replicas`` of the module, or one.
 
         Raises:
             SimulationError: arguments do not fit (``invalid-argument``), a collective is not
-                reached by all of its group (``diverging-collective``), a group has a device that
-                there is not (``unknown-device``), an op cannot be simulated (``unsupported-op``).
+                reached by all of its group (``diverging-collective``), a device of a group does not
+                exist (``unknown-device``), an op cannot be simulated (``unsupported-op``).
         """
         grid = self._grid(devices, replicas)
         count = grid.replicas * grid.partitions
@@ -123,7 +123,7 @@ class Simulator:
 
 
 def _holds(dtype: np.dtype[Any], array: Array) -> bool:
-    """Whether numbers of Python, which come in the widest types, may stand for ``dtype``."""
+    """Whether Python numbers, which NumPy gives its widest types, fit ``dtype``."""
     if array.dtype == np.float64:
         return is_float(dtype) or is_complex(dtype)
     if array.dtype == np.int64:
@@ -134,7 +134,7 @@ def _holds(dtype: np.dtype[Any], array: Array) -> bool:
 
 
 def _result(value: Value, devices: int | None) -> Any:
-    """What a user gets of a value; arrays are their own, and can be written to."""
+    """The value as it is returned to the user: arrays are writable copies."""
     if isinstance(value, tuple):
         return tuple(_result(part, devices) for part in value)
     if value is None:

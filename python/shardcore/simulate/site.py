@@ -1,4 +1,4 @@
-"""An op as the functions that prepare it see it: its attributes, types and bodies."""
+"""The attributes, types and bodies of an op, for the functions that prepare it."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ class Step(NamedTuple):
 
     kernel: Kernel
     operands: tuple[int, ...]
-    """Where its operands are, then what its bodies capture."""
+    """The slots of its operands, then of the values that its bodies capture."""
     results: tuple[int, ...]
     dead: tuple[int, ...]
-    """Where values are that nobody needs after it."""
+    """The slots of values that have their last use in it."""
     op: shardcore.Op
 
 
 @dataclass
 class Body:
-    """A block that is ready to run; places of values are those of the function it is in."""
+    """A block that is ready to run; values have the slots of the function that it is in."""
 
     arguments: tuple[int, ...]
     steps: list[Step]
     returned: tuple[int, ...]
     captured: tuple[int, ...]
-    """Values from outside."""
+    """The slots of values from outside."""
     ops: tuple[shardcore.Op, ...]
     argument_types: list[TensorType | None]
 
     def only_op(self) -> str | None:
-        """The name of the op that the body applies to its two arguments in order, if it is one."""
+        """The name of the only op of the body, if it is applied to its two arguments in order."""
         if len(self.steps) != 1 or len(self.arguments) != 2 or self.captured:
             return None
         [step] = self.steps
@@ -92,12 +92,12 @@ class Site:
 
     @cached_property
     def operands(self) -> list[TensorType]:
-        """The types of the operands; tokens and tuples have none that can be asked for."""
+        """The types of the operands; an error if one is no tensor."""
         return self._types(self.op.operands)
 
     @cached_property
     def results(self) -> list[TensorType]:
-        """The types of the results, likewise."""
+        """The types of the results; an error if one is no tensor."""
         return self._types(self.op.results)
 
     def _types(self, values: Sequence[shardcore.Value]) -> list[TensorType]:
@@ -124,7 +124,7 @@ class Site:
         return tuple(_flat(found))
 
     def split(self, values: Sequence[Value]) -> tuple[Sequence[Value], dict[int, Value]]:
-        """What a kernel takes: the operands, and the captured values by their places."""
+        """Split the arguments of a kernel into operands, and captured values by slot."""
         count = len(self.op.operands)
         return values[:count], dict(zip(self.captured, values[count:], strict=True))
 
@@ -143,7 +143,7 @@ class Site:
         return dense_array(element, shape, data)
 
     def options(self) -> dict[str, Any]:
-        """What a custom call configures its target with."""
+        """The configuration of a custom call, ``mhlo.backend_config``."""
         written = (self.attributes.get(name) for name in ("backend_config", "mhlo.backend_config"))
         return {
             key: value
@@ -174,9 +174,9 @@ def _flat(found: Any) -> list[int]:
 
 
 def dense_array(element: str, shape: Sequence[int], data: bytes) -> Array:
-    """The array of ``shape`` that ``data``, from :meth:`shardcore.Op.elements`, stands for."""
+    """The array of ``shape`` with the bytes ``data``, from :meth:`shardcore.Op.elements`."""
     dtype = DTYPES[element]
-    # Types of less than a byte have no buffers; a byte holds one of them.
+    # An element of a type narrower than a byte takes a byte.
     stored = np.dtype(np.int8) if element in ("i2", "i4") else dtype
     stored = np.dtype(np.uint8) if element in ("ui2", "ui4") else stored
     array = np.frombuffer(data, stored).astype(dtype, copy=False)

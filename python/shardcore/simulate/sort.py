@@ -14,14 +14,14 @@ from shardcore.simulate.site import Kernel, Site
 from shardcore.simulate.values import Array, Value, fitted
 
 Less = Callable[[Array, Array], Array]
-"""Whether the elements of some numbers come before those of others, in each line."""
+"""Whether the elements with some indices come before those with others, in each line."""
 
 
 def merge_sorted(lines: int, length: int, less: Less) -> Array:
-    """For each of ``lines`` the numbers of its elements in order; equal ones stay in their order.
+    """The indices that sort each of ``lines``, stably: a merge sort.
 
-    Runs of elements in order are merged in pairs. Where an element of one run goes is its place in
-    its own run and how many of the other come before it, found by bisection for all at once.
+    Sorted runs are merged in pairs. The rank of an element is its index in its own run plus the
+    number of elements of the other run before it, found by bisection for all elements at once.
     """
     order = np.broadcast_to(np.arange(length), (lines, length))
     place = np.arange(length)
@@ -37,7 +37,7 @@ def merge_sorted(lines: int, length: int, less: Less) -> Array:
         while (low < high).any():
             half = (low + high) // 2
             other = np.take_along_axis(order, np.minimum(half, length - 1), axis=1)
-            # An element on the left comes before its equals on the right.
+            # For stability an element of the left run comes before equal ones of the right.
             found = less(np.where(is_left, other, order), np.where(is_left, order, other))
             before = found == is_left
             active = low < high
@@ -53,7 +53,7 @@ def merge_sorted(lines: int, length: int, less: Less) -> Array:
 
 @op("stablehlo.sort")
 def sort(site: Site) -> Kernel:
-    """Tensors sorted along a dim, all in the order that a comparison of their elements gives."""
+    """Tensors sorted along a dim, all in the order of one comparison of their elements."""
     rank = len(site.operands[0].shape)
     dim = site.integer("dimension", -1) % max(rank, 1)
     [body] = site.bodies
@@ -84,8 +84,8 @@ def sort(site: Site) -> Kernel:
 
 
 def largest(x: Array, count: int) -> tuple[Array, Array]:
-    """The ``count`` largest elements along the last dim and their places; the first of equal ones
-    first; NaN is largest, or smallest with a sign."""
+    """The ``count`` largest elements along the last dim and their indices; equal ones in their
+    order; +NaN is largest, -NaN smallest."""
     key = total_order(x) if is_float(x.dtype) else wide(x)
     key = key.astype(np.int64) if key.dtype.kind != "u" else key
     order = np.argsort(~key, axis=-1, kind="stable")[..., :count]
@@ -94,13 +94,13 @@ def largest(x: Array, count: int) -> tuple[Array, Array]:
 
 @op("chlo.top_k")
 def top_k(site: Site) -> Kernel:
-    """The largest elements along the last dim, and where they are."""
+    """The largest elements along the last dim, and their indices."""
     count = site.integer("k")
     return arrays(lambda x: largest(x, count))
 
 
 def approximate_top_k(site: Site) -> Kernel:
-    """The first elements along a dim by a comparison, and their places, exactly."""
+    """The first elements along a dim by a comparison, and their indices; computed exactly."""
     options = site.options()
     dim = int(options["reduction_dim"])
     [comparator] = site.attributes["called_computations"]

@@ -42,7 +42,7 @@ erf, erfc, lgamma = _each(math.erf), _each(math.erfc), _each(_lgamma)
 
 
 def erf_inv(x: Array) -> Array:
-    """The number whose error function is ``x``: Newton's steps, by Halley, from a rough one."""
+    """The inverse error function: Halley's iteration from an approximation."""
     inside = np.abs(x) < 1
     y = np.where(inside, x, 0.0)
     # Winitzki's approximation, good to two digits.
@@ -50,7 +50,7 @@ def erf_inv(x: Array) -> Array:
     half = 2 / (math.pi * 0.147) + log / 2
     found = np.copysign(np.sqrt(np.sqrt(half * half - log / 0.147) - half), y)
     for _ in range(4):
-        # Near one the complement keeps the digits that count.
+        # Near one the complementary error function avoids cancellation.
         far = np.abs(y) > 0.5
         complement = (1 - np.abs(y)) - erfc(np.abs(found))
         error = np.where(far, np.where(y < 0, -complement, complement), erf(found) - y)
@@ -63,7 +63,7 @@ def erf_inv(x: Array) -> Array:
 def zeta(s: Array, q: Array) -> Array:
     """The sum of ``(q + k) ** -s`` over all ``k``, for ``s > 1`` and ``q > 0``.
 
-    For other ``q`` it is a sum over what can be told; NaN or infinite as Cephes has it.
+    For other arguments it is NaN or infinite as in Cephes, or the sum where it is defined.
     """
     s, q = np.broadcast_arrays(s.astype(np.float64), q.astype(np.float64))
     is_pole = (q <= 0) & (q == np.floor(q))
@@ -102,7 +102,7 @@ def digamma(x: Array) -> Array:
         series = series + number / (2 * k + 2) * power
         power = power * inverse
     total = total + np.log(y) - 0.5 / y - series
-    # The distance to the next integer is exact, and all that the tangent depends on.
+    # The tangent depends only on the distance to the next integer, which is exact.
     fraction = np.where(is_pole, 0.5, x - np.rint(x))
     total = np.where(reflected, total - math.pi / np.tan(math.pi * fraction), total)
     return np.where(is_pole | np.isneginf(x), np.nan, total)
@@ -120,11 +120,11 @@ def polygamma(order: Array, x: Array) -> Array:
 def bessel_i1e(x: Array) -> Array:
     """The modified Bessel function of order one times ``exp(-|x|)``.
 
-    The integral over half a circle by the midpoint rule, which converges geometrically; far out the
-    asymptotic series.
+    The integral over half a circle by the midpoint rule, which converges geometrically; for large
+    arguments the asymptotic series.
     """
     size = np.abs(x.astype(np.float64))
-    # Angles on both sides of the right one go together, so that small values keep their digits.
+    # Angles symmetric to the right angle are added in pairs, to avoid cancellation.
     cosines = np.cos((np.arange(64) + 0.5) * (math.pi / 128))
     near = np.minimum(size, 300.0)[..., None]
     terms = np.exp(near * (cosines - 1)) * -np.expm1(-2 * near * cosines) * cosines

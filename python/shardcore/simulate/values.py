@@ -1,8 +1,8 @@
 """Values of all devices at once.
 
 A tensor of shape ``(4, 8)`` on ``n`` devices is one array of shape ``(n, 4, 8)``, or of shape
-``(1, 4, 8)`` if all devices hold the same: NumPy's broadcasting then computes what is the same
-everywhere once. A token is ``None``, a tuple a Python tuple.
+``(1, 4, 8)`` if it is *uniform*, equal on all devices: then it is computed once, and broadcast by
+NumPy. A token is ``None``, a tuple a Python tuple.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Value: TypeAlias = Any
 
 
 def count(arrays: Iterable[Array]) -> int:
-    """For how many devices ``arrays`` differ: 1 if they are the same on all."""
+    """The number of rows of ``arrays`` together: 1 if all are uniform."""
     return max((len(array) for array in arrays), default=1)
 
 
@@ -32,13 +32,13 @@ def spread(array: Array, devices: int) -> Array:
 
 
 def fitted(arrays: Sequence[Array]) -> list[Array]:
-    """``arrays`` with as many rows as the one that has most."""
+    """``arrays`` broadcast to the number of rows of the one with most."""
     devices = count(arrays)
     return [spread(array, devices) for array in arrays]
 
 
 def rows(value: Value, index: Array) -> Value:
-    """``value`` on the devices that ``index`` lists; what is the same on all stays as it is."""
+    """``value`` on the devices that ``index`` lists; uniform values are returned unchanged."""
     if isinstance(value, tuple):
         return tuple(rows(part, index) for part in value)
     if value is None or len(value) == 1:
@@ -47,7 +47,7 @@ def rows(value: Value, index: Array) -> Value:
 
 
 def merged(parts: Sequence[tuple[Array, Value]], devices: int) -> Value:
-    """The value of ``devices`` of which each part states some: their indices, and their values."""
+    """The value on ``devices``, merged from parts: indices of some devices, and their values."""
     first = parts[0][1]
     if len(parts) == 1 or first is None:
         return first

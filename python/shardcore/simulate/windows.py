@@ -20,7 +20,7 @@ __all__ = ["Window", "windows_of"]
 
 
 class Window(NamedTuple):
-    """A window over some dims: one number for each."""
+    """The attributes of a window over some dims: one number for each dim."""
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
@@ -31,7 +31,7 @@ class Window(NamedTuple):
 
     @classmethod
     def of(cls, site: Site) -> Window:
-        """The window of an op that has it for each dim of its operand."""
+        """The window of an op that has a window number for each dim of its operand."""
         sizes = site.integers("window_dimensions")
         ones = (1,) * len(sizes)
         padding = site.integers("padding", (0, 0) * len(sizes))
@@ -47,7 +47,7 @@ class Window(NamedTuple):
         )
 
     def padded(self, x: Array, value: Array) -> Array:
-        """``x``, whose last dims are those of the window, dilated, with ``value`` around it."""
+        """``x``, whose last dims are those of the window, dilated and padded with ``value``."""
         front = (0,) * (x.ndim - 1 - len(self.sizes))
         between = tuple(dilation - 1 for dilation in self.base_dilations)
         if not any((*self.low, *self.high, *between)):
@@ -58,7 +58,7 @@ class Window(NamedTuple):
 def windows_of(
     x: Array, sizes: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> Array:
-    """A view of the windows over the last dims of ``x``: their places, then what is in them."""
+    """A view of the windows over the last dims of ``x``: dims of positions, then of elements."""
     count = len(sizes)
     kept, moved = x.shape[: x.ndim - count], x.shape[x.ndim - count :]
     steps = x.strides[x.ndim - count :]
@@ -66,7 +66,7 @@ def windows_of(
         max((size - (window - 1) * dilation - 1) // stride + 1, 0) if size else 0
         for size, window, stride, dilation in zip(moved, sizes, strides, dilations, strict=True)
     ]
-    # A window that is wider than what it moves over is nowhere.
+    # A window that is wider than its operand has no positions.
     places = [
         0 if size < (window - 1) * dilation + 1 else place
         for place, size, window, dilation in zip(places, moved, sizes, dilations, strict=True)
@@ -79,7 +79,7 @@ def windows_of(
 
 @op("stablehlo.reduce_window")
 def reduce_window(site: Site) -> Kernel:
-    """The elements in each window combined, with an initial value that is around them too."""
+    """The elements in each window reduced; the padding holds the initial value."""
     window = Window.of(site)
     [body] = site.bodies
     reducer = Reducer(site, body)
@@ -104,7 +104,7 @@ def reduce_window(site: Site) -> Kernel:
 
 
 def _one_dim_at_a_time(run: Run, reducer: Reducer, x: Array, window: Window) -> Array:
-    """Windows of functions that commute are reduced along one dim after the other."""
+    """Windows of commutative functions are reduced along one dim after the other."""
     for dim, size in enumerate(window.sizes):
         stride, dilation = window.strides[dim], window.dilations[dim]
         if size == 1 and stride == 1:
@@ -124,8 +124,8 @@ def _one_dim_at_a_time(run: Run, reducer: Reducer, x: Array, window: Window) -> 
 
 
 def _sliding_sum(x: Array, size: int) -> Array:
-    """Sums of windows of ``size`` over ``2 * size - 1`` elements in as many steps as ``size`` has
-    bits: a cumulative sum is one of these."""
+    """Sums of windows of ``size`` over ``2 * size - 1`` elements, as a cumulative sum has them, in
+    as many steps as ``size`` has bits."""
     length = x.shape[-1] - size + 1
     total: Array | None = None
     done, width, block = 0, 1, x
@@ -154,7 +154,7 @@ def _whole_windows(
 
 @op("stablehlo.select_and_scatter")
 def select_and_scatter(site: Site) -> Kernel:
-    """Each element of a source goes to the place in its window that a function selects."""
+    """Each element of a source is scattered to the index in its window that a function selects."""
     window = Window.of(site)
     select, scatter = site.bodies
     reducer = Reducer(site, scatter)
@@ -183,7 +183,7 @@ def select_and_scatter(site: Site) -> Kernel:
 def _selected(
     run: Run, select: Body, value: Array, place: Array, captured: Mapping[int, Value]
 ) -> Array:
-    """The place of the element that is selected along the last dim; places below 0 are padding."""
+    """The index of the element that is selected along the last dim; padding has indices below 0."""
     while (size := value.shape[-1]) > 1:
         even = size - size % 2
         a, b = value[..., 0:even:2], value[..., 1:even:2]
