@@ -41,7 +41,7 @@ def read(path: str | os.PathLike[str], limit: int = MAX_TEXT_BYTES) -> bytes:
         with open(path, "rb", buffering=0) as file:
             return read_all(file, path, limit)
     except ValueError as error:
-        raise _nameless(path, error) from None
+        raise _invalid_name_error(path, error) from None
 
 
 def read_all(file: Readable, path: str | os.PathLike[str], limit: int = MAX_TEXT_BYTES) -> bytes:
@@ -85,7 +85,7 @@ def write(path: str | os.PathLike[str], text: str) -> None:
             with open(path, "wb") as file:
                 file.write(data)
     except ValueError as error:
-        raise _nameless(path, error) from None
+        raise _invalid_name_error(path, error) from None
     except OSError as error:
         # The error names the user's file, not the temporary one.
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
@@ -127,6 +127,6 @@ def _keep_owner(path: Path, status: os.stat_result) -> None:
             os.chown(path, status.st_uid, status.st_gid)
 
 
-def _nameless(path: str | os.PathLike[str], error: ValueError) -> OSError:
+def _invalid_name_error(path: str | os.PathLike[str], error: ValueError) -> OSError:
     """The ``OSError`` for a name that no file can have: with a NUL or a lone surrogate."""
     return OSError(errno.EINVAL, str(error), os.fspath(path))

@@ -50,7 +50,7 @@ class AxisRef:
         return f'"{self.name}"' + ("" if self.is_full else f":({self.pre_size}){self.sub_size}")
 
 
-def stretch(name: str, start: float, end: float) -> AxisRef:
+def axis_range(name: str, start: float, end: float) -> AxisRef:
     """Build the axis ref with the range from `start` to `end`."""
     if end == math.inf:
         assert start == 1, "only a full axis has no known end"
@@ -89,7 +89,7 @@ def overlap(first: AxisRef, second: AxisRef) -> AxisRef | None:
     """Return the overlap of both; None if they do not overlap or cannot coexist."""
     if not overlaps(first, second) or not can_coexist(first, second):
         return None
-    return stretch(first.name, max(first.start, second.start), min(first.end, second.end))
+    return axis_range(first.name, max(first.start, second.start), min(first.end, second.end))
 
 
 def prefix_without_overlap(ref: AxisRef, other: AxisRef) -> AxisRef | None:
@@ -98,7 +98,7 @@ def prefix_without_overlap(ref: AxisRef, other: AxisRef) -> AxisRef | None:
         return None
     if not overlaps(ref, other):
         return ref
-    return stretch(ref.name, ref.start, other.start) if ref.start < other.start else None
+    return axis_range(ref.name, ref.start, other.start) if ref.start < other.start else None
 
 
 def suffix_without_overlap(ref: AxisRef, other: AxisRef, mesh: Mesh) -> AxisRef | None:
@@ -108,7 +108,7 @@ def suffix_without_overlap(ref: AxisRef, other: AxisRef, mesh: Mesh) -> AxisRef 
     if not overlaps(ref, other):
         return ref
     start, end = other.end_in(mesh), ref.end_in(mesh)
-    return stretch(ref.name, start, end) if start < end else None
+    return axis_range(ref.name, start, end) if start < end else None
 
 
 def prefix_without_overlaps(ref: AxisRef, others: Iterable[AxisRef]) -> AxisRef | None:
@@ -142,7 +142,7 @@ def merge(major: AxisRef, minor: AxisRef, mesh: Mesh) -> AxisRef:
     assert can_merge(major, minor)
     if major.start == 1 and minor.end == mesh.axis_size(major.name):
         return AxisRef(major.name)
-    return stretch(major.name, major.start, minor.end)
+    return axis_range(major.name, major.start, minor.end)
 
 
 def split(ref: AxisRef, major_size: int, mesh: Mesh) -> tuple[AxisRef, AxisRef]:
@@ -151,7 +151,7 @@ def split(ref: AxisRef, major_size: int, mesh: Mesh) -> tuple[AxisRef, AxisRef]:
     assert 1 < major_size < size
     assert size % major_size == 0
     cut = ref.start * major_size
-    return stretch(ref.name, ref.start, cut), stretch(ref.name, cut, ref.end_in(mesh))
+    return axis_range(ref.name, ref.start, cut), axis_range(ref.name, cut, ref.end_in(mesh))
 
 
 # Lists of axis refs, major to minor.
@@ -223,10 +223,10 @@ def difference(refs: Iterable[AxisRef], others: Iterable[AxisRef], mesh: Mesh) -
         at = ref.start
         for start, end in covered:
             if at < start:
-                result.append(stretch(ref.name, at, start))
+                result.append(axis_range(ref.name, at, start))
             at = max(at, end)
         if at < ref.end_in(mesh):
-            result.append(stretch(ref.name, at, ref.end_in(mesh)))
+            result.append(axis_range(ref.name, at, ref.end_in(mesh)))
     return result
 
 

@@ -27,7 +27,7 @@ from .graph import (
 from .rule import OpShardingRule, identity_rule
 from .sharding import TensorSharding
 from .state import State
-from .visit import How, visit
+from .visit import SweepOptions, visit
 
 # The direction of propagation through an op along a factor.
 DirectionThrough = Callable[[Op, int], Direction]
@@ -37,21 +37,23 @@ def any_direction(_op: Op, _factor: int) -> Direction:
     return Direction.BOTH
 
 
-def propagate(state: State, how: How, direction: DirectionThrough = any_direction) -> None:
+def propagate(
+    state: State, options: SweepOptions, direction: DirectionThrough = any_direction
+) -> None:
     """Run one sweep: function results, then ops until nothing changes, then results again."""
-    propagate_function_results(state, how)
-    Worklist(state, how, direction).run()
-    propagate_function_results(state, how)
+    propagate_function_results(state, options)
+    Worklist(state, options, direction).run()
+    propagate_function_results(state, options)
 
 
-def propagate_function_results(state: State, how: How) -> None:
+def propagate_function_results(state: State, options: SweepOptions) -> None:
     """Propagate between each returned value and its function result."""
     for index, value in enumerate(state.program.returned):
         updates = visit(
             identity_rule(value.shape),
             [state.sharding(value)],
             [state.result_shardings[index]],
-            How(how.meshes, how.strategy),
+            SweepOptions(options.meshes, options.strategy),
         )
         for tensor, sharding in updates:
             if tensor == 0:
@@ -74,9 +76,9 @@ def tensors_of(op: Op) -> tuple[OpShardingRule | None, list[Value], list[Value]]
 class Worklist:
     """The queue of ops, the next one last."""
 
-    def __init__(self, state: State, how: How, direction: DirectionThrough) -> None:
+    def __init__(self, state: State, options: SweepOptions, direction: DirectionThrough) -> None:
         self.state = state
-        self.how = how
+        self.options = options
         self.direction = direction
         self.queue: list[Op] = list(reversed(list(state.program.walk())))
 
@@ -105,12 +107,12 @@ class Worklist:
         if rule is None:
             return
         # Data-flow edges and barriers propagate sub-axes also in conservative propagation.
-        is_conservative = self.how.conservative and op.name not in (EDGE, BARRIER)
+        is_conservative = self.options.conservative and op.name not in (EDGE, BARRIER)
         updates = visit(
             rule,
             [self.state.sharding(value) for value in operands],
             [self.state.sharding(value) for value in results],
-            How(self.how.meshes, self.how.strategy, is_conservative),
+            SweepOptions(self.options.meshes, self.options.strategy, is_conservative),
             lambda factor: self.direction_through(op, factor),
             op.is_elementwise,
         )

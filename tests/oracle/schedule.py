@@ -12,7 +12,7 @@ from .graph import EDGE, Op, Program, Value, edge_of
 from .mesh import Mesh
 from .sharding import DimSharding, TensorSharding
 from .state import State
-from .visit import How, Strategy
+from .visit import Strategy, SweepOptions
 
 RESHAPING = {"stablehlo.reshape", "stablehlo.transpose", EDGE}
 SLICING = {"stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice"}
@@ -70,7 +70,9 @@ class Options:
 
 def _sweeps(state: State, options: Options, direction: DirectionThrough = any_direction) -> None:
     for strategy in options.strategies:
-        propagate(state, How(state.program.meshes, strategy, options.conservative), direction)
+        propagate(
+            state, SweepOptions(state.program.meshes, strategy, options.conservative), direction
+        )
 
 
 def _op_priority_sweeps(state: State, options: Options) -> None:
@@ -112,45 +114,47 @@ def user_priority_propagate(program: Program, options: Options = Options()) -> S
     """
     state = _start(program)
     annotated = _annotated(state)
-    for place, sharding in annotated:
-        _put(state, place, at_first(sharding, state.program.meshes[str(sharding.mesh)]))
+    for holder, sharding in annotated:
+        _set_sharding_at(
+            state, holder, at_first(sharding, state.program.meshes[str(sharding.mesh)])
+        )
     _op_priority_sweeps(state, options)
 
     later = {dim.priority or 0 for _, sharding in annotated for dim in sharding.dims} - {0}
     for priority in sorted(later):
-        for place, original in annotated:
+        for holder, original in annotated:
             if any(dim.priority == priority for dim in original.dims):
-                current = _look(state, place)
+                current = _sharding_at(state, holder)
                 assert current is not None
-                _put(state, place, at_priority(current, original, priority))
+                _set_sharding_at(state, holder, at_priority(current, original, priority))
         _op_priority_sweeps(state, options)
     return state
 
 
 # A holder of a sharding: a value, or the index of a function result.
-Place = Value | int
+Holder = Value | int
 
 
-def _annotated(state: State) -> list[tuple[Place, TensorSharding]]:
+def _annotated(state: State) -> list[tuple[Holder, TensorSharding]]:
     """List everything that has a sharding, except values whose edge has it too."""
-    places: list[tuple[Place, TensorSharding]] = [
+    holders: list[tuple[Holder, TensorSharding]] = [
         (value, sharding) for value, sharding in state.shardings.items() if edge_of(value) is None
     ]
     for index, sharding in enumerate(state.result_shardings):
         if sharding is not None:
-            places.append((index, sharding))
-    return places
+            holders.append((index, sharding))
+    return holders
 
 
-def _look(state: State, place: Place) -> TensorSharding | None:
-    return state.result_shardings[place] if isinstance(place, int) else state.sharding(place)
+def _sharding_at(state: State, holder: Holder) -> TensorSharding | None:
+    return state.result_shardings[holder] if isinstance(holder, int) else state.sharding(holder)
 
 
-def _put(state: State, place: Place, sharding: TensorSharding) -> None:
-    if isinstance(place, int):
-        state.result_shardings[place] = sharding
+def _set_sharding_at(state: State, holder: Holder, sharding: TensorSharding) -> None:
+    if isinstance(holder, int):
+        state.result_shardings[holder] = sharding
     else:
-        state.set_sharding(place, sharding)
+        state.set_sharding(holder, sharding)
 
 
 def at_first(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:

@@ -22,7 +22,7 @@ class Strategy(enum.Enum):
 
 
 @dataclass(frozen=True)
-class How:
+class SweepOptions:
     """Options that are the same for all visits of one sweep over a program."""
 
     meshes: dict[str, Mesh]
@@ -38,7 +38,7 @@ def visit(
     rule: OpShardingRule,
     operands: Sequence[TensorSharding | None],
     results: Sequence[TensorSharding | None],
-    how: How,
+    options: SweepOptions,
     direction_of: DirectionOf = both_ways,
     is_elementwise: bool = False,
 ) -> list[tuple[int, TensorSharding]]:
@@ -47,22 +47,27 @@ def visit(
     All are computed from the shardings at the start of the visit. Nothing propagates among
     tensors over different meshes, or over a maximal mesh.
     """
-    mesh_name = common_mesh_name([*operands, *results], how.meshes)
-    if mesh_name is None or how.meshes[mesh_name].is_maximal:
+    mesh_name = common_mesh_name([*operands, *results], options.meshes)
+    if mesh_name is None or options.meshes[mesh_name].is_maximal:
         return []
-    mesh = how.meshes[mesh_name]
+    mesh = options.meshes[mesh_name]
     projection = project(rule, operands, results, mesh)
 
     def direction_along(factor: int) -> Direction:
         return Direction.NONE if factor in rule.blocked else direction_of(factor)
 
-    if how.strategy is Strategy.BASIC:
+    if options.strategy is Strategy.BASIC:
         changed = propagate_basic(
-            projection, direction_along, rule.factor_sizes, mesh, how.conservative
+            projection, direction_along, rule.factor_sizes, mesh, options.conservative
         )
     else:
         changed = propagate_aggressive(
-            projection, direction_along, rule.factor_sizes, mesh, how.conservative, is_elementwise
+            projection,
+            direction_along,
+            rule.factor_sizes,
+            mesh,
+            options.conservative,
+            is_elementwise,
         )
 
     updates = []

@@ -12,7 +12,7 @@ from tests.oracle.printing import to_mlir
 from tests.oracle.projection import FactorSharding, project, unproject_tensor
 from tests.oracle.rule import OpShardingRule, factor_symbol
 from tests.oracle.sharding import TensorSharding
-from tests.oracle.visit import How, Strategy, visit
+from tests.oracle.visit import Strategy, SweepOptions, visit
 from tests.property.programs import single_ops
 
 Table = list[dict[str, str]]
@@ -45,8 +45,8 @@ def test_factor_table(program: Program) -> None:
     if not any(shardings):
         return
     count = len(op.operands)
-    how = How(program.meshes, Strategy.AGGRESSIVE)
-    updates = dict(visit(op.rule, shardings[:count], shardings[count:], how))
+    sweep = SweepOptions(program.meshes, Strategy.AGGRESSIVE)
+    updates = dict(visit(op.rule, shardings[:count], shardings[count:], sweep))
     updated = [updates.get(index, sharding) for index, sharding in enumerate(shardings)]
 
     module = shardcore.Module.parse(to_mlir(program))

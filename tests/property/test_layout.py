@@ -68,7 +68,7 @@ def on_split_axes(
             for part in parts[ref.name]:
                 size = finer.axis_size(part)
                 # What of `ref` lies between pre_size and pre_size * size.
-                whole = axis.stretch(ref.name, pre_size, pre_size * size)
+                whole = axis.axis_range(ref.name, pre_size, pre_size * size)
                 seen = axis.AxisRef(ref.name, ref.start, ref.size_in(mesh))
                 if not axis.can_coexist(whole, seen):
                     return None

@@ -116,7 +116,7 @@ class Collective:
             array = NamedArray.parse(array, mesh)
         wanted = axis_refs(axes)
         if not wanted:
-            raise _mistake(f"{spoken(name)} needs a mesh axis", array, "give --axes X")
+            raise _mistake(f"{book_name(name)} needs a mesh axis", array, "give --axes X")
         if len(set(wanted)) != len(wanted):
             texts = list(map(axis_text, wanted))
             raise _mistake(
@@ -192,10 +192,10 @@ class Collective:
         if self.dim is not None:
             dim = self.result.dims[self.dim]
             subscript = f"{{{axes}, {dim.name or dim.size}}}"
-        return f"{spoken(self.op)}_{subscript} {self.array} -> {self.result}"
+        return f"{book_name(self.op)}_{subscript} {self.array} -> {self.result}"
 
 
-def spoken(op: str) -> str:
+def book_name(op: str) -> str:
     """Return the name of a collective as the book writes it, ``AllGather``."""
     return _SPOKEN[op]
 
@@ -262,8 +262,8 @@ def _summed(
         if axis in array.axes:
             name = axis_text(axis)
             raise _mistake(
-                f"{spoken(op)} along {name} needs terms of a sum along {name}, but {array} is cut "
-                "along it",
+                f"{book_name(op)} along {name} needs terms of a sum along {name}, but {array} is "
+                "cut along it",
                 array,
                 f"gather it with all_gather, or write {{U_{name}}} and do not cut along {name}",
             )
@@ -345,7 +345,7 @@ def _check_cut(op: str, array: NamedArray, axes: tuple[AxisRef, ...]) -> None:
             raise mistake(
                 VerificationError,
                 "invalid-collective",
-                f"{spoken(op)} along {name}: {array} is not cut along {name}",
+                f"{book_name(op)} along {name}: {array} is not cut along {name}",
                 hint=choices(name, known) if known else f"cut it, as in I_{name}",
                 text=str(array),
             )
@@ -364,7 +364,7 @@ def _target(
         index = array.dim_index(dim)
         if index in avoid:
             raise _mistake(
-                f"{spoken(op)} moves {', '.join(map(axis_text, axes))} to another dim than it "
+                f"{book_name(op)} moves {', '.join(map(axis_text, axes))} to another dim than it "
                 "cuts now",
                 array,
                 "give the other dim",
@@ -373,7 +373,9 @@ def _target(
     free = [index for index in scatter_choices(array, axes, mesh) if index not in avoid]
     if not free:
         raise _mistake(
-            f"{array} has no dim that {spoken(op)} could cut", array, "an array is written A[I, J]"
+            f"{array} has no dim that {book_name(op)} could cut",
+            array,
+            "an array is written A[I, J]",
         )
     return free[0]
 

@@ -14,7 +14,13 @@ from shardcore.bounded import items
 from shardcore.calculus.chain import Planner
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.contraction import Contraction
-from shardcore.calculus.matmul import dtypes_of, elsewhere, known_sizes, matmul_plans, price
+from shardcore.calculus.matmul import (
+    dtypes_of,
+    known_sizes,
+    matmul_plans,
+    other_stages_bytes,
+    price,
+)
 from shardcore.calculus.plan import Pricing, Stage
 from shardcore.calculus.strategy import Strategy, rounded
 from shardcore.calculus.topology import Topology
@@ -144,7 +150,7 @@ def _figures(
     for number, stage in enumerate(plan):
         comm, work = pricing.communication(stage, at), pricing.compute(stage, at)
         total, serial = total + max(comm, work), serial + comm + work
-        peak = pricing.peak_bytes(stage, at) + elsewhere(plan, number, pricing, at)
+        peak = pricing.peak_bytes(stage, at) + other_stages_bytes(plan, number, pricing, at)
         is_unfit = is_unfit or peak > limit
         steps += len(stage.before) + len(stage.after)
     return (float(is_unfit), rounded(total), rounded(serial), steps)

@@ -183,7 +183,8 @@ def price(
         chunked += max(own, work) + min(own, work) / _chunks(stage, pricing)
         flops += pricing.flops(stage, sizes)
         peak = max(
-            peak, pricing.peak_bytes(stage, sizes) + elsewhere(stages, index, pricing, sizes)
+            peak,
+            pricing.peak_bytes(stage, sizes) + other_stages_bytes(stages, index, pricing, sizes),
         )
         hbm += (
             _read_and_written(stage, pricing, sizes)
@@ -216,7 +217,7 @@ def stored_bytes(stages: Sequence[Stage], pricing: Pricing, sizes: Mapping[str, 
     return count + pricing.local_bytes(last.contraction.output, last.result, sizes)
 
 
-def elsewhere(
+def other_stages_bytes(
     stages: Sequence[Stage], index: int, pricing: Pricing, sizes: Mapping[str, float]
 ) -> float:
     """Bytes of the right operands of other stages on a device, during stage ``index``."""

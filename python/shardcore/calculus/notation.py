@@ -69,7 +69,7 @@ class NamedArray:
                 VerificationError,
                 "axis-overlap",
                 f'axis "{axis_text(repeated)}" is used twice in {self}',
-                hint=ways_out(self, repeated),
+                hint=overlap_hint(self, repeated),
                 text=str(self),
             )
 
@@ -313,7 +313,7 @@ def default_names(rank: int) -> list[str]:
     ]
 
 
-def ways_out(array: NamedArray, axis: AxisRef) -> str:
+def overlap_hint(array: NamedArray, axis: AxisRef) -> str:
     """The hint for an axis that is used twice: the arrays in which one of the uses is left."""
     places = [index for index, dim in enumerate(array.dims) if axis in dim.axes]
     shared = {axis}

@@ -20,7 +20,7 @@ from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.axes import axis_ref, axis_text
 from shardcore.calculus.dtypes import is_dtype
 from shardcore.calculus.mistakes import Span, choices, mistake
-from shardcore.calculus.notation import NamedArray, NamedDim, ways_out
+from shardcore.calculus.notation import NamedArray, NamedDim, overlap_hint
 from shardcore.errors import ParseError, VerificationError
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*'*")
@@ -272,7 +272,7 @@ class Parser:
                     VerificationError,
                     "axis-overlap",
                     f'axis "{axis_text(axis)}" is used twice in one array',
-                    hint=ways_out(array, axis),
+                    hint=overlap_hint(array, axis),
                     text=self.text,
                     span=span,
                     filename=self.filename,

@@ -10,7 +10,7 @@ import math
 
 from shardcore._core import Mesh
 from shardcore.calculus.axes import axis_text, group_size
-from shardcore.calculus.collectives import Collective, spoken
+from shardcore.calculus.collectives import Collective, book_name
 from shardcore.calculus.dtypes import jax_dtype
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray
@@ -180,8 +180,8 @@ def _check_order(collective: Collective) -> None:
                 raise mistake(
                     CalculusError,
                     "invalid-collective",
-                    f"{spoken(collective.op)} of a major axis of {dim} leaves blocks out of order, "
-                    "which no PartitionSpec can say",
+                    f"{book_name(collective.op)} of a major axis of {dim} leaves blocks out of "
+                    "order, which no PartitionSpec can say",
                     hint="gather the minor axes too",
                     text=str(collective.array),
                 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardcore.calculus.axes import axes_text, axis_text
-from shardcore.calculus.collectives import spoken
+from shardcore.calculus.collectives import book_name
 from shardcore.calculus.plan import Stage, layout_in, layout_text
 from shardcore.calculus.reshard import Step
 
@@ -145,7 +145,7 @@ def _short(timed: TimedStep) -> str:
     step = timed.step
     axes = axes_text(step.axes)
     where = axes if timed.dim is None else f"{axes},{timed.dim}"
-    return f"{spoken(step.op)}_{where if len(where) == 1 else f'{{{where}}}'}({step.tensor})"
+    return f"{book_name(step.op)}_{where if len(where) == 1 else f'{{{where}}}'}({step.tensor})"
 
 
 def rounded(value: float) -> float:

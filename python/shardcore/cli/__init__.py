@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import shardcore
 from shardcore.cli.options import HelpFormatter, Parser
-from shardcore.cli.streams import complain, prepare, settle
+from shardcore.cli.streams import flush_or_drop, prepare, print_error
 from shardcore.controls import visible
 from shardcore.errors import PipelineError, ShardcoreError
 
@@ -47,25 +47,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         finally:
             sys.stdout.flush()
     except ShardcoreError as error:
-        complain(str(error))
+        print_error(str(error))
         return 2 if isinstance(error, PipelineError) else 1
     except BrokenPipeError:
         # The reader of the output has closed it.
-        settle(sys.stdout)
+        flush_or_drop(sys.stdout)
         return 141
     except OSError as error:
-        settle(sys.stdout)
+        flush_or_drop(sys.stdout)
         name = "-" if error.filename is None else os.fsdecode(error.filename)
-        complain(visible(f"error[io]: {name}: {error.strerror or error}"))
+        print_error(visible(f"error[io]: {name}: {error.strerror or error}"))
         return 1
     except UnicodeError as error:
-        complain(f"error[not-utf-8]: {_not_utf8(error)}")
+        print_error(f"error[not-utf-8]: {_not_utf8(error)}")
         return 2
     except MemoryError:
-        complain("error[out-of-memory]: the program needs more memory than there is")
+        print_error("error[out-of-memory]: the program needs more memory than there is")
         return 1
     except KeyboardInterrupt:
-        complain("interrupted")
+        print_error("interrupted")
         return 130
 
 
@@ -102,7 +102,7 @@ def _parser() -> Parser:
     parser = Parser(
         prog="shardcore",
         description="Complete the sharding of every value of a tensor program, as Shardy does; "
-        "reckon with sharded arrays.",
+        "compute costs of programs, collectives and sharded products.",
         epilog=EXAMPLES,
         formatter_class=HelpFormatter,
     )

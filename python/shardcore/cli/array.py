@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from shardcore.cli.options import print_json, say, shape
+from shardcore.cli.options import print_json, print_text, shape
 from shardcore.cli.where import (
     add_mesh,
     check_sizes,
@@ -56,8 +56,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     _show(array, record)
     if options.blocks:
-        say()
-        say(block_table(array, mesh))
+        print_text()
+        print_text(block_table(array, mesh))
     return 0
 
 
@@ -111,16 +111,16 @@ def _blocks(array: NamedArray, mesh: Mesh) -> list[dict[str, Any]]:
 
 def _show(array: NamedArray, record: dict[str, Any]) -> None:
     copies = plural(record["replication_factor"], "copy", "copies") + " of every block"
-    say(f"array        {array}")
+    print_text(f"array        {array}")
     if "local_shape" in record:
         local = f"{array.dtype or ''}[{', '.join(map(str, record['local_shape']))}]"
         size = f", {format_bytes(record['bytes_per_device'])}" if "bytes" in record else ""
-        say(f"per device   {local}{size}")
+        print_text(f"per device   {local}{size}")
     whole = f"{format_bytes(record['total_bytes'])}, " if "bytes" in record else ""
-    say(f"all devices  {whole}{copies}")
-    say(f"sdy          {record['sdy']}")
-    say(f"gspmd        {record['hlo']}")
+    print_text(f"all devices  {whole}{copies}")
+    print_text(f"sdy          {record['sdy']}")
+    print_text(f"gspmd        {record['hlo']}")
     if record["spec"] is not None:
-        say(f"jax          {record['spec']}")
+        print_text(f"jax          {record['spec']}")
     for note in record["notes"]:
-        say(f"note         {note}")
+        print_text(f"note         {note}")

@@ -6,17 +6,17 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from shardcore.cli.options import print_json, progress_bar, read_module, say, warn
+from shardcore.cli.options import print_json, print_text, progress_bar, read_module, warn
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser's ``commands``."""
     parser = commands.add_parser(
         "check",
-        help="hold a program against expectations, for CI",
+        help="compare a program with expectations, for CI",
         description="Complete the shardings of a StableHLO program and compare with what a TOML "
         "file expects: shardings, collectives, memory, replication. The exit code is 0 if all "
-        "holds, and 1 with the difference printed if not.",
+        "expectations hold, and 1 with the difference printed if not.",
     )
     parser.set_defaults(command=run, parser=parser)
     parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
@@ -26,8 +26,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--update",
         action="store_true",
-        help="write what does not hold to the expectations as it is; make them if they are not "
-        "there",
+        help="replace expectations that do not hold by the actual values; create the file if it "
+        "does not exist",
     )
     parser.add_argument(
         "--legalize-chlo",
@@ -49,5 +49,5 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"ok": found.ok, **asdict(found)})
     else:
-        say(found)
+        print_text(found)
     return 0 if found.ok else 1

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Any
 
-from shardcore.cli.options import print_json, say
+from shardcore.cli.options import print_json, print_text
 from shardcore.cli.where import (
     add_hardware,
     add_mesh,
@@ -28,9 +28,9 @@ def add(commands: Any) -> None:
     """Add the command to the parser's ``commands``."""
     parser = commands.add_parser(
         "collective",
-        help="say how long a collective takes, and why",
+        help="compute the time of a collective, and its bound",
         description="Say what all_gather, reduce_scatter, all_reduce, all_to_all, permute or slice "
-        "does to a sharded array, how long it takes, and what bounds it.",
+        "does to a sharded array, its time, and what bounds it.",
     )
     parser.set_defaults(command=run)
     parser.add_argument("op", metavar="OP", help="the collective, e.g. all_gather")
@@ -41,13 +41,13 @@ def add(commands: Any) -> None:
         "--axes",
         required=True,
         metavar="AXES",
-        help="the mesh axes along which devices talk, X,Y; X:(2)2 is the inner half of X=4",
+        help="the mesh axes along which devices communicate, X,Y; X:(2)2 is the minor half of X=4",
     )
     parser.add_argument(
         "--dim", metavar="DIM", help="the dim that gets the axes, by name or by index from 0"
     )
     parser.add_argument(
-        "--shift", type=int, default=1, metavar="K", help="how far permute passes a block [1]"
+        "--shift", type=int, default=1, metavar="K", help="the distance, in devices, of permute [1]"
     )
     add_mesh(parser)
     add_hardware(parser)
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     if options.snippet:
         from shardcore.calculus.snippets import snippet
 
-        say(snippet(collective, mesh), end="")
+        print_text(snippet(collective, mesh), end="")
         return 0
     found = estimate(collective, topology, how)
     record = {**found.record(mesh), "mesh": dict(mesh.shape), "hardware": topology.hardware.name}
@@ -123,24 +123,28 @@ def _axes(text: str, mesh: Mesh) -> list[AxisRef]:
 
 def _show(found: Estimate, record: dict[str, Any]) -> None:
     rates = found.rates
-    say(found.collective)
-    say(f"time       {format_seconds(found.seconds, 4)}, bound by {found.bound}")
-    say(f"           {found.formula}")
-    say(
+    print_text(found.collective)
+    print_text(f"time       {format_seconds(found.seconds, 4)}, bound by {found.bound}")
+    print_text(f"           {found.formula}")
+    print_text(
         f"bandwidth  {format_seconds(found.bandwidth_seconds, 4)} for {format_bytes(found.bytes)}; "
         f"a device sends {format_bytes(found.wire_bytes)}"
     )
     shape = "with wrap-around" if rates.wraparound else "without wrap-around"
-    say(
+    print_text(
         f"latency    {format_seconds(found.latency_seconds, 4)} for {plural(rates.hops, 'hop')} "
         f"among {plural(rates.devices, 'device')}, {shape}"
     )
     if found.latency_seconds:
-        say(f"           longer than the bandwidth allows below {found.threshold_bytes:.4g} B")
-    say(f"transpose  {found.collective.transpose}")
+        print_text(
+            f"           longer than the bandwidth allows below {found.threshold_bytes:.4g} B"
+        )
+    print_text(f"transpose  {found.collective.transpose}")
     for choice in record.get("choices", ())[1:]:
-        say(f"or         {choice}")
+        print_text(f"or         {choice}")
     for part in record.get("deferred", ()):
-        say(f"deferred   {part['op']}: {format_seconds(part['seconds'], 4)}, {part['result']}")
+        print_text(
+            f"deferred   {part['op']}: {format_seconds(part['seconds'], 4)}, {part['result']}"
+        )
     for note in record["notes"]:
-        say(f"note       {note}")
+        print_text(f"note       {note}")

@@ -14,15 +14,17 @@ def add(commands: Any) -> None:
     """Add the command to the parser's ``commands``."""
     parser = commands.add_parser(
         "cost",
-        help="say what a program costs one device, and what changed from another",
+        help="compute time and memory of a program on one device, or compare two programs",
         description="Complete the shardings of a StableHLO program, make all collectives explicit, "
-        "and say what that costs one device: time, FLOPs, memory, collectives, each with the line "
-        "that caused it. With two programs, or one program under two annotations: what changed, by "
-        "line.",
+        "and compute time, FLOPs, memory and collectives of one device, each with the source line "
+        "that caused it. Of two programs, or one program with two annotations, show "
+        "the differences by line.",
     )
     parser.set_defaults(command=run, parser=parser)
     parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
-    parser.add_argument("other", metavar="FILE", nargs="?", help="what to compare it with")
+    parser.add_argument(
+        "other", metavar="FILE", nargs="?", help="a second program to compare with the first"
+    )
     add_hardware(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from shardcore.cli.options import count, print_json, say
+from shardcore.cli.options import count, print_json, print_text
 from shardcore.cli.where import (
     add_hardware,
     add_mesh,
@@ -23,19 +23,22 @@ def add(commands: Any) -> None:
     """Add the command to the parser's ``commands``."""
     parser = commands.add_parser(
         "matmul",
-        help="list the ways to do a sharded product, the best first",
+        help="list the strategies for a sharded product, the best first",
         description="List every sequence of collectives for 'A[I, J_X] * B[J, K] -> C[I, K]', or "
-        "for several products one after the other, with times and memory, the best first.",
+        "for a chain of products, with times and memory, the best first.",
     )
     parser.set_defaults(command=run)
     parser.add_argument("product", metavar="PRODUCT", help="A[I, J_X] * B[J, K] -> C[I, K]")
     add_mesh(parser)
     add_hardware(parser)
     parser.add_argument(
-        "--search", action="store_true", help="also choose how inputs without axes are cut"
+        "--search", action="store_true", help="also choose the shardings of inputs without axes"
     )
     parser.add_argument(
-        "--memory", type=_bytes, metavar="BYTES", help="what a device has, e.g. 300MB [its memory]"
+        "--memory",
+        type=_bytes,
+        metavar="BYTES",
+        help="memory of a device, e.g. 300MB [that of the chip]",
     )
     parser.add_argument(
         "--limit",
@@ -103,19 +106,19 @@ def run(options: argparse.Namespace) -> int:
         )
         return 0
     for product in products:
-        say(f"{product}\ncase {product.case}: {CASES[product.case]}\n")
+        print_text(f"{product}\ncase {product.case}: {CASES[product.case]}\n")
     _table(strategies[: options.limit or None], searched=options.search)
     if options.limit and len(strategies) > options.limit:
-        say(f"... {len(strategies) - options.limit} more (--limit 0 shows all)")
-    say()
+        print_text(f"... {len(strategies) - options.limit} more (--limit 0 shows all)")
+    print_text()
     for change in changes:
-        say(
+        print_text(
             f"at {change.dim} = {change.size:.5g} the best changes: {change.below} | {change.above}"
         )
     for change in bounds:
-        say(f"at {change.dim} = {change.size:.5g} {change.below} stops to bound the best")
+        print_text(f"at {change.dim} = {change.size:.5g} {change.below} stops to bound the best")
     for note in notes:
-        say(f"note: {note}")
+        print_text(f"note: {note}")
     return 0
 
 
@@ -142,6 +145,6 @@ def _table(strategies: list[Any], *, searched: bool) -> None:
             cell.rjust(width) if column < numbers else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        say("  ".join(cells).rstrip())
+        print_text("  ".join(cells).rstrip())
     if not all(strategy.fits for strategy in strategies):
-        say("!  needs more memory than a device has")
+        print_text("!  needs more memory than a device has")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import shardcore
 from shardcore import files
-from shardcore.cli.streams import complain, standard_input
+from shardcore.cli.streams import print_error, standard_input
 from shardcore.controls import escaped, json_escape, mlir_escape, visible
 
 if TYPE_CHECKING:
@@ -101,10 +101,10 @@ def write(path: str, text: str) -> None:
 def warn(result: shardcore.Result) -> None:
     """Print the warnings of ``result`` to standard error."""
     for warning in result.warnings:
-        complain(str(warning))
+        print_error(str(warning))
 
 
-def say(text: object = "", end: str = "\n") -> None:
+def print_text(text: object = "", end: str = "\n") -> None:
     """Print ``text`` to standard output, which may be a terminal."""
     sys.stdout.write(visible(str(text)) + end)
 

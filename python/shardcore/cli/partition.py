@@ -12,7 +12,7 @@ def add(commands: Any) -> None:
     """Add the command to the parser's ``commands``."""
     parser = commands.add_parser(
         "partition",
-        help="make the program of one device, and prove it by running it",
+        help="make the program of one device, and compare it with the global one",
         description="Complete the shardings of a StableHLO program and make the program that each "
         "device runs: StableHLO with local shapes and collectives. The table says how ops are "
         "computed and what is sent.",
@@ -34,7 +34,9 @@ def add(commands: Any) -> None:
         help="run all devices and the global program on random data and compare; "
         "the exit code is 1 where they differ",
     )
-    parser.add_argument("--seed", type=count, default=0, metavar="N", help="of the data [0]")
+    parser.add_argument(
+        "--seed", type=count, default=0, metavar="N", help="seed of the random data [0]"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument(
         "--top", type=count, default=10, metavar="N", help="rows to show of each table [10]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from shardcore.cli.options import say, shape
+from shardcore.cli.options import print_text, shape
 from shardcore.cli.where import mesh_of
 from shardcore.errors import CalculusError
 
@@ -14,7 +14,7 @@ def add(commands: Any) -> None:
     """Add the command to the parser's ``commands``."""
     parser = commands.add_parser(
         "show",
-        help="draw which device holds what of a tensor",
+        help="draw the devices that hold each block of a tensor",
         description="Draw the blocks of a tensor and the devices that hold them, for any mesh: "
         "shardcore show '[{\"x\"}, {}]' --mesh x=2,y=4 --shape 8x16",
     )
@@ -41,5 +41,5 @@ def run(options: argparse.Namespace) -> int:
         if error.code != "invalid-option":
             raise
         options.parser.error("the sharding is over a mesh that it does not have: give --mesh")
-    say(sharding.visualize(options.shape))
+    print_text(sharding.visualize(options.shape))
     return 0

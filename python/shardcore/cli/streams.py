@@ -38,14 +38,14 @@ def standard_input() -> bytes:
     return read_all(sys.stdin.buffer, "<stdin>")
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Print ``text`` to standard error, if that can be written to."""
     with suppress(OSError):
         print(text, file=sys.stderr, flush=True)
-    settle(sys.stderr)
+    flush_or_drop(sys.stderr)
 
 
-def settle(stream: TextIO) -> None:
+def flush_or_drop(stream: TextIO) -> None:
     """Flush ``stream``; if that fails, drop its buffer and all later text, so that Python does not
     try again when it exits.
     """

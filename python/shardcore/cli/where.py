@@ -43,19 +43,21 @@ def add_hardware(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         action="extend",
         default=[],
-        help="the physical axes that a mesh axis runs over; without it, the next ones",
+        help="the physical axes that a mesh axis runs over; without it, in order",
     )
-    parser.add_argument("--exact", action="store_true", help="count (N-1)/N on rings")
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="count that a device has its own block already: (N-1)/N on rings",
+    )
     parser.add_argument(
         "--efficiency",
         type=float,
         default=1.0,
         metavar="E",
-        help="the part of the bandwidth that is reached [1]",
+        help="the fraction of the bandwidth that is reached [1]",
     )
-    parser.add_argument(
-        "--one-way", action="store_true", help="rings pass on in one direction only"
-    )
+    parser.add_argument("--one-way", action="store_true", help="rings send in one direction only")
 
 
 def mesh_of(options: argparse.Namespace) -> Mesh:

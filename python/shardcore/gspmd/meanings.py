@@ -144,7 +144,7 @@ class _Reader:
                 return [], [], _body_axes(sharding, mesh)
             open_dims = _open_dims(annotation.config)
             said = [
-                _said(part, rank, mesh, symbol, open_dims)
+                _sdy_text(part, rank, mesh, symbol, open_dims)
                 for part, rank in zip(parts, ranks, strict=False)
             ]
         except ShardcoreError as error:
@@ -174,7 +174,7 @@ def _body_axes(sharding: HloSharding, mesh: Mesh) -> list[str]:
     return [axis.name for axis in axes]
 
 
-def _said(
+def _sdy_text(
     sharding: HloSharding, rank: int | None, mesh: Mesh, symbol: str, open_dims: tuple[int, ...]
 ) -> str | None:
     """``sdy`` text of a sharding; ``None`` if it does not constrain the value."""
@@ -195,7 +195,9 @@ def _said(
                 "both have to be the same",
                 text=str(sharding),
             )
-    elif sharding.kind == "maximal" or (sharding.named and _is_on_one(sharding.named.sharding)):
+    elif sharding.kind == "maximal" or (
+        sharding.named and _is_on_one_device(sharding.named.sharding)
+    ):
         # A mesh of its own; propagation lifts it.
         return str(to_sharding(sharding, None, rank))
     else:
@@ -213,5 +215,5 @@ def _said(
     )
 
 
-def _is_on_one(sharding: TensorSharding) -> bool:
+def _is_on_one_device(sharding: TensorSharding) -> bool:
     return sharding.mesh is not None and sharding.mesh.is_maximal

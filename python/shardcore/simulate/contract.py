@@ -60,7 +60,7 @@ def contracted(
     return found.reshape(len(found), *sizes)
 
 
-def finished(found: Array, dtype: np.dtype[Any]) -> Array:
+def sum_in_type(found: Array, dtype: np.dtype[Any]) -> Array:
     """Sums in the type of the result; for booleans whether any term was true."""
     return found != 0 if dtype == np.bool_ else in_type(found, dtype)
 
@@ -84,7 +84,7 @@ def dot_general(site: Site) -> Kernel:
 
     def compute(lhs: Array, rhs: Array) -> Array:
         lhs, rhs = converted(lhs, kind), converted(rhs, kind)
-        return finished(contracted(lhs, rhs, batch, contracting), dtype)
+        return sum_in_type(contracted(lhs, rhs, batch, contracting), dtype)
 
     return arrays(compute)
 
@@ -97,7 +97,7 @@ def dot(site: Site) -> Kernel:
 
     def compute(lhs: Array, rhs: Array) -> Array:
         lhs, rhs = converted(lhs, kind), converted(rhs, kind)
-        return finished(contracted(lhs, rhs, ((), ()), contracting), dtype)
+        return sum_in_type(contracted(lhs, rhs, ((), ()), contracting), dtype)
 
     return arrays(compute)
 
@@ -113,7 +113,7 @@ def einsum(site: Site) -> Kernel:
     )
     dtype = site.results[0].dtype
     return arrays(
-        lambda *operands: finished(
+        lambda *operands: sum_in_type(
             np.einsum(equation, *(converted(operand, kind) for operand in operands)), dtype
         )
     )
@@ -170,10 +170,10 @@ def ragged_dot(site: Site) -> Kernel:
                 )
             )
         if is_contracted:
-            return finished(np.stack(parts, axis=1), dtype)
+            return sum_in_type(np.stack(parts, axis=1), dtype)
         total = parts[0]
         for part in parts[1:]:
             total = total + part
-        return finished(total, dtype)
+        return sum_in_type(total, dtype)
 
     return arrays(compute)

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from shardcore.simulate.contract import exact_matmul, finished, product_type
+from shardcore.simulate.contract import exact_matmul, product_type, sum_in_type
 from shardcore.simulate.convert import converted
 from shardcore.simulate.registry import op
 from shardcore.simulate.run import Run
-from shardcore.simulate.shapes import the_same
+from shardcore.simulate.shapes import uniform_integers
 from shardcore.simulate.site import Kernel, Site
 from shardcore.simulate.values import Array
 from shardcore.simulate.windows import Window, windows_of
@@ -51,14 +51,14 @@ def convolution(site: Site) -> Kernel:
         fixed *= 2 * spatial
 
     def kernel(run: Run, lhs: Array, rhs: Array, *amounts: Array) -> Array:
-        padding = the_same(amounts[0], site, "the padding") if amounts else fixed
+        padding = uniform_integers(amounts[0], site, "the padding") if amounts else fixed
         window = Window(sizes, strides, base, dilations, padding[::2], padding[1::2])
         a = converted(_arranged(lhs, lhs_order), kind)
         b = converted(_arranged(rhs, rhs_order), kind)
         b = np.flip(b, flipped) if flipped else b
         view = windows_of(window.padded(a, np.zeros(1, kind)), sizes, strides, dilations)
         found = _multiplied(view, b, features, batches)
-        return finished(found.transpose(0, *(back + 1)), dtype)
+        return sum_in_type(found.transpose(0, *(back + 1)), dtype)
 
     return kernel
 

@@ -14,7 +14,7 @@ from shardcore.simulate.sort import approximate_top_k, largest
 __all__ = ["TARGETS"]
 
 
-def _as_it_is(site: Site) -> Kernel:
+def _identity(site: Site) -> Kernel:
     """The operands themselves: the call is an annotation for the compiler."""
 
     def compute(*values: Any) -> Any:
@@ -29,13 +29,13 @@ def _top_k(site: Site) -> Kernel:
 
 
 TARGETS: dict[str, Callable[[Site], Kernel]] = {
-    "Sharding": _as_it_is,
-    "annotate_device_placement": _as_it_is,
-    "MoveToDevice": _as_it_is,
-    "MoveToHost": _as_it_is,
-    "LayoutConstraint": _as_it_is,
+    "Sharding": _identity,
+    "annotate_device_placement": _identity,
+    "MoveToDevice": _identity,
+    "MoveToHost": _identity,
+    "LayoutConstraint": _identity,
     "ragged_all_to_all": ragged_all_to_all,
-    "xla.sdy.FuncResultSharding": _as_it_is,
+    "xla.sdy.FuncResultSharding": _identity,
     "ApproxTopK": approximate_top_k,
     "TopK": _top_k,
     **lapack.TARGETS,

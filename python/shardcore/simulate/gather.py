@@ -9,7 +9,7 @@ import numpy as np
 
 from shardcore.simulate.indexing import clamped, index_vectors
 from shardcore.simulate.registry import arrays, op
-from shardcore.simulate.shapes import the_same
+from shardcore.simulate.shapes import uniform_integers
 from shardcore.simulate.site import Kernel, Site
 from shardcore.simulate.values import Array, count
 
@@ -102,7 +102,7 @@ def gather(site: Site) -> Kernel:
     if site.name == "stablehlo.dynamic_gather":
         return arrays(
             lambda x, indices, sizes: plan.compute(
-                x, indices, the_same(sizes, site, "the slice sizes")
+                x, indices, uniform_integers(sizes, site, "the slice sizes")
             )
         )
     sizes = site.integers("slice_sizes")

@@ -32,13 +32,13 @@ Slices = dict[int, tuple[slice, ...]]
     "sdy.replicated_to_unreduced",
     "sdy.sharded_to_unreduced",
 )
-def as_it_is(site: Site) -> Kernel:
+def identity(site: Site) -> Kernel:
     """The operand itself: the op changes its sharding only."""
     return arrays(lambda x: x)
 
 
 @op("sdy.sharding_group")
-def nothing(site: Site) -> Kernel:
+def no_results(site: Site) -> Kernel:
     """An op without results."""
     return arrays(lambda *_: ())
 
@@ -53,7 +53,7 @@ def _manual_slices(sharding: TensorSharding | None, axes: set[str], shape: Seque
     return TensorSharding(sharding.mesh, mine).device_slices(shape)
 
 
-def _same_elsewhere(mesh: Mesh, axes: set[str]) -> list[list[int]]:
+def _groups_along(mesh: Mesh, axes: set[str]) -> list[list[int]]:
     """The groups of devices that differ along ``axes`` only."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for device in range(mesh.num_devices):
@@ -89,7 +89,7 @@ def manual_computation(site: Site) -> Kernel:
         _manual_slices(sharding, axes, kind.shape)
         for sharding, kind in zip(outs, site.results, strict=True)
     ]
-    groups = _same_elsewhere(mesh, axes)
+    groups = _groups_along(mesh, axes)
     count = mesh.num_devices
 
     def kernel(run: Run, *values: Value) -> Value:

@@ -13,7 +13,7 @@ from shardcore.simulate.site import Kernel, Site, dense_array
 from shardcore.simulate.values import Array, fitted, spread
 
 
-def the_same(value: Array, site: Site, what: str) -> tuple[int, ...]:
+def uniform_integers(value: Array, site: Site, what: str) -> tuple[int, ...]:
     """The integers of ``value``, which have to be equal on all devices."""
     flat = value.reshape(len(value), -1)
     if (flat != flat[:1]).any():
@@ -60,7 +60,7 @@ def iota(site: Site) -> Kernel:
         return np.broadcast_to(column, (1, *shape))
 
     if site.name == "stablehlo.dynamic_iota":
-        return arrays(lambda shape: make(the_same(shape, site, "the shape")))
+        return arrays(lambda shape: make(uniform_integers(shape, site, "the shape")))
     whole = make(site.results[0].shape)
     return lambda run: whole
 
@@ -124,7 +124,7 @@ def real_dynamic_slice(site: Site) -> Kernel:
     """A strided slice between dynamic bounds."""
 
     def compute(x: Array, *bounds: Array) -> Array:
-        numbers = (the_same(bound, site, "a bound") for bound in bounds)
+        numbers = (uniform_integers(bound, site, "a bound") for bound in bounds)
         place = (slice(None), *(slice(*bound) for bound in zip(*numbers, strict=True)))
         return x[place]
 
@@ -168,7 +168,9 @@ def pad(site: Site) -> Kernel:
     if site.name == "stablehlo.dynamic_pad":
 
         def dynamic(x: Array, value: Array, *amounts: Array) -> Array:
-            return padded(x, value, *(the_same(amount, site, "padding") for amount in amounts))
+            return padded(
+                x, value, *(uniform_integers(amount, site, "padding") for amount in amounts)
+            )
 
         return arrays(dynamic)
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
