@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,22 +16,43 @@ from tests.shardy.reference import generic
 from tests.shardy.verification import functions
 from tests.shardy.verification.case import Case
 from tests.shardy.verification.sound import quantized, sound
+from tests.shardy.verification.texts import FAMILIES
 from tests.shardy.verification.ways import variants
 
 DEEP = "SHARDCORE_DEEP" in os.environ
+VERDICT = re.compile(r"([a-z, ]+?) (\d+)(?:, |$)")
 
 
-def test_changed_ops() -> None:
+@pytest.fixture(scope="module")
+def verdicts() -> dict[str, Counter[str]]:
+    """How many programs of each op and family have which verdict."""
+    # In a process of its own, since it forks.
     sample = [] if DEEP else ["--sample", "12"]
     command = [sys.executable, "-m", "tests.shardy.verification", *sample]
     root = Path(__file__).parents[2]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    last = done.stdout.strip().rpartition("\n")[2]
-    counts = {name: int(count) for name, count in re.findall(r"([a-z, ]+?) (\d+)(?:, |$)", last)}
+    found: dict[str, Counter[str]] = {}
+    for line in done.stdout.strip().split("\n"):
+        name, _, rest = line.rpartition(": ")
+        counts = {verdict: int(count) for verdict, count in VERDICT.findall(rest)}
+        found[name] = found.get(name, Counter()) + Counter(counts)
+    return found
+
+
+def test_changed_ops(verdicts: dict[str, Counter[str]]) -> None:
+    counts = verdicts[""]
     assert "only the reference refuses" not in counts
     assert "only shardcore refuses" not in counts
     # `functions` changes tokens: some of what comes out is no text of an op any more.
-    assert counts.get("both refuse, another line", 0) <= (100 if DEEP else 5)
+    assert counts.get("both refuse, another line", 0) <= (100 if DEEP else 8)
+    assert counts["both refuse alike"] >= 9 * counts["both refuse, other words"]
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "func"])
+def test_what_is_no_op(family: str, verdicts: dict[str, Counter[str]]) -> None:
+    counts = verdicts[family]
+    assert set(counts) <= {"both accept", "both refuse alike", "both refuse, other words"}
+    assert min(counts["both accept"], counts["both refuse alike"]) >= 20
     assert counts["both refuse alike"] >= 9 * counts["both refuse, other words"]
 
 

@@ -100,8 +100,8 @@ impl Program {
         self.text.add(&format!("fused[{}]", locs.join(", ")))
     }
     /// The location `text` with what its aliases stand for: where locations are nested, MLIR does not
-    /// know aliases that are defined further down. Aliases nested deeper than any compiler writes them
-    /// stay.
+    /// know aliases that are defined further down. What is nested deeper than any compiler writes it is
+    /// not known in the result.
     fn without_aliases(&self, text: &str, depth: usize) -> String {
         const MAX_DEPTH: usize = 32;
         const MAX_LEN: usize = 1 << 16;
@@ -126,6 +126,7 @@ impl Program {
                     let inner = value.strip_prefix("loc(").and_then(|v| v.strip_suffix(')'));
                     out.push_str(&self.without_aliases(inner.unwrap_or(value), depth + 1));
                 }
+                Some(value) if value.starts_with("loc") => out.push_str("unknown"),
                 _ => out.push_str(&from[..end]),
             }
             rest = &from[end..];

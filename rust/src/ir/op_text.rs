@@ -53,17 +53,11 @@ impl Program {
     }
     /// What the attribute `text` stands for if it is an alias, else the same text.
     pub fn resolved_alias<'a>(&'a self, text: &'a str) -> &'a str {
-        /// Aliases of aliases are followed so often.
-        const MAX_ALIASES: usize = 16;
-        let mut text = text;
-        for _ in 0..MAX_ALIASES {
-            let name = self.strings.find(text).filter(|_| text.starts_with('#'));
-            match name.and_then(|name| self.alias(name)) {
-                Some(body) => text = self.text.get(body),
-                None => break,
-            }
+        if !text.starts_with('#') {
+            return text;
         }
-        text
+        let body = self.strings.find(text).and_then(|name| self.alias(name));
+        body.map_or(text, |body| self.text.get(body))
     }
     /// The value of the attribute `name` of `op`, in its dictionary or its own syntax.
     pub fn attr_span(&self, op: OpId, name: &str) -> Option<Span> {

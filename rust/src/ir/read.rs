@@ -333,7 +333,7 @@ impl Program {
     pub fn cause(&self, op: OpId) -> Option<OpId> {
         self.causes.get(&op).copied()
     }
-    /// What the alias `name`, with its sigil, stands for in the text.
+    /// What the alias `name`, with its sigil, stands for in the text; never another alias.
     pub fn alias(&self, name: StrId) -> Option<Span> {
         self.aliases.get(&name).copied()
     }

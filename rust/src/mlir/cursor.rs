@@ -200,29 +200,31 @@ impl<'a> Cursor<'a> {
         }
         self.since(start).parse().ok()
     }
+    /// Reads an integer without sign right here, in decimal digits or, after `0x`, hexadecimal ones; `None` if there is
+    /// none or it is too large.
+    pub fn unsigned(&mut self) -> Option<u64> {
+        let is_hex = self.peek() == b'0' && self.byte(self.pos + 1) == b'x';
+        if !is_hex || !self.byte(self.pos + 2).is_ascii_hexdigit() {
+            return self.digits();
+        }
+        self.pos += 2;
+        let start = self.pos;
+        while self.peek().is_ascii_hexdigit() {
+            self.pos += 1;
+        }
+        u64::from_str_radix(self.since(start), 16).ok()
+    }
     /// Reads an integer with an optional minus.
     pub fn integer(&mut self) -> Result<i64> {
         self.skip_space();
         let start = self.pos;
-        if self.peek() == b'-' {
-            self.pos += 1;
-        }
-        while self.peek().is_ascii_digit() {
-            self.pos += 1;
-        }
-        self.since(start)
-            .parse()
-            .map_err(|_| syntax(self.here_from(start), "expected an integer of 64 bits").into())
-    }
-    /// Reads an integer without sign.
-    pub fn natural(&mut self) -> Result<()> {
+        let is_negative = self.eat(b'-');
         self.skip_space();
-        let start = self.pos;
-        if self.digits().is_none() {
-            self.pos = start;
-            return Err(self.expected("a number"));
-        }
-        Ok(())
+        let value = self.unsigned().and_then(|value| {
+            let value = i128::from(value);
+            i64::try_from(if is_negative { -value } else { value }).ok()
+        });
+        value.ok_or_else(|| syntax(self.here_from(start), "expected an integer of 64 bits").into())
     }
     /// Steps over a string in quotes and returns what is between them, escapes as they stand: a quote,
     /// a backslash, `n`, `t` or two hexadecimal digits after a backslash.
@@ -374,7 +376,9 @@ impl<'a> Cursor<'a> {
         // A token that is missing is missing where the line before ends.
         let before = self.text.get(..start).unwrap_or("").trim_end().len();
         let ends_line = self.text.get(before..start).is_some_and(|gap| gap.contains('\n'));
-        let is_missing = what.starts_with('\'') && ends_line && before > 0 && !self.at_end();
+        let is_token =
+            what.starts_with('\'') || matches!(what, "attribute value" | "non-function type");
+        let is_missing = is_token && ends_line && before > 0 && !self.at_end();
         let span = if is_missing { Span::new(before as u32, before as u32) } else { token };
         syntax(span, found).into()
     }

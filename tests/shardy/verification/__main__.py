@@ -2,8 +2,9 @@
 
     python -m tests.shardy.verification [--op NAME] [--sample N] [--show VERDICT] [--limit N]
 
-Changed are the ops of `sound`, each part in each way of `ways`, and functions in the ways of
-`functions`. The reference runs in a child process: it may die.
+Changed are the ops of `sound`, each part in each way of `ways`; then come the `FAMILIES` of
+programs in which something else is: functions, locations, resources. The reference runs in a child
+process: it may die.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import collections
 import random
 from collections.abc import Iterator
 
-from tests.shardy.verification import functions
 from tests.shardy.verification.compare import compare
 from tests.shardy.verification.sound import quantized, sound
+from tests.shardy.verification.texts import FAMILIES
 from tests.shardy.verification.ways import variants
 
 
@@ -24,8 +25,9 @@ def programs(name: str) -> Iterator[tuple[str, list[str]]]:
     for case in [*sound(), *quantized()]:
         if name in case.name:
             yield case.name, [case.text(), *(other.text() for other in variants(case))]
-    if name in "func":
-        yield "func", [*functions.sound(), *functions.broken()]
+    for family, texts in FAMILIES.items():
+        if name in family:
+            yield family, texts()
 
 
 def main() -> None:
@@ -33,7 +35,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--op", default="", help="only ops whose name holds this")
-    parser.add_argument("--sample", type=int, help="so many programs of each op, at random")
+    parser.add_argument(
+        "--sample",
+        type=int,
+        help="so many programs of each op, five times as many of what is no op, at random",
+    )
     parser.add_argument(
         "--show", default="-", help="verdicts to show programs of, or a part of them"
     )
@@ -43,8 +49,9 @@ def main() -> None:
     options = parser.parse_args()
     total: collections.Counter[str] = collections.Counter()
     for name, texts in programs(options.op):
-        if options.sample is not None and options.sample < len(texts):
-            texts = random.Random(name).sample(texts, options.sample)
+        sample = options.sample and options.sample * (5 if name in FAMILIES else 1)
+        if sample is not None and sample < len(texts):
+            texts = random.Random(name).sample(texts, sample)
         counts: collections.Counter[str] = collections.Counter()
         shown = 0
         for answer in compare(texts):

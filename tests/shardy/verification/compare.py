@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.shardy.messages import Message, missing
 from tests.shardy.mutations import ask_reference, ask_shardcore
+
+NUMBERED = re.compile(r"(?<=for key '\w)_\d+'")
+"""A context numbers resources of one name, and the reference is asked all in one context."""
 
 
 @dataclass(frozen=True)
@@ -36,4 +40,5 @@ class Answer:
 def compare(texts: Sequence[str]) -> Iterator[Answer]:
     """What both say of each of ``texts``."""
     for text, theirs in zip(texts, ask_reference(texts), strict=True):
-        yield Answer(text, theirs, ask_shardcore(text))
+        said = theirs and [(line, NUMBERED.sub("'", message)) for line, message in theirs]
+        yield Answer(text, said, ask_shardcore(text))

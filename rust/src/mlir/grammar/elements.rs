@@ -196,17 +196,20 @@ impl Grammar<'_, '_> {
     /// `<name> : type`.
     pub(super) fn resource(&mut self) -> Result<()> {
         self.cursor.expect(b'<')?;
-        let is_named = if self.cursor.next_byte() == b'"' {
-            self.cursor.string().map(|name| !name.is_empty())?
-        } else {
-            !self.cursor.name().is_empty()
-        };
-        if !is_named {
-            return Err(self.cursor.expected("the name of a resource"));
-        }
+        self.key("resource", true)?;
         self.cursor.expect(b'>')?;
-        self.elements_type().map(|_| ())
+        let ty = self.elements_type()?;
+        if is_shaped(self.cursor.text(), ty) {
+            return Ok(());
+        }
+        Err(syntax(ty, "`dense_resource` expected a shaped type").into())
     }
+}
+
+/// Whether the type at `ty` of `text` has a shape, or is of a dialect and may have one.
+fn is_shaped(text: &str, ty: Span) -> bool {
+    let name = text.get(ty.start as usize..ty.end as usize).unwrap_or("");
+    ["tensor", "vector", "memref", "!"].iter().any(|start| name.starts_with(start))
 }
 
 /// Checks that a type, if it is a tensor's, can have these elements; `None` is none at all.
@@ -214,7 +217,7 @@ fn check(text: &str, found: Option<&Found>, span: Span, ty: Span) -> Result<()> 
     let fail = |at: Span, problem: &str| Err(syntax(at, problem).into());
     let name = text.get(ty.start as usize..ty.end as usize).unwrap_or("");
     if !name.starts_with("tensor<") {
-        let is_shaped = ["vector<", "memref<", "!"].iter().any(|start| name.starts_with(start));
+        let is_shaped = is_shaped(text, ty);
         return if is_shaped { Ok(()) } else { fail(ty, "elements need a type with a shape") };
     }
     let tensor = split_tensor(text, ty.start as usize)?;

@@ -7,13 +7,17 @@
 //! Source: MLIR's language reference, and `StableHLO`'s attribute definitions.
 
 mod dialect;
+mod dialects;
 mod elements;
 mod location;
 mod number;
 mod position;
+mod resources;
 mod types;
 mod value;
 
 pub(super) use dialect::cases;
+pub(super) use dialects::{known_dialect, Ops};
+pub(super) use location::problem_of_alias;
 pub(super) use position::Grammar;
 pub(super) use types::{skip_type, split_tensor};

@@ -23,10 +23,17 @@ impl<'c, 'a> Grammar<'c, 'a> {
     }
     /// Whether there is an attribute or type alias called `name`, `#` or `!` included.
     pub(super) fn is_alias(&self, name: &str) -> bool {
-        let is_known = |program: &Program| {
-            program.strings().find(name).is_some_and(|name| program.alias(name).is_some())
-        };
-        self.program.is_none_or(is_known)
+        self.has_no_aliases() || self.alias_text(name).is_some()
+    }
+    /// Whether aliases are not looked up.
+    pub(super) fn has_no_aliases(&self) -> bool {
+        self.program.is_none()
+    }
+    /// The text that the alias called `name`, `#` or `!` included, stands for.
+    pub(super) fn alias_text(&self, name: &str) -> Option<&'c str> {
+        let program = self.program?;
+        let id = program.strings().find(name)?;
+        program.alias(id).map(|span| program.text().get(span))
     }
     /// Does `step` one level deeper.
     pub(super) fn nested(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {

@@ -111,7 +111,7 @@ impl Grammar<'_, '_> {
             "array" => self.dense_array(),
             "sparse" => self.sparse(),
             "dense_resource" => self.resource(),
-            "loc" => self.location(),
+            "loc" => self.location("inline location"),
             "distinct" => self.distinct(),
             "affine_map" | "affine_set" | "strided" if self.cursor.peek() == b'<' => {
                 self.cursor.skip_balanced()

@@ -7,9 +7,7 @@
 use crate::index::{OpId, ValueId};
 use crate::ir::{Program, ValueDef};
 use crate::mlir::cursor::Cursor;
-
-/// How many locations are looked at for one answer; they may refer to each other in a circle.
-const MAX_STEPS: usize = 200;
+use rustc_hash::FxHashSet;
 
 /// What a location says of where something comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,94 +42,89 @@ impl Program {
             }
         }
     }
-    /// The innermost place of the location `text`, or, without one, the first name in it.
+    /// The innermost place of the location `text`, or, without one, the first name in it; linear in the text of
+    /// what the location consists of, however deep that is nested.
     pub fn origin(&self, text: &str) -> Option<Origin> {
-        let mut todo = vec![text];
         let mut name = None;
-        for _ in 0..MAX_STEPS {
-            let Some(text) = todo.pop() else { break };
-            let text = text.trim();
-            if text.starts_with('#') {
-                let alias = self.strings().find(text).and_then(|id| self.alias(id));
-                if let Some(body) = alias {
-                    let body = self.text().get(body).trim();
-                    let inner = body.strip_prefix("loc").map(str::trim_start);
-                    let inner = inner.and_then(|body| body.strip_prefix('(')?.strip_suffix(')'));
-                    todo.extend(inner);
+        let mut seen = FxHashSet::default();
+        let mut open = vec![Cursor::new(text, 0)];
+        while let Some(mut cursor) = open.pop() {
+            while let Some(part) = next_part(&mut cursor) {
+                match part {
+                    Part::Place(place) => return Some(Origin::Place(place)),
+                    Part::Name(found) => name = name.or(Some(found)),
+                    Part::Alias(alias) => {
+                        let body = self.strings().find(alias).and_then(|id| self.alias(id));
+                        // What had no place the first time has none the second time.
+                        if let Some(body) = body.filter(|_| seen.insert(alias)) {
+                            open.push(cursor.clone());
+                            cursor = Cursor::new(self.text().get(body), 0);
+                        }
+                    }
                 }
-                continue;
-            }
-            if let Some(place) = location_step(text, &mut todo, &mut name) {
-                return Some(Origin::Place(place));
             }
         }
-        name.map(Origin::Name)
+        name.map(|name| Origin::Name(name.to_owned()))
     }
 }
 
-/// Looks at one location; those inside it go to `todo`, the one to look at first last.
-fn location_step<'t>(
-    text: &'t str,
-    todo: &mut Vec<&'t str>,
-    name: &mut Option<String>,
-) -> Option<String> {
-    let mut cursor = Cursor::new(text, 0);
-    if cursor.peek() == b'"' {
-        let quoted = cursor.string().ok()?;
-        if cursor.eat(b':') {
-            let rest = text[cursor.pos..].replace(char::is_whitespace, "");
-            let from = rest.split("to").next().unwrap_or("");
-            return Some(format!("{quoted}:{from}"));
+/// What a location consists of.
+enum Part<'t> {
+    Place(String),
+    Name(&'t str),
+    Alias(&'t str),
+}
+
+/// The next part of the location that `cursor` is in; of call sites those of the callee only.
+fn next_part<'t>(cursor: &mut Cursor<'t>) -> Option<Part<'t>> {
+    while !cursor.at_end() {
+        let start = cursor.pos;
+        match cursor.peek() {
+            b'"' => {
+                let quoted = cursor.string().ok()?;
+                if cursor.eat(b':') {
+                    return Some(Part::Place(format!("{quoted}:{}", line_and_column(cursor)?)));
+                }
+                if !quoted.is_empty() {
+                    return Some(Part::Name(quoted));
+                }
+            }
+            b'#' => {
+                cursor.pos += 1;
+                cursor.ssa_name();
+                return Some(Part::Alias(cursor.since(start)));
+            }
+            // What is said about fused locations.
+            b'<' => cursor.skip_balanced().ok()?,
+            _ if cursor.name() == "at" => skip_caller(cursor)?,
+            _ => cursor.pos = cursor.pos.max(start + 1),
         }
-        if !quoted.is_empty() && name.is_none() {
-            *name = Some(quoted.to_owned());
-        }
-        if cursor.next_byte() == b'(' {
-            let start = cursor.pos + 1;
-            cursor.skip_balanced().ok()?;
-            todo.push(&text[start..cursor.pos - 1]);
-        }
-        return None;
     }
-    let word = cursor.name();
-    if word == "fused" && cursor.next_byte() == b'<' {
-        cursor.skip_balanced().ok()?;
-    }
-    let open = cursor.next_byte();
-    if !matches!((word, open), ("callsite", b'(') | ("fused", b'[')) {
-        return None;
-    }
-    let start = cursor.pos + 1;
-    cursor.skip_balanced().ok()?;
-    let inner = &text[start..cursor.pos - 1];
-    let parts = split_locations(inner, if word == "fused" { b',' } else { b' ' });
-    // Of a call site only the callee is the innermost.
-    todo.extend(parts.into_iter().take(if word == "fused" { 64 } else { 1 }).rev());
     None
 }
 
-/// Splits at commas, or at the word `at` if `separator` is a space, outside of brackets and strings.
-fn split_locations(text: &str, separator: u8) -> Vec<&str> {
-    let mut cursor = Cursor::new(text, 0);
-    let mut parts = Vec::new();
-    let mut start = 0;
-    while !cursor.at_end() {
-        let at = cursor.pos;
-        match cursor.peek() {
-            b'"' if cursor.string().is_ok() => continue,
-            b'(' | b'[' | b'<' | b'{' if cursor.skip_balanced().is_ok() => continue,
-            b',' if separator == b',' => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            b' ' if separator == b' ' && text[at..].starts_with(" at ") => {
-                parts.push(&text[start..at]);
-                start = at + 4;
-            }
-            _ => {}
-        }
-        cursor.pos += 1;
+/// `line`, or `line:column`, as it is written but for space.
+fn line_and_column(cursor: &mut Cursor<'_>) -> Option<String> {
+    let number = |cursor: &mut Cursor<'_>| {
+        cursor.skip_space();
+        let start = cursor.pos;
+        cursor.unsigned().map(|_| cursor.since(start).to_owned())
+    };
+    let line = number(cursor)?;
+    if cursor.eat(b':') {
+        return Some(format!("{line}:{}", number(cursor)?));
     }
-    parts.push(text.get(start..).unwrap_or(""));
-    parts
+    Some(line)
+}
+
+/// Goes to the `)` of the call site in whose caller `cursor` is, or to the end.
+fn skip_caller(cursor: &mut Cursor<'_>) -> Option<()> {
+    while !cursor.at_end() && cursor.peek() != b')' {
+        match cursor.peek() {
+            b'"' => drop(cursor.string().ok()?),
+            b'(' | b'[' | b'<' | b'{' => cursor.skip_balanced().ok()?,
+            _ => cursor.pos += 1,
+        }
+    }
+    Some(())
 }

@@ -15,8 +15,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// So many lines near the one asked for are named.
 const NEAR: usize = 6;
 
-/// How many parts of a location are looked at for one traceback; they may refer to each other in a
-/// circle.
+/// How many parts of a location are looked at for one traceback; each alias may stand for twice as many as the
+/// one before.
 const MAX_STEPS: usize = 10_000;
 
 /// A place in the user's program, in the file's text.

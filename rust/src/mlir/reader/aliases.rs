@@ -1,28 +1,10 @@
-//! What stands between ops: aliases, resource sections; and locations, which are stepped over.
+//! What stands between ops: aliases and resource sections.
 
 use super::parser::Parser;
-use crate::error::{Result, Span};
+use crate::error::Result;
 use crate::mlir::cursor::syntax;
-use crate::mlir::grammar::skip_type;
 
 impl Parser<'_> {
-    /// Reads `loc(...)` if it is next; the span of what is between the parentheses.
-    pub(super) fn skip_location(&mut self) -> Result<Span> {
-        self.cursor.skip_space();
-        let bytes = self.cursor.text().as_bytes();
-        if !bytes.get(self.cursor.pos..).is_some_and(|rest| rest.starts_with(b"loc")) {
-            return Ok(Span::EMPTY);
-        }
-        let start = self.cursor.pos;
-        if !self.cursor.eat_keyword("loc") || self.cursor.next_byte() != b'(' {
-            self.cursor.pos = start;
-            return Ok(Span::EMPTY);
-        }
-        let open = self.cursor.pos;
-        self.program.note_locations();
-        self.grammar().location()?;
-        Ok(Span::new(open as u32 + 1, self.cursor.pos as u32 - 1))
-    }
     /// Reads `#name = ...` or `!name = ...`.
     pub(super) fn parse_alias_definition(&mut self) -> Result<()> {
         let start = self.cursor.pos;
@@ -33,15 +15,21 @@ impl Parser<'_> {
         }
         let name = self.cursor.since(start);
         self.check_new_alias(name)?;
-        self.cursor.expect(b'=')?;
+        if !self.cursor.eat(b'=') {
+            let kind = kind_of(name);
+            return Err(self.cursor.expected(&format!("'=' in {kind} alias definition")));
+        }
         self.cursor.skip_space();
         let body = self.cursor.pos;
         if name.starts_with('!') {
-            skip_type(&mut self.cursor)?;
+            self.grammar().ty()?;
         } else {
             self.grammar().attribute()?;
         }
         let span = self.cursor.span_since(body);
+        // What an alias stands for is never another alias.
+        let known = self.program.strings().find(self.text_at(span));
+        let span = known.and_then(|id| self.program.alias(id)).unwrap_or(span);
         let id = self.program.intern(name);
         self.program.define_alias(id, span);
         self.program.note_definition(self.cursor.span_since(start));
@@ -50,7 +38,7 @@ impl Parser<'_> {
     }
     /// Checks that `name`, `#` or `!` included, may be that of an alias, and is not yet.
     fn check_new_alias(&self, name: &str) -> Result<()> {
-        let (kind, bare) = (if name.starts_with('!') { "type" } else { "attribute" }, &name[1..]);
+        let (kind, bare) = (kind_of(name), &name[1..]);
         let is_known = |id| self.program.alias(id).is_some();
         let message = if bare.contains('.') {
             format!("{kind} names with a '.' are reserved for dialect-defined names")
@@ -65,22 +53,18 @@ impl Parser<'_> {
     /// Reads `{-# ... #-}`.
     pub(super) fn skip_resources(&mut self) -> Result<()> {
         let start = self.cursor.pos;
-        self.cursor.pos += 3;
-        loop {
-            match self.cursor.next_byte() {
-                b'"' => {
-                    self.cursor.string()?;
-                }
-                b'#' if self.cursor.eat_str("#-}") => break,
-                0 if self.cursor.at_end() => {
-                    let open = Span::new(start as u32, start as u32 + 3);
-                    return Err(syntax(open, "expected '#-}' after this").into());
-                }
-                _ => self.cursor.pos += 1,
-            }
-        }
+        self.grammar().resources()?;
         self.program.note_definition(self.cursor.span_since(start));
         self.last_end = self.cursor.pos as u32;
         Ok(())
+    }
+}
+
+/// What MLIR calls what the alias `name`, with its sigil, stands for.
+fn kind_of(name: &str) -> &'static str {
+    if name.starts_with('!') {
+        "type"
+    } else {
+        "attribute"
     }
 }

@@ -74,7 +74,7 @@ impl Parser<'_> {
             let (span, attrs, sharding) = self.parse_value_attrs()?;
             let port = Port { attrs, ..Port::of_type(ty) };
             self.add_function_arg(id, port, span, sharding);
-            self.skip_location()?;
+            self.skip_argument_location()?;
             self.parts.args.push(PendingArg { name, offset, ty });
             if !self.cursor.eat(b',') {
                 return self.cursor.expect(b')');

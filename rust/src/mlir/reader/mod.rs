@@ -14,6 +14,7 @@ mod format_table;
 mod formats;
 mod function;
 mod generic;
+mod locations;
 mod op_names;
 mod operands;
 mod own_syntax;

@@ -7,8 +7,9 @@ use super::parser::{After, Parser, PendingOp};
 use super::types::tensor_with_element;
 use crate::error::{Result, Span};
 use crate::index::TypeId;
-use crate::ir::{OpKind, Syntax, Type};
+use crate::ir::{OpKind, OpTraits, Syntax, Type};
 use crate::mlir::cursor::syntax;
+use crate::mlir::grammar::{known_dialect, Ops};
 
 impl Parser<'_> {
     /// Parses an op from behind its name on.
@@ -29,11 +30,30 @@ impl Parser<'_> {
     }
     fn unknown_syntax(&mut self, pending: &PendingOp) -> Result<()> {
         let name = self.program.str(pending.name.id);
-        let message = format!("the short form of {name} is not known");
         let span = self.name_span(pending);
+        let written = self.text_at(span);
+        let dialect = name.split_once('.').map_or("", |(dialect, _)| dialect);
+        let message = match known_dialect(dialect) {
+            _ if dialect.is_empty() => {
+                let tried = format!("{}.{written}", self.default_dialect());
+                format!("custom op '{written}' is unknown (tried '{tried}' as well)")
+            }
+            None => format!("Dialect `{dialect}' not found for custom op '{written}'"),
+            Some(Ops::All) if !pending.name.traits.has(OpTraits::KNOWN) => {
+                format!("custom op '{written}' is unknown")
+            }
+            Some(_) => format!("the short form of {name} is not known"),
+        };
         Err(syntax(span, message)
             .with_hint(format!("write it in generic form, \"{name}\"(...) : (...) -> ..."))
             .into())
+    }
+    /// The dialect that names of ops without one are of.
+    pub(super) fn default_dialect(&self) -> &'static str {
+        match self.open_regions.last().map(|region| &region.pending) {
+            Some(around) if around.name.kind == OpKind::Func && !around.is_generic => "func",
+            _ => "builtin",
+        }
     }
     fn parse_own(&mut self, pending: PendingOp) -> Result<()> {
         match pending.name.kind {

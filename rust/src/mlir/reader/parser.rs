@@ -5,6 +5,7 @@
 //! complete, after its regions: that is when MLIR creates it, and the order in which uses are added
 //! depends on it.
 
+use super::locations::LocationAliases;
 use super::op_names::{OpName, OpNames};
 use super::parts::{Heights, Parts};
 use super::templates::Templates;
@@ -29,6 +30,7 @@ pub(super) struct Parser<'a> {
     pub names: Names<'a>,
     /// What blocks are called.
     pub labels: Labels<'a>,
+    pub location_aliases: LocationAliases<'a>,
     /// What is to be made sense of at the end.
     pub notes: Notes<'a>,
     /// The parts of ops that are not complete.
@@ -99,6 +101,7 @@ impl<'a> Parser<'a> {
             types: Types::default(),
             names: Names::new(text),
             labels: Labels::default(),
+            location_aliases: LocationAliases::default(),
             notes: Notes::new(text),
             parts: Parts::default(),
             open_regions: Vec::new(),

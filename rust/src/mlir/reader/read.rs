@@ -43,7 +43,8 @@ pub fn read(source: Source) -> Result<Parsed> {
     parser.parse_top_level()?;
     parser.labels.check()?;
     parser.names.check_dominance(&parser.program)?;
-    let findings = parser.notes.resolve(&mut parser.program);
+    let mut findings = parser.notes.resolve(&mut parser.program);
+    findings.problems.extend(parser.location_aliases.problems(&parser.program));
     Ok(Parsed { program: parser.program, findings })
 }
 
@@ -121,13 +122,14 @@ impl Parser<'_> {
 
     /// Ops of `func` may leave out the dialect directly in a function only.
     fn check_short_name(&self, name: &str, start: u32) -> Result<()> {
-        let is_in_function =
-            self.open_regions.last().is_some_and(|region| region.pending.name.kind == OpKind::Func);
-        if !is_short(name) || is_in_function {
+        if !is_short(name) || self.default_dialect() == "func" {
             return Ok(());
         }
         let span = Span::new(start, start + name.len() as u32);
-        let message = format!("'{name}' is short for func.{name} directly in a function only");
+        let message = format!(
+            "custom op '{name}' is unknown (tried 'builtin.{name}' as well): it is short for func.{name} directly in a \
+             function only"
+        );
         Err(syntax(span, message).with_hint(format!("write func.{name}")).into())
     }
     /// Parses an op up to its end or its first region.

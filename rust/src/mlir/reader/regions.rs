@@ -162,7 +162,7 @@ impl Parser<'_> {
         let name = self.parse_ssa_name()?;
         self.cursor.expect(b':')?;
         let ty = self.parse_type()?;
-        self.skip_location()?;
+        self.skip_argument_location()?;
         self.parts.args.push(PendingArg { name, offset, ty });
         Ok(())
     }

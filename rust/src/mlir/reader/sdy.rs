@@ -180,7 +180,7 @@ impl Parser<'_> {
             if self.cursor.next_byte() == b'{' {
                 self.cursor.skip_balanced()?;
             }
-            self.skip_location()?;
+            self.skip_argument_location()?;
             self.parts.args.push(PendingArg { name, offset, ty });
             if !self.cursor.eat(b',') {
                 return self.cursor.expect(b')');

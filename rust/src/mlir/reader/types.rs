@@ -6,15 +6,13 @@
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::TypeId;
 use crate::ir::{element_bits, ElementType, Program, Type};
-use crate::mlir::cursor::{syntax, Cursor};
+use crate::mlir::cursor::Cursor;
 use crate::mlir::grammar::{skip_type, split_tensor};
 use memchr::memchr2;
 use rustc_hash::FxHashMap;
 
 /// How deep tuples may nest.
 const MAX_TUPLE_DEPTH: usize = 128;
-/// How many aliases may stand for each other.
-const MAX_ALIASES: usize = 16;
 
 /// The types that have appeared so far, by their texts.
 #[derive(Default)]
@@ -114,9 +112,6 @@ impl<'a> NewType<'_, 'a> {
             let mut cursor = Cursor::new(self.text, body.start as usize);
             skip_type(&mut cursor)?;
             let body_text = cursor.since(body.start as usize);
-            if depth > MAX_ALIASES {
-                return Err(syntax(span, "type aliases refer to each other in a circle").into());
-            }
             self.type_of(body_text, body.start as usize, depth + 1)?
         } else {
             let plain: String = text.split_whitespace().collect();
@@ -160,10 +155,7 @@ impl<'a> NewType<'_, 'a> {
     }
     fn element_type(&mut self, text: &'a str, start: usize) -> Result<ElementType> {
         let mut text = text;
-        for _ in 0..MAX_ALIASES {
-            if !is_alias(text) {
-                break;
-            }
+        if is_alias(text) {
             let span = Span::new(start as u32, (start + text.len()) as u32);
             let body = self.alias_body(text, span)?;
             text = self.text_at(body);

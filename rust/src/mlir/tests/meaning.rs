@@ -166,7 +166,7 @@ func.func @f(%x: i32 loc("weights"), %y: i32 {a.b} loc(#b)) {
   %3 = "x.y"() : () -> i32 loc(#late)
   return
 }
-#late = loc("scope"(#late))"#,
+#late = loc("scope"(#a))"#,
     );
     let of = |name| program.value_location(value(&program, name));
     assert_eq!(of("%x").as_deref(), Some("weights"));
@@ -174,5 +174,5 @@ func.func @f(%x: i32 loc("weights"), %y: i32 {a.b} loc(#b)) {
     assert_eq!(of("%0").as_deref(), Some("inner.py:3:14"));
     assert_eq!(of("%1").as_deref(), Some("outer.py:9:1"));
     assert_eq!(of("%2"), None);
-    assert_eq!(of("%3").as_deref(), Some("scope"));
+    assert_eq!(of("%3").as_deref(), Some("inner.py:3:14"));
 }

@@ -1,0 +1,13 @@
+"""What is no op: programs by what is sound and broken in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.shardy.verification import functions, locations, resources
+
+FAMILIES: dict[str, Callable[[], list[str]]] = {
+    "func": lambda: [*functions.sound(), *functions.broken()],
+    "location": locations.programs,
+    "resource": resources.programs,
+}
