@@ -1,33 +1,7 @@
-//! Locations of ops and arguments. They are stepped over; of those that are aliases, which may be defined further
-//! down, the names are kept until everything has been read.
+//! Locations of ops and arguments, which are stepped over.
 
 use super::parser::Parser;
-use crate::error::{Diagnostic, Result, Span};
-use crate::ir::Program;
-use crate::mlir::grammar::problem_of_alias;
-use rustc_hash::FxHashSet;
-
-/// The aliases that locations consist of.
-#[derive(Default)]
-pub(super) struct LocationAliases<'a> {
-    /// Those that were seen, and whether as the location of an argument: MLIR resolves these later.
-    seen: FxHashSet<(&'a str, bool)>,
-    /// Where each of them stands first.
-    uses: Vec<Span>,
-}
-
-impl LocationAliases<'_> {
-    /// What is wrong with them, now that all aliases of `program` are defined.
-    pub fn problems(&self, program: &Program) -> Vec<Diagnostic> {
-        let problem = |&span: &Span| {
-            let name = program.strings().find(program.text().get(span));
-            let body = name.and_then(|id| program.alias(id));
-            problem_of_alias(body.map(|body| program.text().get(body)))
-                .map(|problem| problem.at(span))
-        };
-        self.uses.iter().filter_map(problem).collect()
-    }
-}
+use crate::error::{Result, Span};
 
 impl Parser<'_> {
     /// Reads the location of an op, `loc(...)`, if it is next; the span of what is between the parentheses.
@@ -70,9 +44,8 @@ impl Parser<'_> {
         if span.len() < 2 || is_dialect || !self.cursor.eat(b')') {
             return false;
         }
-        if self.location_aliases.seen.insert((self.text_at(span), is_argument)) {
-            self.location_aliases.uses.push(span);
-        }
+        let name = self.text_at(span);
+        self.location_aliases.note(name, is_argument, span);
         true
     }
 }

@@ -14,6 +14,7 @@ mod format_table;
 mod formats;
 mod function;
 mod generic;
+mod location_aliases;
 mod locations;
 mod op_names;
 mod operands;

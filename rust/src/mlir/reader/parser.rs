@@ -5,7 +5,7 @@
 //! complete, after its regions: that is when MLIR creates it, and the order in which uses are added
 //! depends on it.
 
-use super::locations::LocationAliases;
+use super::location_aliases::LocationAliases;
 use super::op_names::{OpName, OpNames};
 use super::parts::{Heights, Parts};
 use super::templates::Templates;
