@@ -6,6 +6,7 @@
 
 use super::{Interner, OpFlags, OpKind, OpTraits, Program, Span};
 use crate::index::{Id, IdRange, IdVec, OpId, RuleId, SignatureId, StrId, TypeId, ValueId};
+use rustc_hash::FxHashMap;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -139,6 +140,26 @@ impl Program {
     pub fn update_types(&mut self, op: OpId) {
         self.resign_op(op);
         self.printing.flags[op].set(OpFlags::TYPES_CHANGED);
+    }
+    /// Has `ops` take note of that, as [`Program::update_types`] does; each way in which types change is looked at once.
+    pub fn update_types_of(&mut self, ops: &[OpId]) {
+        let mut known: FxHashMap<Vec<u32>, SignatureId> = FxHashMap::default();
+        let mut change: Vec<u32> = Vec::new();
+        for &op in ops {
+            self.printing.flags[op].set(OpFlags::TYPES_CHANGED);
+            let Some(old) = self.ops[op].signature.get() else { continue };
+            change.clear();
+            change.push(old.index() as u32);
+            let operands = self.op_operands(op).iter().map(|slot| slot.value);
+            let types = operands.chain(self.op_results(op)).map(|value| self.values[value].ty);
+            change.extend(types.map(|ty| ty.index() as u32));
+            if let Some(&new) = known.get(&change) {
+                self.ops[op].signature = new;
+                continue;
+            }
+            self.resign_op(op);
+            known.insert(change.clone(), self.ops[op].signature);
+        }
     }
     /// Gives `op`, which a pass has made, a signature.
     pub fn sign_op(&mut self, op: OpId) {

@@ -22,11 +22,14 @@ impl Program {
         self.ranked_type_of(&shape, element)
     }
     fn ranked_type_of(&mut self, shape: &[Option<i64>], element: ElementType) -> TypeId {
-        let text = self.str(element.text);
+        let name = element.text;
+        let ty = Type::RankedTensor { shape: shape.to_vec(), element, encoding: None };
+        if let Some(known) = self.types.find(&ty) {
+            return known;
+        }
         let size = |size: &Option<i64>| size.map_or("?x".to_owned(), |size| format!("{size}x"));
         let sizes: String = shape.iter().map(size).collect();
-        let text = format!("tensor<{sizes}{text}>");
-        let ty = Type::RankedTensor { shape: shape.to_vec(), element, encoding: None };
+        let text = format!("tensor<{sizes}{}>", self.str(name));
         self.intern_type(ty, &text)
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn partition_program<'py>(
     for outcome in &partitioned.outcomes {
         let (op, kind) = (outcome.op, outcome.kind.as_str());
         let (name, place) = (source.op_name(op), source.op_location(op));
-        outcomes.append((op.index(), name, place, kind, &outcome.reason))?;
+        outcomes.append((op.index(), name, place, kind, &*outcome.reason))?;
     }
     let local = Py::new(py, PyModule::new(program, filename))?;
     Ok((local, partitioned.num_devices, outcomes))

@@ -5,18 +5,21 @@ use super::digits::{total_size, Digit};
 use super::emit::Emitter;
 use super::reducer::Reducer;
 use crate::index::{OpId, ValueId};
+use rustc_hash::FxHashMap;
 
 /// Makes collectives; each gets a channel of its own.
 #[derive(Debug, Default)]
 pub struct Collectives {
     /// The last channel that is taken.
     channel: i64,
+    /// Groups of devices as text, by order and digits.
+    groups: FxHashMap<(u32, Vec<Digit>), String>,
 }
 
 impl Collectives {
     /// Channels from `channel` on are taken up to this one.
-    pub const fn after(channel: i64) -> Self {
-        Self { channel }
+    pub fn after(channel: i64) -> Self {
+        Self { channel, ..Self::default() }
     }
     fn attrs(
         &mut self,
@@ -26,8 +29,11 @@ impl Collectives {
     ) -> Vec<(&'static str, String)> {
         let mut attrs = own;
         attrs.push(("channel_handle", self.channel()));
-        let groups = emit.devices.mesh(order).map(|mesh| replica_groups(digits, mesh));
-        attrs.push(("replica_groups", matrix_text(&groups.unwrap_or_default())));
+        let groups = self.groups.entry((order, digits.to_vec())).or_insert_with(|| {
+            let groups = emit.devices.mesh(order).map(|mesh| replica_groups(digits, mesh));
+            matrix_text(&groups.unwrap_or_default())
+        });
+        attrs.push(("replica_groups", groups.clone()));
         attrs
     }
     pub(super) fn channel(&mut self) -> String {

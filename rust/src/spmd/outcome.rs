@@ -1,6 +1,7 @@
 //! What became of the ops of the source program.
 
 use crate::index::OpId;
+use std::sync::Arc;
 
 /// How an op is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,5 +33,5 @@ pub struct Outcome {
     /// How it is computed.
     pub kind: OutcomeKind,
     /// What is sent or gathered, and why; empty for local ops.
-    pub reason: String,
+    pub reason: Arc<str>,
 }

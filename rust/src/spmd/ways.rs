@@ -8,10 +8,8 @@
 
 use super::digits::{merged, total_size, Cuts, Digit};
 use super::placement::{Placement, PlacementId};
-use crate::index::{FactorId, Id, RuleId, SignatureId, TypeId};
+use crate::index::{FactorId, Id};
 use crate::rule::{OpShardingRule, TensorMapping};
-use rustc_hash::FxHashMap;
-use std::rc::Rc;
 
 /// What an op can do along a factor that is sharded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -37,7 +35,7 @@ const MAX_COMBINATIONS: usize = 96;
 pub type FactorDigits = Vec<Vec<Digit>>;
 
 /// A way to compute an op.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Way {
     /// The digits of each factor.
     pub factors: FactorDigits,
@@ -53,36 +51,6 @@ impl Way {
     /// Whether every device computes everything.
     pub fn is_whole(&self) -> bool {
         self.factors.iter().all(Vec::is_empty)
-    }
-}
-
-/// Ways that were chosen, by what they depend on.
-#[derive(Debug, Default)]
-pub struct Choices(FxHashMap<ChoiceKey, Rc<Way>>);
-
-/// Ops with equal keys have the same way.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct ChoiceKey {
-    /// The signature, which names the op.
-    pub signature: SignatureId,
-    /// The rule.
-    pub rule: RuleId,
-    /// The placements of operands and the targets of results.
-    pub placements: Vec<PlacementId>,
-    /// Their types.
-    pub types: Vec<TypeId>,
-    /// What else the op depends on.
-    pub facts: Vec<i64>,
-}
-
-impl Choices {
-    /// The way for `key`, if it was chosen before.
-    pub fn get(&self, key: &ChoiceKey) -> Option<Rc<Way>> {
-        self.0.get(key).cloned()
-    }
-    /// Remembers the way for `key`.
-    pub fn put(&mut self, key: ChoiceKey, way: Rc<Way>) {
-        self.0.insert(key, way);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::mlir::op_attribute;
 
 /// What the op can do along each factor.
 pub(super) fn abilities(program: &Program, work: &ByRule) -> Vec<Ability> {
-    let rule = &work.rule;
+    let rule = work.rule;
     let has = |list: &[FactorId], factor| list.binary_search(&factor).is_ok();
     let mut all = Vec::with_capacity(rule.num_factors());
     for factor in (0..rule.num_factors()).map(FactorId::from_index) {
@@ -51,9 +51,9 @@ fn is_moved_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
 
 /// Whether shards along `factor`, which passes through by the rule, are computed by themselves.
 fn is_local_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
-    let rule = &work.rule;
+    let rule = work.rule;
     let size = rule.factor_size(factor);
-    let dims_fit = rule.tensors().zip(&work.shapes).all(|(mapping, shape)| {
+    let dims_fit = rule.tensors().zip(work.shapes).all(|(mapping, shape)| {
         mapping
             .dims
             .iter()

@@ -3,17 +3,14 @@
 use super::super::digits::{total_size, Digit};
 use super::super::outcome::OutcomeKind;
 use super::super::placement::{Placement, PlacementId};
-use super::super::ways::{ChoiceKey, FactorDigits, Factors, Way};
-use super::abilities::abilities;
-use super::dynamic;
-use super::way_rule::way_rule;
+use super::super::ways::{FactorDigits, Factors, Way};
 use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::error::Result;
 use crate::index::{OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Type};
 use rustc_hash::FxHashSet;
-use std::rc::Rc;
+use std::sync::Arc;
 
 impl Lowering<'_, '_, '_> {
     /// Lowers an op: chooses a way, reshards operands, computes, reshards results.
@@ -23,97 +20,51 @@ impl Lowering<'_, '_, '_> {
             return Ok(());
         }
         self.capture(op);
-        let Some(work) = self.by_rule(op) else {
+        let tensors = self.tensors(op);
+        let Some(decision) = self.decision(op, &tensors) else {
             self.lower_whole(op);
             return Ok(());
         };
-        let way = self.choose(&work);
-        self.note_way(&work, &way);
-        let mut operands = Vec::with_capacity(work.operands.len());
-        for (&held, &placement) in work.operands.iter().zip(&way.operands) {
+        let (kind, reason) = &decision.outcome;
+        self.note(op, *kind, Arc::clone(reason));
+        let mut operands = Vec::with_capacity(tensors.operands.len());
+        for (&held, &placement) in tensors.operands.iter().zip(&decision.way.operands) {
             operands.push(self.reshard(held, placement));
         }
-        self.compute(&work, &way, operands);
+        self.compute(&ByRule::of(&decision, op, &tensors), &decision.way, operands);
         Ok(())
     }
-    /// What is known of `op`; none if it has no rule, or not for these types.
-    fn by_rule(&mut self, op: OpId) -> Option<ByRule> {
-        let given = if self.emit.program.kind(op) == OpKind::CustomCall {
-            self.custom_call_rule(op)?
-        } else {
-            let id = self.context.rules.rule(self.emit.program, op).get()?;
-            Rc::new(self.emit.program.rules()[id].clone())
-        };
-        let values: Vec<ValueId> = self.emit.program.operands(op).collect();
-        let mut operands: Vec<Held> = values.into_iter().map(|value| self.held(value)).collect();
-        let parts = self.parts(op, &mut operands);
-        let values: Vec<ValueId> = self.emit.program.op_results(op).collect();
-        let mut results = Vec::with_capacity(values.len());
-        for value in values {
-            let target = self.target(value);
-            let target = self.with_terms_left(value, target);
-            results.push((self.emit.program.type_of(value), target));
-        }
-        let types = operands.iter().map(|held| held.global).chain(results.iter().map(|r| r.0));
-        let types: Vec<TypeId> = types.collect();
-        let shapes: Option<Vec<Vec<i64>>> = types.iter().map(|&ty| self.shape_of(ty)).collect();
-        let shapes = shapes?;
-        let facts = match self.emit.program.kind(op) {
-            OpKind::Concatenate => parts,
-            _ => dynamic::facts(self.emit.program, op, &shapes),
-        };
-        let program = &*self.emit.program;
-        let rule = Rc::new(way_rule(program, op, &given, &shapes, &facts));
-        let fits = rule.operands.len() == operands.len()
-            && rule.results.len() == results.len()
-            && rule.tensors().zip(&shapes).all(|(tensor, shape)| tensor.dims.len() == shape.len());
-        if !fits {
-            return None;
-        }
-        let mut work = ByRule { op, rule, operands, results, shapes, facts, abilities: Vec::new() };
-        work.abilities = abilities(self.emit.program, &work);
-        Some(work)
-    }
-    /// The way of fewest bytes; of equal ones that which computes least.
-    fn choose(&mut self, work: &ByRule) -> Rc<Way> {
-        let held = work.operands.iter().map(|held| held.placement);
-        let placements: Vec<PlacementId> =
-            held.chain(work.results.iter().map(|result| result.1)).collect();
-        let types = work.operands.iter().map(|held| held.global);
-        let types: Vec<TypeId> = types.chain(work.results.iter().map(|result| result.0)).collect();
-        let signature = self.emit.program.signature(work.op);
-        let rule = self.context.rules.rule(self.emit.program, work.op);
-        let key = ChoiceKey { signature, rule, placements, types, facts: work.facts.clone() };
-        let is_signed = signature.is_some() && !self.emit.program.op_rules().is_own(work.op);
-        if is_signed {
-            if let Some(way) = self.choices.get(&key) {
-                return way;
-            }
-        }
-        let mut best: Option<((i64, i64), Way)> = None;
-        for (order, digits) in self.candidates(work, &key.placements) {
+    /// The way of fewest bytes; of equal ones that which computes least, and of those the first. `placements` are those of
+    /// operands as they are held, then of results as they are wanted.
+    pub(super) fn choose(&mut self, work: &ByRule, placements: &[PlacementId]) -> Way {
+        let mut ways = Vec::new();
+        for (number, (order, digits)) in self.candidates(work, placements).into_iter().enumerate() {
             let way = self.way(work, order, digits);
-            let (fetched, _) = self.fetched(work, &way);
-            let sent = self.bits_sent(work, &way).saturating_add(fetched);
-            let cost = (sent, self.elements(work, &way));
-            if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                best = Some((cost, way));
+            let own = way.operands.iter().chain(&way.results);
+            let num_moved = own.zip(placements).filter(|(own, other)| own != other).count();
+            ways.push((num_moved, self.elements(work, &way), number, way));
+        }
+        // The sooner a good one is known, the less there is to ask of the others.
+        ways.sort_by_key(|&(num_moved, _, number, _)| (num_moved, number));
+        let mut best: Option<((i64, i64, usize), Way)> = None;
+        for (_, elements, number, way) in ways {
+            let most = best.as_ref().map_or((i64::MAX, i64::MAX, usize::MAX), |best| best.0);
+            if most >= (0, elements, number) {
+                let sent = self.bits_sent(work, &way, most.0);
+                if (sent, elements, number) < most {
+                    best = Some(((sent, elements, number), way));
+                }
             }
         }
-        let way = best.map_or_else(
+        best.map_or_else(
             || self.way(work, 0, vec![Vec::new(); work.rule.num_factors()]),
             |(_, way)| way,
-        );
-        let way = Rc::new(way);
-        if is_signed {
-            self.choices.put(key, Rc::clone(&way));
-        }
-        way
+        )
     }
     /// Digits of factors to try: those of each tensor, alone and with those of others as far as they fit, and
     /// none.
     fn candidates(&self, work: &ByRule, placements: &[PlacementId]) -> Vec<(u32, FactorDigits)> {
-        let factors = Factors { rule: &work.rule, abilities: &work.abilities };
+        let factors = Factors { rule: work.rule, abilities: work.abilities };
         let mut tensors: Vec<(u32, FactorDigits)> = Vec::new();
         let mut elsewhere: Vec<(u32, FactorDigits)> = Vec::new();
         let len = placements.len();
@@ -163,7 +114,7 @@ impl Lowering<'_, '_, '_> {
         all
     }
     fn way(&mut self, work: &ByRule, order: u32, digits: FactorDigits) -> Way {
-        let factors = Factors { rule: &work.rule, abilities: &work.abilities };
+        let factors = Factors { rule: work.rule, abilities: work.abilities };
         let is_empty = digits.iter().all(Vec::is_empty);
         let order = if is_empty { 0 } else { order };
         let place = |placement: Placement| {
@@ -193,20 +144,23 @@ impl Lowering<'_, '_, '_> {
             results: results.into_iter().map(|p| self.placements.intern(p)).collect(),
         }
     }
-    /// Bits that a device sends.
-    fn bits_sent(&mut self, work: &ByRule, way: &Way) -> i64 {
-        let mut sent = 0i64;
+    /// Bits that a device sends; if they are more than `most`, some number above it.
+    fn bits_sent(&mut self, work: &ByRule, way: &Way, most: i64) -> i64 {
+        let (mut sent, _) = self.fetched(work, way);
         let mut seen: FxHashSet<(ValueId, PlacementId)> = FxHashSet::default();
-        for (&held, &placement) in work.operands.iter().zip(&way.operands) {
-            if seen.insert((held.value, placement)) {
+        let operands = work.operands.iter().copied().zip(way.operands.iter().copied());
+        for (held, placement) in operands {
+            if sent <= most && seen.insert((held.value, placement)) {
                 let elements = self.reshard_elements(held, placement);
                 sent = sent.saturating_add(elements.saturating_mul(self.bits(held.global)));
             }
         }
         for (&(global, target), &placement) in work.results.iter().zip(&way.results) {
-            let held = Held { global, placement, ..NO_VALUE };
-            let elements = self.reshard_elements(held, target);
-            sent = sent.saturating_add(elements.saturating_mul(self.bits(global)));
+            if sent <= most {
+                let held = Held { global, placement, ..NO_VALUE };
+                let elements = self.reshard_elements(held, target);
+                sent = sent.saturating_add(elements.saturating_mul(self.bits(global)));
+            }
         }
         sent
     }
@@ -220,13 +174,13 @@ impl Lowering<'_, '_, '_> {
     /// Elements that a device computes with.
     fn elements(&self, work: &ByRule, way: &Way) -> i64 {
         let placements = way.operands.iter().chain(&way.results);
-        let sizes = placements.zip(&work.shapes).map(|(&placement, shape)| {
+        let sizes = placements.zip(work.shapes).map(|(&placement, shape)| {
             super::super::reshard::shard_elements(&self.placements[placement], shape)
         });
         sizes.fold(0i64, i64::saturating_add)
     }
-    /// Says how `work` is done.
-    fn note_way(&mut self, work: &ByRule, way: &Way) {
+    /// What is said of `work` under `way`, and why.
+    pub(super) fn outcome_of(&mut self, work: &ByRule, way: &Way) -> (OutcomeKind, Arc<str>) {
         let mut gathered: Vec<String> = Vec::new();
         let mut sent = Vec::new();
         for (index, (held, &placement)) in work.operands.iter().zip(&way.operands).enumerate() {
@@ -259,11 +213,11 @@ impl Lowering<'_, '_, '_> {
         }
         if !gathered.is_empty() {
             let reason = format!("made whole: {}", gathered.join(", "));
-            self.note(work.op, OutcomeKind::Gathered, reason);
+            (OutcomeKind::Gathered, reason.into())
         } else if sent.is_empty() {
-            self.note(work.op, OutcomeKind::Local, String::new());
+            (OutcomeKind::Local, Arc::default())
         } else {
-            self.note(work.op, OutcomeKind::Collective, format!("moved: {}", sent.join(", ")));
+            (OutcomeKind::Collective, format!("moved: {}", sent.join(", ")).into())
         }
     }
     /// Says what it takes so that an operand of `op`, or a result, lies as `target`.
@@ -313,11 +267,11 @@ impl Lowering<'_, '_, '_> {
             local.push(self.reshard(held, whole).value);
         }
         if gathered.is_empty() {
-            self.note(op, OutcomeKind::Local, String::new());
+            self.note(op, OutcomeKind::Local, Arc::default());
         } else {
             let reason =
                 format!("made whole: {}: the op has no sharding rule", gathered.join(", "));
-            self.note(op, OutcomeKind::Gathered, reason);
+            self.note(op, OutcomeKind::Gathered, reason.into());
         }
         if local != operands {
             self.set_operands(op, &local);

@@ -40,7 +40,7 @@ impl Lowering<'_, '_, '_> {
         self.set_operands(work.op, &values);
         let results: Vec<ValueId> = self.emit.program.op_results(work.op).collect();
         for ((&value, &placement), &(_, target)) in
-            results.iter().zip(&way.results).zip(&work.results)
+            results.iter().zip(&way.results).zip(work.results)
         {
             self.settle(work.op, value, placement, target);
         }

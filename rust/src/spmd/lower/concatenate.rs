@@ -60,7 +60,7 @@ impl Lowering<'_, '_, '_> {
             return false;
         }
         self.slices.insert(result, (operand, start));
-        self.note(op, OutcomeKind::Local, String::new());
+        self.note(op, OutcomeKind::Local, std::sync::Arc::default());
         self.dead.push(op);
         true
     }

@@ -9,7 +9,7 @@ use crate::mlir::op_attribute;
 impl Lowering<'_, '_, '_> {
     /// A constant all elements of which are alike has local shape; of any other devices keep their part.
     pub fn lower_constant(&mut self, op: OpId) {
-        self.note(op, OutcomeKind::Local, String::new());
+        self.note(op, OutcomeKind::Local, std::sync::Arc::default());
         let result = self.emit.program.result(op, 0);
         let target = self.target(result);
         let rank = self.placements[target].dims.len();
@@ -56,7 +56,7 @@ impl Lowering<'_, '_, '_> {
     }
     /// An iota along a sharded dim starts where the shard does.
     pub fn lower_iota(&mut self, op: OpId) {
-        self.note(op, OutcomeKind::Local, String::new());
+        self.note(op, OutcomeKind::Local, std::sync::Arc::default());
         let result = self.emit.program.result(op, 0);
         let target = self.target(result);
         let global = self.emit.program.type_of(result);

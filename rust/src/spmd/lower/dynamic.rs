@@ -6,7 +6,7 @@ use super::constants::splat_text;
 use super::indexing::{factor_of, is_number};
 use super::work::ByRule;
 use super::{Held, Lowering};
-use crate::index::{Id, OpId, ValueId};
+use crate::index::{Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
 
 /// Corrects what rules say of the abilities of these ops.
@@ -18,14 +18,15 @@ pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]
     }
 }
 
-/// What an op depends on that is in none of its attributes: the starts of a dynamic slice, within bounds, where they are
-/// constants, else -1.
-pub(super) fn facts(program: &Program, op: OpId, shapes: &[Vec<i64>]) -> Vec<i64> {
-    if program.kind(op) != OpKind::DynamicSlice {
+/// The starts of `op`, a slice of a tensor of type `ty`, within bounds where they are constants, else -1; none where sizes
+/// are not known.
+pub(super) fn starts(program: &Program, op: OpId, ty: TypeId) -> Vec<i64> {
+    let result = program.value_type(program.result(op, 0)).static_shape();
+    let (Some(shape), Some(result)) = (program.types()[ty].static_shape(), result) else {
         return Vec::new();
-    }
+    };
     let starts = program.operands(op).skip(1);
-    let sizes = shapes[0].iter().zip(&shapes[shapes.len() - 1]);
+    let sizes = shape.iter().zip(&result);
     let known = |start| constant_int(program, start);
     let starts = starts.zip(sizes).map(|(start, (size, taken))| {
         known(start).map_or(-1, |start| start.clamp(0, (size - taken).max(0)))

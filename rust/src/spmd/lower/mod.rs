@@ -15,6 +15,8 @@ mod constants;
 mod control;
 mod convolution;
 mod custom_calls;
+mod decide;
+mod decisions;
 mod dynamic;
 mod functions;
 mod geometry;
@@ -44,14 +46,15 @@ use super::outcome::{Outcome, OutcomeKind};
 use super::placement::{Placement, PlacementId, Placements};
 use super::reducer::Reducer;
 use super::reshard::Plan;
-use super::ways::Choices;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, FuncId, Id, OpId, ShardingId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
+use decisions::Decisions;
 use orders::orders;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 pub use treatment::Treatment;
 
 /// What devices hold of a value of the source program.
@@ -90,7 +93,7 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     pub collectives: Collectives,
     pub placements: Placements,
     pub context: &'c mut Context<'r>,
-    pub choices: Choices,
+    decisions: Decisions,
     /// What users say of custom calls.
     pub shard_rules: ShardRules,
     /// How collectives of `sdy` are written one by one, if they are; shardings are left then.
@@ -100,6 +103,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     resharded: FxHashMap<(ValueId, PlacementId), (BlockId, Held)>,
     plans: FxHashMap<(PlacementId, PlacementId, TypeId), Rc<Plan>>,
     by_sharding: FxHashMap<(ShardingId, usize), PlacementId>,
+    /// What [`Lowering::local_type`] was before.
+    local_types: FxHashMap<(TypeId, PlacementId), TypeId>,
     /// Slices that concatenations cut out themselves: of what, and where they start.
     slices: FxHashMap<ValueId, (ValueId, i64)>,
     /// Functions by name.
@@ -140,13 +145,14 @@ pub(super) fn lower(
         collectives,
         placements: Placements::default(),
         context,
-        choices: Choices::default(),
+        decisions: Decisions::default(),
         shard_rules,
         one_by_one,
         held: vec![None; num_values],
         resharded: FxHashMap::default(),
         plans: FxHashMap::default(),
         by_sharding: FxHashMap::default(),
+        local_types: FxHashMap::default(),
         slices: FxHashMap::default(),
         functions: FxHashMap::default(),
         tasks: Vec::new(),
@@ -199,16 +205,18 @@ impl Lowering<'_, '_, '_> {
     }
     /// The type of what a device holds of a value of type `ty` that lies as `placement`.
     pub fn local_type(&mut self, ty: TypeId, placement: PlacementId) -> TypeId {
-        if self.placements[placement].is_replicated() {
-            return ty;
+        if let Some(&known) = self.local_types.get(&(ty, placement)) {
+            return known;
         }
-        match self.shape_of(ty) {
-            Some(shape) => {
+        let local = match self.shape_of(ty) {
+            Some(shape) if !self.placements[placement].is_replicated() => {
                 let shape = self.placements[placement].local_shape(&shape);
                 self.emit.like(&shape, ty)
             }
-            None => ty,
-        }
+            _ => ty,
+        };
+        self.local_types.insert((ty, placement), local);
+        local
     }
     /// What devices hold of `value`, a value of the source program.
     pub fn held(&mut self, value: ValueId) -> Held {
@@ -259,7 +267,7 @@ impl Lowering<'_, '_, '_> {
         self.retyped.push(op);
     }
     /// Notes how `op` is computed.
-    pub fn note(&mut self, op: OpId, kind: OutcomeKind, reason: String) {
+    pub fn note(&mut self, op: OpId, kind: OutcomeKind, reason: Arc<str>) {
         self.outcomes.push(Outcome { op, kind, reason });
     }
     /// Works off the tasks; regions nest on that stack, not on ours.
@@ -329,13 +337,11 @@ impl Lowering<'_, '_, '_> {
         for op in std::mem::take(&mut self.dead).into_iter().rev() {
             self.emit.program.erase_op(op);
         }
-        self.retyped.sort_unstable();
-        self.retyped.dedup();
-        for op in std::mem::take(&mut self.retyped) {
-            if !self.emit.program.is_erased(op) {
-                self.emit.program.update_types(op);
-            }
-        }
+        let mut retyped = std::mem::take(&mut self.retyped);
+        retyped.sort_unstable();
+        retyped.dedup();
+        retyped.retain(|&op| !self.emit.program.is_erased(op));
+        self.emit.program.update_types_of(&retyped);
         let count = self.emit.devices.count();
         if self.one_by_one.is_some() {
             return Lowered { num_devices: count, outcomes: self.outcomes };

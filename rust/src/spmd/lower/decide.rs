@@ -1,0 +1,98 @@
+//! Deciding how an op is computed on shards, unless that was decided of one like it.
+
+use super::super::outcome::OutcomeKind;
+use super::super::reducer::Reducer;
+use super::super::ways::Way;
+use super::abilities::abilities;
+use super::decisions::Decision;
+use super::way_rule::way_rule;
+use super::work::{ByRule, Tensors};
+use super::{dynamic, joined, Held, Lowering};
+use crate::index::{OpId, ValueId};
+use crate::ir::OpKind;
+use std::rc::Rc;
+use std::sync::Arc;
+
+impl Lowering<'_, '_, '_> {
+    /// What devices hold of the tensors of `op`, and want of them.
+    pub(super) fn tensors(&mut self, op: OpId) -> Tensors {
+        let values = self.emit.program.operands(op).collect::<Vec<ValueId>>();
+        let mut operands: Vec<Held> = values.into_iter().map(|value| self.held(value)).collect();
+        let parts = self.parts(op, &mut operands);
+        let values = self.emit.program.op_results(op).collect::<Vec<ValueId>>();
+        let mut results = Vec::with_capacity(values.len());
+        for value in values {
+            let target = self.target(value);
+            let target = self.with_terms_left(value, target);
+            results.push((self.emit.program.type_of(value), target));
+        }
+        let facts = match self.emit.program.kind(op) {
+            OpKind::Concatenate => parts,
+            OpKind::DynamicSlice => dynamic::starts(self.emit.program, op, operands[0].global),
+            _ if self.emit.program.num_regions(op) > 0 => self.facts_of_region(op, &operands),
+            _ => Vec::new(),
+        };
+        Tensors { operands, results, facts }
+    }
+    /// What decisions ask of the region of `op`: how it reduces, and whether from a value on that changes nothing.
+    fn facts_of_region(&self, op: OpId, operands: &[Held]) -> Vec<i64> {
+        let program = &*self.emit.program;
+        let Some(reducer) = Reducer::of_region(program, op) else {
+            return vec![-1, i64::from(joined::selects(program, op))];
+        };
+        let is_neutral = operands.last().is_some_and(|init| {
+            let identity = reducer.identity(self.emit.element(init.global));
+            identity.is_some_and(|identity| self.is_constant(init.value, &identity))
+        });
+        vec![reducer as i64, i64::from(is_neutral)]
+    }
+    /// How `op` is computed; none if it has no rule, or not for its types.
+    pub(super) fn decision(&mut self, op: OpId, tensors: &Tensors) -> Option<Rc<Decision>> {
+        let program = &*self.emit.program;
+        let (signature, own_rules) = (program.signature(op), program.op_rules());
+        if signature.is_none() || own_rules.is_own(op) {
+            return self.decide(op, tensors).map(Rc::new);
+        }
+        let key = &mut self.decisions.key;
+        (key.signature, key.rule) = (signature, self.context.rules.rule(program, op));
+        key.placements.clear();
+        key.placements.extend(tensors.placements());
+        key.types.clear();
+        key.types.extend(tensors.types());
+        key.facts.clone_from(&tensors.facts);
+        if let Some(known) = self.decisions.known.get(&self.decisions.key) {
+            return Some(Rc::clone(known));
+        }
+        let key = self.decisions.key.clone();
+        let new = Rc::new(self.decide(op, tensors)?);
+        self.decisions.known.insert(key, Rc::clone(&new));
+        Some(new)
+    }
+    fn decide(&mut self, op: OpId, tensors: &Tensors) -> Option<Decision> {
+        let own;
+        let given = if self.emit.program.kind(op) == OpKind::CustomCall {
+            own = self.custom_call_rule(op)?;
+            &*own
+        } else {
+            let id = self.context.rules.rule(self.emit.program, op).get()?;
+            &self.emit.program.rules()[id]
+        };
+        let shapes: Option<Vec<Vec<i64>>> = tensors.types().map(|ty| self.shape_of(ty)).collect();
+        let shapes = shapes?;
+        let rule = way_rule(self.emit.program, op, given, &shapes, &tensors.facts);
+        let fits = rule.operands.len() == tensors.operands.len()
+            && rule.results.len() == tensors.results.len()
+            && rule.tensors().zip(&shapes).all(|(tensor, shape)| tensor.dims.len() == shape.len());
+        if !fits {
+            return None;
+        }
+        let way = Way::default();
+        let outcome = (OutcomeKind::Local, Arc::default());
+        let mut decision = Decision { rule, shapes, abilities: Vec::new(), way, outcome };
+        decision.abilities = abilities(self.emit.program, &ByRule::of(&decision, op, tensors));
+        let work = ByRule::of(&decision, op, tensors);
+        let way = self.choose(&work, &tensors.placements().collect::<Vec<_>>());
+        let outcome = self.outcome_of(&work, &way);
+        Some(Decision { way, outcome, ..decision })
+    }
+}
