@@ -37,6 +37,8 @@ class CollectiveFigures:
     """``None`` where it is not known."""
     axes: list[AxisRef] | None
     """``None`` where they are not known."""
+    devices: int
+    """How many devices talk to each other; 1 where that is not known."""
     count: int
     bytes: int
     location: str | None

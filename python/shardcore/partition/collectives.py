@@ -9,15 +9,12 @@ from shardcore.costs.records import CollectiveCost
 def collectives(module: Module) -> tuple[CollectiveCost, ...]:
     """Return the collectives of ``module``, in program order, without times."""
     # The calculus is not imported with the package.
-    from shardcore.calculus.axes import group_size
     from shardcore.calculus.collective_time import wire_bytes
     from shardcore.costs.figures import ProgramFigures
     from shardcore.costs.links import OPS
 
     found = []
     for row in ProgramFigures.of(module).collectives:
-        axes = tuple(row.axes or ())
-        devices = 1 if row.mesh is None else group_size(row.mesh, axes)
-        sent = wire_bytes(OPS[row.kind], row.bytes, devices) if row.kind in OPS else 0
+        sent = wire_bytes(OPS[row.kind], row.bytes, row.devices) if row.kind in OPS else 0
         found.append(CollectiveCost.of(row, sent, 0.0))
     return tuple(found)

@@ -1,7 +1,7 @@
 //! The collectives of a program: what is moved along which axes, how often, and what required it.
 
 use super::execution::Execution;
-use super::groups::axes_of_groups;
+use super::groups::{axes_of_groups, size_of_groups};
 use super::meshes::are_held_alike;
 use super::works::Works;
 use crate::axis::{disjoint, AxisRef};
@@ -73,6 +73,8 @@ pub struct Collective {
     pub mesh: MeshId,
     /// The axes along which devices talk; `None` where they are not known.
     pub axes: Option<Vec<AxisRef>>,
+    /// How many devices talk to each other; 1 where that is not known.
+    pub devices: i64,
     /// How often it runs.
     pub count: u128,
     /// Bytes that a device has of the array once it is gathered along the axes, each time.
@@ -129,12 +131,10 @@ pub fn collective(
         CollectiveKind::AllGather => total(&mut program.op_results(op)),
         _ => total(&mut program.operands(op)),
     };
-    let devices = match (&axes, mesh.get()) {
-        (Some(axes), Some(mesh)) => crate::axis::total_size(axes, program.mesh(mesh)).max(1),
-        _ => 1,
-    };
+    let devices =
+        size_of_groups(program, op).unwrap_or_else(|| num_devices(program, mesh, axes.as_deref()));
     let bytes = match kind {
-        CollectiveKind::AllToAll => bytes.saturating_mul(devices as u128),
+        CollectiveKind::AllToAll => bytes.saturating_mul(devices.unsigned_abs().into()),
         _ => bytes,
     };
     let cause = cause(program, op);
@@ -144,6 +144,7 @@ pub fn collective(
         kind,
         mesh,
         axes,
+        devices,
         count: execution.times(program.parent_block(op)),
         bytes,
         cause,
@@ -151,6 +152,14 @@ pub fn collective(
         operand,
         result,
     })
+}
+
+/// How many devices there are along `axes`.
+fn num_devices(program: &Program, mesh: MeshId, axes: Option<&[AxisRef]>) -> i64 {
+    match (axes, mesh.get()) {
+        (Some(axes), Some(mesh)) => crate::axis::total_size(axes, program.mesh(mesh)).max(1),
+        _ => 1,
+    }
 }
 
 /// The move of an operand of `op` to the mesh of another tensor, as a permute along all axes of that mesh, or,
@@ -173,6 +182,7 @@ pub fn moved_operand(
         loc: program.loc(op),
         kind: CollectiveKind::Reshard,
         mesh,
+        devices: num_devices(program, mesh, axes.as_deref()),
         axes,
         count: execution.times(program.parent_block(op)),
         bytes: works.tensors.bytes(operand),

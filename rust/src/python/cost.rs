@@ -108,6 +108,7 @@ impl<'a, 'py> Tables<'a, 'py> {
             kind: row.kind.as_str(),
             mesh: mesh.map(|mesh| PyMesh::from_verified(mesh.clone())),
             axes: axes,
+            devices: row.devices,
             count: row.count,
             bytes: row.bytes,
             location: self.location(row.loc, row.op),
