@@ -33,6 +33,15 @@ OPS = {
     "outer": (lambda a, b: jnp.einsum("i,j->ij", a, b), [array(9), array(6)]),
     "sum": (lambda a: a.sum(0), [array(13, 6)]),
     "sumall": (lambda a: a.sum(), [array(13, 6)]),
+    "sum_from": (lambda a, b: lax.reduce(a, b[0], lax.add, (0,)), [array(13, 6), array(2)]),
+    "sum_from_5": (lambda a: lax.reduce(a, 5.0, lax.add, (0,)), [array(13, 6)]),
+    "max_from": (lambda a, b: lax.reduce(a, b[0] * 9, lax.max, (0,)), [array(13, 6), array(2)]),
+    "sum_and_max": (
+        lambda a, b, c, d: lax.reduce(
+            (a, b), (c[0], d[1]), lambda x, y: (x[0] + y[0], lax.max(x[1], y[1])), (1,)
+        ),
+        [array(6, 13), array(6, 13, d=i32), array(2), array(2, d=i32)],
+    ),
     "max": (lambda a: a.max(1), [array(5, 11)]),
     "min_i": (lambda a: a.min(0), [array(5, 11, d=i32)]),
     "prod": (lambda a: a.prod(0), [array(6, 4)]),
@@ -122,6 +131,13 @@ OPS = {
         lambda a, i, u: a.at[:, i].max(u),
         [array(6, 12), array(5, d=i32), array(6, 5)],
     ),
+    "scatter_many": (lambda a, i, u: a.at[i].add(u), [array(4, 6), array(24, d=i32), array(24, 6)]),
+    "scatter_odd": (
+        lambda a, i, u: a.at[i].add(u, unique_indices=True, mode="drop"),
+        [array(13, 3), array(9, d=i32), array(9, 3)],
+    ),
+    "scatter_min": (lambda a, i, u: a.at[i].min(u), [array(4, 6), array(21, d=i32), array(21, 6)]),
+    "scatter_mul": (lambda a, i, u: a.at[i].mul(u), [array(4), array(10, d=i32), array(10)]),
     "scatter2": (
         lambda a, i, j, u: a.at[i, j].add(u),
         [array(8, 6, 4), array(5, d=i32), array(5, d=i32), array(5, 4)],
@@ -187,11 +203,50 @@ OPS = {
         ),
         [array(3, 4, 6), array(4, 10, 4)],
     ),
+    # The kernel is longer than the result, as in gradients.
+    "conv_long": (
+        lambda a, k: lax.conv_general_dilated(
+            a,
+            k,
+            (2, 1),
+            ((1, 2), (-1, 1)),
+            lhs_dilation=(2, 1),
+            rhs_dilation=(1, 2),
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        ),
+        [array(2, 9, 12, 2), array(13, 5, 2, 3)],
+    ),
+    "conv_s3": (
+        lambda a, k: lax.conv_general_dilated(
+            a, k, (3,), "VALID", dimension_numbers=("NWC", "WIO", "NWC")
+        ),
+        [array(2, 12, 2), array(1, 2, 3)],
+    ),
+    "conv_depth_grad": (
+        jax.grad(
+            lambda k, a: (
+                lax.conv_general_dilated(
+                    a,
+                    k,
+                    (1,),
+                    ((3, 0),),
+                    dimension_numbers=("NWC", "WIO", "NWC"),
+                    feature_group_count=6,
+                )
+                * 2
+            ).sum()
+        ),
+        [array(4, 1, 6), array(8, 7, 6)],
+    ),
     "conv_grp": (
         lambda a, k: lax.conv_general_dilated(
             a, k, (1,), "SAME", feature_group_count=4, dimension_numbers=("NWC", "WIO", "NWC")
         ),
         [array(4, 8, 8), array(3, 2, 8)],
+    ),
+    "pool_s2": (
+        lambda a: lax.reduce_window(a, 3.0, lax.add, (1, 1), (2, 1), ((0, 0), (0, 0))),
+        [array(16, 5)],
     ),
     "maxpool": (
         lambda a: lax.reduce_window(a, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"),

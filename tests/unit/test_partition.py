@@ -106,6 +106,33 @@ def test_two_exchanges_move_two_axes_onto_one_dim() -> None:
     assert partitioned.sent_bytes == 2048 // 2 + 2048 // 4 * 3
 
 
+def test_exchanges_over_a_part_of_an_axis_are_counted() -> None:
+    result = '(tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y":(1)2}]>})'
+    arguments = argument("x", "tensor<8x8xf32>", '{"y":(1)2}, {}')
+    partitioned = module("return %x : tensor<8x8xf32>", arguments, result).propagate().partition()
+    (collective,) = partitioned.collectives
+    assert [str(axis) for axis in collective.axis_refs] == ['"y":(1)2']
+    assert partitioned.sent_bytes == 8 * 4 * 4 // 2
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+@pytest.mark.parametrize("dilation", [1, 3])
+def test_a_sharded_kernel_leaves_terms(dilation: int, is_reversed: bool) -> None:
+    high = 4 + 11 * (dilation - 1)
+    body = f"""%0 = stablehlo.convolution(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+    window = {{stride = [1], pad = [[2, {high}]], lhs_dilate = [1], rhs_dilate = [{dilation}],
+      reverse = [{str(is_reversed).lower()}]}}
+    {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+    : (tensor<2x10x8xf32>, tensor<12x8x3xf32>) -> tensor<2x5x3xf32>
+  return %0 : tensor<2x5x3xf32>"""
+    arguments = argument("a", "tensor<2x10x8xf32>", '{}, {"x"}, {}')
+    arguments += ", " + argument("k", "tensor<12x8x3xf32>", '{"x"}, {}, {}')
+    partitioned = module(body, arguments, "tensor<2x5x3xf32>").propagate().partition()
+    assert "all_reduce" in {row.kind for row in partitioned.collectives}
+    assert "all_gather" not in {row.kind for row in partitioned.collectives}
+    assert shardcore.prove(partitioned).is_proven
+
+
 def test_a_reduction_keeps_its_reducer() -> None:
     body = """%c = stablehlo.constant dense<0xFF800000> : tensor<f32>
   %0 = stablehlo.reduce(%x init: %c) applies stablehlo.maximum across dimensions = [0] :

@@ -41,18 +41,37 @@ impl Reducer {
     }
     /// The reducer of values of one tensor that the region of `op` is, if it is one op of both arguments.
     pub fn of_region(program: &Program, op: OpId) -> Option<Self> {
+        match Self::each_of_region(program, op)?[..] {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+    /// For each tensor that `op` reduces its reducer, if the region is one op of two arguments for each of them.
+    pub fn each_of_region(program: &Program, op: OpId) -> Option<Vec<Self>> {
         let block = program.region_entry(program.op_regions(op).next()?).get()?;
         let args: Vec<ValueId> = program.block_args(block).collect();
-        let ops: Vec<OpId> = program.block_ops(block).collect();
-        let ([a, b], [inner, end]) = (&args[..], &ops[..]) else { return None };
-        let operands: Vec<ValueId> = program.operands(*inner).collect();
-        if operands != [*a, *b] && operands != [*b, *a] {
+        let end = program.last_op(block);
+        let returned: Vec<ValueId> = program.operands(end).collect();
+        let count = returned.len();
+        if program.kind(end) != OpKind::StablehloReturn
+            || args.len() != 2 * count
+            || program.block_ops(block).count() != count + 1
+        {
             return None;
         }
-        let is_end = program.kind(*end) == OpKind::StablehloReturn
-            && program.operands(*end).eq([program.result(*inner, 0)]);
-        let name = program.op_name(*inner);
-        Self::ALL.into_iter().find(|reducer| is_end && reducer.op_name() == name)
+        let reducer = |(index, &value): (usize, &ValueId)| {
+            let inner = program.defining_op(value)?;
+            let operands: Vec<ValueId> = program.operands(inner).collect();
+            let (a, b) = (args[index], args[count + index]);
+            let name = program.op_name(inner);
+            let is_own = operands == [a, b] || operands == [b, a];
+            Self::ALL.into_iter().find(|reducer| is_own && reducer.op_name() == name)
+        };
+        returned.iter().enumerate().map(reducer).collect()
+    }
+    /// Whether reducing the same element again changes nothing.
+    pub const fn is_idempotent(self) -> bool {
+        matches!(self, Self::Max | Self::Min | Self::And | Self::Or)
     }
     /// How the value is written that changes nothing, for elements of type `element`; none where that is
     /// not known.

@@ -2,13 +2,13 @@
 //! each has some of them.
 
 use super::super::ways::{Ability, Way};
-use super::geometry::{conv_dims, ints, padding};
+use super::geometry::{conv_dims, is_reversed, padding};
 use super::scan::pairs_attr;
 use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{FactorId, Id, OpId};
 use crate::ir::{int_array, OpKind, Program};
-use crate::mlir::{op_attribute, AttrValue};
+use crate::mlir::op_attribute;
 use crate::rule::{OpShardingRule, TensorMapping};
 use crate::rules::ConvDims;
 
@@ -16,7 +16,8 @@ fn group_count(program: &Program, op: OpId, name: &str) -> i64 {
     op_attribute(program, op, name).and_then(|value| value.as_int()).unwrap_or(1)
 }
 
-/// Has each spatial dim of the input be one of the result, whatever the sizes, and those of the kernel apart.
+/// Has each spatial dim of the input be one of the result, whatever the sizes, and that of the kernel apart. Where the
+/// kernel is longer than the result, as in the gradient of a convolution by its kernel, it is the other way around.
 pub(super) fn part_dims(rule: &mut OpShardingRule, dims: &ConvDims, shapes: &[Vec<i64>]) {
     if rule.operands.len() != 2 || rule.results.len() != 1 {
         return;
@@ -24,19 +25,31 @@ pub(super) fn part_dims(rule: &mut OpShardingRule, dims: &ConvDims, shapes: &[Ve
     let spatial = dims.input_spatial.iter().zip(&dims.kernel_spatial).zip(&dims.output_spatial);
     for ((&input, &kernel), &output) in spatial {
         let size = |tensor: usize, dim: usize| shapes.get(tensor)?.get(dim).copied();
-        let (Some(windows), Some(inside)) = (size(0, input), size(1, kernel)) else { continue };
-        rule.factor_sizes.extend([windows, inside]);
+        let (Some(elements), Some(inside), Some(windows)) =
+            (size(0, input), size(1, kernel), size(2, output))
+        else {
+            continue;
+        };
+        rule.factor_sizes.extend([elements, inside.min(windows)]);
         let last = rule.factor_sizes.len() - 1;
-        let [windows, inside] = [last - 1, last].map(|at| vec![FactorId::from_index(at)]);
+        let [elements, alone] = [last - 1, last].map(|at| vec![FactorId::from_index(at)]);
+        let (inside, windows) =
+            if inside > windows { (elements.clone(), alone) } else { (alone, elements.clone()) };
         let set = |mapping: &mut TensorMapping, dim: usize, factors| {
             if let Some(place) = mapping.dims.get_mut(dim) {
                 *place = factors;
             }
         };
-        set(&mut rule.operands[0], input, windows.clone());
+        set(&mut rule.operands[0], input, elements);
         set(&mut rule.operands[1], kernel, inside);
         set(&mut rule.results[0], output, windows);
     }
+}
+
+/// Whether `factor` is a spatial dim of the input of a convolution.
+pub(super) fn is_spatial(program: &Program, work: &ByRule, factor: FactorId) -> bool {
+    let spatial = conv_dims(program, work.op).map_or_else(Vec::new, |dims| dims.input_spatial);
+    spatial.iter().any(|&dim| work.rule.operands[0].dims[dim] == [factor])
 }
 
 /// Corrects what rules say of the abilities of convolutions.
@@ -52,7 +65,11 @@ pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]
         let size = work.rule.factor_size(factor);
         if input && kernel && output && groups.contains(&size) {
             abilities[factor.index()] = Ability::Parts;
-        } else if input && kernel && !output && groups == [1, 1] {
+        } else if input
+            && kernel
+            && !output
+            && (groups[0] == 1 || is_spatial(program, work, factor))
+        {
             abilities[factor.index()] = Ability::Terms;
         }
     }
@@ -74,16 +91,22 @@ impl Lowering<'_, '_, '_> {
         self.move_operands(way, &moves, &mut operands, |_| Some(zero));
         let rank = dims.input_spatial.len();
         let mut edges = padding(self.emit.program, op, rank);
-        let mut dilations = self.ints(op, "lhs_dilation");
-        dilations.resize(rank, 1);
+        let mut steps = ["window_strides", "lhs_dilation", "rhs_dilation"].map(|name| {
+            let mut list = self.ints(op, name);
+            list.resize(rank, 1);
+            list
+        });
         for step in &moves {
             let at = dims.input_spatial.iter().position(|&spatial| spatial == step.dim);
             if let Some(at) = at {
                 edges[at] = [0, 0];
-                dilations[at] = 1;
+                steps[1][at] = 1;
+                if step.thinned.is_some() {
+                    (steps[0][at], steps[2][at]) = (1, 1);
+                }
             }
         }
-        let attrs = self.conv_attrs(op, &dims, (&edges, &dilations), shards);
+        let attrs = self.conv_attrs(op, &dims, (&edges, &steps), shards);
         let values = [operands[0].value, operands[1].value];
         let ty = self.local_type(work.results[0].0, way.results[0]);
         let value = self.emit.op("stablehlo.convolution", &values, ty, &attrs);
@@ -95,38 +118,27 @@ impl Lowering<'_, '_, '_> {
         let parts = factors.filter(|&factor| work.abilities[factor] == Ability::Parts);
         parts.map(|factor| super::super::digits::total_size(&way.factors[factor])).product()
     }
-    /// The attributes of `op` with other padding and dilation, and its groups divided into `shards`.
+    /// The attributes of `op` with other padding, strides and dilations, and its groups divided into `shards`.
     fn conv_attrs(
         &self,
         op: OpId,
         dims: &ConvDims,
-        (edges, dilations): (&[[i64; 2]], &[i64]),
+        (edges, [strides, dilations, inside]): (&[[i64; 2]], &[Vec<i64>; 3]),
         shards: i64,
     ) -> Vec<(&'static str, String)> {
         let program = &*self.emit.program;
         let rank = dims.input_spatial.len();
-        let list = |name| {
-            let mut list = ints(program, op, name);
-            list.resize(rank, 1);
-            int_array(&list)
-        };
-        let reversal = op_attribute(program, op, "window_reversal");
-        let reversal = reversal.as_ref().and_then(|value| value.items()).unwrap_or_default();
-        let is_reversed = |at: usize| {
-            reversal.get(if reversal.len() == 1 { 0 } else { at }).and_then(AttrValue::as_bool)
-        };
-        let reversal: Vec<&str> = (0..rank)
-            .map(|at| if is_reversed(at) == Some(true) { "true" } else { "false" })
-            .collect();
+        let reversal: Vec<String> =
+            (0..rank).map(|at| is_reversed(program, op, at).to_string()).collect();
         let count = |name: &str| {
             let count = group_count(program, op, name);
             format!("{} : i64", if count == 1 { 1 } else { count / shards })
         };
         let mut attrs = vec![
-            ("window_strides", list("window_strides")),
+            ("window_strides", int_array(strides)),
             ("padding", pairs_attr(edges)),
             ("lhs_dilation", int_array(dilations)),
-            ("rhs_dilation", list("rhs_dilation")),
+            ("rhs_dilation", int_array(inside)),
             ("window_reversal", format!("array<i1: {}>", reversal.join(", "))),
             ("dimension_numbers", dims.text()),
             ("feature_group_count", count("feature_group_count")),

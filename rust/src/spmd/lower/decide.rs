@@ -37,14 +37,16 @@ impl Lowering<'_, '_, '_> {
     /// What decisions ask of the region of `op`: how it reduces, and whether from a value on that changes nothing.
     fn facts_of_region(&self, op: OpId, operands: &[Held]) -> Vec<i64> {
         let program = &*self.emit.program;
-        let Some(reducer) = Reducer::of_region(program, op) else {
+        let Some(reducers) = Reducer::each_of_region(program, op) else {
             return vec![-1, i64::from(joined::selects(program, op))];
         };
-        let is_neutral = operands.last().is_some_and(|init| {
+        let is_neutral = operands.last().zip(reducers.last()).is_some_and(|(init, reducer)| {
             let identity = reducer.identity(self.emit.element(init.global));
             identity.is_some_and(|identity| self.is_constant(init.value, &identity))
         });
-        vec![reducer as i64, i64::from(is_neutral)]
+        let mut facts: Vec<i64> = reducers.into_iter().map(|reducer| reducer as i64).collect();
+        facts.push(i64::from(is_neutral));
+        facts
     }
     /// How `op` is computed; none if it has no rule, or not for its types.
     pub(super) fn decision(&mut self, op: OpId, tensors: &Tensors) -> Option<Rc<Decision>> {

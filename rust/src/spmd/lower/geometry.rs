@@ -4,11 +4,12 @@ use super::super::movement::Windows;
 use super::work::ByRule;
 use crate::index::OpId;
 use crate::ir::{OpKind, Program};
-use crate::mlir::op_attribute;
+use crate::mlir::{op_attribute, AttrValue};
 use crate::rules::ConvDims;
 
-/// Along a dim, element `o` of the result needs the places from `o * stride - low` on, `reach` of them; element `i` of the
-/// operand is at place `i * dilation`. A reversed dim is counted from its end.
+/// Along a dim, element `o` of what is sharded with it needs the places from `o * stride - low` on, `reach` of them;
+/// element `i` of the operand is at place `i * dilation`. What is sharded with it is a dim of the result, or of the kernel
+/// of a convolution; where it is reversed, elements are counted from its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Geometry {
     pub stride: i64,
@@ -59,15 +60,12 @@ impl Geometry {
             _ => None,
         }
     }
-    /// The windows that `count` shards of the result need, of `shard` elements each, of a dim of `elements`.
-    pub(super) fn windows(&self, elements: i64, count: i64, shard: i64) -> Windows {
+    /// The windows of a dim of `elements` that `count` shards need, of `shard` elements each of `total`.
+    pub(super) fn windows(&self, elements: i64, (total, count, shard): (i64, i64, i64)) -> Windows {
         let start = |number: i64| {
             let first = number * shard;
-            if self.is_reversed {
-                elements - first - shard
-            } else {
-                first * self.stride - self.low
-            }
+            let first = if self.is_reversed { total - first - shard } else { first };
+            first * self.stride - self.low
         };
         Windows {
             elements,
@@ -86,20 +84,31 @@ pub(super) fn conv_dims(program: &Program, op: OpId) -> Option<ConvDims> {
     ConvDims::read(&op_attribute(program, op, "dimension_numbers")?)
 }
 
-/// What windows along dim `dim` of the input need.
+/// What windows along dim `dim` of the input need; or elements of the kernel, where it is sharded with the input.
 fn of_convolution(program: &Program, work: &ByRule, dim: usize) -> Option<Geometry> {
     let dims = conv_dims(program, work.op)?;
     let at = dims.input_spatial.iter().position(|&spatial| spatial == dim)?;
     let list = |name| ints(program, work.op, name).get(at).copied().unwrap_or(1);
     let [low, _] = *padding(program, work.op, dims.input_spatial.len()).get(at)?;
-    let size = *work.shapes.get(1)?.get(*dims.kernel_spatial.get(at)?)?;
-    Some(Geometry {
-        stride: list("window_strides"),
-        low,
-        reach: (size - 1) * list("rhs_dilation") + 1,
-        dilation: list("lhs_dilation"),
-        is_reversed: false,
-    })
+    let kernel = *dims.kernel_spatial.get(at)?;
+    let size = |tensor: usize, dim: usize| work.shapes.get(tensor)?.get(dim).copied();
+    let (stride, inside) = (list("window_strides"), list("rhs_dilation"));
+    let (dilation, reach) = (list("lhs_dilation"), (size(1, kernel)? - 1) * inside + 1);
+    if work.rule.operands[0].dims[dim] != work.rule.operands[1].dims[kernel] {
+        return Some(Geometry { stride, low, reach, dilation, is_reversed: false });
+    }
+    let is_reversed = is_reversed(program, work.op, at);
+    let windows = size(2, *dims.output_spatial.get(at)?)?;
+    let reach = (windows - 1) * stride + 1;
+    Some(Geometry { stride: inside, low, reach, dilation, is_reversed })
+}
+
+/// Whether the kernel of `op`, a convolution, is reversed along its `at`-th spatial dim.
+pub(super) fn is_reversed(program: &Program, op: OpId, at: usize) -> bool {
+    let reversal = op_attribute(program, op, "window_reversal");
+    let reversal = reversal.as_ref().and_then(|value| value.items()).unwrap_or_default();
+    let own = reversal.get(if reversal.len() == 1 { 0 } else { at });
+    own.and_then(AttrValue::as_bool).unwrap_or_default()
 }
 
 /// How much `op` pads each of `rank` dims before and behind.

@@ -87,9 +87,9 @@ fn refine_gather(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     }
 }
 
-/// A scatter leaves out windows that are out of bounds: devices leave out what is not in their shards. A window
-/// that takes in all of a dim is in bounds if it starts at 0, in the whole as in a shard. Other updates that are
-/// sharded themselves would have to be summed.
+/// A scatter leaves out windows that are out of bounds: devices leave out what is not in their shards. Along a dim, windows
+/// of one element are in one shard. A window that takes in all of it is in bounds if it starts at 0, in the whole as in
+/// a shard. Others may be in two shards.
 fn refine_scatter(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     let Some(indexed) = Indexed::read(program, work) else {
         abilities.fill(Ability::Whole);
@@ -99,27 +99,32 @@ fn refine_scatter(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     for &dim in &indexed.map {
         let Some(factor) = factor_of(work, 0, dim) else { continue };
         let is_in_updates = updates.dims.iter().any(|dim| dim.contains(&factor));
-        if is_in_updates && !takes_in_all(program, work, dim) {
-            abilities[factor.index()] = Ability::Whole;
+        let ability = &mut abilities[factor.index()];
+        if !is_in_updates && window_size(program, work, dim) == Some(1) {
+            *ability = Ability::Local;
+        } else if is_in_updates && !takes_in_all(program, work, dim) {
+            *ability = Ability::Whole;
         }
     }
 }
 
+/// How many elements windows of a scatter have along `dim` of its operand; none if they do not have that dim.
+fn window_size(program: &Program, work: &ByRule, dim: usize) -> Option<i64> {
+    let numbers = op_attribute(program, work.op, "scatter_dimension_numbers")?;
+    let list = |name| numbers.int_list_field(name).unwrap_or_default();
+    let (inserted, batching) = (list("inserted_window_dims"), list("input_batching_dims"));
+    let is_left_out = |dim: &i64| inserted.contains(dim) || batching.contains(dim);
+    if is_left_out(&(dim as i64)) {
+        return None;
+    }
+    let place = (0..dim as i64).filter(|dim| !is_left_out(dim)).count();
+    let in_updates = usize::try_from(*list("update_window_dims").get(place)?).ok()?;
+    work.shapes.get(work.results.len() + 1)?.get(in_updates).copied()
+}
+
 /// Whether the windows of a scatter take in all of `dim` of its operand.
 fn takes_in_all(program: &Program, work: &ByRule, dim: usize) -> bool {
-    let window = || -> Option<i64> {
-        let numbers = op_attribute(program, work.op, "scatter_dimension_numbers")?;
-        let list = |name| numbers.int_list_field(name).unwrap_or_default();
-        let (inserted, batching) = (list("inserted_window_dims"), list("input_batching_dims"));
-        let is_left_out = |dim: &i64| inserted.contains(dim) || batching.contains(dim);
-        if is_left_out(&(dim as i64)) {
-            return None;
-        }
-        let place = (0..dim as i64).filter(|dim| !is_left_out(dim)).count();
-        let in_updates = usize::try_from(*list("update_window_dims").get(place)?).ok()?;
-        work.shapes.get(work.results.len() + 1)?.get(in_updates).copied()
-    };
-    window() == Some(work.shapes[0][dim])
+    window_size(program, work, dim) == Some(work.shapes[0][dim])
 }
 
 impl Lowering<'_, '_, '_> {
@@ -263,7 +268,8 @@ impl Lowering<'_, '_, '_> {
         self.emit.broadcast(inside, &batch, ty)
     }
 
-    /// Indices count from the start of the shard; what is not in it is out of bounds.
+    /// Indices count from the start of the shard; what is not in it is out of bounds. Where updates are sharded and the
+    /// operand is not, each device scatters its own, one of them into the operand and others into what changes nothing.
     pub(super) fn scatter_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
         let Some(indexed) = Indexed::read(self.emit.program, work) else {
             return self.in_place(work, way, &operands);
@@ -277,6 +283,22 @@ impl Lowering<'_, '_, '_> {
             self.localize_indices(work, way, &indexed, &mut indices);
             operands[num_inputs] = indices;
         }
-        self.in_place(work, way, &operands);
+        let Some(reducers) = self.reducers_of_terms(work, way) else {
+            return self.in_place(work, way, &operands);
+        };
+        for (index, known) in reducers.iter().enumerate() {
+            operands[index].value = self.in_one_term(way, operands[index].value, known);
+            let updates = reducers.len() + 1 + index;
+            let dims = Self::dims_of_terms(work, way, updates);
+            if self.is_padded(operands[updates], &dims) {
+                // Padding changes nothing, wherever its indices say that it goes.
+                let neutral = self.emit.scalar(&known.1, operands[updates].global);
+                operands[updates] = self.filled(operands[updates], &dims, neutral);
+                for name in ["indices_are_sorted", "unique_indices"] {
+                    self.emit.program.set_attr(work.op, name, "false");
+                }
+            }
+        }
+        self.in_place_with_terms(work, way, &operands, &reducers);
     }
 }

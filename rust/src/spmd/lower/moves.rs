@@ -3,10 +3,11 @@
 use super::super::digits::{total_size, Digit};
 use super::super::movement::{Fetch, Windows};
 use super::super::ways::{Ability, Way};
+use super::convolution::is_spatial;
 use super::geometry::Geometry;
 use super::work::ByRule;
 use super::{Held, Lowering};
-use crate::index::{Id, ValueId};
+use crate::index::{FactorId, Id, ValueId};
 
 /// What is fetched along one dim of an operand.
 pub(super) struct Move {
@@ -29,27 +30,43 @@ impl Lowering<'_, '_, '_> {
     /// What `work` fetches under `way`.
     pub(super) fn moves(&self, work: &ByRule, way: &Way) -> Vec<Move> {
         let mut moves = Vec::new();
-        if !work.abilities.contains(&Ability::Moved) {
-            return moves;
-        }
         for (operand, mapping) in work.rule.operands.iter().enumerate() {
             for (dim, factors) in mapping.dims.iter().enumerate() {
                 let [factor] = factors[..] else { continue };
                 let digits = &way.factors[factor.index()];
-                if work.abilities[factor.index()] != Ability::Moved || digits.is_empty() {
+                if !self.is_fetched(work, operand, factor) || digits.is_empty() {
                     continue;
                 }
                 let Some(geometry) = Geometry::of(self.emit.program, work, dim) else { continue };
-                let result = work.rule.results[0].dims.iter().position(|dim| dim.contains(&factor));
-                let Some(result) = result else { continue };
-                let count = total_size(digits);
-                let shard = self.result_shape(work, way, 0)[result];
+                let Some((total, shard)) = self.sharded_with(work, way, factor) else { continue };
+                let shards = (total, total_size(digits), shard);
                 let elements = work.shapes[operand][dim];
-                let digits = digits.clone();
-                moves.push(Move::new(operand, dim, digits, &geometry, elements, (count, shard)));
+                moves.push(Move::new(operand, dim, digits.clone(), &geometry, elements, shards));
             }
         }
         moves
+    }
+    /// Whether `operand` is fetched along `factor`. A convolution that is left with terms along a spatial dim fetches what
+    /// its part of the kernel needs.
+    fn is_fetched(&self, work: &ByRule, operand: usize, factor: FactorId) -> bool {
+        match work.abilities[factor.index()] {
+            Ability::Moved => true,
+            Ability::Terms => operand == 0 && is_spatial(self.emit.program, work, factor),
+            _ => false,
+        }
+    }
+    /// How many elements there are along `factor`, and in a shard, of what an operand is fetched for: of the result, or of
+    /// the kernel of a convolution.
+    fn sharded_with(&self, work: &ByRule, way: &Way, factor: FactorId) -> Option<(i64, i64)> {
+        let result = work.operands.len();
+        let placements = || way.operands.iter().chain(&way.results);
+        [result, 1].into_iter().find_map(|tensor| {
+            let mapping = work.rule.tensors().nth(tensor)?;
+            let dim = mapping.dims.iter().position(|dim| dim.contains(&factor))?;
+            let shape = &work.shapes[tensor];
+            let local = self.placements[*placements().nth(tensor)?].local_shape(shape);
+            Some((shape[dim], local[dim]))
+        })
     }
     /// Bits that a device sends to compute `work` under `way` where operands lie as they have to, and along which dims.
     pub(super) fn fetched(&self, work: &ByRule, way: &Way) -> (i64, Vec<String>) {
@@ -122,7 +139,7 @@ impl Move {
         digits: Vec<Digit>,
         geometry: &Geometry,
         elements: i64,
-        (count, shard): (i64, i64),
+        (total, count, shard): (i64, i64, i64),
     ) -> Self {
         let &Geometry { stride, low, .. } = geometry;
         let own = crate::layout::ceil_div(elements, count);
@@ -132,13 +149,13 @@ impl Move {
             && low <= 0
             && own % stride == 0;
         if !is_thin {
-            let windows = geometry.windows(elements, count, shard);
+            let windows = geometry.windows(elements, (total, count, shard));
             return Self { operand, dim, digits, thinned: None, windows };
         }
         let phase = -low % stride;
         let thin = Geometry { stride: 1, low: -(-low / stride), ..*geometry };
         let left = crate::layout::ceil_div(elements - phase, stride);
-        let windows = thin.windows(left, count, shard);
+        let windows = thin.windows(left, (total, count, shard));
         Self { operand, dim, digits, thinned: Some(Thinned { phase, stride }), windows }
     }
 }

@@ -1,5 +1,5 @@
-//! Reductions over sharded dims: each device reduces what it has, from the identity on; then devices reduce
-//! their terms, and the initial value comes in once.
+//! Reductions over sharded dims: each device reduces what it has, then devices reduce their terms. The initial value comes
+//! in once: one device starts from it, others from the identity.
 
 use super::super::reducer::Reducer;
 use super::super::ways::{Ability, Way};
@@ -7,7 +7,7 @@ use super::joined;
 use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{FactorId, ValueId};
-use crate::ir::{ConstantValue, OpKind, Program};
+use crate::ir::{ConstantValue, OpKind, Program, Type};
 
 /// What an op can do along a factor that it reduces.
 pub(super) fn ability_along_reduction(
@@ -21,7 +21,7 @@ pub(super) fn ability_along_reduction(
             Ability::Terms
         }
         OpKind::DotGeneral | OpKind::Dot | OpKind::Gather => Ability::Terms,
-        OpKind::Reduce if reducer(program, work).is_some() => Ability::Terms,
+        OpKind::Reduce | OpKind::Scatter if reducers(program, work).is_some() => Ability::Terms,
         OpKind::Reduce if joined::selects(program, work.op) => Ability::Joined,
         // Those of a convolution among them: what is inside windows moves, and groups change their number.
         _ => Ability::Whole,
@@ -30,15 +30,21 @@ pub(super) fn ability_along_reduction(
 
 /// The reducer of a reduce of one tensor, and how its identity is written.
 pub(super) fn reducer(program: &Program, work: &ByRule) -> Option<(Reducer, String)> {
-    if work.operands.len() != 2 {
-        return None;
-    }
-    let reducer = Reducer::of_region(program, work.op)?;
-    let crate::ir::Type::RankedTensor { element, .. } = &program.types()[work.operands[0].global]
-    else {
-        return None;
-    };
-    Some((reducer, reducer.identity(program.str(element.text))?))
+    let mut all = reducers(program, work)?;
+    all.pop().filter(|_| all.is_empty())
+}
+
+/// For each result of a reduce or a scatter, whose elements are reduced by themselves, its reducer, and how the identity
+/// is written.
+pub(super) fn reducers(program: &Program, work: &ByRule) -> Option<Vec<(Reducer, String)>> {
+    let all = Reducer::each_of_region(program, work.op)?;
+    let known = all.into_iter().zip(work.operands).map(|(reducer, held)| {
+        let Type::RankedTensor { element, .. } = &program.types()[held.global] else {
+            return None;
+        };
+        Some((reducer, reducer.identity(program.str(element.text))?))
+    });
+    known.collect()
 }
 
 impl Lowering<'_, '_, '_> {
@@ -48,31 +54,66 @@ impl Lowering<'_, '_, '_> {
         if !digits.is_empty() {
             return self.reduce_and_join(work, way, &digits, operands);
         }
-        let has_terms = !self.placements[way.results[0]].partial.is_empty();
-        let known = reducer(self.emit.program, work).filter(|_| has_terms);
-        let Some((reducer, identity)) = known else {
+        let Some(reducers) = self.reducers_of_terms(work, way) else {
             return self.in_place(work, way, &operands);
         };
-        let (input, init) = (operands[0], operands[1]);
-        let is_neutral = self.is_constant(init.value, &identity);
-        let neutral =
-            if is_neutral { init.value } else { self.emit.scalar(&identity, input.global) };
-        let dims = Self::dims_of_terms(work, way, 0);
-        operands[0] = self.filled(input, &dims, neutral);
-        operands[1].value = neutral;
-        let values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
-        let op = work.op;
-        self.set_operands(op, &values);
-        let result = self.emit.program.result(op, 0);
-        let held = Held { reducer, ..self.keep(result, way.results[0]) };
-        self.emit.go_after(op);
-        let mut new = self.reshard(held, work.results[0].1);
-        if !is_neutral && self.placements[new.placement].partial.is_empty() {
-            let ty = self.emit.type_of(new.value);
-            let init = self.emit.broadcast(init.value, &[], ty);
-            new.value = self.emit.elementwise(reducer.op_name(), &[new.value, init]);
+        for (index, known) in reducers.iter().enumerate() {
+            let init = index + reducers.len();
+            let neutral = self.emit.scalar(&known.1, operands[index].global);
+            let dims = Self::dims_of_terms(work, way, index);
+            operands[index] = self.filled(operands[index], &dims, neutral);
+            operands[init].value = self.in_one_term(way, operands[init].value, known);
         }
-        self.set_held(result, new);
+        self.in_place_with_terms(work, way, &operands, &reducers);
+    }
+    /// The reducers of the results of `work`, a reduce or a scatter, where `way` leaves devices with terms.
+    pub(super) fn reducers_of_terms(
+        &self,
+        work: &ByRule,
+        way: &Way,
+    ) -> Option<Vec<(Reducer, String)>> {
+        if self.placements[way.results[0]].partial.is_empty() {
+            return None;
+        }
+        reducers(self.emit.program, work)
+    }
+    /// `value` on the first of the devices that hold terms of a result of `way`, and on others what changes nothing. Where
+    /// it does not matter how often it comes in, all have it.
+    pub(super) fn in_one_term(
+        &mut self,
+        way: &Way,
+        value: ValueId,
+        (reducer, identity): &(Reducer, String),
+    ) -> ValueId {
+        if reducer.is_idempotent() || self.is_constant(value, identity) {
+            return value;
+        }
+        let ty = self.emit.type_of(value);
+        let neutral = self.emit.splat(identity, ty);
+        let partial = self.placements[way.results[0]].partial.clone();
+        let number = self.emit.number(way.order, &partial);
+        let zero = self.emit.index(0);
+        let is_first = self.emit.compare("EQ", number, zero);
+        self.emit.op("stablehlo.select", &[is_first, value, neutral], ty, &[])
+    }
+    /// The op itself, whose results are terms.
+    pub(super) fn in_place_with_terms(
+        &mut self,
+        work: &ByRule,
+        way: &Way,
+        operands: &[Held],
+        reducers: &[(Reducer, String)],
+    ) {
+        let values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
+        self.set_operands(work.op, &values);
+        let results: Vec<ValueId> = self.emit.program.op_results(work.op).collect();
+        for (index, &result) in results.iter().enumerate() {
+            let held = self.keep(result, way.results[index]);
+            let held = Held { reducer: reducers[index].0, ..held };
+            self.emit.go_after(work.op);
+            let new = self.reshard(held, work.results[index].1);
+            self.set_held(result, new);
+        }
     }
     /// Whether `value` is a constant all elements of which are what `element` says.
     pub(super) fn is_constant(&self, value: ValueId, element: &str) -> bool {

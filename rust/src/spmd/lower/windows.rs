@@ -29,10 +29,16 @@ impl Lowering<'_, '_, '_> {
         let mut edges = padding(self.emit.program, work.op, rank);
         let mut dilations = ints(self.emit.program, work.op, "base_dilations");
         dilations.resize(rank, 1);
+        let mut strides = ints(self.emit.program, work.op, "window_strides");
+        strides.resize(rank, 1);
         for step in &moves {
             edges[step.dim] = [0, 0];
             dilations[step.dim] = 1;
+            if step.thinned.is_some() {
+                strides[step.dim] = 1;
+            }
         }
+        self.emit.program.set_attr(work.op, "window_strides", &int_array(&strides));
         self.emit.program.set_attr(work.op, "padding", &pairs_attr(&edges));
         self.emit.program.set_attr(work.op, "base_dilations", &int_array(&dilations));
         self.in_place(work, way, &operands);
