@@ -1,4 +1,4 @@
-//! The buffers of a block, as its ops run: what is live at each point.
+//! The buffers of a block: which are live after each op.
 
 use super::memory::Live;
 use crate::index::ValueId;
@@ -12,11 +12,11 @@ pub(super) struct Run {
     pub now: u128,
     /// Bytes of the results of the current op.
     pub made: u128,
-    /// Buffers in the order in which they were made: the value in them, their bytes, their last use.
+    /// Buffers in the order of their allocation: value, bytes, position of the last use.
     buffers: Vec<(ValueId, u128, u32)>,
     /// The buffer that a value is in.
     places: FxHashMap<ValueId, usize>,
-    /// Buffers by their last place; a buffer whose last place has moved is listed again.
+    /// Buffers by the position of their last use; a buffer whose last use has moved is listed again.
     ends: BinaryHeap<Reverse<(u32, usize)>>,
     /// Outputs, and the arguments whose memory they may take.
     pub taking_over: FxHashMap<ValueId, ValueId>,
@@ -25,7 +25,7 @@ pub(super) struct Run {
 impl Run {
     pub fn make(&mut self, value: ValueId, bytes: u128, last: u32, place: u32) {
         let index = self.buffers.len();
-        // What nobody needs is gone after its op.
+        // A result without uses is freed after its op.
         let last = last.max(place);
         self.buffers.push((value, bytes, last));
         self.places.insert(value, index);
@@ -38,7 +38,7 @@ impl Run {
         let buffer = self.places.get(&value).map(|&index| self.buffers[index]);
         buffer.is_some_and(|(_, size, last)| size == bytes && last == place)
     }
-    /// Puts `new` where `old` is.
+    /// Gives `new` the buffer of `old`.
     pub fn rename(&mut self, old: ValueId, new: ValueId, last: u32) {
         let Some(index) = self.places.remove(&old) else { return };
         let buffer = &mut self.buffers[index];
@@ -46,7 +46,7 @@ impl Run {
         self.places.insert(new, index);
         self.ends.push(Reverse((self.buffers[index].2, index)));
     }
-    /// Frees what is last needed at `place`.
+    /// Frees the buffers whose last use is at `place`.
     pub fn free(&mut self, place: u32) {
         while let Some(&Reverse((last, index))) = self.ends.peek() {
             if last > place {

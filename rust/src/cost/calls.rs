@@ -1,4 +1,4 @@
-//! Which function calls which.
+//! The call graph.
 
 use crate::index::{FuncId, Id, OpId, StrId};
 use crate::ir::{OpKind, Payload, Program};
@@ -15,7 +15,7 @@ impl Calls {
         let functions = program.functions_in_order();
         Self { by_name: functions.into_iter().map(|id| (program.func_name(id), id)).collect() }
     }
-    /// The function with a body that `op`, a call or a composite, stands for.
+    /// The callee of `op`, a call or a composite, if it has a body.
     pub fn callee(&self, program: &Program, op: OpId) -> Option<FuncId> {
         let name = match program.payload(op) {
             Some(Payload::Call(name)) => *name,
@@ -27,7 +27,7 @@ impl Calls {
         let func = self.by_name.get(&name).copied()?;
         program.func_body(func).is_some().then_some(func)
     }
-    /// `entry` and what it calls, each after its own callees. Calls may be deep: no recursion here.
+    /// `entry` and the functions reachable from it, each after its callees. Iterative, since calls may be deep.
     pub fn callees_first(&self, program: &Program, entry: FuncId) -> Vec<FuncId> {
         let mut seen = vec![false; program.num_func_ids()];
         let mut order = Vec::new();

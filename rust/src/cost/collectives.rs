@@ -1,4 +1,4 @@
-//! The collectives of a program: what is moved along which axes, how often, and what required it.
+//! The collectives of a program: kind, axes, bytes, number of runs, and the op that required each.
 
 use super::execution::Execution;
 use super::groups::{axes_of_groups, size_of_groups};
@@ -11,14 +11,14 @@ use crate::ir::{OpKind, Payload, Program};
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 
-/// What kind of communication.
+/// The kind of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CollectiveKind {
     /// Every device gets the blocks of all.
     AllGather,
-    /// Sums, of which every device keeps a block.
+    /// A reduction, of which every device keeps one block.
     ReduceScatter,
-    /// Sums, on every device.
+    /// A reduction, whose result every device gets.
     AllReduce,
     /// Blocks along one dim become blocks along another.
     AllToAll,
@@ -26,7 +26,7 @@ pub enum CollectiveKind {
     CollectivePermute,
     /// Each device keeps a part of what it holds: no communication.
     AllSlice,
-    /// Anything that takes a tensor to another mesh, or to another order of devices.
+    /// A reshard to another mesh, or to another order of devices.
     Reshard,
     /// Something else.
     Other,
@@ -71,13 +71,13 @@ pub struct Collective {
     pub kind: CollectiveKind,
     /// The mesh, where it is known.
     pub mesh: MeshId,
-    /// The axes along which devices talk; `None` where they are not known.
+    /// The axes along which devices communicate; `None` where they are not known.
     pub axes: Option<Vec<AxisRef>>,
     /// How many devices talk to each other; 1 where that is not known.
     pub devices: i64,
-    /// How often it runs.
+    /// Number of runs.
     pub count: u128,
-    /// Bytes that a device has of the array once it is gathered along the axes, each time.
+    /// Bytes of the array on a device once it is gathered along the axes, for one run.
     pub bytes: u128,
     /// The op that required it.
     pub cause: Option<OpId>,
@@ -89,7 +89,7 @@ pub struct Collective {
     pub result: ValueId,
 }
 
-/// Whether `op` is a collective that Shardy makes.
+/// Whether ops of `kind` are collectives of the `sdy` dialect.
 pub fn is_sdy_collective(kind: OpKind) -> bool {
     matches!(
         kind,
@@ -102,7 +102,7 @@ pub fn is_sdy_collective(kind: OpKind) -> bool {
     )
 }
 
-/// The description of `op`, a collective; `None` for a reshard after which every device holds what it held.
+/// The description of `op`, a collective; `None` for a reshard that changes no device's shard.
 pub fn collective(
     program: &Program,
     works: &mut Works<'_>,
@@ -162,8 +162,8 @@ fn num_devices(program: &Program, mesh: MeshId, axes: Option<&[AxisRef]>) -> i64
     }
 }
 
-/// The move of an operand of `op` to the mesh of another tensor, as a permute along all axes of that mesh, or,
-/// if that is a single device, of the mesh that it comes from: every device sends what it has.
+/// The reshard of an operand of `op` to the mesh of another tensor, counted as a permute along all axes of that
+/// mesh, or, if that is a single device, of the operand's mesh: every device sends its shard.
 pub fn moved_operand(
     program: &Program,
     works: &mut Works<'_>,
@@ -227,8 +227,8 @@ fn sdy_axes(
     })
 }
 
-/// The axes along which a permute moves shards, each once: those of dims that it changes, without the prefix
-/// that both shardings of a dim have in common.
+/// The axes along which a permute moves shards, each once: those of the dims that change, without the common
+/// prefix of both shardings of a dim.
 fn moved_axes(before: &TensorSharding, after: &TensorSharding, mesh: &Mesh) -> Vec<AxisRef> {
     let mut moved: Vec<AxisRef> = Vec::new();
     for (before, after) in before.dims.iter().zip(&after.dims) {
@@ -258,10 +258,10 @@ fn mesh_around(program: &Program, op: OpId) -> MeshId {
     several.next().unwrap_or(MeshId::NONE)
 }
 
-/// The op that made `op`, a collective, necessary.
+/// The op that required `op`, a collective.
 ///
-/// Whoever put it in has noted that. Otherwise, sums belong to the op whose terms they sum, and anything
-/// else to the first op that uses what it makes, through other collectives.
+/// The pass that inserted it may have recorded that. Otherwise it is, for a reduction, the op whose partial
+/// results it reduces, and for others the first op that uses its result, through other collectives.
 fn cause(program: &Program, op: OpId) -> Option<OpId> {
     if let Some(cause) = program.cause(op) {
         return Some(cause);

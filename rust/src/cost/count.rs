@@ -1,4 +1,4 @@
-//! The walk over a program that adds up what its ops cost.
+//! The walk over a program that sums the costs of its ops.
 
 use super::collectives::{collective, moved_operand};
 use super::execution::Execution;
@@ -16,10 +16,10 @@ use rustc_hash::FxHashMap;
 const HALO: &str = "what it exchanges with neighbours along a sharded dim";
 const MISSING_CALLEE: &str = "what it calls is not there";
 
-/// Ops with the same name, place in the source, element type, work and traffic are one row.
+/// The key of a row: ops with the same name, location, element type, work and traffic share one.
 type RowKey<'a> = (StrId, &'a str, StrId, Work, u128);
 
-/// The cost of a program while it is added up.
+/// The sums of a walk so far.
 pub(super) struct Count<'a> {
     program: &'a Program,
     works: Works<'a>,
@@ -32,8 +32,8 @@ pub(super) struct Count<'a> {
 }
 
 impl<'a> Count<'a> {
-    /// What `program`, whose calls are inlined, costs one device. `exchanges_halos` says for which ops devices
-    /// exchange elements with their neighbours.
+    /// The cost of `program`, whose calls are inlined, on one device. `exchanges_halos` says whether devices
+    /// exchange elements with their neighbours for an op.
     pub fn of(program: &'a Program, exchanges_halos: &dyn Fn(OpId) -> bool) -> ProgramCost {
         let Some(entry) = program.entry_function() else { return ProgramCost::default() };
         let mut works = Works::new(program);
@@ -52,7 +52,7 @@ impl<'a> Count<'a> {
             uncounted: FxHashMap::default(),
             cost: ProgramCost::default(),
         };
-        // Callers first: the entry function is the first that a reader expects.
+        // Callers first, so that rows of the entry function come first.
         functions.reverse();
         for func in functions {
             for op in program.pre_order(func).skip(1) {
@@ -146,7 +146,7 @@ impl<'a> Count<'a> {
         let value = operand.or_else(|| self.program.op_results(op).next());
         value.map_or(StrId::NONE, |value| self.works.tensors.of(value).element)
     }
-    /// Adds memory, in the order of the program or in `depth_first`, whichever needs less.
+    /// Adds the memory figures, for the order of the program or for `depth_first`, whichever needs less.
     fn finish(mut self, entry: FuncId, depth_first: Schedule) -> ProgramCost {
         let mut memory = |schedule| {
             let (works, fusion) = (&mut self.works, &mut self.fusion);

@@ -1,13 +1,13 @@
 //! Donated arguments, and the outputs that take their memory.
 //!
 //! `tf.aliasing_output = 2 : i32` on an argument gives its memory to output 2. `jax.buffer_donor = true`
-//! leaves the choice to the compiler, which takes the first output of the same size that has none.
+//! leaves the choice to the compiler, which takes the first output of the same size without an argument.
 
 use crate::index::{FuncId, ValueId};
 use crate::ir::Program;
 use crate::mlir::AttrValue;
 
-/// Pairs of an output, by its place, and the argument whose memory it takes.
+/// Pairs of the index of an output and the argument whose memory it takes.
 pub fn donated_arguments(
     program: &Program,
     func: FuncId,
@@ -36,7 +36,7 @@ pub fn donated_arguments(
             }
         }
     }
-    // Outputs by their size, the first last.
+    // Outputs by their size, in reverse order.
     let mut free: rustc_hash::FxHashMap<u128, Vec<usize>> = rustc_hash::FxHashMap::default();
     if !donors.is_empty() {
         for output in (0..returned.len()).rev().filter(|&output| !is_taken[output]) {

@@ -1,7 +1,7 @@
-//! How often each block runs: calls, trips of loops, branches.
+//! The number of runs of each block, from calls, trip counts of loops, and branches.
 //!
-//! A function runs as often as it is called. Of the branches of a `case` or `if` the one with most work
-//! counts. A loop whose trips are not known counts as one.
+//! A function runs once for each run of its calls. Of the branches of a `case` or `if` the one with most work
+//! counts. A loop whose trip count is not known counts as one trip.
 
 use super::calls::Calls;
 use super::trips::trip_count;
@@ -19,16 +19,16 @@ pub struct Loop {
     pub op: OpId,
     /// Its location, as that of an [`super::OpRow`].
     pub loc: Span,
-    /// How often it runs its body each time; `None` where the program does not say.
+    /// The trip count; `None` where it is not known.
     pub trips: Option<u64>,
-    /// How often it is entered.
+    /// Number of runs of the loop op itself.
     pub entered: u128,
 }
 
-/// How often each block of a program runs.
+/// The number of runs of each block of a program.
 pub struct Execution {
     times: Vec<u128>,
-    /// How often each block runs if each loop runs its body once.
+    /// The number of runs of each block if each loop runs its body once.
     once: Vec<u128>,
     /// Functions that run, callees before their callers.
     pub functions: Vec<FuncId>,
@@ -38,7 +38,7 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// How often the blocks of `program` run when its entry function is called once.
+    /// The number of runs of the blocks of `program` when its entry function is called once.
     pub fn new(program: &Program, works: &mut Works<'_>) -> Self {
         let calls = Calls::new(program);
         let times = vec![0; program.num_block_ids()];
@@ -56,19 +56,19 @@ impl Execution {
         }
         this
     }
-    /// How often `block` runs.
+    /// The number of runs of `block`.
     pub fn times(&self, block: BlockId) -> u128 {
         self.times[block.index()]
     }
-    /// How often `block` would run if each loop ran its body once.
+    /// The number of runs of `block` if each loop ran its body once.
     pub fn times_once(&self, block: BlockId) -> u128 {
         self.once[block.index()]
     }
-    /// The function with a body that `op` stands for.
+    /// The callee of `op`, if it is a call of a function with a body.
     pub fn callee(&self, program: &Program, op: OpId) -> Option<FuncId> {
         self.calls.callee(program, op)
     }
-    /// Hands the times of the body of `func` on to the blocks inside and to the functions it calls.
+    /// Propagates the number of runs of the body of `func` to the blocks in it and to its callees.
     fn run(&mut self, program: &Program, func: FuncId, weights: &Weights) {
         let ops: Vec<OpId> = program.pre_order(program.func_op(func)).skip(1).collect();
         for op in ops {
@@ -116,7 +116,7 @@ impl Execution {
     }
 }
 
-/// The work of regions, where some branch has to be chosen by it.
+/// The work of regions, to choose the branch with most work.
 struct Weights {
     regions: FxHashMap<RegionId, Work>,
     has_own_measure: Vec<bool>,
@@ -188,7 +188,7 @@ impl Weights {
             _ => regions.iter().map(of).fold(own, Work::plus),
         }
     }
-    /// Whether the regions of `op` are part of the program's flow, and not of the op's own work.
+    /// Whether the regions of `op` are control flow, and not computations that the op applies to elements.
     fn walks_into(&self, program: &Program, op: OpId) -> bool {
         program.num_regions(op) > 0 && !self.has_own_measure[op.index()]
     }

@@ -1,14 +1,12 @@
-//! Which values are written to memory at all, and what an op reads.
+//! A model of fusion: which values are written to memory, and what each op reads.
 //!
-//! A compiler fuses. Here, as a model of it:
+//! 1. The result of an elementwise op or of data movement that is used once, by an op that fuses with its
+//!    producers, is not written: its user reads the operands instead.
+//! 2. A broadcast or an iota is not written if all its users fuse.
+//! 3. A reshape is an alias of its operand, and so is a value that a loop carries unchanged.
 //!
-//! 1. An elementwise op or data movement whose result is used once, by an op that fuses with what makes its
-//!    operands, is never written: its user reads what it would have read.
-//! 2. What is made of little or nothing, a broadcast or an iota, is not written if all its users fuse.
-//! 3. A reshape is another name for its operand, and so is what a loop carries and never changes.
-//!
-//! Dots, convolutions, sorts, collectives, control flow and returns do not fuse: what they read is written.
-//! Nor do broadcasts: what they read is small, and they may have many users.
+//! Dots, convolutions, sorts, collectives, control flow and returns do not fuse: their operands are written.
+//! Nor do broadcasts: their operands are small, and they may have many users.
 
 use super::work::Movement;
 use super::works::Works;
@@ -17,21 +15,21 @@ use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 
 /// How the values of a program are stored.
 pub struct Fusion {
-    /// How often a value is used, seen through other names for it.
+    /// The number of uses of a value, including those of its aliases.
     uses: Vec<u32>,
     /// Whether some user does not fuse.
     has_barrier: Vec<bool>,
     /// Values that are never written.
     is_virtual: Vec<bool>,
-    /// For a value that is another name, or made from one operand, what is read in its place.
+    /// For an alias, or a value computed from one operand, the value that is read in its place.
     leaf: Vec<(ValueId, u128)>,
-    /// The question that last came to a value, and how many bytes it reads.
+    /// The last query that visited a value, and how many bytes it reads.
     stamps: Vec<(u32, u128)>,
-    /// How many questions there were.
+    /// The number of queries so far.
     questions: u32,
 }
 
-/// Something that an op reads from memory.
+/// A value that an op reads from memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
     /// The value, one that is written.
@@ -67,11 +65,11 @@ impl Fusion {
     pub fn is_virtual(&self, value: ValueId) -> bool {
         self.is_virtual[value.index()]
     }
-    /// The value whose memory `value` is another name for; itself where it is none.
+    /// The value whose memory `value` is an alias of; itself if it is no alias.
     pub fn stored_as(&self, value: ValueId) -> ValueId {
         self.leaf[value.index()].0.get().unwrap_or(value)
     }
-    /// Counts the uses that `op` makes; its own users have been seen.
+    /// Counts the operand uses of `op`; those of its own results were counted before.
     fn note_uses(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) {
         let movement = works.movement(op);
         let fuses = matches!(
@@ -142,7 +140,7 @@ impl Fusion {
             _ => {}
         }
     }
-    /// What reading `value` reads, if that is one thing.
+    /// The only value that reading `value` reads, if there is exactly one.
     fn read_in_place_of(&self, works: &mut Works<'_>, value: ValueId) -> (ValueId, u128) {
         let (leaf, bytes) = self.leaf[value.index()];
         if leaf.is_some() {
@@ -150,14 +148,14 @@ impl Fusion {
         }
         (value, works.tensors.bytes(value))
     }
-    /// What `op` reads from memory, each value once, through everything that is fused with it.
+    /// The values that `op` reads from memory, each once, through all ops that are fused with it.
     pub fn reads(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> Vec<Read> {
         self.questions += 1;
         let mut reads: Vec<ValueId> = Vec::new();
         let mut stack: Vec<(OpId, u128)> = vec![(op, u128::MAX)];
         while let Some((reader, cap)) = stack.pop() {
             let movement = works.movement(reader);
-            // What is updated in place is not read.
+            // The operand that is updated in place is not read.
             let skipped = usize::from(movement == Movement::Update);
             let cap = match (movement, program.op_results(reader).next()) {
                 (Movement::Window, Some(result)) => cap.min(works.tensors.bytes(result)),
@@ -185,7 +183,7 @@ impl Fusion {
         };
         reads.iter().map(read).filter(|read| read.bytes > 0).collect()
     }
-    /// Bytes that `op` reads and writes, fused as it is.
+    /// Bytes that `op` reads and writes, with fusion.
     pub fn traffic(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> u128 {
         let movement = works.movement(op);
         if matches!(movement, Movement::Inside | Movement::Alias)
@@ -199,7 +197,7 @@ impl Fusion {
         }
         let read: u128 = self.reads(program, works, op).iter().map(|read| read.bytes).sum();
         if movement == Movement::Update {
-            // The update is written where it belongs.
+            // The update is written in place.
             return read.saturating_mul(2);
         }
         let written: u128 = results.by_ref().map(|value| works.tensors.bytes(value)).sum();
@@ -207,7 +205,7 @@ impl Fusion {
     }
 }
 
-/// Whether `op` gives its only operand another name.
+/// Whether the result of `op` is an alias of its only operand.
 fn is_renaming(program: &Program, op: OpId, movement: Movement) -> bool {
     movement == Movement::Alias
         && program.num_operands(op) == 1
@@ -215,7 +213,7 @@ fn is_renaming(program: &Program, op: OpId, movement: Movement) -> bool {
         && program.kind(op) != OpKind::OptimizationBarrier
 }
 
-/// Whether the body of `op`, a loop, hands on its argument `index` as it is.
+/// Whether the body of `op`, a loop, returns its argument `index` unchanged.
 pub fn is_only_read(program: &Program, op: OpId, index: usize) -> bool {
     let body = program.op_regions(op).nth(1).and_then(|region| program.region_entry(region).get());
     let Some(body) = body else { return false };

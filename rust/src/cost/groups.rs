@@ -54,7 +54,7 @@ fn columns(ty: &str) -> Option<usize> {
     inner.rsplit('x').next()?.parse().ok()
 }
 
-/// The axes along which devices, given by their place in the mesh, differ.
+/// The axes along which `devices`, positions in the mesh, differ.
 fn varying_axes(mesh: &Mesh, devices: &[i64]) -> Option<Vec<AxisId>> {
     let count = mesh.device_count();
     if devices.iter().any(|device| !(0..count).contains(device)) {
@@ -91,11 +91,11 @@ fn part_of_axis(mesh: &Mesh, axis: AxisId, devices: &[i64]) -> Option<AxisRef> {
     is_part.then(|| AxisRef::sub(axis, size / (step * count), count))
 }
 
-/// The axes that groups are given by, `#stablehlo.replica_group_mesh_axes<..., axes = [...]>`.
+/// The axes of groups in the form `#stablehlo.replica_group_mesh_axes<..., axes = [...]>`.
 fn named_axes(program: &Program, op: OpId, mesh: &Mesh) -> Option<Vec<AxisRef>> {
     let text = program.attr(op, "replica_groups")?;
     let list = text.rsplit_once("axes")?.1;
-    // Names stand in quotes; a sub-axis has more to say, which is not followed here.
+    // Names are quoted; sub-axes are not supported.
     if list.contains("sub_axis_info") {
         return None;
     }

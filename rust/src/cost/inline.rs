@@ -1,6 +1,6 @@
-//! Calls replaced by what they call, as a compiler does before it fuses and plans memory.
+//! Inlines calls, as a compiler does before it fuses ops and plans memory.
 //!
-//! A call graph may unfold to exponentially many ops: calls that would add too many stay calls.
+//! Inlining may make exponentially many ops: calls that would add too many are left as calls.
 
 use super::calls::Calls;
 use crate::error::Span;
@@ -10,23 +10,23 @@ use crate::mlir::Origin;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// The most ops that inlining may add, besides four times those that there are: enough for any model,
-/// little enough to take no time.
+/// The most ops that inlining may add, besides four times those of the program: enough for any model,
+/// and few enough to take little time.
 const MAX_ADDED: usize = 1 << 17;
 
-/// A program whose calls are inlined, and where its ops and values come from.
+/// A program whose calls are inlined, with the originals of its ops and values.
 pub struct Inlined<'a> {
     /// The program.
     pub program: Cow<'a, Program>,
     ops: Origins<OpId>,
     values: Origins<ValueId>,
-    /// Whether locations have a place in the user's program.
+    /// Whether a location has a source line of the user's program.
     places: FxHashMap<Span, bool>,
 }
 
-/// What the rows of a table that were added were cloned from.
+/// The originals of the rows of a table that were cloned.
 struct Origins<I> {
-    /// How many rows there were before.
+    /// The number of rows before.
     first: usize,
     originals: Vec<I>,
 }
@@ -35,12 +35,12 @@ impl<I: Id> Origins<I> {
     const fn new(first: usize) -> Self {
         Self { first, originals: Vec::new() }
     }
-    /// What `id` was cloned from; itself if it was there before, or is absent.
+    /// The original of `id`; itself if it is no clone, or is absent.
     fn of(&self, id: I) -> I {
         let at = id.index().checked_sub(self.first);
         at.and_then(|at| self.originals.get(at)).copied().unwrap_or(id)
     }
-    /// Notes that `clone` was cloned from `id`, which may be a clone itself.
+    /// Records that `clone` was cloned from `id`, which may be a clone itself.
     fn note(&mut self, clone: I, id: I) {
         let (at, original) = (clone.index() - self.first, self.of(id));
         if self.originals.len() <= at {
@@ -67,7 +67,7 @@ impl<'a> Inlined<'a> {
         }
         let calls = Calls::new(&this.program);
         let order = calls.callees_first(&this.program, entry);
-        // How many ops a call adds.
+        // The number of ops that a call adds.
         let mut sizes = vec![0; this.program.num_func_ids()];
         let mut left = limit;
         for func in order {
@@ -77,11 +77,11 @@ impl<'a> Inlined<'a> {
         }
         this
     }
-    /// The op of the original program that `op` is a clone of, or is.
+    /// The op of the original program that `op` is, or is a clone of.
     pub fn original_op(&self, op: OpId) -> OpId {
         self.ops.of(op)
     }
-    /// The value of the original program that `value` is a clone of, or is.
+    /// The value of the original program that `value` is, or is a clone of.
     pub fn original_value(&self, value: ValueId) -> ValueId {
         self.values.of(value)
     }
@@ -98,7 +98,7 @@ impl<'a> Inlined<'a> {
             self.inline(call, callee);
         }
     }
-    /// Puts a clone of the body of `callee` in place of `call`.
+    /// Replaces `call` by a clone of the body of `callee`.
     fn inline(&mut self, call: OpId, callee: FuncId) {
         let program = self.program.to_mut();
         let body = program.func_body(callee);
@@ -132,15 +132,15 @@ impl<'a> Inlined<'a> {
     }
 }
 
-/// Whether the location `loc` has a place in the user's program. Helpers of JAX's own have names instead; what they
-/// make comes from where they are called.
+/// Whether the location `loc` has a source line of the user's program. Ops of JAX's own helpers have names instead;
+/// they get the location of the call of the helper.
 fn has_place(program: &Program, places: &mut FxHashMap<Span, bool>, loc: Span) -> bool {
     let is_place = || matches!(program.origin(program.text().get(loc)), Some(Origin::Place(_)));
     *places.entry(loc).or_insert_with(is_place)
 }
 
-/// Notes where the ops of a body, given with their clones, and their values come from. What an op of the body caused
-/// is caused by its clone.
+/// Records the originals of the clones of a body's ops, and of their values. A collective that an op of the body
+/// required is required by its clone.
 fn note_origins(
     program: &mut Program,
     clones: &[(OpId, OpId)],

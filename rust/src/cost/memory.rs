@@ -1,11 +1,11 @@
-//! Live memory of one device over the program, its peak, and what is live there.
+//! Live memory of one device over the program, its peak, and the values that are live there.
 //!
-//! Ops run in the order of a [`Schedule`]. Arguments are live throughout. A value is live from the op that makes it to
-//! its last use, through other names and through ops that are fused away; a value that is never written
-//! takes nothing. What is updated in place, a sum over devices, and an elementwise result of the size of an
-//! operand that dies take the operand's memory. A loop carries its values in the memory of their initial values where those
-//! die there; an op with regions needs what they need at most, on top of what is live around it. An output
-//! takes the memory of the argument that is donated to it if that is not needed any more.
+//! Ops run in the order of a [`Schedule`]. Arguments are live throughout. A value is live from the op that defines it
+//! to its last use, including uses of its aliases and through ops that are fused away; a value that is never written
+//! takes no memory. The result of an update, of an all-reduce, or of an elementwise op takes the memory of an operand
+//! of its size whose last use it is. A loop carries its values in the memory of their initial values if the loop is
+//! their last use; an op with regions needs the largest peak of its regions, in addition to the values live around it.
+//! An output takes the memory of the argument that is donated to it if that has no later use.
 
 use super::buffers::Run;
 use super::donation::donated_arguments;
@@ -19,12 +19,12 @@ use crate::index::{BlockId, FuncId, Id, OpId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use rustc_hash::FxHashMap;
 
-/// What is live at the peak.
+/// A value that is live at the peak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Live {
     /// The value.
     pub value: ValueId,
-    /// Bytes that a device holds of it.
+    /// Its bytes on one device.
     pub bytes: u128,
 }
 
@@ -33,21 +33,21 @@ pub struct Live {
 pub struct Memory {
     /// Bytes of the arguments.
     pub argument_bytes: u128,
-    /// Bytes of the results, and of the table that XLA puts several of them into.
+    /// Bytes of the results, and, if there are several, of the table of pointers that XLA returns.
     pub output_bytes: u128,
     /// Bytes of results that take the memory of arguments.
     pub alias_bytes: u128,
     /// The most bytes that are live at once.
     pub peak_bytes: u128,
-    /// The op at which they are.
+    /// The op at which that many bytes are live.
     pub peak_op: Option<OpId>,
     /// The location of that op, as that of an [`super::OpRow`].
     pub peak_loc: Span,
-    /// What is live then, in the order in which it was made.
+    /// The values that are live at that op, in the order of their definition.
     pub live: Vec<Live>,
 }
 
-/// The peak of a block, on top of its arguments and of what it sees from outside.
+/// The peak of a block, in addition to its arguments and to values from outside.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peak {
     bytes: u128,
@@ -56,28 +56,28 @@ struct Peak {
     inner: Option<BlockId>,
 }
 
-/// One entry of the table of results.
+/// Bytes of one entry of the table of results.
 const POINTER_BYTES: u128 = 8;
 
 /// The position after the last op.
 const END: u32 = u32::MAX;
 
-/// What is worked out once for all blocks.
+/// Positions of ops and of last uses, computed once for all blocks.
 pub struct Liveness<'p, 'w, 'a> {
     program: &'p Program,
     works: &'w mut Works<'a>,
     fusion: &'w mut Fusion,
     execution: &'w Execution,
     schedule: &'w Schedule,
-    /// The place of each op in its block.
+    /// The position of each op in its block.
     places: Vec<u32>,
-    /// The place, in the block that defines a value, where it is last needed.
+    /// The position of the last use of a value, in the block that defines it.
     last: Vec<u32>,
     peaks: FxHashMap<BlockId, Peak>,
 }
 
 impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
-    /// Looks at where values of `program` are last needed.
+    /// Computes the last uses of the values of `program`.
     pub fn new(
         program: &'p Program,
         works: &'w mut Works<'a>,
@@ -106,7 +106,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         for &op in &ops {
             for region in program.op_regions(op) {
                 for block in program.region_blocks(region) {
-                    // The first place is 1: 0 is never.
+                    // Positions start at 1: 0 means no use.
                     for (op, place) in self.schedule.ops(program, block).into_iter().zip(1..) {
                         self.places[op.index()] = place;
                     }
@@ -123,7 +123,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
                 if program.parent_block(op) != home {
                     place = self.place_in(home, op);
                 } else if program.next_op(op).is_none() {
-                    // What a block returns is needed to its end.
+                    // Values that a block returns are used at its end.
                     place = END;
                 } else if let Some(result) = self.passed_on_as(op, index) {
                     place = place.max(self.last[result.index()]);
@@ -133,7 +133,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             }
         }
     }
-    /// The result of `op` that is not written itself, so that operand `index` is read where that is read.
+    /// The result of `op` that is not written, so that uses of it are uses of operand `index`.
     fn passed_on_as(&mut self, op: OpId, index: usize) -> Option<ValueId> {
         let program = self.program;
         let is_one_to_one =
@@ -143,7 +143,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         let result = (at < results).then(|| program.result(op, at))?;
         self.fusion.is_virtual(result).then_some(result)
     }
-    /// The place in `home` of the op that `op`, which is further inside, is part of.
+    /// The position in `home` of the op that encloses `op`, or is `op`.
     fn place_in(&self, home: BlockId, mut op: OpId) -> u32 {
         while let Some(parent) = self.program.parent_op(op) {
             op = parent;
@@ -205,7 +205,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         }
         peak.op
     }
-    /// Adds what is live in `block` at `peak`, and in the blocks inside.
+    /// Adds the values that are live in `block` at `peak`, and in the blocks inside.
     fn collect_live(
         &mut self,
         mut block: BlockId,
@@ -222,7 +222,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             peak = self.peak_of(inner, &[]);
         }
     }
-    /// Which results of a loop's body take the place of which arguments.
+    /// The results of a loop's body that take the memory of its arguments.
     fn carried(&self, block: BlockId) -> Vec<(usize, ValueId)> {
         let owner = self.program.block_parent_op(block);
         if self.program.kind(owner) != OpKind::While {
@@ -240,7 +240,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         self.peaks.insert(block, peak);
         peak
     }
-    /// The most that the blocks inside `op`, or the function it calls, need.
+    /// The largest peak of the blocks inside `op`, or of its callee.
     fn peak_inside(&mut self, op: OpId) -> Peak {
         let program = self.program;
         let mut most = Peak::default();
@@ -263,7 +263,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         }
         most
     }
-    /// Runs through `block`. With `until`, adds to `live` what is live at that op.
+    /// Runs through `block`. With `until`, adds to `live` the values that are live at that op.
     fn simulate(
         &mut self,
         block: BlockId,
@@ -284,8 +284,8 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             let place = self.places[op.index()];
             let inside = self.peak_inside(op);
             self.make_results(&mut run, op, place);
-            // A callee and the branches of a case make the results themselves: where they need more than
-            // these, they are live and not the results.
+            // A callee and the branches of a case allocate the results themselves: where their peak is larger
+            // than the results, it counts instead of these.
             let are_inside = program.kind(op) != OpKind::While;
             let (made, inner) = match (are_inside, inside.bytes > run.made) {
                 (true, true) => (run.made, inside),
@@ -306,7 +306,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         }
         peak
     }
-    /// Gives the results of `op` memory.
+    /// Allocates memory for the results of `op`.
     fn make_results(&mut self, run: &mut Run, op: OpId, place: u32) {
         let program = self.program;
         run.made = 0;
@@ -317,7 +317,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             if self.fusion.is_virtual(result) || bytes == 0 {
                 continue;
             }
-            // An output that may take the memory of its argument does.
+            // An output takes the memory of the argument that is donated to it, where possible.
             if let Some(&arg) = run.taking_over.get(&result) {
                 if self.last[arg.index()] <= place {
                     continue;

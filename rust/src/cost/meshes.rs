@@ -1,7 +1,7 @@
-//! What moves because an op has tensors over different meshes.
+//! Operands that have to be resharded because an op has tensors over different meshes.
 //!
-//! Shardy reshards within a mesh, and where only the order of devices differs. An operand that is over other
-//! axes than the op's result stays as it is in its program, and XLA has to move it.
+//! Shardy reshards within a mesh, and between meshes that only differ in the order of devices. It does not
+//! reshard an operand over other axes than the op's result; XLA has to.
 
 use crate::index::{MeshId, OpId, ValueId};
 use crate::ir::{OpTraits, Program};
@@ -14,7 +14,7 @@ pub fn has_several(program: &Program) -> bool {
     program.meshes().ids().nth(1).is_some()
 }
 
-/// The operands of `op` that have to move, and the value whose mesh they go to.
+/// The operands of `op` that have to be resharded to another mesh, with a value over that mesh.
 pub fn moved_operands(program: &Program, op: OpId) -> Vec<(ValueId, ValueId)> {
     if program.has_traits(op, OpTraits::TERMINATOR) || program.edge_spec(op).is_some() {
         return Vec::new();
@@ -57,7 +57,7 @@ fn has_to_move(program: &Program, operand: ValueId, target: ValueId) -> bool {
         && !is_held_alike(program, (operand, &before, from_mesh), (target, &after, to_mesh))
 }
 
-/// Whether every device of `to` has all of a tensor that is sharded like `sharding` over `from`.
+/// Whether every device of `to` holds the whole of a tensor that has `sharding` over `from`.
 fn holds_all(sharding: &TensorSharding, from: &Mesh, to: &Mesh) -> bool {
     if sharding.dims.iter().any(|dim| !dim.axes.is_empty()) {
         return false;
@@ -71,7 +71,7 @@ fn holds_all(sharding: &TensorSharding, from: &Mesh, to: &Mesh) -> bool {
 
 type Held<'a> = (ValueId, &'a TensorSharding, &'a Mesh);
 
-/// Whether both tensors have one shape, and each device the same part of it.
+/// Whether both tensors have the same shape, and each device the same shard of both.
 fn is_held_alike(program: &Program, before: Held<'_>, after: Held<'_>) -> bool {
     let shape = |value: ValueId| program.types()[program.type_of(value)].static_shape();
     let (Some(shape), Some(other)) = (shape(before.0), shape(after.0)) else { return false };
@@ -80,7 +80,7 @@ fn is_held_alike(program: &Program, before: Held<'_>, after: Held<'_>) -> bool {
             .is_equivalent(&Layout::new(after.1, after.2), Some(&shape))
 }
 
-/// Whether every device holds the same of `operand` and of `result`, which have one shape.
+/// Whether every device holds the same shard of `operand` and of `result`, which have the same shape.
 pub fn are_held_alike(program: &Program, operand: ValueId, result: ValueId) -> bool {
     let (Some(before), Some(after)) =
         (program.visible_sharding(operand), program.visible_sharding(result))

@@ -1,24 +1,24 @@
-//! What a program costs one device: work, traffic, collectives, memory.
+//! The cost of a program on one device: work, memory traffic, collectives, memory.
 //!
-//! The program is one with explicit collectives: every op computes on what its device holds. Its values have
-//! global shapes, and shardings that say which part is local.
+//! The program has explicit collectives: every op computes on the shards of its device. Its values have
+//! global shapes, and shardings that determine the local ones.
 //!
-//! 0. [`whole`]: ops that are not partitioned get their operands gathered; [`inline`]: calls become what they
-//!    call, which [`calls`] knows.
-//! 1. [`tensors`]: what a device holds of each value.
+//! 0. [`whole`]: inserts gathers of the operands of ops that are not partitioned; [`inline`]: inlines calls,
+//!    along the call graph of [`calls`].
+//! 1. [`tensors`]: local shape and bytes of each value.
 //! 2. [`work`]: flops of each op, by family; [`works`] looks them up by signature and local shapes.
-//! 3. [`execution`]: how often each block runs: calls, [`trips`] of loops, branches.
-//! 4. [`fusion`]: what is written to memory at all.
-//! 5. [`memory`]: what is live, and the peak, in the better of two orders ([`schedule`]).
-//! 6. [`collectives`]: what is moved, along which axes ([`groups`]) or from one mesh to another ([`meshes`]),
-//!    and why.
+//! 3. [`execution`]: the number of runs of each block, from calls, [`trips`] of loops, and branches.
+//! 4. [`fusion`]: which values are written to memory.
+//! 5. [`memory`]: live values and the peak, in the better of two orders ([`schedule`]).
+//! 6. [`collectives`]: bytes sent, along which axes ([`groups`]) or from one mesh to another ([`meshes`]),
+//!    and the op that required it.
 //!
-//! [`count`] walks over the program and adds all of this up.
+//! [`count`] walks over the program and sums all of these.
 //!
-//! Time is not a matter of this module: `python/shardcore/costs` knows hardware.
+//! This module has no times: `python/shardcore/costs` computes them for given hardware.
 //!
-//! All sums are 128 bits wide and saturate. All of it is linear in the program, but for values that are
-//! captured by nested regions, which cost their depth.
+//! All sums are 128 bits wide and saturate. All of it takes linear time in the program, except for values that
+//! are captured by nested regions, which take time in proportion to the nesting depth.
 
 mod buffers;
 pub mod calls;
@@ -54,22 +54,22 @@ use memory::Memory;
 use whole::gather_operands;
 use work::Work;
 
-/// Ops that cost the same: same name, place in the source, element type and figures.
+/// Ops with equal costs: same name, location, element type and figures.
 #[derive(Clone, Debug)]
 pub struct OpRow {
     /// The first such op.
     pub op: OpId,
-    /// Its location; where that is no place and its function was inlined, that of the call.
+    /// Its location; where that has no source line and its function was inlined, that of the call.
     pub loc: Span,
     /// The element type of its first operand, or of its result if it has no tensor operand.
     pub element: StrId,
-    /// Work of one of them.
+    /// Work of one run of one of them.
     pub work: Work,
-    /// Bytes that one of them reads and writes.
+    /// Bytes that one run of one of them reads and writes.
     pub traffic: u128,
-    /// How often such ops run.
+    /// Number of runs of such ops.
     pub count: u128,
-    /// How often they would run if each loop ran its body once.
+    /// Number of runs if each loop ran its body once.
     pub once: u128,
     /// Whether it is a collective.
     pub is_collective: bool,
@@ -84,17 +84,17 @@ pub struct Uncounted {
     pub loc: Span,
     /// Its name, with the target for a custom call.
     pub name: String,
-    /// What is not included, and why.
+    /// The cost that is not included, and the reason.
     pub reason: &'static str,
     /// Whether it is communication that is not included, rather than work.
     pub is_communication: bool,
-    /// How often such ops run.
+    /// Number of runs of such ops.
     pub count: u128,
-    /// Bytes that one device holds of their operands and results, over all runs.
+    /// Bytes of their operands and results on one device, over all runs.
     pub bytes: u128,
 }
 
-/// What a program costs one device.
+/// The cost of a program on one device.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramCost {
     /// Work and traffic, in order of first appearance.
@@ -107,13 +107,12 @@ pub struct ProgramCost {
     pub loops: Vec<Loop>,
     /// Memory.
     pub memory: Memory,
-    /// Whether some figure is larger than what is counted: 2^96 bytes of a tensor, a count of 2^128. It is then
-    /// at least what is said.
+    /// Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is 2^128 or more.
     pub is_saturated: bool,
 }
 
-/// What `program`, which has explicit collectives, costs one device. Ops and values are its own, or, where
-/// calls were inlined, those that were cloned.
+/// The cost of `program`, which has explicit collectives, on one device. Ops and values in it are those of
+/// `program`, or, where calls were inlined, the originals of the clones.
 pub fn program_cost(program: &mut Program, rules: &mut dyn RuleSource) -> Result<ProgramCost> {
     rules.prepare(program, false)?;
     gather_operands(program, rules);
@@ -121,7 +120,7 @@ pub fn program_cost(program: &mut Program, rules: &mut dyn RuleSource) -> Result
     Ok(original_cost(&Inlined::new(program), &|op| halos.contains(&op)))
 }
 
-/// The cost of `inlined` in terms of the program that it was made from.
+/// The cost of `inlined`, with the ops and values of the program that it was made from.
 fn original_cost(inlined: &Inlined<'_>, exchanges_halos: &dyn Fn(OpId) -> bool) -> ProgramCost {
     let exchanges_halos = |op| exchanges_halos(inlined.original_op(op));
     let mut cost = Count::of(&inlined.program, &exchanges_halos);

@@ -1,8 +1,8 @@
 //! The order in which the ops of a block run.
 //!
-//! Memory depends on it: a gradient that waits for the end of the step is live until then. A compiler is free
-//! to choose. XLA visits what the results need depth first, operands that more depends on before others; here
-//! that order and the program's own are both tried, and the one that needs less memory counts.
+//! The peak memory depends on it: a gradient that is used at the end of the step is live until then. A compiler
+//! may choose the order. XLA visits the operands of the results depth first, those with more dependents before
+//! others; here that order and the program's own are both tried, and the one that needs less memory counts.
 //!
 //! Source: XLA's `DFSMemoryScheduler`.
 
@@ -45,12 +45,12 @@ impl Schedule {
     }
 }
 
-/// What the ops of a block need, by their place in it.
+/// The dependences among the ops of a block, by their positions in it.
 #[derive(Default)]
 struct Needs {
     ops: Vec<OpId>,
     places: FxHashMap<OpId, u32>,
-    /// The ops that each op needs, in the order in which they are visited.
+    /// The ops that each op depends on, in the order in which they are visited.
     needed: Vec<Vec<u32>>,
 }
 
@@ -65,7 +65,7 @@ impl Needs {
         self.sort(program, tensors);
         let mut order = Vec::with_capacity(self.ops.len());
         let mut is_seen = vec![false; self.ops.len()];
-        // The terminator first, so that what it returns decides; then whatever nobody needs.
+        // From the terminator first, so that its operands determine the order; then ops without dependents.
         let last = (self.ops.len() as u32).saturating_sub(1);
         let mut stack: Vec<(u32, usize)> = Vec::new();
         for root in std::iter::once(last).chain(0..last) {
@@ -113,8 +113,8 @@ impl Needs {
             self.needed.push(needed);
         }
     }
-    /// Puts first what more depends on: who has more users besides the one at hand, then what is larger,
-    /// with all that it needs.
+    /// Sorts the ops that each op depends on: first those with more other users, then those whose results,
+    /// with those of all ops they depend on, have more bytes.
     fn sort(&mut self, program: &Program, tensors: &mut Tensors<'_>) {
         let count = self.ops.len();
         let mut users = vec![0_u64; count];

@@ -1,7 +1,7 @@
-//! What one device holds of each value: its local shape, elements and bytes.
+//! The shard of each value on one device: its local shape, elements and bytes.
 //!
-//! A dim of size `n` over `k` devices is `ceil(n / k)` long on each of them. Inside a manual computation
-//! types are local along the manual axes already, so only the other axes divide.
+//! A dim of size `n` over `k` devices has local size `ceil(n / k)`. Inside a manual computation types are local
+//! along the manual axes already, so only the other axes divide.
 
 use crate::axis::total_size;
 use crate::index::{Id, ShardingId, StrId, TypeId, ValueId};
@@ -11,7 +11,7 @@ use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// What one device holds of a value.
+/// The shard of a value on one device.
 #[derive(Clone, Debug, Default)]
 pub struct LocalTensor {
     /// The local shape; `None` unless it is a tensor whose dims are all known.
@@ -34,13 +34,13 @@ pub struct Tensors<'a> {
     of_values: Vec<u32>,
 }
 
-/// The most elements or bytes of one value that are counted: sums over a program then cannot overflow.
+/// The largest count of elements or bytes of one value, so that sums over a program cannot overflow.
 const MAX_COUNTED: u128 = 1 << 96;
 
 const UNSEEN: u32 = u32::MAX;
 
 impl<'a> Tensors<'a> {
-    /// Those of `program`, worked out when they are asked for.
+    /// The local tensors of `program`, computed lazily.
     pub fn new(program: &'a Program) -> Self {
         let of_values = vec![UNSEEN; program.num_value_ids()];
         Self { program, rows: Vec::new(), ids: FxHashMap::default(), of_values }
@@ -55,7 +55,7 @@ impl<'a> Tensors<'a> {
         self.of_values[value.index()] = id;
         id
     }
-    /// What a device holds of `value`.
+    /// The local tensor of `value`.
     pub fn of(&mut self, value: ValueId) -> &LocalTensor {
         let id = self.id(value);
         &self.rows[id as usize]
@@ -64,11 +64,11 @@ impl<'a> Tensors<'a> {
     pub fn row(&self, id: u32) -> &LocalTensor {
         &self.rows[id as usize]
     }
-    /// Bytes that a device holds of `value`.
+    /// Bytes of `value` on one device.
     pub fn bytes(&mut self, value: ValueId) -> u128 {
         self.of(value).bytes
     }
-    /// Whether some value has more elements or bytes than are counted.
+    /// Whether some value has [`MAX_COUNTED`] elements or bytes, or more.
     pub fn are_saturated(&self) -> bool {
         self.rows.iter().any(|row| row.elements.max(row.bytes) == MAX_COUNTED)
     }
@@ -92,13 +92,13 @@ impl<'a> Tensors<'a> {
     }
 }
 
-/// Where the sharding of a value stands.
+/// The sharding of a value.
 enum Where {
     /// It has none.
     Nowhere,
-    /// In the table.
+    /// A row of the table of shardings.
     Stored(ShardingId),
-    /// In no table: that of an argument of a manual computation, without the manual axes.
+    /// That of an argument of a manual computation without the manual axes, which is in no table.
     Inside(TensorSharding),
 }
 
@@ -113,7 +113,7 @@ fn sharding_of(program: &Program, value: ValueId) -> Where {
     }
 }
 
-/// What a device holds of a value of type `ty`.
+/// The local tensor of a value of type `ty`.
 pub fn local_tensor(
     program: &Program,
     ty: TypeId,

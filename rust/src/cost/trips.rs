@@ -1,14 +1,14 @@
-//! How often loops run.
+//! Trip counts of loops.
 //!
-//! A loop counts its trips if its condition compares a counter with a bound, the body adds a constant to
-//! the counter, and start and bound are constants, or bound is carried unchanged from one. `lax.scan` and
-//! `lax.fori_loop` over constant ranges are of this form.
+//! The trip count of a loop is known if its condition compares a counter with a bound, its body adds a constant
+//! to the counter, and start and bound are constants, or the bound is a constant that is carried unchanged.
+//! `lax.scan` and `lax.fori_loop` over constant ranges are of this form.
 
 use crate::index::{OpId, ValueId};
 use crate::ir::{ConstantValue, OpKind, OpTraits, Program, ValueDef};
 use crate::mlir::op_attribute;
 
-/// How many times `op`, a `stablehlo.while`, runs its body; `None` if the program does not say.
+/// The trip count of `op`, a `stablehlo.while`; `None` if it is not known.
 pub fn trip_count(program: &Program, op: OpId) -> Option<u64> {
     let condition = program.region_terminator(op, 0)?;
     let compare = program.defining_op(program.operands(condition).next()?)?;
@@ -36,26 +36,26 @@ fn mirrored(direction: &str) -> Option<&'static str> {
     })
 }
 
-/// Which carried value of `op` `value` is, if the body changes it by a constant.
+/// The index of `value` among the carried values of `op`, if the body changes it by a constant.
 fn counter(program: &Program, op: OpId, value: ValueId) -> Option<usize> {
     let index = carried(program, op, value)?;
     step(program, op, index)?;
     Some(index)
 }
 
-/// Which carried value of `op` `value` is, an argument of its condition or body.
+/// The index of `value`, an argument of the condition or body of `op`, among the carried values.
 fn carried(program: &Program, op: OpId, value: ValueId) -> Option<usize> {
     let ValueDef::Arg(block) = program.def(value) else { return None };
     (program.block_parent_op(block) == op).then(|| program.value_index(value))
 }
 
-/// What the body returns for carried value `index`.
+/// The value that the body returns for carried value `index`.
 fn returned(program: &Program, op: OpId, index: usize) -> Option<ValueId> {
     let terminator = program.region_terminator(op, 1)?;
     program.operands(terminator).nth(index)
 }
 
-/// What each trip adds to carried value `index`.
+/// The constant that each trip adds to carried value `index`.
 fn step(program: &Program, op: OpId, index: usize) -> Option<i128> {
     let next = program.defining_op(returned(program, op, index)?)?;
     let sign = match program.op_name(next) {
@@ -70,7 +70,7 @@ fn step(program: &Program, op: OpId, index: usize) -> Option<i128> {
     (sign == 1 && carried(program, op, right) == Some(index)).then(|| constant(program, left))?
 }
 
-/// The trips until carried value `index` compares otherwise with `bound`.
+/// The trips until the comparison of carried value `index` with `bound` changes.
 fn count(
     program: &Program,
     op: OpId,
@@ -80,7 +80,7 @@ fn count(
 ) -> Option<u64> {
     let start = constant(program, program.operands(op).nth(index)?)?;
     let end = match carried(program, op, bound) {
-        // A carried bound has to come back as it was.
+        // A carried bound has to be returned unchanged.
         Some(carried_at) => {
             let back = returned(program, op, carried_at)?;
             if carried(program, op, back) != Some(carried_at) {
@@ -104,14 +104,14 @@ fn count(
     if distance <= 0 {
         return Some(0);
     }
-    // A step that leads away never ends.
+    // With a step away from the bound the loop does not end.
     if step <= 0 {
         return None;
     }
     u64::try_from((distance + step - 1) / step).ok()
 }
 
-/// The integer that `value` is, seen through conversions and copies.
+/// The constant integer that `value` is, through conversions and copies.
 fn constant(program: &Program, mut value: ValueId) -> Option<i128> {
     const MAX_STEPS: usize = 8;
     for _ in 0..MAX_STEPS {

@@ -1,8 +1,8 @@
-//! Ops that every device computes whole, and the gathers that this takes.
+//! Inserts the gathers of operands of ops that XLA does not partition.
 //!
-//! An op without a sharding rule is not partitioned, and neither is an FFT, whose rule lets its batch dims be
-//! sharded: XLA gathers their operands, and each device keeps its part of the results. Shardy's explicit
-//! collectives say nothing of that, so they are put in here, into the copy of the program that is counted.
+//! An op without a sharding rule is not partitioned, and neither is an FFT, although its rule allows sharded
+//! batch dims: XLA gathers their operands, and each device keeps its shards of the results. Shardy's explicit
+//! collectives do not include these gathers, so they are inserted into the copy of the program that is counted.
 
 use super::collectives::is_sdy_collective;
 use super::work::{Family, Measure};
@@ -13,10 +13,10 @@ use crate::ir::{InsertPoint, OpKind, OpTraits, Payload, Place, Program};
 use crate::mlir::op_attribute;
 use rustc_hash::FxHashMap;
 
-/// Custom calls that only say something about a sharding.
+/// Custom calls that are annotations of shardings.
 const ANNOTATIONS: [&str; 3] = ["Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"];
 
-/// Ops that hand whole tuples or single shards over, which are not gathered for it.
+/// Ops on tuples or on single shards, whose operands are not gathered.
 const HANDED_OVER: [&str; 9] = [
     "stablehlo.async_done",
     "stablehlo.async_start",
@@ -29,7 +29,7 @@ const HANDED_OVER: [&str; 9] = [
     "stablehlo.tuple",
 ];
 
-/// Gathers the operands of the ops of `program` that every device computes whole, and slices their results.
+/// Gathers the operands of the ops of `program` that are not partitioned, and slices their results.
 pub fn gather_operands(program: &mut Program, rules: &dyn RuleSource) {
     let ops: Vec<OpId> = program.pre_order(program.module_op()).skip(1).collect();
     for op in ops {

@@ -1,4 +1,4 @@
-//! The work of each op of a program, looked up by its signature and what a device holds of its tensors.
+//! The work of each op of a program, cached by its signature and local shapes.
 
 use super::tensors::Tensors;
 use super::work::{call_target, Family, Measure, Movement, Work};
@@ -7,25 +7,25 @@ use crate::ir::{OpKind, Program};
 use crate::rules::{Shapes, SignatureView};
 use rustc_hash::FxHashMap;
 
-/// What is known of an op's work.
+/// The work of an op, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is counted.
     Counted(Work),
-    /// It is that of what is inside.
+    /// It is that of the ops in its regions, or of its callee.
     Inside,
-    /// It communicates, and may compute as well.
+    /// It is a collective, which may compute as well.
     Collective(Work),
     /// It is not counted, for this reason.
     Unknown(&'static str),
 }
 
-/// The work of ops, the same for the same signature and local shapes.
+/// The work of ops, computed once for each signature with local shapes.
 pub struct Works<'a> {
     program: &'a Program,
-    /// What devices hold.
+    /// The local tensors.
     pub tensors: Tensors<'a>,
-    /// The families of names that were looked up.
+    /// The families of the names looked up so far.
     families: FxHashMap<StrId, Option<&'static Family>>,
     memo: FxHashMap<Box<[u32]>, Option<Work>>,
     key: Vec<u32>,
@@ -47,7 +47,7 @@ impl<'a> Works<'a> {
     pub fn movement(&mut self, op: OpId) -> Movement {
         self.family(op).map_or(Movement::Opaque, |family| family.movement)
     }
-    /// The work of `op` on one device, done once.
+    /// The work of one run of `op` on one device.
     pub fn of(&mut self, op: OpId) -> Outcome {
         let Some(family) = self.family(op) else {
             return Outcome::Unknown("its cost is not known");
@@ -97,7 +97,7 @@ impl<'a> Works<'a> {
         let view = SignatureView::of(self.program, id, &shapes);
         call_target(&view).map(str::to_owned)
     }
-    /// An addition for each element that an `all_reduce` sums, as XLA counts it.
+    /// One flop for each element that an `all_reduce` reduces, as XLA counts it.
     fn sums(&mut self, op: OpId) -> Work {
         if !self.program.op_name(op).ends_with(".all_reduce") {
             return Work::default();
@@ -106,7 +106,7 @@ impl<'a> Works<'a> {
         let elements: u128 = results.map(|value| self.tensors.of(value).elements).sum();
         Work::of_flops(elements)
     }
-    /// What the regions of `op` do when they are run once, on scalars.
+    /// The work of one run of each region of `op`, on scalars.
     fn bodies(&mut self, op: OpId) -> Vec<Work> {
         let program = self.program;
         let regions: Vec<_> = program.op_regions(op).collect();
@@ -151,7 +151,7 @@ impl<'a> Works<'a> {
         self.key = key;
         work
     }
-    /// What `measure` makes of `op` with local shapes; `None` where shapes are not known.
+    /// The result of `measure` for `op` with local shapes; `None` where shapes are not known.
     fn with_view(
         &mut self,
         op: OpId,

@@ -1,9 +1,9 @@
 //! `sdy-constant-or-scalar-merger`: merges equal constants, and equal broadcasts of one scalar, of
 //! one region when their attributes, shardings included, are the same.
 //!
-//! Import gives every use of a constant a constant of its own so that nothing flows between them;
-//! those that ended up with one sharding need not stay apart. The first in program order stays. A
-//! constant of one dialect may stand for one of another.
+//! Import clones a constant for each of its uses, so that shardings do not propagate between them;
+//! clones with the same sharding are merged again. The first in program order is kept. Constants of
+//! different dialects may be merged.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::hash_map::Entry;
 use std::hash::{Hash, Hasher};
 
-/// What two ops must have in common to be merged, beside attributes.
+/// The properties that two ops must have in common to be merged, besides attributes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     ty: TypeId,
@@ -30,7 +30,7 @@ struct Key {
 pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     let candidates = candidates(program);
     let value_name = program.strings().find("value").unwrap_or_default();
-    // One map serves all functions: no two share a region.
+    // One map for all functions: keys include the region, which is in one function.
     let mut kept: FxHashMap<u64, (OpId, Key)> = FxHashMap::default();
     for (op, value) in candidates {
         let key = key(program, op, value);
@@ -104,7 +104,7 @@ fn key(program: &Program, op: OpId, value: Option<u32>) -> Key {
     }
 }
 
-/// The attributes of `op` that count: all but the value of a constant.
+/// The attributes of `op` that are compared: all but the value of a constant.
 fn attrs(program: &Program, op: OpId, value_name: StrId) -> impl Iterator<Item = &Attr> {
     let is_constant = program.kind(op) != OpKind::BroadcastInDim;
     program.op_attrs(op).iter().filter(move |attr| !(is_constant && attr.name == value_name))
@@ -116,7 +116,7 @@ fn hash(program: &Program, op: OpId, key: &Key, value_name: StrId) -> u64 {
         item(&mut hasher);
         hasher.finish()
     };
-    // In whichever order they stand.
+    // In any order.
     attrs(program, op, value_name)
         .map(|attr| hash(&|hasher| (attr.name, program.text().get(attr.value)).hash(hasher)))
         .fold(hash(&|hasher| key.hash(hasher)), u64::wrapping_add)

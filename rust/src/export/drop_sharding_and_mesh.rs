@@ -1,7 +1,7 @@
 //! `sdy-drop-sharding-and-mesh`: removes `sdy.sharding` attributes and meshes.
 //!
-//! Shardings that are part of an op of the `sdy` dialect, such as a reshard's, stay; the attribute
-//! that such an op may have besides goes.
+//! Shardings that are properties of an op of the `sdy` dialect, such as a reshard's, are kept; an
+//! `sdy.sharding` attribute of such an op is removed.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -31,7 +31,7 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Removes the shardings of the arguments and results of the function that `op` is.
+/// Removes the shardings of the arguments and results of the `func.func` op `op`.
 fn drop_function_shardings(program: &mut Program, op: OpId) {
     let Some(func) = program.function_of(op).get() else { return };
     if let Some(body) = program.func_body(func).get() {

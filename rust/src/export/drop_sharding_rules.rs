@@ -1,4 +1,4 @@
-//! `sdy-drop-sharding-rules`: removes the sharding rules of ops, but for those users wrote.
+//! `sdy-drop-sharding-rules`: removes the sharding rules of ops, except custom rules.
 
 use crate::context::Context;
 use crate::error::Result;

@@ -1,7 +1,7 @@
 //! `sdy-export-named-computations`: turns every named computation into a private function at the end
 //! of the module and a call of it.
 //!
-//! The function gets the name of the computation, with a number if that is taken, and remembers it in
+//! The function gets the name of the computation, with a number if that is taken, and has the name in
 //! `sdy.original_func_name`. Inner computations come before outer ones. The shardings of data-flow edges
 //! become those of the function's arguments and the call's results.
 
@@ -50,11 +50,11 @@ fn remove_edges(program: &mut Program, values: IdRange<ValueId>) {
     }
 }
 
-/// The first function made of computations of each name, but for those with an execution thread: the
-/// others have its attributes.
+/// The first function made of the computations of each name without an execution thread; the others get its
+/// attributes.
 type FirstOfName = FxHashMap<StrId, OpId>;
 
-/// Makes a function of the body of `op`, which loses it, at the end of the module.
+/// Moves the body of `op` to a new function at the end of the module.
 fn create_function(
     program: &mut Program,
     op: OpId,
@@ -102,7 +102,7 @@ fn replace_terminator(program: &mut Program, body: BlockId) {
     }
 }
 
-/// Makes a call of `callee` of `op`, whose body is gone.
+/// Turns `op`, whose body was moved away, into a call of `callee`.
 fn make_call(program: &mut Program, op: OpId, callee: StrId) {
     let is_kept = |attr: &&Attr| program.str(attr.name) != EXECUTION_THREAD;
     let kept: Vec<Attr> = program.op_attrs(op).iter().filter(is_kept).copied().collect();

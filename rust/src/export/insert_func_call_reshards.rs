@@ -1,5 +1,5 @@
-//! `sdy-insert-func-call-reshards`: where a call's result is to be sharded unlike the result of the
-//! function, gives the call the function's sharding and reshards after it.
+//! `sdy-insert-func-call-reshards`: where the shardings of a call's result and of the function's result
+//! differ, gives the call the function's sharding and inserts a reshard after it.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -41,7 +41,7 @@ fn replicated_like_call(program: &mut Program, call: OpId) -> Vec<ShardingId> {
     shardings.into_iter().filter_map(replicate).collect()
 }
 
-/// Gives the results of `call` the shardings `wanted`, and their users what they had before.
+/// Gives the results of `call` the shardings `wanted`, and reshards them to their old ones for their users.
 fn reshard_results(program: &mut Program, call: OpId, wanted: &[ShardingId]) {
     for (result, &inside) in program.op_results(call).zip(wanted) {
         let outside = program.sharding(result);

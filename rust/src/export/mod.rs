@@ -1,25 +1,25 @@
 //! Export passes: from a program whose shardings have been propagated to one for the partitioner.
 //!
-//! One file a pass, named after it. A pass on functions takes the `func.func` op to work on. In the
+//! Each pass is in the file of its name. A pass on functions takes the `func.func` op to work on. In the
 //! order of the propagation pipeline:
 //!
 //! | pass | what it does |
 //! | --- | --- |
 //! | [`export_named_computations`] | turns named computations back into functions and calls |
 //! | [`propagate_to_func_results`] | copies the shardings of returned values to function results |
-//! | [`unflatten_call_graph`] | has calls share the functions that were cloned for each of them |
+//! | [`unflatten_call_graph`] | merges the functions that were cloned for each call |
 //! | [`insert_func_call_reshards`] | reshards call results where caller and function disagree |
-//! | [`constant_or_scalar_merger`] | merges the constants that import split where they agree |
-//! | [`sink_data_flow_edges`] | moves the shardings of data-flow edges to the ops, drops the edges |
+//! | [`constant_or_scalar_merger`] | merges constants that import cloned, where their shardings are equal |
+//! | [`sink_data_flow_edges`] | moves the shardings of data-flow edges to the ops, removes the edges |
 //! | [`remove_sharding_groups`] | drops sharding groups |
-//! | [`sharding_constraint_to_reshard`] | makes reshards of sharding constraints |
-//! | [`update_non_divisible_input_output_shardings`] | trims inputs' and outputs' shardings to what divides evenly |
-//! | [`remove_sub_axes_in_input_output_shardings`] | trims them to whole axes where they are open |
+//! | [`sharding_constraint_to_reshard`] | turns sharding constraints into reshards |
+//! | [`update_non_divisible_input_output_shardings`] | trims inputs' and outputs' shardings to axes that divide their dims evenly |
+//! | [`remove_sub_axes_in_input_output_shardings`] | trims open dims of inputs and outputs to whole axes |
 //! | [`close_shardings`] | closes every dim, drops replicated axes |
 //!
 //! [`pad_for_divisibility`] is in no pipeline.
 //!
-//! What the partitioner adds from then on is in [`crate::partition`].
+//! The passes after these, which insert reshards and collectives, are in [`crate::partition`].
 //!
 //! Source: Shardy's export passes.
 

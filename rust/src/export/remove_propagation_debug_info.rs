@@ -1,5 +1,5 @@
-//! `sdy-remove-propagation-debug-info`: removes what propagation recorded about where shardings came
-//! from.
+//! `sdy-remove-propagation-debug-info`: removes the attributes in which propagation records the origins
+//! of shardings.
 
 use crate::context::Context;
 use crate::error::Result;

@@ -1,7 +1,7 @@
-//! `sdy-sharding-constraint-to-reshard`: makes a reshard of every sharding constraint.
+//! `sdy-sharding-constraint-to-reshard`: turns every sharding constraint into a reshard.
 //!
-//! A reshard has no effect and may be erased when nothing uses it; a constraint may not. The ops are
-//! renamed in place, but uses end up in the order that MLIR's conversion leaves: it makes all reshards
+//! A reshard has no side effect and may be erased when it has no uses; a constraint may not. The ops are
+//! renamed in place, but the order of uses becomes that of MLIR's conversion, which makes all reshards
 //! first, then moves the uses of each constraint, newest first, to its reshard.
 
 use crate::context::Context;

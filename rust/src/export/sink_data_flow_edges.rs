@@ -9,12 +9,12 @@ use crate::error::Result;
 use crate::index::{MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{EdgeOwners, EdgeSpec, OpKind, Program, ValueDef};
 
-/// What propagation recorded on edges that moves to their ops too.
+/// The debug attributes of edges that move to their ops too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DebugInfo {
-    /// Where shardings came from: `sdy.sharding_origins`.
+    /// The origins of shardings: `sdy.sharding_origins`.
     pub sharding_origins: bool,
-    /// The record of propagation: `sdy.propagation_edges`.
+    /// The record of propagation steps: `sdy.propagation_edges`.
     pub propagation_edges: bool,
 }
 

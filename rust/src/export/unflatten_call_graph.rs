@@ -1,9 +1,9 @@
-//! `sdy-unflatten-call-graph`: has calls share functions again that were cloned for each call.
+//! `sdy-unflatten-call-graph`: makes calls share functions again that were cloned for each call.
 //!
-//! Functions may be shared that came from one function (`sdy.original_func_name`), have the same manual
-//! axes around them, and the same shardings of arguments and results. With `dedup_functions_fully`
-//! shardings do not count, and the function with most calls is kept. Functions that nobody calls any
-//! more stay; a later pass removes them.
+//! Functions are shared if they are clones of one function (`sdy.original_func_name`) and have the same manual
+//! axes around them and the same shardings of arguments and results. With `dedup_functions_fully`
+//! shardings are not compared, and the function with most calls is kept. A later pass removes functions
+//! without calls.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -61,8 +61,8 @@ fn calls(program: &mut Program, symbols: &SymbolTable) -> Vec<(OpId, FuncId)> {
     calls.into_iter().filter_map(callee).collect()
 }
 
-/// For each class by name, the function to keep: the first that has most calls, counted in program
-/// order. Functions with equal shardings count together.
+/// For each class by name, the function to keep: the first with most calls, in program order. The calls of
+/// functions with equal shardings are added.
 fn most_called(
     program: &mut Program,
     calls: &[(OpId, FuncId)],
@@ -88,10 +88,10 @@ fn most_called(
     kept
 }
 
-/// Numbers the classes of functions; each function's are worked out once.
+/// Numbers the classes of functions; those of each function are computed once.
 #[derive(Default)]
 struct Classes {
-    /// By what functions must have in common to be shared; see [`Classes::number`].
+    /// By the properties that functions must have in common to be shared; see [`Classes::number`].
     numbers: FxHashMap<Box<[u32]>, usize>,
     key: Vec<u32>,
     exact: IdVec<FuncId, Option<usize>>,
@@ -144,7 +144,7 @@ fn remember(known: &mut IdVec<FuncId, Option<usize>>, func: FuncId, number: usiz
     number
 }
 
-/// The name of the function that `func` came from, and the text of the manual axes around it.
+/// The name of the function that `func` is a clone of, and the text of the manual axes around it.
 fn origin(program: &mut Program, func: FuncId) -> (StrId, StrId) {
     let axes = program.attr(program.func_op(func), MANUAL_AXES).map(str::to_owned);
     let axes = axes.map_or(StrId::NONE, |axes| program.intern(&axes));

@@ -15,7 +15,7 @@ use crate::projection::gcd;
 use crate::sharding::DimSharding;
 use rustc_hash::FxHashMap;
 
-/// What shardings became, by sharding and type.
+/// The trimmed shardings, by sharding and type.
 type Trimmed = FxHashMap<(ShardingId, TypeId), ShardingId>;
 
 /// Runs the pass on the module.

@@ -4,7 +4,7 @@ use super::{family, Family, Measure, Movement, FLOP, FREE, TRANSCENDENTAL};
 
 const P: Movement = Movement::Pointwise;
 
-/// Their families: a row for each number of flops and transcendentals.
+/// The families of CHLO ops: a row for each number of flops and transcendentals.
 pub(super) static FAMILIES: &[Family] = &[
     family("CHLO constants", FREE, Movement::Expand, &["chlo.constant", "chlo.constant_like"]),
     family(

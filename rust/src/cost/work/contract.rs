@@ -1,11 +1,11 @@
-//! Contractions: two flops, a multiplication and an addition, for each pair of elements that meet.
+//! Contractions: two flops, a multiplication and an addition, for each pair of elements that are multiplied.
 
 use super::Work;
 use crate::mlir::AttrValue;
 use crate::rules::view::to_dims;
 use crate::rules::SignatureView;
 
-/// The product of sizes, none below 0, saturating.
+/// The product of sizes, with negative ones as 0; saturates.
 pub(super) fn product<'a>(sizes: impl IntoIterator<Item = &'a i64>) -> u128 {
     sizes.into_iter().fold(1, |product: u128, &size| product.saturating_mul(size.max(0) as u128))
 }
@@ -28,7 +28,8 @@ pub(super) fn dot(view: &SignatureView<'_>) -> Option<Work> {
     Some(multiply_adds(product(view.result(0)?).saturating_mul(product(view.operand(0)?.last()))))
 }
 
-/// Each row of the left operand meets one group's matrix, or each group a part of the contracting dim.
+/// Each row of the left operand is multiplied with the matrix of one group, or, where the ragged dim is
+/// contracting, each group with its part of that dim.
 pub(super) fn ragged_dot(view: &SignatureView<'_>) -> Option<Work> {
     let numbers = view.attribute("ragged_dot_dimension_numbers")?;
     let dot = numbers.field("dot_dimension_numbers").unwrap_or(numbers);
@@ -55,8 +56,8 @@ struct Window {
 }
 
 impl Window {
-    /// How often an element of the kernel meets one of the input: not one of the padding, and not a hole
-    /// of the dilated input. Linear in the size of the kernel.
+    /// The number of pairs of a kernel and an input element that are multiplied, without padding and without
+    /// holes of the dilated input. Linear in the size of the kernel.
     fn meetings(&self) -> u128 {
         let (input, output) = (i128::from(self.input), i128::from(self.output));
         let (stride, dilation) = (i128::from(self.stride), i128::from(self.input_dilation));
@@ -80,7 +81,7 @@ impl Window {
     }
 }
 
-/// How many `p` in `first..=last` have `p * stride + offset` divisible by `dilation`.
+/// The number of `p` in `first..=last` for which `dilation` divides `p * stride + offset`.
 fn holes_left_out(first: i128, last: i128, stride: i128, offset: i128, dilation: i128) -> u128 {
     // Such p are one apart by dilation / gcd(stride, dilation).
     let (mut a, mut b) = (stride, dilation);
@@ -93,10 +94,10 @@ fn holes_left_out(first: i128, last: i128, stride: i128, offset: i128, dilation:
     hit.map_or(0, |hit| ((last - hit) / period + 1) as u128)
 }
 
-/// Kernels and dilations larger than this have no exact count: it would take too long.
+/// The largest kernel or dilation that is counted: the time is linear in them.
 const MAX_EXTENT: i64 = 1 << 12;
 
-/// For each spatial dim how often kernel and input meet, for each pair of features and each image.
+/// Two flops for each multiplied pair of kernel and input elements, for each pair of features and each image.
 pub(super) fn convolution(view: &SignatureView<'_>) -> Option<Work> {
     let numbers = view.attribute("dimension_numbers")?;
     let dim = |name| usize::try_from(numbers.field(name).map_or(Some(0), AttrValue::as_int)?).ok();
@@ -110,7 +111,7 @@ pub(super) fn convolution(view: &SignatureView<'_>) -> Option<Work> {
     let list = |name: &str| view.attribute(name).and_then(AttrValue::as_ints).unwrap_or_default();
     let (strides, padding) = (list("window_strides"), list("padding"));
     let (lhs_dilation, rhs_dilation) = (list("lhs_dilation"), list("rhs_dilation"));
-    // A splat has one element; what is not written is 1, or no padding.
+    // A splat has one element; omitted attributes are 1, or no padding.
     let at = |list: &[i64], at: usize, default: i64| {
         let value = if list.len() == 1 { list.first() } else { list.get(at) };
         value.copied().unwrap_or(default)

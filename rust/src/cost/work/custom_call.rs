@@ -1,10 +1,10 @@
-//! Custom calls that JAX emits, by the name of their target.
+//! Custom calls that JAX emits, by target.
 
 use super::linalg::Matrices;
 use super::{windows, Work};
 use crate::rules::SignatureView;
 
-/// The name of the function that a custom call calls.
+/// The target of a custom call.
 pub fn call_target<'v>(view: &'v SignatureView<'_>) -> Option<&'v str> {
     view.attribute("call_target_name")?.as_str()
 }
@@ -25,7 +25,7 @@ const FREE: &[&str] = &[
     "xla.sdy.FuncResultSharding",
 ];
 
-/// The routine that `target` names, without what says where it runs: `lapack_sgeqrf_ffi` is `geqrf`.
+/// The LAPACK routine that `target` computes, without library and element type: `lapack_sgeqrf_ffi` is `geqrf`.
 fn routine(target: &str) -> &str {
     let named = match target {
         "Qr" => "geqrf",

@@ -36,13 +36,13 @@ pub(super) fn cholesky(view: &SignatureView<'_>) -> Option<Work> {
     Some(Work::of_flops(product(shape).saturating_mul(product(shape.last())) / 3))
 }
 
-/// `n^2` multiply-adds for each right-hand side, as a triangle would be a full matrix.
+/// `n^2` multiply-adds for each right-hand side, as if the triangle were a full matrix.
 pub(super) fn triangular_solve(view: &SignatureView<'_>) -> Option<Work> {
     let size = product(view.operand(0)?.last());
     Some(Work::of_flops(product(view.operand(1)?).saturating_mul(size).saturating_mul(2)))
 }
 
-/// Four multiply-adds for each element of the operand and each halving of each transformed dim.
+/// Four multiply-adds for each element of the operand and each level of each transformed dim.
 pub(super) fn fft(view: &SignatureView<'_>) -> Option<Work> {
     let lengths = view.attribute("fft_length").and_then(AttrValue::as_ints)?;
     let halvings = |length: &i64| u128::from(product([length]).max(1).ilog2());

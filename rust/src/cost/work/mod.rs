@@ -1,10 +1,10 @@
-//! What an op computes and how it moves data: one table, one row an op.
+//! The work and the data movement of ops: one table with a row for each family.
 //!
-//! Counts are those of XLA's cost analysis, so that they can be held against it: an elementwise op is one
+//! Counts are those of XLA's cost analysis, so that they can be compared with it: an elementwise op is one
 //! flop an element, or one transcendental where it is an exponential, a logarithm, a root or the like; a
-//! multiply-add is two flops; what only moves data is none. `docs/cost.md` has the formula of each family.
+//! multiply-add is two flops; data movement is none. `docs/cost.md` has the formula of each family.
 //!
-//! Ops that are in no row have no cost, and are listed as such.
+//! Ops that are in no row are listed as uncounted.
 
 mod chlo;
 mod contract;
@@ -28,11 +28,11 @@ pub struct Work {
 }
 
 impl Work {
-    /// No more than these flops.
+    /// `flops` without transcendentals.
     pub const fn of_flops(flops: u128) -> Self {
         Self { flops, transcendentals: 0 }
     }
-    /// The work done `count` times.
+    /// This work done `count` times.
     #[must_use]
     pub const fn times(self, count: u128) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Work {
             transcendentals: self.transcendentals.saturating_mul(count),
         }
     }
-    /// Both.
+    /// The sum of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -50,51 +50,51 @@ impl Work {
     }
 }
 
-/// Where the work of an op comes from.
+/// How the work of an op is computed.
 #[derive(Clone, Copy, Debug)]
 pub enum Measure {
-    /// So many flops and transcendentals for each element of the first result.
+    /// This many flops and transcendentals for each element of the first result.
     PerElement(u32, u32),
-    /// Shapes and attributes.
+    /// From shapes and attributes.
     Shapes(fn(&SignatureView<'_>) -> Option<Work>),
-    /// Shapes, attributes, and the work of the op's regions.
+    /// From shapes, attributes, and the work of the op's regions.
     Bodies(fn(&SignatureView<'_>, &[Work]) -> Option<Work>),
-    /// What is inside its regions, or the function that it calls.
+    /// It is the work in its regions, or of its callee.
     Inside,
-    /// It communicates.
+    /// It is a collective.
     Collective,
 }
 
 /// How an op reads and writes memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Movement {
-    /// Element by element: fuses with what makes its operands and with what uses its result.
+    /// Elementwise: fuses with its producers and its users.
     Pointwise,
-    /// Makes much of little, or of nothing: never written where its users can be fused with it.
+    /// A broadcast or the like, whose result is larger than its operands: not written if all its users fuse.
     Expand,
-    /// Another name for its operand.
+    /// An alias of its operand.
     Alias,
-    /// Reads as much as it writes: slices, permutations.
+    /// Reads as many elements as it writes: slices, permutations.
     Window,
-    /// Writes into its first operand.
+    /// Updates its first operand in place.
     Update,
-    /// Reads fused operands and writes little.
+    /// Fuses with its producers; its result is small.
     Reduce,
     /// Reads its operands and writes its results.
     Opaque,
-    /// Has no traffic of its own: what is inside has.
+    /// Has no traffic of its own: the ops in its regions have.
     Inside,
 }
 
-/// A family of ops: their costs follow by one formula.
+/// A family of ops with one formula for their costs.
 pub struct Family {
     /// Its name, as in the docs.
     pub name: &'static str,
-    /// Where the work comes from.
+    /// How the work is computed.
     pub measure: Measure,
     /// How data moves.
     pub movement: Movement,
-    /// The ops.
+    /// The names of the ops.
     pub ops: &'static [&'static str],
 }
 

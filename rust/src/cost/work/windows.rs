@@ -1,4 +1,4 @@
-//! Ops that apply a function of their own to many elements: reductions, windows, scatters; and sorting.
+//! Ops that apply their region to many elements: reductions, windows, scatters, sorts.
 
 use super::contract::product;
 use super::Work;
@@ -14,7 +14,7 @@ fn elements(shape: Option<&[i64]>) -> Option<u128> {
     Some(product(shape?))
 }
 
-/// The function for each element of the first input but one for each of the result.
+/// The region's work times the number of input elements minus that of result elements.
 pub(super) fn reduce(view: &SignatureView<'_>, bodies: &[Work]) -> Option<Work> {
     let count = elements(view.operand(0))?.saturating_sub(elements(view.result(0))?);
     Some(bodies.first()?.times(count))
@@ -25,13 +25,13 @@ fn window_size(view: &SignatureView<'_>) -> Option<u128> {
     Some(product(&sizes))
 }
 
-/// The function for each element of a window but one, for each element of the result.
+/// The region's work times the window's size minus one, for each element of the result.
 pub(super) fn reduce_window(view: &SignatureView<'_>, bodies: &[Work]) -> Option<Work> {
     let others = window_size(view)?.saturating_sub(1);
     Some(bodies.first()?.times(others.saturating_mul(elements(view.result(0))?)))
 }
 
-/// A choice for each element of a window but one, and a sum, for each element of the source.
+/// The work of `select` times the window's size minus one, and that of `scatter`, for each element of the source.
 pub(super) fn select_and_scatter(view: &SignatureView<'_>, bodies: &[Work]) -> Option<Work> {
     let (&select, &scatter) = (bodies.first()?, bodies.get(1)?);
     let windows = elements(view.operand(1))?;
@@ -39,13 +39,13 @@ pub(super) fn select_and_scatter(view: &SignatureView<'_>, bodies: &[Work]) -> O
     Some(select.times(choices).plus(scatter.times(windows)))
 }
 
-/// The function for each element of the updates.
+/// The region's work for each element of the updates.
 pub(super) fn scatter(view: &SignatureView<'_>, bodies: &[Work]) -> Option<Work> {
     let first_update = (view.num_operands() / 2) + 1;
     Some(bodies.first()?.times(elements(view.operand(first_update))?))
 }
 
-/// The function for each element of the result.
+/// The region's work for each element of the result.
 pub(super) fn map(view: &SignatureView<'_>, bodies: &[Work]) -> Option<Work> {
     Some(bodies.first()?.times(elements(view.result(0))?))
 }

@@ -1,9 +1,9 @@
-//! Making the padding of a tensor zero.
+//! Sets the padding of a tensor to zero.
 
 use crate::index::{OpId, TypeId, ValueId};
 use crate::ir::{int_array, int_attr, InsertPoint, NewOp, OpKind, Program};
 
-/// `value` with zeros where `dims` go beyond the shape of the type `old`, by ops in front of `op`.
+/// `value` with zeros at indices along `dims` outside the shape of `old`, computed by new ops before `op`.
 pub fn with_zeros(
     program: &mut Program,
     op: OpId,

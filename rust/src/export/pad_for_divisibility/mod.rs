@@ -1,19 +1,19 @@
 //! `sdy-pad-for-divisibility`: pads tensors so that each dim is a multiple of its number of shards.
 //!
-//! A tensor of 7 elements over 2 shards becomes one of 8 where it is sliced into shards; from there on ops
-//! work on 8, and where the shards are gathered again the last element is sliced off. Contents of the
-//! padding do not matter, except to dots that contract it: there it is made zero unless it is known to be.
+//! A tensor of 7 elements over 2 shards becomes one of 8 at the `all_slice` that makes the shards; ops after it
+//! work on 8 elements, and the `all_gather` slices the last element off. The elements of the padding do not
+//! matter, except to dots that contract it: there they are set to zero unless they are known to be.
 //!
 //! | op | what happens |
 //! | --- | --- |
 //! | `sdy.all_slice` | its input is padded with zeros |
 //! | `sdy.all_gather` | gathered dims are sliced to their size |
 //! | `stablehlo.slice` | its limits grow |
-//! | `stablehlo.dot_general` | contracted padding is masked |
-//! | others of `stablehlo` | types grow as their shapes follow from operands and shardings |
+//! | `stablehlo.dot_general` | padding along contracting dims is masked |
+//! | others of `stablehlo` | result types are derived anew from operands and shardings |
 //!
-//! Ops that are not converted see the old types: an `unrealized_conversion_cast` stands in between, as
-//! MLIR's dialect conversion leaves it. An op that cannot be padded is an error.
+//! Ops that are not converted keep operands of the old types: an `unrealized_conversion_cast` is inserted, as
+//! by MLIR's dialect conversion. An op that cannot be padded is an error.
 //!
 //! Source: Shardy's pass of this name. Deviation: ops of `stablehlo` that are not in [`shapes`] are refused.
 
@@ -32,7 +32,7 @@ pub use shapes::ShapeRule;
 /// Runs the pass on the function `func`.
 pub fn run(program: &mut Program, _context: &mut Context<'_>, func: OpId) -> Result<()> {
     check_function(program, func)?;
-    // Whether ops of these dialects are legal depends on their types; none of them commutes.
+    // Ops of these dialects are legal or not by their types; none of them is commutative.
     fold_all(program, func, |program, op| {
         let name = program.op_name(op);
         name.starts_with("stablehlo.") || name.starts_with("sdy.")
@@ -90,7 +90,7 @@ fn padded_type(program: &mut Program, ty: TypeId, sharding: ShardingId) -> TypeI
     program.ranked_type(&padded, ty)
 }
 
-/// What rounding up adds to the largest multiple of `shards` in `size`.
+/// `shards` if rounding `size` up to a multiple of it changes `size`, else 0.
 const fn padding_unit(size: i64, shards: i64) -> i64 {
     if size % shards == 0 {
         0
@@ -102,13 +102,13 @@ const fn padding_unit(size: i64, shards: i64) -> i64 {
 /// The conversion of one function.
 #[derive(Default)]
 struct Conversion {
-    /// Ops from this one on are new.
+    /// Ops with this id or a larger one are new.
     num_old_ops: usize,
-    /// What the types of values were before they were padded.
+    /// The types of values before padding.
     original: FxHashMap<ValueId, TypeId>,
-    /// What stands for values that were replaced.
+    /// The replacements of values.
     replaced: FxHashMap<ValueId, ValueId>,
-    /// Casts, by what they cast to what.
+    /// Casts, by operand and result type.
     casts: FxHashMap<(ValueId, TypeId), ValueId>,
     /// Values whose padding is zero.
     is_zero_padded: FxHashSet<ValueId>,
@@ -155,7 +155,7 @@ impl Conversion {
             }
         }
     }
-    /// The operands of `op` with the types that their shardings ask for.
+    /// The operands of `op` with the padded types of their shardings.
     fn adapted_operands(&mut self, program: &mut Program, op: OpId) -> Vec<ValueId> {
         let operands: Vec<ValueId> = program.operands(op).collect();
         operands.into_iter().map(|value| self.adapted(program, value)).collect()
@@ -165,13 +165,13 @@ impl Conversion {
         let wanted = padded_type(program, ty, sharding);
         self.of_type(program, value, wanted)
     }
-    /// `value`, or what stands for it, as a value of type `ty`.
+    /// `value`, or its replacement, cast to type `ty`.
     fn of_type(&mut self, program: &mut Program, value: ValueId, ty: TypeId) -> ValueId {
         let latest = self.replaced.get(&value).copied().unwrap_or(value);
         if program.type_of(latest) == ty {
             return latest;
         }
-        // The value of an op that was replaced itself is gone.
+        // The value of an op that was replaced itself is erased.
         if program.type_of(value) == ty && self.original.contains_key(&value) {
             return value;
         }
@@ -184,7 +184,7 @@ impl Conversion {
         self.casts.insert((latest, ty), result);
         result
     }
-    /// Gives `op` these operands, and result types that follow from them and from its shardings.
+    /// Gives `op` these operands, and the result types derived from them and from its shardings.
     fn pad_op(&mut self, program: &mut Program, op: OpId, operands: &[ValueId]) -> Result<()> {
         let inferred = shapes::infer(program, op, operands)?;
         for (slot, &value) in program.op_uses(op).zip(operands) {
@@ -264,7 +264,7 @@ impl Conversion {
         if limits == padded {
             return Ok(());
         }
-        // The slice is in turn rounded up to what its sharding asks for.
+        // The size of the slice is in turn rounded up to a multiple of its shards.
         let sharding = program.sharding(result);
         let cut = program.tensor_type(&limits, program.type_of(result));
         let even = padded_type(program, cut, sharding);
@@ -324,7 +324,7 @@ impl Conversion {
         }
         self.pad_op(program, op, &operands)
     }
-    /// Has ops that were not converted see the types that they saw before.
+    /// Casts the operands of ops that were not converted back to their old types.
     fn finish(mut self, program: &mut Program) {
         let mut values: Vec<ValueId> =
             self.original.keys().chain(self.replaced.keys()).copied().collect();

@@ -1,4 +1,4 @@
-//! Result shapes that follow from operands, for the ops that are padded.
+//! Derives the result shapes of padded ops from their operands.
 
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::{OpId, ValueId};
@@ -8,7 +8,7 @@ use crate::mlir::op_attribute;
 /// The sizes of the dims of a tensor, where they are known.
 pub type Shape = Vec<Option<i64>>;
 
-/// That `op` cannot be padded.
+/// The error that `op` cannot be padded.
 pub fn refusal(program: &Program, op: OpId, why: &str) -> Error {
     let message = format!("{} {why}, so it cannot be padded", program.op_name(op));
     Diagnostic::new(Code::InvalidOp, message).at_op(program, op).into()
@@ -25,20 +25,20 @@ fn ints(program: &Program, op: OpId, name: &str) -> Option<Vec<i64>> {
     op_attribute(program, op, name)?.as_ints()
 }
 
-/// How the result shapes of a padded op follow.
+/// How the result shapes of a padded op are derived.
 #[derive(Clone, Copy, Debug)]
 pub enum ShapeRule {
-    /// From the shardings of the results: they do not follow from the operands.
+    /// From the shardings of the results, since the operands do not determine them.
     FromShardings,
-    /// They are those of the operands, one by one.
+    /// Result `i` has the shape of operand `i`.
     Operands,
-    /// All are that of this operand.
+    /// All results have the shape of this operand.
     Operand(usize),
-    /// All are that of the operands that are no scalars.
+    /// All results have the shape of the operands that are no scalars.
     Elementwise,
     /// From operands and attributes.
     Attributes(fn(&Program, OpId, &[&Shape]) -> Option<Vec<Shape>>),
-    /// They cannot change: the op holds its elements.
+    /// They cannot change: the elements are an attribute of the op.
     Fixed,
 }
 
@@ -107,7 +107,7 @@ fn alike(shapes: &[&Shape], operand: usize) -> Option<Vec<Shape>> {
     shapes.get(operand).map(|&shape| vec![shape.clone()])
 }
 
-/// The shape that all operands have; a few ops take scalars in places.
+/// The common shape of all operands, except scalars, which a few ops accept.
 fn elementwise(shapes: &[&Shape]) -> Option<Vec<Shape>> {
     let first = shapes.iter().find(|shape| !shape.is_empty()).or(shapes.first())?;
     let fits = shapes.iter().all(|shape| shape.is_empty() || shape == first);
@@ -206,7 +206,7 @@ fn reduce(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> 
     inputs.iter().all(|shape| shape == first).then(|| vec![kept; inputs.len()])
 }
 
-/// Refuses `op` if its types do not go together, where [`infer`] has not seen to it.
+/// Refuses `op` if its types do not match, for ops that [`infer`] does not check.
 pub fn check(program: &Program, op: OpId) -> Result<()> {
     let result = program.op_results(op).next().and_then(|result| shape(program, result));
     let operand = program.operands(op).next().and_then(|value| shape(program, value));
