@@ -16,7 +16,7 @@ pub struct Cursor<'a> {
     pub pos: usize,
 }
 
-/// What a byte can be part of.
+/// The class of bytes that may be part of a name.
 const NAME: u8 = 1;
 const NAME_START: u8 = 2;
 const SSA_NAME: u8 = 4;
@@ -55,7 +55,7 @@ const fn classes() -> [u8; 256] {
     table
 }
 
-/// A complaint about the syntax at `span`.
+/// A syntax error at `span`.
 pub fn syntax(span: Span, message: impl Into<String>) -> Diagnostic {
     Diagnostic::new(Code::Syntax, message).at(span)
 }
@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
     pub fn byte(&self, pos: usize) -> u8 {
         self.text.as_bytes().get(pos).copied().unwrap_or(0)
     }
-    /// The text from `start` to here; empty should that not be text.
+    /// The text from `start` to here; empty if the positions are no character boundaries.
     #[inline]
     pub fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.pos).unwrap_or("")
@@ -270,12 +270,12 @@ impl<'a> Cursor<'a> {
         }
         Ok(name)
     }
-    /// Steps over the bracket here and all up to its partner.
+    /// Steps over the bracket here and its contents, up to the matching bracket.
     pub fn skip_balanced(&mut self) -> Result<()> {
         self.balance(Self::unbalanced)
     }
-    /// Steps over the bracket here, which starts the body of an attribute or type of a dialect, and all up
-    /// to its partner; errors are worded as MLIR words them there.
+    /// Steps over the bracketed body of an attribute or type of a dialect, up to the matching bracket;
+    /// errors have MLIR's messages for such bodies.
     pub fn skip_body(&mut self) -> Result<()> {
         self.balance(|cursor, partner, at| {
             let message =
@@ -352,13 +352,13 @@ impl<'a> Cursor<'a> {
             self.here()
         }
     }
-    /// The complaint that `what` should be here.
+    /// The error that `what` is expected here.
     pub fn expected(&mut self, what: &str) -> crate::error::Error {
         self.skip_space();
         let start = self.pos;
         let mut look = self.clone();
         if look.peek() == b'"' {
-            // A string that is not closed is no token, whatever was expected.
+            // An unclosed string is reported as such, whatever was expected.
             if let Err(error) = look.string() {
                 return error;
             }
@@ -373,7 +373,7 @@ impl<'a> Cursor<'a> {
             Some(found) if !found.is_empty() => format!("expected {what}, found '{found}'"),
             _ => format!("expected {what}, found the end of the text"),
         };
-        // A token that is missing is missing where the line before ends.
+        // Where the line before should go on, the error is at its end.
         let before = self.text.get(..start).unwrap_or("").trim_end().len();
         let ends_line = self.text.get(before..start).is_some_and(|gap| gap.contains('\n'));
         let is_token =

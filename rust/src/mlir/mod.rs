@@ -1,9 +1,8 @@
 //! MLIR text: parsing it to a [`Program`](crate::ir::Program), and printing one.
 //!
-//! The parser reads every op of `StableHLO`, CHLO, `func` and Shardy in the dialect's own syntax and any
-//! op in generic form. It takes apart what shardings need (structure, names, types, Shardy's
-//! attributes) and keeps the rest as spans. The printer copies the text of what was not touched and
-//! splices changes into the text of what was.
+//! The parser reads every op of `StableHLO`, CHLO, `func` and Shardy in the dialect's custom syntax and any
+//! op in generic form. It parses structure, names, types and Shardy's attributes, and stores all else as
+//! spans. The printer copies the text of unchanged ops and splices edits into that of changed ones.
 //!
 //! Source: MLIR's language reference; the assembly formats of `StableHLO`, CHLO and Shardy.
 

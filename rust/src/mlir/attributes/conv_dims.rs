@@ -6,13 +6,13 @@
 use super::cursor::AttrCursor;
 use super::value::AttrValue;
 
-/// One list: the place of each letter in `letters`, and of each spatial dim.
+/// Parses one list: the position of each letter in `letters`, and of each spatial dim.
 fn dims(
     cursor: &mut AttrCursor<'_, '_>,
     letters: [&str; 2],
 ) -> Option<([i64; 2], Vec<AttrValue<'static>>)> {
     let words = cursor.list("[", "]", |cursor| {
-        // Unknown dims, `?`, are places like any other.
+        // Unknown dims, `?`, take a position too.
         if cursor.eat("?") {
             Some("?")
         } else {
@@ -28,7 +28,7 @@ fn dims(
     Some(([place(letters[0])?, place(letters[1])?], spatial))
 }
 
-/// Reads dimension numbers as the structured attribute that they stand for.
+/// Parses dimension numbers to the structured attribute of the generic form.
 pub fn conv_dims<'a>(cursor: &mut AttrCursor<'_, 'a>) -> Option<AttrValue<'a>> {
     let (input, input_spatial) = dims(cursor, ["b", "f"])?;
     cursor.eat("x").then_some(())?;

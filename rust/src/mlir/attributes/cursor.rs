@@ -1,18 +1,18 @@
-//! A place in the text of an attribute, and the small things that are read there: words, numbers,
-//! strings, lists, types. `attr_reader.rs` reads whole attributes.
+//! A position in the text of an attribute, with parsers of words, numbers, strings, lists and types.
+//! `reader.rs` parses whole attributes.
 //!
-//! Every reader returns `None` and leaves the cursor anywhere if the text is not what it expects.
+//! Every parser returns `None` if the text does not have its form; the position is then unspecified.
 //! Nesting and aliases are limited, so that hostile text exhausts neither stack nor time.
 
 use std::borrow::Cow;
 
-/// How many aliases one attribute may go through: each may stand for many of the next.
+/// The most aliases that are resolved for one attribute: each may contain many others.
 const MAX_ALIASES: u32 = 256;
 
-/// Says what an alias (`#map`, `!t`) stands for.
+/// Returns the definition of an alias (`#map`, `!t`).
 pub type Aliases<'r, 'a> = &'r dyn Fn(&str) -> Option<&'a str>;
 
-/// A place in the text of an attribute.
+/// A position in the text of an attribute.
 pub struct AttrCursor<'r, 'a> {
     pub(super) text: &'a str,
     pub(super) place: usize,
@@ -42,7 +42,7 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
         }
         bytes.get(self.place).copied()
     }
-    /// What is left of the text.
+    /// The text from here on.
     pub fn rest(&self) -> &'a str {
         self.text.get(self.place..).unwrap_or("")
     }
@@ -198,7 +198,7 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     }
 }
 
-/// The integer that `text` is, in decimal or hexadecimal; what needs all of 64 bits is negative.
+/// Parses `text` as an integer, in decimal or hexadecimal; one with the highest of 64 bits set is negative.
 pub(super) fn parse_int(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),

@@ -6,18 +6,18 @@
 
 use super::value::AttrValue;
 
-/// What a type's elements are made of.
+/// The format of a type's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scalar {
     Bool,
-    /// So many bits; whether the highest one is a sign.
+    /// The number of bits, and whether the highest one is a sign.
     Integer(u32, bool),
-    /// Bits of the exponent, of the mantissa, and what is added to the exponent.
+    /// Bits of the exponent, bits of the mantissa, and the bias of the exponent.
     Float(u32, u32, i32),
 }
 
 impl Scalar {
-    /// The scalar that MLIR calls `name`.
+    /// The scalar type that MLIR calls `name`.
     fn of(name: &str) -> Option<Self> {
         Some(match name {
             "i1" => Self::Bool,
@@ -51,7 +51,7 @@ impl Scalar {
             Self::Bool => 1,
             Self::Integer(bits, _) => bits,
             Self::Float(11, 52, _) => 64,
-            // An exponent without a sign is all that `f8E8M0FNU` is.
+            // `f8E8M0FNU` is an exponent only, without a sign bit.
             Self::Float(exponent, 0, _) => exponent,
             Self::Float(exponent, mantissa, _) => 1 + exponent + mantissa,
         }
@@ -75,7 +75,7 @@ impl Scalar {
     }
 }
 
-/// The lowest `bits` of `value` in a register, with their sign if they have one.
+/// The lowest `bits` of `value`, sign-extended if `is_signed`, else zero-extended.
 fn extend(value: u64, bits: u32, is_signed: bool) -> u64 {
     let unused = 64 - bits;
     if is_signed {
@@ -85,8 +85,8 @@ fn extend(value: u64, bits: u32, is_signed: bool) -> u64 {
     }
 }
 
-/// The bits of the float nearest to `value`; what is too large is infinite where the format has the
-/// exponent for that.
+/// The bits of the float nearest to `value`; values out of range become infinite if the format has
+/// infinities.
 fn round(value: f64, exponent_bits: u32, mantissa_bits: u32, bias: i32) -> u64 {
     if (exponent_bits, mantissa_bits) == (11, 52) {
         return value.to_bits();
@@ -110,8 +110,8 @@ fn round(value: f64, exponent_bits: u32, mantissa_bits: u32, bias: i32) -> u64 {
     sign | if has_infinity { bits.min(infinity) } else { bits }
 }
 
-/// The bytes of `value`, a dense attribute with `count` elements of type `element`: those of one
-/// element if all are written as one. `None` if it is no such attribute.
+/// The bytes of `value`, a dense attribute with `count` elements of type `element`; those of one
+/// element if it is a splat. `None` if it is no such attribute.
 pub fn element_bytes(value: &AttrValue<'_>, element: &str, count: usize) -> Option<Vec<u8>> {
     let AttrValue::Dense { elements, .. } = value else { return None };
     let part = element.strip_prefix("complex<").and_then(|part| part.strip_suffix('>'));
@@ -141,7 +141,7 @@ pub fn element_bytes(value: &AttrValue<'_>, element: &str, count: usize) -> Opti
     Some(bytes)
 }
 
-/// The bytes of `0x0123…`, which are those in memory; bits of `i1` may be packed.
+/// The bytes of `0x0123…`, as in memory; elements of `i1` may be packed.
 fn raw_bytes(text: &str, scalar: Scalar, width: usize, count: usize) -> Option<Vec<u8>> {
     let digits = text.strip_prefix("0x")?.as_bytes();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();

@@ -1,5 +1,5 @@
-//! Attribute values: what the text of an attribute means, and the attributes of an op whichever way it
-//! is written.
+//! Attribute values, parsed from the text of attributes, and the attributes of an op in generic or custom
+//! syntax.
 
 mod conv_dims;
 mod cursor;

@@ -1,7 +1,7 @@
-//! The attributes of an op, whichever way it is written.
+//! The attributes of an op in generic or custom syntax.
 //!
-//! In an op's own syntax attributes stand among its operands as `dims = [1, 0]`; here they get the
-//! names and the forms that they have in the generic form, `permutation = array<i64: 1, 0>`.
+//! In custom syntax attributes are among the operands, as `dims = [1, 0]`; here they get the names and
+//! forms of the generic form, `permutation = array<i64: 1, 0>`.
 
 use super::conv_dims::conv_dims;
 use super::cursor::{Aliases, AttrCursor};
@@ -24,11 +24,11 @@ pub fn attributes(program: &Program, op: OpId, syntax: Span) -> Fields<'_> {
     });
     let mut fields: Fields<'_> = dict.collect();
     let (name, text) = (program.op_name(op), program.text().get(syntax));
-    // What Shardy's ops have in their own syntax the program holds as shardings and payloads.
+    // The custom syntax of Shardy's ops is stored as shardings and payloads.
     if name.starts_with("sdy.") {
         return fields;
     }
-    // In the generic form the name stands in quotes, and everything is in the dictionaries.
+    // In the generic form the name is quoted, and all attributes are in the dictionaries.
     if syntax.is_empty() || text.starts_with('"') || is_after_quote(program, syntax) {
         return fields;
     }
@@ -36,7 +36,7 @@ pub fn attributes(program: &Program, op: OpId, syntax: Span) -> Fields<'_> {
     fields
 }
 
-/// The attribute `name` of `op`, whichever way it is written.
+/// The attribute `name` of `op`, in generic or custom syntax.
 pub fn op_attribute<'a>(program: &'a Program, op: OpId, name: &str) -> Option<AttrValue<'a>> {
     let own = attributes(program, op, Span::EMPTY);
     let find = |fields: Fields<'a>| {
@@ -49,7 +49,7 @@ pub fn op_attribute<'a>(program: &'a Program, op: OpId, name: &str) -> Option<At
 pub fn op_attributes(program: &Program, op: OpId) -> Fields<'_> {
     let mut fields = attributes(program, op, Span::EMPTY);
     if let Some(id) = program.signature(op).get() {
-        // What has a dialect in its name is that of the example alone.
+        // Attributes with a dialect in their name are no part of a signature.
         for (name, value) in signature_attributes(program, id) {
             if !name.contains('.') && fields.iter().all(|(own, _)| *own != name) {
                 fields.push((name, value));
@@ -70,7 +70,7 @@ fn is_constant(program: &Program, op: OpId) -> bool {
     program.has_traits(op, OpTraits::CONSTANT_LIKE)
 }
 
-/// What the alias `name` stands for.
+/// The definition of the alias `name`.
 fn alias<'a>(program: &'a Program, name: &str) -> Option<&'a str> {
     let id = program.strings().find(name)?;
     program.alias(id).map(|span| program.text().get(span))
@@ -81,8 +81,8 @@ fn is_after_quote(program: &Program, syntax: Span) -> bool {
     syntax.start > 0 && program.text().get(before) == "\""
 }
 
-/// The attributes in `text`, the own syntax of an op called `name`: what stands between its name and
-/// its type. The dictionary in braces is skipped.
+/// The attributes in `text`, the custom syntax of an op called `name`, from its name to its type. The
+/// dictionary in braces is skipped.
 pub fn syntax_attributes<'a>(name: &str, text: &'a str, aliases: Aliases<'_, 'a>) -> Fields<'a> {
     let mut reader = Reader { name, cursor: AttrCursor::new(text, aliases), fields: Vec::new() };
     while reader.cursor.peek().is_some() {
@@ -104,7 +104,7 @@ impl<'a> Reader<'_, 'a> {
         self.fields.push((name, value));
     }
 
-    /// Reads one item: an operand, an attribute, a dictionary. `None` if it is nothing of the kind.
+    /// Parses one item: an operand, an attribute, a dictionary. `None` if it is something else.
     fn step(&mut self) -> Option<()> {
         match self.cursor.peek()? {
             b'%' => {
@@ -264,7 +264,7 @@ fn int_array<'a>(values: Vec<i64>) -> AttrValue<'a> {
     AttrValue::Array(values.into_iter().map(AttrValue::Int).collect())
 }
 
-/// What the generic form calls the attribute that an op's own syntax calls `word`.
+/// The name, in the generic form, of the attribute that the custom syntax of `op` calls `word`.
 fn generic_name<'a>(op: &str, word: &'a str) -> &'a str {
     match (op.strip_prefix("stablehlo.").unwrap_or(op), word) {
         ("iota" | "dynamic_iota", "dim") => "iota_dimension",

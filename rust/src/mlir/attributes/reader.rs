@@ -1,11 +1,11 @@
-//! Reads attribute values: the part of [`AttrCursor`] that knows what attributes look like.
+//! Parses attribute values.
 
 use super::conv_dims::conv_dims;
 use super::cursor::{parse_int, AttrCursor};
 use super::value::{AttrValue, Fields};
 use std::borrow::Cow;
 
-/// How deep attributes may nest.
+/// The deepest nesting of attributes.
 const MAX_DEPTH: u32 = 64;
 
 impl<'a> AttrCursor<'_, 'a> {
@@ -104,7 +104,7 @@ impl<'a> AttrCursor<'_, 'a> {
         }
         Some(AttrValue::Dense { elements, ty: self.type_suffix() })
     }
-    /// Nested lists of elements, flattened. Brackets are counted, not recursed into.
+    /// Nested lists of elements, flattened, without recursion.
     fn dense_elements(&mut self, elements: &mut Vec<AttrValue<'a>>) -> Option<()> {
         let mut depth = 0_u32;
         loop {
@@ -176,14 +176,14 @@ impl<'a> AttrCursor<'_, 'a> {
         self.aliases_left -= 1;
         self.inside(text, Self::value).unwrap_or(AttrValue::Other(text))
     }
-    /// Reads `text`, which stands inside of what is read here.
+    /// Parses `text`, a part of the text of this attribute, with `read`.
     fn inside<T>(&mut self, text: &'a str, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let mut inner = Self { text, place: 0, ..*self };
         let read = read(&mut inner);
         self.aliases_left = inner.aliases_left;
         read
     }
-    /// What stands in the angle brackets of a dialect's attribute.
+    /// The contents of the angle brackets of a dialect's attribute.
     fn dialect_body(&mut self, name: &'a str) -> Option<AttrValue<'a>> {
         let mut name: Cow<'a, str> = name.into();
         if !name.contains('.') {

@@ -1,8 +1,7 @@
-//! Attribute values: what the text of an attribute means.
+//! Attribute values, parsed from the text of attributes.
 //!
-//! Attributes are kept as text, and parsed when they are read. [`AttrValue::parse`] never fails: text that is no
-//! attribute this module knows is [`AttrValue::Other`], which has no parts. Values borrow from the
-//! text.
+//! Attributes are stored as text, and parsed when they are used. [`AttrValue::parse`] never fails: text of an
+//! unknown form is [`AttrValue::Other`], which has no parts. Values borrow from the text.
 //!
 //! | text | value |
 //! | --- | --- |
@@ -56,18 +55,18 @@ pub enum AttrValue<'a> {
     Type(&'a str),
     /// A case of an enumeration.
     Keyword(&'a str),
-    /// An attribute that is there or not.
+    /// A unit attribute.
     Unit,
     /// Anything else, as text.
     Other(&'a str),
 }
 
 impl<'a> AttrValue<'a> {
-    /// The value of `text`; aliases stay [`AttrValue::Other`].
+    /// Parses `text`; aliases are [`AttrValue::Other`].
     pub fn parse(text: &'a str) -> Self {
         Self::parse_with(text, &|_| None)
     }
-    /// The value of `text`, aliases resolved.
+    /// Parses `text`, with aliases resolved.
     pub fn parse_with(text: &'a str, aliases: Aliases<'_, 'a>) -> Self {
         if text.trim().is_empty() {
             return Self::Unit;
@@ -78,7 +77,7 @@ impl<'a> AttrValue<'a> {
             _ => Self::Other(text),
         }
     }
-    /// The integer that it is.
+    /// The value of an integer.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(*value),
@@ -86,7 +85,7 @@ impl<'a> AttrValue<'a> {
             _ => None,
         }
     }
-    /// The boolean that it is; MLIR writes `i1` as 0 and 1 too.
+    /// The value of a boolean; MLIR writes `i1` as 0 and 1 too.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(value) => Some(*value),

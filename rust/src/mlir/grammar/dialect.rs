@@ -6,7 +6,7 @@ use crate::attribute;
 use crate::error::{Code, Diagnostic, Result};
 use crate::mlir::cursor::syntax;
 
-/// What a field of a structure holds.
+/// The type of a field of a structure.
 #[derive(Clone, Copy)]
 enum Field {
     Ints,
@@ -123,7 +123,7 @@ impl Grammar<'_, '_> {
         let span = self.cursor.span_since(start);
         Err(Diagnostic::new(Code::UnknownSymbol, message).at(span).into())
     }
-    /// Whether `#sdy.<name>` with what stands here is a list of manual axes.
+    /// Whether `#sdy.<name>` with the text here is a list of manual axes.
     fn is_manual_axes(&self, name: &str) -> bool {
         let body = &self.cursor.text()[self.cursor.pos + 1..];
         let is_other = body.trim_start().starts_with(|first: char| first.is_ascii_alphabetic());
@@ -141,7 +141,7 @@ impl Grammar<'_, '_> {
             return self.cursor.skip_body();
         };
         self.case(cases)?;
-        // MLIR reads no further either.
+        // MLIR stops parsing here too.
         self.cursor.pos = start;
         self.cursor.skip_body()
     }
@@ -155,7 +155,7 @@ impl Grammar<'_, '_> {
         self.cursor.pos = start;
         Err(self.cursor.expected(&format!("one of {}", cases.join(", "))))
     }
-    /// `<field = value, ...>`; a comma may stand at the end.
+    /// `<field = value, ...>`, optionally with a trailing comma.
     pub fn structure(&mut self, name: &str) -> Result<()> {
         let fields = STRUCTS.iter().find(|(known, _)| *known == name).map_or(&[][..], |row| row.1);
         self.cursor.expect(b'<')?;
@@ -213,7 +213,7 @@ impl Grammar<'_, '_> {
         self.cursor.expect_arrow()?;
         self.conv_list(["b", "f"])
     }
-    /// A place for each of `letters`, and for each number up to the largest.
+    /// A list with each of `letters`, and each number up to the largest, once.
     fn conv_list(&mut self, letters: [&str; 2]) -> Result<()> {
         self.cursor.skip_space();
         let start = self.cursor.pos;

@@ -6,7 +6,7 @@ use super::types::split_tensor;
 use crate::error::{Result, Span};
 use crate::mlir::cursor::syntax;
 
-/// What elements were found between the brackets of `dense<...>`.
+/// The elements between the brackets of `dense<...>`.
 #[derive(Default)]
 struct Found {
     /// The sizes of the nested lists; one of them may be empty.
@@ -53,15 +53,15 @@ impl Grammar<'_, '_> {
         let ty = self.elements_type()?;
         check(self.cursor.text(), found.as_ref(), span, ty)
     }
-    /// `: type`; where the type stands.
+    /// `: type`; returns the span of the type.
     fn elements_type(&mut self) -> Result<Span> {
         let end = self.cursor.pos;
         self.cursor.expect(b':')?;
         self.type_of(end)
     }
-    /// An element, or nested lists of them; their depth costs no stack.
+    /// An element, or nested lists of them; without recursion.
     fn elements(&mut self, found: &mut Found) -> Result<()> {
-        // For each open list how many items it has had.
+        // The number of items so far of each open list.
         let mut open: Vec<usize> = Vec::new();
         let mut element_depth = None;
         loop {
@@ -212,7 +212,7 @@ fn is_shaped(text: &str, ty: Span) -> bool {
     ["tensor", "vector", "memref", "!"].iter().any(|start| name.starts_with(start))
 }
 
-/// Checks that a type, if it is a tensor's, can have these elements; `None` is none at all.
+/// Checks that a type, if it is a tensor's, can have the elements `found`; `None` if there are none.
 fn check(text: &str, found: Option<&Found>, span: Span, ty: Span) -> Result<()> {
     let fail = |at: Span, problem: &str| Err(syntax(at, problem).into());
     let name = text.get(ty.start as usize..ty.end as usize).unwrap_or("");
@@ -244,7 +244,7 @@ fn check(text: &str, found: Option<&Found>, span: Span, ty: Span) -> Result<()> 
     }
     let fits = found.shape.iter().zip(&shape).all(|(&found, &dim)| i64::try_from(found) == Ok(dim));
     if !found.shape.is_empty() && (found.shape.len() != shape.len() || !fits) {
-        // An empty list has no more dims than it shows.
+        // The dims inside an empty list are not known.
         let is_empty = found.shape.contains(&0) && shape.contains(&0);
         if !is_empty {
             return fail(span, "the lists of elements have not the shape of the type");

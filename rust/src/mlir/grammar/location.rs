@@ -30,7 +30,7 @@ impl Grammar<'_, '_> {
         }
         Err(self.cursor.expected(&format!("'{}' {there}", byte as char)))
     }
-    /// What stands in the parentheses.
+    /// The contents of the parentheses.
     fn place(&mut self) -> Result<()> {
         let mut open = Vec::new();
         loop {

@@ -1,8 +1,8 @@
-//! What attributes, types and locations look like: steps over them, and refuses what MLIR refuses.
+//! The grammar of attributes, types and locations: checks and skips them, and refuses what MLIR refuses.
 //!
-//! Most of a program's attributes are never read. They stay text, but text that is an attribute:
-//! whatever is accepted here is accepted by MLIR's parser. What stands inside attributes of dialects
-//! that the engine does not know is bracketed text, as it is to MLIR for dialects it does not know.
+//! Most attributes of a program are not needed and are stored as text. Every attribute that is accepted
+//! here is accepted by MLIR's parser. Attributes of unknown dialects are any bracketed text, as in MLIR
+//! for unregistered dialects.
 //!
 //! Source: MLIR's language reference, and `StableHLO`'s attribute definitions.
 

@@ -1,4 +1,4 @@
-//! Numbers, and which of them a type can hold.
+//! Number literals, and the range of numbers of a type.
 
 use crate::mlir::cursor::Cursor;
 
@@ -13,19 +13,19 @@ pub(super) enum Number {
     Float,
 }
 
-/// What integers a type can hold.
+/// The integers that a type can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IntegerRange {
-    /// Integers of so many bits; whether the highest one is a sign, whatever the value.
+    /// Integers of this many bits; whether the type is signed.
     Bits(u32, bool),
-    /// None: it holds floats.
+    /// None: it is a floating-point type.
     Floats,
-    /// None: it holds no numbers.
+    /// None: it has no numbers.
     Nothing,
 }
 
 impl IntegerRange {
-    /// That of the scalar type `ty`.
+    /// The range of the scalar type `ty`.
     pub fn of(ty: &str) -> Self {
         let bits = |prefix: &str| ty.strip_prefix(prefix).and_then(|bits| bits.parse().ok());
         if ty == "index" {
@@ -92,7 +92,7 @@ impl Number {
     pub fn is_float(self) -> bool {
         self == Self::Float
     }
-    /// Why a type with this range cannot hold the number.
+    /// The error message if a type with this range cannot have the number.
     pub fn problem(self, range: IntegerRange) -> Option<&'static str> {
         match (self, range) {
             (_, IntegerRange::Nothing) => Some("a number of this type"),
@@ -104,7 +104,7 @@ impl Number {
                 IntegerRange::Bits(bits, is_signed),
             ) => {
                 let half = bits.checked_sub(1).and_then(|bits| 1_u128.checked_shl(bits));
-                // Wider integers than these are not looked at.
+                // Wider integers are not checked.
                 let half = half.filter(|_| bits <= 64)?;
                 let fits = if is_negative {
                     value <= half

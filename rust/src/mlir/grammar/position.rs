@@ -1,19 +1,19 @@
-//! A position in the text where something is stepped over.
+//! The state of a parser of the grammar.
 
 use crate::error::{Code, Diagnostic, Result};
 use crate::ir::Program;
 use crate::mlir::cursor::Cursor;
 
-/// How deep attributes, types and locations may nest.
+/// The deepest nesting of attributes, types and locations.
 const MAX_DEPTH: u32 = 1000;
 
-/// A position in the text, and what is needed to know what is well formed there.
+/// A position in the text, and the state that the grammar depends on.
 pub(in crate::mlir) struct Grammar<'c, 'a> {
     pub cursor: &'c mut Cursor<'a>,
-    /// Where aliases are looked up; without it any alias will do.
+    /// The program that has the aliases; without it any alias is accepted.
     program: Option<&'c Program>,
     pub(super) depth: u32,
-    /// Where the outermost attribute ends, and where the type that follows it starts.
+    /// The end of the outermost attribute, and the start of the type that follows it.
     pub typed: Option<(usize, usize)>,
 }
 
@@ -35,7 +35,7 @@ impl<'c, 'a> Grammar<'c, 'a> {
         let id = program.strings().find(name)?;
         program.alias(id).map(|span| program.text().get(span))
     }
-    /// Does `step` one level deeper.
+    /// Runs `step` one nesting level deeper.
     pub(super) fn nested(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         if self.depth >= MAX_DEPTH {
             let message = format!("attributes and types nest deeper than {MAX_DEPTH} levels");

@@ -50,7 +50,7 @@ impl Grammar<'_, '_> {
     pub fn ty(&mut self) -> Result<()> {
         self.type_or("non-function type")
     }
-    /// A type; the complaint is that there is none of `what`.
+    /// A type; the error names `what` is expected.
     pub(super) fn type_or(&mut self, what: &str) -> Result<()> {
         self.nested(|grammar| grammar.type_here(what))
     }
@@ -135,7 +135,7 @@ pub(super) fn alias_name<'a>(cursor: &mut Cursor<'a>) -> &'a str {
     cursor.since(start)
 }
 
-/// Steps over `byte`, which has to stand there in `what`.
+/// Steps over `byte`, which `what` requires here.
 fn expect_in(cursor: &mut Cursor<'_>, byte: u8, what: &str) -> Result<()> {
     if cursor.eat(byte) {
         return Ok(());
@@ -181,7 +181,7 @@ pub(in crate::mlir) struct TensorParts {
     pub encoding: Option<Span>,
 }
 
-/// Takes `tensor<...>` at `start` of `text` apart, which has been stepped over before.
+/// Splits `tensor<...>` at `start` of `text`, which the grammar has accepted before, into its parts.
 pub(in crate::mlir) fn split_tensor(text: &str, start: usize) -> Result<TensorParts> {
     let mut cursor = Cursor::new(text, start + "tensor".len());
     cursor.expect(b'<')?;
@@ -201,7 +201,7 @@ pub(in crate::mlir) fn split_tensor(text: &str, start: usize) -> Result<TensorPa
     Ok(TensorParts { shape, element, encoding })
 }
 
-/// Steps over a type; whether aliases in it are defined is left open.
+/// Steps over a type, without checking that aliases in it are defined.
 pub(in crate::mlir) fn skip_type(cursor: &mut Cursor<'_>) -> Result<()> {
     cursor.skip_space();
     Grammar::new(cursor, None).ty()

@@ -1,8 +1,8 @@
-//! Where functions are called from in the user's program.
+//! The call stacks of functions in the user's program.
 //!
-//! JAX outlines its own helpers, `jnp.linalg.norm` or `one_hot`, into functions whose ops have names for locations and
-//! no place in a file. What they make comes from the line that calls them: a value without a place of its own has the
-//! call stack of the first call of its function that has one, of calls in such functions through their own calls.
+//! JAX outlines its own helpers, `jnp.linalg.norm` or `one_hot`, into functions whose ops have names as locations and
+//! no line of a file. Such ops get the line that calls the function: a value without a line has the call stack of the
+//! first call of its function that has a line; a call in such a function gets its line in the same way.
 
 use super::innermost::Origin;
 use crate::index::{FuncId, OpId, StrId, ValueId};
@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
 use std::collections::BTreeMap;
 
-/// The calls of a program by the function that they call, and the stacks of the first of them.
+/// The calls of each function of a program, and the call stack of the first of them.
 #[derive(Clone, Debug, Default)]
 pub struct CallSites {
     /// By function, the calls of each in program order.
@@ -21,7 +21,7 @@ pub struct CallSites {
 }
 
 impl CallSites {
-    /// The calls of `program`; linear in it.
+    /// The calls of `program`; takes linear time.
     pub fn new(program: &Program) -> Self {
         let mut this = Self::default();
         if !program.has_any(&[OpKind::Call]) {
@@ -39,8 +39,8 @@ impl CallSites {
         this.find_stacks(program);
         this
     }
-    /// The functions that are called from a place: by a call for which `is_there` holds, or by one without a place
-    /// of its own in such a function.
+    /// The functions that are called from a line: by a call for which `is_there` holds, or by a call without a line
+    /// in such a function.
     pub(super) fn called_from(
         &self,
         program: &Program,
@@ -66,11 +66,11 @@ impl CallSites {
         }
         called
     }
-    /// The call stack of what `function` makes without a place of its own, innermost first.
+    /// The call stack of ops of `function` without a line, innermost first.
     pub fn stack(&self, function: FuncId) -> &[String] {
         self.stacks.get(&function).map_or(&[], Vec::as_slice)
     }
-    /// Where something in `function` whose location is `text` comes from: its own place, else that of the call,
+    /// The source line of an op in `function` with the location `text`: its own line, else that of the call,
     /// else its name.
     pub fn location(&self, program: &Program, text: &str, function: FuncId) -> Option<String> {
         match program.origin(text) {
@@ -78,16 +78,16 @@ impl CallSites {
             own => self.stack(function).first().cloned().or(own.map(Origin::into_text)),
         }
     }
-    /// Where `op` comes from.
+    /// The source line of `op`.
     pub fn op_location(&self, program: &Program, op: OpId) -> Option<String> {
         self.location(program, program.text().get(program.loc(op)), function_around(program, op))
     }
-    /// Where `value` comes from.
+    /// The source line of `value`.
     pub fn value_location(&self, program: &Program, value: ValueId) -> Option<String> {
         let function = function_of_value(program, value);
         self.location(program, program.value_loc_text(value), function)
     }
-    /// The call stack that made `value`, as `file:line:column`, innermost first.
+    /// The call stack of `value`, as `file:line:column`, innermost first.
     pub fn traceback(&self, program: &Program, value: ValueId) -> Vec<String> {
         let own = program.stack(program.value_loc_text(value));
         if own.is_empty() {
@@ -95,7 +95,7 @@ impl CallSites {
         }
         own
     }
-    /// First of functions with a call that has a place, then of those that these call without one.
+    /// First for functions with a call that has a line, then for those that these call without one.
     fn find_stacks(&mut self, program: &Program) {
         let mut inside: FxHashMap<FuncId, Vec<FuncId>> = FxHashMap::default();
         let mut found = Vec::new();

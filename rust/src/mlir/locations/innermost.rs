@@ -1,20 +1,20 @@
-//! Source locations: where in the user's program an op or value comes from.
+//! The innermost source line of an op or value in the user's program.
 //!
-//! `loc("a.py":3:4)` is a place; `loc("name"(...))`, `loc(callsite(a at b))` and `loc(fused[a, b])` wrap
-//! others; `#loc3` stands for another. The place in the user's own file is the innermost one: the
-//! callee of a call site, the first part of a fused location that has one.
+//! `loc("a.py":3:4)` is a line; `loc("name"(...))`, `loc(callsite(a at b))` and `loc(fused[a, b])` wrap
+//! others; `#loc3` is an alias of another. The innermost line is that of the callee of a call site, and
+//! of the first part of a fused location that has one.
 
 use crate::index::{OpId, ValueId};
 use crate::ir::{Program, ValueDef};
 use crate::mlir::cursor::Cursor;
 use rustc_hash::FxHashSet;
 
-/// What a location says of where something comes from.
+/// The innermost line or name of a location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A place in the user's program, `file.py:12:3`.
+    /// A line of the user's program, `file.py:12:3`.
     Place(String),
-    /// No more than a name.
+    /// A name only.
     Name(String),
 }
 
@@ -28,11 +28,11 @@ impl Origin {
 }
 
 impl Program {
-    /// Where `op` comes from: `file.py:12:3`, or a name where the location is no more than that.
+    /// The source line of `op`: `file.py:12:3`, or a name if the location has no line.
     pub fn op_location(&self, op: OpId) -> Option<String> {
         self.origin(self.text().get(self.loc(op))).map(Origin::into_text)
     }
-    /// The innermost location of `value`.
+    /// The source line of `value`, or a name if the location has no line.
     pub fn value_location(&self, value: ValueId) -> Option<String> {
         match self.def(value) {
             ValueDef::Result(op) => self.op_location(op),
@@ -42,8 +42,8 @@ impl Program {
             }
         }
     }
-    /// The innermost place of the location `text`, or, without one, the first name in it; linear in the text of
-    /// what the location consists of, however deep that is nested.
+    /// The innermost line of the location `text`, or, without one, the first name in it; takes linear time in the
+    /// text of the location and of the aliases in it, however deep these are nested.
     pub fn origin(&self, text: &str) -> Option<Origin> {
         let mut name = None;
         let mut seen = FxHashSet::default();
@@ -55,7 +55,7 @@ impl Program {
                     Part::Name(found) => name = name.or(Some(found)),
                     Part::Alias(alias) => {
                         let body = self.strings().find(alias).and_then(|id| self.alias(id));
-                        // What had no place the first time has none the second time.
+                        // An alias that had no line the first time has none the second time.
                         if let Some(body) = body.filter(|_| seen.insert(alias)) {
                             open.push(cursor.clone());
                             cursor = Cursor::new(self.text().get(body), 0);
@@ -68,7 +68,7 @@ impl Program {
     }
 }
 
-/// What a location consists of.
+/// A part of a location.
 enum Part<'t> {
     Place(String),
     Name(&'t str),
@@ -94,7 +94,7 @@ fn next_part<'t>(cursor: &mut Cursor<'t>) -> Option<Part<'t>> {
                 cursor.ssa_name();
                 return Some(Part::Alias(cursor.since(start)));
             }
-            // What is said about fused locations.
+            // The metadata of fused locations.
             b'<' => cursor.skip_balanced().ok()?,
             _ if cursor.name() == "at" => skip_caller(cursor)?,
             _ => cursor.pos = cursor.pos.max(start + 1),
@@ -103,7 +103,7 @@ fn next_part<'t>(cursor: &mut Cursor<'t>) -> Option<Part<'t>> {
     None
 }
 
-/// `line`, or `line:column`, as it is written but for space.
+/// Parses `line`, or `line:column`, without space.
 fn line_and_column(cursor: &mut Cursor<'_>) -> Option<String> {
     let number = |cursor: &mut Cursor<'_>| {
         cursor.skip_space();
@@ -117,7 +117,7 @@ fn line_and_column(cursor: &mut Cursor<'_>) -> Option<String> {
     Some(line)
 }
 
-/// Goes to the `)` of the call site in whose caller `cursor` is, or to the end.
+/// Moves to the `)` of the call site in whose caller `cursor` is, or to the end.
 fn skip_caller(cursor: &mut Cursor<'_>) -> Option<()> {
     while !cursor.at_end() && cursor.peek() != b')' {
         match cursor.peek() {

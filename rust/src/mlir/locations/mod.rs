@@ -1,4 +1,4 @@
-//! Source locations: from values to the user's program, and back.
+//! Source locations: from values to lines of the user's program, and back.
 
 mod call_sites;
 mod innermost;

@@ -1,9 +1,9 @@
-//! From a line of the user's program to the values it made, and back.
+//! Finds the values of a line of the user's program, and the call stack of a value.
 //!
-//! A location is read flat: every `"file":line:column` in it is a frame, innermost first, because a
-//! call site names its callee before its caller. An alias stands for the frames of its definition.
-//! A program has few aliases more than frames, so lines are looked up by spreading from the aliases
-//! that name them to all that refer to those: linear in the text of the locations, and no recursion.
+//! A location is read as a list: every `"file":line:column` in it is a frame, innermost first, because a
+//! call site names its callee before its caller. An alias has the frames of its definition. The values of
+//! a line are found from the aliases that contain it, then from all that refer to those: in time linear
+//! in the text of the locations, and without recursion.
 
 use super::call_sites::{function_of_value, CallSites};
 use crate::error::{Code, Diagnostic};
@@ -12,14 +12,14 @@ use crate::ir::{Program, ValueDef};
 use crate::mlir::cursor::Cursor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// So many lines near the one asked for are named.
+/// The number of lines near the requested one that an error names.
 const NEAR: usize = 6;
 
-/// How many parts of a location are looked at for one traceback; each alias may stand for twice as many as the
+/// The most parts of a location that are visited for one traceback; each alias may have twice as many as the
 /// one before.
 const MAX_STEPS: usize = 10_000;
 
-/// A place in the user's program, in the file's text.
+/// A line of the user's program, as slices of the program's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Frame<'p> {
     /// The file as the location names it.
@@ -40,7 +40,7 @@ enum Part<'p> {
 }
 
 impl Frame<'_> {
-    /// Whether it stands for `line` of the file that `path` is the end of.
+    /// Whether it is at `line` of a file whose path ends with `path`.
     fn is_at(&self, path: &str, line: u64, reach: Reach) -> bool {
         let lines = match reach {
             Reach::Start => self.line..=self.line,
@@ -50,12 +50,12 @@ impl Frame<'_> {
     }
 }
 
-/// Which lines a place stands for.
+/// The lines of a frame.
 #[derive(Clone, Copy, Debug)]
 enum Reach {
-    /// The one it starts on.
+    /// The line that it starts on.
     Start,
-    /// All that it reaches over.
+    /// All lines of its range.
     Range,
 }
 
@@ -65,7 +65,7 @@ fn is_path_suffix(file: &str, path: &str) -> bool {
     file.strip_suffix(path).is_some_and(|before| before.is_empty() || before.ends_with(['/', '\\']))
 }
 
-/// `model.py:42`, or `model.py:42:8`, whose column says nothing more.
+/// Parses `model.py:42`, or `model.py:42:8`, whose column is ignored.
 fn parse_place(place: &str) -> Option<(&str, u64)> {
     let (rest, last) = place.trim().rsplit_once(':')?;
     let last = last.parse().ok()?;
@@ -120,7 +120,7 @@ fn frame<'p>(cursor: &mut Cursor<'p>, file: &'p str) -> Option<Frame<'p>> {
     Some(Frame { file, line, last_line, column })
 }
 
-/// The locations that lead to certain frames.
+/// The locations that contain certain frames.
 struct Reaching<'p, F> {
     aliases: FxHashSet<&'p str>,
     is_wanted: F,
@@ -137,7 +137,7 @@ impl<F: Fn(&Frame<'_>) -> bool> Reaching<'_, F> {
 }
 
 impl Program {
-    /// The text of where `value` comes from; empty if it does not say.
+    /// The text of the location of `value`; empty if it has none.
     pub(super) fn value_loc_text(&self, value: ValueId) -> &str {
         match self.def(value) {
             ValueDef::Result(op) => self.text().get(self.loc(op)),
@@ -166,8 +166,8 @@ impl Program {
         }
         frames
     }
-    /// The values that `place`, a file and a line, made; or why there are none. What is made without a place of its
-    /// own comes from where its function is called.
+    /// The values of `place`, a file and a line; an error that names lines nearby if there are none. Values without
+    /// a line have those of the calls of their function.
     pub fn values_at_place(
         &self,
         place: &str,
@@ -215,8 +215,8 @@ impl Program {
             format!("the lines of {file} nearest to it that made values: {}", lines.join(", "));
         Err(problem.with_hint(hint))
     }
-    /// The values that `line` of the file `path` made, in any frame of their call stacks: those of a
-    /// place that starts there, or else of one that reaches over it.
+    /// The values with `line` of the file `path` in any frame of their call stacks: those of frames that
+    /// start there, or else of frames whose range includes the line.
     fn values_at(&self, path: &str, line: u64, calls: &CallSites) -> Vec<ValueId> {
         let from_line = self.values_from(path, line, Reach::Start, calls);
         if from_line.is_empty() {
@@ -262,7 +262,7 @@ impl Program {
         }
         Reaching { aliases, is_wanted }
     }
-    /// Every place of the program's locations, in the order of the text, each once.
+    /// Every line of the program's locations, in the order of the text, each once.
     fn source_places(&self) -> Vec<(&str, u64)> {
         let of_values =
             self.values_of(self.module_op()).into_iter().map(|value| self.value_loc_text(value));
@@ -277,7 +277,7 @@ impl Program {
             .filter(|&place| seen.insert(place))
             .collect()
     }
-    /// The aliases of locations with what they stand for, in the order of the text.
+    /// The aliases of locations with their definitions, in the order of the text.
     fn location_aliases(&self) -> impl Iterator<Item = (&str, &str)> {
         self.printing().definitions().iter().filter_map(|&span| {
             let (name, body) = self.text().get(span).split_once('=')?;

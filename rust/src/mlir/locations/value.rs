@@ -1,4 +1,4 @@
-//! Locations of values: block arguments have them in the text only, where they are read when asked for.
+//! Locations of values; those of block arguments are parsed from the text on demand.
 
 use crate::error::Span;
 use crate::index::ValueId;
@@ -18,7 +18,7 @@ impl Program {
     pub fn after_value(&self, value: ValueId) -> InsertPoint {
         InsertPoint { place: self.place_after_value(value), loc: self.value_loc(value) }
     }
-    /// What stands within `loc(...)` of `arg`, an argument of a block; `None` if it has no location.
+    /// The contents of `loc(...)` of `arg`, a block argument; `None` if it has no location.
     pub(in crate::mlir) fn arg_location_text(&self, arg: ValueId) -> Option<Span> {
         if !self.printing().has_name(arg) || !self.printing().has_locations() {
             return None;

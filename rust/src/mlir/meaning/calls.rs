@@ -1,4 +1,4 @@
-//! Calls: whether there is a function of that name and type.
+//! Checks that calls have a callee of their name and type.
 
 use super::symbols::Symbols;
 use crate::error::{Code, Diagnostic, Span};
@@ -12,12 +12,12 @@ pub(super) struct Call {
     /// The module in which its callee is looked up.
     pub module: OpId,
     pub callee: StrId,
-    /// Where the callee's name stands.
+    /// The span of the callee's name.
     pub span: Span,
 }
 
 impl Call {
-    /// Why the call makes no sense.
+    /// The error of the call, if it has one.
     pub fn problem(&self, program: &Program, symbols: &Symbols) -> Option<Diagnostic> {
         let callee = symbols.find(self.module, self.callee);
         let function = callee.map_or(FuncId::NONE, |op| program.function_of(op));

@@ -1,7 +1,7 @@
-//! Meaning: what ops say beyond their form, of symbols, meshes, shardings, rules and calls.
+//! Resolves symbols, meshes, shardings, rules and calls after all ops have been parsed.
 //!
-//! Whoever reads the text of ops leaves [`Notes`], by where things stand; when all ops are in the tables of
-//! the program, [`Notes::resolve`] reads what is there and puts it where it belongs.
+//! The parser of ops records their spans in [`Notes`]; when all ops are in the tables of the program,
+//! [`Notes::resolve`] parses them, checks them, and stores them in the program.
 
 mod calls;
 mod notes;

@@ -1,7 +1,7 @@
-//! What ops mean beyond their form, noted while they are read: symbols, meshes, shardings, rules, calls.
+//! Records of symbols, meshes, shardings, rules and calls, made while ops are parsed.
 //!
-//! Meshes may come after the shardings that name them, so most of it is only noted here;
-//! [`Notes::resolve`](super::resolve) makes sense of it once the whole program has been read.
+//! A mesh may be defined after shardings that name it, so most records are only spans;
+//! [`Notes::resolve`](super::resolve) parses them once the whole program has been parsed.
 
 use super::calls::Call;
 use super::symbols::{symbol_name, Symbols};
@@ -13,14 +13,14 @@ use crate::index::{OpId, StrId};
 use crate::ir::{Direction, OpKind, Payload, Program};
 use std::ops::Range;
 
-/// What the text of one op says of shardings, whichever way it is written.
+/// The spans of the sharding annotations of one op, in generic or custom syntax.
 #[derive(Clone, Copy)]
 pub(in crate::mlir) struct Annotations {
     /// Its sharding or shardings.
     pub sharding: Option<Span>,
     /// Its rule, `sdy.sharding_rule`.
     pub rule: Option<Span>,
-    /// What else an op of Shardy says: axes, a group, a direction.
+    /// The axes, group or direction of an op of Shardy.
     pub payload: Span,
 }
 
@@ -29,18 +29,18 @@ impl Annotations {
     pub const NONE: Self = Self { sharding: None, rule: None, payload: Span::EMPTY };
 }
 
-/// What was noted of a program.
+/// The records of a program.
 pub(in crate::mlir) struct Notes<'a> {
     pub(super) text: &'a str,
     pub(super) symbols: Symbols,
     pub(super) meshes: Vec<(OpId, Span)>,
     pub(super) targets: Vec<(Target, Span)>,
     pub(super) calls: Vec<Call>,
-    /// Ops with regions to check, and where their names stand.
+    /// Ops with regions to check, with the spans of their names.
     pub(super) region_ops: Vec<(OpId, Span)>,
 }
 
-/// How much had been noted at some point of the text.
+/// The number of records at some point of the text.
 #[derive(Clone, Copy)]
 pub(in crate::mlir) struct NotesMark {
     targets: usize,
@@ -48,7 +48,7 @@ pub(in crate::mlir) struct NotesMark {
 }
 
 impl<'a> Notes<'a> {
-    /// No notes, of a program with this text.
+    /// No records, for a program with this text.
     pub fn new(text: &'a str) -> Self {
         Self {
             text,
@@ -63,29 +63,29 @@ impl<'a> Notes<'a> {
     pub(super) fn text_at(&self, span: Span) -> &'a str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
-    /// Notes that the region of module `op` starts.
+    /// Records that the region of module `op` starts.
     pub fn enter_module(&mut self, op: OpId) {
         self.symbols.enter(op);
     }
-    /// Notes that the region of the innermost module ends.
+    /// Records that the region of the innermost module ends.
     pub fn leave_module(&mut self) {
         self.symbols.leave();
     }
-    /// Notes that `op` defines the symbol at `span`; fails if its module has it already.
+    /// Records that `op` defines the symbol at `span`; fails if its module has it already.
     pub fn define_symbol(&mut self, program: &mut Program, op: OpId, span: Span) -> Result<StrId> {
         let text = symbol_name(self.text_at(span));
         let name = program.intern(text);
         self.symbols.define(op, name, text, span)?;
         Ok(name)
     }
-    /// Notes that `op` calls the symbol at `span`.
+    /// Records that `op` calls the symbol at `span`.
     pub fn note_call(&mut self, program: &mut Program, op: OpId, span: Span) {
         let callee = program.intern(symbol_name(self.text_at(span)));
         program.attach_payload(op, Payload::Call(callee));
         let module = self.symbols.module_around(op);
         self.calls.push(Call { op, module, callee, span });
     }
-    /// Notes a mesh: its name and its attribute.
+    /// Records a mesh: its name and its attribute.
     pub fn note_mesh(
         &mut self,
         program: &mut Program,
@@ -99,7 +99,7 @@ impl<'a> Notes<'a> {
         self.meshes.push((op, mesh));
         Ok(())
     }
-    /// Notes the name of a named computation, the shardings of its inputs, and whether it has shardings
+    /// Records the name of a named computation, the shardings of its inputs, and whether it has shardings
     /// of its outputs.
     pub fn note_named_computation(
         &mut self,
@@ -117,15 +117,15 @@ impl<'a> Notes<'a> {
             self.note_sharding(Target::RegionArgs(op), inputs);
         }
     }
-    /// Notes the sharding or shardings at `span`.
+    /// Records the sharding or shardings at `span`.
     pub fn note_sharding(&mut self, target: Target, span: Span) {
         self.targets.push((target, span));
     }
-    /// Notes that `op`, whose name stands at `span`, has regions to check.
+    /// Records that `op`, whose name is at `span`, has regions to check.
     pub fn note_regions(&mut self, op: OpId, span: Span) {
         self.region_ops.push((op, span));
     }
-    /// Notes what `op`, which has all its parts, says of shardings.
+    /// Records the sharding annotations of `op`, which is complete.
     pub fn note_annotations(
         &mut self,
         program: &mut Program,
@@ -181,12 +181,12 @@ impl<'a> Notes<'a> {
         Ok(Payload::ManualComputation(names))
     }
 
-    /// How much has been noted so far.
+    /// The number of records so far.
     pub fn mark(&self) -> NotesMark {
         NotesMark { targets: self.targets.len(), calls: self.calls.len() }
     }
-    /// The places in the list of targets of what was noted since `mark`, if these are no more than
-    /// shardings and the rule of the results of one op.
+    /// The range, in the list of targets, of the records since `mark`, if these are only shardings and the
+    /// rule of the results of one op.
     pub fn annotations_since(&self, mark: NotesMark) -> Option<Range<usize>> {
         let is_plain = |target: &(Target, Span)| {
             matches!(target.0, Target::Results(_) | Target::Result(_) | Target::Rule(_))
@@ -195,8 +195,8 @@ impl<'a> Notes<'a> {
         let targets = mark.targets..self.targets.len();
         (!has_calls && self.targets[targets.clone()].iter().all(is_plain)).then_some(targets)
     }
-    /// Notes for `op` what is at `places` in the list of targets, [`annotations_since`] some mark, where
-    /// `span_of` says what a span there is in the text of `op`.
+    /// Records for `op` the annotations at `places` in the list of targets, [`annotations_since`] some mark;
+    /// `span_of` maps spans there to spans in the text of `op`.
     ///
     /// [`annotations_since`]: Self::annotations_since
     pub fn repeat_annotations(
@@ -231,7 +231,7 @@ pub(in crate::mlir) const fn axes_attribute(kind: OpKind) -> Option<&'static str
     })
 }
 
-/// The group that `text`, at `span`, is the id of.
+/// The group whose id `text`, at `span`, is.
 fn sharding_group(text: &str, span: Span) -> Result<Payload> {
     let digits = text.split(':').next().unwrap_or("").trim();
     let Ok(id) = digits.parse() else {

@@ -1,12 +1,12 @@
-//! Regions of ops that the engine knows: their arguments, and what they return.
+//! Checks the regions of known ops: their arguments, and the values that they return.
 //!
-//! MLIR checks much more; what is checked here is what passes take for granted.
+//! MLIR checks much more; these checks are for what passes rely on.
 
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{BlockId, FuncId, OpId, RegionId, TypeId};
 use crate::ir::{OpKind, OpTraits, Payload, Program};
 
-/// What is wrong with the regions of `ops`, each with the place of its name.
+/// The errors of the regions of `ops`, given with the spans of their names.
 pub(super) fn region_problems(program: &Program, ops: &[(OpId, Span)]) -> Vec<Diagnostic> {
     let regions = Regions { program };
     let found = ops.iter().filter_map(|&(op, span)| regions.check(op, span).err());
@@ -58,7 +58,7 @@ impl Regions<'_> {
         let block = self.program.region_entry(region);
         block.get().map_or(0, |block| self.program.num_block_args(block))
     }
-    /// The types of what `region`, of one block, returns.
+    /// The types of the values that `region`, of one block, returns.
     fn returned(&self, region: RegionId, span: Span) -> Result<Vec<TypeId>> {
         let block = self.program.region_entry(region).get().ok_or_else(|| no_terminator(span))?;
         let terminator = self.terminator(block, span)?;
@@ -76,7 +76,7 @@ impl Regions<'_> {
         );
         Err(Diagnostic::new(Code::TypeMismatch, message).at(span).into())
     }
-    /// The results of a named computation at `span` have the types of what its body returns.
+    /// Checks that the results of a named computation at `span` have the types of the returned values.
     fn check_inferred(&self, region: RegionId, span: Span, results: &[TypeId]) -> Result<()> {
         let returned = self.returned(region, span)?;
         if returned == results {
@@ -116,7 +116,7 @@ impl Regions<'_> {
         }
         Ok(())
     }
-    /// What is wrong with `op`, which returns from `func`.
+    /// The error message of `op`, which returns from `func`, if it has an error.
     fn wrong_return(&self, op: OpId, func: FuncId) -> Option<String> {
         let program = self.program;
         let returned: Vec<TypeId> =

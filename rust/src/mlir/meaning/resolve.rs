@@ -1,8 +1,7 @@
-//! Makes sense of what was noted while ops were read: meshes, shardings, rules, axes of collectives,
-//! calls.
+//! Parses and checks the recorded meshes, shardings, rules, axes of collectives, and calls.
 //!
-//! Each text is read once. Mistakes are gathered, each said as the reference says it and at the line of
-//! its op, in the reference's order of steps: what does not parse, then what does not make sense.
+//! Each text is parsed once. All errors are collected, in the reference's words and at the line of their
+//! op, in the reference's order: first those of parsing, then those of verification.
 
 use super::notes::Notes;
 use super::regions::region_problems;
@@ -14,8 +13,7 @@ use crate::index::{MeshId, OpId};
 use crate::ir::{Findings, OpKind, Payload, Program};
 
 impl Notes<'_> {
-    /// Reads meshes, shardings, rules and axes to where they belong in `program`, and checks regions and
-    /// calls.
+    /// Parses meshes, shardings, rules and axes, stores them in `program`, and checks regions and calls.
     pub fn resolve(&self, program: &mut Program) -> Findings {
         let problems = region_problems(program, &self.region_ops);
         let is_unreadable = !problems.is_empty();
@@ -30,7 +28,7 @@ impl Notes<'_> {
 }
 
 impl Resolver<'_, '_> {
-    /// Reads all meshes; false if one of them makes no sense.
+    /// Parses all meshes; false if one of them is invalid.
     fn read_meshes(&mut self) -> bool {
         let notes = self.notes;
         let mut are_good = true;
@@ -98,7 +96,7 @@ impl Resolver<'_, '_> {
     fn read_axes(&mut self, op: OpId, span: Span) {
         let sharding = self.program.op_results(op).next().map(|value| self.program.sharding(value));
         let mesh = sharding.map_or(MeshId::NONE, |sharding| self.program.mesh_of(sharding));
-        // Without a mesh the sharding is wrong, which has been said.
+        // A sharding without a mesh has an error already.
         let Some(mesh) = mesh.get() else { return };
         let (text, base) = self.attribute_text(span);
         let mesh = self.program.mesh(mesh);

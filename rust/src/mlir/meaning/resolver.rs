@@ -1,4 +1,4 @@
-//! The state of making sense of notes, and how mistakes in attributes are said.
+//! The state of the resolver, and the wording of errors in attributes.
 
 use super::notes::Notes;
 use super::wording::in_own_syntax;
@@ -8,24 +8,24 @@ use crate::ir::{Findings, Program};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// How many aliases one attribute may go through: they may refer to each other in a circle.
+/// The most aliases that are resolved for one attribute; aliases may be cyclic.
 const MAX_ALIASES: usize = 16;
 
-/// What makes sense of notes.
+/// Resolves the records of a program.
 pub(super) struct Resolver<'p, 'a> {
     pub notes: &'p Notes<'a>,
     pub program: &'p mut Program,
     pub findings: Findings,
-    /// The shardings of each text that makes sense, and whether that is the text of a list.
+    /// The shardings of each valid text, by the text and whether it is that of a list.
     pub known: FxHashMap<(bool, &'a str), Rc<[ShardingId]>>,
 }
 
 impl<'p, 'a> Resolver<'p, 'a> {
-    /// The state at the start; `findings` is what is wrong already.
+    /// The initial state; `findings` has the errors so far.
     pub fn new(notes: &'p Notes<'a>, program: &'p mut Program, findings: Findings) -> Self {
         Self { notes, program, findings, known: FxHashMap::default() }
     }
-    /// The text at `span`, or that of the attribute alias that it is.
+    /// The text at `span`, or the definition if it is an attribute alias.
     pub fn attribute_text(&self, span: Span) -> (&'a str, u32) {
         let mut span = span;
         for _ in 0..MAX_ALIASES {
@@ -42,7 +42,7 @@ impl<'p, 'a> Resolver<'p, 'a> {
     fn byte_before(&self, span: Span) -> Option<&u8> {
         self.notes.text.as_bytes().get((span.start as usize).checked_sub(1)?)
     }
-    /// Adds an error of syntax in an attribute of `op`, which stands in the op's own syntax or not.
+    /// Adds a syntax error in an attribute of `op`; `is_own` if that is part of the op's custom syntax.
     pub fn unreadable(&mut self, op: OpId, is_own: bool, error: Error) {
         let span = self.program.name_span(op).unwrap_or_default();
         let is_own = is_own && self.byte_before(span) != Some(&b'"');
@@ -52,7 +52,7 @@ impl<'p, 'a> Resolver<'p, 'a> {
             self.findings.add(op, problem);
         }
     }
-    /// Adds what is wrong with an attribute of `op`, said of `subject`.
+    /// Adds the errors `found` in an attribute of `op`, whose messages start with `subject`.
     pub fn wrong(&mut self, op: OpId, subject: &str, found: impl IntoIterator<Item = Diagnostic>) {
         for mut problem in found {
             problem.message.insert_str(0, subject);

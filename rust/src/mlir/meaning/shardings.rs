@@ -1,4 +1,4 @@
-//! Shardings: read from their texts and put to the values that they belong to.
+//! Parses shardings and assigns them to their values.
 
 use super::resolver::Resolver;
 use super::target::{misfit, Target};
@@ -9,7 +9,7 @@ use crate::mesh::Mesh;
 use std::rc::Rc;
 
 impl Resolver<'_, '_> {
-    /// Reads the sharding or shardings at `span` to `target`.
+    /// Parses the sharding or shardings at `span` and assigns them to `target`.
     pub(super) fn read_shardings(&mut self, target: Target, span: Span) {
         let is_list =
             matches!(target, Target::Results(_) | Target::Unread(_) | Target::RegionArgs(_));
@@ -44,13 +44,13 @@ impl Resolver<'_, '_> {
         if self.findings.problems.len() == before {
             self.known.insert(key, shardings.clone());
         }
-        // What is wrong is placed too where it can be: others are checked against it.
+        // Invalid shardings are assigned too where possible: others are checked against them.
         if target.fit(self.program, &shardings) {
             target.place(self.program, &shardings);
         }
     }
 
-    /// Adds everything that is wrong with `read`, the shardings at `span`.
+    /// Adds all errors of `read`, the shardings at `span`.
     fn check_shardings(&mut self, target: Target, span: Span, read: &[ReadSharding]) {
         let (owner, types) = (target.owner(self.program), target.types(self.program));
         let is_free = types.is_empty() && self.may_have_no_value(read);

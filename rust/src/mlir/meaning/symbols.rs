@@ -1,4 +1,4 @@
-//! Symbols: which op of a module `@name` stands for.
+//! Symbol tables: the op of a module that `@name` refers to.
 
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{OpId, StrId};
@@ -25,7 +25,7 @@ impl Symbols {
     pub fn module_around(&self, op: OpId) -> OpId {
         self.open.iter().rev().copied().find(|&module| module != op).unwrap_or(OpId::NONE)
     }
-    /// Makes `name`, written as `text` at `span`, stand for `op`.
+    /// Defines `name`, written as `text` at `span`, as `op`.
     pub fn define(&mut self, op: OpId, name: StrId, text: &str, span: Span) -> Result<()> {
         let module = self.module_around(op);
         let Some((_, first)) = self.defined.insert((module, name), (op, span)) else {
@@ -37,7 +37,7 @@ impl Symbols {
             .with_related(first, "first defined here")
             .into())
     }
-    /// The op that `name` stands for in `module`.
+    /// The op that `name` refers to in `module`.
     pub fn find(&self, module: OpId, name: StrId) -> Option<OpId> {
         self.defined.get(&(module, name)).map(|&(op, _)| op)
     }

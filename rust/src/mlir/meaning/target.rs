@@ -1,4 +1,4 @@
-//! Where shardings and rules belong, and whether they fit there.
+//! The values or op that shardings and rules are for, and whether they fit.
 
 use crate::attribute::{self, names_itself};
 use crate::error::{Code, Diagnostic};
@@ -6,14 +6,14 @@ use crate::index::{FuncId, OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{Program, Type};
 use crate::sharding::TensorSharding;
 
-/// Where a sharding or rule in the text belongs.
+/// The values or op that a sharding or rule in the text is for.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::mlir) enum Target {
     /// One sharding for each result.
     Results(OpId),
     /// One sharding, of the only result.
     Result(OpId),
-    /// One sharding for each result, which nothing reads.
+    /// One sharding for each result, which is not used.
     Unread(OpId),
     /// One sharding for each argument of the first region.
     RegionArgs(OpId),
@@ -40,7 +40,7 @@ impl Target {
         };
         types.len() == shardings.len() && types.iter().zip(shardings).all(fits)
     }
-    /// The complaint that `text` is no attribute of the kind that it takes in a dictionary.
+    /// The error that `text` is no attribute of the expected kind in a dictionary.
     pub fn is_other_kind(self, program: &Program, text: &str) -> Option<Diagnostic> {
         let owner = self.owner(program);
         let (name, kind) = match self {
@@ -77,7 +77,7 @@ impl Target {
             | Target::Axes(op) => op,
         }
     }
-    /// How complaints about the `index`-th of `count` shardings of it start.
+    /// The subject of error messages about the `index`-th of `count` shardings of it.
     pub fn subject(self, program: &Program, index: usize, count: usize) -> String {
         match self {
             Target::Arg(_, arg) => format!("'func.func' op arg {arg} - "),
@@ -86,7 +86,7 @@ impl Target {
             _ => program.sharding_subject(self.owner(program), false, index, count),
         }
     }
-    /// The types that the shardings of it are for.
+    /// The types of the values that the shardings are for.
     pub fn types(self, program: &Program) -> Vec<TypeId> {
         match self {
             Target::Arg(id, index) => vec![program.func_args(id)[index as usize].ty],
@@ -101,7 +101,7 @@ impl Target {
             }
         }
     }
-    /// Puts `shardings`, which fit, where they belong.
+    /// Assigns `shardings`, which fit, to its values.
     pub fn place(self, program: &mut Program, shardings: &[ShardingId]) {
         let values: Vec<ValueId> = match self {
             Target::Unread(_) => return,
@@ -135,7 +135,7 @@ impl Target {
     }
 }
 
-/// The complaint that `sharding` is not one for a value of type `ty`, or for no value.
+/// The error that `sharding` does not fit a value of type `ty`, or that there is no value.
 pub(super) fn misfit(
     program: &Program,
     sharding: &TensorSharding,
@@ -183,7 +183,7 @@ pub(super) fn misfit(
     Some(attribute::rank_problem(sharding.dims.len(), mesh, rank)?.diagnostic)
 }
 
-/// Whether the type `text` is one of a shape that does not say its rank here.
+/// Whether the type `text` is a shaped type whose rank is not known.
 fn is_shaped(text: &str) -> bool {
     text.starts_with("memref<") || text.starts_with("vector<")
 }

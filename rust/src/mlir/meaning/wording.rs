@@ -1,11 +1,11 @@
-//! How errors are worded.
+//! The wording of errors.
 
 use crate::error::Error;
 
-/// Rewords `error`, which is in the own syntax of an op called `name`, as the reference says it.
+/// Rewords `error`, in the custom syntax of an op called `name`, as the reference does.
 pub(in crate::mlir) fn in_own_syntax(name: &str, mut error: Error) -> Error {
     for problem in &mut error.diagnostics {
-        // What token is expected is for MLIR's own parser to say.
+        // The reference leaves errors about expected tokens to MLIR's parser.
         let token = problem.message.strip_prefix("expected '");
         let is_of_tokens = token.is_some_and(|token| !token.starts_with(char::is_alphabetic))
             || problem.message == "unexpected character";
@@ -21,8 +21,8 @@ pub(in crate::mlir) fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What MLIR says of an op that `needs` so many of a noun, `operand`, `result` or `region`, and `has`
-/// others; `None` if it has as many.
+/// MLIR's message for an op that needs `needs` operands, results or regions (`noun`) but has `has`;
+/// `None` if the numbers are equal.
 pub fn wrong_count(noun: &str, needs: usize, has: usize) -> Option<String> {
     if needs == has {
         return None;

@@ -1,4 +1,4 @@
-//! Binding SSA names to values: what a name stands for where it is used, also before it is defined.
+//! Binds SSA names to values, also where a name is used before it is defined.
 
 use super::scopes::{Forward, Lookup, Scopes};
 use super::text::ssa_name_at;
@@ -7,7 +7,7 @@ use crate::index::{BlockId, Id, OpId, TypeId, UseId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program};
 use crate::suggest;
 
-/// A use of a name as it stands in the text, `%x` or `%x#2`.
+/// A use of a name in the text, `%x` or `%x#2`.
 #[derive(Clone, Copy)]
 pub(in crate::mlir) struct NameUse<'a> {
     /// The name without `%`.
@@ -61,8 +61,7 @@ impl<'a> Names<'a> {
     pub fn region(&self) -> u32 {
         self.scopes.current()
     }
-    /// Makes `name` stand for `count` values from `first` on, which have been made, also where it was
-    /// used before.
+    /// Binds `name` to `count` existing values from `first` on, also in its uses before this definition.
     #[inline]
     pub fn define(
         &mut self,
@@ -85,7 +84,7 @@ impl<'a> Names<'a> {
         }
         Ok(())
     }
-    /// Moves the uses of a placeholder to the value that it stood for.
+    /// Moves the uses of a placeholder to the value that is now defined.
     fn bind_forward(
         &mut self,
         program: &mut Program,
@@ -106,7 +105,7 @@ impl<'a> Names<'a> {
         program.bind_placeholder(forward.placeholder, value);
         Ok(())
     }
-    /// The value that `operand` of `op` names, which the op says has type `ty`.
+    /// The value that `operand` of `op` names, which has to have type `ty`.
     #[inline]
     pub fn resolve(
         &mut self,
@@ -210,8 +209,8 @@ impl<'a> Names<'a> {
         }
         Error::check(diagnostics)
     }
-    /// Uses that came before their definition have to be in another block of the same region, or in
-    /// a region without order.
+    /// Checks that uses before the definition are in another block of the same region, or in a graph
+    /// region.
     pub fn check_dominance(&self, program: &Program) -> Result<()> {
         for &slot in &self.forward_uses {
             let value = program.used_value(slot);
@@ -247,7 +246,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// How many values have their name together with `first`.
+/// The number of values that share their name with `first`.
 #[cold]
 fn num_named(program: &Program, first: ValueId) -> u32 {
     let mut count = 1;
@@ -257,7 +256,7 @@ fn num_named(program: &Program, first: ValueId) -> u32 {
     count
 }
 
-/// Where `name` stands in the definition of `value`.
+/// The span of `name` in the definition of `value`.
 fn definition_span(program: &Program, name: &str, value: ValueId) -> Span {
     let offset = program.printing().value_name(value);
     Span::new(offset, offset + 1 + name.len() as u32)

@@ -1,4 +1,4 @@
-//! Labels of blocks: `^bb0` stands for one block of its region.
+//! Labels of blocks, `^bb0`, each of one block of its region.
 
 use crate::error::{Code, Diagnostic, Result, Span};
 use rustc_hash::FxHashSet;

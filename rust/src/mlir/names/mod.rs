@@ -1,4 +1,4 @@
-//! Names: which value `%x` stands for, which block `^bb1` stands for, and how values are called.
+//! Names of values and blocks, `%x` and `^bb1`: their scopes, and the names of values in results.
 
 mod binding;
 mod labels;

@@ -1,12 +1,12 @@
-//! SSA names: which value a name stands for at some place.
+//! Scopes of SSA names.
 //!
-//! A name lives from its definition to the end of its region, and may not be defined again while it
-//! lives. The scopes that have ended are told from those that have not by an id, so that leaving a
-//! region costs nothing however many names it has.
+//! A name is visible from its definition to the end of its region, and may not be defined again while it
+//! is visible. Each scope has an id that tells whether it has ended, so that leaving a region takes
+//! constant time, however many names it has.
 //!
-//! Names that are numbers, as most are in printed programs, are places in a vector; others are hashed.
+//! Names that are numbers, as most are in printed programs, index a vector; others are hashed.
 //!
-//! A name that is used before it is defined stands for a placeholder value; its definition moves the
+//! A name that is used before it is defined is bound to a placeholder value; its definition moves the
 //! uses over, as in MLIR: newest first, which leaves them in reverse order.
 
 use crate::error::Span;
@@ -15,17 +15,17 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-/// What a name stands for.
+/// The definition of a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Definition {
-    /// The first of its values; the others follow, and all of them know where the name stands.
+    /// The first of its values; the others follow, and all of them have the offset of the name.
     pub first: ValueId,
     scope: u32,
 }
 
 /// No definition.
 const UNDEFINED: Definition = Definition { first: ValueId::NONE, scope: u32::MAX };
-/// From fewer names it is not told how many there will be.
+/// The number of names from which the number of all names is estimated.
 const MIN_EXPECTED: usize = 1 << 10;
 /// The depth of a scope that has ended.
 const ENDED: u32 = u32::MAX;
@@ -35,15 +35,15 @@ const ENDED: u32 = u32::MAX;
 pub(super) struct Forward {
     /// Which of the name's values.
     pub number: u32,
-    /// What stands for it until then.
+    /// The placeholder value.
     pub placeholder: ValueId,
-    /// Where it was first used.
+    /// The span of its first use.
     pub span: Span,
-    /// How many isolated regions were open there.
+    /// The number of isolated regions that were open there.
     pub isolation: u32,
 }
 
-/// What looking up a name gives.
+/// The result of looking up a name.
 pub(super) enum Lookup {
     /// Its definition.
     Defined(Definition),
@@ -63,8 +63,8 @@ impl Hash for Name<'_> {
     }
 }
 
-/// Puts names that differ in their last character only, which tend to be used together, next to each
-/// other: the table of a large program is far larger than the caches.
+/// Hashes names that differ in their last character only, which tend to be used together, to neighbouring
+/// slots: the table of a large program is far larger than the caches.
 #[derive(Default)]
 struct NameHasher(u64);
 
@@ -73,7 +73,7 @@ impl Hasher for NameHasher {
         let Some((&last, stem)) = bytes.split_last() else { return };
         let mut hasher = FxHasher::default();
         hasher.write(stem);
-        // The table goes by the lowest bits, and by the highest seven to tell neighbours apart.
+        // The table takes the slot from the lowest bits, and compares the highest seven.
         let last = u64::from(last);
         self.0 = (hasher.finish() & !0xF ^ last & 0xF) ^ last << 57;
     }
@@ -82,11 +82,11 @@ impl Hasher for NameHasher {
     }
 }
 
-/// The names that can be seen.
+/// The visible names.
 #[derive(Default)]
 pub(super) struct Scopes<'a> {
     names: HashMap<Name<'a>, Definition, BuildHasherDefault<NameHasher>>,
-    /// All that is going to be read.
+    /// The whole text.
     text: &'a str,
     /// Definitions of names that are numbers below `num_numbered`.
     numbered: Vec<Definition>,
@@ -102,12 +102,12 @@ pub(super) struct Scopes<'a> {
 }
 
 impl<'a> Scopes<'a> {
-    /// No names, in this text: a number as name has a place for every so many bytes.
+    /// No names, in this text, whose length bounds the vector of numeric names.
     pub fn new(text: &'a str) -> Self {
         Self { text, num_numbered: text.len() / 16 + 64, ..Self::default() }
     }
-    /// Makes room for as many names as there will be if they go on as they did up to `name`. A table that
-    /// doubles has to read all names again each time, which takes long once they are not in the caches.
+    /// Reserves space for the names of the whole text, estimated from the number of names before `name`. A
+    /// table that doubles reads all names again each time, which is slow once they are not in the caches.
     #[cold]
     fn make_room(&mut self, name: &str) {
         let (num_names, len) = (self.names.len(), self.text.len());
@@ -135,7 +135,7 @@ impl<'a> Scopes<'a> {
             self.isolated.pop();
         }
     }
-    /// How many isolated regions are open.
+    /// The number of open isolated regions.
     pub fn isolation(&self) -> u32 {
         self.isolated.len() as u32
     }
@@ -148,7 +148,7 @@ impl<'a> Scopes<'a> {
     fn depth(&self, found: Definition) -> u32 {
         self.depths.get(found.scope as usize).copied().unwrap_or(ENDED)
     }
-    /// What `name` stands for here.
+    /// The definition of `name` that is visible here.
     #[inline]
     pub fn look_up(&self, name: &str) -> Lookup {
         let found = match self.number(name) {
@@ -162,7 +162,7 @@ impl<'a> Scopes<'a> {
             _ => Lookup::Hidden(found),
         }
     }
-    /// Makes `name` stand for `first` and the values after it; the older definition if it has one.
+    /// Binds `name` to `first` and the values after it; returns the older definition if there is one.
     #[inline]
     pub fn define(&mut self, name: &'a str, first: ValueId) -> Result<(), Definition> {
         let new = Definition { first, scope: self.current() };
@@ -183,7 +183,7 @@ impl<'a> Scopes<'a> {
             Err(old)
         }
     }
-    /// The number that `name` is, if it has a place among those.
+    /// The number that `name` is, if it indexes the vector.
     #[inline]
     fn number(&self, name: &str) -> Option<usize> {
         let bytes = name.as_bytes();
@@ -200,27 +200,27 @@ impl<'a> Scopes<'a> {
         }
         (number < self.num_numbered).then_some(number)
     }
-    /// The placeholder of a use that came before the definition.
+    /// The placeholder of a use before the definition.
     pub fn find_forward(&self, name: &str, number: u32) -> Option<Forward> {
         self.forward.get(name)?.iter().find(|forward| forward.number == number).copied()
     }
-    /// Notes such a use.
+    /// Records a use before the definition.
     pub fn add_forward(&mut self, name: &'a str, forward: Forward) {
         self.forward.entry(name).or_default().push(forward);
         self.num_forward += 1;
     }
-    /// Whether any use waits for a definition.
+    /// Whether any use is without a definition.
     #[inline]
     pub fn has_forward(&self) -> bool {
         self.num_forward > 0
     }
-    /// The uses that wait for the definition of `name`; they do not wait any more.
+    /// Removes and returns the uses of `name` that are without a definition.
     pub fn take_forward(&mut self, name: &str) -> Vec<Forward> {
         let taken = self.forward.remove(name).unwrap_or_default();
         self.num_forward -= taken.len();
         taken
     }
-    /// All uses that wait, in the order of the text.
+    /// All uses that are without a definition, in the order of the text.
     pub fn pending(&self) -> Vec<(&'a str, Forward)> {
         let mut all = Vec::with_capacity(self.num_forward);
         #[allow(clippy::iter_over_hash_type)] // sorted below
@@ -230,7 +230,7 @@ impl<'a> Scopes<'a> {
         all.sort_by_key(|(_, forward)| forward.span.start);
         all
     }
-    /// The first values of the names that can be seen.
+    /// The first values of the visible names.
     pub fn visible(&self) -> Vec<ValueId> {
         #[allow(clippy::iter_over_hash_type)] // sorted below
         let all = self.names.values().chain(&self.numbered);

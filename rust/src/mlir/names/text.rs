@@ -1,4 +1,4 @@
-//! How values are called: by the names that the text gives them, or else by their ids.
+//! The names of values: those of the text, or else names made of their ids.
 
 use crate::index::{Id, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
@@ -28,7 +28,7 @@ pub(in crate::mlir) fn group_number(program: &Program, value: ValueId) -> Option
     if !cursor.eat(b':') {
         return None;
     }
-    // The group starts where the results before it have other names.
+    // The group starts after the last result with another name.
     let mut first = value.index();
     let start = program.result(op, 0).index();
     if program.printing().value_name(program.result(op, 0)) == name {
@@ -43,8 +43,8 @@ pub(in crate::mlir) fn group_number(program: &Program, value: ValueId) -> Option
 }
 
 impl Program {
-    /// What `value` is called: `%12`, `%3#1`, `%arg0`. The printer calls it so too, unless a pass has
-    /// put another value of that name beside it.
+    /// The name of `value`: `%12`, `%3#1`, `%arg0`. The printer uses it too, unless a pass has made another
+    /// value of that name visible in its scope.
     pub fn value_name(&self, value: ValueId) -> String {
         let mut out = String::new();
         let offset = self.printing().value_name(value);
@@ -79,7 +79,7 @@ pub(in crate::mlir) fn append_fresh(program: &Program, value: ValueId, out: &mut
     }
 }
 
-/// The value after which `value` is called: the arguments of a loop's body are called like those of its
+/// The value whose name `value` has: the arguments of a loop's body have the names of those of its
 /// condition.
 pub(in crate::mlir) fn name_giver(program: &Program, value: ValueId) -> ValueId {
     let ValueDef::Arg(block) = program.def(value) else { return value };

@@ -9,7 +9,7 @@ use crate::mlir::cursor::Cursor;
 use crate::sharding::TensorSharding;
 
 impl Printer<'_> {
-    /// `{name = value, ...}` of `attrs` and `more`, empty if there is nothing.
+    /// `{name = value, ...}` of `attrs` and `more`; empty if there are none.
     pub(super) fn dict(&self, attrs: &[Attr], more: &[(&str, String)]) -> String {
         if attrs.is_empty() && more.is_empty() {
             return String::new();
@@ -96,7 +96,7 @@ impl Printer<'_> {
         }
         out.push(']');
     }
-    /// `sdy.sharding` and `sdy.sharding_rule` of `op`, as far as it has them in its dictionary.
+    /// `sdy.sharding` and `sdy.sharding_rule` of `op`, if it has them in its dictionary.
     pub(super) fn sharding_attrs(&self, op: OpId) -> Vec<(&'static str, String)> {
         let mut attrs = Vec::new();
         let stored = self.program.no_result_shardings(op);
@@ -183,7 +183,7 @@ impl Printer<'_> {
             edits.push(Edit::Text(dict, format!("{word}{text}")));
             return;
         }
-        // What the syntax says outside of the dictionary stays there.
+        // Attributes that are in the custom syntax are not in the dictionary.
         more.retain(|(name, _)| !name.is_empty());
         let text = self.dict(&attrs, &more);
         let text = if dict.is_empty() && !text.is_empty() { format!(" {text}") } else { text };

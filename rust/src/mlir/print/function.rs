@@ -8,7 +8,7 @@ use crate::ir::{AttrRange, OpFlags};
 use std::fmt::Write as _;
 
 impl Printer<'_> {
-    /// The changes to the header of a function whose text is in its own syntax.
+    /// The edits to the header of a function whose text is in custom syntax.
     pub(super) fn function_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
         let program = self.program;
         let id = program.function_of(op);
@@ -58,7 +58,7 @@ impl Printer<'_> {
         }
         Some(())
     }
-    /// Writes or removes `private` where the text does not say what the function is.
+    /// Writes or removes `private` where the visibility in the text is no longer right.
     fn visibility_edit(&self, op: OpId, id: FuncId, edits: &mut Vec<Edit>) {
         let name = self.program.printing().function(id).name;
         let start = self.name_start(op);
@@ -81,7 +81,7 @@ impl Printer<'_> {
             _ => "",
         }
     }
-    /// The dictionary of a function, without what its header says.
+    /// The dictionary of a function, without the attributes in its header.
     fn function_dict(&self, op: OpId) -> String {
         let program = self.program;
         let mut attrs = program.op_attrs(op).to_vec();
@@ -96,7 +96,7 @@ impl Printer<'_> {
         }
         self.dict(self.program.attr_list(attrs), &more)
     }
-    /// What stands after `->`.
+    /// The text after `->`.
     fn function_results(&self, id: FuncId) -> String {
         let results = self.program.func_results(id);
         let mut out = String::new();

@@ -1,4 +1,4 @@
-//! The parts of an op's text: where its name, operands and arguments stand, and the edits to them.
+//! Spans of the name, operands and arguments in an op's text, and the edits to them.
 
 use super::op_types::is_loc;
 use super::printer::{Edit, Printer};
@@ -14,7 +14,7 @@ impl Printer<'_> {
     pub(super) fn text_at(&self, offset: u32) -> &str {
         self.program.text().source().get(offset as usize..).unwrap_or("")
     }
-    /// Where the name of `op` starts, behind its results.
+    /// The offset of the name of `op`, after its results.
     pub(super) fn name_start(&self, op: OpId) -> u32 {
         let mut cursor = Cursor::new(
             self.program.text().source(),
@@ -29,7 +29,7 @@ impl Printer<'_> {
         }
         cursor.pos as u32
     }
-    /// Appends the changes to the text of `op`; `None` if it cannot be changed to what the op is now.
+    /// Appends the edits to the text of `op`; `None` if the text cannot be edited to that of the present op.
     pub(super) fn collect_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
         let program = self.program;
         let kind = program.kind(op);
@@ -113,14 +113,14 @@ impl Printer<'_> {
         }
         Some(())
     }
-    /// Where operands stand in the text of `op`, in the order of its operands.
+    /// The offsets of operands in the text of `op`, in the order of its operands.
     fn operand_places(&self, op: OpId) -> Vec<u32> {
         let kind = self.program.kind(op);
         let whole = self.program.printing().op(op);
         let mut cursor = Cursor::new(self.program.text().source(), self.name_start(op) as usize);
         let is_generic = cursor.peek() == b'"';
         if is_generic {
-            // It was read before, so it is closed.
+            // It was parsed before, so it is closed.
             let _ = cursor.string();
         }
         let mut places = Vec::new();
@@ -230,7 +230,7 @@ impl Printer<'_> {
         }
         Some(())
     }
-    /// Where the arguments of `op`'s regions stand in its own syntax, before these regions.
+    /// The offsets of the arguments of `op`'s regions in its custom syntax, before these regions.
     fn arg_places(&self, op: OpId) -> Vec<u32> {
         let kind = self.program.kind(op);
         let whole = self.program.printing().op(op);
@@ -304,7 +304,7 @@ impl Printer<'_> {
     fn is_entry(&self, block: BlockId) -> bool {
         self.program.region_entry(self.program.block_region(block)) == block
     }
-    /// Where the name of the `index`-th argument stands in a label.
+    /// The offset of the name of the `index`-th argument in a label.
     fn label_arg_place(&self, header: Span, index: usize) -> Option<u32> {
         let mut cursor = Cursor::new(self.program.text().source(), header.start as usize);
         let mut seen = 0;

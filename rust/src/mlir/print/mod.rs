@@ -1,9 +1,9 @@
-//! Printing: text is copied where nothing changed, and changes are spliced into it.
+//! Prints programs: copies the text of unchanged ops, and splices edits into that of changed ones.
 //!
-//! Every op of the program is looked at in its place. An op that has text of its own gives a list of
-//! [`Edit`]s to it, none if nothing happened to it; each region is one edit, printed in turn. Ops of
-//! `sdy` and calls that were touched, and ops that passes made, are written from their fields.
-//! Neighbours whose text is copied whole are copied at once.
+//! Every op of the program is visited in order. An op with text has a list of [`Edit`]s to it, which is
+//! empty if the op did not change; each region is one edit, printed in turn. Changed ops of `sdy` and
+//! calls, and ops that passes made, are written from their fields. Adjacent unchanged ops are copied at
+//! once.
 
 mod attrs;
 mod fields;
@@ -22,14 +22,14 @@ use printer::{Label, Printer, Task, PIECE};
 
 /// Prints `program` as MLIR text.
 pub fn print(program: &Program) -> String {
-    // What is not used of it is never touched.
+    // Memory that is reserved but not used is not mapped.
     let room = program.text().source().len() * 2;
     let mut printer = Printer::new(program, room, None);
     printer.print_module();
     printer.out
 }
 
-/// Prints `program` as MLIR text in pieces of a mebibyte or so, each given to `take` but for the last,
+/// Prints `program` as MLIR text in pieces of about a mebibyte. Each is passed to `take`, except the last,
 /// which is returned, so that a large text need not be in memory as a whole.
 pub fn print_in_pieces(program: &Program, take: &mut dyn FnMut(&str)) -> String {
     let mut printer = Printer::new(program, PIECE * 2, Some(take));
@@ -49,7 +49,7 @@ impl Printer<'_> {
             .is_some_and(|region| self.program.printing().region_span(region).is_empty());
         if is_implicit {
             self.print_definitions(|text| !text.starts_with("{-#"));
-            // Attributes that a pass has given a module without a header have to stand in one.
+            // Attributes that a pass gave to a module without a header need a header.
             let attrs = self.dict(self.program.op_attrs(module), &[]);
             if !attrs.is_empty() {
                 self.write(&format!("module attributes {attrs} {{\n"));
@@ -79,7 +79,7 @@ impl Printer<'_> {
                 if !self.out.is_empty() && !self.out.ends_with('\n') {
                     self.out.push('\n');
                 }
-                // What stood around the definition may have left empty lines.
+                // The text around the definition may have left empty lines.
                 while self.out.ends_with("\n\n") {
                     self.out.pop();
                 }
@@ -87,7 +87,7 @@ impl Printer<'_> {
             }
         }
     }
-    /// Works off the tasks; regions nest on that stack, not on ours.
+    /// Runs all tasks; nested regions are tasks, so that depth takes no stack.
     fn run(&mut self) {
         while let Some(task) = self.tasks.pop() {
             match task {
@@ -140,7 +140,7 @@ impl Printer<'_> {
         self.print_label(block);
         self.push_rest(block);
     }
-    /// Leaves the ops of `block` to be printed, and then the blocks after it.
+    /// Pushes tasks for the ops of `block` and for the blocks after it.
     fn push_rest(&mut self, block: BlockId) {
         self.tasks.push(Task::Blocks(self.program.next_block(block)));
         self.tasks.push(Task::Ops(self.program.first_op(block)));
@@ -158,8 +158,8 @@ impl Printer<'_> {
             self.copy(Span::new(span.end - 1, span.end));
         }
     }
-    /// Appends what stands between the last op of a region, or else its start, and its end, should
-    /// that be nothing but white space and comments; else starts a new line.
+    /// Appends the text between the last op of a region, or else its start, and its end, if that is only
+    /// white space and comments; else starts a new line.
     fn copy_tail(&mut self, last: OpId, start: u32, end: u32) {
         let start = last.get().map_or(start, |op| self.program.printing().op(op).span.end);
         let text = self.program.text().source();
@@ -173,7 +173,7 @@ impl Printer<'_> {
         }
         self.new_line();
     }
-    /// Prints an op; those that have regions leave tasks for them.
+    /// Prints an op, or pushes tasks if it has regions.
     fn print_op(&mut self, op: OpId) {
         let (kind, span) = (self.program.kind(op), self.program.printing().op(op).span);
         if self.program.num_regions(op) == 0
@@ -204,7 +204,7 @@ impl Printer<'_> {
         edits.clear();
         self.edits = edits;
     }
-    /// Keeps ops apart whose texts were not neighbours.
+    /// Separates ops whose texts were not adjacent.
     fn before_op(&mut self, span: Span) {
         if self.copied.end != span.start
             && !(self.out.is_empty() && self.copied.is_empty())
@@ -213,18 +213,18 @@ impl Printer<'_> {
             self.new_line();
         }
     }
-    /// Whether a short name without dialect would be read as that of another op here.
+    /// Whether a name without dialect would be parsed as that of another op here.
     fn needs_prefix(&self, op: OpId) -> bool {
         let parent = self.program.parent_op(op);
         parent.is_some_and(|parent| {
             self.program.kind(parent) != OpKind::Func || self.has_generic_text(parent)
         })
     }
-    /// Whether the text of `op` has such a short name where it would be misread.
+    /// Whether the text of `op` has a name without dialect that would be parsed as another op here.
     fn has_lost_prefix(&self, op: OpId) -> bool {
         self.needs_prefix(op) && self.text_at(self.name_start(op)).starts_with(['c', 'r'])
     }
-    /// What happened to `op`; rules that propagation has left are in no flag.
+    /// The flags of `op`, including that of a rule that propagation added, which is stored elsewhere.
     #[inline]
     fn flags(&self, op: OpId) -> OpFlags {
         let mut flags = self.program.printing().flags(op);

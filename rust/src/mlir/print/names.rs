@@ -1,15 +1,15 @@
-//! Names of values in the print.
+//! Names of values in the printed text.
 //!
-//! A value keeps the name that the text gives it, unless it has none or, after ops were moved or
-//! cloned, the name is that of another value it can be seen with. Then it is called by its id, with a
-//! prefix that does not occur in the source, so a name never depends on what was printed before.
+//! A value keeps its name in the source text, unless it has none or, after ops were moved or cloned,
+//! another visible value has that name. Then its name is made of its id, with a prefix that does not
+//! occur in the source, so that a name never depends on the text printed before.
 
 use crate::index::{OpId, RegionId, ValueId};
 use crate::ir::Program;
 use crate::mlir::names::{append_fresh, group_number, name_giver, ssa_name_at};
 use rustc_hash::FxHashSet;
 
-/// The names of one print.
+/// The names of values in one printed text.
 pub(super) struct Names {
     /// Values that cannot keep their name.
     renamed: FxHashSet<ValueId>,
@@ -67,7 +67,7 @@ impl Names {
     }
 }
 
-/// Whether any op inside `function` stands elsewhere than where its text does.
+/// Whether any op inside `function` is in another place than its text.
 fn has_foreign_ops(program: &Program, function: OpId) -> bool {
     if program.printing().has_moved_ops() {
         return true;
@@ -95,19 +95,19 @@ fn has_foreign_ops(program: &Program, function: OpId) -> bool {
     false
 }
 
-/// Whether the regions of `op`, which has no text, brought arguments with names from elsewhere.
+/// Whether the regions of `op`, which has no text, have arguments with names from another place.
 fn has_named_args(program: &Program, op: OpId) -> bool {
     let blocks = program.op_regions(op).filter_map(|region| program.region_entry(region).get());
     blocks.flat_map(|block| program.block_args(block)).any(|arg| program.printing().has_name(arg))
 }
 
-/// The search for values that would be called alike.
+/// The search for values that would have the same name.
 struct Collisions<'a, 'p> {
     program: &'p Program,
     names: &'a mut Names,
     /// The open regions and the names defined in them.
     scopes: Vec<(RegionId, Vec<&'p str>)>,
-    /// Names that can be seen.
+    /// Visible names.
     seen: FxHashSet<&'p str>,
 }
 
@@ -160,7 +160,7 @@ impl Collisions<'_, '_> {
                 .iter()
                 .take_while(|&&value| self.program.printing().value_name(value) == name)
                 .count();
-            // If one name has to go, all results of the op get new ones: a name for the group.
+            // Results of an op share one name: if it is taken, all of them are renamed.
             if self.define(results[at], &results) {
                 return;
             }

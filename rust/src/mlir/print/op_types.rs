@@ -7,7 +7,7 @@ use crate::ir::{OpInfo, OpKind, Syntax};
 use crate::mlir::cursor::Cursor;
 
 impl Printer<'_> {
-    /// The types of operands and results, behind the colon that follows everything else.
+    /// The types of operands and results, after the last colon.
     pub(super) fn types_edit(&self, op: OpId) -> Option<Edit> {
         let kind = self.program.kind(op);
         let whole = self.program.printing().op(op);
@@ -43,7 +43,7 @@ impl Printer<'_> {
         let span = Span::new(start as u32, (start + len) as u32);
         Some(Edit::Text(span, format!(" {types}")))
     }
-    /// The types of operands and results as the own syntax of an op has them.
+    /// The types of operands and results in the custom syntax of an op.
     fn short_types(&self, op: OpId, kind: OpKind, syntax: Syntax) -> String {
         let results = self.program.op_results(op);
         let results: Vec<&str> =

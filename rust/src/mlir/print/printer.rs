@@ -5,11 +5,10 @@ use crate::error::Span;
 use crate::index::{BlockId, OpId, RegionId, ShardingId, ValueId};
 use crate::ir::Program;
 
-/// Bytes after which a piece of the text is given away.
+/// The number of bytes from which a piece of the text is passed on.
 pub(super) const PIECE: usize = 1 << 20;
 
-/// A change to the text of an op: where, and what stands there instead. It becomes text when it is
-/// printed.
+/// An edit of the text of an op: a span and its new contents, which become text when they are printed.
 #[derive(Clone, Debug)]
 pub(super) enum Edit {
     /// Other text.
@@ -41,7 +40,7 @@ impl Edit {
 pub(super) enum Label {
     /// If the text has one.
     AsInText,
-    /// No: its arguments stand elsewhere.
+    /// No: its arguments are in the op's header.
     Hidden,
     /// If it has arguments.
     Shown,
@@ -63,10 +62,10 @@ pub(super) enum Task {
     EndRegion(RegionId),
 }
 
-/// No text to copy, and next to none.
+/// An empty span that is adjacent to no other.
 const NOTHING: Span = Span::new(u32::MAX, u32::MAX);
 
-/// What prints a program.
+/// The state of printing a program.
 pub(super) struct Printer<'p> {
     pub(super) program: &'p Program,
     pub(super) out: String,
@@ -133,7 +132,7 @@ impl<'p> Printer<'p> {
         self.flush();
         self.copied = span;
     }
-    /// Writes what was to be copied.
+    /// Writes the text that is to be copied.
     pub(super) fn flush(&mut self) {
         let is_empty = self.copied.is_empty();
         let text = if is_empty { "" } else { self.program.text().get(self.copied) };
@@ -144,8 +143,8 @@ impl<'p> Printer<'p> {
         }
         self.copied = NOTHING;
     }
-    /// Gives away what is printed so far, followed by `text`, but for the last character: what comes
-    /// next depends on it.
+    /// Passes on the text printed so far, followed by `text`, except the last character, on which the next
+    /// text depends.
     #[cold]
     pub(super) fn give_away(&mut self, text: &str) {
         let Some(take) = &mut self.take else { return };

@@ -9,7 +9,7 @@ use crate::ir::{Direction, OpKind, Payload};
 use std::fmt::Write as _;
 
 impl Printer<'_> {
-    /// Prints an op of `sdy` behind its results; false if the engine does not make such ops.
+    /// Prints an op of `sdy` after its results; false if passes do not make such ops.
     pub(super) fn print_sdy(&mut self, op: OpId) -> bool {
         let program = self.program;
         match (program.kind(op), program.payload(op)) {

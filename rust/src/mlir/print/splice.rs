@@ -1,4 +1,4 @@
-//! Splicing changes into the text of an op.
+//! Splices edits into the text of an op.
 
 use super::printer::{Edit, Label, Printer, Task};
 use crate::error::Span;
@@ -9,7 +9,7 @@ impl Printer<'_> {
     pub(super) fn splice(&mut self, op: OpId, span: Span, edits: &mut Vec<Edit>) {
         if edits.len() > 1 {
             edits.sort_by_key(|edit| (edit.span().start, edit.span().end));
-            // The same name may stand for values of two regions.
+            // One name in the text may be that of values of two regions.
             edits.dedup_by(|a, b| a.span() == b.span() && !a.span().is_empty());
         }
         if edits.iter().any(|edit| matches!(edit, Edit::Region(..))) {
@@ -30,7 +30,7 @@ impl Printer<'_> {
         }
         self.copy(Span::new(at, span.end));
     }
-    /// Leaves tasks that print the text at `span` with `edits`, which are sorted; some are regions.
+    /// Pushes tasks that print the text at `span` with `edits`, which are sorted; some are regions.
     fn splice_regions(&mut self, op: OpId, span: Span, edits: &[Edit]) {
         let mut tasks = Vec::new();
         let mut at = span.start;
@@ -52,7 +52,7 @@ impl Printer<'_> {
         tasks.push(Task::Copy(Span::new(at, span.end)));
         self.tasks.extend(tasks.into_iter().rev());
     }
-    /// Appends what `edit` puts into the text of `op`.
+    /// Appends the text of `edit` of `op`.
     fn write_edit(&mut self, op: OpId, edit: &Edit, out: &mut String) {
         match edit {
             Edit::Text(_, text) => out.push_str(text),

@@ -1,4 +1,4 @@
-//! What stands between ops: aliases and resource sections.
+//! Parses aliases and resource sections, which are between ops.
 
 use super::parser::Parser;
 use crate::error::Result;
@@ -27,7 +27,7 @@ impl Parser<'_> {
             self.grammar().attribute()?;
         }
         let span = self.cursor.span_since(body);
-        // What an alias stands for is never another alias.
+        // An alias of an alias gets the definition of the latter.
         let known = self.program.strings().find(self.text_at(span));
         let span = known.and_then(|id| self.program.alias(id)).unwrap_or(span);
         let id = self.program.intern(name);
@@ -60,7 +60,7 @@ impl Parser<'_> {
     }
 }
 
-/// What MLIR calls what the alias `name`, with its sigil, stands for.
+/// MLIR's word for the kind of the alias `name`, which has its sigil.
 fn kind_of(name: &str) -> &'static str {
     if name.starts_with('!') {
         "type"

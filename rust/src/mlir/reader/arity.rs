@@ -1,12 +1,12 @@
-//! How many operands, results and regions ops of `builtin`, `func` and Shardy have: what passes take for
-//! granted. Those of `StableHLO` and CHLO are known further up.
+//! Checks the numbers of operands, results and regions of ops of `builtin`, `func` and Shardy, on which
+//! passes rely. `crate::stablehlo` has those of `StableHLO` and CHLO.
 
 use super::parser::{Parser, PendingOp};
 use crate::error::{Code, Diagnostic, Result};
 use crate::ir::OpKind;
 use crate::mlir::meaning::wrong_count;
 
-/// What an op has: operands, results, regions; `None` for any number.
+/// Numbers of operands, results and regions; `None` for any number.
 type Arity = (Option<usize>, Option<usize>, Option<usize>);
 
 const fn arity(kind: OpKind) -> Arity {

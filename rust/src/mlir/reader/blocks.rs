@@ -4,7 +4,7 @@ use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{BlockId, OpId};
 use crate::ir::{OpKind, OpTraits, NO_NAME};
 
-/// How deep regions may nest. Nothing here needs a limit; what clones ops goes down with them.
+/// The deepest nesting of regions. The parser needs no limit, but cloning ops is recursive.
 const MAX_DEPTH: usize = 2_000;
 use super::parser::{After, OpenRegion, Parser, PendingOp};
 use super::parts::PendingArg;
@@ -111,7 +111,7 @@ impl Parser<'_> {
             }
         }
     }
-    /// Reads the closing brace of the innermost region; what follows is left.
+    /// Reads the closing brace of the innermost region.
     pub(super) fn close_region(&mut self) -> Result<Option<(PendingOp, After)>> {
         self.cursor.pos += 1;
         let end = self.cursor.pos as u32;
@@ -122,7 +122,7 @@ impl Parser<'_> {
         self.last_end = end;
         Ok(Some((pending, after)))
     }
-    /// The block that ops go to, which is made if the region has none yet.
+    /// The block that ops are added to, which is made if the region has none yet.
     pub(super) fn current_block(&mut self) -> BlockId {
         let Some(block) = self.open_regions.last().map(|region| region.block) else {
             return BlockId::NONE;
@@ -143,7 +143,7 @@ impl Parser<'_> {
             self.program.adopt_blocks(region, first_block);
         }
     }
-    /// Adds a region that the text only implies.
+    /// Adds a region that is implied by the text.
     pub(super) fn push_implied_region(&mut self, block: BlockId) {
         self.parts.regions.push((block, Span::EMPTY));
     }

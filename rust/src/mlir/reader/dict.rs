@@ -98,8 +98,8 @@ impl Parser<'_> {
         self.place_dict(pending, &dict);
         Ok(())
     }
-    /// Gives `pending`'s op what its dictionary says of shardings. To an op that has shardings of its
-    /// own those in the dictionary are an attribute like any other, which only has to make sense.
+    /// Gives `pending`'s op the sharding annotations of its dictionary. If the op has shardings as properties,
+    /// those in the dictionary are only verified, and otherwise treated as any attribute.
     pub(super) fn place_dict(&mut self, pending: &mut PendingOp, dict: &Dict) {
         pending.annotations.rule = pending.annotations.rule.or(dict.rule);
         let Some(value) = dict.sharding else { return };
@@ -111,7 +111,7 @@ impl Parser<'_> {
             pending.annotations.sharding = pending.annotations.sharding.or(dict.sharding);
         }
     }
-    /// Reads the dictionary of `pending`'s op if one is next; else notes where it would stand.
+    /// Reads the dictionary of `pending`'s op if one is next; else records where it would be.
     pub(super) fn parse_optional_op_dict(&mut self, pending: &mut PendingOp) -> Result<()> {
         let end = self.cursor.pos;
         if self.cursor.next_byte() == b'{' {
@@ -121,7 +121,7 @@ impl Parser<'_> {
         pending.dict = Span::new(end as u32, end as u32);
         Ok(())
     }
-    /// Reads `attributes {...}` of `pending`'s op if that is next; else notes where it would stand.
+    /// Reads `attributes {...}` of `pending`'s op if that is next; else records where it would be.
     pub(super) fn parse_optional_attributes(&mut self, pending: &mut PendingOp) -> Result<()> {
         let end = self.cursor.pos;
         if self.cursor.eat_keyword("attributes") {

@@ -1,4 +1,4 @@
-//! Completing an op: what was collected on the stacks goes to the program's tables.
+//! Completes an op: moves its parts from the stacks to the program's tables.
 
 use super::parser::{Parser, PendingOp};
 use super::parts::PendingResult;
@@ -33,7 +33,7 @@ impl Parser<'_> {
         self.program.insert_op(op, Place::End(block));
         Ok(())
     }
-    /// Notes what an op that has all its parts says of shardings.
+    /// Records the sharding annotations of a complete op.
     fn finish_annotations(&mut self, pending: &PendingOp) -> Result<()> {
         let op = pending.op;
         if pending.function.is_some() {

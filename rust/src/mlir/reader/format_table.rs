@@ -1,6 +1,6 @@
-//! How ops write what stands between their name and their attribute dictionary.
+//! The assembly formats of ops between their name and their attribute dictionary.
 //!
-//! A format is a list of parts, read in order. Source: the assembly formats of `StableHLO`, CHLO,
+//! A format is a list of parts, parsed in order. Source: the assembly formats of `StableHLO`, CHLO,
 //! `arith`, `tensor` and `builtin`.
 
 /// A part of a format.
@@ -56,8 +56,7 @@ const TWO: &[Part] = &[Operand, COMMA, Operand];
 const THREE: &[Part] = &[Operand, COMMA, Operand, COMMA, Operand];
 const ANY: &[Part] = &[Operands];
 
-/// The format of the op called `name`, one of those that are written with operands and attributes in
-/// front of their types.
+/// The format of the op called `name`, whose custom syntax has operands and attributes before the types.
 pub(super) fn format_of(name: &str) -> &'static [Part] {
     let Some((dialect, op)) = name.split_once('.') else { return ANY };
     match dialect {

@@ -1,4 +1,4 @@
-//! Reads what stands between the name of an op and its attribute dictionary, by the op's format.
+//! Parses the text between the name of an op and its attribute dictionary, by the op's format.
 
 use super::format_table::Part;
 use super::format_table::Part::{
@@ -81,7 +81,7 @@ impl Parser<'_> {
             FloatFormat => self.parse_float_format(),
         }
     }
-    /// Steps over a comma if it is next, else over nothing.
+    /// Steps over a comma if it is next.
     fn eat_comma(&mut self) -> bool {
         let end = self.cursor.pos;
         let found = self.cursor.eat(b',');
@@ -163,7 +163,7 @@ fn slice(grammar: &mut Grammar<'_, '_>) -> Result<()> {
 }
 
 /// `{stride = [1], pad = [[0, 0]], lhs_dilate = [1], rhs_dilate = [1], reverse = [false]}`: each at
-/// most once, in any order; a comma may stand at the end.
+/// most once, in any order, optionally with a trailing comma.
 fn window(grammar: &mut Grammar<'_, '_>) -> Result<()> {
     let mut left = vec!["stride", "pad", "lhs_dilate", "rhs_dilate", "reverse"];
     grammar.cursor.expect(b'{')?;

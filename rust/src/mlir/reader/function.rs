@@ -1,4 +1,4 @@
-//! `func.func`, in its own syntax and in generic form.
+//! `func.func`, in custom syntax and in generic form.
 
 use super::parser::{After, Parser, PendingOp};
 use super::parts::PendingArg;
@@ -45,7 +45,7 @@ impl Parser<'_> {
         self.cursor.pos = end;
         self.finish(pending)
     }
-    /// Keeps a visibility other than private as the attribute that it is.
+    /// Stores a visibility other than private as an attribute.
     fn keep_visibility(&mut self, visibility: &str) {
         let name = self.program.intern("sym_visibility");
         let value = self.program.add_text(&format!("\"{visibility}\""));
@@ -144,7 +144,7 @@ impl Parser<'_> {
         Err(Diagnostic::new(Code::Syntax, message).at(span).with_hint("%arg0: type").into())
     }
 
-    /// Takes what the generic form of a function says as attributes.
+    /// Moves attributes of the generic form of a function to its fields.
     pub(super) fn take_function(&mut self, pending: &mut PendingOp) -> Result<()> {
         let id = self.program.push_function(pending.op, StrId::NONE);
         pending.function = id;

@@ -1,5 +1,5 @@
-//! The generic form, `"dialect.op"(%a)[^bb]<{props}>({regions}) {attrs} : (types) -> types`, and what
-//! it says of ops that have fields of their own here.
+//! The generic form, `"dialect.op"(%a)[^bb]<{props}>({regions}) {attrs} : (types) -> types`, and the
+//! attributes in it that are fields of an op in the program.
 
 use super::parser::{After, Parser, PendingOp};
 use crate::error::{Code, Diagnostic, Result, Span};
@@ -72,7 +72,7 @@ impl Parser<'_> {
             Diagnostic::new(Code::InvalidOp, message).at(self.name_span(pending)).into()
         })
     }
-    /// Moves the attributes that stand for fields of an op in generic form to these fields.
+    /// Moves the attributes of an op in generic form that are fields in the program to these fields.
     pub(super) fn take_inherent(&mut self, pending: &mut PendingOp) -> Result<()> {
         match pending.name.kind {
             OpKind::Module => {

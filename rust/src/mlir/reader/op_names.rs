@@ -1,18 +1,18 @@
-//! What is known about the names that ops have in the text.
+//! The op names of the text, with their kinds and formats.
 
 use super::format_table::{format_of, Part};
 use crate::index::StrId;
 use crate::ir::{OpInfo, OpKind, OpTraits, Program, Syntax};
 use rustc_hash::FxHashMap;
 
-/// What is known about a name that ops have in the text.
+/// An op name of the text, with its kind and format.
 #[derive(Clone, Copy)]
 pub(super) struct OpName {
     pub id: StrId,
     pub kind: OpKind,
     pub syntax: Syntax,
     pub traits: OpTraits,
-    /// What stands in front of its dictionary, if it has a syntax of its own.
+    /// The format before its dictionary, if it has a custom syntax.
     pub format: &'static [Part],
 }
 
@@ -23,7 +23,7 @@ pub(super) struct OpNames<'a> {
 }
 
 impl<'a> OpNames<'a> {
-    /// What is known about `name`; ops of `func` and `builtin` may leave out the dialect.
+    /// The entry of `name`; ops of `func` and `builtin` may omit the dialect.
     pub fn get(&mut self, program: &mut Program, name: &'a str) -> OpName {
         if let Some(&known) = self.known.get(name) {
             return known;

@@ -1,4 +1,4 @@
-//! Names of operands and results as they stand in the text.
+//! Parses names of operands and results.
 
 use super::parser::Parser;
 use super::parts::PendingResult;

@@ -1,7 +1,7 @@
-//! Ops in their dialect's own syntax, but for functions, regions and Shardy's.
+//! Ops in custom syntax, except functions, ops with regions and those of Shardy.
 //!
-//! Nearly all are operands mixed with attributes in some notation, an attribute dictionary, a colon
-//! and types. [`Syntax`] says how the types are to be read.
+//! Nearly all are operands mixed with attributes, an attribute dictionary, a colon and types.
+//! [`Syntax`] says how the types are parsed.
 
 use super::parser::{After, Parser, PendingOp};
 use super::types::tensor_with_element;
@@ -12,7 +12,7 @@ use crate::mlir::cursor::syntax;
 use crate::mlir::grammar::{known_dialect, Ops};
 
 impl Parser<'_> {
-    /// Parses an op from behind its name on.
+    /// Parses an op after its name.
     pub(super) fn parse_custom(&mut self, mut pending: PendingOp) -> Result<()> {
         let start = self.cursor.pos;
         pending.syntax = Span::new(start as u32, start as u32);
@@ -70,7 +70,7 @@ impl Parser<'_> {
             _ => self.parse_sdy(pending),
         }
     }
-    /// Reads what the op's format says, the dictionary, and the colon.
+    /// Parses the op's format, the dictionary, and the colon.
     fn parse_plain_head(&mut self, pending: &mut PendingOp) -> Result<()> {
         let start = self.cursor.pos;
         let parts = pending.name.format;

@@ -1,9 +1,8 @@
 //! The state of reading a program's text.
 //!
-//! Ops nest through an explicit stack of [`OpenRegion`]s, so depth costs heap and not stack. What an op
-//! consists of is collected on stacks as well ([`Parts`]) and goes to the program's tables when the op is
-//! complete, after its regions: that is when MLIR creates it, and the order in which uses are added
-//! depends on it.
+//! Nested ops are on an explicit stack of [`OpenRegion`]s, so that depth takes heap and not stack. The parts
+//! of an op are collected on stacks as well ([`Parts`]) and moved to the program's tables when the op is
+//! complete, after its regions: that is when MLIR creates it, which determines the order of uses.
 
 use super::location_aliases::LocationAliases;
 use super::op_names::{OpName, OpNames};
@@ -18,22 +17,22 @@ use crate::mlir::grammar::Grammar;
 use crate::mlir::meaning::{Annotations, Notes};
 use crate::mlir::names::{Labels, NameUse, Names};
 
-/// What reads a program: each field is a concern of its own, and none knows of another.
+/// The parser of a program; its fields do not depend on each other.
 pub(super) struct Parser<'a> {
     /// The position in the text.
     pub cursor: Cursor<'a>,
-    /// What has been read.
+    /// The program parsed so far.
     pub program: Program,
     pub op_names: OpNames<'a>,
     pub types: Types<'a>,
-    /// What values are called.
+    /// The names of values.
     pub names: Names<'a>,
-    /// What blocks are called.
+    /// The labels of blocks.
     pub labels: Labels<'a>,
     pub location_aliases: LocationAliases<'a>,
-    /// What is to be made sense of at the end.
+    /// The records that are resolved at the end.
     pub notes: Notes<'a>,
-    /// The parts of ops that are not complete.
+    /// The parts of incomplete ops.
     pub parts: Parts<'a>,
     pub open_regions: Vec<OpenRegion>,
     /// The end of the last op, block label or opening brace.
@@ -53,16 +52,16 @@ pub(super) struct PendingOp {
     pub start: u32,
     /// Where its name starts.
     pub name_start: u32,
-    /// Above these heights the stacks of parts are its own.
+    /// The heights of the stacks of parts below its own parts.
     pub base: Heights,
-    /// How many of its types are those of operands.
+    /// The number of its types that are those of operands.
     pub num_inputs: usize,
     /// From its name to its types or first region.
     pub syntax: Span,
-    /// Its attribute dictionary, or where that would stand.
+    /// Its attribute dictionary, or the empty span where that would be.
     pub dict: Span,
     pub annotations: Annotations,
-    /// The function that it is.
+    /// The function, if it is a `func.func`.
     pub function: FuncId,
 }
 
@@ -92,7 +91,7 @@ pub(super) struct OpenRegion {
 }
 
 impl<'a> Parser<'a> {
-    /// The start of `text`, where nothing has been read.
+    /// A parser at the start of `text`.
     pub fn new(text: &'a str, program: Program) -> Self {
         Self {
             cursor: Cursor::new(text, 0),
@@ -130,18 +129,18 @@ impl<'a> Parser<'a> {
     pub fn text_at(&self, span: Span) -> &'a str {
         self.cursor.text().get(span.start as usize..span.end as usize).unwrap_or("")
     }
-    /// Where the name of `pending` stands.
+    /// The span of the name of `pending`.
     pub fn name_span(&self, pending: &PendingOp) -> Span {
         let mut cursor = Cursor::new(self.cursor.text(), pending.name_start as usize);
         if cursor.peek() == b'"' {
-            // It was read once, so it is closed.
+            // It was parsed before, so it is closed.
             let _ = cursor.string();
         } else {
             cursor.name();
         }
         cursor.span_since(pending.name_start as usize)
     }
-    /// What steps over something that has a form but no meaning here.
+    /// A parser of the grammar at this position, which checks and skips attributes, types and locations.
     pub fn grammar(&mut self) -> Grammar<'_, 'a> {
         Grammar::new(&mut self.cursor, Some(&self.program))
     }
@@ -161,7 +160,7 @@ impl<'a> Parser<'a> {
     pub fn num_operands(&self, pending: &PendingOp) -> usize {
         self.parts.operands.len() - pending.base.operands
     }
-    /// Makes `name` stand for `count` values from `first` on.
+    /// Binds `name` to `count` values from `first` on.
     pub fn define(&mut self, name: &'a str, first: ValueId, count: u32) -> Result<()> {
         self.names.define(&mut self.program, name, first, count)
     }

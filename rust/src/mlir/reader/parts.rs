@@ -21,7 +21,7 @@ pub(super) struct PendingArg<'a> {
     pub ty: TypeId,
 }
 
-/// A stack for each kind of part. Ops nest, and those of an inner op are above those of the outer one.
+/// A stack for each kind of part; those of an inner op are above those of the op around it.
 #[derive(Default)]
 pub(super) struct Parts<'a> {
     pub operands: Vec<NameUse<'a>>,
@@ -35,7 +35,7 @@ pub(super) struct Parts<'a> {
     pub args: Vec<PendingArg<'a>>,
 }
 
-/// How high the stacks are at some point of the text.
+/// The heights of the stacks at some point of the text.
 #[derive(Clone, Copy)]
 pub(super) struct Heights {
     pub operands: usize,
@@ -46,7 +46,7 @@ pub(super) struct Heights {
 }
 
 impl Parts<'_> {
-    /// How high the stacks are.
+    /// The heights of the stacks.
     pub fn heights(&self) -> Heights {
         Heights {
             operands: self.operands.len(),

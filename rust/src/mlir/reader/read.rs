@@ -14,23 +14,23 @@ pub fn parse(source: Arc<str>) -> Result<Program> {
     parse_shared(Arc::new(source))
 }
 
-/// Parses a module whose text stays where it is.
+/// Parses a module without copying its text.
 pub fn parse_shared(source: Source) -> Result<Program> {
     let parsed = read(source)?;
     Error::check(parsed.findings.problems)?;
     Ok(parsed.program)
 }
 
-/// A module that is well formed.
+/// A module that parses, with the errors found in it.
 pub struct Parsed {
-    /// The module, without the attributes that are wrong.
+    /// The module, without invalid attributes.
     pub program: Program,
-    /// Mistakes found while reading.
+    /// The errors found.
     pub findings: Findings,
 }
 
-/// Parses a module whose text stays where it is; fails if it does not have the form of one, whatever
-/// may be wrong with what it says.
+/// Parses a module without copying its text; fails on syntax errors only, other errors are returned with
+/// the module.
 pub fn read(source: Source) -> Result<Parsed> {
     let shared = source.clone();
     let text: &str = (*shared).as_ref();
@@ -49,9 +49,9 @@ pub fn read(source: Source) -> Result<Parsed> {
 }
 
 impl Parser<'_> {
-    /// Makes room for half as many ops again as there are lines: some are implied, and passes add more.
+    /// Reserves space for half as many ops again as there are lines: some are implied, and passes add more.
     fn reserve(&mut self) {
-        /// Beyond this tables grow as they have to.
+        /// The largest number of ops to reserve space for.
         const MAX_RESERVED: usize = 1 << 24;
         let text = self.cursor.text();
         let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
@@ -120,7 +120,7 @@ impl Parser<'_> {
         self.program.end_of_text(implicit.op);
     }
 
-    /// Ops of `func` may leave out the dialect directly in a function only.
+    /// Checks that ops of `func` without the dialect in their name are directly in a function.
     fn check_short_name(&self, name: &str, start: u32) -> Result<()> {
         if !is_short(name) || self.default_dialect() == "func" {
             return Ok(());
@@ -142,7 +142,7 @@ impl Parser<'_> {
         self.keep_template(&mark);
         Ok(())
     }
-    /// Parses an op piece by piece.
+    /// Parses an op without a template.
     fn parse_new_op(&mut self) -> Result<()> {
         let start = self.last_end;
         let results = self.parts.results.len();

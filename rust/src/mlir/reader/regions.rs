@@ -1,4 +1,4 @@
-//! Ops with regions in their dialect's own syntax, and what follows a region.
+//! Ops with regions in custom syntax, and the text after a region.
 
 use super::op_names::OpName;
 use super::parser::{After, Parser, PendingOp};
@@ -9,7 +9,7 @@ use crate::ir::{OpKind, Place, Type, NO_NAME};
 use crate::mlir::cursor::syntax;
 use crate::mlir::meaning::plural;
 
-/// What a reduction can apply by name: the commutative ops of two operands.
+/// The ops that a reduction can name in `applies`: commutative ops of two operands.
 const APPLICABLE: [&str; 7] = [
     "stablehlo.add",
     "stablehlo.and",
@@ -166,7 +166,7 @@ impl Parser<'_> {
         self.parts.args.push(PendingArg { name, offset, ty });
         Ok(())
     }
-    /// Makes the region that `applies` stands for: the inner op on two scalars, and a return.
+    /// Makes the region that `applies` implies: the inner op on two scalars, and a return.
     fn imply_reducer(&mut self, pending: &PendingOp, inner: OpName) -> Result<()> {
         let Some(&first) = self.parts.types.get(pending.base.types) else {
             let span = self.name_span(pending);
@@ -208,7 +208,7 @@ impl Parser<'_> {
         self.program.intern_type(scalar, &text)
     }
 
-    /// Parses what follows a region of the op of `pending`.
+    /// Parses the text after a region of the op of `pending`.
     pub(super) fn after_region(&mut self, mut pending: PendingOp, after: After) -> Result<()> {
         match after {
             After::Generic if self.cursor.eat(b',') => self.open_region(pending, after),

@@ -1,7 +1,7 @@
-//! Ops written like an earlier one, their *template*: such an op has the name, types, attributes and signature
-//! of its template, and only the names of its values are read.
+//! Parses ops whose text equals that of an earlier op, their *template*, except for the names of values: such an
+//! op has the name, types, attributes and signature of its template, and only the names are parsed.
 //!
-//! A parser reads token by token, so equal text parses equally; what may follow an op on the next line is
+//! The parser works token by token, so equal text parses equally; whether the op continues on the next line is
 //! checked again. Ops with regions in their text, successors or structured attributes, terminators, and ops
 //! whose operands are in another order than in the text are not used as templates.
 
@@ -41,7 +41,7 @@ impl<'a> Parser<'a> {
         self.program.insert_op(op, Place::End(block));
         Ok(true)
     }
-    /// The location that follows and the end of the op with it; `None` if it may go on behind.
+    /// The location that follows and the end of the op with it; `None` if the op may continue after it.
     fn end_of_op(&mut self) -> Option<(Span, usize)> {
         let mut end = self.cursor.pos;
         let loc = self.skip_location().ok()?;
@@ -52,7 +52,7 @@ impl<'a> Parser<'a> {
         (next.is_ascii_alphabetic() || matches!(next, b'%' | b'"' | b'}' | b'^'))
             .then_some((loc, end))
     }
-    /// Adds an op like `template` with the names of the text that was split.
+    /// Adds an op like `template` with the names in the text that was split.
     fn repeat(&mut self, template: &Template) -> Result<OpId> {
         let from = template.op;
         let op = self.program.push_op(self.program.op_name_id(from), self.program.kind(from));
@@ -104,7 +104,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Where the parser stands before an op.
+/// The state of the parser before an op.
 pub(super) struct Mark {
     taken_apart: Option<(u64, Span)>,
     op: OpId,
@@ -114,7 +114,7 @@ pub(super) struct Mark {
 }
 
 impl Parser<'_> {
-    /// Notes that the parser will read the op whose text was taken apart.
+    /// The state of the parser before the op whose text was split.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             taken_apart: self.templates.taken_apart(),
@@ -124,7 +124,7 @@ impl Parser<'_> {
             notes: self.notes.mark(),
         }
     }
-    /// Makes the op that has been read since `mark` a template for others, if it can be one.
+    /// Makes the op that was parsed since `mark` a template for others, if it can be one.
     pub(super) fn keep_template(&mut self, mark: &Mark) {
         if mark.num_open_regions != self.open_regions.len()
             || mark.num_label_uses != self.labels.num_uses()
@@ -137,7 +137,7 @@ impl Parser<'_> {
         let template = Template { op: mark.op, text, is_named, annotations };
         self.templates.keep(hash, template);
     }
-    /// Whether the results of `op`, whose `text` was taken apart, have a name; `None` if it is no template.
+    /// Whether the results of `op`, whose `text` was split, have a name; `None` if it can be no template.
     fn is_template(&self, op: OpId, text: Span) -> Option<bool> {
         let kind = self.program.kind(op);
         let is_implied = |region| self.program.printing().region_span(region).is_empty();

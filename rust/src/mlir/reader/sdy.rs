@@ -8,7 +8,7 @@ use crate::ir::OpKind;
 use crate::mlir::meaning::{in_own_syntax, Target};
 
 impl Parser<'_> {
-    /// Parses an op of the `sdy` dialect from behind its name on.
+    /// Parses an op of the `sdy` dialect after its name.
     pub(super) fn parse_sdy(&mut self, pending: PendingOp) -> Result<()> {
         match pending.name.kind {
             OpKind::Mesh => self.parse_mesh(pending),
@@ -30,12 +30,12 @@ impl Parser<'_> {
         self.notes.note_mesh(&mut self.program, pending.op, name, mesh)?;
         self.finish(pending)
     }
-    /// Steps over `keyword` of the op's own syntax.
+    /// Steps over `keyword` of the op's custom syntax.
     fn own_keyword(&mut self, pending: &PendingOp, keyword: &str) -> Result<()> {
         let name = self.program.str(pending.name.id);
         self.cursor.expect_keyword(keyword).map_err(|error| in_own_syntax(name, error))
     }
-    /// Reads an attribute that may have lost its `#dialect.name`.
+    /// Parses an attribute whose `#dialect.name` may be omitted.
     fn parse_stripped(&mut self, pending: &PendingOp, form: Option<Form>) -> Result<Span> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
@@ -47,7 +47,7 @@ impl Parser<'_> {
             _ => Err(self.cursor.expected("attribute value")),
         };
         if let Err(error) = read {
-            // Its own parser knows better what is wrong.
+            // The attribute's own parser has a more precise error.
             let text = &self.cursor.text()[start..];
             let found = form.and_then(|form| attribute::syntax_error(form, text, start as u32));
             let name = self.program.str(pending.name.id);

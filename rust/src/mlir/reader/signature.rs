@@ -5,7 +5,7 @@ use crate::index::SignatureId;
 use crate::ir::{may_have_rule, write_attr, Signature, Type};
 
 impl Parser<'_> {
-    /// The signature of an op whose parts are all on the stacks; `NONE` if it can have no rule.
+    /// The signature of an op whose parts are all on the stacks; `NONE` if such ops have no rules.
     pub(super) fn signature_of(&mut self, pending: &PendingOp) -> SignatureId {
         let name = pending.name;
         let types = &self.parts.types[pending.base.types..];

@@ -1,8 +1,8 @@
-//! Ops that later ones may be written like, found by their texts without the names of values.
+//! Templates: ops whose text, without the names of values, later ops may repeat.
 //!
-//! A model's program is a few hundred different lines, tens of thousands of times: only the names of
-//! values differ. So the text of an op on one line is taken apart at these names, and if an op with the
-//! same pieces was read before, that is its template.
+//! The lines of a model's program repeat a few hundred different ones, with other names of values. So the
+//! text of an op on one line is split at these names, and if an op with the same pieces was parsed
+//! before, that is its template.
 
 use crate::error::Span;
 use crate::index::OpId;
@@ -12,12 +12,12 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 use std::ops::Range;
 
-/// Longer texts are not compared.
+/// The longest text that is compared.
 const MAX_LEN: usize = 2_048;
-/// How many templates are kept; should there be more, all are forgotten.
+/// The most templates; if there are more the table is emptied.
 const MAX_TEMPLATES: usize = 1 << 14;
 
-/// An op that others may be written like, and its text.
+/// An op whose text later ops may repeat.
 #[derive(Clone)]
 pub(super) struct Template {
     pub op: OpId,
@@ -29,24 +29,24 @@ pub(super) struct Template {
     pub annotations: Range<usize>,
 }
 
-/// The templates, and the text of the op that is next, taken apart.
+/// The templates, and the pieces of the text of the next op.
 #[derive(Default)]
 pub(super) struct Templates {
-    /// By the hashes of their pieces.
+    /// The templates by the hash of their pieces.
     known: FxHashMap<u64, Template>,
     /// The names, `%` included.
     pub names: Vec<Span>,
     /// What to add to offsets in the template, from each piece of its text on.
     shifts: Vec<(u32, u32)>,
-    /// The hash of the pieces; 0 if the text could not be taken apart.
+    /// The hash of the pieces; 0 if the text could not be split.
     hash: u64,
-    /// The text that was taken apart, without space before it and location.
+    /// The span of the text that was split, without space before it and location.
     text: Span,
 }
 
 impl Templates {
-    /// Takes the line at `start` of `text` apart and finds its template; where the op ends without its
-    /// location, too.
+    /// Splits the line at `start` of `text` and finds its template, and the end of the op without its
+    /// location.
     #[inline]
     pub fn find(&mut self, text: &str, start: usize) -> Option<(Template, usize)> {
         if !self.split(text, start) {
@@ -56,7 +56,7 @@ impl Templates {
         let template = self.like(text)?;
         Some((template, self.text.end as usize))
     }
-    /// The hash and the place of the text that was taken apart, if it could be.
+    /// The hash and the span of the text that was split, if it could be.
     pub fn taken_apart(&self) -> Option<(u64, Span)> {
         (self.hash != 0).then_some((self.hash, self.text))
     }
@@ -67,7 +67,7 @@ impl Templates {
         }
         self.known.insert(hash, template);
     }
-    /// Takes the line at `start` apart; false if it is too long or has a `%` without a name.
+    /// Splits the line at `start`; false if it is too long or has a `%` without a name.
     #[inline]
     fn split(&mut self, text: &str, start: usize) -> bool {
         let bytes = text.as_bytes();
@@ -76,7 +76,7 @@ impl Templates {
         let mut at = start;
         self.names.clear();
         loop {
-            // A name may go on beyond the limit.
+            // A name may continue beyond the limit.
             let piece = bytes.get(at..limit).unwrap_or(&[]);
             let Some(found) = memchr2(b'%', b'\n', piece) else { return false };
             if piece[found] == b'\n' {
@@ -120,7 +120,7 @@ impl Templates {
         let is_same = bytes[at..self.text.end as usize] == bytes[start..template.text.end as usize];
         is_same.then(|| template.clone())
     }
-    /// Where `span` of the template is in the text that was split.
+    /// The span in the text that was split that corresponds to `span` of the template.
     pub fn shifted(&self, span: Span) -> Span {
         let after = self.shifts.iter().rev().find(|(start, _)| *start <= span.start);
         let shift = after.map_or(0, |(_, shift)| *shift);

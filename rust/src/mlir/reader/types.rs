@@ -1,7 +1,6 @@
 //! Types: text to [`Type`].
 //!
-//! The text of a type is looked up before it is taken apart, so a type costs a hash of its bytes but
-//! for its first appearance.
+//! The text of a type is looked up before it is parsed, so that each type is parsed once.
 
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::TypeId;
@@ -11,7 +10,7 @@ use crate::mlir::grammar::{skip_type, split_tensor};
 use memchr::memchr2;
 use rustc_hash::FxHashMap;
 
-/// How deep tuples may nest.
+/// The deepest nesting of tuples.
 const MAX_TUPLE_DEPTH: usize = 128;
 
 /// The types that have appeared so far, by their texts.
@@ -67,7 +66,7 @@ impl<'a> Types<'a> {
         self.read_some(cursor, program, to)?;
         cursor.expect(b')')
     }
-    /// Reads what stands after `->`: a type, or several in parentheses.
+    /// Parses the types after `->`: one, or several in parentheses.
     pub fn read_results(
         &mut self,
         cursor: &mut Cursor<'a>,
@@ -91,7 +90,7 @@ struct NewType<'t, 'a> {
 }
 
 impl<'a> NewType<'_, 'a> {
-    /// The type that `text`, at offset `start`, is.
+    /// The type with the text `text`, at offset `start`.
     fn type_of(&mut self, text: &'a str, start: usize, depth: usize) -> Result<TypeId> {
         if let Some(&id) = self.types.ids.get(text) {
             return Ok(id);
