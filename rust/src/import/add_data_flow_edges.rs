@@ -1,6 +1,6 @@
 //! `sdy-add-data-flow-edges`: an `sdy.data_flow_edge` on every value that owns a data-flow edge.
 //!
-//! The edge op takes the sharding of the owner and stands for all targets of the edge from here on.
+//! The edge op takes the sharding of the owner and represents all targets of the edge from here on.
 
 use super::edge_ops;
 use crate::context::Context;

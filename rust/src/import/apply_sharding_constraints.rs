@@ -1,6 +1,6 @@
-//! `sdy-apply-sharding-constraints`: gives the input of a sharding constraint its sharding, where the
-//! constraint dictates it: the input has none, the constraint is closed, and no other constraint
-//! on the input disagrees. In-shardings of manual computations are constraints too.
+//! `sdy-apply-sharding-constraints`: gives the input of a sharding constraint the constraint's sharding,
+//! if the input has none, the constraint is closed, and no other constraint on the input has another
+//! sharding. In-shardings of manual computations are constraints too.
 //!
 //! If the input is a target of a data-flow edge, all of its other uses become uses of the
 //! constraint instead, so that not all targets of the edge are restricted.
@@ -39,10 +39,10 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, debug: Settings) ->
     Ok(())
 }
 
-/// What is known of the constraints on one value.
+/// The constraints on one value.
 #[derive(Clone, Copy, Default)]
 struct Constraints {
-    /// How many operands of constraints the value is.
+    /// The number of operands of constraints that are the value.
     count: usize,
     /// The sharding of the first.
     sharding: ShardingId,
@@ -53,7 +53,7 @@ struct Constraints {
 struct Pass<'a, 'c> {
     program: &'a mut Program,
     context: &'a mut Context<'c>,
-    /// Constraints on values that were asked for; kept right when uses move.
+    /// Constraints on the values queried so far; updated when uses move.
     users: FxHashMap<ValueId, Constraints>,
     recorder: Option<Recorder>,
 }
@@ -133,7 +133,7 @@ impl Pass<'_, '_> {
         }
     }
 
-    /// Lets `op`, a constraint of `input` to `id`, dictate the sharding of `input`.
+    /// Gives `input` the sharding `id` of the constraint `op`.
     fn apply(&mut self, op: OpId, input: ValueId, id: ShardingId) {
         let Some(sharding) = self.program.shardings().get(id) else { return };
         let is_closed = sharding.dims.iter().all(|dim| dim.is_closed);
@@ -173,7 +173,7 @@ impl Pass<'_, '_> {
         recorder.record(self.program.strings_mut(), &visited, |tensor| values[tensor]);
     }
 
-    /// Has everything that uses `input` use a constraint right after it.
+    /// Replaces all uses of `input` by a new constraint right after it.
     fn replace_by_constraint(&mut self, op: OpId, input: ValueId, id: ShardingId) {
         let program = &mut *self.program;
         let place = match program.def(input) {
@@ -193,7 +193,7 @@ impl Pass<'_, '_> {
         self.users.remove(&result);
         let unreduced = program.shardings()[id].unreduced.clone();
         if !unreduced.is_empty() {
-            // They do not propagate, so the input has to have them itself.
+            // These axes do not propagate, so the input needs them itself.
             let (mesh, ty) = (program.shardings()[id].mesh, program.type_of(input));
             let open = program.replicated(mesh, ty, false);
             let with_unreduced = TensorSharding { unreduced, ..program.shardings()[open].clone() };
@@ -267,7 +267,7 @@ fn factors(program: &mut Program, op: OpId) -> Option<Projection> {
     Some(Projection::build(&program.rules()[rule], rows, mesh, false))
 }
 
-/// Puts its rule on the constraint `op`, as the reference does when it looks the rule up here.
+/// Attaches its sharding rule to the constraint `op`, as the reference does here.
 fn attach_rule(program: &mut Program, op: OpId) {
     if program.kind(op) != OpKind::ShardingConstraint || program.op_rules().get(op).is_some() {
         return;

@@ -1,4 +1,4 @@
-//! Which function calls which.
+//! The call graph.
 //!
 //! Order matters: passes that walk functions do so callees first, in the post-order of a depth-first
 //! search that starts from the functions in program order and follows calls in program order. That is
@@ -16,9 +16,9 @@ pub struct CallGraph {
     pub post_order: Vec<FuncId>,
     /// All calls, those of one function after the other.
     calls: Vec<OpId>,
-    /// For each function with a body, where its calls are in `calls`.
+    /// For each function with a body, the range of its calls in `calls`.
     ranges: Vec<Option<(u32, u32)>>,
-    /// Calls that close a circle.
+    /// Calls that close a cycle.
     circular: Vec<OpId>,
 }
 
@@ -34,7 +34,7 @@ impl CallGraph {
                 continue;
             }
             let start = graph.calls.len();
-            // Calls in anything but functions are nobody's.
+            // Calls outside of functions are ignored.
             while calls.next_if(|&(op, _)| program.kind(op) != OpKind::Func).is_some() {}
             while let Some((_, call)) = calls.next_if(|&(op, _)| op == program.func_op(func)) {
                 graph.calls.push(call);
@@ -107,7 +107,7 @@ impl CallGraph {
         self.circular.is_empty()
     }
 
-    /// Fails at a call that closes a circle, if there is one.
+    /// Fails at a call that closes a cycle, if there is one.
     pub fn check_acyclic(&self, program: &Program) -> Result<()> {
         let Some(&call) = self.circular.first() else { return Ok(()) };
         let name = match program.payload(call) {

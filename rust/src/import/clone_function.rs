@@ -1,4 +1,4 @@
-//! Clones of functions that share nothing with the original: whatever they call is cloned too.
+//! Clones functions together with all functions that they call.
 
 use super::callee;
 use crate::error::Result;
@@ -6,26 +6,26 @@ use crate::index::{FuncId, Id, IdVec, OpId, StrId};
 use crate::ir::{OpKind, Payload, Place, Program, SymbolTable, ValueMap, ORIGINAL_NAME};
 use rustc_hash::FxHashMap;
 
-/// A function that is to be cloned once what it calls is.
+/// A function that is cloned after its callees.
 struct Frame {
     func: FuncId,
-    /// Its calls whose callees are still to be cloned, and where they end, in the list of calls.
+    /// The range, in the list of calls, of its calls whose callees are not cloned yet.
     next_call: u32,
     end: u32,
 }
 
-/// Clones functions together with whatever they call. Callees are cloned before callers, so that rows
-/// are in the order of the module.
+/// Clones functions together with all functions that they call. Callees are cloned before callers, so that
+/// rows are in the order of the module.
 #[derive(Default)]
 pub struct FunctionCloner {
     /// The first clones of functions that are no clones themselves: further ones have their attributes.
     first_clones: FxHashMap<FuncId, OpId>,
     /// Calls, those of one function after the other.
     calls: Vec<OpId>,
-    /// Where the calls of each function are in that list.
+    /// The range of the calls of each function in that list.
     ranges: IdVec<FuncId, Option<(u32, u32)>>,
     stack: Vec<Frame>,
-    /// Names of clones that no call has yet.
+    /// Names of clones that are not assigned to calls yet.
     names: Vec<StrId>,
     /// The values of the function that is cloned.
     map: ValueMap,
@@ -63,7 +63,7 @@ impl FunctionCloner {
             self.names.push(name);
         }
     }
-    /// Has what `func` calls cloned next, and then `func`.
+    /// Schedules the callees of `func` for cloning, and then `func`.
     fn open(&mut self, program: &Program, func: FuncId) {
         if self.ranges.len() <= func.index() {
             self.ranges.resize(program.num_func_ids(), None);
@@ -76,7 +76,7 @@ impl FunctionCloner {
         });
         self.stack.push(Frame { func, next_call, end });
     }
-    /// Clones `func`, the clones of whose callees have the last of `names`.
+    /// Clones `func`; the last of `names` are those of the clones of its callees.
     fn clone_one(
         &mut self,
         program: &mut Program,
@@ -99,7 +99,7 @@ impl FunctionCloner {
         self.ranges[clone] = Some((start as u32, self.calls.len() as u32));
         symbols.insert(program, clone)
     }
-    /// Has `clone` say what `func` is a clone of, or is itself.
+    /// Records in `clone` the name of the original of `func`, or of `func` if it is no clone.
     fn name_original(&mut self, program: &mut Program, func: FuncId, clone: FuncId) {
         let op = program.func_op(clone);
         if program.attr(op, ORIGINAL_NAME).is_some_and(|text| text.starts_with('"')) {

@@ -1,14 +1,14 @@
-//! `sdy-constant-or-scalar-splitter`: gives each use of a constant sub-computation or of a broadcast
-//! scalar a copy of its own, so that shardings do not pass between uses that only share a constant.
+//! `sdy-constant-or-scalar-splitter`: clones constant sub-computations and broadcast scalars for each of
+//! their uses, so that shardings do not propagate between uses that only share a constant.
 //!
 //! A *constant sub-computation* is a constant, an iota, or a broadcast, reshape, slice, elementwise op,
 //! call or named computation of nothing but such; a *scalar expansion* is a broadcast of a scalar.
 //! Scalars have nothing to shard and are never copied.
 //!
-//! Copies come before what they are copies of, in the order of the uses, and the original goes. So for
-//! the last use the original may as well stay, with its name: most constants have only one use.
+//! Copies come before the original, in the order of the uses, and the original is erased. So the last use
+//! takes the original, with its name, in place of a copy: most constants have only one use.
 //!
-//! Before that, `stablehlo.constant` becomes `sdy.constant`, which nothing folds together.
+//! Before that, `stablehlo.constant` becomes `sdy.constant`, which is never merged by folding.
 
 use super::{callee, CallGraph, FunctionCloner};
 use crate::context::Context;
@@ -70,7 +70,7 @@ fn group_users(program: &Program) -> Vec<(ValueId, OpId)> {
     values.into_iter().flat_map(users).collect()
 }
 
-/// What an op is to this pass.
+/// How this pass classifies an op.
 #[derive(Clone, Copy, PartialEq)]
 enum Role {
     Plain,
@@ -91,12 +91,12 @@ struct Entry {
 struct Splitter<'a> {
     program: &'a mut Program,
     symbols: SymbolTable,
-    /// For each value that was there at the start, what the op is that it is a result of.
+    /// For each value of the program before the pass, the role of its op.
     roles: Vec<Role>,
-    /// How many ops may still be added.
+    /// The number of ops that may still be added.
     room: usize,
     group_users: Vec<(ValueId, OpId)>,
-    /// Whether functions can be cloned with what they call.
+    /// Whether the call graph is acyclic, so that functions can be cloned with their callees.
     is_acyclic: bool,
     /// Used while one value is copied.
     map: ValueMap,
@@ -131,7 +131,7 @@ impl Splitter<'_> {
         let mut is_varying = false;
         let mut next = self.program.next_in_pre_order(root, root);
         while let Some(op) = next {
-            // Copies are put before what the walk has passed.
+            // Copies are inserted before ops that the walk has passed.
             next = if self.program.kind(op) == OpKind::NamedComputation {
                 self.program.next_outside(op, root)
             } else {
@@ -169,7 +169,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// Whether what `op` computes is not constant, whatever its operands are.
+    /// Whether the results of `op` are not constant even if its operands are.
     fn varies(&mut self, op: OpId) -> Result<bool> {
         let is_let_pass = matches!(
             self.program.kind(op),
@@ -191,7 +191,7 @@ impl Splitter<'_> {
         (is_constant, is_any_special)
     }
 
-    /// What `op` is, whose operands are all constants or not.
+    /// The role of `op`; `is_constant` if all its operands are constants.
     #[inline]
     fn role(&mut self, op: OpId, is_constant: bool) -> Result<Role> {
         let kind = self.program.kind(op);
@@ -261,8 +261,8 @@ impl Splitter<'_> {
         })
     }
 
-    /// Copies what computes `root`, a constant or a scalar expansion, for a use of it; `None` if it stays
-    /// the operand.
+    /// Copies the ops that compute `root`, a constant or a scalar expansion, for a use of it; `None` if the
+    /// original is kept as the operand.
     fn copy(&mut self, root: ValueId) -> Result<Option<ValueId>> {
         let Some(op) = self.copied_op(root) else { return Ok(None) };
         let is_copied = |value| self.copied_op(value).is_some();
@@ -292,7 +292,7 @@ impl Splitter<'_> {
         Ok(copy)
     }
 
-    /// Puts the op of `value` on the stack if it has to be copied for a user, which may be one that stays.
+    /// Pushes the op of `value` if it has to be copied for a user, which may itself be an original.
     fn enter(&self, value: ValueId, user_stays: bool, map: &ValueMap, stack: &mut Vec<Entry>) {
         if let Some(op) = self.copied_op(value).filter(|_| map.get(value).is_none()) {
             let stays = user_stays && self.can_stay(value, op);
@@ -300,12 +300,12 @@ impl Splitter<'_> {
         }
     }
 
-    /// The op that makes `value`, unless that is an argument or a scalar, of which there are no copies.
+    /// The op that defines `value`; `None` for arguments and scalars, which are not copied.
     fn copied_op(&self, value: ValueId) -> Option<OpId> {
         self.program.defining_op(value).filter(|_| !is_scalar(self.program, value))
     }
 
-    /// Whether `op`, of which `value` is a result, has only one use and nothing that is copied with it.
+    /// Whether `op`, which defines `value`, has only one use and no users that are copied with it.
     fn can_stay(&self, value: ValueId, op: OpId) -> bool {
         let program = &self.program;
         let is_plain = program.num_results(op) == 1
@@ -314,7 +314,7 @@ impl Splitter<'_> {
         is_plain && self.program.has_one_use(value)
     }
 
-    /// Makes `op` what its copy would be.
+    /// Gives `op` the operands and the place that its copy would have.
     fn keep_op(&mut self, op: OpId, map: &ValueMap) {
         for slot in self.program.op_uses(op) {
             match map.get(self.program.used_value(slot)) {
@@ -324,7 +324,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// Copies `op` right before itself, whatever it calls, and the group memberships of `value`.
+    /// Copies `op` right before itself, with the functions it calls, and the group memberships of `value`.
     fn copy_op(&mut self, value: ValueId, op: OpId, map: &mut ValueMap) -> Result<()> {
         let num_ops = self.program.num_op_ids();
         let copy = self.program.clone_op(op, map, false);
@@ -376,7 +376,7 @@ fn is_scalar(program: &Program, value: ValueId) -> bool {
     program.types().is_scalar(program.type_of(value))
 }
 
-/// Whether nothing about the shapes of the operands can go wrong at run time.
+/// Whether all operands have static shapes, so that the op cannot fail at run time.
 fn has_static_operands(program: &Program, op: OpId) -> bool {
     let is_static = |value: ValueId| program.types().is_static_tensor(program.type_of(value));
     program.operands(op).all(is_static)

@@ -1,8 +1,8 @@
-//! `sdy-explicit-gather-scatter-batching`: says that a dim is a batch dim where it is used as one.
+//! `sdy-explicit-gather-scatter-batching`: makes implicit batch dims of gathers and scatters explicit.
 //!
-//! A gather whose indices count 0, 1, 2, ... along their first dim for the first dim of its operand takes
-//! batch `i` of the result from batch `i` of the operand. Once the two dims are declared to be batch dims
-//! and the counting indices dropped, a sharding of the batch flows through the gather. Scatters likewise.
+//! If the indices of a gather are an iota along their first dim for the first dim of its operand, batch `i`
+//! of the result comes from batch `i` of the operand. With both dims declared as batch dims and the iota
+//! removed, a sharding of the batch propagates through the gather. Scatters are treated in the same way.
 //!
 //! The pass works by patterns in MLIR's greedy driver, so that it also cleans up: see
 //! [`canonicalize`](crate::partition::canonicalize).
@@ -23,7 +23,7 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, func: OpId) -> Resu
     Ok(())
 }
 
-/// How gather and scatter call the same things.
+/// The names of corresponding attributes of gather and scatter.
 struct Names {
     attribute: &'static str,
     mnemonic: &'static str,
@@ -77,13 +77,13 @@ impl Patterns for Batching {
 
 /// The rewrite of an op.
 struct Batch {
-    /// Which operand the indices are.
+    /// The operand number of the indices.
     indices: usize,
     /// The dim of the indices that one index runs along.
     index_vector_dim: usize,
-    /// Where in an index the batch is.
+    /// The component of an index that is the batch.
     place: usize,
-    /// The dims of the op as they are going to be.
+    /// The new dimension numbers of the op.
     dims: String,
 }
 
@@ -106,7 +106,7 @@ impl Batch {
         let is_concatenate =
             concatenate_along(program, program.operand(op, indices), index_vector_dim).is_some();
         if !is_concatenate && indices_shape.contains(&None) {
-            // What is left of the indices cannot be sliced out.
+            // The remaining indices cannot be sliced out.
             return None;
         }
         // A dynamic size is less than any other to MLIR.
@@ -141,7 +141,7 @@ impl Batch {
         Some(Self { indices, index_vector_dim, place, dims })
     }
 
-    /// The indices without those of the batch.
+    /// The indices without the component of the batch.
     fn other_indices(&self, driver: &mut Driver<'_>, op: OpId) -> ValueId {
         let indices = driver.program.operand(op, self.indices);
         let ty = driver.program.type_of(indices);
@@ -177,7 +177,7 @@ impl Batch {
         build_before(driver, op, whole)
     }
 
-    /// The numbers `start..end` of each index.
+    /// The components `start..end` of each index.
     fn slice(
         &self,
         driver: &mut Driver<'_>,
@@ -251,7 +251,7 @@ fn concatenate_along(program: &Program, value: ValueId, dim: usize) -> Option<Ve
     Some(program.operands(op).collect())
 }
 
-/// Whether number `place` of each index counts along the first dim.
+/// Whether component `place` of each index is an iota along `dim`.
 fn counts_batches(program: &Program, indices: ValueId, dim: usize, place: usize) -> bool {
     let is_concatenate =
         program.defining_op(indices).is_some_and(|op| program.kind(op) == OpKind::Concatenate);
@@ -268,9 +268,9 @@ fn counts_batches(program: &Program, indices: ValueId, dim: usize, place: usize)
     program.kind(op) == OpKind::Iota && dimension() == Some(0)
 }
 
-/// What `value` is made of by ops that change the shape, or a few numbers only.
+/// The value that `value` is computed from by ops that change the shape, or add or multiply a constant.
 fn unwrap_shape(program: &Program, mut value: ValueId) -> ValueId {
-    // Text may define values in a circle.
+    // In graph regions values may be defined in a cycle.
     for _ in 0..program.num_op_ids() {
         let Some(op) = program.defining_op(value) else { break };
         let is_iota =

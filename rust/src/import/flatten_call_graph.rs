@@ -1,8 +1,8 @@
 //! `sdy-flatten-call-graph`: every call but the first one of a function gets a clone of its own, so
 //! that shardings of different calls do not meet.
 //!
-//! The size of the result is known before anything is cloned, and cloning is linear in it. It may be
-//! exponential in the depth of the call graph, which is why there is a limit.
+//! The size of the result is computed before anything is cloned, and cloning takes linear time in it. It may
+//! be exponential in the depth of the call graph, so it is limited.
 
 use super::{callee, mistake, CallGraph, FunctionCloner};
 use crate::context::Context;
@@ -12,7 +12,7 @@ use crate::ir::{OpKind, Payload, Program, SymbolTable};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
-    /// Progress is reported, and interrupts are noticed, once in so many clones.
+    /// The number of clones between two reports of progress, which also check for interrupts.
     const REPORT_EVERY: usize = 1024;
     if !program.has_any(&[OpKind::Call]) && program.num_op_ids() <= context.limits.max_ops {
         return Ok(());
@@ -49,7 +49,7 @@ pub(super) fn check_size(
     max_ops: usize,
 ) -> Result<()> {
     let (added, largest) = clones_size(program, graph, symbols)?;
-    // Rows of erased ops count in the bound, which saves the walk where nothing is near the limit.
+    // A bound that includes erased ops; if it is below the limit no exact count is needed.
     let bound = added.saturating_add(program.num_op_ids() as u64);
     if bound <= max_ops as u64 {
         return Ok(());
@@ -65,7 +65,7 @@ pub(super) fn check_size(
     Err(diagnostic.with_hint("raise the limit `max_ops`, or call this function fewer times").into())
 }
 
-/// How many ops clones have in total, and the call whose clone has most.
+/// The number of ops of all clones, and the call whose clone has most.
 fn clones_size(program: &Program, graph: &CallGraph, symbols: &SymbolTable) -> Result<(u64, OpId)> {
     let mut targets: Vec<FuncId> = Vec::new();
     let mut is_called = vec![false; program.num_func_ids()];
@@ -81,7 +81,7 @@ fn clones_size(program: &Program, graph: &CallGraph, symbols: &SymbolTable) -> R
         return Ok((0, OpId::NONE));
     }
     let mut targets = targets.into_iter();
-    // Of functions that nobody calls there are no clones; nothing is known of declarations but their op.
+    // Functions without calls have no clones; declarations count as one op.
     let mut sizes: Vec<u64> = vec![1; program.num_func_ids()];
     let mut is_seen = vec![false; program.num_func_ids()];
     let mut total: u64 = 0;
@@ -106,7 +106,7 @@ fn clones_size(program: &Program, graph: &CallGraph, symbols: &SymbolTable) -> R
     Ok((total, largest.1))
 }
 
-/// How many ops `func` has, its own included.
+/// The number of ops of `func`, including the `func.func` op.
 fn num_ops_inside(program: &Program, func: FuncId) -> u64 {
     program.pre_order(program.func_op(func)).count() as u64
 }

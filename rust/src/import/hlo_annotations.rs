@@ -1,4 +1,4 @@
-//! Where a module says shardings in GSPMD's notation, as `mhlo.sharding` strings, and what on.
+//! Finds the `mhlo.sharding` strings of a module, shardings in GSPMD's notation.
 
 use super::mistake;
 use crate::error::{Code, Error, Result};
@@ -10,7 +10,7 @@ use crate::mlir::AttrValue;
 /// The attribute's name.
 pub const HLO_SHARDING: &str = "mhlo.sharding";
 
-/// What an annotation is on.
+/// The op, argument or result that has an annotation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Site {
     /// An argument of a function.
@@ -34,9 +34,9 @@ pub struct Annotation {
     pub site: Site,
     /// The sharding as GSPMD writes it.
     pub text: String,
-    /// Where it stands in the text of the program, quotes included.
+    /// Its span in the text of the program, quotes included.
     pub span: Span,
-    /// The number of dims of each whole value that it is about; `None` for what is no ranked tensor.
+    /// The number of dims of each value that it is for, of global shape; `None` if that is no ranked tensor.
     pub ranks: Vec<Option<usize>>,
     /// The `backend_config` of a call, which may list unspecified dims.
     pub config: String,

@@ -1,7 +1,7 @@
 //! Manual bodies of GSPMD in a block.
 //!
-//! A body is what depends on shards, and what makes shards: ops that are connected by values, between
-//! calls of `@SPMDFullToShardShape` and `@SPMDShardToFullShape`.
+//! A body is the set of ops on shards: those that are connected by values between calls of
+//! `@SPMDFullToShardShape` and `@SPMDShardToFullShape`.
 
 use super::mistake;
 use crate::error::{Code, Result};
@@ -12,9 +12,9 @@ use rustc_hash::FxHashMap;
 /// A call that starts or ends a manual body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Boundary {
-    /// Whether shards start there.
+    /// Whether it starts a body.
     pub is_start: bool,
-    /// How the whole value is cut, where the body ends.
+    /// The sharding of the global value, where the body ends.
     pub sharding: ShardingId,
     /// The manual axes, where it starts.
     pub axes: Vec<StrId>,
@@ -23,11 +23,11 @@ pub struct Boundary {
 /// The calls around manual bodies.
 pub type Boundaries = FxHashMap<OpId, Boundary>;
 
-/// One manual body in a block; everything in the block's order.
+/// One manual body in a block; its ops are in the block's order.
 pub(super) struct Body {
     /// The calls that start it.
     pub starts: Vec<OpId>,
-    /// What is in between.
+    /// The ops between these.
     pub ops: Vec<OpId>,
     /// The calls that end it.
     pub ends: Vec<OpId>,
@@ -82,7 +82,7 @@ struct Search<'p> {
 }
 
 impl Search<'_> {
-    /// Puts `op`, and everything that shards connect it with, into body `number`.
+    /// Adds `op`, and all ops that are connected with it by local values, to body `number`.
     fn connect(&mut self, op: OpId, number: usize) -> Result<()> {
         let mut todo = vec![op];
         while let Some(op) = todo.pop() {
@@ -118,7 +118,7 @@ impl Search<'_> {
         }
         Ok(())
     }
-    /// The ops of the block that make what `op` and the ops inside it use. Constants are nobody's.
+    /// The ops of the block that define operands of `op` and of ops inside it, without constants.
     fn producers(&self, op: OpId, todo: &mut Vec<OpId>) -> Result<()> {
         for value in values_used(self.program, op) {
             let maker = match self.program.def(value) {
@@ -141,7 +141,7 @@ impl Search<'_> {
         }
         Ok(())
     }
-    /// The op of the block that is, or holds, `op`.
+    /// The op of the block that is, or encloses, `op`.
     fn in_block(&self, mut op: OpId) -> OpId {
         while self.program.parent_block(op) != self.block {
             let Some(parent) = self.program.parent_op(op) else { break };
@@ -154,13 +154,13 @@ impl Search<'_> {
     }
 }
 
-/// What `op` and the ops inside it use.
+/// The operands of `op` and of the ops inside it.
 fn values_used(program: &Program, op: OpId) -> Vec<ValueId> {
     let inside = program.pre_order(op);
     inside.flat_map(|op| program.operands(op)).collect()
 }
 
-/// Whether `op` may be repeated where it is needed.
+/// Whether `op` is a constant, which may be cloned into a body.
 pub(super) fn is_constant(program: &Program, op: OpId) -> bool {
     program.num_operands(op) == 0
         && program.num_regions(op) == 0

@@ -1,5 +1,5 @@
-//! Manual bodies of GSPMD, what happens between calls of `@SPMDFullToShardShape` and
-//! `@SPMDShardToFullShape`, as `sdy.manual_computation`s.
+//! Converts manual bodies of GSPMD, the ops between calls of `@SPMDFullToShardShape` and
+//! `@SPMDShardToFullShape`, to `sdy.manual_computation`s.
 //!
 //! ```text
 //! %1 = @Sharding(%0); %2 = @SPMDFullToShardShape(%1)         sdy.manual_computation(%0) (%a) {
@@ -7,8 +7,8 @@
 //! %4 = @Sharding(%3); %5 = @SPMDShardToFullShape(%4)           sdy.return %3 }
 //! ```
 //!
-//! [`hlo_bodies`](super::hlo_bodies) finds them. JAX writes a body as one call; then that function's
-//! body is it.
+//! [`hlo_bodies`](super::hlo_bodies) finds them. JAX writes a body as one call; the body is then that of
+//! the callee.
 
 use super::hlo_bodies::{bodies, is_constant, Body, Boundaries};
 use super::import_func_calls::return_by_sdy;
@@ -27,7 +27,7 @@ pub fn make_manual_computations(program: &mut Program, boundaries: &Boundaries) 
     let graph = CallGraph::new(program, &symbols);
     graph.check_acyclic(program)?;
     let mut inlined = FxHashSet::default();
-    // Callees first, and inner blocks before outer ones: what is moved is finished.
+    // Callees first, and inner blocks before outer ones, so that no body has to be moved twice.
     for &func in &graph.post_order {
         let ops: Vec<OpId> = program.pre_order(program.func_op(func)).collect();
         for &op in ops.iter().rev() {
@@ -48,7 +48,7 @@ pub fn make_manual_computations(program: &mut Program, boundaries: &Boundaries) 
 }
 
 impl Body {
-    /// Puts a manual computation in its place. Returns the function whose body was taken.
+    /// Replaces the body by a manual computation. Returns the function whose body was taken.
     fn replace(
         &self,
         program: &mut Program,
@@ -94,7 +94,7 @@ impl Body {
         self.erase(program);
         Ok(called.map_or(FuncId::NONE, |(_, func)| func))
     }
-    /// The call that is the whole body, and what it calls.
+    /// The call that is the whole body, and its callee.
     fn called(&self, program: &Program, symbols: &SymbolTable) -> Option<(OpId, FuncId)> {
         let is_work = |op: &&OpId| program.kind(**op) != OpKind::ShardingConstraint;
         let work: Vec<OpId> = self.ops.iter().filter(is_work).copied().collect();
@@ -124,7 +124,7 @@ impl Body {
         }
         repeat_constants(program, computation, block);
     }
-    /// Erases what is left of it in the block, and constraints around it that nothing else needs.
+    /// Erases its remaining ops in the block, and constraints around it without other uses.
     fn erase(&self, program: &mut Program) {
         let Some(&end) = self.ends.first() else { return };
         let block = program.parent_block(end);
@@ -153,7 +153,7 @@ impl Body {
             }
         }
     }
-    /// A body of which nothing comes out.
+    /// Erases a body without results.
     fn drop_unused(&self, program: &mut Program) -> Result<FuncId> {
         if let Some(&op) = self.ops.first() {
             let message = "these shards never become whole values";
@@ -166,7 +166,7 @@ impl Body {
     }
 }
 
-/// The whole value that becomes shards at `start`, and how it is cut.
+/// The global value that is sliced into shards at `start`, and its sharding.
 fn input(program: &Program, start: OpId) -> Result<(ValueId, ShardingId)> {
     let value = program.operand(start, 0);
     let maker = program.defining_op(value);
@@ -202,7 +202,7 @@ fn take_function(
     }
 }
 
-/// The shard that becomes whole at `end`; the `@Sharding` in between says that it is one.
+/// The shard that `end` makes global, seen through the `@Sharding` in between.
 fn output(program: &Program, end: OpId) -> ValueId {
     let value = program.operand(end, 0);
     match program.defining_op(value) {
@@ -221,7 +221,7 @@ fn all_axes(program: &mut Program, boundaries: &Boundaries, end: OpId) -> Vec<St
     names.into_iter().map(|name| program.intern(&name)).collect()
 }
 
-/// Gives `block`, the body of `computation`, copies of the constants outside that it uses.
+/// Clones constants outside of `block`, the body of `computation`, that it uses, into it.
 fn repeat_constants(program: &mut Program, computation: OpId, block: BlockId) {
     let outer = program.parent_block(computation);
     let mut copies: FxHashMap<OpId, OpId> = FxHashMap::default();
@@ -262,7 +262,7 @@ fn drop_functions(program: &mut Program, functions: &FxHashSet<FuncId>) {
     }
 }
 
-/// GSPMD lists all manual axes, `sdy` those that are not manual around it already.
+/// Removes the axes that are manual around a manual computation already: GSPMD lists these too, `sdy` does not.
 fn drop_outer_axes(program: &mut Program) {
     for op in program.ops_in_pre_order(&[OpKind::ManualComputation]) {
         let around = std::iter::successors(program.parent_op(op), |&op| program.parent_op(op));

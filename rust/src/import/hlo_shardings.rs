@@ -1,11 +1,11 @@
-//! Modules annotated in GSPMD's notation, as modules annotated with `sdy` shardings.
+//! Replaces annotations in GSPMD's notation by `sdy` shardings over one mesh.
 //!
-//! What the notation means is worked out elsewhere; here the module is changed accordingly, over one
-//! mesh. Arguments, results and ops have shardings as they had; a call of `@Sharding` becomes a
-//! `sdy.sharding_constraint`, one that joins a shard group `sdy.sharding_group`s; manual bodies become
-//! `sdy.manual_computation`s ([`hlo_manual`](super::hlo_manual)).
+//! `python/shardcore/gspmd` converts the notation. Shardings of arguments, results and ops are converted;
+//! a call of `@Sharding` becomes a `sdy.sharding_constraint`, one that joins a shard group a
+//! `sdy.sharding_group`; manual bodies become `sdy.manual_computation`s
+//! ([`hlo_manual`](super::hlo_manual)).
 //!
-//! This is how JAX writes both: see its lowerings with and without Shardy.
+//! Source: JAX's lowerings with and without Shardy.
 
 use super::hlo_annotations::{Annotation, Site, HLO_SHARDING};
 use super::hlo_bodies::{Boundaries, Boundary};
@@ -16,7 +16,7 @@ use crate::index::{FuncId, OpId, ShardingId, StrId, ValueId};
 use crate::ir::{InsertPoint, NewOp, OpKind, Payload, Place, Program, SymbolTable};
 use crate::mesh::Mesh;
 
-/// What an annotation means.
+/// The `sdy` shardings of an annotation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meaning {
     /// For each value a sharding as `sdy` writes it, or none.
@@ -33,7 +33,7 @@ pub fn mesh_symbol(program: &mut Program) -> StrId {
     SymbolTable::new(program).reserve(program, wanted, FuncId::NONE)
 }
 
-/// Puts `meanings` in place of `annotations`; shardings are over `mesh`, called `symbol`.
+/// Replaces `annotations` by `meanings`, whose shardings are over `mesh`, called `symbol`.
 pub fn apply(
     program: &mut Program,
     annotations: &[Annotation],
@@ -121,7 +121,7 @@ fn set_results(
 fn constrain(program: &mut Program, call: OpId, sharding: ShardingId, group: Option<i64>) {
     let (input, result) = (program.operand(call, 0), program.result(call, 0));
     if sharding.is_none() {
-        // It says nothing, or only that its operand is in a group.
+        // It constrains nothing, or only makes its operand a member of a group.
         program.replace_all_uses(result, input);
         if let Some(group) = group {
             join_group(program, input, group, program.before(call));

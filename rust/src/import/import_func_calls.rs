@@ -1,8 +1,8 @@
 //! `sdy-import-func-calls`: turns every call into an `sdy.named_computation` that has the callee's
 //! body, so that propagation sees one function.
 //!
-//! The first call of a function takes its body; further ones, which only exist if the call graph was
-//! not flattened, get clones, within the same limit.
+//! The first call of a function takes its body; others, which only exist if the call graph was not
+//! flattened, get clones, within the limit of `max_ops`.
 
 use super::edge_ops::add_data_flow_edges;
 use super::flatten_call_graph::check_size;
@@ -13,7 +13,7 @@ use crate::error::{Code, Result};
 use crate::index::{FuncId, IdVec, OpId, RegionId, ShardingId, TypeId};
 use crate::ir::{Attr, OpKind, Payload, Program, SymbolTable, ValueMap};
 
-/// Attributes of a call that are part of it and do not go to the named computation.
+/// Inherent attributes of a call, which the named computation does not get.
 const INHERENT: [&str; 4] = ["callee", "no_inline", "arg_attrs", "res_attrs"];
 const EXECUTION_THREAD: &str = "execution_thread";
 
@@ -26,7 +26,7 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, add_edges: bool) ->
     let graph = CallGraph::new(program, &symbols);
     graph.check_acyclic(program)?;
     check_size(program, &graph, &symbols, context.limits.max_ops)?;
-    // Where the body of each function has gone.
+    // The region that the body of each function was moved to.
     let mut moved: IdVec<FuncId, RegionId> = IdVec::filled(RegionId::NONE, program.num_func_ids());
     let mut emptied: Vec<FuncId> = Vec::new();
     for &func in &graph.post_order {
@@ -50,7 +50,7 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, add_edges: bool) ->
     Ok(())
 }
 
-/// Makes `call` of `func`, whose body has gone to `moved` if that is there, a named computation.
+/// Turns `call` of `func`, whose body was moved to `moved` if that is present, into a named computation.
 /// Returns its region.
 fn import_call(
     program: &mut Program,
@@ -77,7 +77,7 @@ fn import_call(
     Ok(to)
 }
 
-/// Makes `call` of `func` a named computation, without its body.
+/// Turns `call` of `func` into a named computation without a body.
 fn make_named_computation(program: &mut Program, call: OpId, func: FuncId) {
     let name = program.original_name(func);
     let has_out_shardings = has_shardings(program, call);
@@ -101,8 +101,8 @@ fn make_named_computation(program: &mut Program, call: OpId, func: FuncId) {
     }
 }
 
-/// Has the body of a named computation either in-shardings for all arguments or none at all, as
-/// functions may have some.
+/// Gives all arguments of a named computation in-shardings if one has one: functions may have some, named
+/// computations have all or none.
 fn set_in_shardings(program: &mut Program, region: RegionId) {
     let block = program.region_entry(region);
     if program.block_args(block).all(|arg| program.sharding(arg).is_none()) {

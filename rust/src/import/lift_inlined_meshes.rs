@@ -1,8 +1,7 @@
-//! `sdy-lift-inlined-meshes`: gives every inlined mesh a name, and keeps one name only for equal
-//! meshes.
+//! `sdy-lift-inlined-meshes`: gives every inlined mesh a name, and merges the names of equal meshes.
 //!
 //! New names are `mesh` (or `mesh_0`, ... where taken), `maximal_mesh_<device>` and `empty_mesh`. Every
-//! mesh also gets a `stablehlo.mesh` attribute that says the same as a plain dictionary.
+//! mesh also gets a `stablehlo.mesh` attribute with the same contents as a plain dictionary.
 
 use super::replica_group_meshes;
 use crate::context::Context;
@@ -40,12 +39,12 @@ pub(super) fn mesh_ops(program: &Program) -> Vec<(OpId, MeshId)> {
     ops.filter_map(mesh_of).collect()
 }
 
-/// The names of meshes, while new ones are given.
+/// The names of meshes during the pass.
 pub(super) struct Lifting {
     symbols: SymbolTable,
-    /// The mesh to refer to for each mesh.
+    /// The named mesh that replaces each mesh.
     named: FxHashMap<Mesh, MeshId>,
-    /// For the names of meshes that were dropped, the name of the equal one that stays.
+    /// For the names of erased meshes, the name of the equal one that is kept.
     kept_names: FxHashMap<StrId, StrId>,
     /// Names of meshes that are described in an attribute of another dialect, by that text.
     described: FxHashMap<String, StrId>,
@@ -54,7 +53,7 @@ pub(super) struct Lifting {
 }
 
 impl Lifting {
-    /// Drops the ops of meshes that are there already.
+    /// Erases the ops of meshes that equal an earlier one.
     fn new(program: &mut Program) -> Self {
         let mut named: FxHashMap<Mesh, MeshId> = FxHashMap::default();
         let mut kept_names = FxHashMap::default();
@@ -72,8 +71,8 @@ impl Lifting {
         let symbols = SymbolTable::new(program);
         Self { symbols, named, kept_names, described: FxHashMap::default(), last_op }
     }
-    /// Puts all shardings over named meshes; new ones are made in the order in which shardings over
-    /// them appear.
+    /// Replaces the meshes of all shardings by named ones; new ones are made in the order in which shardings
+    /// over them appear.
     fn name_meshes_of_shardings(&mut self, program: &mut Program) {
         let loc = program.loc(program.module_op());
         for inlined in inlined_meshes_in_order(program) {
@@ -91,7 +90,7 @@ impl Lifting {
             }
         });
     }
-    /// The name to use for a mesh that was called `name`, if that is another one.
+    /// The name that replaces `name`, the name of an erased mesh.
     pub(super) fn kept_name(&self, name: StrId) -> Option<StrId> {
         self.kept_names.get(&name).copied()
     }

@@ -1,5 +1,5 @@
-//! `sdy-manual-axes-cleanup`: sorts the manual axes of manual computations by place in the mesh, and
-//! has every in- and out-sharding mention every manual axis, as replicated where it does not shard.
+//! `sdy-manual-axes-cleanup`: sorts the manual axes of manual computations in mesh order, and adds to every
+//! in- and out-sharding the manual axes that it lacks as replicated axes.
 
 use super::mistake;
 use crate::axis::{sort_and_merge, AxisRef};
@@ -44,7 +44,7 @@ fn has_manual_axes(program: &Program, op: OpId) -> bool {
     matches!(program.payload(op), Some(Payload::ManualComputation(axes)) if !axes.is_empty())
 }
 
-/// Whether the body starts with its return.
+/// Whether the body has no ops but its return.
 fn is_body_empty(program: &Program, op: OpId) -> bool {
     let body = program.op_regions(op).next().map(|region| program.region_entry(region));
     let first = body.filter(|body| body.is_some()).and_then(|body| program.block_ops(body).next());

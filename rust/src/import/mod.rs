@@ -1,27 +1,26 @@
-//! Import passes: they make every place where shardings flow explicit before propagation.
+//! Import passes, which prepare a program for propagation.
 //!
-//! One file a pass, named after it. In the order of the pipeline:
+//! Each pass is in the file of its name. In the order of the pipeline:
 //!
 //! | pass | what it does |
 //! | --- | --- |
 //! | [`symbol_dce`] | erases private functions that nothing refers to |
-//! | [`lift_inlined_meshes`] | gives every mesh a name, and every different mesh one name only |
+//! | [`lift_inlined_meshes`] | gives every mesh a name, and equal meshes the same name |
 //! | [`remove_size_one_axes`] | drops axes of size 1 from shardings |
 //! | [`propagate_sharding_from_func_to_call`] | copies result shardings of functions to their calls |
-//! | [`constant_or_scalar_splitter`] | gives each use of a constant a copy of its own |
+//! | [`constant_or_scalar_splitter`] | clones constants for each of their uses |
 //! | [`manual_axes_cleanup`] | completes and sorts the manual axes of manual computations |
 //! | [`add_data_flow_edges`] | puts an edge op on every value that owns a data-flow edge |
 //! | [`flatten_call_graph`] | clones functions until each is called once |
 //! | [`import_func_calls`] | turns calls into named computations |
 //! | [`add_func_data_flow_edges`] | the alternative to the two before: edge ops on arguments and calls |
-//! | [`apply_sharding_constraints`] | lets a constraint dictate the sharding of its input |
+//! | [`apply_sharding_constraints`] | gives the input of a constraint the constraint's sharding |
 //! | [`sharding_group_import`] | merges groups that share a member, and checks them |
 //! | [`pre_order_funcs`] | puts callers before callees |
-//! | [`inline_meshes`] | the opposite of lifting |
+//! | [`inline_meshes`] | the inverse of [`lift_inlined_meshes`] |
 //! | [`explicit_gather_scatter_batching`] | makes batch dims of gathers and scatters explicit; not in the pipeline |
 //!
-//! [`hlo_shardings`] is no pass: it turns shardings in GSPMD's notation into `sdy` ones, if a program
-//! has those.
+//! [`hlo_shardings`] is no pass: it converts shardings in GSPMD's notation to `sdy` ones.
 //!
 //! The order in which uses are added is observable in propagation, so each pass adds, replaces and
 //! clones in the order in which the reference does.
@@ -61,7 +60,7 @@ use crate::error::{Code, Diagnostic};
 use crate::index::{FuncId, OpId};
 use crate::ir::{Payload, Program, SymbolTable};
 
-/// A mistake at `op`.
+/// An error at `op`.
 pub(crate) fn mistake(
     program: &Program,
     op: OpId,

@@ -1,5 +1,5 @@
-//! `sdy-remove-size-one-axes`: drops axes of size 1 from all shardings. They say nothing, and would
-//! conflict in propagation. Meshes keep them.
+//! `sdy-remove-size-one-axes`: drops axes of size 1 from all shardings. They do not shard anything, but
+//! could conflict in propagation. Meshes keep them.
 
 use crate::axis::AxisRef;
 use crate::context::Context;
@@ -29,7 +29,7 @@ fn without_size_one_axes(program: &mut Program, id: ShardingId) -> ShardingId {
         let mut dim = dim.clone();
         dim.axes = keep(&dim.axes);
         if dim.axes.is_empty() && dim.is_closed {
-            // A priority says when to propagate to a dim; here nothing can.
+            // A closed dim without axes must not have a priority.
             dim.priority = None;
         }
         dim

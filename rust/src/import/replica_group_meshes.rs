@@ -2,7 +2,7 @@
 //!
 //! `replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<...>, axes = [...]>` names
 //! groups of devices by axes of a mesh; lifting gives that mesh a name too. A mesh that is described
-//! this way gets an op of its own even if there is an equal one: that is how the reference counts.
+//! this way gets a new op even if there is an equal mesh, as in the reference.
 
 use super::lift_inlined_meshes::Lifting;
 use crate::attribute::parse_mesh;
@@ -10,7 +10,7 @@ use crate::index::{OpId, StrId};
 use crate::ir::Program;
 use crate::mesh::{Mesh, MeshAxis};
 
-/// The collectives in the order in which they are looked at.
+/// The collectives in the order in which the reference visits them.
 const COLLECTIVES: [&str; 5] = [
     "stablehlo.all_gather",
     "stablehlo.all_reduce",
@@ -21,7 +21,7 @@ const COLLECTIVES: [&str; 5] = [
 const ATTR: &str = "replica_groups";
 const BY_AXES: &str = "#stablehlo.replica_group_mesh_axes<";
 
-/// Has the replica groups of all collectives refer to meshes by name.
+/// Replaces the meshes in the replica groups of all collectives by their names.
 pub(super) fn lift(program: &mut Program, lifting: &mut Lifting) {
     let names: Vec<StrId> =
         COLLECTIVES.iter().filter_map(|name| program.strings().find(name)).collect();
@@ -70,7 +70,7 @@ fn replaced(name: &str, text: &str, (start, end): (usize, usize)) -> String {
     format!("{}@{name}{}", &text[..start], &text[end..])
 }
 
-/// `text`, or what it stands for if it is an alias.
+/// `text`, or its definition if it is an alias.
 fn resolved<'a>(program: &'a Program, text: &'a str) -> &'a str {
     let alias = program.strings().find(text).and_then(|name| program.alias(name));
     alias.map_or(text, |span| program.text().get(span)).trim()
@@ -89,7 +89,7 @@ fn described_mesh(text: &str) -> Option<Mesh> {
     Some(Mesh::new(axes, Vec::new()))
 }
 
-/// Where the value of field `name` of the structured attribute `text` stands.
+/// The range of the value of field `name` in the structured attribute `text`.
 fn field(text: &str, name: &str) -> Option<(usize, usize)> {
     let open = text.find('<')? + 1;
     let mut start = open;

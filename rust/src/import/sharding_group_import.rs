@@ -1,6 +1,6 @@
 //! `sdy-sharding-group-import`: merges sharding groups that share a value, numbers them from 0, drops
-//! repeated memberships, and checks that the members of a group can be sharded alike: they have the
-//! same shape and are inside the same manual computation, or none.
+//! repeated memberships, and checks that the members of a group have the same shape and are inside the
+//! same manual computation, or none.
 
 use super::mistake;
 use crate::context::Context;
@@ -55,7 +55,7 @@ fn members(program: &mut Program) -> (Vec<Member>, Vec<i64>) {
     (members, ids)
 }
 
-/// Every member that does not go with the first one of its group.
+/// An error for every member that does not fit the first one of its group.
 fn check(program: &Program, members: &[Member], ids: &[i64]) -> Vec<Diagnostic> {
     let mut first: Vec<Option<(&Member, Option<OpId>)>> = vec![None; ids.len()];
     let mut diagnostics = Vec::new();
@@ -97,7 +97,7 @@ fn manual_computation_around(program: &Program, op: OpId) -> Option<OpId> {
 
 /// Positions in `members` by value, values in order of first appearance.
 fn by_value(program: &Program, members: &[Member]) -> Vec<u32> {
-    // Of each member the first one with the same value, then of each value those members.
+    // For each member the first one with the same value; then the members of each value.
     let mut first_of: Vec<u32> = vec![u32::MAX; program.num_value_ids()];
     let mut places: Vec<(u32, u32)> = Vec::with_capacity(members.len());
     for (place, member) in members.iter().enumerate() {
@@ -109,8 +109,8 @@ fn by_value(program: &Program, members: &[Member]) -> Vec<u32> {
     places.into_iter().map(|(_, place)| place).collect()
 }
 
-/// For each group the number of the merged group. A merged group keeps the place of the group that
-/// absorbed the others: the first one of the value that joined them.
+/// For each group the number of the merged group. A merged group has the position of the group that the
+/// others were merged into: the first one of the value that connected them.
 fn unify(members: &[Member], by_value: &[u32], num_groups: usize) -> Vec<i64> {
     let mut sets = DisjointSets::new(num_groups);
     let by_value = by_value.iter().map(|&place| &members[place as usize]);
@@ -136,7 +136,7 @@ fn unify(members: &[Member], by_value: &[u32], num_groups: usize) -> Vec<i64> {
 /// Sets of groups.
 struct DisjointSets {
     parents: Vec<usize>,
-    /// Number of elements below each root, and the element that leads them.
+    /// The number of elements of each set, by root, and its representative.
     sizes: Vec<usize>,
     leaders: Vec<usize>,
 }
@@ -157,7 +157,7 @@ impl DisjointSets {
         let root = self.root(element);
         self.leaders[root]
     }
-    /// Merges the sets of `a` and `b`; the leader of the former leads.
+    /// Merges the sets of `a` and `b`; the representative is that of `a`.
     fn union(&mut self, a: usize, b: usize) {
         let (a, b) = (self.root(a), self.root(b));
         if a == b {

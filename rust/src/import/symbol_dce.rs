@@ -1,8 +1,7 @@
-//! `symbol-dce`: erases functions that are not public and that nothing refers to, directly or from
-//! something that stays.
+//! `symbol-dce`: erases functions that are not public and not referenced by ops that are kept.
 //!
 //! A reference is a call, or an `@name` anywhere in an attribute of an op. Only functions of the
-//! module itself are looked at, not those of modules in it.
+//! module itself are erased, not those of modules in it.
 //!
 //! Source: MLIR's pass of the same name.
 
@@ -97,7 +96,7 @@ fn callee(program: &Program, symbols: &SymbolTable, op: OpId) -> Option<FuncId> 
     }
 }
 
-/// Whether `func` may go when nothing refers to it.
+/// Whether `func` may be erased if it is not referenced.
 fn is_discardable(program: &Program, func: FuncId) -> bool {
     let is_nested = || program.attr(program.func_op(func), "sym_visibility") == Some("\"nested\"");
     program.is_private(func) || is_nested()

@@ -1,4 +1,4 @@
-//! `StableHLO`'s collectives.
+//! Builds `StableHLO`'s collectives.
 
 use super::devices::replica_groups;
 use super::digits::{total_size, Digit};
@@ -7,17 +7,17 @@ use super::reducer::Reducer;
 use crate::index::{OpId, ValueId};
 use rustc_hash::FxHashMap;
 
-/// Makes collectives; each gets a channel of its own.
+/// Builds collectives; each gets a new channel.
 #[derive(Debug, Default)]
 pub struct Collectives {
-    /// The last channel that is taken.
+    /// The last channel in use.
     channel: i64,
     /// Groups of devices as text, by order and digits.
     groups: FxHashMap<(u32, Vec<Digit>), String>,
 }
 
 impl Collectives {
-    /// Channels from `channel` on are taken up to this one.
+    /// A builder whose channels start after `channel`.
     pub fn after(channel: i64) -> Self {
         Self { channel, ..Self::default() }
     }
@@ -41,8 +41,8 @@ impl Collectives {
         format!("#stablehlo.channel_handle<handle = {}, type = 1>", self.channel)
     }
 
-    /// Devices that differ in `digits` put what they hold together along `dim`, the shards in the order of the
-    /// number that the digits make.
+    /// An all-gather along `dim` among devices that differ in `digits`; shards are in the order of the
+    /// number that the digits form.
     pub fn all_gather(
         &mut self,
         emit: &mut Emitter<'_>,
@@ -58,7 +58,7 @@ impl Collectives {
         let attrs = self.attrs(emit, (order, digits), own);
         emit.op("stablehlo.all_gather", &[input], ty, &attrs)
     }
-    /// Devices that differ in `digits` exchange parts: `split` is cut, `concat` grows.
+    /// An all-to-all among devices that differ in `digits`, which splits dim `split` and concatenates dim `concat`.
     pub fn all_to_all(
         &mut self,
         emit: &mut Emitter<'_>,
@@ -80,7 +80,7 @@ impl Collectives {
         let attrs = self.attrs(emit, (order, digits), own);
         emit.op("stablehlo.all_to_all", &[input], ty, &attrs)
     }
-    /// Devices send what they hold: pairs of device ids, from and to. Who gets nothing has zeros.
+    /// A collective permute, by (source, target) pairs of device ids. Devices that are no target get zeros.
     pub fn permute(
         &mut self,
         emit: &mut Emitter<'_>,
@@ -93,7 +93,7 @@ impl Collectives {
         let ty = emit.type_of(input);
         emit.op("stablehlo.collective_permute", &[input], ty, &attrs)
     }
-    /// Devices that differ in `digits` reduce what they hold.
+    /// An all-reduce among devices that differ in `digits`.
     pub fn all_reduce(
         &mut self,
         emit: &mut Emitter<'_>,
@@ -108,7 +108,7 @@ impl Collectives {
         reducer.add_body(emit, op, ty);
         emit.program.result(op, 0)
     }
-    /// Devices that differ in `digits` reduce what they hold; each keeps a part along `dim`.
+    /// A reduce-scatter along `dim` among devices that differ in `digits`.
     pub fn reduce_scatter(
         &mut self,
         emit: &mut Emitter<'_>,

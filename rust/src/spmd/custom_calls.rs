@@ -1,36 +1,36 @@
-//! Custom calls that can be computed on shards: by the name of the target, along which dims.
+//! Custom calls that can be computed on shards, by target, and the dims along which they can.
 //!
-//! Of others nothing is known, and they are refused: a target may do anything with the tensors it gets.
+//! Others are refused, since a target may compute anything.
 
 use crate::index::{FactorId, Id, SignatureId};
 use crate::rule::{OpShardingRule, TensorMapping};
 use rustc_hash::FxHashMap;
 
-/// What a user says of a custom call: shards are computed by themselves along pass-through factors of the rule,
-/// along reductions devices are left with terms that are added, and along others tensors are whole.
+/// A user's partition rule of a custom call: along pass-through factors shards are computed independently, along
+/// reduction factors devices compute terms that are added, and along others tensors are replicated.
 #[derive(Clone, Debug)]
 pub struct ShardRule {
     /// The factors.
     pub rule: OpShardingRule,
-    /// The target that computes shards; none if it is that of the whole.
+    /// The target to call on shards; `None` for the target of the source program.
     pub target: Option<String>,
-    /// Attributes with which it does, name and text, in the place of those of the same name.
+    /// Attributes of the call on shards, name and text, which replace those of the same name.
     pub attributes: Vec<(String, String)>,
 }
 
-/// What users say of the custom calls of a program, by signature.
+/// The users' partition rules of the custom calls of a program, by signature.
 pub type ShardRules = FxHashMap<SignatureId, ShardRule>;
 
-/// How a custom call that is known is computed on shards.
+/// How a call of a known target is computed on shards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Known {
-    /// As its sharding rule says: along factors that pass through.
+    /// By its sharding rule: along pass-through factors.
     ByRule,
-    /// Along all dims but the last `inner` of operand `operand`, which all tensors begin with.
+    /// Along the batch dims: all but the last `inner` dims of operand `operand`, with which all tensors begin.
     Batched { operand: usize, inner: usize },
 }
 
-/// What is known of custom calls of `target`.
+/// How custom calls of `target` are computed on shards, if it is a known target.
 pub(super) fn known(target: &str) -> Option<Known> {
     let batched = |inner| Some(Known::Batched { operand: 0, inner });
     match target {
@@ -62,7 +62,7 @@ pub(super) fn known(target: &str) -> Option<Known> {
     }
 }
 
-/// What JAX calls libraries of linear algebra for.
+/// Targets of linear algebra libraries that JAX calls.
 fn decomposition(target: &str) -> Option<Known> {
     let name = target.strip_suffix("_ffi").unwrap_or(target);
     let routine = if let Some(typed) = name.strip_prefix("lapack_") {
@@ -82,8 +82,8 @@ fn decomposition(target: &str) -> Option<Known> {
     }
 }
 
-/// The rule of a call that works along all but the last `inner` dims of `shapes[operand]` by itself: tensors begin
-/// with these dims, or are scalars. None if one of the tensors, `num_operands` operands and the results, does neither.
+/// The rule of a call that is batched along all but the last `inner` dims of `shapes[operand]`: tensors begin with
+/// these dims, or are scalars. `None` if one of the tensors, `num_operands` operands and the results, does neither.
 pub(super) fn batched(
     shapes: &[Vec<i64>],
     num_operands: usize,

@@ -1,5 +1,4 @@
-//! The devices of a program: in which orders meshes number them, which groups of them communicate, and which
-//! pairs send.
+//! The devices of a program: their orders in meshes, replica groups, and source-target pairs.
 
 use super::digits::{total_size, Digit};
 use super::placement::Placement;
@@ -9,7 +8,7 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// The devices of a program. Meshes of the same devices may list them in different orders; digits of a position
-/// mean something in one of them.
+/// refer to one of these orders.
 #[derive(Debug, Default)]
 pub struct Devices {
     /// For each order a mesh that has it.
@@ -17,7 +16,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// How many there are.
+    /// The number of devices.
     pub fn count(&self) -> i64 {
         self.orders.first().map_or(1, Mesh::device_count)
     }
@@ -59,8 +58,8 @@ fn listed_ids(mesh: &Mesh) -> &[i64] {
     }
 }
 
-/// The groups of devices that differ in `digits` alone: device ids, in a group by the number that the digits
-/// make, groups by their first position.
+/// The groups of devices that differ in `digits` only: device ids, within a group in the order of the number that
+/// the digits form, groups in the order of their first positions.
 pub fn replica_groups(digits: &[Digit], mesh: &Mesh) -> Vec<Vec<i64>> {
     let mut offsets = vec![0i64];
     for digit in digits {
@@ -76,9 +75,9 @@ pub fn replica_groups(digits: &[Digit], mesh: &Mesh) -> Vec<Vec<i64>> {
         .collect()
 }
 
-/// Who sends its shard to whom so that what lies as `before`, in the order of the first mesh, lies as `after`, in that
-/// of the second, which has as many shards in each dim and the same reductions to do: pairs of device ids in order of
-/// targets, those that keep their shard among them. None if the two are not alike in that.
+/// The permute from the placement `before`, in the order of the first mesh, to `after`, in that of the second: (source,
+/// target) pairs of device ids in order of targets, including devices that keep their shard. `None` unless both
+/// placements have equally many shards in each dim and are partial over equally many devices.
 pub fn permutation(
     before: &Placement,
     after: &Placement,
@@ -90,7 +89,7 @@ pub fn permutation(
     if shards(before) != shards(after) || before.partial != after.partial {
         return None;
     }
-    // What a device holds: its shard of each dim, and its term of reductions.
+    // The shard that a device holds: its index in each dim, and its term of reductions.
     let held = |placement: &Placement, position: i64| {
         let mut key = placement.shard_at(position);
         key.extend(placement.partial.iter().map(|digit| digit.value(position)));
@@ -114,7 +113,7 @@ pub fn permutation(
             wanted.push((device, wants));
         }
     }
-    // Each shard goes from the first of those that have it to the first that wants it.
+    // Each shard is sent from the first device that has it to the first one that needs it.
     for (target, wants) in wanted {
         pairs.push((holders.get_mut(&wants)?.pop_front()?, target));
     }

@@ -1,9 +1,8 @@
-//! Digits: the parts of a device's position that axes and sub-axes stand for.
+//! Digits of a device's position, which correspond to axes and sub-axes.
 //!
-//! A mesh numbers its devices by position, row-major in its axes. An axis, or a part of one, is a digit of
-//! that number: `(position / stride) % size`. Digits do without names, so that shardings over different
-//! meshes of the same devices compare: `"x"` of `<["x"=8]>` is the two axes of `<["a"=2, "b"=4]>` one after
-//! the other.
+//! A mesh numbers its devices by position, row-major in its axes. The coordinate along an axis or sub-axis is a
+//! digit of that number: `(position / stride) % size`. Digits have no names, so that shardings over different
+//! meshes of the same devices can be compared: `"x"` of `<["x"=8]>` is `"a", "b"` of `<["a"=2, "b"=4]>`.
 
 use crate::axis::AxisRef;
 use crate::layout::stride;
@@ -12,14 +11,14 @@ use crate::mesh::Mesh;
 /// A digit of a device's position, `(position / stride) % size`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Digit {
-    /// How far apart the positions are whose digits differ by one.
+    /// The distance of positions whose digits differ by one.
     pub stride: i64,
-    /// How many values it has.
+    /// The number of its values.
     pub size: i64,
 }
 
 impl Digit {
-    /// The digit that `axis` of `mesh` stands for.
+    /// The digit of `axis` of `mesh`.
     pub fn of_axis(axis: AxisRef, mesh: &Mesh) -> Self {
         Self { stride: stride(axis, mesh), size: axis.size(mesh) }
     }
@@ -33,14 +32,13 @@ impl Digit {
     }
 }
 
-/// The digits of `axes`, major to minor, without those of size 1; parts of one axis that follow each other
-/// are one digit.
+/// The digits of `axes`, major to minor, without those of size 1; consecutive sub-axes of one axis are merged.
 pub fn digits_of(axes: &[AxisRef], mesh: &Mesh) -> Vec<Digit> {
     let digits = axes.iter().map(|&axis| Digit::of_axis(axis, mesh));
     merged(digits.filter(|digit| digit.size != 1))
 }
 
-/// The digits with neighbours merged that are one digit together.
+/// The digits, with consecutive ones merged that form one digit.
 pub fn merged(digits: impl IntoIterator<Item = Digit>) -> Vec<Digit> {
     let mut merged: Vec<Digit> = Vec::new();
     for digit in digits {
@@ -54,22 +52,22 @@ pub fn merged(digits: impl IntoIterator<Item = Digit>) -> Vec<Digit> {
     merged
 }
 
-/// How many values the digits have together, saturating.
+/// The product of the sizes of the digits, saturating.
 pub fn total_size(digits: &[Digit]) -> i64 {
     digits.iter().fold(1i64, |product, digit| product.saturating_mul(digit.size))
 }
 
-/// The number that the digits make at `position`, the first being the major one.
+/// The number that the digits form at `position`, the first one being the major one.
 pub fn number_at(digits: &[Digit], position: i64) -> i64 {
     digits.iter().fold(0, |number, digit| number * digit.size + digit.value(position))
 }
 
-/// Where digits are cut so that any two are equal or have nothing in common.
+/// Strides at which digits are split, so that any two of the parts are equal or do not overlap.
 #[derive(Clone, Debug, Default)]
 pub struct Cuts(Vec<i64>);
 
 impl Cuts {
-    /// The cuts of all `digits`; none where parts of an axis do not nest, as 2 and 3 of 6 do not.
+    /// The cuts of all `digits`; `None` where sub-axes do not nest, as those of size 2 and 3 of an axis of 6.
     pub fn of(digits: impl IntoIterator<Item = Digit> + Clone) -> Option<Self> {
         let mut cuts: Vec<i64> =
             digits.clone().into_iter().flat_map(|digit| [digit.stride, digit.end()]).collect();

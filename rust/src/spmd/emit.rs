@@ -1,4 +1,4 @@
-//! Making ops of `StableHLO` with the shapes of one device.
+//! Builds ops of `StableHLO` with local shapes.
 
 use super::devices::Devices;
 use super::digits::Digit;
@@ -6,20 +6,20 @@ use crate::index::{BlockId, OpId, TypeId, ValueId};
 use crate::ir::{InsertPoint, NewOp, Place, Program, Type};
 use rustc_hash::FxHashMap;
 
-/// Makes ops at one point of the program after another.
+/// Builds ops at an insertion point.
 pub struct Emitter<'p> {
     /// The program.
     pub program: &'p mut Program,
     /// Its devices.
     pub devices: Devices,
-    /// Where the next op goes, and the op whose location it gets.
+    /// The insertion point, and the op whose location new ops get.
     at: (Place, OpId),
-    /// Whether that is behind the op.
+    /// Whether new ops are inserted after that op.
     is_after: bool,
     block: BlockId,
-    /// By block and order: the position of the device.
+    /// The device's position, by block and order of devices.
     positions: FxHashMap<(BlockId, u32), ValueId>,
-    /// Numbers that digits make, likewise.
+    /// The numbers that digits of the position form, by block, order of devices and digits.
     numbers: FxHashMap<(BlockId, u32, Vec<Digit>), ValueId>,
     /// Scalar constants, by block, text and element type.
     constants: FxHashMap<(BlockId, String, TypeId), ValueId>,
@@ -43,13 +43,13 @@ impl<'p> Emitter<'p> {
             constants: FxHashMap::default(),
         }
     }
-    /// Has new ops go right before `op`, with its location.
+    /// Sets the insertion point right before `op`; new ops get its location.
     pub fn go_before(&mut self, op: OpId) {
         self.at = (Place::Before(op), op);
         self.is_after = false;
         self.block = self.program.parent_block(op);
     }
-    /// Has new ops go after `op`, behind those that went there before, with its location.
+    /// Sets the insertion point after `op` and the ops inserted after it; new ops get its location.
     pub fn go_after(&mut self, op: OpId) {
         if self.is_after && self.at.1 == op {
             return;
@@ -58,7 +58,7 @@ impl<'p> Emitter<'p> {
         self.at = (self.program.place_after(op), op);
         self.block = self.program.parent_block(op);
     }
-    /// The block that new ops go to.
+    /// The block of the insertion point.
     pub const fn block(&self) -> BlockId {
         self.block
     }
@@ -107,12 +107,12 @@ impl<'p> Emitter<'p> {
             _ => "",
         }
     }
-    /// Makes a constant all elements of which are written `element`.
+    /// A splat constant whose element has the text `element`.
     pub fn splat(&mut self, element: &str, ty: TypeId) -> ValueId {
         let value = format!("dense<{element}> : {}", self.program.type_text(ty));
         self.op("stablehlo.constant", &[], ty, &[("value", value)])
     }
-    /// A constant without dims with the elements of `like`, one for all of a block.
+    /// A scalar constant with the element type of `like`, made once for each block.
     pub fn scalar(&mut self, element: &str, like: TypeId) -> ValueId {
         let ty = self.like(&[], like);
         let key = (self.block, element.to_owned(), ty);
@@ -197,7 +197,7 @@ impl<'p> Emitter<'p> {
         let id = self.op("stablehlo.partition_id", &[], ty, &[]);
         self.op("stablehlo.convert", &[id], index, &[])
     }
-    /// The number that `digits` of the position make on this device.
+    /// The number that `digits` of the device's position form.
     pub fn number(&mut self, order: u32, digits: &[Digit]) -> ValueId {
         let key = (self.block, order, digits.to_vec());
         if let Some(&known) = self.numbers.get(&key) {
@@ -274,12 +274,12 @@ impl<'p> Emitter<'p> {
 /// `array<i64: 1, 2>`
 pub use crate::ir::int_array;
 
-/// How zero is written in a tensor with elements of type `element`.
+/// The text of zero in a tensor with elements of type `element`.
 pub fn zero(element: &str) -> &'static str {
     number(element, ["false", "0", "0.000000e+00", "(0.000000e+00,0.000000e+00)"])
 }
 
-/// How one is written, likewise.
+/// The text of one in a tensor with elements of type `element`.
 pub fn one(element: &str) -> &'static str {
     number(element, ["true", "1", "1.000000e+00", "(1.000000e+00,0.000000e+00)"])
 }

@@ -1,10 +1,10 @@
-//! The program of one device (SPMD): what each device runs so that all together compute the program.
+//! The per-device program (SPMD): the program that each device runs, so that all devices compute the global program.
 //!
-//! 1. [`placement`]: which shard of a tensor each device holds, in [`digits`] of its position.
-//! 2. [`reshard`]: how to get from one placement to another with the fewest bytes sent.
-//! 3. [`movement`]: how elements get to other places along a dim that is sharded.
-//! 4. [`ways`]: how an op can be computed on shards.
-//! 5. [`lower`]: op by op, the source program becomes the local one: [`emit`], [`shaping`] and [`collectives`] make its ops.
+//! 1. [`placement`]: the shard of a tensor that each device holds, by [`digits`] of its position.
+//! 2. [`reshard`]: sequences of collectives from one placement to another with the fewest bytes sent.
+//! 3. [`movement`]: exchange of elements along a sharded dim, such as halos.
+//! 4. [`ways`]: the ways in which an op can be computed on shards.
+//! 5. [`lower`]: lowers the source program op by op; [`emit`], [`shaping`] and [`collectives`] build the local ops.
 //!
 //! Source: GSPMD, section 4 ("SPMD partitioner"); `StableHLO`'s specification.
 
@@ -34,18 +34,18 @@ use crate::ir::Program;
 use custom_calls::ShardRules;
 use outcome::Outcome;
 
-/// What partitioning found out.
+/// The result of partitioning.
 #[derive(Clone, Debug, Default)]
 pub struct Partitioned {
-    /// How many devices the program is for.
+    /// The number of devices.
     pub num_devices: i64,
-    /// What became of the ops of the source program, in program order.
+    /// How the ops of the source program are computed, in program order.
     pub outcomes: Vec<Outcome>,
 }
 
-/// Makes of `program`, whose shardings are complete, the program of one device. Of the ways to compute an op that
-/// of the fewest bytes is taken; where reshards are explicit already, that is the one which needs no others.
-/// Custom calls are computed as `shard_rules` say, or as is known of their targets.
+/// Lowers `program`, whose shardings are complete, to the program of one device. For each op the way with the fewest
+/// bytes is taken; where reshards are explicit already, that is the one without further reshards. Custom calls are
+/// computed by `shard_rules`, or by the built-in rules of known targets.
 pub fn partition(
     program: &mut Program,
     context: &mut Context<'_>,
@@ -56,8 +56,8 @@ pub fn partition(
     Ok(Partitioned { num_devices, outcomes })
 }
 
-/// `sdy-convert-global-to-local`: makes types local and collectives of `sdy` those of `StableHLO`, one by one. Meshes
-/// and shardings stay.
+/// `sdy-convert-global-to-local`: makes types local and turns each collective of `sdy` into that of `StableHLO`. Meshes
+/// and shardings are kept.
 pub fn convert_global_to_local(
     program: &mut Program,
     context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! What became of the ops of the source program.
+//! How the ops of the source program are computed.
 
 use crate::index::OpId;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 /// How an op is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutcomeKind {
-    /// On the shards as they are.
+    /// On shards, without communication.
     Local,
     /// On shards, with collectives.
     Collective,
-    /// Some dim, or everything, was gathered first.
+    /// After some or all dims were gathered.
     Gathered,
 }
 
@@ -25,7 +25,7 @@ impl OutcomeKind {
     }
 }
 
-/// What became of an op.
+/// How an op of the source program is computed, and why.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The op, of the source program.

@@ -1,4 +1,4 @@
-//! Placements: which shard of a tensor each device holds, in digits of its position.
+//! Placements: the shard of a tensor that each device holds, by digits of its position.
 
 use super::digits::{digits_of, number_at, total_size, Cuts, Digit};
 use crate::layout::ceil_div;
@@ -6,14 +6,14 @@ use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
 
-/// How the elements of a tensor lie on devices: for each dim the digits that number its shards, major to
-/// minor; and the digits over which values have yet to be reduced.
+/// The layout of a tensor on devices: for each dim the digits that number its shards, major to minor; and the
+/// digits over which values are unreduced.
 ///
-/// A dim of size `n` over `k` shards is cut into pieces of `ceil(n / k)`; the last ones may be shorter, and
-/// what they lack is padding.
+/// A dim of size `n` over `k` shards is split into shards of `ceil(n / k)`; the last ones may have fewer elements,
+/// and are padded.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Placement {
-    /// Which order of devices the digits are of, see [`super::devices::Devices`]; 0 where there are none.
+    /// The order of devices that the digits refer to, see [`super::devices::Devices`]; 0 where there are none.
     pub order: u32,
     /// For each dim its digits, major to minor.
     pub dims: Vec<Vec<Digit>>,
@@ -22,11 +22,11 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Everything on every device.
+    /// The placement of a tensor that is replicated on all devices.
     pub fn replicated(rank: usize) -> Self {
         Self { order: 0, dims: vec![Vec::new(); rank], partial: Vec::new() }
     }
-    /// What `sharding` says on `mesh`, whose devices are in this order.
+    /// The placement of `sharding` on `mesh`, whose devices are in this order.
     pub fn of(sharding: &TensorSharding, mesh: &Mesh, order: u32) -> Self {
         let placement = Self {
             order,
@@ -40,11 +40,11 @@ impl Placement {
         let order = if self.is_replicated() { 0 } else { self.order };
         Self { order, ..self }
     }
-    /// How many shards `dim` has.
+    /// The number of shards of `dim`.
     pub fn num_shards(&self, dim: usize) -> i64 {
         total_size(&self.dims[dim])
     }
-    /// Whether every device holds all of it.
+    /// Whether every device holds the whole tensor.
     pub fn is_replicated(&self) -> bool {
         self.partial.is_empty() && self.dims.iter().all(Vec::is_empty)
     }
@@ -57,7 +57,7 @@ impl Placement {
     pub fn is_padded(&self, dim: usize, size: i64) -> bool {
         size % self.num_shards(dim) != 0
     }
-    /// The number of the shard of each dim that is held at `position`.
+    /// The index of the shard of each dim at `position`.
     pub fn shard_at(&self, position: i64) -> Vec<i64> {
         self.dims.iter().map(|digits| number_at(digits, position)).collect()
     }
@@ -65,7 +65,7 @@ impl Placement {
     pub fn digits(&self) -> impl Iterator<Item = Digit> + Clone + '_ {
         self.dims.iter().flatten().chain(&self.partial).copied()
     }
-    /// The placement with its digits cut by `cuts`.
+    /// The placement with its digits split by `cuts`.
     #[must_use]
     pub fn split(&self, cuts: &Cuts) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Placement {
             partial: cuts.split(&self.partial),
         }
     }
-    /// The placement with neighbouring digits merged that are one.
+    /// The placement with consecutive digits merged that form one digit.
     #[must_use]
     pub fn merged(&self) -> Self {
         let merged = |digits: &Vec<Digit>| super::digits::merged(digits.iter().copied());
@@ -83,24 +83,24 @@ impl Placement {
     }
 }
 
-/// Placements by number: equal ones have equal numbers.
+/// An interner of placements: equal ones have equal ids.
 #[derive(Debug, Default)]
 pub struct Placements {
     rows: Vec<Placement>,
     ids: FxHashMap<Placement, PlacementId>,
 }
 
-/// The number of a placement.
+/// The id of a placement.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct PlacementId(u32);
 
 impl PlacementId {
-    /// The placement that was seen first.
+    /// The id of the first placement.
     pub const FIRST: Self = Self(0);
 }
 
 impl Placements {
-    /// The number of `placement`, new if it was never seen.
+    /// The id of `placement`, new if it is not interned yet.
     pub fn intern(&mut self, placement: Placement) -> PlacementId {
         if let Some(&id) = self.ids.get(&placement) {
             return id;
@@ -110,7 +110,7 @@ impl Placements {
         self.ids.insert(placement, id);
         id
     }
-    /// The number of the placement in which every device has all of a tensor of `rank`.
+    /// The id of the replicated placement of a tensor of rank `rank`.
     pub fn replicated(&mut self, rank: usize) -> PlacementId {
         self.intern(Placement::replicated(rank))
     }

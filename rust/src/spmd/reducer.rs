@@ -1,10 +1,10 @@
-//! Reducers: how terms that devices hold become one value.
+//! Reducers of the terms on devices.
 
 use super::emit::{one, zero, Emitter};
 use crate::index::{OpId, TypeId, ValueId};
 use crate::ir::{InsertPoint, NewOp, OpKind, Place, Program};
 
-/// What combines two elements; associative and commutative.
+/// An associative and commutative op that combines two elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reducer {
     /// `stablehlo.add`
@@ -39,7 +39,7 @@ impl Reducer {
             Self::Xor => "stablehlo.xor",
         }
     }
-    /// The reducer of values of one tensor that the region of `op` is, if it is one op of both arguments.
+    /// The reducer that the region of `op` is, if it is one op of both arguments.
     pub fn of_region(program: &Program, op: OpId) -> Option<Self> {
         match Self::each_of_region(program, op)?[..] {
             [only] => Some(only),
@@ -73,8 +73,7 @@ impl Reducer {
     pub const fn is_idempotent(self) -> bool {
         matches!(self, Self::Max | Self::Min | Self::And | Self::Or)
     }
-    /// How the value is written that changes nothing, for elements of type `element`; none where that is
-    /// not known.
+    /// The text of the identity, for elements of type `element`; `None` where that is not known.
     pub fn identity(self, element: &str) -> Option<String> {
         let is_bool = element == "i1";
         let text = match self {
@@ -89,7 +88,7 @@ impl Reducer {
         };
         Some(text)
     }
-    /// Gives `op`, a collective, its region, for elements as those of `like`.
+    /// Adds the region to `op`, a collective, for the element type of `like`.
     pub fn add_body(self, emit: &mut Emitter<'_>, op: OpId, like: TypeId) {
         let scalar = emit.like(&[], like);
         let program = &mut *emit.program;
@@ -106,7 +105,7 @@ fn is_integer(element: &str) -> bool {
     element == "i1" || bits(element).is_some()
 }
 
-/// Whether an integer type has a sign, and its bits.
+/// Whether an integer type is signed, and its number of bits.
 fn bits(element: &str) -> Option<(bool, u32)> {
     if let Some(digits) = element.strip_prefix("ui") {
         return Some((false, digits.parse().ok()?));
@@ -124,7 +123,7 @@ fn all_ones(element: &str) -> Option<String> {
     }
 }
 
-/// What no element is below, where a maximum is wanted, or above.
+/// The text of the largest (`is_max`) or smallest number of type `element`.
 fn extreme(element: &str, is_max: bool) -> Option<String> {
     if element == "i1" {
         return Some(if is_max { "false" } else { "true" }.to_owned());

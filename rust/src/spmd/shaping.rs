@@ -1,4 +1,4 @@
-//! Making ops that change the shapes of tensors.
+//! Builds ops that change the shapes of tensors.
 
 use super::emit::{int_array, zero, Emitter};
 use crate::index::{TypeId, ValueId};
@@ -13,7 +13,7 @@ impl Emitter<'_> {
     pub fn slice(&mut self, input: ValueId, starts: &[i64], limits: &[i64]) -> ValueId {
         self.strided_slice(input, starts, limits, &vec![1; starts.len()])
     }
-    /// Every so many elements of `input` from `starts` to `limits`.
+    /// The strided slice of `input` from `starts` to `limits`.
     pub fn strided_slice(
         &mut self,
         input: ValueId,
@@ -56,8 +56,8 @@ impl Emitter<'_> {
         let attrs = [("slice_sizes", int_array(shape))];
         self.op("stablehlo.dynamic_slice", &operands, ty, &attrs)
     }
-    /// `input` with `low` and `high` more elements in each dim, negative numbers taking some away; they are
-    /// `fill`, or zero.
+    /// `input` padded by `low` and `high` elements in each dim with `fill`, or zero; negative numbers remove
+    /// elements.
     pub fn pad(
         &mut self,
         input: ValueId,
@@ -67,7 +67,7 @@ impl Emitter<'_> {
     ) -> ValueId {
         self.pad_between(input, fill, [low, high, &vec![0; low.len()]])
     }
-    /// `input` with `low` and `high` more elements in each dim, and `interior` more between two; likewise.
+    /// `input` padded by `low` and `high` elements in each dim, and `interior` between elements, with `fill`, or zero.
     pub fn pad_between(
         &mut self,
         input: ValueId,
@@ -105,7 +105,7 @@ impl Emitter<'_> {
         let ty = self.like(shape, ty);
         self.broadcast(mask, &[dim as i64], ty)
     }
-    /// `values` one after the other along `dim`.
+    /// `values` concatenated along `dim`.
     pub fn concatenate(&mut self, values: &[ValueId], dim: usize) -> ValueId {
         let mut shape = self.shape(values[0]);
         shape[dim] = values.iter().map(|&value| self.shape(value)[dim]).sum();
@@ -114,7 +114,7 @@ impl Emitter<'_> {
         let attrs = [("dimension", format!("{dim} : i64"))];
         self.op("stablehlo.concatenate", values, ty, &attrs)
     }
-    /// `input` with another shape of as many elements.
+    /// `input` reshaped to `shape`.
     pub fn reshape(&mut self, input: ValueId, shape: &[i64]) -> ValueId {
         if self.shape(input) == shape {
             return input;

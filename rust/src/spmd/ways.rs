@@ -1,34 +1,34 @@
-//! Ways: which factors of an op are sharded over which digits while it is computed, and what that costs.
+//! Ways: assignments of digits to the factors of an op, over which the op is sharded while it is computed.
 //!
 //! An op sharding rule says which dims of the tensors of an op are one factor. A *way* gives each factor digits;
-//! from that follow the placements in which operands are needed and results come about. What a factor allows is
-//! its [`Ability`]: along a pass-through factor shards are computed by themselves; along a reduction devices are
-//! left with terms; along a dim on which elements move shards fetch what they lack; along any other the tensors have
-//! to be whole.
+//! the placements of operands and results follow from that. The [`Ability`] of a factor says how the op can be
+//! computed along it: along a pass-through factor shards are computed independently; along a reduction factor devices
+//! compute terms; along a dim on which elements move shards fetch elements from each other; along any other factor
+//! tensors have to be replicated.
 
 use super::digits::{merged, total_size, Cuts, Digit};
 use super::placement::{Placement, PlacementId};
 use crate::index::{FactorId, Id};
 use crate::rule::{OpShardingRule, TensorMapping};
 
-/// What an op can do along a factor that is sharded.
+/// How an op can be computed along a sharded factor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Ability {
-    /// It is computed on shards.
+    /// On shards.
     Local,
-    /// It is computed on shards, all of one size.
+    /// On shards that all have the same size, without padding.
     Parts,
-    /// Devices are left with terms of a reduction.
+    /// On shards; the results are terms of a reduction.
     Terms,
-    /// Each device gives what it makes of its shard; all of these are gathered, and the op makes of them what it makes of all.
+    /// On shards; the results are gathered, and the op is applied to them again.
     Joined,
-    /// It is computed on windows, for which shards fetch what they lack from others.
+    /// On windows, whose elements shards fetch from each other.
     Moved,
-    /// Nothing: dims have to be whole.
+    /// Not at all: tensors have to be replicated along it.
     Whole,
 }
 
-/// The most combinations of what tensors have for factors that are tried.
+/// The most combinations of the digits of tensors that are tried.
 const MAX_COMBINATIONS: usize = 96;
 
 /// The digits of each factor.
@@ -41,20 +41,20 @@ pub struct Way {
     pub factors: FactorDigits,
     /// The order of the devices.
     pub order: u32,
-    /// How operands have to lie.
+    /// The placements of operands.
     pub operands: Vec<PlacementId>,
-    /// How results come about, terms included.
+    /// The placements of results, terms included.
     pub results: Vec<PlacementId>,
 }
 
 impl Way {
-    /// Whether every device computes everything.
+    /// Whether no factor is sharded.
     pub fn is_whole(&self) -> bool {
         self.factors.iter().all(Vec::is_empty)
     }
 }
 
-/// The factors of an op, and what it can do along them.
+/// The factors of an op, with their abilities.
 pub struct Factors<'a> {
     /// The rule.
     pub rule: &'a OpShardingRule,
@@ -63,8 +63,8 @@ pub struct Factors<'a> {
 }
 
 impl Factors<'_> {
-    /// The digits of each factor as far as `placement` of a tensor with this mapping says, without those that the op cannot
-    /// use: along factors that have to be whole, or where digits do not fall on factors.
+    /// The digits of each factor by `placement` of a tensor with this mapping, without those that the op cannot use:
+    /// along factors that have to be replicated, or where digits do not align with factors.
     pub fn of_tensor(&self, mapping: &TensorMapping, placement: &Placement) -> FactorDigits {
         let mut all = vec![Vec::new(); self.rule.num_factors()];
         for (dim, digits) in mapping.dims.iter().zip(&placement.dims) {
@@ -78,8 +78,8 @@ impl Factors<'_> {
         self.drop_what_does_not_fit(&mut all);
         all
     }
-    /// What tensors with this mapping have along factors on which elements move, or that have to be whole, on one other
-    /// factor each instead, along which shards are computed by themselves.
+    /// Alternatives to the digits of `placement` along factors on which elements move, or that have to be replicated:
+    /// these digits on one other factor each, along which shards are computed independently.
     pub fn elsewhere(&self, mapping: &TensorMapping, placement: &Placement) -> Vec<FactorDigits> {
         let only = |dim: &Vec<FactorId>| match dim[..] {
             [factor] => Some(factor),
@@ -137,7 +137,7 @@ impl Factors<'_> {
             }
         }
     }
-    /// Takes digits from factors where shards of the factor would not be shards of the dims that have it.
+    /// Removes digits of factors for which shards of the factor would not be shards of the dims that have it.
     fn drop_what_does_not_fit(&self, all: &mut FactorDigits) {
         for (factor, digits) in all.iter_mut().enumerate() {
             let size = self.rule.factor_sizes[factor];
@@ -157,8 +157,8 @@ impl Factors<'_> {
             }
         }
     }
-    /// In a dim of several factors each is divided evenly, and one that has digits stands behind ones that are
-    /// divided down to 1.
+    /// In a dim of several factors each sharded one has to be divided evenly, and the factors major to it have to be
+    /// sharded fully.
     fn fit_compound_dim(&self, dim: &[FactorId], all: &mut FactorDigits) -> bool {
         let mut is_open = true;
         let mut changed = false;
@@ -173,7 +173,7 @@ impl Factors<'_> {
         }
         changed
     }
-    /// Adds to `all` what `more` has for factors that have nothing yet, as far as digits are free.
+    /// Adds to `all` the digits of `more` for factors that have none yet, as far as the digits are unused.
     pub fn extend(&self, all: &mut FactorDigits, more: &FactorDigits) {
         for factor in 0..all.len() {
             if all[factor].is_empty() && !more[factor].is_empty() {
@@ -186,7 +186,8 @@ impl Factors<'_> {
         }
         self.drop_what_does_not_fit(all);
     }
-    /// All ways in which each factor has what one of `tensors` has for it, or nothing; none if they are too many.
+    /// All combinations in which each factor has the digits that one of `tensors` has for it, or none; empty if they
+    /// are too many.
     pub fn combinations(&self, tensors: &[&FactorDigits]) -> Vec<FactorDigits> {
         let num_factors = self.rule.num_factors();
         let mut all: Vec<FactorDigits> = vec![vec![Vec::new(); num_factors]];
@@ -225,7 +226,7 @@ impl Factors<'_> {
         });
         Placement { order, dims: dims.collect(), partial: Vec::new() }
     }
-    /// The digits of factors along which devices are left with terms.
+    /// The digits of factors along which devices compute terms.
     pub fn terms(&self, all: &FactorDigits) -> Vec<Digit> {
         let factors = (0..all.len()).filter(|&factor| self.abilities[factor] == Ability::Terms);
         let mut digits: Vec<Digit> =
@@ -235,7 +236,7 @@ impl Factors<'_> {
     }
 }
 
-/// Whether some factor has a digit that shares something with `digit`.
+/// Whether some factor has a digit that overlaps `digit`.
 fn overlaps(all: &FactorDigits, digit: Digit) -> bool {
     all.iter().flatten().any(|other| {
         let is_apart = other.end() <= digit.stride || digit.end() <= other.stride;

@@ -1,7 +1,7 @@
-//! `fuse-reshards`: reshards of reshards.
+//! `fuse-reshards`: fuses successive reshards.
 //!
-//! A slice that takes a device's own shard out of what was gathered is that shard. Two permutes in a row are one. An
-//! all-to-all behind its inverse is nothing.
+//! A slice that takes a device's own shard out of an all-gather is replaced by that shard, two permutes in a row by
+//! one, and an all-to-all of the inverse all-to-all by its operand.
 
 use super::super::collectives::matrix_text;
 use super::offsets::Offsets;
@@ -28,7 +28,7 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The op that makes `value`, if it is called `name` and has one operand and one result.
+/// The op that defines `value`, if it is called `name` and has one operand and one result.
 fn made_by(program: &Program, value: ValueId, name: &str) -> Option<OpId> {
     let op = program.defining_op(value)?;
     let is_it = program.op_name(op) == name
@@ -37,7 +37,7 @@ fn made_by(program: &Program, value: ValueId, name: &str) -> Option<OpId> {
     is_it.then_some(op)
 }
 
-/// Has users of `op` use `value`, and takes `op` out.
+/// Replaces the uses of `op` by `value`, and erases `op`.
 fn replace(program: &mut Program, op: OpId, value: ValueId) {
     program.replace_all_uses(program.result(op, 0), value);
     program.erase_op(op);
@@ -49,7 +49,7 @@ fn erase_unused(program: &mut Program, op: OpId) {
     }
 }
 
-/// Slices of what `gather`, an all-gather, makes that are what the device had.
+/// Replaces slices of the result of `gather`, an all-gather, that are the device's own shard.
 fn own_shards(program: &mut Program, gather: OpId, offsets: &mut Offsets) {
     if program.num_operands(gather) != 1 {
         return;
@@ -93,7 +93,7 @@ fn is_own_shard(
     }))
 }
 
-/// Makes one of `second`, a permute, and the one that it gets its operand from, if nothing else does.
+/// Fuses `second`, a permute, with the permute that defines its operand, if that has no other use.
 fn permutes(program: &mut Program, second: OpId) -> Option<()> {
     const NAME: &str = "stablehlo.collective_permute";
     if program.num_operands(second) != 1 {
@@ -121,7 +121,7 @@ fn permutes(program: &mut Program, second: OpId) -> Option<()> {
     Some(())
 }
 
-/// Takes out `second`, an all-to-all, if it takes back what the one before it did.
+/// Erases `second`, an all-to-all, if it is the inverse of the one that defines its operand.
 fn inverse(program: &mut Program, second: OpId) -> Option<()> {
     const NAME: &str = "stablehlo.all_to_all";
     if program.num_operands(second) != 1 {

@@ -1,8 +1,8 @@
-//! `hoist-loop-invariant-collectives`: a collective of what a loop does not change is made once, in front of it.
+//! `hoist-loop-invariant-collectives`: moves collectives with loop-invariant operands out of loops.
 //!
-//! What a `stablehlo.while` carries and its body returns as it came is not changed, nor is what comes from around the
-//! loop. Ops that a collective needs move with it. Its result is kept while the loop runs: for each loop as many bytes
-//! as the user allows. Inner loops come first, so that a collective may leave several.
+//! Values that a `stablehlo.while` carries unchanged are loop-invariant, and so are values from outside. The ops that
+//! a collective depends on move with it. Its result stays in memory while the loop runs, so the bytes of hoisted
+//! results are limited for each loop. Inner loops are processed first, so that a collective may leave several.
 
 use super::{is_cheap, is_collective};
 use crate::context::Context;
@@ -11,10 +11,10 @@ use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{OpKind, Place, Program, Type, ValueDef};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Bytes of results that are kept for a loop unless the user says otherwise.
+/// The default limit of bytes of hoisted results for each loop.
 pub const MAX_BYTES: i64 = 1 << 30;
 
-/// Runs the pass on the module; for each loop at most `max_bytes` are kept.
+/// Runs the pass on the module, with at most `max_bytes` of hoisted results for each loop.
 pub fn run(program: &mut Program, context: &mut Context<'_>, max_bytes: i64) -> Result<()> {
     context.progress("hoist-loop-invariant-collectives", 0, 1)?;
     let mut loops = program.ops_of(&[OpKind::While]);
@@ -35,7 +35,7 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, max_bytes: i64) -> 
     Ok(())
 }
 
-/// The arguments of `body` that it returns as they came, with what they are before the loop.
+/// The arguments of `body` that it returns unchanged, with their initial values.
 fn invariant_arguments(program: &Program, op: OpId, body: BlockId) -> FxHashMap<ValueId, ValueId> {
     let end = program.last_op(body);
     let arguments = program.block_args(body).zip(program.operands(end)).zip(program.operands(op));
@@ -43,7 +43,7 @@ fn invariant_arguments(program: &Program, op: OpId, body: BlockId) -> FxHashMap<
     invariant.map(|((argument, _), initial)| (argument, initial)).collect()
 }
 
-/// The collectives right in `body` that the loop does not change, and what they need, in program order.
+/// The loop-invariant collectives directly in `body`, and the ops they depend on, in program order.
 fn invariant_ops(
     program: &Program,
     body: BlockId,
@@ -82,7 +82,7 @@ fn invariant_ops(
     ops.into_iter().filter(|op| wanted.contains(op)).collect()
 }
 
-/// Bytes of the results of `op`; what is not known counts as the most.
+/// Bytes of the results of `op`; the largest number if they are not known.
 fn result_bytes(program: &Program, op: OpId) -> i64 {
     let bytes = |value: ValueId| {
         let Type::RankedTensor { element, .. } = program.value_type(value) else { return i64::MAX };

@@ -1,7 +1,7 @@
-//! `merge-equal-collectives`: of collectives in one block that get equal values in equal ways one is left.
+//! `merge-equal-collectives`: merges collectives in one block with equal operands and attributes.
 //!
-//! Values are equal if they are the same, or come from equal ones by ops without effects that move or convert
-//! elements or compute offsets. Linear in the program.
+//! Values are equal if they are the same, or are computed from equal ones by equal ops of [`super::CHEAP`]. Takes
+//! linear time in the program.
 
 use super::super::reducer::Reducer;
 use super::{is_cheap, is_collective};
@@ -11,7 +11,7 @@ use crate::index::{BlockId, OpId, SignatureId, TypeId, ValueId};
 use crate::ir::Program;
 use rustc_hash::FxHashMap;
 
-/// What an op does, but for the channel it does it on.
+/// The name, operands, attributes and types of an op, without the channel.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     name: String,
@@ -27,7 +27,7 @@ struct Key {
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     context.progress("merge-equal-collectives", 0, 1)?;
     let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
-    // For values that are equal to one before them, that one.
+    // For each value that equals an earlier one, the first such value.
     let mut first: FxHashMap<ValueId, ValueId> = FxHashMap::default();
     let mut known: FxHashMap<Key, OpId> = FxHashMap::default();
     for op in ops {

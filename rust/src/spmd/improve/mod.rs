@@ -1,10 +1,10 @@
-//! Passes that improve the program of one device and change nothing that it computes: fewer collectives, and smaller
-//! ones. They know `StableHLO` alone, so that they run on any program of one device.
+//! Passes that reduce the number and the size of collectives of a per-device program. They depend on `StableHLO`
+//! only, so that they run on any per-device program.
 //!
-//! 1. [`fuse_reshards`]: what undoes a collective, or follows one of its kind, is fused with it.
-//! 2. [`reduce_scatters`]: an all-reduce of which each device keeps a part becomes a reduce-scatter.
-//! 3. [`merge`]: of equal collectives one is left.
-//! 4. [`hoist`]: collectives of what a loop does not change move in front of it.
+//! 1. [`fuse_reshards`]: fuses a collective with its inverse, or with another one of its kind.
+//! 2. [`reduce_scatters`]: turns an all-reduce of which each device keeps a slice into a reduce-scatter.
+//! 3. [`merge`]: merges equal collectives.
+//! 4. [`hoist`]: moves collectives with loop-invariant operands out of loops.
 
 pub mod fuse_reshards;
 pub mod hoist;
@@ -75,7 +75,7 @@ fn ops_named(program: &Program, name: &str) -> Vec<OpId> {
     program.pre_order(program.module_op()).filter(|&op| program.op_name_id(op) == name).collect()
 }
 
-/// The rows of a matrix of integers: groups of devices, or pairs of them. None if it is written in another way.
+/// The rows of an integer matrix attribute: groups or pairs of devices. `None` if it has another form.
 fn matrix(program: &Program, op: OpId, name: &str) -> Option<Vec<Vec<i64>>> {
     let value = op_attribute(program, op, name)?;
     let AttrValue::Dense { ty, .. } = &value else { return None };
@@ -90,7 +90,7 @@ fn matrix(program: &Program, op: OpId, name: &str) -> Option<Vec<Vec<i64>>> {
         .then(|| ids.chunks_exact(columns).map(<[i64]>::to_vec).collect())
 }
 
-/// The integer attribute `name` of `op` that says a dim.
+/// The attribute `name` of `op`, the index of a dim.
 fn dim(program: &Program, op: OpId, name: &str) -> Option<usize> {
     usize::try_from(op_attribute(program, op, name)?.as_int()?).ok()
 }

@@ -1,11 +1,11 @@
-//! Which number a scalar is on each device: offsets of shards are computed from `partition_id`.
+//! Evaluates scalars on each device, such as offsets of shards that are computed from `partition_id`.
 
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::mlir::AttrValue;
 use rustc_hash::FxHashMap;
 
-/// Numbers of scalars that were asked for before.
+/// The values of the scalars evaluated so far.
 #[derive(Debug, Default)]
 pub(super) struct Offsets {
     known: FxHashMap<ValueId, Option<Vec<i64>>>,
@@ -15,7 +15,7 @@ pub(super) struct Offsets {
 const MAX_DEPTH: usize = 64;
 
 impl Offsets {
-    /// What `value` is on each of `count` devices; none if that is not known.
+    /// The number that `value` is on each of `count` devices; `None` if it is not known.
     pub(super) fn of(
         &mut self,
         program: &Program,
@@ -87,7 +87,7 @@ fn combine(a: &[i64], b: &[i64], op: fn(i64, i64) -> Option<i64>) -> Option<Vec<
     a.iter().zip(b).map(|(&a, &b)| op(a, b)).collect()
 }
 
-/// The elements of a constant, or the one that all are.
+/// The elements of a constant; one element for a splat.
 fn elements(program: &Program, op: OpId) -> Option<Vec<i64>> {
     let value = AttrValue::parse(program.constant_text(op));
     match &value {
@@ -96,7 +96,7 @@ fn elements(program: &Program, op: OpId) -> Option<Vec<i64>> {
     }
 }
 
-/// How many elements the result of `op` has.
+/// The number of elements of the result of `op`.
 fn num_elements(program: &Program, op: OpId) -> Option<usize> {
     let shape = program.value_type(program.result(op, 0)).static_shape()?;
     let count = shape.iter().try_fold(1i64, |count, &size| count.checked_mul(size))?;

@@ -1,8 +1,8 @@
-//! `all-reduce-to-reduce-scatter`: an all-reduce of which each device keeps a part of its own becomes a
-//! reduce-scatter, which sends half as much.
+//! `all-reduce-to-reduce-scatter`: turns an all-reduce of which each device keeps another slice into a
+//! reduce-scatter, which sends half as many bytes.
 //!
-//! The devices of each group have to keep all parts along one dim, each another one; which part that is follows
-//! from the offsets that they compute. Groups are put in the order of the parts.
+//! The devices of each group have to keep all slices along one dim, each another one; the slices follow from the
+//! offsets that devices compute. The devices of each group are sorted in the order of their slices.
 
 use super::super::collectives::matrix_text;
 use super::super::devices::Devices;
@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::index::OpId;
 use crate::ir::Program;
 
-/// A reduce-scatter that an all-reduce and a slice are.
+/// A reduce-scatter that is equivalent to an all-reduce and a slice.
 struct Scatter {
     slice: OpId,
     reducer: Reducer,

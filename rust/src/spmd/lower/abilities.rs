@@ -1,4 +1,4 @@
-//! What an op can do along each factor of its rule, and what the rule alone does not say of it.
+//! How an op can be computed along each factor of its rule, as far as the rule alone does not determine it.
 
 use super::super::ways::Ability;
 use super::concatenate::concatenated_dim;
@@ -9,7 +9,7 @@ use crate::index::{FactorId, Id};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
 
-/// What the op can do along each factor.
+/// The ability of the op along each factor.
 pub(super) fn abilities(program: &Program, work: &ByRule) -> Vec<Ability> {
     let rule = work.rule;
     let has = |list: &[FactorId], factor| list.binary_search(&factor).is_ok();
@@ -34,8 +34,8 @@ pub(super) fn abilities(program: &Program, work: &ByRule) -> Vec<Ability> {
     all
 }
 
-/// Whether elements move along `factor` in a way that shards can follow: it is a dim of the first operand, which the op
-/// changes, and one of the first result.
+/// Whether the op moves elements along `factor` as a [`super::geometry::Geometry`] describes: the factor is a dim of
+/// the first operand, which the op changes, and of the first result.
 fn is_moved_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
     let dim_of = |tensor: Option<&crate::rule::TensorMapping>| {
         tensor?.dims.iter().position(|dim| dim[..] == [factor])
@@ -49,7 +49,7 @@ fn is_moved_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
         && !is_local_along(program, work, factor)
 }
 
-/// Whether shards along `factor`, which passes through by the rule, are computed by themselves.
+/// Whether shards along `factor`, a pass-through factor of the rule, can be computed independently.
 fn is_local_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
     let rule = work.rule;
     let size = rule.factor_size(factor);
@@ -86,7 +86,7 @@ fn is_local_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
             let sorted = dim.map_or(rank - 1, |dim| if dim < 0 { dim + rank } else { dim });
             dim_of(0) != usize::try_from(sorted).ok()
         }
-        // Groups would change their number.
+        // The number of groups would change.
         OpKind::Convolution => {
             let in_result = rule.results.first().is_some_and(|tensor| tensor.contains(factor));
             let both = rule.operands.iter().all(|tensor| tensor.contains(factor));

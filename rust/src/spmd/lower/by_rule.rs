@@ -1,4 +1,4 @@
-//! Ops that have a sharding rule, and those that have none and are computed whole.
+//! Lowers ops by their sharding rules; those without a rule are computed on replicated operands.
 
 use super::super::digits::{total_size, Digit};
 use super::super::outcome::OutcomeKind;
@@ -34,8 +34,8 @@ impl Lowering<'_, '_, '_> {
         self.compute(&ByRule::of(&decision, op, &tensors), &decision.way, operands);
         Ok(())
     }
-    /// The way of fewest bytes; of equal ones that which computes least, and of those the first. `placements` are those of
-    /// operands as they are held, then of results as they are wanted.
+    /// The way with the fewest bytes sent; of equal ones the one that computes least, and of those the first.
+    /// `placements` are those of operands, then the targets of results.
     pub(super) fn choose(&mut self, work: &ByRule, placements: &[PlacementId]) -> Way {
         let mut ways = Vec::new();
         for (number, (order, digits)) in self.candidates(work, placements).into_iter().enumerate() {
@@ -44,7 +44,7 @@ impl Lowering<'_, '_, '_> {
             let num_moved = own.zip(placements).filter(|(own, other)| own != other).count();
             ways.push((num_moved, self.elements(work, &way), number, way));
         }
-        // The sooner a good one is known, the less there is to ask of the others.
+        // Good ways first, so that the cost of others is computed only up to theirs.
         ways.sort_by_key(|&(num_moved, _, number, _)| (num_moved, number));
         let mut best: Option<((i64, i64, usize), Way)> = None;
         for (_, elements, number, way) in ways {
@@ -61,8 +61,8 @@ impl Lowering<'_, '_, '_> {
             |(_, way)| way,
         )
     }
-    /// Digits of factors to try: those of each tensor, alone and with those of others as far as they fit, and
-    /// none.
+    /// The digits of factors to try: those of each tensor, alone and combined with those of others where they do
+    /// not conflict, and none.
     fn candidates(&self, work: &ByRule, placements: &[PlacementId]) -> Vec<(u32, FactorDigits)> {
         let factors = Factors { rule: work.rule, abilities: work.abilities };
         let mut tensors: Vec<(u32, FactorDigits)> = Vec::new();
@@ -70,7 +70,7 @@ impl Lowering<'_, '_, '_> {
         let len = placements.len();
         for (index, (mapping, &id)) in work.rule.tensors().zip(placements).enumerate() {
             let placement = &self.placements[id];
-            // Of very many tensors, the first ones and the last.
+            // Of many tensors, only the first and the last ones.
             let is_between = index >= MAX_TENSORS / 2 && index + MAX_TENSORS / 2 < len;
             if is_between || placement.dims.iter().all(Vec::is_empty) {
                 continue;
@@ -82,7 +82,7 @@ impl Lowering<'_, '_, '_> {
                 elsewhere.extend(others.map(|digits| (placement.order, digits)));
             }
         }
-        // Of very many different ones, those of the first tensors and the last.
+        // Of many different seeds, only those of the first and the last tensors.
         if tensors.len() > MAX_SEEDS {
             tensors.drain(MAX_SEEDS / 2..tensors.len() - MAX_SEEDS / 2);
         }
@@ -144,7 +144,7 @@ impl Lowering<'_, '_, '_> {
             results: results.into_iter().map(|p| self.placements.intern(p)).collect(),
         }
     }
-    /// Bits that a device sends; if they are more than `most`, some number above it.
+    /// Bits that a device sends; if they are more than `most`, any number above it.
     fn bits_sent(&mut self, work: &ByRule, way: &Way, most: i64) -> i64 {
         let (mut sent, _) = self.fetched(work, way);
         let mut seen: FxHashSet<(ValueId, PlacementId)> = FxHashSet::default();
@@ -179,7 +179,7 @@ impl Lowering<'_, '_, '_> {
         });
         sizes.fold(0i64, i64::saturating_add)
     }
-    /// What is said of `work` under `way`, and why.
+    /// The outcome of `work` under `way`, with the reason.
     pub(super) fn outcome_of(&mut self, work: &ByRule, way: &Way) -> (OutcomeKind, Arc<str>) {
         let mut gathered: Vec<String> = Vec::new();
         let mut sent = Vec::new();
@@ -188,7 +188,7 @@ impl Lowering<'_, '_, '_> {
             let num_shards = |placement: &Placement| -> i64 {
                 (0..placement.dims.len()).map(|dim| placement.num_shards(dim)).product()
             };
-            // Where there are as many shards as before, dims are exchanged.
+            // If the number of shards stays the same, dims are exchanged instead of gathered.
             let dims = if num_shards(to) < num_shards(from) { 0..from.dims.len() } else { 0..0 };
             for dim in dims {
                 if total_size(&to.dims[dim]) < total_size(&from.dims[dim]) {
@@ -220,13 +220,13 @@ impl Lowering<'_, '_, '_> {
             (OutcomeKind::Collective, format!("moved: {}", sent.join(", ")).into())
         }
     }
-    /// Says what it takes so that an operand of `op`, or a result, lies as `target`.
+    /// Records the collectives that reshard `held`, an operand or a result of `op`, to `target`.
     pub(super) fn note_sent(&mut self, op: OpId, held: Held, target: PlacementId) {
         if self.reshard_elements(held, target) > 0 {
             self.note(op, OutcomeKind::Collective, "moved: as its surroundings want it".into());
         }
     }
-    /// `target` with the terms that an `sdy.all_reduce` or `sdy.reduce_scatter` behind `value` reduces.
+    /// `target` with the terms that an `sdy.all_reduce` or `sdy.reduce_scatter` of `value` reduces.
     pub(super) fn with_terms_left(&mut self, value: ValueId, target: PlacementId) -> PlacementId {
         let Some((digits, order)) = self.terms_reduced_behind(value) else { return target };
         let mut placement = self.placements[target].clone();
@@ -252,7 +252,7 @@ impl Lowering<'_, '_, '_> {
         Some((super::super::digits::merged(digits), order))
     }
 
-    /// Gathers all operands, computes whole, and lets devices keep their parts of the results.
+    /// Gathers all operands, computes the op on each device, and slices the results.
     fn lower_whole(&mut self, op: OpId) {
         let operands: Vec<ValueId> = self.emit.program.operands(op).collect();
         let mut local = Vec::with_capacity(operands.len());
@@ -286,13 +286,13 @@ impl Lowering<'_, '_, '_> {
     }
 }
 
-/// The most tensors of an op whose placements are looked at.
+/// The most tensors of an op whose placements are candidates.
 const MAX_TENSORS: usize = 64;
 
-/// The most different placements that are tried as a start.
+/// The most different placements that candidates start from.
 const MAX_SEEDS: usize = 16;
 
-/// A value of which only the placement counts.
+/// A placeholder for computations that depend on the placement only.
 const NO_VALUE: Held = Held {
     value: ValueId::NONE,
     global: TypeId::NONE,

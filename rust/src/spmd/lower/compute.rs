@@ -1,4 +1,4 @@
-//! Computing an op on shards: operands lie as the way wants them, results come about as it says.
+//! Computes an op on shards: operands and results have the placements of the chosen way.
 
 use super::super::reducer::Reducer;
 use super::super::ways::Way;
@@ -9,7 +9,7 @@ use crate::index::{OpId, ValueId};
 use crate::ir::OpKind;
 
 impl Lowering<'_, '_, '_> {
-    /// Computes the op on `operands`, and reshards its results to where they are wanted.
+    /// Computes the op on `operands`, and reshards its results to their target placements.
     pub(super) fn compute(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
         let op = work.op;
         match self.emit.program.kind(op) {
@@ -45,7 +45,7 @@ impl Lowering<'_, '_, '_> {
             self.settle(work.op, value, placement, target);
         }
     }
-    /// `value`, terms of the only result, in its place.
+    /// Replaces the only result of the op by `value`, its terms.
     pub(super) fn replace_with_terms(
         &mut self,
         work: &ByRule,
@@ -61,7 +61,7 @@ impl Lowering<'_, '_, '_> {
         self.set_held(result, new);
         self.dead.push(work.op);
     }
-    /// Other values in the place of the results of the op, which nothing uses any more.
+    /// Replaces the results of the op, which is then dead, by `values`.
     pub(super) fn replace(&mut self, work: &ByRule, way: &Way, values: &[ValueId]) {
         let results: Vec<ValueId> = self.emit.program.op_results(work.op).collect();
         for (index, (&result, &value)) in results.iter().zip(values).enumerate() {

@@ -1,5 +1,5 @@
-//! Concatenations: a shard of the result has elements of few shards of the operands. Operands that are slices of a dim are
-//! not cut out first: what a shard needs of them it takes from where they come from.
+//! Concatenations: a shard of the result has elements of few shards of the operands. Operands that are slices along the
+//! concatenated dim are not sliced first: each shard fetches the elements from the operand of the slice.
 
 use super::super::digits::{total_size, Digit};
 use super::super::movement::{pieces_of, Extent, Fetch, Schedule};
@@ -21,7 +21,7 @@ pub(super) fn concatenated_dim(program: &Program, op: OpId) -> Option<usize> {
     usize::try_from(dim).ok()
 }
 
-/// The dim of which the slice `op` takes neighbouring elements, and where they start, if it cuts no other.
+/// The only dim that the slice `op` slices, with stride 1, and the start along it.
 fn cut_dim(program: &Program, op: OpId, shape: &[i64]) -> Option<(usize, i64)> {
     let [starts, limits, strides] =
         ["start_indices", "limit_indices", "strides"].map(|name| ints(program, op, name));
@@ -34,8 +34,8 @@ fn cut_dim(program: &Program, op: OpId, shape: &[i64]) -> Option<(usize, i64)> {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// Whether `op`, a slice along a sharded dim, is for concatenations along that dim alone, which then cut it out
-    /// themselves.
+    /// Whether `op`, a slice along a sharded dim, is used by concatenations along that dim only, which fetch from its
+    /// operand.
     pub(super) fn leave_to_concatenations(&mut self, op: OpId) -> bool {
         let program = &*self.emit.program;
         if program.kind(op) != OpKind::Slice {
@@ -64,7 +64,8 @@ impl Lowering<'_, '_, '_> {
         self.dead.push(op);
         true
     }
-    /// What the operands of a concatenation are parts of, and for each part its start and its length.
+    /// Replaces operands of a concatenation that are slices by the operands of these; returns for each its start and
+    /// its length.
     pub(super) fn parts(&mut self, op: OpId, operands: &mut [Held]) -> Vec<i64> {
         let Some(dim) = concatenated_dim(self.emit.program, op) else { return Vec::new() };
         let values: Vec<ValueId> = self.emit.program.operands(op).collect();
@@ -85,7 +86,7 @@ impl Lowering<'_, '_, '_> {
         }
         parts
     }
-    /// The digits of the concatenated dim under `way`, and what shards take of each other so that each has its window.
+    /// The digits of the concatenated dim under `way`, and the schedule by which each shard fetches its window.
     fn windows_of_parts(&self, work: &ByRule, way: &Way) -> Option<(usize, Vec<Digit>, Schedule)> {
         let dim = concatenated_dim(self.emit.program, work.op)?;
         let [factor] = work.rule.results[0].dims[dim][..] else { return None };
@@ -108,7 +109,7 @@ impl Lowering<'_, '_, '_> {
         }
         Some((dim, digits, Schedule::of(&pieces)))
     }
-    /// Bits that a device sends for a concatenation, and along which dim.
+    /// Bits that a device sends for a concatenation, and the dim.
     pub(super) fn bits_of_parts(&self, work: &ByRule, way: &Way) -> Option<(i64, usize)> {
         let (dim, _, schedule) = self.windows_of_parts(work, way)?;
         let shape = self.result_shape(work, way, 0);
@@ -117,7 +118,7 @@ impl Lowering<'_, '_, '_> {
         let bits = schedule.sent().saturating_mul(others);
         Some((bits.saturating_mul(self.bits(work.results[0].0)), dim))
     }
-    /// Each shard of the result, put together of parts.
+    /// Computes each shard of the result from the fetched parts.
     pub(super) fn concatenate_locally(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
         let Some(dim) = concatenated_dim(self.emit.program, work.op) else {
             return self.in_place(work, way, operands);

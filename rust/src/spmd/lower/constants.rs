@@ -7,7 +7,7 @@ use crate::ir::{ConstantValue, OpKind};
 use crate::mlir::op_attribute;
 
 impl Lowering<'_, '_, '_> {
-    /// A constant all elements of which are alike has local shape; of any other devices keep their part.
+    /// Lowers a constant: a splat gets the local shape, any other is sliced.
     pub fn lower_constant(&mut self, op: OpId) {
         self.note(op, OutcomeKind::Local, std::sync::Arc::default());
         let result = self.emit.program.result(op, 0);
@@ -54,7 +54,7 @@ impl Lowering<'_, '_, '_> {
         self.set_held(result, held);
         self.dead.push(op);
     }
-    /// An iota along a sharded dim starts where the shard does.
+    /// Lowers an iota: along a sharded dim it starts at the offset of the shard.
     pub fn lower_iota(&mut self, op: OpId) {
         self.note(op, OutcomeKind::Local, std::sync::Arc::default());
         let result = self.emit.program.result(op, 0);
@@ -89,7 +89,7 @@ impl Lowering<'_, '_, '_> {
     }
 }
 
-/// The element in `dense<element>`, brackets around it or not.
+/// The element in `dense<element>`, with or without brackets around it.
 pub(super) fn splat_text(text: &str) -> Option<String> {
     let inner = text.trim().strip_prefix("dense<")?;
     let inner = &inner[..inner.rfind('>')?];

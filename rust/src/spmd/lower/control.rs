@@ -1,5 +1,5 @@
-//! Control flow. Predicates are scalars that all devices have, so that all take the same branches and meet in
-//! the collectives inside.
+//! Control flow. Predicates are replicated scalars, so that all devices take the same branches and reach the
+//! collectives in them.
 
 use super::super::placement::PlacementId;
 use super::{Lowering, Task};
@@ -7,7 +7,7 @@ use crate::index::{Id, OpId, ValueId};
 use crate::ir::OpKind;
 
 impl Lowering<'_, '_, '_> {
-    /// Values that a loop carries lie like its results, and so do the results of branches.
+    /// Starts to lower a loop or a branch: carried values and results of branches get the placements of its results.
     pub fn lower_control(&mut self, op: OpId) {
         let results: Vec<ValueId> = self.emit.program.op_results(op).collect();
         let targets: Vec<PlacementId> = results.iter().map(|&value| self.target(value)).collect();
@@ -39,7 +39,7 @@ impl Lowering<'_, '_, '_> {
                     self.keep(arg, target);
                 }
             }
-            // The condition of a loop returns its predicate, everything else what the op results in.
+            // The condition of a loop returns its predicate, other regions the results of the op.
             let is_condition = is_loop && index == 0;
             self.tasks.push(Task::EndReturns);
             self.tasks.push(Task::Ops(self.first_op_of_region(op, index)));
@@ -53,13 +53,13 @@ impl Lowering<'_, '_, '_> {
             self.keep(value, target);
         }
     }
-    /// The regions of `op` are lowered.
+    /// Completes `op`, whose regions are lowered.
     pub fn finish_regions(&mut self, op: OpId) {
         if self.emit.program.kind(op) == OpKind::ManualComputation {
             self.finish_manual(op);
         }
     }
-    /// Each value lies like the result that it becomes.
+    /// Lowers an optimization barrier: each operand gets the placement of its result.
     pub fn lower_barrier(&mut self, op: OpId) {
         let operands: Vec<ValueId> = self.emit.program.operands(op).collect();
         let results: Vec<ValueId> = self.emit.program.op_results(op).collect();
@@ -76,7 +76,7 @@ impl Lowering<'_, '_, '_> {
             self.keep(result, target);
         }
     }
-    /// Inside a region, values from outside are those that devices hold now.
+    /// Replaces values from outside in the regions of `op` by what devices hold of them.
     pub fn capture(&mut self, op: OpId) {
         if self.emit.program.num_regions(op) == 0 {
             return;

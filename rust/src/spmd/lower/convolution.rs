@@ -1,5 +1,5 @@
-//! Convolutions: along spatial dims shards fetch their halos; along input features they are left with terms; along groups
-//! each has some of them.
+//! Convolutions: along spatial dims shards fetch their halos; along input features devices compute terms; along groups
+//! each shard has some of them.
 
 use super::super::ways::{Ability, Way};
 use super::geometry::{conv_dims, is_reversed, padding};
@@ -16,8 +16,9 @@ fn group_count(program: &Program, op: OpId, name: &str) -> i64 {
     op_attribute(program, op, name).and_then(|value| value.as_int()).unwrap_or(1)
 }
 
-/// Has each spatial dim of the input be one of the result, whatever the sizes, and that of the kernel apart. Where the
-/// kernel is longer than the result, as in the gradient of a convolution by its kernel, it is the other way around.
+/// Makes each spatial dim of the input and of the result one factor, whatever their sizes, and that of the kernel a factor
+/// of its own. Where the kernel is longer than the result, as in the gradient of a convolution with respect to its kernel,
+/// input and kernel share the factor instead.
 pub(super) fn part_dims(rule: &mut OpShardingRule, dims: &ConvDims, shapes: &[Vec<i64>]) {
     if rule.operands.len() != 2 || rule.results.len() != 1 {
         return;
@@ -52,7 +53,7 @@ pub(super) fn is_spatial(program: &Program, work: &ByRule, factor: FactorId) -> 
     spatial.iter().any(|&dim| work.rule.operands[0].dims[dim] == [factor])
 }
 
-/// Corrects what rules say of the abilities of convolutions.
+/// Refines the abilities that follow from the rule of a convolution.
 pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     if program.kind(work.op) != OpKind::Convolution || work.shapes.len() != 3 {
         return;
@@ -76,7 +77,7 @@ pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]
 }
 
 impl Lowering<'_, '_, '_> {
-    /// Convolves what each shard needs.
+    /// Convolves the window of each shard.
     pub(super) fn convolve_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
         let op = work.op;
         self.mask_terms(work, way, &mut operands);
@@ -112,7 +113,7 @@ impl Lowering<'_, '_, '_> {
         let value = self.emit.op("stablehlo.convolution", &values, ty, &attrs);
         self.replace_with_terms(work, way, value, super::Reducer::Add);
     }
-    /// How many shards groups are divided into.
+    /// The number of shards that groups are divided into.
     fn group_shards(work: &ByRule, way: &Way) -> i64 {
         let factors = 0..work.rule.num_factors();
         let parts = factors.filter(|&factor| work.abilities[factor] == Ability::Parts);

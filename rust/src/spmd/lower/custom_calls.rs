@@ -1,4 +1,4 @@
-//! Custom calls: which of them are known, and computing them on shards.
+//! Computes custom calls of known targets, or with partition rules, on shards.
 
 use super::super::custom_calls::{batched, known, Known, ShardRule};
 use super::super::ways::Way;
@@ -18,13 +18,13 @@ pub(super) fn target(program: &Program, op: OpId) -> String {
     target.as_ref().and_then(|value| value.as_str()).unwrap_or_default().to_owned()
 }
 
-/// Whether `op` is a custom call of target `Sharding`, which says where its operand goes.
+/// Whether `op` is a custom call of target `Sharding`, which is a sharding constraint.
 pub(super) fn is_sharding(program: &Program, op: OpId) -> bool {
     program.kind(op) == OpKind::CustomCall && target(program, op) == "Sharding"
 }
 
 impl Lowering<'_, '_, '_> {
-    /// Fails if nobody knows how `op`, a custom call, is computed on shards, and it has to be.
+    /// Fails if `op`, a custom call, has to be computed on shards and there is no rule for that.
     pub(super) fn check_custom_call(&mut self, op: OpId) -> Result<()> {
         let target = target(self.emit.program, op);
         if target.to_ascii_lowercase().contains("callback") {
@@ -40,8 +40,8 @@ impl Lowering<'_, '_, '_> {
         );
         Err(self.refusal(op, &why, &hint))
     }
-    /// Whether all devices have all that `op` takes, and want all that it makes: inside a manual computation, what
-    /// the body has.
+    /// Whether the operands and results of `op` are replicated: inside a manual computation, along the axes that are
+    /// not manual.
     fn is_whole(&mut self, op: OpId) -> bool {
         let operands: Vec<ValueId> = self.emit.program.operands(op).collect();
         let results: Vec<ValueId> = self.emit.program.op_results(op).collect();
@@ -50,7 +50,7 @@ impl Lowering<'_, '_, '_> {
         placements.extend(results.into_iter().map(|value| self.target(value)));
         placements.into_iter().all(|placement| self.placements[placement].is_replicated())
     }
-    /// The rule by which `op`, a custom call, is computed on shards; none if nobody knows.
+    /// The rule by which `op`, a custom call, is computed on shards; `None` if there is none.
     pub(super) fn custom_call_rule(&self, op: OpId) -> Option<Rc<OpShardingRule>> {
         if let Some(own) = self.shard_rule(op) {
             return Some(Rc::new(own.rule.clone()));
@@ -70,11 +70,11 @@ impl Lowering<'_, '_, '_> {
             }
         }
     }
-    /// What the user says of `op`.
+    /// The user's partition rule of `op`.
     fn shard_rule(&self, op: OpId) -> Option<&ShardRule> {
         self.shard_rules.get(&self.emit.program.signature(op).get()?)
     }
-    /// Calls the target, or the one that computes shards, on shards.
+    /// Calls the target, or the one that the partition rule names, on shards.
     pub(super) fn call_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
         self.mask_terms(work, way, &mut operands);
         let own = self.shard_rule(work.op).cloned();
@@ -94,7 +94,7 @@ impl Lowering<'_, '_, '_> {
         let results: Vec<ValueId> = self.emit.program.op_results(new).collect();
         self.replace(work, way, &results);
     }
-    /// The attributes of `op` in the generic form, those of `own` in the place of others.
+    /// The attributes of `op` in the generic form, with those of `own` in place of others of the same name.
     fn local_attributes(&self, op: OpId, own: ShardRule) -> Vec<(String, String)> {
         let program = &*self.emit.program;
         let mut all = own.attributes;

@@ -1,4 +1,4 @@
-//! Deciding how an op is computed on shards, unless that was decided of one like it.
+//! Chooses the way in which an op is computed on shards, once for all ops with the same key.
 
 use super::super::outcome::OutcomeKind;
 use super::super::reducer::Reducer;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 impl Lowering<'_, '_, '_> {
-    /// What devices hold of the tensors of `op`, and want of them.
+    /// The local values of the operands of `op`, and the targets of its results.
     pub(super) fn tensors(&mut self, op: OpId) -> Tensors {
         let values = self.emit.program.operands(op).collect::<Vec<ValueId>>();
         let mut operands: Vec<Held> = values.into_iter().map(|value| self.held(value)).collect();
@@ -34,7 +34,7 @@ impl Lowering<'_, '_, '_> {
         };
         Tensors { operands, results, facts }
     }
-    /// What decisions ask of the region of `op`: how it reduces, and whether from a value on that changes nothing.
+    /// The facts of the region of `op`: its reducer, and whether the initial value is the reducer's identity.
     fn facts_of_region(&self, op: OpId, operands: &[Held]) -> Vec<i64> {
         let program = &*self.emit.program;
         let Some(reducers) = Reducer::each_of_region(program, op) else {
@@ -48,7 +48,7 @@ impl Lowering<'_, '_, '_> {
         facts.push(i64::from(is_neutral));
         facts
     }
-    /// How `op` is computed; none if it has no rule, or not for its types.
+    /// How `op` is computed; `None` if it has no rule for its types.
     pub(super) fn decision(&mut self, op: OpId, tensors: &Tensors) -> Option<Rc<Decision>> {
         let program = &*self.emit.program;
         let (signature, own_rules) = (program.signature(op), program.op_rules());

@@ -1,9 +1,9 @@
-//! Decisions that were made: how an op is computed on shards is worked out once for all ops that are alike. Layers of
-//! a model repeat, so that all but the first of them cost a look-up.
+//! A cache of decisions: how an op is computed on shards is decided once for all ops with the same key. The layers of
+//! a model repeat, so that all but the first of them take a look-up.
 //!
-//! Two ops are alike if they have the same signature and rule, if devices hold their operands alike and want their
-//! results alike, and if what neither attributes nor types say of them is the same: their [`facts`](Key::facts). An op
-//! without a signature, or with a rule of its own, is like no other.
+//! The key has the signature, the rule, the placements of operands and the targets of results, and the properties that
+//! are in neither attributes nor types: the [`facts`](Key::facts). Ops without a signature, or with a rule of their
+//! own, are not cached.
 
 use super::super::outcome::OutcomeKind;
 use super::super::placement::PlacementId;
@@ -14,33 +14,33 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What is decided of an op.
+/// How an op is computed on shards.
 pub(super) struct Decision {
     pub rule: OpShardingRule,
     /// The shapes of operands, then results.
     pub shapes: Vec<Vec<i64>>,
     pub abilities: Vec<Ability>,
     pub way: Way,
-    /// What is said of the op, and why.
+    /// The outcome that is reported, with the reason.
     pub outcome: (OutcomeKind, Arc<str>),
 }
 
-/// What a decision depends on.
+/// The key of a decision.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Key {
     pub signature: SignatureId,
     pub rule: RuleId,
-    /// Of operands as they are held, then of results as they are wanted.
+    /// The placements of operands, then the targets of results.
     pub placements: Vec<PlacementId>,
-    /// Of operands, then results.
+    /// The types of operands, then results.
     pub types: Vec<TypeId>,
     pub facts: Vec<i64>,
 }
 
-/// What was decided before.
+/// A cache of decisions.
 #[derive(Default)]
 pub(super) struct Decisions {
     pub known: FxHashMap<Key, Rc<Decision>>,
-    /// The key of the op at hand; kept for its memory.
+    /// The key of the current op; a field to reuse its memory.
     pub key: Key,
 }

@@ -1,4 +1,4 @@
-//! Dynamic slices and updates: starts are values of the program.
+//! Dynamic slices and dynamic update slices, whose start indices are operands.
 
 use super::super::reducer::Reducer;
 use super::super::ways::{Ability, Way};
@@ -9,7 +9,7 @@ use super::{Held, Lowering};
 use crate::index::{Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
 
-/// Corrects what rules say of the abilities of these ops.
+/// Refines the abilities that follow from the rules of these ops.
 pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     match program.kind(work.op) {
         OpKind::DynamicSlice => refine_dynamic_slice(program, work, abilities),
@@ -18,7 +18,7 @@ pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]
     }
 }
 
-/// The starts of `op`, a slice of a tensor of type `ty`, within bounds where they are constants, else -1; none where sizes
+/// The clamped start indices of `op`, a slice of a tensor of type `ty`, where they are constants, else -1; empty if sizes
 /// are not known.
 pub(super) fn starts(program: &Program, op: OpId, ty: TypeId) -> Vec<i64> {
     let result = program.value_type(program.result(op, 0)).static_shape();
@@ -44,7 +44,7 @@ fn constant_int(program: &Program, value: ValueId) -> Option<i64> {
     splat_text(program.constant_text(op))?.parse().ok()
 }
 
-/// Of a part that starts somewhere each device gives what it has of it.
+/// Along a dim with a dynamic start each device contributes the part of the slice in its shard, as a term.
 fn refine_dynamic_slice(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     let result = work.operands.len();
     for dim in 0..work.shapes[0].len() {
@@ -59,7 +59,7 @@ fn refine_dynamic_slice(program: &Program, work: &ByRule, abilities: &mut [Abili
     }
 }
 
-/// What is updated may be sharded along dims that the update has only a part of.
+/// The operand of an update may be sharded along dims of which the update has only a part.
 fn refine_update(work: &ByRule, abilities: &mut [Ability]) {
     for dim in 0..work.shapes[0].len() {
         let (Some(own), Some(update)) = (factor_of(work, 0, dim), factor_of(work, 1, dim)) else {
@@ -73,8 +73,8 @@ fn refine_update(work: &ByRule, abilities: &mut [Ability]) {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// Dims that are sharded are taken in full, or what each shard needs of them is fetched. Along a dim of which a part
-    /// is taken that starts somewhere, a device takes that part of its shard with zeros around it.
+    /// Computes a dynamic slice: sharded dims are taken in full, or the window of each shard is fetched. Along a dim with
+    /// a dynamic start, a device takes that part of the slice in its shard, with zeros around it.
     pub(super) fn dynamic_slice_locally(
         &mut self,
         work: &ByRule,
@@ -103,7 +103,7 @@ impl Lowering<'_, '_, '_> {
                 room[dim] = shape[dim];
                 starts[dim] = Some(self.part_start(work, way, (dim, shape[dim]), start));
             } else if work.facts[dim] < 0 && left > 0 && is_cut(dim) {
-                // XLA takes a slice of a slice for one, and clamps the sum of their starts alone.
+                // XLA merges a slice of a slice into one, and clamps only the sum of their starts.
                 starts[dim] = Some(self.within_bounds(start, left));
             }
         }
@@ -113,8 +113,8 @@ impl Lowering<'_, '_, '_> {
             if self.emit.element(work.results[0].0) == "i1" { Reducer::Or } else { Reducer::Add };
         self.replace_with_terms(work, way, part, reducer);
     }
-    /// Each device writes what falls into its shard: into a shard with room for the update on both sides, of
-    /// which it keeps the middle. Nothing is sent.
+    /// Computes an update: each device writes the part in its shard, by updating its shard padded by the size of the
+    /// update on both sides and removing the padding. Nothing is sent.
     pub(super) fn update_locally(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
         let placement = self.placements[way.operands[0]].clone();
         let update = &work.shapes[1];
@@ -138,17 +138,17 @@ impl Lowering<'_, '_, '_> {
         let value = self.emit.slice(updated, &room, &limits);
         self.replace(work, way, &[value]);
     }
-    /// `start` from 0 to `last`, as ops that take it take it.
+    /// `start` clamped to 0..=`last`, as these ops clamp it.
     fn within_bounds(&mut self, start: ValueId, last: i64) -> ValueId {
         let own = self.emit.type_of(start);
-        // What is behind the last number of the type no start is behind either.
+        // No start exceeds the largest number of its type.
         let most = Reducer::Min.identity(self.emit.element(own)).and_then(|most| most.parse().ok());
         let last = most.map_or(last, |most: i64| last.min(most));
         let (zero, last) = (self.emit.scalar("0", own), self.emit.scalar(&last.to_string(), own));
         self.emit.op("stablehlo.clamp", &[zero, start, last], own, &[])
     }
-    /// Where a part of `len` elements along `dim` starts in a shard with room for it on both sides: the start is clamped in
-    /// the whole tensor first.
+    /// The start of a part of `len` elements along `dim` in a shard padded by `len` on both sides; the start is clamped to
+    /// the global shape first.
     fn part_start(
         &mut self,
         work: &ByRule,
@@ -167,7 +167,7 @@ impl Lowering<'_, '_, '_> {
             None => start,
         };
         let start = self.emit.add_constant(start, len);
-        // Behind the shard, or before it, the part lies in the room.
+        // Outside of the shard, the part is in the padding.
         let zero = self.emit.index(0);
         let last = self.emit.index(local + len);
         let start = self.emit.op("stablehlo.clamp", &[zero, start, last], index, &[]);

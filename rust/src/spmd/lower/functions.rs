@@ -49,8 +49,8 @@ impl Lowering<'_, '_, '_> {
         ports.iter().map(|port| self.placement_of(port.sharding, port.ty)).collect()
     }
 
-    /// Operands are resharded to what the function takes. Functions that were lowered before have local types
-    /// already, so that placements are asked of their shardings alone.
+    /// Lowers a call: operands are resharded to the shardings of the callee's arguments. A callee may have been lowered
+    /// before and have local types, so that placements are taken from its shardings only.
     pub fn lower_call(&mut self, op: OpId) -> Result<()> {
         let callee = match self.emit.program.payload(op) {
             Some(Payload::Call(name)) => self.functions.get(name).copied(),
@@ -76,7 +76,7 @@ impl Lowering<'_, '_, '_> {
         }
         Ok(())
     }
-    /// Has `value`, a result of `op`, lie as `placement`, and reshards it to `target` behind the op.
+    /// Records that `value`, a result of `op`, has the placement `placement`, and reshards it to `target` after the op.
     pub fn settle(
         &mut self,
         op: OpId,
@@ -93,7 +93,7 @@ impl Lowering<'_, '_, '_> {
         }
     }
 
-    /// What is returned is resharded to what is around.
+    /// Lowers a terminator: its operands are resharded to the placements that the enclosing op expects.
     pub fn lower_return(&mut self, op: OpId) {
         let wanted = self.returns.last().cloned().unwrap_or_default();
         let operands: Vec<ValueId> = self.emit.program.operands(op).collect();

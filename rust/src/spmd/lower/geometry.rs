@@ -1,4 +1,4 @@
-//! Geometry: which places of an operand's dim an element of the result needs, of ops that move elements along dims.
+//! Geometry: the elements of an operand's dim that each element of the result needs, for ops that move elements.
 
 use super::super::movement::Windows;
 use super::work::ByRule;
@@ -7,9 +7,9 @@ use crate::ir::{OpKind, Program};
 use crate::mlir::{op_attribute, AttrValue};
 use crate::rules::ConvDims;
 
-/// Along a dim, element `o` of what is sharded with it needs the places from `o * stride - low` on, `reach` of them;
-/// element `i` of the operand is at place `i * dilation`. What is sharded with it is a dim of the result, or of the kernel
-/// of a convolution; where it is reversed, elements are counted from its end.
+/// Along a dim, element `o` of the *partner* dim needs the `reach` positions from `o * stride - low` on; element `i` of the
+/// operand is at position `i * dilation`. The partner is the dim of the result, or of the kernel of a convolution, that is
+/// sharded with the operand's dim; if it is reversed, elements are counted from its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Geometry {
     pub stride: i64,
@@ -20,11 +20,11 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    /// Elements stay where they are.
+    /// The identity: element `o` needs element `o`.
     pub(super) const SAME: Self =
         Self { stride: 1, low: 0, reach: 1, dilation: 1, is_reversed: false };
 
-    /// The geometry of dim `dim` of the first operand; none if the op does not move elements like this.
+    /// The geometry of dim `dim` of the first operand; `None` if the op does not move elements in this way.
     pub(super) fn of(program: &Program, work: &ByRule, dim: usize) -> Option<Self> {
         let list = |name| ints(program, work.op, name);
         let at = |name, or: i64| list(name).get(dim).copied().unwrap_or(or);
@@ -84,7 +84,7 @@ pub(super) fn conv_dims(program: &Program, op: OpId) -> Option<ConvDims> {
     ConvDims::read(&op_attribute(program, op, "dimension_numbers")?)
 }
 
-/// What windows along dim `dim` of the input need; or elements of the kernel, where it is sharded with the input.
+/// The geometry of a window along dim `dim` of the input, or of the kernel's elements, if it is sharded with the input.
 fn of_convolution(program: &Program, work: &ByRule, dim: usize) -> Option<Geometry> {
     let dims = conv_dims(program, work.op)?;
     let at = dims.input_spatial.iter().position(|&spatial| spatial == dim)?;
@@ -111,7 +111,7 @@ pub(super) fn is_reversed(program: &Program, op: OpId, at: usize) -> bool {
     own.and_then(AttrValue::as_bool).unwrap_or_default()
 }
 
-/// How much `op` pads each of `rank` dims before and behind.
+/// The low and high padding of each of `rank` dims of `op`.
 pub(super) fn padding(program: &Program, op: OpId, rank: usize) -> Vec<[i64; 2]> {
     match ints(program, op, "padding")[..] {
         [] => vec![[0; 2]; rank],
@@ -120,7 +120,7 @@ pub(super) fn padding(program: &Program, op: OpId, rank: usize) -> Vec<[i64; 2]>
     }
 }
 
-/// The integers of attribute `name` of `op`; none of them where it has no such attribute.
+/// The integers of attribute `name` of `op`; empty if it has no such attribute.
 pub(super) fn ints(program: &Program, op: OpId, name: &str) -> Vec<i64> {
     op_attribute(program, op, name).and_then(|value| value.as_ints()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Ops with indices: along a sharded dim each device does what falls into its shard.
+//! Gathers and scatters: along a sharded dim each device handles the indices in its shard.
 
 use super::super::digits::total_size;
 use super::super::reducer::Reducer;
@@ -9,7 +9,7 @@ use crate::index::{FactorId, Id, ValueId};
 use crate::ir::{OpKind, Program, Type};
 use crate::mlir::{op_attribute, AttrValue};
 
-/// Corrects what rules say of the abilities of these ops.
+/// Refines the abilities that follow from the rules of these ops.
 pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     match program.kind(work.op) {
         OpKind::Gather => refine_gather(program, work, abilities),
@@ -26,7 +26,7 @@ pub(super) fn factor_of(work: &ByRule, tensor: usize, dim: usize) -> Option<Fact
     }
 }
 
-/// Whether elements of the first operand can be added up, or joined, with zeros.
+/// Whether elements of the first operand have a sum or disjunction with zero.
 pub(super) fn is_number(program: &Program, work: &ByRule) -> bool {
     let Type::RankedTensor { element, .. } = &program.types()[work.operands[0].global] else {
         return false;
@@ -68,7 +68,7 @@ impl Indexed {
     }
 }
 
-/// A gather takes terms along dims from which slices take one element.
+/// Along dims of which slices take one element a gather computes terms.
 fn refine_gather(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     let Some(indexed) = Indexed::read(program, work) else {
         abilities.fill(Ability::Whole);
@@ -79,7 +79,7 @@ fn refine_gather(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
         let Some(factor) = factor_of(work, 0, dim) else { continue };
         let ability = &mut abilities[factor.index()];
         let is_indexed = indexed.map.contains(&dim);
-        // Slices that take all of a dim start at 0, wherever they say they do.
+        // Slices that take all of a dim start at 0, since start indices are clamped.
         let is_one = indexed.sizes.get(dim) == Some(&1);
         if *ability == Ability::Terms && !(is_indexed && is_one && is_number) {
             *ability = Ability::Whole;
@@ -87,9 +87,9 @@ fn refine_gather(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     }
 }
 
-/// A scatter leaves out windows that are out of bounds: devices leave out what is not in their shards. Along a dim, windows
-/// of one element are in one shard. A window that takes in all of it is in bounds if it starts at 0, in the whole as in
-/// a shard. Others may be in two shards.
+/// A scatter ignores windows that are out of bounds, so each device ignores updates outside its shard. Along a dim,
+/// windows of one element are in one shard; a window that covers all of the dim is in bounds only if it starts at 0,
+/// globally as in a shard; others may be in two shards.
 fn refine_scatter(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     let Some(indexed) = Indexed::read(program, work) else {
         abilities.fill(Ability::Whole);
@@ -108,7 +108,7 @@ fn refine_scatter(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     }
 }
 
-/// How many elements windows of a scatter have along `dim` of its operand; none if they do not have that dim.
+/// The size of a scatter's windows along `dim` of its operand; `None` if they do not have that dim.
 fn window_size(program: &Program, work: &ByRule, dim: usize) -> Option<i64> {
     let numbers = op_attribute(program, work.op, "scatter_dimension_numbers")?;
     let list = |name| numbers.int_list_field(name).unwrap_or_default();
@@ -122,13 +122,13 @@ fn window_size(program: &Program, work: &ByRule, dim: usize) -> Option<i64> {
     work.shapes.get(work.results.len() + 1)?.get(in_updates).copied()
 }
 
-/// Whether the windows of a scatter take in all of `dim` of its operand.
+/// Whether the windows of a scatter cover all of `dim` of its operand.
 fn takes_in_all(program: &Program, work: &ByRule, dim: usize) -> bool {
     window_size(program, work, dim) == Some(work.shapes[0][dim])
 }
 
 impl Lowering<'_, '_, '_> {
-    /// The number of the first element of the shard along `dim` of what lies as operand 0.
+    /// The index of the first element of the shard along `dim` of a tensor with the placement of operand 0.
     pub(super) fn shard_start(&mut self, work: &ByRule, way: &Way, dim: usize) -> Option<ValueId> {
         let placement = self.placements[way.operands[0]].clone();
         if placement.dims[dim].is_empty() {
@@ -139,8 +139,8 @@ impl Lowering<'_, '_, '_> {
         Some(self.emit.times(number, size))
     }
 
-    /// Where slices of sharded dims are taken in full, they are as long as the shard. Along a dim of which they
-    /// take one element, the device that has it gives it, and others zero.
+    /// Computes a gather: slices that take a sharded dim in full have the size of the shard. Along a dim of which they
+    /// take one element, the device that holds it contributes it, and others contribute zero.
     pub(super) fn gather_locally(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
         let Some(indexed) = Indexed::read(self.emit.program, work) else {
             return self.in_place(work, way, operands);
@@ -178,7 +178,7 @@ impl Lowering<'_, '_, '_> {
         let new = self.reshard(held, work.results[0].1);
         self.set_held(result, new);
     }
-    /// Indices clamped as the op would clamp them, from the start of the shard on; and for each index whether
+    /// The indices, clamped as the op clamps them, relative to the start of the shard; and for each index whether
     /// it is in the shard.
     fn localize_indices(
         &mut self,
@@ -246,7 +246,7 @@ impl Lowering<'_, '_, '_> {
         };
         inside
     }
-    /// `inside`, of indices, for each element of the slices that they give.
+    /// `inside`, a mask of indices, broadcast to the elements of their slices.
     fn mask_of_slices(
         &mut self,
         work: &ByRule,
@@ -268,8 +268,9 @@ impl Lowering<'_, '_, '_> {
         self.emit.broadcast(inside, &batch, ty)
     }
 
-    /// Indices count from the start of the shard; what is not in it is out of bounds. Where updates are sharded and the
-    /// operand is not, each device scatters its own, one of them into the operand and others into what changes nothing.
+    /// Computes a scatter: indices are relative to the start of the shard; those outside of it are out of bounds. Where
+    /// updates are sharded and the operand is not, each device scatters its updates: one device into the operand, others
+    /// into the reducer's identity.
     pub(super) fn scatter_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
         let Some(indexed) = Indexed::read(self.emit.program, work) else {
             return self.in_place(work, way, &operands);
@@ -279,7 +280,7 @@ impl Lowering<'_, '_, '_> {
         if indexed.map.iter().any(|dim| is_sharded(self, dim)) {
             let num_inputs = work.results.len();
             let mut indices = operands[num_inputs];
-            // Padding of the last shard takes in what is behind the end.
+            // Indices beyond the global dim may fall into the padding of the last shard.
             self.localize_indices(work, way, &indexed, &mut indices);
             operands[num_inputs] = indices;
         }
@@ -291,7 +292,7 @@ impl Lowering<'_, '_, '_> {
             let updates = reducers.len() + 1 + index;
             let dims = Self::dims_of_terms(work, way, updates);
             if self.is_padded(operands[updates], &dims) {
-                // Padding changes nothing, wherever its indices say that it goes.
+                // Padding of updates is the identity, so that its indices do not matter.
                 let neutral = self.emit.scalar(&known.1, operands[updates].global);
                 operands[updates] = self.filled(operands[updates], &dims, neutral);
                 for name in ["indices_are_sorted", "unique_indices"] {

@@ -1,5 +1,5 @@
-//! Reductions that select: each device reduces its shard, what they found is gathered, and reduced again. The maximum with
-//! its index is one.
+//! Reductions that select, such as the maximum with its index: each device reduces its shard, the results are gathered,
+//! and reduced again.
 
 use super::super::digits::{total_size, Digit};
 use super::super::ways::{Ability, Way};
@@ -8,8 +8,8 @@ use super::{Held, Lowering};
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{int_array, OpKind, Program, ValueMap};
 
-/// Whether the region of `op` gives some of what it is given, so that it does not matter how often the initial values
-/// come in.
+/// Whether the region of `op` returns some of its arguments, so that it may be applied to the initial values more than
+/// once.
 pub(super) fn selects(program: &Program, op: OpId) -> bool {
     let Some(region) = program.op_regions(op).next() else { return false };
     let Some(block) = program.region_entry(region).get() else { return false };
@@ -35,13 +35,13 @@ pub(super) fn selects(program: &Program, op: OpId) -> bool {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// The digits over which devices reduce by themselves and join what they found.
+    /// The digits over which devices reduce separately and gather their results.
     pub(super) fn joined_digits(work: &ByRule, way: &Way) -> Vec<Digit> {
         let factors = 0..work.rule.num_factors();
         let joined = factors.filter(|&factor| work.abilities[factor] == Ability::Joined);
         joined.flat_map(|factor| way.factors[factor].iter().copied()).collect()
     }
-    /// Bits that a device sends so that all have what all found.
+    /// Bits that a device sends to gather the results of all shards.
     pub(super) fn bits_joined(&self, work: &ByRule, way: &Way) -> i64 {
         let others = total_size(&Self::joined_digits(work, way)) - 1;
         let found = work.results.iter().enumerate().map(|(index, &(ty, _))| {
@@ -50,7 +50,7 @@ impl Lowering<'_, '_, '_> {
         });
         found.fold(0i64, i64::saturating_add).saturating_mul(others)
     }
-    /// Reduces shards, gathers what devices found, and reduces that.
+    /// Reduces shards, gathers the results, and reduces these.
     pub(super) fn reduce_and_join(
         &mut self,
         work: &ByRule,
@@ -94,7 +94,7 @@ impl Lowering<'_, '_, '_> {
             self.set_held(result, new);
         }
     }
-    /// The dims of operand `index` along which devices join what they found.
+    /// The dims of operand `index` along which results are gathered.
     fn dims_joined(work: &ByRule, way: &Way, index: usize) -> Vec<usize> {
         let is_joined = |dim: &usize| {
             let factors = &work.rule.operands[index].dims[*dim];

@@ -1,5 +1,5 @@
-//! Manual computations: their bodies are local along manual axes already. They are lowered along the others, and
-//! put in the place of the op.
+//! Manual computations: their bodies are local along manual axes already. They are lowered along the other axes, and
+//! inlined.
 
 use super::super::placement::PlacementId;
 use super::{Held, Lowering, Task};
@@ -7,7 +7,7 @@ use crate::index::{OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Payload, Place};
 
 impl Lowering<'_, '_, '_> {
-    /// Operands are resharded to what the body takes; its arguments are what devices hold then.
+    /// Starts to lower a manual computation: operands are resharded to its in-shardings and bound to its arguments.
     pub fn lower_manual(&mut self, op: OpId) {
         let operands: Vec<ValueId> = self.emit.program.operands(op).collect();
         let results: Vec<ValueId> = self.emit.program.op_results(op).collect();
@@ -37,7 +37,7 @@ impl Lowering<'_, '_, '_> {
         self.tasks.push(Task::Ops(self.emit.program.first_op(block)));
         self.tasks.push(Task::BeginReturns(wanted));
     }
-    /// Puts the body of `op` in its place; its results are what the body returns.
+    /// Inlines the body of `op`; its results are the returned values.
     pub fn finish_manual(&mut self, op: OpId) {
         self.manual_depth -= 1;
         let region = self.emit.program.region(op, 0);
@@ -60,7 +60,7 @@ impl Lowering<'_, '_, '_> {
         }
         self.dead.push(op);
     }
-    /// How a value with `sharding` lies along the axes that `op`, a manual computation, leaves free.
+    /// The placement of a value with `sharding` along the axes that are not manual in `op`, a manual computation.
     fn free_placement(&mut self, op: OpId, sharding: ShardingId, value: ValueId) -> PlacementId {
         let program = &*self.emit.program;
         let rank = program.value_type(value).rank().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Padding: what is behind the end of a dim is masked before it can matter.
+//! Masks the padding of a dim before ops in which it would matter.
 
 use super::super::digits::total_size;
 use super::super::ways::{Ability, Way};
@@ -7,7 +7,7 @@ use super::{Held, Lowering};
 use crate::index::{FactorId, Id, ValueId};
 
 impl Lowering<'_, '_, '_> {
-    /// `held` with `fill`, a value without dims, behind the end of `dims`.
+    /// `held` with the padding along `dims` replaced by `fill`, a scalar.
     pub(super) fn filled(&mut self, held: Held, dims: &[usize], fill: ValueId) -> Held {
         let Some(shape) = self.shape_of(held.global) else { return held };
         let placement = self.placements[held.placement].clone();
@@ -36,7 +36,7 @@ impl Lowering<'_, '_, '_> {
         let placement = &self.placements[held.placement];
         dims.iter().any(|&dim| placement.is_padded(dim, shape[dim]))
     }
-    /// The dims of operand `index` along which the op is left with terms.
+    /// The dims of operand `index` along which the op computes terms.
     pub(super) fn dims_of_terms(work: &ByRule, way: &Way, index: usize) -> Vec<usize> {
         let is_of_terms = |factor: &FactorId| {
             work.abilities[factor.index()] == Ability::Terms
@@ -46,7 +46,7 @@ impl Lowering<'_, '_, '_> {
         let dims = mapping.dims.iter().enumerate();
         dims.filter(|(_, dim)| dim.iter().any(is_of_terms)).map(|(at, _)| at).collect()
     }
-    /// Makes padding zero where it would be summed. Both operands of a product: what is times zero need not be.
+    /// Sets padding to zero where it would be summed; in both operands of a product, since 0 * NaN is NaN.
     pub(super) fn mask_terms(&mut self, work: &ByRule, way: &Way, operands: &mut [Held]) {
         for (index, operand) in operands.iter_mut().enumerate() {
             let dims = Self::dims_of_terms(work, way, index);

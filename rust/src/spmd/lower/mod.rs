@@ -1,11 +1,10 @@
-//! Lowering: each op of the program becomes ops with the shapes of one device.
+//! Lowering: each op of the program becomes ops with local shapes.
 //!
-//! The program is converted in place, op by op in program order. For each value of the source program it is
-//! kept what devices hold of it ([`Held`]). An op that can be computed on shards keeps its place and gets local
-//! operands and types; what has to be moved first is moved by collectives in front of it, what it leaves to be
-//! reduced is reduced behind it. Where the shards of an op would not do, its operands are gathered along those
-//! dims, it is computed whole, and devices keep their part of the results. [`super::ways`] says which ways there
-//! are, and chooses.
+//! The program is converted in place, op by op in program order. [`Held`] is the local value of each value of the
+//! source program. An op that can be computed on shards keeps its place and gets local operands and types;
+//! collectives before it reshard its operands, collectives after it reduce its terms. Along dims on which an op cannot
+//! be computed on shards its operands are gathered, and devices keep their slices of the results. [`super::ways`] lists
+//! the ways to compute an op, and chooses one.
 
 mod abilities;
 mod by_rule;
@@ -57,14 +56,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 pub use treatment::Treatment;
 
-/// What devices hold of a value of the source program.
+/// The local value of a value of the source program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
-    /// What the device has.
+    /// The value in the per-device program.
     pub value: ValueId,
     /// The type in the source program.
     pub global: TypeId,
-    /// How it lies.
+    /// Its placement.
     pub placement: PlacementId,
     /// How terms are reduced, where the placement has some.
     pub reducer: Reducer,
@@ -72,15 +71,15 @@ pub(super) struct Held {
     pub is_zero_padded: bool,
 }
 
-/// What is left to do.
+/// A task of the lowering.
 enum Task {
-    /// This op and those after it in its block.
+    /// Lower this op and those after it in its block.
     Ops(OpId),
-    /// The regions of this op are lowered.
+    /// Complete this op, whose regions are lowered.
     Finish(OpId),
-    /// From here on, terminators take what they return to these placements.
+    /// From here on, terminators reshard their operands to these placements.
     BeginReturns(Vec<PlacementId>),
-    /// Terminators return to what is around again.
+    /// End the last [`Task::BeginReturns`].
     EndReturns,
 }
 
@@ -94,41 +93,41 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     pub placements: Placements,
     pub context: &'c mut Context<'r>,
     decisions: Decisions,
-    /// What users say of custom calls.
+    /// The users' partition rules of custom calls.
     pub shard_rules: ShardRules,
-    /// How collectives of `sdy` are written one by one, if they are; shardings are left then.
+    /// The options of `sdy-convert-global-to-local`, if that is what runs; shardings are kept then.
     one_by_one: Option<OneByOne>,
     held: Vec<Option<Held>>,
-    /// What was resharded to where, and in which block.
+    /// Reshards made so far, by value and placement, with their blocks.
     resharded: FxHashMap<(ValueId, PlacementId), (BlockId, Held)>,
     plans: FxHashMap<(PlacementId, PlacementId, TypeId), Rc<Plan>>,
     by_sharding: FxHashMap<(ShardingId, usize), PlacementId>,
     /// What [`Lowering::local_type`] was before.
     local_types: FxHashMap<(TypeId, PlacementId), TypeId>,
-    /// Slices that concatenations cut out themselves: of what, and where they start.
+    /// Slices that concatenations fetch themselves: their operands and starts.
     slices: FxHashMap<ValueId, (ValueId, i64)>,
     /// Functions by name.
     functions: FxHashMap<StrId, FuncId>,
     tasks: Vec<Task>,
-    /// Where terminators of the regions at hand take what they return.
+    /// The placements to which terminators of the open regions reshard their operands.
     returns: Vec<Vec<PlacementId>>,
-    /// Ops that nothing uses any more.
+    /// Ops that have become dead.
     dead: Vec<OpId>,
     /// Ops whose operands or results have other types than before.
     retyped: Vec<OpId>,
-    /// Manual computations around the op at hand.
+    /// The number of manual computations around the current op.
     manual_depth: usize,
     pub outcomes: Vec<Outcome>,
 }
 
-/// What lowering found out.
+/// The result of lowering.
 pub(super) struct Lowered {
     pub num_devices: i64,
     pub outcomes: Vec<Outcome>,
 }
 
-/// Lowers `program`, with what users say of its custom calls. With `one_by_one` collectives of `sdy` become those of
-/// `StableHLO` as they are, and what says how values are sharded stays.
+/// Lowers `program`, with the users' rules of its custom calls. With `one_by_one` each collective of `sdy` becomes the
+/// corresponding one of `StableHLO`, and shardings are kept.
 pub(super) fn lower(
     program: &mut Program,
     context: &mut Context<'_>,
@@ -203,7 +202,7 @@ impl Lowering<'_, '_, '_> {
     pub fn shape_of(&self, ty: TypeId) -> Option<Vec<i64>> {
         self.emit.program.types()[ty].static_shape()
     }
-    /// The type of what a device holds of a value of type `ty` that lies as `placement`.
+    /// The local type of a value of type `ty` with the placement `placement`.
     pub fn local_type(&mut self, ty: TypeId, placement: PlacementId) -> TypeId {
         if let Some(&known) = self.local_types.get(&(ty, placement)) {
             return known;
@@ -218,7 +217,7 @@ impl Lowering<'_, '_, '_> {
         self.local_types.insert((ty, placement), local);
         local
     }
-    /// What devices hold of `value`, a value of the source program.
+    /// The local value of `value`, a value of the source program.
     pub fn held(&mut self, value: ValueId) -> Held {
         if let Some(held) = self.held.get(value.index()).copied().flatten() {
             return held;
@@ -233,14 +232,14 @@ impl Lowering<'_, '_, '_> {
         let held = self.held.get(value.index()).copied().flatten();
         held.map_or_else(|| self.emit.program.type_of(value), |held| held.global)
     }
-    /// Notes what devices hold of `value`.
+    /// Records the local value of `value`.
     pub fn set_held(&mut self, value: ValueId, held: Held) {
         if self.held.len() <= value.index() {
             self.held.resize(value.index() + 1, None);
         }
         self.held[value.index()] = Some(held);
     }
-    /// Has `value`, which keeps being what it is but for its type, lie as `placement`.
+    /// Gives `value` the local type of `placement`, and records it as its own local value.
     pub fn keep(&mut self, value: ValueId, placement: PlacementId) -> Held {
         let global = self.emit.program.type_of(value);
         let local = self.local_type(global, placement);
@@ -266,11 +265,11 @@ impl Lowering<'_, '_, '_> {
         }
         self.retyped.push(op);
     }
-    /// Notes how `op` is computed.
+    /// Records how `op` is computed.
     pub fn note(&mut self, op: OpId, kind: OutcomeKind, reason: Arc<str>) {
         self.outcomes.push(Outcome { op, kind, reason });
     }
-    /// Works off the tasks; regions nest on that stack, not on ours.
+    /// Runs all tasks; nested regions are tasks, so that depth takes no stack.
     fn run(&mut self) -> Result<()> {
         let mut done = 0;
         let total = self.emit.program.num_op_ids();
@@ -288,7 +287,7 @@ impl Lowering<'_, '_, '_> {
                         self.emit.go_before(op);
                         self.lower_op(op)?;
                         if self.tasks.len() > tasks {
-                            // Regions first, then on from here.
+                            // Regions first, then the ops after this one.
                             self.tasks.insert(tasks, Task::Ops(next.unwrap_or_default()));
                             break;
                         }
@@ -332,7 +331,7 @@ impl Lowering<'_, '_, '_> {
         Ok(())
     }
 
-    /// Takes away what only says how values are sharded.
+    /// Erases meshes, shardings and other ops and attributes of `sdy`.
     fn finish(mut self) -> Lowered {
         for op in std::mem::take(&mut self.dead).into_iter().rev() {
             self.emit.program.erase_op(op);

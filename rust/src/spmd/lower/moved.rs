@@ -1,11 +1,11 @@
-//! Ops that move elements along dims, computed on the windows that shards need: slices, pads and reversals.
+//! Slices, pads and reversals, which move elements along dims, computed on the windows of shards.
 
 use super::super::ways::Way;
 use super::work::ByRule;
 use super::{Held, Lowering};
 
 impl Lowering<'_, '_, '_> {
-    /// A slice of what each shard needs. Dims that are sharded and taken in full are not cut.
+    /// Slices the window of each shard. Sharded dims that are taken in full are not sliced.
     pub(super) fn slice_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
         let [mut starts, mut limits, mut strides] =
             ["start_indices", "limit_indices", "strides"].map(|name| self.ints(work.op, name));
@@ -23,7 +23,7 @@ impl Lowering<'_, '_, '_> {
         let value = self.emit.strided_slice(operands[0].value, &starts, &limits, &strides);
         self.replace(work, way, &[value]);
     }
-    /// A pad of what each shard needs. Along dims that are fetched, windows are padded already.
+    /// Pads the window of each shard. Along dims that are fetched, windows are padded already.
     pub(super) fn pad_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
         let mut edges = ["edge_padding_low", "edge_padding_high", "interior_padding"]
             .map(|name| self.ints(work.op, name));
@@ -39,7 +39,7 @@ impl Lowering<'_, '_, '_> {
         let value = self.emit.pad_between(operands[0].value, Some(fill), [low, high, interior]);
         self.replace(work, way, &[value]);
     }
-    /// A reversal of what each shard needs, which is reversed on it.
+    /// Reverses the window of each shard.
     pub(super) fn reverse_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
         let moves = self.moves(work, way);
         self.move_operands(way, &moves, &mut operands, |_| None);

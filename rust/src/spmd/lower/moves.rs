@@ -1,4 +1,4 @@
-//! Moves: what an op on shards fetches of other shards, dim by dim.
+//! Moves: the elements that an op on shards fetches from other shards, dim by dim.
 
 use super::super::digits::{total_size, Digit};
 use super::super::movement::{Fetch, Windows};
@@ -9,12 +9,12 @@ use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{FactorId, Id, ValueId};
 
-/// What is fetched along one dim of an operand.
+/// The elements that are fetched along one dim of an operand.
 pub(super) struct Move {
     pub operand: usize,
     pub dim: usize,
     pub digits: Vec<Digit>,
-    /// Which elements shards keep of their own before: every so many, from the first of these on.
+    /// The strided part of their own elements that shards keep before they send.
     pub thinned: Option<Thinned>,
     pub windows: Windows,
 }
@@ -27,7 +27,7 @@ pub(super) struct Thinned {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// What `work` fetches under `way`.
+    /// The moves of `work` under `way`.
     pub(super) fn moves(&self, work: &ByRule, way: &Way) -> Vec<Move> {
         let mut moves = Vec::new();
         for (operand, mapping) in work.rule.operands.iter().enumerate() {
@@ -68,7 +68,7 @@ impl Lowering<'_, '_, '_> {
             Some((shape[dim], local[dim]))
         })
     }
-    /// Bits that a device sends to compute `work` under `way` where operands lie as they have to, and along which dims.
+    /// Bits that a device sends to compute `work` under `way` once operands have their placements, and the dims.
     pub(super) fn fetched(&self, work: &ByRule, way: &Way) -> (i64, Vec<String>) {
         if let Some((bits, dim)) = self.bits_of_parts(work, way) {
             return (bits, vec![format!("operands along dim {dim}")]);
@@ -104,7 +104,7 @@ impl Lowering<'_, '_, '_> {
         }
         bits
     }
-    /// Does `moves`: operands become their windows. Places without elements hold what `fill` gives for the operand.
+    /// Runs `moves`: operands are replaced by their windows. Positions without elements have the operand's `fill`.
     pub(super) fn move_operands(
         &mut self,
         way: &Way,
@@ -131,8 +131,7 @@ impl Lowering<'_, '_, '_> {
 }
 
 impl Move {
-    /// The windows that `geometry` asks for. Where every so many elements of each shard are wanted, shards keep these
-    /// alone.
+    /// The windows of `geometry`. If a stride divides the size of shards, shards drop their unused elements first.
     fn new(
         operand: usize,
         dim: usize,

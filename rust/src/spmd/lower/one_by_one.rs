@@ -1,8 +1,8 @@
-//! Collectives of `sdy` one by one, as Shardy's `sdy-convert-global-to-local` writes them: each becomes the collective
-//! of `StableHLO` that it names, with the reshapes and transposes that several dims take.
+//! Lowers collectives of `sdy` one by one, as Shardy's `sdy-convert-global-to-local`: each becomes the corresponding
+//! collective of `StableHLO`, with the reshapes and transposes that several dims need.
 //!
-//! What that pass cannot do, or does wrongly, is lowered as any other reshard: dims that do not divide, and the
-//! offsets and pairs of sub-axes, which it takes from the wrong end.
+//! Cases that Shardy's pass does not support, or lowers wrongly, are lowered as any other reshard: dims that do not
+//! divide, and offsets and pairs of sub-axes, which it takes from the wrong end.
 //!
 //! Source: Shardy's `convert_global_to_local.cc`.
 
@@ -20,7 +20,7 @@ use crate::ir::{OpKind, Payload};
 use crate::mesh::Mesh;
 use std::sync::Arc;
 
-/// A collective at hand: its mesh, what it gets, and the shape of what it makes.
+/// A collective that is lowered: its mesh, its operand, and the shape of its result.
 struct Site {
     mesh_id: MeshId,
     mesh: Arc<Mesh>,
@@ -29,7 +29,7 @@ struct Site {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// Lowers `op`, a collective of `sdy`, as the pass does; false if that is not to be.
+    /// Lowers `op`, a collective of `sdy`, as Shardy's pass does; false if it has to be lowered otherwise.
     pub(super) fn lower_one_by_one(&mut self, op: OpId, options: OneByOne) -> bool {
         let result = self.emit.program.result(op, 0);
         let target = self.target(result);
@@ -66,7 +66,7 @@ impl Lowering<'_, '_, '_> {
         self.dead.push(op);
         true
     }
-    /// What there is to know of `op`; none if shards are not as the pass needs them.
+    /// The properties of `op`; `None` if Shardy's pass does not support its shards.
     fn site(&mut self, op: OpId, target: PlacementId) -> Option<Site> {
         let operand = self.emit.program.operand(op, 0);
         let held = self.held(operand);
@@ -152,7 +152,7 @@ impl Lowering<'_, '_, '_> {
         let ty = self.typed(site, &shape);
         self.emit.op("stablehlo.all_gather", &[value], ty, &attrs)
     }
-    /// Several dims are gathered last to first, or along a new dim in front, which is then split over them.
+    /// An all-gather: several dims are gathered last to first, or along a new leading dim, which is then split over them.
     fn gather_dims(&mut self, site: &Site, axes: &[Vec<AxisRef>], options: OneByOne) -> ValueId {
         let dims: Vec<usize> = (0..axes.len()).filter(|&dim| !axes[dim].is_empty()).collect();
         let mut value = site.held.value;
@@ -214,7 +214,7 @@ impl Lowering<'_, '_, '_> {
         let ty = self.typed(site, &shape);
         self.reducing("stablehlo.reduce_scatter", value, ty, (&attrs, site.held.reducer))
     }
-    /// Over several dims it is an all-reduce and a slice, or one over a new dim in front.
+    /// A reduce-scatter: over several dims an all-reduce and a slice, or one over a new leading dim.
     fn scatter_dims(&mut self, site: &Site, axes: &[Vec<AxisRef>], options: OneByOne) -> ValueId {
         let dims: Vec<usize> = (0..axes.len()).filter(|&dim| !axes[dim].is_empty()).collect();
         let input = site.held.value;
@@ -260,7 +260,7 @@ impl Lowering<'_, '_, '_> {
         let ty = self.typed(site, &site.shape);
         self.emit.op("stablehlo.all_to_all", &[site.held.value], ty, &attrs)
     }
-    /// The part of `value` that is the device's along `axes` of each dim; offsets are in tables.
+    /// The device's slice of `value` along `axes` of each dim; offsets are looked up in tables.
     fn own_part(&mut self, site: &Site, value: ValueId, axes: &[Vec<AxisRef>]) -> ValueId {
         let scalar = self.emit.program.tensor_type_of(&[], "i64");
         let mut operands = vec![value];
@@ -294,8 +294,8 @@ impl Lowering<'_, '_, '_> {
         let own = self.emit.op("stablehlo.dynamic_slice", &[table, id], one, &sizes);
         self.emit.op("stablehlo.reshape", &[own], scalar, &[])
     }
-    /// Devices are numbered by the axes of the dims, then the others, before and behind: each sends to the one with
-    /// its number.
+    /// A permute: devices are numbered by the axes of the dims, then the others, before and after; each device sends to
+    /// the one with its number.
     fn permute_shards(&mut self, site: &Site, op: OpId) -> Option<ValueId> {
         let result = self.emit.program.result(op, 0);
         let target = self.target(result);
@@ -326,7 +326,7 @@ impl Lowering<'_, '_, '_> {
         pairs.sort_unstable();
         Some(self.collectives.permute(&mut self.emit, site.held.value, &pairs))
     }
-    /// Has a constant of `sdy` be one of `StableHLO`, of which devices take their parts.
+    /// Turns a constant of `sdy` into one of `StableHLO`, which devices slice.
     pub(super) fn constant_part(&mut self, op: OpId, target: PlacementId) -> Option<ValueId> {
         let result = self.emit.program.result(op, 0);
         let global = self.emit.program.type_of(result);

@@ -1,5 +1,5 @@
-//! Reductions over sharded dims: each device reduces what it has, then devices reduce their terms. The initial value comes
-//! in once: one device starts from it, others from the identity.
+//! Reductions over sharded dims: each device reduces its shard, then devices reduce their terms. The initial value is
+//! used once: one device starts from it, others from the reducer's identity.
 
 use super::super::reducer::Reducer;
 use super::super::ways::{Ability, Way};
@@ -9,33 +9,33 @@ use super::{Held, Lowering};
 use crate::index::{FactorId, ValueId};
 use crate::ir::{ConstantValue, OpKind, Program, Type};
 
-/// What an op can do along a factor that it reduces.
+/// The ability of an op along a factor that it reduces.
 pub(super) fn ability_along_reduction(
     program: &Program,
     work: &ByRule,
     factor: FactorId,
 ) -> Ability {
     match program.kind(work.op) {
-        // As the user says, if it makes sense: what is summed away is in no result.
+        // By the user's rule, if no result has the factor.
         OpKind::CustomCall if work.rule.results.iter().all(|tensor| !tensor.contains(factor)) => {
             Ability::Terms
         }
         OpKind::DotGeneral | OpKind::Dot | OpKind::Gather => Ability::Terms,
         OpKind::Reduce | OpKind::Scatter if reducers(program, work).is_some() => Ability::Terms,
         OpKind::Reduce if joined::selects(program, work.op) => Ability::Joined,
-        // Those of a convolution among them: what is inside windows moves, and groups change their number.
+        // Also for convolutions: elements in windows move, and the number of groups changes.
         _ => Ability::Whole,
     }
 }
 
-/// The reducer of a reduce of one tensor, and how its identity is written.
+/// The reducer of a reduce of one tensor, and the text of its identity.
 pub(super) fn reducer(program: &Program, work: &ByRule) -> Option<(Reducer, String)> {
     let mut all = reducers(program, work)?;
     all.pop().filter(|_| all.is_empty())
 }
 
-/// For each result of a reduce or a scatter, whose elements are reduced by themselves, its reducer, and how the identity
-/// is written.
+/// For each result of a reduce or a scatter whose results are reduced independently, its reducer, and the text of the
+/// identity.
 pub(super) fn reducers(program: &Program, work: &ByRule) -> Option<Vec<(Reducer, String)>> {
     let all = Reducer::each_of_region(program, work.op)?;
     let known = all.into_iter().zip(work.operands).map(|(reducer, held)| {
@@ -48,7 +48,7 @@ pub(super) fn reducers(program: &Program, work: &ByRule) -> Option<Vec<(Reducer,
 }
 
 impl Lowering<'_, '_, '_> {
-    /// Reduces what devices have.
+    /// Reduces the shards of devices.
     pub(super) fn reduce_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
         let digits = Self::joined_digits(work, way);
         if !digits.is_empty() {
@@ -66,7 +66,7 @@ impl Lowering<'_, '_, '_> {
         }
         self.in_place_with_terms(work, way, &operands, &reducers);
     }
-    /// The reducers of the results of `work`, a reduce or a scatter, where `way` leaves devices with terms.
+    /// The reducers of the results of `work`, a reduce or a scatter, if the results are terms under `way`.
     pub(super) fn reducers_of_terms(
         &self,
         work: &ByRule,
@@ -77,8 +77,8 @@ impl Lowering<'_, '_, '_> {
         }
         reducers(self.emit.program, work)
     }
-    /// `value` on the first of the devices that hold terms of a result of `way`, and on others what changes nothing. Where
-    /// it does not matter how often it comes in, all have it.
+    /// `value` on the first of the devices that hold terms of a result of `way`, and the identity on others. If the
+    /// reducer is idempotent all have `value`.
     pub(super) fn in_one_term(
         &mut self,
         way: &Way,
@@ -115,7 +115,7 @@ impl Lowering<'_, '_, '_> {
             self.set_held(result, new);
         }
     }
-    /// Whether `value` is a constant all elements of which are what `element` says.
+    /// Whether `value` is a splat constant with the element `element`.
     pub(super) fn is_constant(&self, value: ValueId, element: &str) -> bool {
         let program = &*self.emit.program;
         let Some(mut op) = program.defining_op(value) else { return false };

@@ -7,14 +7,14 @@ use crate::index::OpId;
 use crate::ir::OpKind;
 
 impl Lowering<'_, '_, '_> {
-    /// The complaint that `op` cannot be partitioned.
+    /// The error that `op` cannot be partitioned.
     pub fn refusal(&self, op: OpId, why: &str, hint: &str) -> Error {
         let name = self.emit.program.op_name(op);
         let message = format!("'{name}' op cannot be partitioned: {why}");
         let problem = Diagnostic::new(Code::Unpartitionable, message);
         problem.at_op(self.emit.program, op).with_hint(hint).into()
     }
-    /// Fails if `op` does more than compute, or nobody knows what it computes.
+    /// Fails if `op` has side effects, or if its semantics are not known.
     pub(super) fn check_known(&mut self, op: OpId) -> Result<()> {
         if self.emit.program.kind(op) == OpKind::CustomCall {
             return self.check_custom_call(op);

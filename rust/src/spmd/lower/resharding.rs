@@ -1,4 +1,4 @@
-//! Reshards: what devices hold of a value becomes what they need.
+//! Reshards values of the per-device program.
 
 use super::super::placement::{Placement, PlacementId};
 use super::super::reshard::{plan, shard_elements, Plan, Traveller};
@@ -7,7 +7,7 @@ use crate::index::OpId;
 use std::rc::Rc;
 
 impl Lowering<'_, '_, '_> {
-    /// `held` as `target` lies. The same reshard in a block is made once.
+    /// `held` resharded to `target`. Equal reshards in a block are made once.
     pub fn reshard(&mut self, held: Held, target: PlacementId) -> Held {
         let target = self.aim(held.placement, target);
         if held.placement == target {
@@ -29,7 +29,7 @@ impl Lowering<'_, '_, '_> {
             return Held { placement: target, ..held };
         };
         if shape.contains(&0) {
-            // Nothing has to be sent: all tensors of the type are alike.
+            // Nothing has to be sent: tensors without elements are equal.
             let local = self.local_type(held.global, target);
             let zero = super::super::emit::zero(self.emit.element(held.global));
             let zero = self.emit.scalar(zero, held.global);
@@ -61,8 +61,8 @@ impl Lowering<'_, '_, '_> {
         }
         Held { value, placement: target, is_zero_padded: false, ..held }
     }
-    /// How to get there. Digits of another order of devices are taken for those of this one: shards then go
-    /// to the devices that have these positions in the other order.
+    /// The plan of a reshard. Digits of another order of devices are treated as those of this order; a permute then
+    /// sends shards to the devices with these positions in the other order.
     fn plan(&mut self, held: Held, target: PlacementId) -> Rc<Plan> {
         let key = (held.placement, target, held.global);
         if let Some(plan) = self.plans.get(&key) {
@@ -80,7 +80,7 @@ impl Lowering<'_, '_, '_> {
         let order = if to.is_replicated() || from.is_replicated() { to.order } else { from.order };
         Placement { order, ..to }
     }
-    /// `target` for what lies as `placement`: terms that are to be left are left only where there are such terms.
+    /// The `target` of a value with the placement `placement`: terms of `target` that the value does not have are removed.
     pub fn aim(&mut self, placement: PlacementId, target: PlacementId) -> PlacementId {
         let wanted = &self.placements[target];
         if wanted.partial.is_empty() || wanted.partial == self.placements[placement].partial {
@@ -90,7 +90,7 @@ impl Lowering<'_, '_, '_> {
         wanted.partial.clear();
         self.placements.intern(wanted.merged())
     }
-    /// Elements that a device sends so that `held` lies as `target`.
+    /// Elements that a device sends to reshard `held` to `target`.
     pub fn reshard_elements(&mut self, held: Held, target: PlacementId) -> i64 {
         let target = self.aim(held.placement, target);
         if held.placement == target {
@@ -105,7 +105,7 @@ impl Lowering<'_, '_, '_> {
         let shape = self.shape_of(held.global).unwrap_or_default();
         sent.saturating_add(shard_elements(to, &shape))
     }
-    /// Ops that only change the sharding of a value: their result is what they get, resharded.
+    /// Lowers an op that only changes the sharding of a value: its result is its operand, resharded.
     pub fn lower_reshard(&mut self, op: OpId) {
         let operand = self.emit.program.operand(op, 0);
         let result = self.emit.program.result(op, 0);

@@ -1,5 +1,5 @@
-//! Cumulative reductions: shards scan what they have, and combine that with the totals of the shards before, of which each
-//! gets all. JAX writes them as windows that reach over the whole dim.
+//! Cumulative reductions: each device scans its shard, and combines the result with the totals of the shards before,
+//! which are gathered. JAX writes them as windows over the whole dim.
 
 use super::super::digits::Digit;
 use super::super::reducer::Reducer;
@@ -22,8 +22,8 @@ pub(super) struct Scan {
 }
 
 impl Lowering<'_, '_, '_> {
-    /// The cumulative reduction that `work` is, if it goes along a dim that is sharded under `way`, and along no other dim
-    /// elements move.
+    /// The cumulative reduction that `work` is, if it goes along a dim that is sharded under `way`, and elements move
+    /// along no other dim.
     pub(super) fn scan(&self, work: &ByRule, way: &Way) -> Option<Scan> {
         let program = &*self.emit.program;
         if program.kind(work.op) != OpKind::ReduceWindow {
@@ -61,11 +61,11 @@ impl Lowering<'_, '_, '_> {
         let count = super::super::digits::total_size(&scan.digits) - 1;
         others.saturating_mul(count).saturating_mul(self.bits(work.results[0].0))
     }
-    /// Scans shards, and what is before them.
+    /// Scans shards, and combines the results with the totals of the shards before.
     pub(super) fn scan_locally(&mut self, work: &ByRule, way: &Way, scan: &Scan, input: Held) {
         let &Scan { dim, reducer, is_reversed, .. } = scan;
         let identity = self.emit.scalar(&scan.identity, input.global);
-        // From the end, what is behind it comes first.
+        // From the end, the padding comes first.
         let input = if is_reversed { self.filled(input, &[dim], identity) } else { input };
         let local = self.scan_of_shard(work, scan, input.value, identity);
         let shape = self.emit.shape(local);
@@ -97,7 +97,7 @@ impl Lowering<'_, '_, '_> {
         let value = self.emit.elementwise(reducer.op_name(), &[before, local]);
         self.replace(work, way, &[value]);
     }
-    /// `input` scanned on each shard by itself.
+    /// `input` scanned on each shard separately.
     fn scan_of_shard(
         &mut self,
         work: &ByRule,

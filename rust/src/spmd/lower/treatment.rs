@@ -1,4 +1,4 @@
-//! How ops are lowered, by what they are.
+//! How ops are lowered, by kind.
 
 use crate::ir::OpKind;
 use crate::rules::table::Family;
@@ -6,27 +6,27 @@ use crate::rules::table::Family;
 /// How ops of a kind are lowered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Treatment {
-    /// Operands are resharded to where the block returns them.
+    /// Operands are resharded to the placements that the enclosing op expects.
     Return,
-    /// Operands and results lie as those of the function that is called.
+    /// Operands and results get the placements of the callee's arguments and results.
     Call,
-    /// What regions take and return lies as operands and results.
+    /// Arguments and returned values of regions get the placements of operands and results.
     Branches,
-    /// Operands pass through as they lie.
+    /// Operands keep their placements.
     Barrier,
-    /// The body is the program of one device already.
+    /// The body is local along the manual axes already, and is inlined.
     Manual,
-    /// The op says where its operand goes.
+    /// The op is a reshard of its operand.
     Reshard,
-    /// The op says how values are sharded, and computes nothing.
+    /// The op is an annotation, and is erased.
     Drop,
-    /// Each device has its part of the elements.
+    /// Each device has its slice of the elements.
     Constant,
-    /// Each device counts from where its part starts.
+    /// Each device starts at the offset of its shard.
     Iota,
     /// Export replaces these ops.
     NotExported,
-    /// By the sharding rule of the op, or whole if it has none.
+    /// By the sharding rule of the op, or on replicated operands if it has none.
     ByRule,
 }
 
@@ -71,7 +71,7 @@ impl Treatment {
     }
 }
 
-/// Why ops called `name` are refused wherever they are, and what to do about it.
+/// The error message and the hint for ops called `name`, if these are always refused.
 pub(super) fn refused(name: &str) -> Option<(&'static str, &'static str)> {
     match name {
         "stablehlo.infeed" | "stablehlo.outfeed" | "stablehlo.send" | "stablehlo.recv" => {
@@ -81,8 +81,8 @@ pub(super) fn refused(name: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Whether ops called `name` are computed whole on each device where they have no sharding rule: it is known
-/// what they compute.
+/// Whether ops called `name` are computed on replicated operands if they have no sharding rule: ops with known
+/// semantics.
 pub(super) fn is_computed_whole(name: &str) -> bool {
     name.starts_with("stablehlo.") || name.starts_with("chlo.")
 }

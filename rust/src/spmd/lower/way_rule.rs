@@ -1,5 +1,5 @@
-//! Rules for ways. Sharding rules say along what shardings propagate; where an op can be computed on shards in more ways
-//! than that, its factors are told apart further, or put together.
+//! Rules for ways. Sharding rules are made for propagation; where an op can be computed on shards along more dims, its
+//! factors are split or merged here.
 
 use super::convolution::part_dims;
 use super::geometry::conv_dims;
@@ -26,7 +26,7 @@ pub(super) fn way_rule(
     rule
 }
 
-/// A dim of which a dynamic slice takes a part, it is not known which, is a dim of its own in the result.
+/// Gives the result of a dynamic slice a factor of its own for each dim with a dynamic start.
 fn part_dynamic_slice(rule: &mut OpShardingRule, shapes: &[Vec<i64>], facts: &[i64]) {
     let (Some(shape), Some(taken)) = (shapes.first(), shapes.last()) else { return };
     for dim in 0..shape.len() {

@@ -1,4 +1,4 @@
-//! An op at hand: its rule, its tensors, and what it can do along each factor.
+//! An op that is lowered: its rule, its tensors, and its ability along each factor.
 
 use super::super::placement::PlacementId;
 use super::super::ways::Ability;
@@ -11,23 +11,23 @@ use crate::rule::OpShardingRule;
 pub(super) struct ByRule<'a> {
     pub op: OpId,
     pub rule: &'a OpShardingRule,
-    /// What devices hold of its operands.
+    /// The local values of its operands.
     pub operands: &'a [Held],
-    /// The types of results in the source program, and how they are to lie.
+    /// The types of results in the source program, and their target placements.
     pub results: &'a [(TypeId, PlacementId)],
     /// The shapes of operands, then results.
     pub shapes: &'a [Vec<i64>],
-    /// What the op depends on beside its attributes and its tensors: for a dynamic slice the start of each dim,
-    /// within bounds, or -1 where it is no constant; for a concatenation of parts the start and the length of each;
-    /// for other ops with regions how these reduce.
+    /// Properties of the op besides its attributes and its tensors: for a dynamic slice the clamped start of each dim,
+    /// or -1 where it is no constant; for a concatenation of slices the start and the length of each; for other ops
+    /// with regions how these reduce.
     pub facts: &'a [i64],
     pub abilities: &'a [Ability],
 }
 
-/// What devices hold of the tensors of an op, and want of them.
+/// The local values of the operands of an op, and the targets of its results.
 pub(super) struct Tensors {
     pub operands: Vec<Held>,
-    /// The types of results in the source program, and how they are to lie.
+    /// The types of results in the source program, and their target placements.
     pub results: Vec<(TypeId, PlacementId)>,
     /// See [`ByRule::facts`].
     pub facts: Vec<i64>,

@@ -1,4 +1,4 @@
-//! Fetching: pieces of other shards as ops.
+//! Builds the ops that fetch pieces of other shards.
 
 use super::super::collectives::Collectives;
 use super::super::digits::{number_at, total_size, Digit};
@@ -9,9 +9,9 @@ use crate::index::ValueId;
 
 /// Fetches along one dim.
 pub struct Fetch<'a, 'p> {
-    /// Makes ops.
+    /// Builds ops.
     pub emit: &'a mut Emitter<'p>,
-    /// Makes collectives.
+    /// Builds collectives.
     pub collectives: &'a mut Collectives,
     /// The order of the devices.
     pub order: u32,
@@ -30,7 +30,7 @@ pub enum PerShard {
     Varies(ValueId),
 }
 
-/// A round that is the same on all shards that take part: everybody takes elements from `from` on, which come to lie from
+/// A round with the same offsets on all shards that take part: elements from `from` on, which go to the window from
 /// `to` on.
 #[derive(Clone, Copy, Debug)]
 struct Uniform {
@@ -41,8 +41,8 @@ struct Uniform {
 }
 
 impl Fetch<'_, '_> {
-    /// The window of each shard, of `size` elements along the dim, made of what `schedule` has shards take of `inputs`.
-    /// Elements of a window that no piece has are anything.
+    /// The window of each shard, of `size` elements along the dim, with the pieces of `inputs` that `schedule` lists.
+    /// Other elements of a window are unspecified.
     pub fn window(&mut self, inputs: &[ValueId], schedule: &Schedule, size: i64) -> ValueId {
         let shards: Vec<i64> =
             inputs.iter().map(|&input| self.emit.shape(input)[self.dim]).collect();
@@ -60,7 +60,7 @@ impl Fetch<'_, '_> {
         }
         window.unwrap_or_else(|| self.blank(inputs[0], size))
     }
-    /// The window where no shard needs anything of its elements.
+    /// A window without pieces.
     fn blank(&mut self, like: ValueId, size: i64) -> ValueId {
         let mut shape = self.emit.shape(like);
         shape[self.dim] = size;
@@ -69,7 +69,7 @@ impl Fetch<'_, '_> {
         let zero = super::super::emit::zero(self.emit.element(ty));
         self.emit.splat(zero, ty)
     }
-    /// Puts parts next to each other that lie at the same places on all shards.
+    /// Concatenates parts that have the same offsets on all shards.
     fn side_by_side(
         &mut self,
         inputs: &[ValueId],
@@ -96,7 +96,7 @@ impl Fetch<'_, '_> {
         let [only] = values[..] else { return self.emit.concatenate(&values, self.dim) };
         only
     }
-    /// What shards get in `round`, and for each where that comes to lie in its window.
+    /// The elements that shards get in `round`, and for each shard their offset in its window.
     fn exchange(
         &mut self,
         inputs: &[ValueId],
@@ -118,7 +118,7 @@ impl Fetch<'_, '_> {
                 is_here[piece.source as usize] = Some(1);
             }
             let start = self.per_shard(&starts);
-            // A shard may be shorter than what others send in this round.
+            // A shard may be shorter than the pieces that others send in this round.
             let room = self.with_room(inputs[input], len);
             let part = self.cut(room, start, len);
             chosen = Some(match chosen {
@@ -151,7 +151,7 @@ impl Fetch<'_, '_> {
         list[self.dim] = count;
         list
     }
-    /// `part` as it arrives.
+    /// `part` after the permute of `round`, or `part` if the round is local.
     fn sent(&mut self, part: ValueId, round: &Round) -> ValueId {
         if round.is_local {
             return part;
@@ -159,7 +159,7 @@ impl Fetch<'_, '_> {
         let pairs = self.pairs(round);
         self.collectives.permute(self.emit, part, &pairs)
     }
-    /// Who sends to whom: pairs of device ids.
+    /// The (source, target) pairs of device ids.
     fn pairs(&self, round: &Round) -> Vec<(i64, i64)> {
         let Some(mesh) = self.emit.devices.mesh(self.order) else { return Vec::new() };
         let mut sources = vec![None; total_size(self.digits) as usize];
@@ -182,12 +182,12 @@ impl Fetch<'_, '_> {
         };
         (0..mesh.device_count()).filter_map(pair).collect()
     }
-    /// `part` in a window of `size`, for each shard from its landing on.
+    /// `part` in a window of `size` elements, at the offset of each shard.
     fn placed(&mut self, part: ValueId, landings: &[Option<i64>], size: i64) -> ValueId {
         let len = self.emit.shape(part)[self.dim];
         let known = || landings.iter().flatten().copied();
         let (first, last) = (known().min().unwrap_or(0), known().max().unwrap_or(0));
-        // With room, so that the window starts inside on all shards.
+        // Padded, so that the window is in bounds on all shards.
         let low = last.max(0);
         let high = (size - len - first).max(0);
         let rank = self.emit.shape(part).len();
@@ -198,7 +198,7 @@ impl Fetch<'_, '_> {
         let start = self.per_shard(&starts);
         self.cut(padded, start, size)
     }
-    /// `placed` where the pieces of `round` are, else `below`.
+    /// `placed` at the elements of the pieces of `round`, else `below`.
     fn over(&mut self, placed: ValueId, below: ValueId, round: &Round, size: i64) -> ValueId {
         let count = total_size(self.digits) as usize;
         let (mut low, mut high) = (vec![None; count], vec![Some(0); count]);
@@ -215,7 +215,7 @@ impl Fetch<'_, '_> {
             None => placed,
         }
     }
-    /// Which of `size` indices are from `low` on and below `high`; none if all are, on all shards.
+    /// The mask of `size` indices from `low` on and below `high`; `None` if it is true everywhere, on all shards.
     pub fn inside(
         &mut self,
         low: &[Option<i64>],
@@ -268,7 +268,7 @@ impl Fetch<'_, '_> {
         let mut limits = self.emit.shape(input);
         let (mut starts, mut strides) = (vec![0; limits.len()], vec![1; limits.len()]);
         (starts[self.dim], strides[self.dim]) = (phase, stride);
-        // Every shard has as many.
+        // Every shard has equally many.
         limits[self.dim] = limits[self.dim] - stride + phase + 1;
         self.emit.strided_slice(input, &starts, &limits, &strides)
     }
@@ -278,7 +278,7 @@ impl Fetch<'_, '_> {
             PerShard::Varies(value) => value,
         }
     }
-    /// The number that `numbers` has for the shard of the device; where it has none it may be any.
+    /// The number that `numbers` has for the shard of the device; any number where it has none.
     pub fn per_shard(&mut self, numbers: &[Option<i64>]) -> PerShard {
         match linear(numbers) {
             Some((base, 0)) => PerShard::Same(base),
@@ -297,7 +297,7 @@ impl Fetch<'_, '_> {
     }
 }
 
-/// The parts of a window, if the rounds are the same for all shards and no two meet.
+/// The parts of a window, if each round has the same offsets on all shards and no two overlap.
 fn uniform(schedule: &Schedule, shards: &[i64]) -> Option<Vec<Uniform>> {
     let mut parts = Vec::with_capacity(schedule.rounds.len());
     for round in &schedule.rounds {

@@ -1,13 +1,13 @@
-//! Movement: elements of a sharded dim go to other places along that dim.
+//! Movement: exchange of elements along a sharded dim.
 //!
 //! A shard of the result of a slice, a pad, a convolution needs a *window* of the operand along each dim: an interval
 //! whose start depends on the number of the shard.
 //!
-//! 1. [`windows`] says which window each shard needs, of a dim that may be padded and dilated.
-//! 2. [`pieces`] intersects windows with shards: who needs what of whom.
-//! 3. [`schedule`] sorts pieces into rounds, in each of which a shard sends one piece at most and gets one at most.
-//! 4. [`fetch`] makes ops of that: a collective permute a round, of as many elements as its longest piece has, and
-//!    what puts pieces together, at places that depend on the device.
+//! 1. [`windows`] computes the window of each shard, of a dim that may be padded and dilated.
+//! 2. [`pieces`] intersects windows with shards: the interval that each shard needs from each other shard.
+//! 3. [`schedule`] sorts pieces into rounds, in each of which a shard sends at most one piece and gets at most one.
+//! 4. [`fetch`] builds ops: a collective permute for each round, of as many elements as its longest piece has, and
+//!    ops that assemble the pieces at offsets that depend on the device.
 //!
 //! For example, 12 elements over 4 shards, of which a shard of the result needs its own and one more on either side:
 //!

@@ -1,6 +1,6 @@
-//! Pieces: what shards need of each other.
+//! Pieces: the intervals that shards need from each other.
 
-/// An interval that one shard needs of another, or of itself.
+/// An interval that one shard needs from another, or from itself.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Piece {
     /// Which of the tensors that are fetched from.
@@ -9,16 +9,16 @@ pub struct Piece {
     pub source: i64,
     /// The shard that needs it.
     pub target: i64,
-    /// Where it starts in the shard that holds it.
+    /// Its offset in the shard that holds it.
     pub from: i64,
-    /// Where it starts in the window of the shard that needs it.
+    /// Its offset in the window of the shard that needs it.
     pub to: i64,
-    /// How many elements it has.
+    /// Its number of elements.
     pub len: i64,
 }
 
 impl Piece {
-    /// How far the window is ahead of the shard: an element is at its place in the shard plus this.
+    /// The difference of the offsets in the window and in the shard.
     pub const fn shift(&self) -> i64 {
         self.to - self.from
     }
@@ -27,16 +27,16 @@ impl Piece {
 /// A dim that is fetched from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Extent {
-    /// The first element that is wanted.
+    /// The first element that is needed.
     pub low: i64,
-    /// The end of those that are wanted.
+    /// The end of those that are needed.
     pub high: i64,
-    /// How many elements a shard holds.
+    /// The number of elements of a shard.
     pub shard: i64,
 }
 
-/// The pieces of windows of `size` elements, that of shard `k` starting at element `starts[k]` of the dim. What is not
-/// in `extent` nobody needs.
+/// The pieces of windows of `size` elements, that of shard `k` starting at element `starts[k]` of the dim. Elements
+/// outside of `extent` are not needed.
 pub fn pieces_of(input: usize, extent: Extent, starts: &[i64], size: i64) -> Vec<Piece> {
     let mut pieces = Vec::with_capacity(2 * starts.len());
     for (target, &start) in (0..).zip(starts) {

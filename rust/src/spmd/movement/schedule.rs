@@ -1,14 +1,14 @@
 //! Schedules: pieces in rounds.
 //!
-//! In a round a shard sends one piece at most and gets one at most: it is one collective permute. All send as many
-//! elements as the longest piece of the round has. Two ways are tried: a round for each distance between shards, which
-//! is best where all send alike, and a round for each colour of the edges of the graph of sources and targets, of
-//! which no more are needed than a shard sends or gets pieces (Kőnig).
+//! In a round a shard sends at most one piece and gets at most one: it is one collective permute, of as many elements
+//! as the longest piece of the round has. Two schedules are tried: a round for each distance between shards, which is
+//! best where all shards send alike, and a round for each colour of an edge colouring of the graph of sources and
+//! targets, which needs as many colours as the most pieces that a shard sends or gets (Kőnig).
 
 use super::pieces::Piece;
 use std::collections::BTreeMap;
 
-/// Pieces of which a shard sends one at most and gets one at most.
+/// Pieces of which each shard sends at most one and gets at most one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Round {
     /// The pieces.
@@ -18,7 +18,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// How many elements along the dim the longest piece has.
+    /// The number of elements along the dim of the longest piece.
     pub fn len(&self) -> i64 {
         self.pieces.iter().map(|piece| piece.len).max().unwrap_or(0)
     }
@@ -28,7 +28,7 @@ impl Round {
     }
 }
 
-/// Rounds in order: those of pieces that shards have themselves come first.
+/// Rounds in order: those of local pieces come first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Schedule {
     /// The rounds.
@@ -49,7 +49,7 @@ impl Schedule {
         rounds.extend(if is_better { by_colour } else { by_distance });
         Self { rounds }
     }
-    /// How many elements along the dim a device sends.
+    /// The number of elements along the dim that a device sends.
     pub fn sent(&self) -> i64 {
         let sent = self.rounds.iter().filter(|round| !round.is_local);
         sent.map(Round::len).sum()
@@ -64,7 +64,7 @@ fn by_key(pieces: &[Piece], key: impl Fn(&Piece) -> (usize, i64), is_local: bool
     rounds.into_values().map(|pieces| Round { pieces, is_local }).collect()
 }
 
-/// A round for each colour, where edges that meet have different ones; the longest pieces first.
+/// A round for each colour of an edge colouring; the longest pieces first.
 fn colours(mut pieces: Vec<Piece>) -> Vec<Round> {
     pieces.sort_by_key(|piece| (std::cmp::Reverse(piece.len), piece.target, piece.source));
     let mut colouring = Colouring::new(&pieces);
@@ -109,7 +109,7 @@ impl Colouring {
         &mut self.edges[vertex * self.num_colours + colour]
     }
     /// Gives `edge` a colour that no other edge has at its ends. If none is free at both, one that is free at the
-    /// source is made free at the target: along the path from there whose colours alternate they change places.
+    /// source is made free at the target, by swapping colours along the alternating path that starts there.
     fn add(&mut self, pieces: &[Piece], edge: usize) {
         let [source, target] = self.ends(&pieces[edge]);
         let all = 0..self.num_colours;
@@ -125,7 +125,7 @@ impl Colouring {
         *self.edge(source, colour) = Some(edge);
         *self.edge(target, colour) = Some(edge);
     }
-    /// Exchanges two colours on the path that begins at `vertex` with an edge of the first.
+    /// Swaps two colours along the alternating path that starts at `vertex` with an edge of the first.
     fn exchange(&mut self, pieces: &[Piece], mut vertex: usize, mut colours: [usize; 2]) {
         let mut path = Vec::new();
         while let Some(edge) = *self.edge(vertex, colours[0]) {

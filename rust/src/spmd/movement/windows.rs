@@ -5,22 +5,22 @@ use super::pieces::{pieces_of, Extent};
 use super::schedule::Schedule;
 use crate::index::ValueId;
 
-/// The windows of a dim. Element `i` of the dim is at place `i * dilation`; between elements, before the first one and
-/// behind the last there is what is filled in.
+/// The windows of a dim. Element `i` of the dim is at position `i * dilation`; positions between elements, before the
+/// first one and after the last are filled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Windows {
-    /// How many elements the dim has.
+    /// The number of elements of the dim.
     pub elements: i64,
-    /// How far apart elements are.
+    /// The distance of elements.
     pub dilation: i64,
-    /// The place at which the window of each shard starts.
+    /// The position at which the window of each shard starts.
     pub starts: Vec<i64>,
-    /// How many places a window has.
+    /// The number of positions of a window.
     pub size: i64,
 }
 
 impl Windows {
-    /// For each shard the first element that is in its window or behind its start, and how many elements are fetched.
+    /// For each shard the first element at or after the start of its window, and the number of elements to fetch.
     fn fetched(&self) -> (Vec<i64>, i64) {
         let ceil = |place: i64| -(-place).div_euclid(self.dilation);
         let firsts: Vec<i64> = self.starts.iter().map(|&start| ceil(start)).collect();
@@ -29,19 +29,19 @@ impl Windows {
         let count = counts.max().unwrap_or(1).max(1);
         (firsts, count)
     }
-    /// Who sends what, where a shard holds `shard` elements.
+    /// The schedule of the fetches, for shards of `shard` elements.
     pub fn schedule(&self, shard: i64) -> Schedule {
         let (firsts, count) = self.fetched();
         let extent = Extent { low: 0, high: self.elements, shard };
         Schedule::of(&pieces_of(0, extent, &firsts, count))
     }
-    /// Whether some window has places without elements.
+    /// Whether some window has positions without elements.
     pub fn has_gaps(&self) -> bool {
         let end = (self.elements - 1) * self.dilation;
         self.dilation > 1
             || self.starts.iter().any(|&start| start < 0 || start + self.size - 1 > end)
     }
-    /// The window of each shard of `input`. Places without elements hold `fill`; anything if there is none.
+    /// The window of each shard of `input`. Positions without elements have `fill`; they are unspecified without it.
     pub fn take(
         &self,
         fetch: &mut Fetch<'_, '_>,
@@ -56,7 +56,7 @@ impl Windows {
         }
         self.dilated(fetch, value, (&firsts, count), fill)
     }
-    /// `value` with `fill` in the place of elements that the dim does not have.
+    /// `value` with `fill` in place of elements that the dim does not have.
     fn filled(
         &self,
         fetch: &mut Fetch<'_, '_>,
@@ -72,7 +72,7 @@ impl Windows {
         let mask = fetch.emit.along(mask, fetch.dim, &shape);
         fetch.emit.masked(mask, value, fill)
     }
-    /// The places of the window: with `fill` between elements.
+    /// The positions of the window: with `fill` between elements.
     fn dilated(
         &self,
         fetch: &mut Fetch<'_, '_>,
@@ -83,7 +83,7 @@ impl Windows {
         if self.dilation == 1 {
             return value;
         }
-        // How far into its window the first element of each shard is.
+        // The offset in its window of the first element of each shard.
         let leads =
             || firsts.iter().zip(&self.starts).map(|(first, start)| first * self.dilation - start);
         let (least, most) = (leads().min().unwrap_or(0), leads().max().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Steps as ops.
+//! Builds the ops of the steps of a reshard.
 
 use super::super::collectives::Collectives;
 use super::super::devices::permutation;
@@ -10,20 +10,20 @@ use super::moves::{Reached, Step};
 use crate::index::ValueId;
 use crate::layout::ceil_div;
 
-/// A tensor on its way.
+/// The context of the ops of one reshard.
 pub struct Traveller<'a, 'p> {
-    /// Makes ops.
+    /// Builds ops.
     pub emit: &'a mut Emitter<'p>,
-    /// Makes collectives.
+    /// Builds collectives.
     pub collectives: &'a mut Collectives,
-    /// The shape of the whole tensor.
+    /// The global shape of the tensor.
     pub shape: &'a [i64],
     /// How terms are reduced.
     pub reducer: Reducer,
 }
 
 impl Traveller<'_, '_> {
-    /// What `input`, which lies as `from`, becomes by one step.
+    /// Applies one step to `input`, which has the placement `from`.
     pub fn step(&mut self, input: ValueId, from: &Placement, reached: &Reached) -> ValueId {
         let order = reached.placement.order.max(from.order);
         let after = reached.placement.local_shape(self.shape);
@@ -50,7 +50,7 @@ impl Traveller<'_, '_> {
             }
         }
     }
-    /// Sends shards so that what lies as `from` lies as `to`, which may be in another order of devices.
+    /// Permutes the shards of `input` from placement `from` to `to`, which may be in another order of devices.
     pub fn permute(&mut self, input: ValueId, from: &Placement, to: &Placement) -> ValueId {
         let devices = &self.emit.devices;
         let pairs = match (devices.mesh(from.order), devices.mesh(to.order)) {

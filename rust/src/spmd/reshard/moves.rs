@@ -1,9 +1,9 @@
-//! Steps: what one collective, or slicing, makes of a placement.
+//! Steps: the placements that one collective, or a slice, leads to.
 //!
-//! A step is legal where shards nest: cutting a shard of `ceil(n / k)` elements into `a` parts must give
-//! shards of the finer placement, of `ceil(n / (k * a))`. That holds where sizes divide, and always where a dim
-//! was whole before: it is padded first. Gathering is the same backwards; a dim that becomes whole loses its
-//! padding.
+//! A step is legal where shards nest: splitting a shard of `ceil(n / k)` elements into `a` parts must give
+//! shards of the finer placement, of `ceil(n / (k * a))`. That holds where sizes divide, and always where the dim
+//! was not sharded before: it is padded first. For gathers the same holds in reverse; a dim that is no longer
+//! sharded loses its padding.
 
 use super::super::digits::{total_size, Digit};
 use super::super::placement::Placement;
@@ -12,14 +12,14 @@ use crate::layout::ceil_div;
 /// One step.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Step {
-    /// Each device keeps one part of what it holds along `dim`. Nothing is sent.
+    /// Each device keeps one slice of its shard along `dim`. Nothing is sent.
     Slice {
         /// The dim that is cut.
         dim: usize,
         /// The digits that number the parts.
         digits: Vec<Digit>,
     },
-    /// Devices that differ in `digits` put their shards of `dim` together.
+    /// Devices that differ in `digits` gather their shards of `dim`.
     AllGather {
         /// The dim that grows.
         dim: usize,
@@ -51,12 +51,12 @@ pub enum Step {
     },
 }
 
-/// Where a step leads to.
+/// A step and the placement that it leads to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reached {
     /// The step.
     pub step: Step,
-    /// How the tensor lies after it.
+    /// The placement after it.
     pub placement: Placement,
     /// Elements that a device sends.
     pub sent: i64,
@@ -67,19 +67,19 @@ fn num_elements(placement: &Placement, shape: &[i64]) -> i64 {
     placement.local_shape(shape).iter().fold(1i64, |product, &size| product.saturating_mul(size))
 }
 
-/// Whether shards of `fine` parts of a dim of `size` put together in groups make those of `coarse` parts.
+/// Whether consecutive shards of `fine` parts of a dim of `size` form the shards of `coarse` parts.
 fn nests(size: i64, coarse: i64, fine: i64) -> bool {
     coarse == 1 || ceil_div(size, coarse) == fine / coarse * ceil_div(size, fine)
 }
 
-/// The steps from `at` that may lie on a good way to `target`; both have the same atoms.
+/// The steps from `at` that the search for `target` tries; the digits of both are split alike.
 pub(super) struct Moves<'a> {
     pub at: &'a Placement,
     pub target: &'a Placement,
     pub shape: &'a [i64],
 }
 
-/// The most digits of a dim all orders of which are tried.
+/// The most digits of a dim for which all orders are tried.
 const MAX_PERMUTED: usize = 4;
 
 impl Moves<'_> {
@@ -111,7 +111,7 @@ impl Moves<'_> {
         let shards = self.at.num_shards(dim);
         nests(self.shape[dim], shards / parts, shards)
     }
-    /// Elements of a shard that is padded, where it has to be, so that `dim` is cut into `parts`.
+    /// Elements of a shard, padded where necessary to split `dim` into `parts`.
     fn elements_to_cut(&self, dim: usize, parts: i64) -> i64 {
         let mut local = self.at.local_shape(self.shape);
         local[dim] = ceil_div(local[dim], parts).saturating_mul(parts);
@@ -191,7 +191,7 @@ impl Moves<'_> {
         reached.push(Reached { step: Step::AllToAll { from, to, digits }, placement, sent });
     }
 
-    /// Other orders of the digits of `dim`, and digits that nobody uses yet in the place of others.
+    /// Other orders of the digits of `dim`, and unused digits in place of its own.
     fn add_permutes(&self, dim: usize, reached: &mut Vec<Reached>) {
         let own = &self.at.dims[dim];
         let mut push = |digits: Vec<Digit>| {

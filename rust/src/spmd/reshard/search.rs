@@ -1,8 +1,8 @@
-//! The way from one placement to another that sends the fewest bytes, and of those one of the fewest steps.
+//! Finds the steps from one placement to another that send the fewest bytes, and of those the fewest steps.
 //!
-//! Placements are the nodes of a graph, steps its edges; Dijkstra's algorithm finds the shortest way. There
-//! are few nodes: a mesh has a handful of axes. Where there are many, the way is that which is always there:
-//! reduce, make whole what differs, slice.
+//! Placements are the nodes of a graph, steps its edges; Dijkstra's algorithm finds the shortest path. There
+//! are few nodes, since a mesh has few axes. If there are too many, the plan is the one that always exists:
+//! reduce, gather the dims that differ, slice.
 
 use super::super::digits::Cuts;
 use super::super::placement::Placement;
@@ -11,10 +11,10 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Nodes that are looked at before the search is given up.
+/// The most nodes that the search visits.
 const MAX_NODES: usize = 4096;
 
-/// How to get from one placement to another.
+/// The steps from one placement to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The steps, each with the placement after it.
@@ -28,8 +28,8 @@ impl Plan {
     }
 }
 
-/// The way from `from` to `target` of a tensor of shape `shape`. Both are over the same positions of
-/// devices; `target` has no reductions left to do that `from` has not.
+/// The plan from `from` to `target` for a tensor of shape `shape`. Both are over the same positions of devices;
+/// `target` is unreduced only over digits over which `from` is.
 pub fn plan(from: &Placement, target: &Placement, shape: &[i64]) -> Plan {
     if from == target {
         return Plan::default();
@@ -45,7 +45,7 @@ pub fn plan(from: &Placement, target: &Placement, shape: &[i64]) -> Plan {
     plan
 }
 
-/// Writes digits that are one as one.
+/// Merges consecutive digits that form one digit.
 fn merge(reached: &mut Reached) {
     reached.placement = reached.placement.merged();
     match &mut reached.step {
@@ -60,10 +60,10 @@ fn merge(reached: &mut Reached) {
     }
 }
 
-/// What a way costs: elements sent, then steps that send, then steps.
+/// The cost of a plan: elements sent, then number of steps that send, then number of steps.
 type Cost = (i64, u32, u32);
 
-/// A node that was reached: the node before, by number, and the step.
+/// A visited node: the index of the node before, and the step.
 struct Node {
     placement: Placement,
     cost: Cost,
@@ -119,7 +119,7 @@ fn way_to(mut nodes: Vec<Node>, mut number: usize) -> Plan {
     Plan { steps: joined(steps) }
 }
 
-/// Slices of one dim that follow each other are one, and so are gathers.
+/// Merges consecutive slices of one dim, and consecutive gathers.
 fn joined(steps: Vec<Reached>) -> Vec<Reached> {
     let mut joined: Vec<Reached> = Vec::new();
     for reached in steps {
@@ -151,7 +151,7 @@ fn joined(steps: Vec<Reached>) -> Vec<Reached> {
     joined
 }
 
-/// The way that is always there: reduce, gather every dim that changes, slice.
+/// The plan that always exists: reduce, gather every dim that changes, slice.
 fn straight(from: &Placement, target: &Placement, shape: &[i64]) -> Plan {
     let mut steps = Vec::new();
     let mut at = from.clone();
