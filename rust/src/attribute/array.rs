@@ -1,7 +1,6 @@
 //! The elements of `[a, b]` as text.
 
-/// The elements of the array that `text` is; `None` if it is something else. Only brackets and
-/// strings are looked at.
+/// The elements of the array `text`; `None` if it is no array. Only brackets and strings are parsed.
 pub fn split_array(text: &str) -> Option<Vec<&str>> {
     let inner = text.trim().strip_prefix('[')?;
     let bytes = inner.as_bytes();
@@ -34,7 +33,7 @@ pub fn split_array(text: &str) -> Option<Vec<&str>> {
     None
 }
 
-/// The place of the quote that ends the string starting at `at`.
+/// The index of the quote that ends the string starting at `at`.
 fn end_of_string(bytes: &[u8], mut at: usize) -> Option<usize> {
     at += 1;
     loop {

@@ -1,7 +1,7 @@
 //! Text of axis refs and of lists of them: `"x"`, `"x":(2)4`, `{"x", "y":(1)2}`, `[{"x"}, {}]`,
 //! `[{"x"}: 0->1]`, and manual axes `{"x", "y"}`.
 //!
-//! Axis refs hold axes by their place in the mesh, so reading them takes the mesh.
+//! Axis refs have axes by their index in the mesh, so parsing them takes the mesh.
 
 use super::cursor::Cursor;
 use super::parameter::Parameter;
@@ -14,15 +14,15 @@ use crate::suggest;
 use rustc_hash::FxHashMap;
 use std::fmt::Write as _;
 
-/// Reads axis refs of one mesh. An axis that the mesh does not have gets an id beyond those of the
-/// mesh, so that whoever checks the refs finds it out together with everything else.
+/// Parses axis refs of one mesh. An axis that the mesh does not have gets an id beyond those of the
+/// mesh, so that verification reports it together with all other errors.
 pub(super) struct AxisReader<'m> {
     /// The mesh.
     pub mesh: &'m Mesh,
     /// The names that the mesh does not have, in the order of their ids.
     pub unknown: Vec<String>,
     unknown_ids: FxHashMap<String, AxisId>,
-    /// Where each of these is used first.
+    /// The span of the first use of each of these.
     unknown_spans: Vec<Span>,
 }
 
@@ -48,7 +48,7 @@ impl<'m> AxisReader<'m> {
             next
         })
     }
-    /// Reads axis refs, of which there is at least one, and stops at what is none.
+    /// Reads one or more axis refs.
     pub fn some(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<(AxisRef, Span)>> {
         cursor.items(|cursor| self.axis_ref(cursor))
     }
@@ -80,7 +80,7 @@ impl<'m> AxisReader<'m> {
         cursor.close(wrapping)?;
         Ok(params)
     }
-    /// The complaints about axes that the mesh does not have.
+    /// The errors of axes that the mesh does not have.
     pub fn problems(&self) -> Vec<Diagnostic> {
         let unknown = self.unknown.iter().zip(&self.unknown_spans);
         unknown.map(|(name, &span)| unknown_axis(name, self.mesh).at(span)).collect()
@@ -134,7 +134,7 @@ fn read_sub_axis(cursor: &mut Cursor<'_>) -> Result<Option<SubAxis>> {
     Ok(Some(sub))
 }
 
-/// Parses an axis ref without a mesh to look it up in: its name, and which part of it.
+/// Parses an axis ref without a mesh to look it up in: its name, and the sub-axis.
 pub fn parse_free_axis(text: &str, base: u32) -> Result<(String, Option<SubAxis>)> {
     let mut cursor = Cursor::new(text, base);
     let axis = read_free_axis(&mut cursor)?;
@@ -148,7 +148,7 @@ pub(super) fn read_free_axis(cursor: &mut Cursor<'_>) -> Result<(String, Option<
     Ok((name, read_sub_axis(cursor)?))
 }
 
-/// The complaint that `mesh` has no axis called `name`.
+/// The error that `mesh` has no axis called `name`.
 pub fn unknown_axis(name: &str, mesh: &Mesh) -> Diagnostic {
     let names = mesh.axes.iter().map(|axis| &*axis.name);
     let mut diagnostic =

@@ -1,8 +1,8 @@
 //! A cursor over the text of one attribute.
 //!
-//! Knows MLIR's tokens as far as attributes of the `sdy` dialect need them: bare identifiers, strings
-//! with escapes, symbols, integers, punctuation, white space and `//` comments. Nothing recurses, and
-//! every failure is an [`Error`] at a span of the program's text.
+//! It reads the tokens that attributes of the `sdy` dialect have: bare identifiers, strings with escapes,
+//! symbols, integers, punctuation, white space and `//` comments. Nothing is recursive, and every failure
+//! is an [`Error`] at a span of the program's text.
 
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 
@@ -14,10 +14,10 @@ pub struct Cursor<'a> {
     base: u32,
 }
 
-/// How an attribute names itself in front of its contents.
+/// The form in which an attribute's name is written before its contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wrapping {
-    /// Not at all: the contents stand alone.
+    /// Not at all: only the contents are written.
     Stripped,
     /// As `#sdy.name`.
     Pretty,
@@ -26,7 +26,7 @@ pub enum Wrapping {
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the start of `text`, which stands at byte `base` of the program's text.
+    /// A cursor at the start of `text`, which is at byte `base` of the program's text.
     pub const fn new(text: &'a str, base: u32) -> Self {
         Self { text, at: 0, base }
     }
@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
     pub const fn consumed(&self) -> usize {
         self.at
     }
-    /// Where the next token starts, in the program's text.
+    /// The offset of the next token in the program's text.
     pub fn position(&mut self) -> u32 {
         self.skip_space();
         self.base + self.at as u32
@@ -83,8 +83,7 @@ impl<'a> Cursor<'a> {
         }
         Err(self.expected_token(&format!("'{token}'")))
     }
-    /// The complaint that the token `what` should be here, said at the end of the line before if that is
-    /// where it is missing.
+    /// The error that the token `what` is expected here, at the end of the line before if it is missing there.
     pub fn expected_token(&mut self, what: &str) -> Error {
         let end = self.at;
         let mut error = self.expected(what);
@@ -104,7 +103,7 @@ impl<'a> Cursor<'a> {
         let span = self.token();
         let found = self.next_token();
         if found == "\"" {
-            // A string that is not closed is no token, whatever was expected.
+            // An unclosed string is reported as such, whatever was expected.
             if let Err(error) = self.clone().string() {
                 return error;
             }
@@ -120,7 +119,7 @@ impl<'a> Cursor<'a> {
         };
         Diagnostic::new(Code::Syntax, message).at(span).into()
     }
-    /// Where the next token stands.
+    /// The span of the next token.
     pub fn token(&mut self) -> Span {
         let start = self.position();
         Span::new(start, start + self.next_token().len() as u32)
@@ -253,7 +252,7 @@ impl<'a> Cursor<'a> {
         }
         Wrapping::Stripped
     }
-    /// Reads what [`Cursor::open`] makes necessary after the contents.
+    /// Reads the end of the form that [`Cursor::open`] returned.
     pub fn close(&mut self, wrapping: Wrapping) -> Result<()> {
         match wrapping {
             Wrapping::Angled => self.expect(">"),
@@ -296,7 +295,7 @@ pub fn is_no_token(character: char) -> bool {
     "'`;$&~\\".contains(character) || !character.is_ascii()
 }
 
-/// Whether `text` is an attribute that says of itself that it is `name` of the `sdy` dialect.
+/// Whether `text` is an attribute with the name `name` of the `sdy` dialect.
 pub fn names_itself(text: &str, name: &str) -> bool {
     Cursor::new(text, 0).open(name) != Wrapping::Stripped
 }
@@ -314,7 +313,7 @@ pub(super) fn bare_len(text: &str) -> usize {
     count(text, |byte| byte.is_ascii_alphanumeric() || b"_$.".contains(byte))
 }
 
-/// The byte that an escape stands for, and its length after the backslash.
+/// The byte of an escape, and the length of the escape after the backslash.
 fn unescape(bytes: &[u8]) -> Option<(u8, usize)> {
     let hex = |byte: u8| char::from(byte).to_digit(16);
     match *bytes.first()? {

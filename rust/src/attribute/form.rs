@@ -1,4 +1,4 @@
-//! What is wrong with the syntax of an attribute whose end is not known.
+//! Syntax errors in attributes whose end is not known.
 
 use super::axis::{read_manual_axes, AxisReader};
 use super::cursor::Cursor;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::mesh::Mesh;
 use std::sync::Arc;
 
-/// Attributes that stand in ops' own syntax, without their names.
+/// Attributes in the custom syntax of ops, without their names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// `<["x"=2]>`
@@ -29,11 +29,11 @@ pub enum Form {
     ManualAxes,
 }
 
-/// The error of syntax in the attribute that `text` starts with, if there is one. More may follow in
-/// `text`, which stands at `base` in the program's.
+/// The syntax error in the attribute that `text` starts with, if there is one. `text`, at byte `base` of the
+/// program's, may continue after the attribute.
 pub fn syntax_error(form: Form, text: &str, base: u32) -> Option<Error> {
     let mut cursor = Cursor::new(text, base);
-    // Which meshes and axes there are is no matter of syntax.
+    // The existence of meshes and axes is not checked here.
     let resolve = |_: &str| Some(Arc::default());
     let mut scope = LoneScope::new(&resolve, &[]);
     let mesh = Mesh::default();

@@ -9,27 +9,27 @@ use std::sync::Arc;
 /// The id of the one mesh.
 const MESH: MeshId = MeshId::new(0);
 
-/// Looks up the mesh of a sharding that stands alone.
+/// Looks up the mesh of a sharding outside a program.
 pub struct LoneScope<'a> {
     /// The mesh of a symbol; `None` if there is none.
     resolve: &'a dyn Fn(&str) -> Option<Arc<Mesh>>,
-    /// The symbols there are, for hints.
+    /// The known symbols, for hints.
     symbols: &'a [String],
     mesh: Arc<Mesh>,
     symbol: Option<String>,
 }
 
 impl<'a> LoneScope<'a> {
-    /// A scope in which `resolve` gives the mesh of a symbol, one of `symbols`.
+    /// A scope in which `resolve` returns the mesh of a symbol, one of `symbols`.
     pub fn new(resolve: &'a dyn Fn(&str) -> Option<Arc<Mesh>>, symbols: &'a [String]) -> Self {
         Self { resolve, symbols, mesh: Arc::default(), symbol: None }
     }
-    /// The mesh of the sharding that was read, and its symbol.
+    /// The mesh of the parsed sharding, and its symbol.
     pub fn into_mesh(self) -> (Arc<Mesh>, Option<String>) {
         (self.mesh, self.symbol)
     }
-    /// A mesh of unknown sizes, all 0, with every axis that a sharding with this text could mean:
-    /// enough to read and print it, and to check what does not depend on sizes.
+    /// A mesh of unknown sizes, all 0, with every axis that a sharding with this text may name: enough to
+    /// parse and print it, and to verify the properties that do not depend on sizes.
     pub fn mesh_of_names(text: &str) -> Mesh {
         let mut cursor = Cursor::new(text, 0);
         let mut mesh = Mesh::default();

@@ -26,7 +26,7 @@ const DEVICE_IDS: Parameter = Parameter::new("Sdy_Mesh", "device_ids", "::llvm::
 const NAME: Parameter = Parameter::new("Sdy_MeshAxis", "name", "::llvm::StringRef");
 const SIZE: Parameter = Parameter::new("Sdy_MeshAxis", "size", "int64_t");
 
-/// Where the parts of a mesh stand in the text.
+/// The spans of the parts of a mesh.
 struct MeshSpans {
     whole: Span,
     axes: Vec<Span>,
@@ -45,8 +45,8 @@ impl MeshSpans {
     }
 }
 
-/// Parses and verifies a mesh, `#sdy.mesh<...>` or the part in angle brackets alone. `base` is where
-/// `text` stands in the program's text.
+/// Parses and verifies a mesh, `#sdy.mesh<...>` or the part in angle brackets alone. `base` is the offset
+/// of `text` in the program's text.
 pub fn parse_mesh(text: &str, base: u32) -> Result<Mesh> {
     let mut cursor = Cursor::new(text, base);
     let mesh = read_mesh(&mut cursor)?;
@@ -63,7 +63,7 @@ pub(super) fn read_mesh(cursor: &mut Cursor<'_>) -> Result<Mesh> {
     let problems = mesh_problems(&mesh).into_iter();
     let mut diagnostics: Vec<_> =
         problems.map(|problem| problem.located(|part| spans.span_of(part))).collect();
-    // To the reference an axis without size is one that does not parse.
+    // The reference reports an axis of size 0 as a syntax error.
     if let Some(axis) = mesh.axes.iter().position(|axis| axis.size < 1) {
         let span = spans.axes[axis];
         let failure = Diagnostic::new(Code::InvalidMesh, AXES.failure());
@@ -112,7 +112,7 @@ fn read_axis(cursor: &mut Cursor<'_>) -> Result<(MeshAxis, Span)> {
     Ok((MeshAxis { name: name.into(), size }, cursor.span_from(start)))
 }
 
-/// Forgets device ids that are the default order.
+/// Removes device ids that are the default order.
 pub fn drop_default_device_ids(mesh: &mut Mesh) {
     let is_default = !mesh.axes.is_empty()
         && checked_num_devices(mesh) == i64::try_from(mesh.device_ids.len()).ok()
@@ -150,7 +150,7 @@ pub fn write_mesh(out: &mut String, mesh: &Mesh) {
     out.push('>');
 }
 
-/// Everything that is wrong with `mesh`.
+/// All errors of `mesh`.
 pub fn verify_mesh(mesh: &Mesh) -> Vec<Diagnostic> {
     unlocated(mesh_problems(mesh))
 }
@@ -159,7 +159,7 @@ fn problem(part: Part, message: impl Into<String>) -> Problem {
     Problem::new(Code::InvalidMesh, part, message)
 }
 
-/// Everything that is wrong with `mesh`, by part.
+/// All errors of `mesh`, by part.
 pub fn mesh_problems(mesh: &Mesh) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut first_of_name: FxHashMap<&str, usize> = FxHashMap::default();
@@ -193,7 +193,7 @@ pub fn mesh_problems(mesh: &Mesh) -> Vec<Problem> {
     problems
 }
 
-/// What is wrong with the device ids of a mesh that is otherwise fine.
+/// The error of the device ids of a mesh that is otherwise valid.
 fn device_id_problem(mesh: &Mesh, num_devices: i64) -> Option<Problem> {
     let ids = &mesh.device_ids;
     if mesh.axes.is_empty() {

@@ -1,12 +1,11 @@
 //! Text and verification of the `sdy` dialect's attributes: meshes, shardings, axis lists, rules.
 //!
-//! Everything that a user wrote as `#sdy...<...>` is read here, with or without its name in front,
-//! verified, and printed exactly as the reference prints it. Parsers take the text of one whole
-//! attribute and the offset of that text in the program's, so that errors point at the right bytes.
-//! They never panic and never recurse, whatever the text.
+//! All `#sdy...<...>` attributes are parsed here, with or without their names, verified, and printed exactly
+//! as by the reference. Parsers take the text of one whole attribute and the offset of that text in the
+//! program's, for the spans of errors. They never panic and are not recursive.
 //!
-//! Shardings hold meshes and axes by id, so reading one takes a [`MeshScope`] to look names up in.
-//! `verify_*` functions work on values wherever they come from and say everything that is wrong.
+//! Shardings have meshes and axes by id, so parsing one takes a [`MeshScope`] to look names up in.
+//! `verify_*` functions work on values from any source and return all errors.
 //!
 //! Source: Shardy's attribute definitions, their assembly formats and verifiers.
 

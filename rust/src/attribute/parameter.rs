@@ -1,5 +1,5 @@
-//! What the reference says when a part of an attribute does not parse: after the mistake itself, for
-//! each attribute around it, which of its parameters that was.
+//! The reference's messages if a part of an attribute does not parse: after the error itself, for each
+//! attribute around it, the parameter that failed.
 
 use super::cursor::Cursor;
 use crate::error::{Code, Diagnostic, Error, Result};
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 pub(super) struct Parameter {
     owner: &'static str,
     name: &'static str,
-    /// Its type in C++; empty if the reference does not say it.
+    /// Its type in C++; empty if the reference's message does not have it.
     kind: &'static str,
 }
 
@@ -30,7 +30,7 @@ impl Parameter {
     }
 }
 
-/// Whether `error` stopped the reading, rather than being about what was read.
+/// Whether `error` is a syntax error, which stops parsing, rather than one of verification.
 pub(super) fn is_of_syntax(error: &Error) -> bool {
     error.diagnostics.iter().all(|problem| matches!(problem.code, Code::Syntax | Code::InvalidMesh))
 }
@@ -44,7 +44,7 @@ pub(super) fn with_hint(mut error: Error, hint: &str) -> Error {
 }
 
 impl Cursor<'_> {
-    /// Reads a parameter; if that fails, says of what.
+    /// Reads a parameter; if that fails, adds the message for the parameter.
     pub(super) fn parameter<T>(
         &mut self,
         parameter: &Parameter,
@@ -53,7 +53,7 @@ impl Cursor<'_> {
         let read = read(self);
         self.or_failed(read, || parameter.failure())
     }
-    /// Adds what `failure` says to an error of syntax.
+    /// Adds the message of `failure` to a syntax error.
     pub(super) fn or_failed<T>(
         &mut self,
         read: Result<T>,

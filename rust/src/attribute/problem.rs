@@ -1,7 +1,7 @@
-//! What is wrong with an attribute, and with which part of it.
+//! Errors of verification, by part of an attribute.
 //!
-//! Verification works on attributes wherever they come from, text or not, so it names parts
-//! ([`Part`]) instead of spans. The caller, which has the text, turns parts into spans.
+//! Verification works on attributes from any source, text or not, so its errors have parts ([`Part`])
+//! instead of spans. The caller, which has the text, converts parts to spans.
 
 use crate::error::{Code, Diagnostic, Span};
 
@@ -36,7 +36,7 @@ pub struct Problem {
     pub diagnostic: Diagnostic,
     /// The part of the attribute that is wrong.
     pub part: Part,
-    /// Another part that it is about, with what it is.
+    /// Another part that the error refers to, with a label.
     pub related: Option<(Part, &'static str)>,
 }
 
@@ -45,13 +45,13 @@ impl Problem {
     pub fn new(code: Code, part: Part, message: impl Into<String>) -> Self {
         Self { diagnostic: Diagnostic::new(code, message), part, related: None }
     }
-    /// Adds what to do about it.
+    /// Adds a hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.diagnostic.hint = Some(hint.into());
         self
     }
-    /// Adds a second part that the mistake is about, and what it is.
+    /// Adds a second part that the error refers to, with a label.
     #[must_use]
     pub fn with_related(mut self, part: Part, label: &'static str) -> Self {
         self.related = Some((part, label));

@@ -1,5 +1,5 @@
-//! Text of `#sdy.propagation_edges<[{step-0 = [{"x" = operand-0 -> [result-0]}]}]>`: along which
-//! axes, from where to where, an op passed shardings on, step by step.
+//! Text of `#sdy.propagation_edges<[{step-0 = [{"x" = operand-0 -> [result-0]}]}]>`: the axes that
+//! propagated between tensors of an op, by step.
 //!
 //! Source: Shardy's `PropagationEdgesAttr`, its assembly format and verifier.
 
@@ -20,10 +20,10 @@ pub enum EdgeValueRef {
     Result(u32),
 }
 
-/// What one operand or result passed on to others along one axis.
+/// The propagation of one axis from one operand or result to others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AxisPropagation {
-    /// The axis and which part of it.
+    /// The name of the axis, and the sub-axis.
     pub axis: (String, Option<SubAxis>),
     /// The tensor that had the axis.
     pub source: EdgeValueRef,
@@ -31,12 +31,12 @@ pub struct AxisPropagation {
     pub targets: Vec<EdgeValueRef>,
 }
 
-/// What happened in one step.
+/// The propagation in one step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PropagationStep {
     /// The number of the step; steps are counted over the whole program.
     pub index: i64,
-    /// What was passed on.
+    /// The axes that propagated.
     pub axes: Vec<AxisPropagation>,
 }
 

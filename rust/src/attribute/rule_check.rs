@@ -29,7 +29,7 @@ fn name(factor: FactorId) -> String {
     factor_symbol(factor.index())
 }
 
-/// What the reference calls the `index`-th tensor of an op, operands first.
+/// The reference's name of the `index`-th tensor of an op, operands first.
 pub(super) fn tensor_name(index: usize, num_operands: usize, num_results: usize) -> String {
     let (side, at, count) = if index < num_operands {
         ("operand", index, num_operands)
@@ -57,7 +57,7 @@ pub fn verify_rule(rule: &OpShardingRule) -> Vec<Diagnostic> {
 }
 
 /// All mistakes in `rule` that do not depend on the op, by part; factors have size `least` or more.
-/// Factors that are no ids were complained about where they were read.
+/// Factors without a valid id were reported by the parser.
 pub fn rule_problems(rule: &OpShardingRule, least: i64) -> Vec<Problem> {
     let num_factors = rule.num_factors();
     let mut problems = Vec::new();
@@ -243,7 +243,7 @@ fn check_shapes(
     unlocated(problems)
 }
 
-/// Invariant 7 of one tensor. Notes in `fits` which factors fit a dim.
+/// Invariant 7 of one tensor. Records in `fits` the factors that fit a dim.
 fn size_problems(
     rule: &OpShardingRule,
     what: &str,

@@ -1,5 +1,4 @@
-//! Reads op sharding rules, in the steps in which the reference reads them: what it says of a mistake
-//! depends on how far it had come.
+//! Parses op sharding rules in the steps of the reference, on which its error messages depend.
 
 use super::cursor::Cursor;
 use super::parameter::{with_hint, Parameter};
@@ -17,23 +16,23 @@ const MAPPINGS: [Parameter; 2] = [
 const DIM_MAPPINGS: Parameter =
     Parameter::new("Sdy_TensorMapping", "dim_mappings", "::llvm::ArrayRef<DimMappingAttr>");
 
-/// A rule that was read, and all mistakes in it that do not depend on the op.
+/// A parsed rule, and all mistakes in it that do not depend on the op.
 #[derive(Clone, Debug)]
 pub struct ReadRule {
-    /// The rule; factors that have no size may be in it.
+    /// The rule; it may have factors without a size.
     pub rule: OpShardingRule,
-    /// What is wrong with it.
+    /// The mistakes.
     pub problems: Vec<Diagnostic>,
 }
 
 /// Parses and verifies a rule, `#sdy.op_sharding_rule<...>` or the part in angle brackets alone.
-/// `base` is where `text` stands in the program's text. Whether the rule fits its op is for
-/// [`super::verify_rule_shapes`].
+/// `base` is the offset of `text` in the program's text. [`super::verify_rule_shapes`] checks that the rule
+/// fits its op.
 pub fn parse_rule(text: &str, base: u32) -> Result<OpShardingRule> {
     sound(read_rule(text, base, 0)?)
 }
 
-/// Parses a rule that is for no op in particular: no factor has size 0.
+/// Parses a rule outside a program, in which no factor has size 0.
 pub fn parse_lone_rule(text: &str) -> Result<OpShardingRule> {
     sound(read_rule(text, 0, 1)?)
 }
@@ -43,8 +42,7 @@ fn sound(read: ReadRule) -> Result<OpShardingRule> {
     Ok(read.rule)
 }
 
-/// Parses a rule whose factors have size `least_size` or more; fails if it is not one, whatever may be
-/// wrong with it.
+/// Parses a rule whose factors have size `least_size` or more; fails on syntax errors only.
 pub fn read_rule(text: &str, base: u32, least_size: i64) -> Result<ReadRule> {
     let mut cursor = Cursor::new(text, base);
     let wrapping = cursor.open("op_sharding_rule");
@@ -85,7 +83,7 @@ struct RawRule {
 }
 
 impl RawRule {
-    /// The rule, and complaints about factors whose number is no id.
+    /// The rule, and the errors of factors whose number is no id.
     fn resolve(self) -> (OpShardingRule, Vec<Diagnostic>) {
         let num_factors = self.factor_sizes.len();
         let mut problems = Vec::new();
@@ -136,7 +134,7 @@ impl RawRule {
     }
 }
 
-/// Where the parts of a rule stand in the text, and complaints that do not stop the reading.
+/// The spans of the parts of a rule, and errors that do not stop parsing.
 #[derive(Default)]
 struct RuleReader {
     tensors: Vec<(Span, Vec<Span>)>,
@@ -235,7 +233,7 @@ impl RuleReader {
         Ok(factors)
     }
 
-    /// Takes the first factor off `rest`: symbols without a gap, and where they stand.
+    /// Removes the first factor from `rest`: symbols without space, and their offset.
     fn factor(&mut self, rest: &mut (&str, u32)) -> Result<RawFactor> {
         let (text, start) = *rest;
         let span = |len: usize| Span::new(start, start + len as u32);
@@ -264,7 +262,7 @@ impl RuleReader {
         }
         let len = 2 + digits;
         *rest = (&text[len..], start + len as u32);
-        // The reference says so and goes on, with 0; its sum wraps around.
+        // The reference reports the error and continues, with 0; its sum wraps around.
         let number = number.parse::<i64>().unwrap_or_else(|_| {
             let message = format!("expecting symbol index <=2^63-1. Received: '{number}'");
             self.complaints.push(Diagnostic::new(Code::Syntax, message).at(span(len)));
@@ -324,7 +322,7 @@ impl RuleReader {
             if rest.0.is_empty() {
                 return Ok(factor);
             }
-            // The reference takes the first and forgets the others.
+            // The reference takes the first and ignores the others.
             let message = format!("expecting single factor symbol: {}", rest.0);
             let problem = Diagnostic::new(Code::Syntax, message).at(span);
             Err(problem.with_hint("separate factors with commas").into())
@@ -337,7 +335,7 @@ fn keyword<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, Span)> {
     cursor.word().ok_or_else(|| cursor.expected("valid keyword"))
 }
 
-/// What the reference calls the factor of `index`, which may be none.
+/// The reference's symbol of the factor `index`, which may be no valid id.
 fn symbol_of(index: i64) -> String {
     let last = i64::from(NUM_LETTERS) - 1;
     if index > last {

@@ -1,4 +1,4 @@
-//! Where the names in an attribute are looked up.
+//! Looks up the names in an attribute.
 
 use super::quote::write_symbol;
 use crate::error::{Code, Diagnostic};
@@ -7,7 +7,7 @@ use crate::ir::Program;
 use crate::mesh::Mesh;
 use crate::suggest;
 
-/// What names in an attribute stand for.
+/// The meshes and aliases that names in an attribute refer to.
 pub trait MeshScope {
     /// The mesh called `symbol` (without `@`).
     fn by_symbol(&mut self, symbol: &str) -> Option<MeshId>;
@@ -21,11 +21,11 @@ pub trait MeshScope {
     fn symbols(&self) -> Vec<&str> {
         Vec::new()
     }
-    /// The text of attribute alias `name` (with `#`), and where it stands.
+    /// The text of attribute alias `name` (with `#`), and its offset.
     fn alias(&self, _name: &str) -> Option<(String, u32)> {
         None
     }
-    /// The complaint that there is no mesh called `symbol`.
+    /// The error that there is no mesh called `symbol`.
     fn unknown_mesh(&self, symbol: &str) -> Diagnostic {
         let mut message = "unknown mesh: ".to_owned();
         write_symbol(&mut message, symbol);

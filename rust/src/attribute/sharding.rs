@@ -1,7 +1,7 @@
 //! Text of tensor shardings: `<@mesh, [{"x", "y":(1)2, ?}p1, {}], replicated={"z"}, unreduced={"w"}>`.
 //!
-//! Reading a sharding verifies all of it that does not depend on the tensor, while its text is at
-//! hand to point at.
+//! Parsing a sharding verifies all properties that do not depend on the tensor, since the spans of its
+//! parts are known then.
 
 use super::axis::{write_axes, AxisReader};
 use super::cursor::{Cursor, Wrapping};
@@ -34,7 +34,7 @@ const NAMED: [Parameter; 2] = [
     Parameter::new("Sdy_TensorSharding", "unreduced_axes", ""),
 ];
 
-/// Where the parts of a sharding stand in the text.
+/// The spans of the parts of a sharding.
 #[derive(Clone, Debug, Default)]
 struct ShardingSpans {
     whole: Span,
@@ -52,12 +52,12 @@ impl ShardingSpans {
     }
 }
 
-/// A sharding as it was read: what could be read of it, and everything that is wrong with it.
+/// A parsed sharding, and all errors in it.
 #[derive(Clone, Debug)]
 pub struct ReadSharding {
     /// The sharding, without the axes that its mesh does not have; its mesh may be `NONE`.
     pub sharding: TensorSharding,
-    /// What is wrong with it.
+    /// The errors.
     pub problems: Vec<Diagnostic>,
 }
 
@@ -69,12 +69,12 @@ impl ReadSharding {
 }
 
 /// Parses and verifies a sharding, `#sdy.sharding<...>` or the part in angle brackets alone. `base`
-/// is where `text` stands in the program's text.
+/// is the offset of `text` in the program's text.
 pub fn parse_sharding(text: &str, base: u32, scope: &mut dyn MeshScope) -> Result<TensorSharding> {
     read_lone_sharding(text, base, scope)?.check()
 }
 
-/// Parses a sharding; fails if it is not one, whatever may be wrong with it.
+/// Parses a sharding; fails on syntax errors only.
 pub fn read_lone_sharding(
     text: &str,
     base: u32,
@@ -87,7 +87,7 @@ pub fn read_lone_sharding(
 }
 
 /// Parses a list of shardings, `#sdy.sharding_per_value<[<...>, <...>]>` or the part in square
-/// brackets alone; fails if it is not one, whatever may be wrong with the shardings.
+/// brackets alone; fails on syntax errors only.
 pub fn read_sharding_per_value(
     text: &str,
     base: u32,
@@ -113,7 +113,7 @@ pub(super) fn read_shardings(
     let mut shardings = Vec::new();
     if !cursor.peek("]") {
         let read = cursor.items(|cursor| read_sharding(cursor, scope));
-        // In an op's own syntax the reference reads the list by itself.
+        // In an op's custom syntax the reference parses the list separately.
         shardings = if angled { cursor.parameter(&SHARDINGS, |_| read)? } else { read? };
     }
     cursor.expect("]")?;
@@ -124,7 +124,7 @@ pub(super) fn read_shardings(
     Ok(shardings)
 }
 
-/// Reads a sharding and notes what is wrong with it.
+/// Reads a sharding and collects its errors.
 pub(super) fn read_sharding(
     cursor: &mut Cursor<'_>,
     scope: &mut dyn MeshScope,
@@ -159,7 +159,7 @@ pub(super) fn read_sharding(
     let [replicated, unreduced] = named;
     let (replicated, unreduced) = (split(replicated), split(unreduced));
     let mut sharding = TensorSharding { mesh, dims, replicated, unreduced };
-    // Without the mesh nothing more can be said.
+    // Without the mesh nothing more can be verified.
     let mut problems: Vec<Diagnostic> = mesh_error.into_iter().collect();
     if mesh.is_some() {
         let found = mesh_problems_of(&sharding, reader.mesh, &reader.unknown).into_iter();
@@ -191,7 +191,7 @@ fn read_alias(cursor: &mut Cursor<'_>, scope: &mut dyn MeshScope) -> Result<Read
     };
     let mut target = Cursor::new(&text, base);
     if target.peek("#") && !target.peek("#sdy") {
-        // An alias of an alias: not followed, so that a circle cannot hang the parser.
+        // An alias of an alias is not resolved, since aliases may be cyclic.
         let message = format!("'#{name}' is not a sharding");
         return Err(Diagnostic::new(Code::Syntax, message).at(span).into());
     }
@@ -200,8 +200,8 @@ fn read_alias(cursor: &mut Cursor<'_>, scope: &mut dyn MeshScope) -> Result<Read
     Ok(read)
 }
 
-/// Reads `@symbol` or `mesh<...>`. A mesh that is not there is no reason to stop reading: it is
-/// `NONE`, with the complaint to raise when all is read.
+/// Reads `@symbol` or `mesh<...>`. An unknown mesh does not stop parsing: it is `NONE`, with the error to
+/// report at the end.
 fn read_mesh_or_symbol(
     cursor: &mut Cursor<'_>,
     scope: &mut dyn MeshScope,
@@ -253,7 +253,7 @@ fn read_dim(
     Ok(dim)
 }
 
-/// The priority that `p<number>` gives.
+/// Parses `p<number>`, a priority.
 fn priority(word: &str) -> std::result::Result<i64, Diagnostic> {
     let digits = word.strip_prefix('p').unwrap_or_default();
     let error = |message: &str, hint: &str| {
@@ -308,7 +308,7 @@ pub fn write_sharding(out: &mut String, sharding: &TensorSharding, scope: &dyn M
     write_sharding_of(out, sharding, scope.mesh(sharding.mesh), scope.symbol(sharding.mesh));
 }
 
-/// Appends a sharding over `mesh`, which goes by `symbol` unless it is inlined, in the form of
+/// Appends a sharding over `mesh`, which is written as `symbol` unless it is inlined, in the form of
 /// [`write_sharding`].
 pub fn write_sharding_of(
     out: &mut String,

@@ -13,8 +13,8 @@
 //! A mesh that is not known ([`super::LoneScope`]) has axes of size 0; then 5 and half of 2 cannot be
 //! checked.
 //!
-//! Each is checked whether or not the others hold. Messages are in the words of the reference, which
-//! stops at the first; what to do about it is in the hints.
+//! All are checked, also if some do not hold. Messages are those of the reference, which stops at the
+//! first; hints say how to fix the error.
 //!
 //! Source: the constraints of Shardy's `TensorShardingAttr` and its verifier.
 
@@ -27,8 +27,8 @@ use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 use std::fmt::Write as _;
 
-/// Everything that is wrong with `sharding` over `mesh`; with `shape` (`None` for a dynamic dim)
-/// also whether it fits a tensor of that shape.
+/// All errors of `sharding` over `mesh`; with `shape` (`None` for a dynamic dim) also those for a tensor of
+/// that shape.
 pub fn verify_sharding(
     sharding: &TensorSharding,
     mesh: &Mesh,
@@ -78,9 +78,8 @@ pub fn mesh_problems_of(
     check.problems
 }
 
-/// Everything that is wrong with lists of axes, one after the other, as of one collective: malformed
-/// axes, parts of an axis that appear twice, consecutive parts. `sorted` demands mesh order and names
-/// the axes.
+/// All errors of lists of axes, as those of one collective: malformed axes, sub-axes that overlap,
+/// consecutive sub-axes that are not merged. `sorted` is the name of a list that has to be in mesh order.
 pub fn verify_axes(lists: &[Vec<AxisRef>], mesh: &Mesh, sorted: Option<&str>) -> Vec<Diagnostic> {
     let mut check = Check::new(mesh, &[]);
     for axes in lists {
@@ -103,7 +102,7 @@ struct Check<'a> {
     unknown: &'a [String],
     problems: Vec<Problem>,
     seen: Vec<Seen>,
-    /// How many axis refs were seen.
+    /// The number of axis refs checked so far.
     next: usize,
 }
 
@@ -162,7 +161,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Invariant 2; the complaint and a hint if it does not hold.
+    /// Invariant 2; the message and a hint if it does not hold.
     fn sub_axis(&self, axis: AxisRef) -> Option<(String, String)> {
         let SubAxis { pre_size, size } = axis.sub?;
         let full = self.mesh.axis_size(axis.axis);
@@ -217,7 +216,7 @@ impl<'a> Check<'a> {
 
     /// Invariant 5 of neighbours in a list of axes called `name`.
     fn order(&mut self, before: AxisRef, axis: AxisRef, part: usize, name: &str) {
-        // Sizes of 0 are those of a mesh that is not known.
+        // Sizes are 0 if the mesh is not known.
         let has_order = self.mesh.axes.first().is_some_and(|axis| axis.size > 0);
         let is_known = |axis: AxisRef| axis.axis.index() < self.mesh.axes.len();
         if !has_order || !is_known(axis) || !is_less(axis, before) {
@@ -233,7 +232,7 @@ impl<'a> Check<'a> {
     /// Invariant 3.
     fn overlaps(&mut self) {
         let mut seen = std::mem::take(&mut self.seen);
-        // By place in the axis, full axes first; of equal ones the one that stands first in the text.
+        // By position in the axis, full axes first; equal ones in the order of the text.
         seen.sort_by_key(|seen| {
             (seen.axis.axis, seen.axis.sub.map(|sub| (sub.pre_size, sub.size)), seen.part)
         });
@@ -286,7 +285,7 @@ impl<'a> Check<'a> {
         found
     }
 }
-/// Whether `a` stands before `b` in their mesh. A full axis stands with its parts of pre-size 1.
+/// Whether `a` is before `b` in mesh order, in which a full axis is equal to its sub-axes of pre-size 1.
 fn is_less(a: AxisRef, b: AxisRef) -> bool {
     if a.axis != b.axis {
         return a.axis < b.axis;
@@ -299,7 +298,7 @@ fn is_less(a: AxisRef, b: AxisRef) -> bool {
     }
 }
 
-/// What to do about a second use of `axis`.
+/// The hint for a second use of `axis`.
 fn drop_hint(axis: AxisRef, mesh: &Mesh) -> String {
     let size = axis.size(mesh);
     let factor = (2..).take_while(|k| k * k <= size).take(1 << 16).find(|k| size % k == 0);

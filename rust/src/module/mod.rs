@@ -1,29 +1,29 @@
-//! A program that passes work on in place, while anybody reads it.
+//! A program on which one thread runs passes in place while other threads read it.
 //!
-//! # What a module is while a pass manager runs on it
+//! # The state of a module while a pass manager runs on it
 //!
 //! A module has a *last state*: the program as it was parsed, or as the last run that succeeded left it.
 //!
-//! 1. **Readers see the last state**, whichever thread they are in, also those that a run calls: progress
-//!    callbacks, rules, signal handlers. They never see a program that passes are at work on, they do not
-//!    wait for the run, and they never fail because of it. What a reader has got stays as it was.
-//! 2. **One run at a time.** A second run on a module that is being run, from another thread or from a
-//!    callback of the run, is refused at once with `busy`. It does not wait, so runs cannot wait for each
-//!    other in a circle. Runs on different modules do not hinder each other; to run on one program in many
-//!    threads give each thread a copy, which costs nothing until it is run on.
+//! 1. **Readers see the last state**, in any thread, also in functions that a run calls: progress callbacks,
+//!    rules, signal handlers. They never see a program that passes are changing, they do not wait for the
+//!    run, and they never fail because of it. Objects that a reader has do not change.
+//! 2. **One run at a time.** A second run on the same module, from another thread or from a callback of the
+//!    run, is refused at once with `busy`. It does not wait, so that runs cannot deadlock. Runs on different
+//!    modules are independent; to run passes on one program in several threads give each thread a copy, which
+//!    takes constant time until it is run on.
 //! 3. **A run that fails changes nothing**, whether by an error, an exception in a callback or an interrupt:
-//!    the last state stays, and the next run starts from it.
-//! 4. A run that succeeds makes its program the last state all at once.
-//! 5. **Nothing in shardcore waits for a user's function to return.** Who needs what another thread is working
-//!    out waits only as long as that thread is inside shardcore.
+//!    the last state is kept, and the next run starts from it.
+//! 4. A run that succeeds makes its program the last state atomically.
+//! 5. **Nothing in shardcore waits for a user's function to return.** A thread that needs a value that another
+//!    one computes waits only while that thread is inside shardcore.
 //!
-//! A run takes the program out of its module rather than copying it, which would take as long as many a pass
-//! and twice the memory. Who looks at the module meanwhile, or after the run has failed, has the program made
-//! again, see [`origin`]; one thread does so, others wait for it. A program that others hold (values of
+//! A run takes the program out of its module instead of copying it, which would take as long as a typical pass
+//! and twice the memory. If the module is read during the run, or after a run that failed, the program is
+//! rebuilt, see [`origin`], by one thread, for which others wait. A program with other references (values of
 //! modules hold it), or that was run more than 16 times, is copied instead.
 //!
-//! [`slot`] holds the state, and is the only place with a lock; `tests/loom` runs it in every order in which
-//! threads can meet, `tests/unit/test_threads.py` the whole in many threads.
+//! [`slot`] holds the state, and is the only file with a lock; `tests/loom` runs it in every interleaving of
+//! threads, `tests/unit/test_threads.py` the whole in many threads.
 
 mod origin;
 mod slot;
@@ -42,11 +42,11 @@ pub struct Module {
 }
 
 impl Module {
-    /// A module of a program that was made in some way of its own.
+    /// A module of a program that cannot be rebuilt.
     pub fn new(program: Program) -> Self {
         Self { slot: Slot::new(Arc::new(program), None) }
     }
-    /// A module of the program that `source` says.
+    /// A module of `program`, which was parsed from `source`.
     pub fn parsed(program: Program, source: Source) -> Self {
         Self { slot: Slot::new(Arc::new(program), Some(Arc::new(Origin::new(source)))) }
     }
@@ -55,16 +55,16 @@ impl Module {
     pub fn share(&self) -> Self {
         Self { slot: self.slot.share() }
     }
-    /// The last state, or what to do to get it.
+    /// The last state, or how to get it.
     pub fn read(&self) -> Read<Program, Origin> {
         self.slot.read()
     }
-    /// Keeps the program that was made for `ticket`; `None` if it could not be made.
+    /// Stores the program that was rebuilt for `ticket`; `None` if that failed.
     pub fn made(&self, ticket: &Ticket<Origin>, program: Option<Program>) -> Option<Arc<Program>> {
         self.slot.made(ticket, program.map(Arc::new))
     }
-    /// Begins a run, which ends when what is returned is dropped or [`RunOnModule::finish`]ed; an error if one
-    /// is at work.
+    /// Begins a run, which ends when the guard is dropped or [`RunOnModule::finish`]ed; an error if another run has
+    /// not ended.
     pub fn begin(&self) -> Result<RunOnModule<'_>> {
         match self.slot.begin() {
             Some(run) => Ok(RunOnModule { module: self, run }),
@@ -73,20 +73,20 @@ impl Module {
     }
 }
 
-/// The error that a second run is refused with.
+/// The error for a second run.
 fn busy(message: &str) -> Error {
     let hint = "wait until that run is over, or run on a copy: copy.copy(module)";
     Diagnostic::new(Code::Busy, message).with_hint(hint).into()
 }
 
-/// A run at work on a module.
+/// A run on a module.
 pub struct RunOnModule<'a> {
     module: &'a Module,
     run: Run,
 }
 
 impl RunOnModule<'_> {
-    /// The program to run passes on; `None` if it has to be made first, see [`Module::read`].
+    /// The program to run passes on; `None` if it has to be rebuilt first, see [`Module::read`].
     pub fn take(&self) -> Option<Program> {
         match self.module.slot.take() {
             Taken::Owned(program) => Some(program),
@@ -94,7 +94,7 @@ impl RunOnModule<'_> {
             Taken::Absent => None,
         }
     }
-    /// Makes `program`, which [`RunOnModule::take`] gave, the last state after `step`.
+    /// Makes `program`, which [`RunOnModule::take`] returned, the last state, after `step`.
     pub fn finish(self, program: Program, step: Step) -> Result<()> {
         let slot = &self.module.slot;
         let origin = slot.origin().and_then(|origin| origin.after(step)).map(Arc::new);

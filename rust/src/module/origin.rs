@@ -1,8 +1,7 @@
-//! What a program was made from, and how to make it again.
+//! The source of a program and the runs on it, from which it can be rebuilt.
 //!
-//! It is parsed from its source, and the same runs are repeated. That gives the same
-//! program, since nothing else has a part in it: a run's rules are kept, with what users' functions have
-//! answered.
+//! The source is parsed, and the same runs are repeated. That gives the same program, since a run depends on
+//! nothing else: its rules are stored, with the results of users' functions.
 
 use crate::context::{Context, Limits, Progress};
 use crate::error::{Error, Result};
@@ -12,10 +11,10 @@ use crate::pipeline::Pipeline;
 use crate::rules::Registry;
 use std::sync::Arc;
 
-/// A module that was run more often than this is copied for a run: making it again would take long.
+/// The most runs that are repeated: a module with more is copied for a run instead.
 const MAX_STEPS: usize = 16;
 
-/// A run that was made on a program.
+/// A run on a program.
 pub struct Step {
     /// Its passes.
     pub pipeline: Arc<Pipeline>,
@@ -25,18 +24,18 @@ pub struct Step {
     pub limits: Limits,
 }
 
-/// What a program was made from.
+/// The source of a program and the runs on it.
 pub struct Origin {
     source: Source,
     steps: Vec<Arc<Step>>,
 }
 
 impl Origin {
-    /// The origin of the program that `source` says.
+    /// The origin of a program that is parsed from `source`.
     pub(super) fn new(source: Source) -> Self {
         Self { source, steps: Vec::new() }
     }
-    /// The origin after one more step; `None` after so many that making it again would take long.
+    /// The origin after one more step; `None` after more than `MAX_STEPS`.
     pub(super) fn after(&self, step: Step) -> Option<Self> {
         if self.steps.len() >= MAX_STEPS {
             return None;
@@ -45,7 +44,7 @@ impl Origin {
         steps.push(Arc::new(step));
         Some(Self { source: self.source.clone(), steps })
     }
-    /// Makes the program. `report` is called now and then, and returns false to stop the work.
+    /// Rebuilds the program. `report` is called from time to time, and returns false to stop.
     pub fn make(&self, report: &mut dyn FnMut(Progress<'_>) -> bool) -> Result<Program> {
         let mut program = mlir::parse_shared(self.source.clone()).map_err(|e| changed(&e))?;
         for step in &self.steps {
@@ -58,7 +57,7 @@ impl Origin {
     }
 }
 
-/// The error for a program that could be made once, and not a second time.
+/// The error for a program that could not be rebuilt, although it was made once.
 fn changed(error: &Error) -> Error {
     if error.is_interruption() {
         return error.clone();

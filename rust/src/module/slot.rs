@@ -1,72 +1,71 @@
-//! A value that one run at a time replaces while anybody reads it; [`super`] says what is promised.
+//! A value that one run at a time replaces while other threads read it; [`super`] has the guarantees.
 //!
-//! No method waits for anything but the few instructions that another one takes, and none calls back, so
-//! without deadlock in any order of calls. A thread that has to wait for another one is told so, and asks again.
+//! Each method holds the lock for a few instructions only and calls nothing else, so there are no deadlocks. A
+//! thread that has to wait for another one gets [`Read::Wait`], and asks again.
 //!
-//! Claims are those of a process: a child that was forked while another thread of its parent was at work
-//! does not wait for a thread that it does not have.
+//! Claims have the id of a process: a child that was forked while another thread of its parent had a claim does
+//! not wait for that thread, which it does not have.
 //!
-//! `tests/loom/slot.rs` runs this file in every order in which threads can meet.
+//! `tests/loom/slot.rs` runs this file in every interleaving of threads.
 
 use super::sync::{here, Arc, Mutex, MutexGuard, PoisonError, Worker};
 
-/// The value, and which threads work on it.
+/// The value, and the threads that work on it.
 pub struct Slot<T, O> {
     state: Mutex<State<T, O>>,
 }
 
 struct State<T, O> {
-    /// The last value; absent once a run has taken it, until the run puts another one or a reader makes it
-    /// again.
+    /// The last value; absent once a run has taken it, until the run stores another one or a reader rebuilds it.
     value: Option<Arc<T>>,
-    /// What the value can be made from again; `None` if it cannot.
+    /// The origin from which the value can be rebuilt; `None` if it cannot.
     origin: Option<Arc<O>>,
-    /// Number of runs that have put a value.
+    /// Number of runs that have stored a value.
     version: u64,
-    /// The run at work.
+    /// The current run.
     run: Option<Run>,
-    /// The thread that makes the value again.
+    /// The thread that rebuilds the value.
     maker: Option<Worker>,
 }
 
-/// What a reader gets.
+/// The result of a read.
 pub enum Read<T, O> {
     /// The last value.
     Ready(Arc<T>),
-    /// Nothing: the reader is to make the value from this, and to give it to [`Slot::made`].
+    /// The reader has to rebuild the value from this, and to pass it to [`Slot::made`].
     Make(Ticket<O>),
-    /// Nothing yet: another thread is making the value.
+    /// Another thread is rebuilding the value.
     Wait,
-    /// Nothing, for ever: it was taken, and cannot be made again.
+    /// The value was taken, and cannot be rebuilt.
     Lost,
 }
 
-/// The claim to make the value again.
+/// The claim to rebuild the value.
 pub struct Ticket<O> {
-    /// What to make it from.
+    /// The origin to rebuild it from.
     pub origin: Arc<O>,
     version: u64,
 }
 
-/// The right to replace the value, of which there is one at a time.
+/// The claim to replace the value, of which there is one at a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     process: u32,
     number: u64,
 }
 
-/// What a run works on.
+/// The value that a run gets.
 pub enum Taken<T> {
     /// The value itself.
     Owned(T),
-    /// The value, of which the run has to make a copy: others have it, or it cannot be made again.
+    /// The value, which the run has to copy: there are other references, or it cannot be rebuilt.
     Shared(Arc<T>),
-    /// Nothing: the value has to be made first, see [`Slot::read`].
+    /// Nothing: the value has to be rebuilt first, see [`Slot::read`].
     Absent,
 }
 
 impl<T, O> Slot<T, O> {
-    /// A slot with `value`, which can be made again from `origin` if there is one.
+    /// A slot with `value`, which can be rebuilt from `origin` if there is one.
     pub fn new(value: Arc<T>, origin: Option<Arc<O>>) -> Self {
         let state = State { value: Some(value), origin, version: 0, run: None, maker: None };
         Self { state: Mutex::new(state) }
@@ -83,14 +82,14 @@ impl<T, O> Slot<T, O> {
         Self { state: Mutex::new(state) }
     }
 
-    /// The last value, or what to do to get it.
+    /// The last value, or how to get it.
     pub fn read(&self) -> Read<T, O> {
         let here = here();
         let mut state = self.state();
         if let Some(value) = &state.value {
             return Read::Ready(value.clone());
         }
-        // A signal handler may read what its own thread is making.
+        // A signal handler may read the value that its own thread is rebuilding.
         if state.maker.is_some_and(|(process, thread)| process == here.0 && thread != here.1) {
             return Read::Wait;
         }
@@ -98,8 +97,8 @@ impl<T, O> Slot<T, O> {
         state.maker = Some(here);
         Read::Make(Ticket { origin, version: state.version })
     }
-    /// Keeps the value that was made for `ticket`; `None` if it could not be made. Returns what to read: the
-    /// value that was kept before if another one was quicker.
+    /// Stores the value that was rebuilt for `ticket`; `None` if that failed. Returns the value to read, which is the
+    /// stored one if another thread was quicker.
     pub fn made(&self, ticket: &Ticket<O>, value: Option<Arc<T>>) -> Option<Arc<T>> {
         let here = here();
         let mut state = self.state();
@@ -108,13 +107,13 @@ impl<T, O> Slot<T, O> {
         }
         let value = value?;
         if state.version != ticket.version {
-            // A run has put another value meanwhile; this one was the last when it was asked for.
+            // A run has stored another value meanwhile; this one was the last one at the time of the read.
             return Some(value);
         }
         Some(state.value.get_or_insert(value).clone())
     }
 
-    /// Begins a run; `None` if one is at work.
+    /// Begins a run; `None` if another one has not ended.
     pub fn begin(&self) -> Option<Run> {
         let (process, _) = here();
         let mut state = self.state();
@@ -126,7 +125,7 @@ impl<T, O> Slot<T, O> {
         state.run = Some(run);
         Some(run)
     }
-    /// What the run at work works on. As long as it has the value itself, readers make theirs.
+    /// Takes the value for the current run. As long as the run has the value itself, readers rebuild it.
     pub fn take(&self) -> Taken<T> {
         let mut state = self.state();
         if state.origin.is_none() {
@@ -141,8 +140,8 @@ impl<T, O> Slot<T, O> {
             }
         }
     }
-    /// Ends `run`, and puts `value`, which can be made again from `origin` if there is one. Returns `value`
-    /// if another run has begun meanwhile, as one may in a process that was forked during this one.
+    /// Ends `run`, and stores `value`, which can be rebuilt from `origin` if there is one. Returns `value` if another
+    /// run has begun meanwhile, as it may in a process that was forked during this run.
     pub fn finish(&self, run: Run, value: Arc<T>, origin: Option<Arc<O>>) -> Result<(), Arc<T>> {
         let mut state = self.state();
         if state.run != Some(run) {
@@ -152,19 +151,19 @@ impl<T, O> Slot<T, O> {
         state.origin = origin;
         state.version += 1;
         state.run = None;
-        // Large: not within the lock.
+        // Dropping it takes long: not within the lock.
         drop(state);
         drop(old);
         Ok(())
     }
-    /// Ends `run` without a value: the last one stays.
+    /// Ends `run` without a value: the last one is kept.
     pub fn abandon(&self, run: Run) {
         let mut state = self.state();
         if state.run == Some(run) {
             state.run = None;
         }
     }
-    /// What the last value can be made from again.
+    /// The origin of the last value.
     pub fn origin(&self) -> Option<Arc<O>> {
         self.state().origin.clone()
     }

@@ -31,8 +31,8 @@ pub fn prefix_without_overlap(axis: AxisRef, others: &[AxisRef]) -> Option<AxisR
     others.iter().try_fold(axis, |prefix, &other| prefix.prefix_without_overlap(other))
 }
 
-/// Cuts `axes` off where the first of them overlaps `others`, keeping the prefix of it that does not;
-/// true if anything was cut.
+/// Truncates `axes` at the first axis that overlaps `others`, of which the prefix without overlap is kept;
+/// true if anything was removed.
 pub fn truncate_without_overlap(axes: &mut Vec<AxisRef>, others: &[AxisRef]) -> bool {
     for index in 0..axes.len() {
         let prefix = prefix_without_overlap(axes[index], others);

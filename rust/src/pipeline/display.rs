@@ -1,4 +1,4 @@
-//! Pipelines to text, with every option, as MLIR prints them.
+//! Prints pipelines with all options, as MLIR does.
 
 use super::options::{OptionKind, OptionSpec};
 use super::{Item, Pipeline, Step};
@@ -36,7 +36,7 @@ impl fmt::Display for Step {
                 f.write_str(" ")?;
             }
             match spec.kind {
-                // An empty list is nothing at all, but the spaces around it stay.
+                // An empty list is not printed, except for the spaces around it, as in MLIR.
                 OptionKind::List(_) if value.is_empty() => {}
                 OptionKind::List(_) => write!(f, "{}={{{value}}}", spec.name)?,
                 OptionKind::Text if needs_braces(value) => write!(f, "{}={{{value}}}", spec.name)?,
@@ -47,7 +47,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// Whether a text would end at its first space if it were written as it is.
+/// Whether a value has to be written in braces to parse as one.
 fn needs_braces(value: &str) -> bool {
     let quote = value.find(['{', '\'', '"']).unwrap_or(value.len());
     value.find(' ').is_some_and(|space| space < quote)

@@ -1,4 +1,4 @@
-//! Every pipeline: its name, its options, and the passes it is made of.
+//! Every pipeline: its name, its options, and its passes.
 //!
 //! Source: the import, export and propagation pipelines of Shardy.
 
@@ -14,7 +14,7 @@ pub(super) struct PipelineSpec {
     pub(super) name: &'static str,
     /// Its options.
     pub(super) options: Specs,
-    /// Makes the passes.
+    /// Returns the passes.
     pub(super) expand: fn(&Options) -> Result<Vec<Item>>,
 }
 
@@ -36,7 +36,7 @@ pub(super) static PIPELINES: &[PipelineSpec] = &[
     },
 ];
 
-/// `spec` with `options`, on functions if that is what it runs on.
+/// `spec` with `options`, nested in a pipeline on functions if it runs on functions.
 fn item(spec: &'static PassSpec, options: Options) -> Item {
     let step = Item::Step(Step { spec, options });
     if spec.runs_on_functions() {
@@ -87,7 +87,7 @@ fn import(dedup_functions_fully: bool) -> Vec<Item> {
     items
 }
 
-/// `sdy-propagation-pipeline`, with what `how` says of import, propagation and export.
+/// `sdy-propagation-pipeline`, with the options `how` for import, propagation and export.
 pub(super) fn propagation(how: Completion) -> Result<Vec<Item>> {
     let dedup_functions_fully = how.dedup_functions_fully;
     let mut items = import(dedup_functions_fully);
@@ -171,7 +171,7 @@ fn export(o: &Options) -> Result<Vec<Item>> {
     Ok(items)
 }
 
-/// Reshards and collectives, as far as the options want them.
+/// The passes that insert reshards and collectives, if the options enable them.
 fn partition(o: &Options) -> Result<Vec<Item>> {
     let collectives = o.flag(&option::COLLECTIVES)?;
     let mut items = Vec::new();

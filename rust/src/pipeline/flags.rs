@@ -1,4 +1,4 @@
-//! Pipelines from command line flags.
+//! Parses command-line flags as a pipeline.
 
 use super::{parse, Item, Pipeline, FUNC, MODULE};
 use crate::error::{Code, Diagnostic, Result, Span};
@@ -35,7 +35,7 @@ pub(super) fn pipeline(flags: &[String]) -> Result<Pipeline> {
     Ok(Pipeline { anchor: MODULE, items })
 }
 
-/// `text` without quotes around all of it, and how many bytes were dropped before it.
+/// `text` without quotes around it, and the number of bytes before the result.
 fn unquoted(text: &str) -> (&str, usize) {
     for quote in ['\'', '"'] {
         let inner = text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));

@@ -1,9 +1,9 @@
-//! Textual pipelines, as MLIR's pass manager has them.
+//! Textual pipelines, as in MLIR's pass manager.
 //!
 //! `builtin.module(symbol-dce,func.func(sdy-drop-sharding-rules),canonicalize{enable-patterns=sdy-reshard})`
 //! names an op to run on and passes in order; a pass may have options, and an op name in place of a
-//! pass nests: what is inside runs on each such op. Names of pipelines stand for the passes that
-//! they are made of.
+//! pass is a nested pipeline, which runs on each such op. The name of a pipeline is replaced by its
+//! passes.
 //!
 //! [`table`] has every pass, [`option_specs`] every option, [`expand`] every pipeline. The engine refers to
 //! them as items; their names are for text alone.
@@ -31,7 +31,7 @@ use crate::ir::Program;
 const MODULE: &str = "builtin.module";
 /// The op that a pipeline for functions runs on.
 const FUNC: &str = "func.func";
-/// The name that stands for an op of any kind.
+/// The anchor for ops of any kind.
 const ANY: &str = "any";
 
 /// A pass with the options that it runs with.
@@ -55,7 +55,7 @@ pub struct Completion {
     pub dedup_functions_fully: bool,
     /// Only user priorities up to this one take part.
     pub up_to_priority: Option<i64>,
-    /// Inputs and outputs keep axes that do not divide, and sub-axes, which are trimmed otherwise.
+    /// Keep axes of inputs and outputs that do not divide their dims, and sub-axes, instead of trimming them.
     pub keep_non_divisible_on_io: bool,
     /// Insert all reshards, as collectives.
     pub collectives: bool,
@@ -79,8 +79,7 @@ impl Pipeline {
     pub fn from_flags(flags: &[String]) -> Result<Self> {
         flags::pipeline(flags)
     }
-    /// The pipeline that completes the shardings of a module: `sdy-propagation-pipeline`, but for what
-    /// `options` say.
+    /// The pipeline that completes the shardings of a module: `sdy-propagation-pipeline` with `options`.
     pub fn propagation(options: Completion) -> Result<Self> {
         Ok(Self { anchor: MODULE, items: expand::propagation(options)? })
     }
@@ -103,7 +102,7 @@ impl Pipeline {
         let mut done = 0;
         self.run_on_module(program, context, &mut done, total)
     }
-    /// How many passes there are.
+    /// The number of passes.
     fn num_steps(&self) -> usize {
         let count = |item: &Item| match item {
             Item::Step(_) => 1,
@@ -126,7 +125,7 @@ impl Pipeline {
                     *done += 1;
                 }
                 Item::Nested(inner) => {
-                    // Modules in modules are not looked into; anything else is a function.
+                    // Passes do not run on modules in modules; any other anchor is a function.
                     if inner.anchor != MODULE {
                         inner.run_on_functions(program, context, *done, total)?;
                     }

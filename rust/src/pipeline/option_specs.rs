@@ -1,5 +1,5 @@
-//! Every option of passes and pipelines, as an item: whoever sets or reads an option names its item, so that a
-//! misspelt one does not compile.
+//! Every option of passes and pipelines, as a Rust item: options are set and read by item, so that a misspelt one
+//! does not compile.
 
 use super::options::{OptionKind, OptionSpec, Specs};
 use crate::propagation::Strategy;
@@ -39,7 +39,7 @@ macro_rules! options {
 
 /// The label of the canonicalization patterns on reshards.
 pub(super) const RESHARD_LABEL: &str = "sdy-reshard";
-/// The label of those on collectives.
+/// The label of the canonicalization patterns on collectives.
 pub(super) const COLLECTIVE_LABEL: &str = "sdy-collective";
 const LABELS: &[&str] = &[RESHARD_LABEL, COLLECTIVE_LABEL];
 
@@ -88,7 +88,7 @@ options! {
     UPDATE_NON_DIVISIBLE = flag_on("update-non-divisible-input-output-shardings");
 }
 
-/// Beyond MLIR: how far user priorities go. Empty means all the way.
+/// The last user priority that takes part; empty means all. Shardy does not have this option.
 pub(super) static UP_TO_PRIORITY: OptionSpec =
     OptionSpec { name: "up-to-priority", kind: OptionKind::Number, default: "", is_extra: true };
 

@@ -1,9 +1,9 @@
-//! Options of passes: their declarations, and the values given.
+//! Options of passes: their declarations and values.
 
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::suggest;
 
-/// What an option holds.
+/// The type of an option.
 #[derive(Clone, Copy, Debug)]
 pub enum OptionKind {
     /// `true` or `false`; the name alone means `true`.
@@ -23,11 +23,11 @@ pub enum OptionKind {
 pub struct OptionSpec {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// Its type.
     pub kind: OptionKind,
-    /// Its value if it is not given, as it is written.
+    /// The text of its default value.
     pub default: &'static str,
-    /// Whether it is printed only where it is not the default: MLIR does not have it.
+    /// Whether it is printed only if it is not the default, since MLIR does not have it.
     pub is_extra: bool,
 }
 
@@ -38,7 +38,7 @@ pub type Specs = &'static [&'static OptionSpec];
 #[derive(Clone, Debug)]
 pub struct Options {
     specs: Specs,
-    /// The value of each as it is written; elements of lists are separated by commas.
+    /// The text of each value; elements of lists are separated by commas.
     values: Vec<String>,
 }
 
@@ -58,14 +58,14 @@ impl Options {
         }
         Ok(self)
     }
-    /// Where the value of `spec` stands; an error if the pass does not declare that option.
+    /// The index of the value of `spec`; an error if the pass does not declare that option.
     fn index(&self, spec: &'static OptionSpec) -> Result<usize> {
         let index = self.specs.iter().position(|&declared| std::ptr::eq(declared, spec));
         index.ok_or_else(|| {
             Error::internal(format!("a pass uses option {}, which it does not declare", spec.name))
         })
     }
-    /// The value of `spec` as it is written.
+    /// The text of the value of `spec`.
     pub fn text(&self, spec: &'static OptionSpec) -> Result<&str> {
         Ok(&self.values[self.index(spec)?])
     }
@@ -89,7 +89,7 @@ impl Options {
         all
     }
 
-    /// Parses `name=value name=value`, which stands at byte `base`, as options of `owner`.
+    /// Parses `name=value name=value`, at byte `base` of the pipeline, as options of `owner`.
     pub(super) fn parse(specs: Specs, owner: &str, text: &str, base: usize) -> Result<Self> {
         let mut options = Self::defaults(specs);
         let mut given = vec![false; specs.len()];
@@ -124,7 +124,7 @@ impl Options {
     }
 }
 
-/// `diagnostic`, with what `name` may have been meant to be.
+/// `diagnostic`, with the known name that `name` is close to as a hint.
 pub(super) fn with_hint<'a>(
     diagnostic: Diagnostic,
     name: &str,
@@ -136,7 +136,7 @@ pub(super) fn with_hint<'a>(
     }
 }
 
-/// The value to keep for `text`, or else a hint.
+/// The value to store for `text`, or else a hint.
 fn check(spec: &OptionSpec, text: &str) -> std::result::Result<String, String> {
     match spec.kind {
         OptionKind::Flag => match text {
@@ -164,7 +164,7 @@ fn check(spec: &OptionSpec, text: &str) -> std::result::Result<String, String> {
     }
 }
 
-/// Where the name and the value of one setting stand.
+/// The spans of the name and the value of one setting.
 struct Setting {
     name: (usize, usize),
     value: Option<(usize, usize)>,

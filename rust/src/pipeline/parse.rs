@@ -1,10 +1,10 @@
-//! Pipelines from text.
+//! Parses textual pipelines.
 
 use super::options::{closing_brace, with_hint, Options};
 use super::{expand, table, Item, Pipeline, Run, Step, ANY, FUNC, MODULE};
 use crate::error::{Code, Diagnostic, Result, Span};
 
-/// Deeper nesting than this is refused.
+/// The deepest nesting of pipelines.
 const MAX_DEPTH: usize = 32;
 
 /// Parses `anchor(...)`.
@@ -27,8 +27,8 @@ pub(super) fn pipeline(text: &str) -> Result<Pipeline> {
     Ok(pipeline)
 }
 
-/// The items that `name` at `span`, a pass or a pipeline with options at `options`, stands for in a
-/// pipeline on `anchor`.
+/// The items of `name` at `span`, a pass or a pipeline with options at `options`, in a pipeline on
+/// `anchor`.
 pub(super) fn items(
     name: &str,
     span: (usize, usize),
@@ -80,7 +80,7 @@ impl<'a> Parser<'a> {
             self.at += 1;
         }
     }
-    /// Where the name at the current position stands.
+    /// The span of the name at the current position.
     fn name(&mut self) -> (usize, usize) {
         self.skip_space();
         let start = self.at;
@@ -89,7 +89,7 @@ impl<'a> Parser<'a> {
         }
         (start, start + self.text[start..self.at].trim_end().len())
     }
-    /// The pipeline on `anchor` whose parenthesis opens here.
+    /// The pipeline on `anchor` whose parenthesis is next.
     fn nested(&mut self, anchor: &'static str, depth: usize) -> Result<Pipeline> {
         let open = self.at;
         if depth == MAX_DEPTH {

@@ -1,4 +1,4 @@
-//! The propagation passes: their options, as pipelines write them, to the engine's.
+//! Runs the propagation passes with the options of pipelines.
 
 use super::option_specs as option;
 use super::options::Options;
@@ -8,7 +8,7 @@ use crate::ir::Program;
 use crate::propagation::origins::Settings;
 use crate::propagation::{self, Strategy};
 
-/// What to record of where shardings come from.
+/// The debug options: which origins and edges to record.
 pub(super) fn debug(o: &Options) -> Result<Settings> {
     Ok(Settings {
         sharding_origins: o.flag(&option::DEBUG_ORIGINS)?,
@@ -16,7 +16,7 @@ pub(super) fn debug(o: &Options) -> Result<Settings> {
     })
 }
 
-/// What all of the passes have in common.
+/// The options that all of the passes have.
 fn common(o: &Options) -> Result<propagation::Options> {
     Ok(propagation::Options {
         strategy: Strategy::Basic,
@@ -29,7 +29,7 @@ fn common(o: &Options) -> Result<propagation::Options> {
     })
 }
 
-/// What all but the basic pass have in common.
+/// The options that all but the basic pass have.
 fn with_strategy(o: &Options) -> Result<propagation::Options> {
     let name = o.text(&option::STRATEGY)?;
     let strategy = Strategy::named(name)

@@ -1,4 +1,4 @@
-//! Every pass: its name, what it runs on, its options, and the function that runs it.
+//! Every pass: its name, its anchor, its options, and the function that runs it.
 
 use super::option_specs as option;
 use super::options::{Options, Specs};
@@ -21,7 +21,7 @@ pub enum Run {
     Function(fn(&mut Program, &mut Context<'_>, OpId, &Options) -> Result<()>),
     /// On `func.func`, all at once.
     Functions(fn(&mut Program, &mut Context<'_>, &[OpId], &Options) -> Result<()>),
-    /// On either; called once for the module all the same.
+    /// On either; in both cases called once, for the module.
     Any(fn(&mut Program, &mut Context<'_>, &Options) -> Result<()>),
 }
 
@@ -31,7 +31,7 @@ pub struct PassSpec {
     pub name: &'static str,
     /// Its options.
     pub options: Specs,
-    /// What runs it.
+    /// The function that runs it, with its anchor.
     pub run: Run,
 }
 
@@ -213,7 +213,7 @@ passes! {
     HOIST_LOOP_INVARIANT_COLLECTIVES = module("hoist-loop-invariant-collectives", &[&option::MAX_BYTES], |p, c, o| {
         improve::hoist::run(p, c, o.number(&option::MAX_BYTES)?.unwrap_or(improve::hoist::MAX_BYTES))
     });
-    // Writes a snapshot of the module where a directory is given, which pipelines here never do.
+    // In Shardy it writes a snapshot of the module if an option names a directory; here it does nothing.
     SAVE_MODULE = any("sdy-save-module", &[], |_, _, _| Ok(()));
 }
 

@@ -1,4 +1,4 @@
-//! A list of axes that needs no memory of its own while it is short.
+//! A list of axes that is stored inline while it is short.
 
 use crate::axis::AxisRef;
 use crate::index::AxisId;
@@ -6,11 +6,11 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};
 
-/// The most axes kept in place: a dim is rarely sharded by more.
+/// The most axes that are stored inline: a dim is rarely sharded by more.
 const FEW: usize = 2;
 const UNUSED: AxisRef = AxisRef::full(AxisId::NONE);
 
-/// A list of axes. Factor tables have one for each factor of each tensor, and are made by the thousand.
+/// A list of axes. Factor tables, of which there are thousands, have one for each factor of each tensor.
 #[derive(Clone)]
 pub struct AxisList(Axes);
 

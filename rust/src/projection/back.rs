@@ -10,8 +10,8 @@ use crate::sharding::{DimSharding, TensorSharding};
 impl TensorFactorShardings {
     /// The sharding of the tensor that has these factor shardings.
     ///
-    /// A factor behind one that is not fully sharded would need a strided view of the tensor; it is
-    /// left out.
+    /// The axes of a factor minor to one that is not fully sharded would need a strided view of the tensor;
+    /// they are left out.
     pub fn to_sharding(
         &self,
         mapping: &TensorMapping,
@@ -46,7 +46,7 @@ impl TensorFactorShardings {
     }
 }
 
-/// Appends `axes`; where the boundary of two factors had split an axis, joins it again.
+/// Appends `axes`, and merges an axis that was split at the boundary of two factors.
 fn append(dim_axes: &mut Vec<AxisRef>, axes: &[AxisRef], mesh: &Mesh) {
     if let Some((&first, rest)) = axes.split_first() {
         push_or_merge(dim_axes, first, mesh);

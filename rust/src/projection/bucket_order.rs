@@ -1,13 +1,13 @@
-//! The order in which the reference walks the factors of a tensor.
+//! The order in which the reference iterates over the factors of a tensor.
 
 use crate::index::{FactorId, Id};
 
-/// Sorts factors of one tensor into the order in which the reference walks them; the rule has
+/// Sorts factors of one tensor into the order in which the reference iterates over them; the rule has
 /// `num_factors`.
 ///
 /// The reference keeps them in a hash table of at least 64 buckets and a power of two, more than 4/3 of the
-/// number of factors, in which factor `i` has bucket `37 * i`. The order matters only where axes
-/// are split in ways that do not nest, but there it does.
+/// number of factors, in which factor `i` has bucket `37 * i`. The order is observable only where axes are
+/// split in ways that do not nest.
 pub fn sort_by_bucket<T>(
     factors: &mut [T],
     num_factors: usize,

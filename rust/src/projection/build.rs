@@ -9,9 +9,9 @@ use crate::mesh::Mesh;
 use crate::rule::TensorMapping;
 use crate::sharding::TensorSharding;
 
-/// The axes of one dim that no factor has taken yet.
+/// The axes of one dim that are not assigned to factors yet.
 struct Remaining<'a> {
-    /// What is left of the first axis, if a factor has taken a part of it.
+    /// The remaining part of the first axis, if a factor has taken a part of it.
     part: Option<AxisRef>,
     /// The axes, or those after that one.
     rest: &'a [AxisRef],
@@ -28,7 +28,7 @@ impl Remaining<'_> {
         }
         self.part = part;
     }
-    /// Takes everything that is left.
+    /// Takes all remaining axes.
     fn drain(&mut self, mesh: &Mesh) -> AxisList {
         let mut axes = AxisList::new();
         if let Some(part) = self.part.take() {
@@ -39,7 +39,7 @@ impl Remaining<'_> {
         }
         axes
     }
-    /// Takes axes, or parts of them, as long as they divide `size`; returns what is left of `size`.
+    /// Takes axes, or parts of them, as long as they divide `size`; returns the unsharded part of `size`.
     fn take_dividing(&mut self, axes: &mut AxisList, mut size: i64, mesh: &Mesh) -> i64 {
         while let Some(axis) = self.first() {
             let axis_size = axis.size(mesh);
@@ -115,7 +115,7 @@ fn project_dim(
             overflow: Vec::new(),
         };
         if has_overflow {
-            // Only the factor right behind is entered, as closed; those after it stay out.
+            // Of the factors minor to it only the next one is added, as closed.
             row.factors.push(factor, entry);
             return;
         }

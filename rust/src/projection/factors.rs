@@ -1,4 +1,4 @@
-//! The factors of one tensor: a few, of what may be thousands that an op has.
+//! The factors of one tensor, which are few even if the op has thousands.
 
 use super::axis_list::AxisList;
 use crate::axis::AxisRef;
@@ -13,7 +13,7 @@ pub struct FactorSharding {
     pub is_closed: bool,
     /// Whether it is the last factor of its dim.
     pub is_minor_most: bool,
-    /// Axes of the dim from the first one on that does not divide what is left of the factor.
+    /// Axes of the dim from the first one on that does not divide the unsharded part of the factor.
     pub overflow: Vec<AxisRef>,
 }
 

@@ -8,8 +8,7 @@ use crate::mesh::Mesh;
 /// One row of the factor table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TensorFactorShardings {
-    /// How factors are sharded: those that the tensor has, but for what stands behind a factor that
-    /// overflows.
+    /// The shardings of the factors that the tensor has, except those minor to a factor that overflows.
     pub factors: Factors,
     /// Axes that may not shard any factor.
     pub replicated: Vec<AxisRef>,

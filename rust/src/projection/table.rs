@@ -15,7 +15,7 @@ use crate::sharding::TensorSharding;
 pub struct Projection {
     /// Operands, then results.
     pub tensors: Vec<TensorFactorShardings>,
-    /// How many of the tensors are operands.
+    /// The number of tensors that are operands.
     pub num_operands: usize,
     by_factor: TensorsByFactor,
 }
@@ -45,7 +45,7 @@ impl Projection {
         table.fill(rule, num_operands, rows, mesh, closed_if_missing);
         table
     }
-    /// Replaces the table by that of other tensors; its memory is used again.
+    /// Replaces the table by that of other tensors, and reuses its memory.
     pub fn fill<'a>(
         &mut self,
         rule: &OpShardingRule,
@@ -67,8 +67,8 @@ impl Projection {
         self.num_operands = num_operands;
         self.by_factor.fill(rule.num_factors(), &self.tensors);
     }
-    /// Makes the row of one tensor anew and returns the old one. If it has not the same factors as that,
-    /// the table is of no use any more.
+    /// Rebuilds the row of one tensor and returns the old one. If the factors of both differ, the table is
+    /// invalid.
     pub fn replace_row(
         &mut self,
         tensor: usize,

@@ -1,4 +1,4 @@
-//! The tensors that have a factor. An op may have thousands of both, and most tensors few factors.
+//! The tensors that have each factor. An op may have thousands of both, while most tensors have few factors.
 
 use super::row::TensorFactorShardings;
 use crate::index::{FactorId, Id};
@@ -6,7 +6,7 @@ use crate::index::{FactorId, Id};
 /// For each factor the tensors that have it, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct TensorsByFactor {
-    /// Where those of each factor end; those of the next one start there.
+    /// The end of the list of each factor, which is the start of the next one.
     ends: Vec<u32>,
     tensors: Vec<u32>,
 }
@@ -25,7 +25,7 @@ impl TensorsByFactor {
         }
         tensors.clear();
         tensors.resize(ends[num_factors] as usize, 0);
-        // What was the start of a factor becomes its end while its tensors are put down.
+        // The start of a factor's list is advanced to its end while the list is filled.
         for (tensor, row) in (0..).zip(rows) {
             for (factor, _) in row.factors.iter() {
                 let end = &mut ends[factor.index()];

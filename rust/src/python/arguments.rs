@@ -1,6 +1,6 @@
-//! Sequences and iterables that users pass: read item by item, to an end that they cannot put off.
+//! Converts sequences and iterables that users pass, item by item, up to a limit.
 //!
-//! What a sequence says its length is is not believed, and what never ends is refused, before memory runs out.
+//! The `__len__` of a sequence is not trusted, and an infinite iterable is refused before memory runs out.
 
 use super::errors::raise_unlocated;
 use super::user_code;
@@ -48,7 +48,7 @@ pub(super) fn first_items<'py, T>(
     mut convert: impl FnMut(&Bound<'py, PyAny>) -> PyResult<T>,
 ) -> PyResult<Vec<T>> {
     let py = iterable.py();
-    // A list or tuple itself has no code of a user's.
+    // Iterating over an exact list or tuple runs no user code.
     let is_plain =
         iterable.is_exact_instance_of::<PyList>() || iterable.is_exact_instance_of::<PyTuple>();
     let mut next = iterable.try_iter()?;
@@ -76,7 +76,7 @@ pub(super) fn pairs<'py, T>(
     items(&pairs, what, limit, convert)
 }
 
-/// An integer as an argument, or the nearest that fits where it only limits something.
+/// An integer argument that is a limit, saturated to the range of `i64`.
 #[derive(Clone, Copy)]
 pub(super) struct Limit(pub i64);
 
@@ -88,7 +88,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Limit {
     }
 }
 
-/// The integer `number`, or the nearest that fits: no check lets the ends of the range pass.
+/// The integer `number`, saturated to the range of `i64`, whose ends no check accepts.
 pub(super) fn saturated(number: &Bound<'_, PyAny>) -> PyResult<i64> {
     match number.extract::<i64>() {
         Err(error) if error.is_instance_of::<PyOverflowError>(number.py()) => {

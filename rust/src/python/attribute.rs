@@ -4,7 +4,8 @@ use crate::mlir::AttrValue;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-/// Dense attributes with more elements stay as they are written, lest a splat becomes gigabytes.
+/// The most elements of a dense attribute that are converted: a splat could otherwise become gigabytes. Others
+/// are returned as text.
 const MAX_ELEMENTS: usize = 1 << 16;
 
 /// `value` as plain Python: numbers, strings, lists, dictionaries; enumerations and types as strings.

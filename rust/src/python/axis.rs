@@ -1,7 +1,7 @@
 //! `shardcore.AxisRef`.
 //!
-//! In Python an axis ref knows its axis by name and no mesh, so that `AxisRef("x")` makes sense by
-//! itself; a [`super::sharding::PyTensorSharding`] binds it to one.
+//! In Python an axis ref has the name of its axis and no mesh, so that `AxisRef("x")` is valid by itself;
+//! a [`super::sharding::PyTensorSharding`] binds it to a mesh.
 
 use super::arguments::saturated;
 use super::errors::{raise, raise_unlocated};
@@ -31,7 +31,7 @@ impl PyAxisRef {
     pub(super) fn from_axis(axis: AxisRef, mesh: &Mesh) -> Self {
         Self { name: mesh.axis_name(axis.axis).into(), sub: axis.sub }
     }
-    /// The ref that `item` gives: an `AxisRef`, or the name of a full axis.
+    /// Converts `item`: an `AxisRef`, or the name of a full axis.
     pub(super) fn from_item(item: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(axis) = item.cast::<Self>() {
             return Ok(axis.get().clone());
@@ -42,18 +42,18 @@ impl PyAxisRef {
         let kind = item.get_type().qualname()?;
         Err(PyTypeError::new_err(format!("an axis is an AxisRef or a name, not {kind}")))
     }
-    /// The axis of `mesh` that it is.
+    /// The ref as an axis of `mesh`.
     pub(super) fn resolve(&self, mesh: &Mesh) -> Result<AxisRef, Diagnostic> {
         match mesh.axis_by_name(&self.name) {
             Some(axis) => Ok(AxisRef { axis, sub: self.sub }),
             None => Err(unknown_axis(&self.name, mesh)),
         }
     }
-    /// The ref as one of an axis that has no mesh; both refs must be of one axis.
+    /// The ref as one of an axis without mesh; both refs must be of one axis.
     fn alone(&self) -> AxisRef {
         AxisRef { axis: AxisId::new(0), sub: self.sub }
     }
-    /// What `part` makes of this ref and `other`; `None` unless both are of one axis.
+    /// Applies `part` to this ref and `other`; `None` unless both are of one axis.
     fn part(
         &self,
         other: &Self,
@@ -65,7 +65,7 @@ impl PyAxisRef {
         let part = part(self.alone(), other.alone())?;
         Some(Self { name: self.name.clone(), sub: part.sub })
     }
-    /// The ref, if it can be a part of any axis.
+    /// The ref, if it is valid for some axis size.
     fn checked(py: Python<'_>, name: &str, sub: Option<SubAxis>) -> PyResult<Self> {
         let axis = Self { name: name.into(), sub };
         let Some(SubAxis { pre_size, size }) = sub else { return Ok(axis) };

@@ -4,7 +4,7 @@ use crate::caches;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Forgets what the process remembers across programs.
+/// Empties the caches that the process keeps across programs.
 #[pyfunction]
 pub fn clear_caches(py: Python<'_>) {
     py.detach(caches::clear);

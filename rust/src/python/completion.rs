@@ -1,4 +1,4 @@
-//! How `Module.propagate` was asked to complete shardings, kept so that it can be done again with explicit
+//! The arguments of a call of `Module.propagate`, which are stored to complete the shardings again with explicit
 //! collectives.
 
 use super::errors::{raise, raise_unlocated};
@@ -12,7 +12,7 @@ use crate::verify::verify_made;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The arguments of `Module.propagate`, and the program they were given for.
+/// The arguments of `Module.propagate`, and the program that it was called on.
 #[derive(Clone)]
 pub(super) struct Request {
     /// The program before propagation.
@@ -21,15 +21,15 @@ pub(super) struct Request {
     pub filename: Arc<str>,
     /// How shardings are completed.
     pub how: Completion,
-    /// Whether ops of CHLO have the rules of what XLA makes of them.
+    /// Whether ops of CHLO have the rules of the ops that XLA legalizes them to.
     pub legalize_chlo: bool,
-    /// The most ops there may be.
+    /// The limit of the number of ops.
     pub max_ops: Option<usize>,
 }
 
 impl Request {
-    /// The completed program, which makes sense; with explicit collectives if `collectives`, and then
-    /// unchecked. Those are XLA's to make, so that ops of CHLO count as what XLA makes of them.
+    /// The completed program, which is verified; with explicit collectives if `collectives`, and then not
+    /// verified, and with CHLO legalized, as when XLA inserts the collectives.
     pub fn complete(
         &self,
         py: Python<'_>,
@@ -50,7 +50,7 @@ impl Request {
         }
         Ok(PyModule::new(program, self.filename.clone()))
     }
-    /// Fails if `program`, which was completed, has become one that makes no sense.
+    /// Fails if `program`, a completed program, does not verify.
     pub fn check(&self, py: Python<'_>, program: &Program) -> PyResult<()> {
         let checked = py.detach(|| Error::check(verify_made(program)));
         checked.map_err(|error| raise(py, &error, program.text().source(), &self.filename))

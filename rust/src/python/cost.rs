@@ -1,4 +1,4 @@
-//! `program_cost`: the figures of [`crate::cost`] as plain data, for `shardcore/costs` to put times on.
+//! `program_cost`: the figures of [`crate::cost`] as plain data, from which `shardcore/costs` computes times.
 
 use super::axis::PyAxisRef;
 use super::errors::raise;
@@ -23,7 +23,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What `module`, a program with explicit collectives, costs one device.
+/// The cost of `module`, a program with explicit collectives, on one device.
 #[pyfunction]
 pub(super) fn program_cost<'py>(
     py: Python<'py>,
@@ -180,7 +180,7 @@ impl<'a, 'py> Tables<'a, 'py> {
     fn dtype(&self, element: StrId) -> Option<&'a str> {
         element.get().map(|id| self.program.strings().get(id))
     }
-    /// Where `op`, whose location is `loc`, comes from.
+    /// The source line of `op`, whose location is `loc`.
     fn location(&mut self, loc: Span, op: OpId) -> Option<String> {
         let (program, calls) = (self.program, &self.calls);
         let text = program.text().get(loc);

@@ -28,7 +28,7 @@ impl PyDimSharding {
         let axes = dim.axes.iter().map(|&axis| PyAxisRef::from_axis(axis, mesh)).collect();
         Self { axes, is_closed: dim.is_closed, priority: dim.priority }
     }
-    /// The sharding that `item` gives: a `DimSharding`, `None`, an axis, or axes.
+    /// Converts `item`: a `DimSharding`, `None`, an axis, or axes.
     pub(super) fn from_item(item: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(dim) = item.cast::<Self>() {
             return Ok(dim.get().clone());
@@ -52,7 +52,7 @@ impl PyDimSharding {
     }
 }
 
-/// The axes that `item` gives: `None`, an axis, or axes.
+/// Converts `item`, `None`, an axis, or axes, to axes.
 pub(super) fn axes_from(item: &Bound<'_, PyAny>) -> PyResult<Vec<PyAxisRef>> {
     if item.is_none() {
         return Ok(Vec::new());
@@ -63,7 +63,7 @@ pub(super) fn axes_from(item: &Bound<'_, PyAny>) -> PyResult<Vec<PyAxisRef>> {
     items(item, "axes", MAX_AXES, PyAxisRef::from_item)
 }
 
-/// The axes of `mesh` that `axes` are; complaints go to `problems`.
+/// Resolves `axes` in `mesh`; errors are added to `problems`.
 pub(super) fn resolve_all(
     axes: &[PyAxisRef],
     mesh: &Mesh,
@@ -85,7 +85,7 @@ impl PyDimSharding {
     ) -> PyResult<Self> {
         let axes = axes.map_or_else(|| Ok(Vec::new()), axes_from)?;
         let dim = Self { axes, is_closed, priority };
-        // What can be said without the mesh.
+        // The checks that do not need the mesh.
         let names = Self::mesh_of_names(dim.axes.iter());
         let sharding = TensorSharding {
             mesh: MeshId::NONE,
@@ -146,7 +146,7 @@ impl PyDimSharding {
     }
 }
 
-/// Axes as the list a user would write.
+/// Axes as the text of a Python list.
 pub(super) fn list_repr(py: Python<'_>, axes: &[PyAxisRef]) -> PyResult<String> {
     let items = axes.iter().map(|axis| match axis.sub {
         None => quoted(py, &axis.name),

@@ -1,4 +1,4 @@
-//! From the engine's errors to Python's exceptions, which `shardcore/errors.py` defines.
+//! Converts the engine's errors to the exceptions of `shardcore/errors.py`.
 
 use super::user_code;
 use crate::diagnostics::{Location, Locator};
@@ -8,7 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// The class of `shardcore.errors` that a mistake of this kind raises.
+/// The class of `shardcore.errors` for errors with this code.
 fn class_name(code: Code) -> &'static str {
     match code {
         Code::Syntax
@@ -37,8 +37,8 @@ fn class_name(code: Code) -> &'static str {
     }
 }
 
-/// The exception for `error`, whose spans point into `source`, a text that goes by `filename`. What
-/// the user interrupted is a `KeyboardInterrupt`, or what his function raised to interrupt it, a file's fault an `OSError`.
+/// The exception for `error`, whose spans are in `source`, a text called `filename`. An interrupt is a
+/// `KeyboardInterrupt`, or the exception that a user's function raised to interrupt; an I/O error is an `OSError`.
 pub fn raise(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyErr {
     match error.diagnostics.first().map(|first| first.code) {
         Some(Code::Interrupted) => user_code::interruption(),
@@ -88,7 +88,7 @@ pub fn decode(py: Python<'_>, bytes: Vec<u8>, filename: &str) -> PyResult<String
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text),
         Err(error) => {
-            // Show the text up to the byte that is wrong; what follows may be anything.
+            // Show the text up to the invalid byte only: the rest is not known to be UTF-8.
             let valid = error.utf8_error().valid_up_to();
             let bytes = error.as_bytes();
             let good = String::from_utf8_lossy(&bytes[..valid]);

@@ -1,4 +1,4 @@
-//! `shardcore.FactorTable`: what one visit of an op sees and does.
+//! `shardcore.FactorTable`: the factor table of an op before and after one visit.
 
 use crate::attribute::print_rule;
 use crate::index::{Id, OpId, ValueId};

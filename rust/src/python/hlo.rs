@@ -1,5 +1,4 @@
-//! `shardcore.import_hlo_shardings`: `shardcore/gspmd` says what the notation means, Rust changes the
-//! module.
+//! `shardcore.import_hlo_shardings`: `shardcore/gspmd` converts the notation, Rust changes the module.
 
 use super::errors::raise;
 use super::mesh::PyMesh;
@@ -47,12 +46,12 @@ pub(super) fn imported(
     let (mesh, meanings) = meanings(py, (&program, &module.filename), &found, mesh, &name)?;
     let changed = apply(&mut program, &found, &meanings, mesh, symbol);
     changed.map_err(|error| raised(error, &program))?;
-    // Read anew, so that uses are in the order of the text, and everything is checked.
+    // Parsed again, so that uses are in the order of the text, and everything is verified.
     let text: Source = Arc::new(mlir::print(&program));
     PyModule::load(py, &text, &module.filename).map(Some)
 }
 
-/// What `shardcore.gspmd` makes of the annotations: the mesh, and a meaning for each.
+/// Calls `shardcore.gspmd` for the mesh, and the shardings of each annotation.
 fn meanings(
     py: Python<'_>,
     (program, filename): (&Program, &str),

@@ -17,7 +17,7 @@ use pyo3::types::{PyDict, PyMapping, PyString, PyTuple, PyType};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A string as Python shows it.
+/// The `repr` of a Python string.
 pub(super) fn quoted(py: Python<'_>, text: &str) -> PyResult<String> {
     Ok(PyString::new(py, text).repr()?.to_string())
 }
@@ -90,13 +90,13 @@ impl PyMesh {
         }
         Err(raise_unlocated(py, problems))
     }
-    /// The complaint that `device` is not in the mesh.
+    /// The error that `device` is not in the mesh.
     pub(super) fn unknown_device(device: i64) -> PyErr {
         PyKeyError::new_err(format!("the mesh has no device {device}"))
     }
 }
 
-/// The axes that `axes` gives: a mapping from name to size, or pairs or `MeshAxis` objects.
+/// Converts `axes`: a mapping from name to size, or an iterable of pairs or of `MeshAxis` objects.
 fn mesh_axes_from(axes: &Bound<'_, PyAny>) -> PyResult<Vec<MeshAxis>> {
     let pair = |item: &Bound<'_, PyAny>| -> PyResult<MeshAxis> {
         if let Ok(axis) = item.cast::<PyMeshAxis>() {
@@ -113,7 +113,7 @@ fn mesh_axes_from(axes: &Bound<'_, PyAny>) -> PyResult<Vec<MeshAxis>> {
     items(axes, "axes", MAX_ITEMS, pair)
 }
 
-/// The ids that `ids` gives for a mesh with `axes`: no more than it takes to see that they are too many.
+/// Converts `ids`, the device ids of a mesh with `axes`; at most one more than the mesh has devices.
 fn device_ids_from(ids: &Bound<'_, PyAny>, axes: &[MeshAxis]) -> PyResult<Vec<i64>> {
     let count = axes.iter().fold(1_i64, |count, axis| count.saturating_mul(axis.size.max(1)));
     let count = usize::try_from(count).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! The ways in which a mesh is given to a sharding.
+//! Mesh arguments of shardings.
 
 use super::arguments::{pairs, MAX_ITEMS};
 use super::mesh::PyMesh;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyMapping, PyString};
 use std::sync::Arc;
 
-/// A mesh as it was given, maybe by name only.
+/// A mesh argument: a mesh, or a symbol only.
 pub(super) struct MeshArgument {
     pub(super) mesh: Option<Arc<Mesh>>,
     pub(super) symbol: Option<Arc<str>>,
@@ -30,7 +30,7 @@ impl MeshArgument {
     }
 }
 
-/// How a mesh for parsing was given.
+/// The mesh argument of a parser: a mesh, or meshes by symbol.
 pub(super) enum Meshes {
     Unknown,
     Any(Arc<Mesh>),

@@ -20,7 +20,7 @@
 //! | [`pass_manager`] | `PassManager` |
 //! | [`result`] | `Result` |
 //! | [`factor_table`] | `FactorTable` |
-//! | [`completion`] | how `Module.propagate` was asked |
+//! | [`completion`] | the arguments of `Module.propagate` |
 //! | [`cost`] | the function behind `shardcore/costs` |
 //! | [`caches`] | functions behind `shardcore/caches.py` |
 //! | [`source`] | texts, bytes and files as programs |

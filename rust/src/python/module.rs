@@ -37,7 +37,7 @@ use std::time::Duration;
 /// A parsed MLIR module; see the stub for the contract.
 #[pyclass(name = "Module", module = "shardcore", frozen)]
 pub struct PyModule {
-    /// The program, which its values share; [`crate::module`] says what it is while passes run on it.
+    /// The program, which its values share; [`crate::module`] describes its state while passes run on it.
     pub(super) held: Module,
     /// The filename in errors.
     pub(super) filename: Arc<str>,
@@ -51,7 +51,7 @@ impl PyModule {
     }
     /// The last state of the program, see [`crate::module`].
     pub(super) fn program(&self, py: Python<'_>) -> PyResult<Arc<Program>> {
-        /// How long to wait before looking again.
+        /// The interval between two looks at the state.
         const PAUSE: Duration = Duration::from_millis(2);
         loop {
             match self.held.read() {
@@ -65,7 +65,7 @@ impl PyModule {
             py.check_signals()?;
         }
     }
-    /// Makes the program of `ticket` again.
+    /// Rebuilds the program of `ticket`.
     fn make(&self, py: Python<'_>, ticket: &Ticket<Origin>) -> PyResult<Arc<Program>> {
         let mut raised = None;
         let made = py.detach(|| {
@@ -313,7 +313,7 @@ impl PyModule {
 
     /// The factor table of the op that is, or defines, `target`: a `Value` or a name.
     fn factor_table(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<PyFactorTable> {
-        // What a key names is looked up in the state at hand, which a run may replace meanwhile.
+        // A key is looked up in the state of this call; a run may replace the module's state meanwhile.
         let (program, value) = if let Ok(value) = target.cast::<PyValue>() {
             let program = self.program(py)?;
             (program.clone(), value.get().id_in(&program))

@@ -8,21 +8,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-/// The most threads that work out the same.
+/// The most threads that compute one value at the same time.
 const MAX_MAKERS: usize = 4;
 
-/// How long so many threads may be in users' functions, without coming back from any, until they are taken to
-/// wait for the one that asks.
+/// The time for which all of these threads may be in users' functions, without a return, until they are taken to
+/// wait for the thread that asks.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long to wait before looking again.
+/// The interval between two looks at the state.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A Python object that is worked out once.
+/// A Python object that is computed once.
 ///
-/// Who asks while another thread works it out waits, but not for a user's function: if that thread is in one,
-/// the work is done a second time, and the first to be done wins. Who asks for what it is working out itself, in
-/// a rule that is called for it, is refused; so is, in the end, who asks in a thread that such a rule waits for.
+/// A thread that asks while another one computes it waits, but not for users' functions: if the computing thread
+/// is in one, the waiting thread computes the value too, and the first result is kept. A thread that asks for a
+/// value that it is computing itself, in a rule that is called for it, gets an error; so does, after a while, a
+/// thread that such a rule waits for.
 pub(super) struct Once<T> {
     state: Mutex<State<T>>,
 }
@@ -32,7 +33,7 @@ struct State<T> {
     makers: Vec<Maker>,
 }
 
-/// A thread of a process at work.
+/// A thread that computes the value.
 #[derive(Clone)]
 struct Maker {
     process: u32,
@@ -40,12 +41,12 @@ struct Maker {
     work: Arc<Work>,
 }
 
-/// What to do for the value.
+/// How a thread that asks for the value goes on.
 enum Next<T> {
     Take(Py<T>),
     Make(Maker),
     Wait,
-    /// All makers are in users' functions, and have come back from so many.
+    /// All makers are in users' functions; the number of returns from these so far.
     Stuck(usize),
     Refuse,
 }
@@ -54,7 +55,7 @@ impl<T> Once<T> {
     pub fn new() -> Self {
         Self { state: Mutex::new(State { value: None, makers: Vec::new() }) }
     }
-    /// Held for moments only, by threads that are attached: a fork finds it free.
+    /// Locked for a short time only, by threads that are attached to the interpreter, so that a fork finds it free.
     fn state(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,7 +79,7 @@ impl<T> Once<T> {
         state.makers.push(maker.clone());
         Next::Make(maker)
     }
-    /// The object, which `make` works out if nobody has yet; `what` is what errors call it.
+    /// The object, computed by `make` if it is not computed yet; `what` is its name in errors.
     pub fn get(
         &self,
         py: Python<'_>,
@@ -117,7 +118,7 @@ impl<T> Once<T> {
     }
 }
 
-/// The claim of a maker, which ends however its work does.
+/// The claim of a maker, which ends with its work, also if that fails.
 struct Claim<'a, T> {
     once: &'a Once<T>,
     maker: Maker,

@@ -32,7 +32,7 @@ pub struct PyBlock {
 }
 
 impl PyOp {
-    /// Every op of every function: `func.func` first, then what is inside, in program order.
+    /// Every op of every function: each `func.func`, then the ops in it, in program order.
     pub(super) fn all(program: &Arc<Program>, calls: &Arc<CallSites>) -> Vec<Self> {
         let mut ops = Vec::with_capacity(program.num_op_ids());
         for function in program.functions_in_order() {
@@ -55,7 +55,7 @@ impl PyOp {
             |value| PyValue::new(self.program.clone(), self.calls.clone(), value, self.function);
         PyTuple::new(py, values.map(value))
     }
-    /// What the engine keeps of the op outside of its dictionary.
+    /// Adds the attributes that the engine stores outside of the op's dictionary.
     fn payload(&self, dict: &Bound<'_, PyDict>) -> PyResult<()> {
         let program = &*self.program;
         match program.payload(self.op) {
@@ -163,7 +163,7 @@ impl PyOp {
     fn location(&self) -> Option<String> {
         self.calls.op_location(&self.program, self.op)
     }
-    /// Where its name stands in the text of the module.
+    /// The place of its name in the text of the module.
     #[getter]
     fn place<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let span = self.program.name_span(self.op);

@@ -1,4 +1,4 @@
-//! `shardcore.PassManager`, and how a pipeline is run without the GIL.
+//! `shardcore.PassManager`; runs pipelines without the GIL.
 
 use super::arguments::Items;
 use super::errors::{raise, raise_unlocated};
@@ -29,8 +29,8 @@ pub(super) fn run(
     outcome.map_err(|error| raise(py, &error, program.text().source(), filename))
 }
 
-/// Does `work` without the GIL, in a context of `rules`; signals are heard meanwhile, and `progress` is called with
-/// `(what, fraction)`. Fails with what either of them raises.
+/// Runs `work` without the GIL, in a context of `rules`; checks for signals, and calls `progress` with
+/// `(what, fraction)`. Fails with the exception that a signal handler or `progress` raises.
 pub(super) fn work<T: Send>(
     py: Python<'_>,
     mut rules: Registry,
@@ -99,7 +99,7 @@ impl PyPassManager {
         let mut program = loop {
             match at_work.take() {
                 Some(program) => break program,
-                // A run has failed: the program has to be made again.
+                // A run has failed: the program has to be rebuilt.
                 None => drop(module.program(py)?),
             }
         };

@@ -15,7 +15,7 @@ pub struct PyPropagationResult {
     request: Request,
     module: Py<PyModule>,
     collectives: Once<PyModule>,
-    /// Whether they are known to make sense.
+    /// Whether the explicit collectives are verified.
     is_checked: AtomicBool,
 }
 
@@ -32,7 +32,7 @@ impl PyPropagationResult {
     fn module(&self, py: Python<'_>) -> Py<PyModule> {
         self.module.clone_ref(py)
     }
-    /// The program with every reshard made explicit, as collectives; worked out once.
+    /// The program with every reshard made explicit, as collectives; computed once.
     #[getter]
     fn with_collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         let module = self.collectives(py)?;
@@ -42,13 +42,13 @@ impl PyPropagationResult {
         }
         Ok(module)
     }
-    /// What `with_collectives` is, whether or not its text would be read: what costs are counted on.
+    /// The program of `with_collectives` without verification, from which costs are computed.
     #[pyo3(name = "_collectives")]
     fn collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         let make = || Py::new(py, self.request.complete(py, true, None)?);
         self.collectives.get(py, "the collectives of this result", make)
     }
-    /// What an annotation asked for and the result does not have.
+    /// Warnings about annotated axes that the result does not have.
     #[getter]
     fn warnings<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("shardcore.trimmed")?.call_method1("warnings", (slf,))
@@ -82,7 +82,7 @@ impl PyPropagationResult {
         }
         slf.py().import("shardcore.costs")?.call_method("cost", (slf,), Some(&options))
     }
-    /// What each device runs of the program.
+    /// The program of one device.
     #[pyo3(signature = (policy = "least", *, progress = None))]
     fn partition<'py>(
         slf: &Bound<'py, Self>,
@@ -109,7 +109,7 @@ impl PyPropagationResult {
     fn results(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.module.call_method0(py, "results")
     }
-    /// Whether it is as `expect`, a file or a mapping, says.
+    /// Compares the result with `expect`, a file or a mapping.
     #[pyo3(signature = (expect, *, update = false))]
     fn check<'py>(
         slf: &Bound<'py, Self>,

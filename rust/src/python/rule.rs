@@ -22,13 +22,13 @@ pub struct PyOpShardingRule {
     pub(super) rule: OpShardingRule,
 }
 
-/// Mappings as Python has them: for each tensor, for each dim, its factors.
+/// Mappings as Python arguments: for each tensor, for each dim, its factors.
 type Mappings = Items<Items<Items<usize>>>;
 
-/// Shapes of tensors as Python has them.
+/// Shapes of tensors as Python arguments.
 type Shapes = Items<Items<i64>>;
 
-/// Shapes as the engine has them.
+/// Converts shapes to those of the engine.
 fn plain(shapes: Shapes) -> Vec<Vec<i64>> {
     shapes.0.into_iter().map(|Items(shape)| shape).collect()
 }
@@ -41,7 +41,7 @@ impl PyOpShardingRule {
         };
         PyTuple::new(py, tensors.iter().map(tensor).collect::<PyResult<Vec<_>>>()?)
     }
-    /// The complaints, if there are any.
+    /// Fails if there are `problems`.
     fn check(py: Python<'_>, problems: Vec<Diagnostic>) -> PyResult<()> {
         if problems.is_empty() {
             return Ok(());
@@ -79,7 +79,7 @@ fn sorted(factor_list: Option<Items<usize>>) -> Vec<usize> {
     factor_list
 }
 
-/// Everything that keeps `rule` from fitting an op with tensors of these shapes.
+/// The errors of `rule` for an op with tensors of these shapes.
 fn shape_problems(
     rule: &OpShardingRule,
     operands: Vec<Vec<i64>>,
@@ -89,8 +89,7 @@ fn shape_problems(
     verify_rule_shapes(rule, &known(operands), &known(results))
 }
 
-/// The rule that `text` is in short notation for tensors of these shapes, or of those that the sizes
-/// in `text` give.
+/// Parses `text`, a rule in short notation, for tensors of these shapes, or with the sizes in `text`.
 fn parse_short(text: &str, shapes: Option<[Vec<Vec<i64>>; 2]>) -> Result<OpShardingRule, Error> {
     let short: Notation = text.parse()?;
     let Some([operands, results]) = shapes.or_else(|| short.given_shapes()) else {

@@ -1,6 +1,6 @@
-//! Users' rules: the registry that Python changes, and the way back into users' functions.
+//! Users' rules: the registry that Python changes, and the calls of users' functions.
 //!
-//! The registry is locked by threads that have the interpreter only, for moments in which they keep it: a fork
+//! The registry is locked only by threads that hold the GIL, which do not release the GIL meanwhile, so that a fork
 //! finds it free.
 
 use super::arguments::Items;
@@ -19,14 +19,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// What users have registered. Runs work on clones, so that rules may run programs themselves.
+/// The users' registrations. Runs use clones, so that rules may run programs themselves.
 static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(|| Mutex::new(Registry::builtin()));
 
 fn global() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Changes the registry. What falls out of it is dropped outside of the lock, since that may run Python.
+/// Changes the registry. Removed entries are dropped after the lock is released, since that may run Python.
 fn change(edit: impl FnOnce(&mut Registry)) {
     let mut next = global().clone();
     edit(&mut next);
@@ -90,7 +90,7 @@ fn function_rule(function: Py<PyAny>) -> UserRule {
     }))
 }
 
-/// An exception of the user's function as a mistake; what ends or stops the program as it is.
+/// Converts an exception of the user's function to an error; exceptions that end the program are passed on.
 fn function_error(py: Python<'_>, error: &PyErr) -> Error {
     if let Some(interrupted) = user_code::interrupt(py, error) {
         return interrupted;
@@ -135,7 +135,7 @@ fn call(
     if let Ok(text) = answer.cast::<PyString>() {
         let text = text.to_str()?;
         let rule = if text.trim_start().starts_with(['#', '<']) {
-            // The place is in the user's string, not in the program.
+            // The span is in the user's string, not in the program.
             parse_rule(text, 0).map_err(|mut error| {
                 error.diagnostics.iter_mut().for_each(|diagnostic| diagnostic.span = None);
                 error
@@ -153,7 +153,7 @@ fn call(
     Ok(Err(Diagnostic::new(Code::InvalidRule, message).into()))
 }
 
-/// Shape and element type of each tensor; `None` for what is no tensor.
+/// Shape and element type of each tensor; `None` for other types.
 type TensorTypes = Vec<Option<(Vec<i64>, String)>>;
 
 fn tensor_types(view: &SignatureView<'_>) -> (TensorTypes, TensorTypes) {
@@ -175,7 +175,7 @@ fn tensor_types(view: &SignatureView<'_>) -> (TensorTypes, TensorTypes) {
 /// for all).
 type GroupArguments = (Option<u32>, Option<u32>, Option<Items<u32>>, Option<Items<u32>>);
 
-/// Gives an op data-flow edges; `None` takes them away.
+/// Gives an op data-flow edges; `None` removes them.
 #[pyfunction]
 #[pyo3(signature = (name, groups))]
 pub fn set_data_flow_edges(name: &str, groups: Option<Items<GroupArguments>>) -> PyResult<()> {

@@ -84,7 +84,7 @@ impl PyTensorSharding {
             named(&self.sharding.unreduced),
         )
     }
-    /// What it means; an error if the mesh is not known.
+    /// Its layout; an error if the mesh is not known.
     fn layout(&self, py: Python<'_>) -> PyResult<Layout<'_>> {
         if self.is_mesh_known {
             return Ok(Layout::new(&self.sharding, &self.mesh));
@@ -104,9 +104,9 @@ impl PyTensorSharding {
     fn position(&self, device: i64) -> PyResult<i64> {
         self.mesh.position_of_device(device).ok_or_else(|| PyMesh::unknown_device(device))
     }
-    /// Positions and ids of all devices, if what is listed of each dim of each of them is not too much.
+    /// Positions and ids of all devices, if devices times dims are at most `MAX_LISTED`.
     fn devices(&self, py: Python<'_>) -> PyResult<impl Iterator<Item = (i64, i64)> + '_> {
-        /// More than this is not listed: in Python each takes some hundred bytes.
+        /// The most items of a list: in Python each takes some hundred bytes.
         const MAX_LISTED: i64 = 1 << 20;
         let (count, rank) = (self.mesh.device_count(), self.sharding.dims.len().max(1) as i64);
         if count.saturating_mul(rank) > MAX_LISTED {

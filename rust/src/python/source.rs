@@ -1,4 +1,4 @@
-//! The text of a program, from what a user has: a string, bytes, a file.
+//! Converts a string, bytes or a file to the text of a program.
 
 use super::arguments::too_many;
 use super::errors::decode;
@@ -11,16 +11,16 @@ use pyo3::types::{PyBytes, PyString};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Longer texts are not read: they are refused by the parser.
+/// The most bytes that are read: the parser refuses longer texts.
 const MAX_BYTES: usize = i32::MAX as usize;
 
-/// The text that `program`, a string or bytes, is.
+/// The text of `program`, a string or bytes.
 pub(super) fn source(program: &Bound<'_, PyAny>, filename: &str) -> PyResult<Source> {
     let py = program.py();
     if let Ok(text) = program.cast::<PyString>() {
         return Ok(match PyBackedStr::try_from(text.clone()) {
             Ok(text) => Arc::new(text),
-            // It has half of a pair of surrogates, which is no character.
+            // It has a lone surrogate, which is not UTF-8.
             Err(_) => Arc::new(decode(py, surrogates_as_bytes(text)?, filename)?),
         });
     }
@@ -30,9 +30,9 @@ pub(super) fn source(program: &Bound<'_, PyAny>, filename: &str) -> PyResult<Sou
     Err(PyTypeError::new_err("Module.parse takes str or bytes"))
 }
 
-/// The text of the file at `path`, which goes by `filename`.
+/// The text of the file at `path`, which errors call `filename`.
 pub(super) fn source_of_file(py: Python<'_>, path: &Path, filename: &str) -> PyResult<Source> {
-    // A FIFO or a terminal may have nothing to read for a long time: Python sees signals meanwhile.
+    // Reading a FIFO or a terminal may block for long: Python's reads handle signals.
     let size = py.detach(|| {
         let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         Some(usize::try_from(file.len()).unwrap_or(usize::MAX))
@@ -45,7 +45,7 @@ pub(super) fn source_of_file(py: Python<'_>, path: &Path, filename: &str) -> PyR
     Ok(Arc::new(text_of(py, bytes, filename)?))
 }
 
-/// What can be read from `path`, to its end.
+/// Reads all of `path` by Python.
 fn read_slowly(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
     const PIECE: usize = 1 << 20;
     user_code::call(py, || {
@@ -72,9 +72,9 @@ fn read_slowly(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
     })
 }
 
-/// The program that `bytes` are: text, or bytecode, which Python reads.
+/// The text of `bytes`: UTF-8, or bytecode, which Python converts.
 fn text_of(py: Python<'_>, bytes: Vec<u8>, filename: &str) -> PyResult<String> {
-    /// What MLIR bytecode starts with.
+    /// The first bytes of MLIR bytecode.
     const MAGIC: &[u8] = b"ML\xefR";
     if !bytes.starts_with(MAGIC) {
         return decode(py, bytes, filename);
@@ -83,7 +83,7 @@ fn text_of(py: Python<'_>, bytes: Vec<u8>, filename: &str) -> PyResult<String> {
     reader.call_method1("to_text", (PyBytes::new(py, &bytes), filename))?.extract()
 }
 
-/// UTF-8 but for surrogates, which come as the bytes that would be theirs.
+/// The string as UTF-8, in which surrogates are encoded like other characters.
 fn surrogates_as_bytes(text: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
     text.call_method1("encode", ("utf-8", "surrogatepass"))?.extract()
 }

@@ -1,7 +1,7 @@
 //! The text of a program as a Python string.
 //!
-//! Such a string is made from one that is there as a whole, so that there would be two for a moment.
-//! A long text is therefore handed over in pieces, which Python joins in place.
+//! Converting a whole Rust string would hold two copies for a moment. A long text is therefore passed in
+//! pieces, which Python appends in place.
 
 use super::user_code;
 use crate::ir::Program;

@@ -1,13 +1,13 @@
-//! Calls of users' functions: rules, progress callbacks, what arguments iterate over.
+//! Calls of users' functions: rules, progress callbacks, iterators of arguments.
 //!
-//! Three things are true of each such call, wherever it is made:
+//! Each such call has these properties:
 //!
-//! - What it raises to end the program, or to stop it (`SystemExit`, `KeyboardInterrupt`, any exception that is
-//!   no `Exception`), gets to the caller as it is, see [`interrupt`] and [`interruption`].
-//! - Whoever waits for what this thread is working out is told that it is in a user's function, see
+//! - Exceptions that end the program (`SystemExit`, `KeyboardInterrupt`, any that is no `Exception`) are passed on
+//!   to the caller unchanged, see [`interrupt`] and [`interruption`].
+//! - Threads that wait for a value that this thread computes can see that it is in a user's function, see
 //!   [`working`]: nothing in shardcore waits for a user's function to return.
-//! - At the end of the process no thread is in one: see [`finish`]. Python ends a daemon thread that wants to
-//!   go on after the interpreter is gone by unwinding its stack, which Rust does not allow.
+//! - At the end of the process no thread is in one: see [`finish`]. Python unwinds the stack of a daemon thread
+//!   that continues after the interpreter has ended, which Rust does not allow.
 
 use crate::error::{Code, Diagnostic, Error, Result};
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -18,29 +18,29 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the end of the process waits for functions that are still running.
+/// The longest time that the end of the process waits for running functions.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long to wait before looking again.
+/// The interval between two looks at the state.
 const PAUSE: Duration = Duration::from_millis(1);
 
 thread_local! {
-    /// What a user's function has raised to interrupt the work.
+    /// The exception that a user's function raised to interrupt the work.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
-    /// What this thread is working out, outermost first.
+    /// The work of this thread, outermost first.
     static WORK: RefCell<Vec<Arc<Work>>> = const { RefCell::new(Vec::new()) };
     /// Whether this thread ends the process.
     static ENDS: Cell<bool> = const { Cell::new(false) };
-    /// How many users' functions this thread is in.
+    /// The number of users' functions that this thread is in.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Something that a thread works out.
+/// The computation of a value by a thread.
 #[derive(Debug, Default)]
 pub struct Work {
-    /// How many users' functions its thread is in.
+    /// The number of users' functions that its thread is in.
     in_user_code: AtomicUsize,
-    /// How many it has come back from.
+    /// The number of users' functions that have returned to its thread.
     returns: AtomicUsize,
 }
 
@@ -49,13 +49,13 @@ impl Work {
     pub fn is_in_user_code(&self) -> bool {
         self.in_user_code.load(Ordering::Relaxed) > 0
     }
-    /// How many users' functions its thread has come back from.
+    /// The number of users' functions that have returned to its thread.
     pub fn returns(&self) -> usize {
         self.returns.load(Ordering::Relaxed)
     }
 }
 
-/// Runs `f`, which is `work`.
+/// Runs `f`, as part of `work`.
 pub fn working<T>(work: &Arc<Work>, f: impl FnOnce() -> T) -> T {
     struct Done;
     impl Drop for Done {
@@ -68,8 +68,8 @@ pub fn working<T>(work: &Arc<Work>, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Fails if this thread is in so many users' functions, each called for another, that they seem not to end: a
-/// rule that propagates a program with the op that it is the rule of would be called for ever.
+/// Fails if this thread is in too many nested users' functions: a rule that propagates a program with its own op
+/// would recurse without end.
 pub fn check_depth() -> Result<()> {
     const MAX_DEPTH: usize = 32;
     if DEPTH.get() < MAX_DEPTH {
@@ -81,17 +81,17 @@ pub fn check_depth() -> Result<()> {
     Err(Diagnostic::new(Code::Busy, message).with_hint(hint).into())
 }
 
-/// Number of calls of users' functions under way, in all threads.
+/// Number of calls of users' functions in progress, in all threads.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the process is ending: no thread but the one that ends it begins a call.
+/// Whether the process is ending: only the thread that ends it begins calls then.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// A call of a user's function under way.
+/// A call of a user's function in progress.
 struct Call;
 
 impl Call {
-    /// Begins a call; `None` if the process is ending, and this thread is to rest.
+    /// Begins a call; `None` if the process is ending, and this thread has to block.
     fn begin() -> Option<Self> {
         CALLS.fetch_add(1, Ordering::SeqCst);
         if IS_ENDING.load(Ordering::SeqCst) && !ENDS.get() {
@@ -121,7 +121,7 @@ impl Drop for Call {
     }
 }
 
-/// Rests until the process has ended.
+/// Blocks until the process has ended.
 fn rest() -> ! {
     loop {
         thread::park();
@@ -144,7 +144,7 @@ pub fn call<T>(py: Python<'_>, f: impl FnOnce() -> T) -> T {
     answer
 }
 
-/// The error for an exception that ends or stops the program; `None` for others.
+/// The error for an exception that ends the program; `None` for others.
 pub fn interrupt(py: Python<'_>, error: &PyErr) -> Option<Error> {
     if error.is_instance_of::<pyo3::exceptions::PyException>(py) {
         return None;
@@ -153,20 +153,19 @@ pub fn interrupt(py: Python<'_>, error: &PyErr) -> Option<Error> {
     Some(Diagnostic::new(Code::Interrupted, "interrupted").into())
 }
 
-/// The exception that has interrupted the work of this thread.
+/// The exception that interrupted the work of this thread.
 pub fn interruption() -> PyErr {
     RAISED.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// Forgets all threads but this one: a process that was forked has no other. Python calls this in the child.
+/// Resets the count of calls to those of this thread: a forked process has no other. Python calls this in the child.
 #[pyfunction]
 pub fn after_fork_in_child() {
     CALLS.store(DEPTH.get(), Ordering::SeqCst);
 }
 
-/// Lets no other thread begin a call of a user's function any more, and waits for those under way; Python calls
-/// this before the interpreter ends. A function that takes longer is left alone: it most likely waits for
-/// something, and will not come back before the process is gone.
+/// Keeps other threads from beginning calls of users' functions, and waits for those in progress, for at most
+/// `PATIENCE`; Python calls this before the interpreter ends.
 #[pyfunction]
 pub fn finish(py: Python<'_>) {
     ENDS.set(true);

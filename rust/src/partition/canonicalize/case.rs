@@ -1,10 +1,10 @@
-//! A case of which the branch is known.
+//! Inlines the branch of a case with a constant index.
 
 use super::driver::Driver;
 use crate::index::{OpId, ValueId};
 use crate::ir::{ConstantValue, OpKind, OpTraits, Place, ValueMap};
 
-/// The case of a constant is what its branch does.
+/// Replaces a case with a constant index by the ops of its branch.
 pub fn inline_constant(driver: &mut Driver, op: OpId) -> bool {
     let Some(branch) = constant_index(driver, op) else { return false };
     let program = &*driver.program;

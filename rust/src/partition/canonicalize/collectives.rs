@@ -79,7 +79,7 @@ pub(super) fn create(
     new
 }
 
-/// A collective over no axes does nothing.
+/// Erases a collective without axes.
 fn drop_without_axes(driver: &mut Driver, op: OpId) -> bool {
     let is_empty = match driver.program.payload(op) {
         Some(Payload::AxesPerDim(axes)) => axes.iter().all(Vec::is_empty),
@@ -92,7 +92,7 @@ fn drop_without_axes(driver: &mut Driver, op: OpId) -> bool {
     is_empty
 }
 
-/// A slice undoes the gather of the same axes.
+/// Erases an all-slice of an all-gather of the same axes.
 fn drop_slice_of_gather(driver: &mut Driver, op: OpId) -> bool {
     let Some(gather) = input_of_kind(driver.program, op, OpKind::AllGather) else { return false };
     if axes_per_dim(driver.program, gather) != axes_per_dim(driver.program, op) {
@@ -102,7 +102,7 @@ fn drop_slice_of_gather(driver: &mut Driver, op: OpId) -> bool {
     true
 }
 
-/// A reduction undoes making the same axes unreduced.
+/// Erases an all-reduce over axes that its operand made unreduced from replicated.
 fn drop_reduce_of_replicated(driver: &mut Driver, op: OpId) -> bool {
     let input = input_of_kind(driver.program, op, OpKind::ReplicatedToUnreduced);
     let Some(input) = input else { return false };
@@ -113,7 +113,7 @@ fn drop_reduce_of_replicated(driver: &mut Driver, op: OpId) -> bool {
     true
 }
 
-/// The reduction of axes that were sharded before they were unreduced is a gather of them.
+/// Turns an all-reduce over axes that its operand made unreduced from sharded into an all-gather.
 fn gather_instead_of_reduce(driver: &mut Driver, op: OpId) -> bool {
     let input = input_of_kind(driver.program, op, OpKind::ShardedToUnreduced);
     let Some(input) = input else { return false };
@@ -134,7 +134,7 @@ fn gather_instead_of_reduce(driver: &mut Driver, op: OpId) -> bool {
     true
 }
 
-/// Two all-to-alls that share no dim are one.
+/// Fuses two all-to-alls that share no dim.
 fn fuse_all_to_alls(driver: &mut Driver, op: OpId) -> bool {
     let Some(inner) = input_of_kind(driver.program, op, OpKind::AllToAll) else { return false };
     let program = &driver.program;
@@ -158,7 +158,7 @@ fn fuse_all_to_alls(driver: &mut Driver, op: OpId) -> bool {
     true
 }
 
-/// An all-to-all that nothing uses is not needed.
+/// Erases an all-to-all without uses.
 fn drop_unused(driver: &mut Driver, op: OpId) -> bool {
     let is_used = driver.program.has_uses(driver.program.result(op, 0));
     if !is_used {
@@ -167,7 +167,7 @@ fn drop_unused(driver: &mut Driver, op: OpId) -> bool {
     !is_used
 }
 
-/// A permutation to an equivalent sharding does nothing.
+/// Erases a permute to an equivalent sharding.
 fn drop_equivalent_permute(driver: &mut Driver, op: OpId) -> bool {
     let input = driver.program.operand(op, 0);
     let (from, to) = (driver.program.sharding_of(input), out_sharding(driver.program, op));
@@ -179,8 +179,8 @@ fn drop_equivalent_permute(driver: &mut Driver, op: OpId) -> bool {
     is_same
 }
 
-/// A reduction whose uses are all the same slice, which covers the reduced axes, is a reduce-scatter;
-/// what the slice has beyond those is sliced afterwards.
+/// Turns an all-reduce whose uses are all the same all-slice, which covers the reduced axes, into a
+/// reduce-scatter; further axes of the slice are sliced afterwards.
 fn fuse_reduce_scatter(driver: &mut Driver, op: OpId) -> bool {
     let Some(reduce) = input_of_kind(driver.program, op, OpKind::AllReduce) else { return false };
     let reduced = driver.program.result(reduce, 0);

@@ -1,4 +1,4 @@
-//! Operands of commutative ops: those that are constant stand behind the others.
+//! Moves constant operands of commutative ops behind the others.
 
 use super::constants::Constants;
 use crate::index::{OpId, UseId, ValueId};

@@ -1,13 +1,13 @@
-//! Constants: one of each value, at the start of its scope.
+//! Merges equal constants, and hoists them to the start of their scope.
 
 use crate::index::{BlockId, Id, OpId, RegionId, StrId, TypeId};
 use crate::ir::{OpKind, OpTraits, Place, Program};
 use rustc_hash::FxHashMap;
 
-/// Where a constant is, its op's name, its type, and the hash of its value.
+/// The scope of a constant, its op's name, its type, and the hash of its value.
 type Key = (RegionId, StrId, TypeId, u64);
 
-/// The constants that the folder owns: those it has seen and kept.
+/// The constants that the folder has merged or hoisted so far.
 #[derive(Default)]
 pub struct Constants {
     kept: FxHashMap<Key, Vec<OpId>>,
@@ -22,7 +22,7 @@ impl Constants {
     fn owns(&self, op: OpId) -> bool {
         op.is_some() && self.is_owned.get(op.index()).copied().unwrap_or(false)
     }
-    /// Forgets `op`, which is going to be erased.
+    /// Removes `op`, which is about to be erased.
     pub fn forget(&mut self, program: &Program, op: OpId) {
         if self.owns(op) {
             self.is_owned[op.index()] = false;
@@ -32,8 +32,8 @@ impl Constants {
             }
         }
     }
-    /// Moves `op` to the start of its block if something else has come between it and there.
-    /// True if `op` is a constant that is owned, which has nothing more to fold.
+    /// Moves `op` to the start of its block if other ops were inserted before it. True if `op` is one of
+    /// these constants, which has nothing more to fold.
     pub fn rehoist(&self, program: &mut Program, op: OpId) -> bool {
         if !self.owns(op) {
             return false;
@@ -47,8 +47,8 @@ impl Constants {
             program.move_op(op, Place::Start(block));
         }
     }
-    /// Takes `op`, a constant, over: merges it into an equal one of its scope, or hoists it. False if
-    /// it was merged and is gone.
+    /// Adds `op`, a constant: merges it into an equal one of its scope, or hoists it. False if it was merged
+    /// and erased.
     pub fn insert(&mut self, program: &mut Program, op: OpId) -> bool {
         let block = program.parent_block(op);
         let region = scope(program, block);
@@ -79,7 +79,7 @@ fn key(program: &Program, region: RegionId, op: OpId) -> Key {
     (region, program.op_name_id(op), ty, program.constant_hash(op))
 }
 
-/// The innermost region around `block` whose op sees no values from outside, or might not.
+/// The innermost region around `block` whose op is, or may be, isolated from above.
 fn scope(program: &Program, block: BlockId) -> RegionId {
     let mut region = program.block_region(block);
     loop {

@@ -1,4 +1,4 @@
-//! The greedy driver: what it does to every op, independent of patterns.
+//! The greedy driver: the worklist, and the rewrites of MLIR's driver that do not depend on patterns.
 
 use super::commute::{has_commutative_ops, move_constants_back};
 use super::constants::Constants;
@@ -9,12 +9,12 @@ use crate::index::{Id, OpId, ValueId};
 use crate::ir::{InsertPoint, NewOp, OpKind, Place, Program};
 use rustc_hash::FxHashSet;
 
-/// Constants that are folded, beside the one that has a kind.
+/// Constants that are folded, besides those of `OpKind::Constant`.
 const CONSTANTS: [&str; 3] = ["chlo.constant", "func.constant", "arith.constant"];
 
-/// Rewrites for the driver to try.
+/// Patterns for the driver.
 pub trait Patterns {
-    /// The kinds of ops that they match, if these are all that they match.
+    /// The kinds of ops that they match; `None` if they may match others.
     fn kinds(&self) -> Option<Vec<OpKind>> {
         None
     }
@@ -27,16 +27,16 @@ pub trait Patterns {
 pub struct Config {
     /// Whether ops are visited first to last, rather than last to first.
     pub top_down: bool,
-    /// After how many iterations it gives up.
+    /// The most iterations.
     pub max_iterations: Option<usize>,
-    /// After how many matches it ends an iteration.
+    /// The most matches of an iteration.
     pub max_rewrites: Option<usize>,
-    /// Whether ops without effects and uses are looked for again after an iteration.
+    /// Whether dead ops are searched for again after an iteration.
     pub erases_dead: bool,
 }
 
 impl Config {
-    /// More iterations than this are never needed in practice; MLIR gives up after them.
+    /// MLIR's default limit of iterations, which is never reached in practice.
     pub const MAX_ITERATIONS: usize = 10;
 }
 
@@ -51,7 +51,7 @@ impl Default for Config {
     }
 }
 
-/// Applies `patterns` to what is inside `root` until nothing changes. False if it gave up before that.
+/// Applies `patterns` to the ops inside `root` until nothing changes. False if a limit was reached before.
 pub fn apply_greedily(
     program: &mut Program,
     context: &mut Context<'_>,
@@ -83,8 +83,8 @@ pub fn apply_greedily(
     Ok(true)
 }
 
-/// Whether some op may match a pattern for `kinds`, be hoisted, or have its operands moved. If not,
-/// all that happens is that unused ops go, in whichever order.
+/// Whether some op may match a pattern for `kinds`, be hoisted, or have its operands moved. If not, dead ops
+/// are erased, and their order does not matter.
 fn may_change(program: &Program, kinds: &[OpKind]) -> bool {
     program.has_any(kinds)
         || program.has_any(&[OpKind::Constant])
@@ -92,7 +92,7 @@ fn may_change(program: &Program, kinds: &[OpKind]) -> bool {
         || CONSTANTS.iter().any(|name| program.strings().find(name).is_some())
 }
 
-/// Erases what is inside `root` and has no effect and no uses, users before what they use.
+/// Erases dead ops inside `root`, users before the ops they use.
 fn erase_dead(program: &mut Program, root: OpId) {
     let mut ops: Vec<OpId> = program.pre_order(root).skip(1).collect();
     while let Some(op) = ops.pop() {
@@ -110,13 +110,13 @@ const ABSENT: u32 = u32::MAX;
 pub struct Driver<'a> {
     /// The program.
     pub program: &'a mut Program,
-    /// The op whose inside it is about.
+    /// The op whose regions are rewritten.
     root: OpId,
     constants: Constants,
     worklist: Vec<OpId>,
-    /// Where each op stands in the worklist.
+    /// The position of each op in the worklist.
     place: Vec<u32>,
-    /// Where each op stood in the program when the iteration began; a new op stands where the op did
+    /// The position of each op in the program at the start of the iteration; a new op has that of the op
     /// that it was made for.
     order: Vec<u32>,
     changed: bool,
@@ -134,7 +134,7 @@ impl<'a> Driver<'a> {
             changed: false,
         }
     }
-    /// Erases every op without effects that nothing uses.
+    /// Erases all dead ops.
     fn erase_dead_ops(mut self) {
         let program = &*self.program;
         let is_there = |op: &OpId| program.parent_block(*op).is_some() && !program.is_erased(*op);
@@ -152,7 +152,7 @@ impl<'a> Driver<'a> {
             }
         }
     }
-    /// Visits every op, and those that changes bring back; true if anything was changed.
+    /// Visits every op, and those that are pushed by changes; true if anything changed.
     fn run_once(mut self, patterns: &mut dyn Patterns, config: Config) -> bool {
         let root = self.root;
         self.place.resize(self.program.num_op_ids(), ABSENT);
@@ -208,7 +208,7 @@ impl<'a> Driver<'a> {
     fn is_unused(&self, op: OpId) -> bool {
         self.program.op_results(op).all(|result| self.program.newest_use(result).is_none())
     }
-    /// Puts `op` on the worklist unless it is there, and the ops around it.
+    /// Pushes `op` and the ops around it, unless they are on the worklist.
     pub fn push(&mut self, op: OpId) {
         let mut next = Some(op);
         while let Some(op) = next.filter(|&op| op != self.root) {
@@ -222,7 +222,7 @@ impl<'a> Driver<'a> {
             next = self.program.parent_op(op);
         }
     }
-    /// Takes `op` from the worklist, and from the constants that are owned.
+    /// Removes `op` from the worklist, and from the folder's constants.
     pub(super) fn forget(&mut self, op: OpId) {
         if let Some(place) = self.place.get_mut(op.index()).filter(|place| **place != ABSENT) {
             self.worklist[*place as usize] = OpId::NONE;
@@ -230,8 +230,8 @@ impl<'a> Driver<'a> {
         }
         self.constants.forget(self.program, op);
     }
-    /// Puts the ops that define operands of `op` on the worklist where at most one other op uses the
-    /// operand: once `op` is gone they may be dead, or ready for a pattern.
+    /// Pushes the ops that define operands of `op`, if at most one other op uses the operand: once `op` is
+    /// erased they may be dead, or match a pattern.
     fn push_operands(&mut self, op: OpId) {
         let mut seen = FxHashSet::default();
         for index in 0..self.program.num_operands(op) {
@@ -250,8 +250,8 @@ impl<'a> Driver<'a> {
             }
         }
     }
-    /// Erases `op`, whose results have no uses, with everything inside it: what is inside first, each
-    /// block from its end, so that an op has no users left when its turn comes.
+    /// Erases `op`, whose results have no uses, with all ops inside it: inner ops first, each block from its
+    /// end, so that an op has no users when it is erased.
     pub fn erase(&mut self, op: OpId) {
         for inner in self.outward(op) {
             self.push_operands(inner);
@@ -288,25 +288,25 @@ impl<'a> Driver<'a> {
         }
         self.erase(op);
     }
-    /// Makes an op, which is made for `root`, where `at` says.
+    /// Builds an op for the rewrite of `root`, at `at`.
     pub fn build(&mut self, new: NewOp<'_>, at: InsertPoint, root: OpId) -> OpId {
         let op = self.program.build(new, at);
         self.note_inserted(op, root);
         op
     }
-    /// Puts the new op `op`, which is made for `root`, at `place`.
+    /// Inserts the new op `op`, made for the rewrite of `root`, at `place`.
     pub fn insert_at(&mut self, op: OpId, place: Place, root: OpId) {
         self.program.insert_op(op, place);
         self.note_inserted(op, root);
     }
-    /// Takes note of the new op `op`, which was made for `root`.
+    /// Records the new op `op`, made for the rewrite of `root`.
     pub fn note_inserted(&mut self, op: OpId, root: OpId) {
         let at = self.order[root.index()];
         self.order.resize(self.program.num_op_ids(), at);
         self.order[op.index()] = at;
         self.push(op);
     }
-    /// Whether `first` stands before `second` in their block.
+    /// Whether `first` is before `second` in their block.
     pub fn is_before(&self, first: OpId, second: OpId) -> bool {
         let (first_at, second_at) = (self.order[first.index()], self.order[second.index()]);
         if first_at != second_at || first == second {

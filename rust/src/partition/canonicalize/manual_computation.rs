@@ -1,4 +1,4 @@
-//! Manual computations: inputs that nothing uses, and whole ones that are not needed.
+//! Removes unused inputs of manual computations, and redundant manual computations.
 
 use super::driver::Driver;
 use crate::index::{BlockId, OpId, ShardingId, StrId, ValueId};
@@ -9,7 +9,7 @@ fn body(program: &Program, op: OpId) -> Option<BlockId> {
     program.region_entry(program.op_regions(op).next()?).get()
 }
 
-/// An input whose argument has no uses is not needed.
+/// Removes inputs whose arguments have no uses.
 pub fn drop_unused_inputs(driver: &mut Driver, op: OpId) -> bool {
     let program = &mut *driver.program;
     let Some(block) = body(program, op) else { return false };
@@ -23,8 +23,8 @@ pub fn drop_unused_inputs(driver: &mut Driver, op: OpId) -> bool {
     true
 }
 
-/// A manual computation does nothing if it has no inputs, no outputs and no ops; it does what its body
-/// does if its manual axes have size 1.
+/// Erases a manual computation without inputs, outputs and ops; inlines the body of one whose manual axes
+/// have size 1.
 pub fn drop_redundant(driver: &mut Driver, op: OpId) -> bool {
     let program = &mut *driver.program;
     let Some(block) = body(program, op) else { return false };
@@ -38,7 +38,7 @@ pub fn drop_redundant(driver: &mut Driver, op: OpId) -> bool {
     if (has_values && !has_one_device(program, op, block)) || !is_inlinable(program, op) {
         return false;
     }
-    // What is inlined counts as new from the next iteration on.
+    // Inlined ops are visited from the next iteration on.
     let inside: Vec<OpId> = program.pre_order(op).skip(1).collect();
     for inner in inside {
         driver.forget(inner);
@@ -66,13 +66,13 @@ fn has_one_device(program: &Program, op: OpId, block: BlockId) -> bool {
 /// Dialects whose ops MLIR can inline, and can inline into; `func` is none of them in jaxlib.
 const INLINABLE: [&str; 5] = ["sdy.", "stablehlo.", "chlo.", "arith.", "tensor."];
 
-/// Whether MLIR can inline all that is inside `op` where `op` is.
+/// Whether MLIR can inline all ops inside `op` to the region of `op`.
 fn is_inlinable(program: &Program, op: OpId) -> bool {
     let is_known = |op| INLINABLE.iter().any(|dialect| program.op_name(op).starts_with(dialect));
     program.parent_op(op).is_some_and(is_known) && program.pre_order(op).skip(1).all(is_known)
 }
 
-/// Puts the ops of `block`, the body of `op`, in front of it, and what it returns in place of its results.
+/// Moves the ops of `block`, the body of `op`, before `op`, and replaces its results by the returned values.
 fn inline(program: &mut Program, op: OpId, block: BlockId) {
     let args: FxHashMap<ValueId, ValueId> =
         program.block_args(block).zip(program.operands(op)).collect();
@@ -99,7 +99,7 @@ fn inline(program: &mut Program, op: OpId, block: BlockId) {
     }
 }
 
-/// Forgets the names of what `op` defines, which may be those of other values where it goes.
+/// Removes the names of values that `op` defines, which may be taken in the region that it is moved to.
 fn forget_names(program: &mut Program, op: OpId) {
     let mut values: Vec<ValueId> = program.op_results(op).collect();
     for region in program.op_regions(op) {

@@ -1,10 +1,10 @@
-//! Resharding the result of a dot instead of an operand, which even the pass that does little does.
+//! Reshards the result of a dot instead of an operand, also where the full version is off.
 //!
-//! With `[{}, {"x"}] x [{"x"}, {"y"}] -> [{}, {"x"}]` the contracting dim and the result both use `x`. Seen
-//! as it stands that is a reduce-scatter that first gathers `y` of the larger right-hand side; better is to
-//! compute the result as `[{}, {"y"}]` and to reshard that. This is done when both operands agree, exactly
-//! one dim of the result conflicts with an operand that is not smaller, that operand's dim is sharded, and
-//! the result's dim has just the axes of the contracting dims.
+//! With `[{}, {"x"}] x [{"x"}, {"y"}] -> [{}, {"x"}]` the contracting dim and the result both use `x`. As it is,
+//! that is a reduce-scatter after gathering `y` of the larger right-hand side; it is better to compute the
+//! result as `[{}, {"y"}]` and to reshard it. This is done if both operands agree, exactly one dim of the
+//! result conflicts with an operand that is not smaller, that operand's dim is sharded, and the result's dim
+//! has exactly the axes of the contracting dims.
 
 use super::reshard_uses;
 use super::tensors::tensor_sizes;

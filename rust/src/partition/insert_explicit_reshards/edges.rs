@@ -1,5 +1,4 @@
-//! Reshards where values flow: into data-flow ops and out of their regions, into calls, and out of
-//! functions.
+//! Reshards operands of data-flow ops and of calls, and values returned from regions and functions.
 
 use super::unreduced::{add_unreduced_axes, reduce_for_use};
 use crate::context::Context;
@@ -8,8 +7,8 @@ use crate::index::{OpId, ShardingId, UseId, ValueId};
 use crate::ir::{InsertPoint, OpKind, Payload, Place, Program, SymbolTable, ValueDef};
 use crate::sharding::TensorSharding;
 
-/// Makes the value of `slot` have the sharding `target` (none means replicated); where the full version
-/// is off, only as far as unreduced axes are concerned.
+/// Reshards the value of `slot` to `target` (none means replicated); where the full version is off, only its
+/// unreduced axes.
 fn reshard_use(
     program: &mut Program,
     slot: UseId,
@@ -55,7 +54,7 @@ pub fn reshard_returned(program: &mut Program, func_op: OpId, is_full: bool) -> 
     Ok(())
 }
 
-/// Reshards the sources of every edge of `op` to what their owner needs; owners that are results first.
+/// Reshards the sources of every edge of `op` to the sharding of its owner; owners that are results first.
 /// False if `op` has no edges.
 pub fn reshard_edges(
     program: &mut Program,

@@ -2,9 +2,9 @@
 //! shards.
 //!
 //! In the full version all tensors of an op get the same axes on the same factor, each axis is used
-//! once, and reduction factors that are sharded are followed by an all-reduce. Otherwise only a few ops
-//! are treated like that: calls, ragged dots, and concatenates whose operands are not sharded like the
-//! result; dots may have their result resharded. Unreduced axes are always treated.
+//! once, and ops with sharded reduction factors are followed by an all-reduce. Otherwise this is done for a
+//! few ops only: calls, ragged dots, and concatenates whose operands are not sharded like the result; dots
+//! may have their result resharded. Unreduced axes are always reduced where necessary.
 //!
 //! Source: Shardy's `insert_explicit_reshards`.
 
@@ -29,7 +29,7 @@ use std::rc::Rc;
 use tensors::{op_mesh, sharding_or_closed, tensor_shardings, tensor_sizes};
 
 const RAGGED_DOT: &str = "mhlo.ragged_dot";
-/// How often a long pass reports.
+/// The number of ops between two reports of progress.
 const REPORT_EVERY: usize = 1 << 14;
 
 /// Runs the pass on `functions`.
@@ -60,7 +60,7 @@ pub fn run(
     Ok(())
 }
 
-/// What is the same for all functions.
+/// The state of the pass, for all functions.
 struct Pass {
     /// Whether the full version is on.
     is_full: bool,
@@ -72,7 +72,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// Where the full version is off and nothing is unreduced, only a few ops need a look.
+    /// Runs the pass if the full version is off and nothing is unreduced: only a few kinds of ops are visited.
     fn run_on_few(&mut self, program: &mut Program, context: &mut Context) -> Result<()> {
         let kinds = [OpKind::Call, OpKind::Concatenate, OpKind::DotGeneral, OpKind::Dot];
         let ops = match program.strings().find(RAGGED_DOT) {
@@ -97,7 +97,7 @@ impl Pass {
         }
         Ok(())
     }
-    /// Treats a dot, unless one that is like it in every respect was left alone.
+    /// Visits a dot, unless one with equal signature, rule and shardings needed no reshard.
     fn visit_dot(&mut self, program: &mut Program, context: &Context, op: OpId) -> Result<()> {
         let rule: RuleId = context.rules.rule(program, op);
         if rule.is_none() || program.rules()[rule].is_custom {
@@ -143,7 +143,7 @@ fn is_dot(program: &Program, op: OpId) -> bool {
     matches!(program.kind(op), OpKind::Dot | OpKind::DotGeneral)
 }
 
-/// Whether `op` is treated fully even where the full version is off.
+/// Whether all tensors of `op` are resharded even where the full version is off.
 fn is_always_full(program: &mut Program, op: OpId) -> bool {
     match program.kind(op) {
         OpKind::Call => true,
@@ -157,17 +157,17 @@ fn is_always_full(program: &mut Program, op: OpId) -> bool {
     }
 }
 
-/// What an op's tensors become.
+/// The new shardings of an op's tensors.
 pub(crate) struct Plan {
     /// The mesh that they are sharded over.
     pub mesh: MeshId,
-    /// The new sharding of each operand, then each result; `NONE` if it stays.
+    /// The new sharding of each operand, then each result; `NONE` if it does not change.
     pub shardings: Vec<ShardingId>,
     /// The axes of reduction factors.
     reduced: Vec<AxisRef>,
 }
 
-/// Ops with the same signature, rule and shardings have the same plan; none where nothing can be done.
+/// The plans by signature, rule and shardings; `None` where there is nothing to reshard.
 type Plans = FxHashMap<(SignatureId, RuleId, Vec<ShardingId>), Option<Rc<Plan>>>;
 
 fn visit(
@@ -217,7 +217,7 @@ fn visit(
     Ok(())
 }
 
-/// Treats an op where the full version is off.
+/// Visits an op where the full version is off.
 fn visit_partly(
     program: &mut Program,
     op: OpId,
@@ -278,8 +278,8 @@ fn plan(
 }
 
 impl Plan {
-    /// Only reshards to what the factor table says, where `updates` says so or the tensor is over a mesh
-    /// with another order of devices.
+    /// The plan of the factor table, for tensors in `updates` or over a mesh with another order of devices;
+    /// others do not change.
     pub(crate) fn from_table(
         program: &mut Program,
         projection: &Projection,
@@ -352,7 +352,7 @@ fn reshard_result(
     program.set_result_sharding(result, new);
 }
 
-/// Has all uses of `result` use a reshard of it to `sharding`, at `place`.
+/// Replaces all uses of `result` by a reshard of it to `sharding`, at `place`.
 fn reshard_uses(program: &mut Program, result: ValueId, sharding: ShardingId, place: Place) {
     let at = InsertPoint { place, loc: program.value_loc(result) };
     let reshard = program.build_unary(OpKind::Reshard, result, sharding, at);

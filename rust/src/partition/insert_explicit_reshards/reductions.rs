@@ -1,4 +1,4 @@
-//! All-reduces behind ops that sum over sharded factors.
+//! Inserts all-reduces after ops that reduce over sharded factors.
 
 use super::tensors::sharding_or_closed;
 use crate::axis::{sort_and_merge, AxisRef};
@@ -6,9 +6,9 @@ use crate::index::{MeshId, OpId, ShardingId, ValueId};
 use crate::ir::Program;
 use crate::partition::axis_sets::difference;
 
-/// A sharding and axes of one mesh with which `result`, sharded as `sharding`, is summed over `axes` of
-/// `mesh`. Axes are looked up by their names where `sharding` is over another mesh. If that has not all of
-/// them, no op can say what is meant, and `result` becomes replicated over `mesh`.
+/// The sharding and the axes, over one mesh, of the all-reduce of `result`, sharded as `sharding`, over `axes` of
+/// `mesh`. Axes are looked up by name if `sharding` is over another mesh. If that does not have all of them, no
+/// op can express the reduction, and `result` becomes replicated over `mesh`.
 fn over_one_mesh(
     program: &mut Program,
     result: ValueId,
@@ -34,7 +34,7 @@ fn over_one_mesh(
     (replicated, axes.to_vec())
 }
 
-/// Sums the results of `op` over those of `axes` that are not unreduced in them.
+/// Inserts all-reduces of the results of `op` over those of `axes` that are not unreduced in them.
 pub(super) fn reduce_results(program: &mut Program, op: OpId, axes: &[AxisRef], mesh: MeshId) {
     if axes.is_empty() || program.num_results(op) == 0 {
         return;

@@ -1,7 +1,7 @@
 //! Reshapes whose operand or result is sharded by axes that do not divide its factors.
 //!
-//! The axes of the side in more shards are dealt out to the factors of both sides anew, each axis to the
-//! first factors that can take it or a part of it; what both sides then have in common is kept.
+//! The axes of the side with more shards are assigned to the factors of both sides again, each axis to the
+//! first factors that it, or a part of it, divides; the axes that both sides then have in common are kept.
 
 use crate::axis::{push_or_merge, AxisRef};
 use crate::index::{FactorId, Id, MeshId, OpId, ShardingId};
@@ -11,8 +11,8 @@ use crate::partition::common_axes::AxesPerFactor;
 use crate::projection::{Projection, TensorFactorShardings};
 use crate::rule::{OpShardingRule, TensorMapping};
 
-/// The axes that operand and result of reshape `op` are to have in common. The table becomes what they
-/// will have, and `updates` says whether that is new.
+/// The axes that operand and result of reshape `op` will have in common. The table is updated to these, and
+/// `updates` gets the tensors that change.
 pub fn common_axes(
     program: &mut Program,
     op: OpId,
@@ -48,10 +48,10 @@ pub fn common_axes(
     common
 }
 
-/// An axis, or what is left of it, still to be dealt out.
+/// An axis that is not assigned yet, or the remaining part of one.
 struct Left {
     axis: AxisRef,
-    /// The part from here on; the whole axis or sub-axis while nothing is taken.
+    /// The remaining part; the whole axis or sub-axis if nothing is taken.
     size: i64,
     taken: bool,
 }
@@ -74,7 +74,7 @@ impl Left {
     }
 }
 
-/// Deals `axes` out to the factors of one tensor.
+/// Assigns `axes` to the factors of one tensor.
 fn deal(
     tensor: &mut TensorFactorShardings,
     mapping: &TensorMapping,
@@ -106,7 +106,7 @@ fn deal(
     }
 }
 
-/// Deals one axis out to `factors`, with the room that each has; false if part of it is left.
+/// Assigns one axis to `factors`, given with their unsharded sizes; false if a part of it remains.
 fn deal_one(
     tensor: &mut TensorFactorShardings,
     factors: &mut [(FactorId, i64)],

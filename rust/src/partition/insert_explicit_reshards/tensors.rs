@@ -4,7 +4,7 @@ use crate::index::{MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Program};
 use rustc_hash::FxHashMap;
 
-/// The shardings of operands and results, those behind propagation barriers where there are some.
+/// The shardings of operands and results; those of the operands of propagation barriers, if these define them.
 pub(super) fn tensor_shardings(program: &mut Program, op: OpId) -> Vec<ShardingId> {
     let (num_operands, num_results) = (program.num_operands(op), program.num_results(op));
     let mut shardings = Vec::with_capacity(num_operands + num_results);
@@ -39,7 +39,7 @@ pub(super) fn op_mesh(program: &Program, shardings: &[ShardingId]) -> Option<Mes
     Some(most_common_mesh(program, shardings).unwrap_or(common))
 }
 
-/// What `value` is, seen through propagation barriers.
+/// The operand of the propagation barriers that define `value`, or `value`.
 pub fn behind_barriers(program: &Program, mut value: ValueId) -> ValueId {
     while let Some(def) = program.defining_op(value) {
         if program.kind(def) != OpKind::PropagationBarrier {
@@ -50,8 +50,8 @@ pub fn behind_barriers(program: &Program, mut value: ValueId) -> ValueId {
     value
 }
 
-/// The mesh that all `shardings` are over but for the order of devices, preferably one with the default
-/// order; empty meshes fit any.
+/// The mesh that all `shardings` are over up to the order of devices, preferably one with the default
+/// order; empty meshes are compatible with any.
 pub fn common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
     let mut common: Option<MeshId> = None;
     for &sharding in shardings {
@@ -80,7 +80,7 @@ pub fn common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId
     common
 }
 
-/// The mesh that most of `shardings` that shard something are over; the first to get so far.
+/// The mesh that most of the `shardings` with axes are over; the first one of equals.
 fn most_common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
     let mut counts: FxHashMap<MeshId, usize> = FxHashMap::default();
     let mut best = (0, None);

@@ -1,7 +1,7 @@
-//! Unreduced axes: values that still have to be summed over some axes.
+//! Unreduced axes: axes over which values have yet to be reduced.
 //!
-//! Going from unreduced to replicated takes an all-reduce; going from replicated, or sharded, to
-//! unreduced takes an op that only relabels.
+//! A reshard from unreduced to replicated is an all-reduce; one from replicated, or sharded, to unreduced is
+//! an op that only changes the sharding.
 
 use crate::axis::{prefix_status, sort_and_merge, AxisRef, PrefixStatus};
 use crate::error::{Code, Diagnostic, Result};

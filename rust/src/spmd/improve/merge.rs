@@ -1,6 +1,6 @@
 //! `merge-equal-collectives`: merges collectives in one block with equal operands and attributes.
 //!
-//! Values are equal if they are the same, or are computed from equal ones by equal ops of [`super::CHEAP`]. Takes
+//! Values are equal if they are the same, or are computed from equal ones by equal ops of `CHEAP`. Takes
 //! linear time in the program.
 
 use super::super::reducer::Reducer;
