@@ -37,11 +37,11 @@ impl Program {
     pub fn set_op_rule(&mut self, op: OpId, rule: RuleId) -> bool {
         self.op_rules.set(op, rule)
     }
-    /// Leaves `rules`, one or none for each op, on ops that carry none themselves.
+    /// Sets `rules`, indexed by op, as propagation's rules of ops that carry none themselves.
     pub fn leave_op_rules(&mut self, rules: Vec<RuleId>) {
         self.op_rules.leave(rules);
     }
-    /// Notes that a pass has put in `op`, a reshard or a collective, for the sake of `cause`.
+    /// Records that `cause` required `op`, a reshard or collective that a pass has inserted.
     pub fn set_cause(&mut self, op: OpId, cause: OpId) {
         self.causes.insert(op, cause);
     }
@@ -60,16 +60,16 @@ impl Program {
             self.printing.flags[op].set(OpFlags::RENAMED);
         }
     }
-    /// Has the printer write `op` from its fields, without regard to its text.
+    /// Makes the printer write `op` from its fields instead of its source text.
     pub fn forget_text(&mut self, op: OpId) {
         self.printing.flags[op].set(OpFlags::SYNTHESISED);
     }
-    /// Gives `value` another type. The op that it is a result of, and those that use it, have to be told
-    /// by [`Program::update_types`].
+    /// Changes the type of `value`. The caller has to call [`Program::update_types`] for the op that defines
+    /// it and for those that use it.
     pub fn set_type(&mut self, value: ValueId, ty: TypeId) {
         self.values[value].ty = ty;
     }
-    /// Has the printer write the attributes of `op` anew.
+    /// Makes the printer write the attributes of `op` from its fields.
     pub fn mark_attrs_changed(&mut self, op: OpId) {
         self.printing.flags[op].set(OpFlags::ATTRS_CHANGED);
     }
@@ -99,9 +99,8 @@ impl Program {
             locs.into_iter().map(|loc| self.without_aliases(self.text.get(loc), 0)).collect();
         self.text.add(&format!("fused[{}]", locs.join(", ")))
     }
-    /// The location `text` with what its aliases stand for: where locations are nested, MLIR does not
-    /// know aliases that are defined further down. What is nested deeper than any compiler writes it is
-    /// not known in the result.
+    /// The location `text` with its aliases expanded: MLIR does not resolve aliases in nested locations that
+    /// are defined later in the text. Aliases nested deeper than `MAX_DEPTH` levels become `unknown`.
     fn without_aliases(&self, text: &str, depth: usize) -> String {
         const MAX_DEPTH: usize = 32;
         const MAX_LEN: usize = 1 << 16;

@@ -46,7 +46,7 @@ use std::borrow::Cow;
 pub struct InsertPoint {
     /// Where it goes.
     pub place: Place,
-    /// What is within its `loc(...)`; empty for none.
+    /// The text within its `loc(...)`; empty for none.
     pub loc: Span,
 }
 
@@ -170,14 +170,14 @@ impl Program {
         self.add_regions(op, new.num_regions);
         op
     }
-    /// Makes an op where `at` says.
+    /// Makes an op at `at`.
     pub fn build(&mut self, new: NewOp<'_>, at: InsertPoint) -> OpId {
         let op = self.create_op(new);
         self.printing.ops[op].loc = at.loc;
         self.insert_op(op, at.place);
         op
     }
-    /// Makes an op where `at` says and returns its first result, of which it has at least one.
+    /// Makes an op with at least one result at `at` and returns its first result.
     pub fn build_value(&mut self, new: NewOp<'_>, at: InsertPoint) -> ValueId {
         let op = self.build(new, at);
         self.result(op, 0)
@@ -261,7 +261,7 @@ impl Program {
     }
 }
 
-/// Meshes, and names that stay.
+/// Creates meshes, and copies names.
 impl Program {
     /// Makes the `sdy.mesh` called `symbol`, which no other symbol is called.
     pub fn create_mesh(&mut self, symbol: StrId, mesh: Mesh, at: InsertPoint) -> (MeshId, OpId) {
@@ -269,13 +269,13 @@ impl Program {
         let op = NewOp::of_kind(OpKind::Mesh, &[], &[]).payload(Payload::Mesh(id));
         (id, self.build(op, at))
     }
-    /// Calls `to`, which takes the place of `from`, as the text calls that.
+    /// Gives `to`, which replaces `from`, the name that `from` has in the text.
     pub fn copy_name(&mut self, from: ValueId, to: ValueId) {
         self.printing.value_names[to] = self.printing.value_names[from];
     }
 }
 
-/// Points of a program.
+/// Insertion points.
 impl Program {
     /// Right before `op`, with its location.
     pub fn before(&self, op: OpId) -> InsertPoint {

@@ -5,7 +5,7 @@ use crate::index::{BlockId, FuncId, Id, OpId, RegionId, UseId, ValueId};
 
 impl Program {
     /// Clones `op` with everything inside it, in no block yet, as MLIR's `Operation::clone` does:
-    /// operands that `map` knows are replaced; results and inner block arguments are added to it.
+    /// operands are mapped by `map`, to which results and inner block arguments are added.
     /// Results keep their names if `keep_names` (right when the clone goes to another scope).
     pub fn clone_op(&mut self, op: OpId, map: &mut ValueMap, keep_names: bool) -> OpId {
         let original = self.ops[op].clone();
@@ -46,7 +46,7 @@ impl Program {
         }
         clone
     }
-    /// Gives `clone`, which has none, the operands of `op`, or what `map` has for them.
+    /// Gives `clone`, which has none, the operands of `op`, mapped by `map` if it has them.
     fn clone_operands(&mut self, op: OpId, clone: OpId, map: &ValueMap) {
         for slot in self.op_uses(op) {
             let (value, text) = (self.operands[slot].value, self.printing.operand_names[slot]);

@@ -8,11 +8,11 @@ use std::hash::{Hash, Hasher};
 /// The value of a constant, without its type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ConstantValue<'a> {
-    /// The bits of a floating-point number that all elements are.
+    /// All elements are the floating-point number with these bits.
     Splat(u64),
-    /// Anything else that all elements are, as it is written.
+    /// All elements have this value, which is no floating-point number, as written.
     Element(&'a str),
-    /// Any other value, as it is written.
+    /// Any other value, as written.
     Text(&'a str),
 }
 
@@ -38,15 +38,15 @@ impl Program {
         let attr = self.op_attrs(op).iter().find(|attr| self.strings.get(attr.name) == "value");
         attr.map_or_else(|| self.written_value(op), |attr| self.text.get(attr.value))
     }
-    /// Whether the value of `op`, a constant, stands in its own syntax: in the generic form a colon follows
-    /// the dictionary.
+    /// Whether `op`, a constant, is written in custom syntax, with the value after the dictionary: in the
+    /// generic form a colon follows the dictionary.
     pub fn has_written_value(&self, op: OpId) -> bool {
         let OpText { span, dict, .. } = self.printing.ops[op];
         let start = dict.end.saturating_sub(span.start) as usize;
         let text = self.text.get(span).get(start..).unwrap_or_default();
         !text.trim_ascii_start().starts_with(':')
     }
-    /// What the text of `op` has between its dictionary and its location.
+    /// The text of `op` between its dictionary and its location.
     fn written_value(&self, op: OpId) -> &str {
         let OpText { span, dict, loc } = self.printing.ops[op];
         let start = dict.end.saturating_sub(span.start) as usize;
@@ -90,7 +90,7 @@ fn without_location(text: &str) -> &str {
     text
 }
 
-/// What all elements of `dense<inner>` are: `1` for `1` and for `[[1, 1]]`.
+/// The value of all elements of `dense<inner>` if they are equal: `1` for `1` and for `[[1, 1]]`.
 fn only_element(inner: &str) -> Option<&str> {
     let inner = inner.trim();
     if !inner.starts_with('[') {
@@ -107,7 +107,7 @@ fn only_element(inner: &str) -> Option<&str> {
     elements.all(is_same).then_some(first)
 }
 
-/// The bits of a number with a point or an exponent, however it is written.
+/// The bits of a number with a decimal point or an exponent.
 fn float(element: &str) -> Option<u64> {
     let is_float = element.len() < 40
         && element.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'))

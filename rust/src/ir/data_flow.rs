@@ -1,7 +1,7 @@
-//! Where the sharding of a value is kept, when the op around it has data-flow edges.
+//! Where the sharding of a value is stored when the op that defines it has data-flow edges.
 //!
-//! Between import and export an edge is an op, `sdy.data_flow_edge`, on the edge's owner, and has the
-//! sharding of all targets. Before and after, the owner has it. A manual computation keeps the
+//! Between import and export an edge is an op, `sdy.data_flow_edge`, on the edge's owner, and stores the
+//! sharding of all targets. Before and after, the owner stores it. A manual computation stores the
 //! shardings of its arguments and results as they are outside, manual axes included.
 //!
 //! Source: `getSharding` and `setSharding` of Shardy's utilities.
@@ -47,7 +47,7 @@ impl Program {
         }
         names
     }
-    /// The value whose sharding stands for that of `value`: the result of its data-flow edge, the
+    /// The value that stores the sharding of `value`: the result of its data-flow edge, the
     /// owner of its edge, or itself. `None` for arguments of regions that shardings do not enter.
     pub fn shardable_value(&self, value: ValueId) -> Option<ValueId> {
         let owning_op = match self.values[value].def() {
@@ -65,7 +65,7 @@ impl Program {
             || self.kind(owning_op) == OpKind::Func;
         is_shardable.then_some(value)
     }
-    /// The sharding that `value` has, wherever it is kept: on its data-flow edge, on the owner of
+    /// The sharding of `value`, wherever it is stored: on its data-flow edge, on the owner of
     /// that, or on itself. Inside a manual computation it is without the manual axes.
     pub fn sharding_of(&mut self, value: ValueId) -> ShardingId {
         let Some(value) = self.shardable_value(value) else { return ShardingId::NONE };

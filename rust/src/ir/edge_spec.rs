@@ -3,7 +3,7 @@
 //!
 //! The `i`-th edge of a group joins sources (the `i`-th operand, the `i`-th value that regions return)
 //! to targets (the `i`-th result, the `i`-th argument of regions); one target is its *owner* and
-//! stands for the edge. For a `stablehlo.while` there is one group:
+//! represents the edge. For a `stablehlo.while` there is one group:
 //!
 //! | | |
 //! | --- | --- |
@@ -57,7 +57,7 @@ pub enum EdgeOwners {
     BlockArgs(u32),
 }
 
-/// Edges of the same make: one for each owner.
+/// A group of edges with the same kinds of sources and targets, one for each owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EdgeGroup {
     /// What owns the edges.
@@ -80,7 +80,7 @@ pub struct EdgeSpec {
 /// One edge of an op.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edge {
-    /// The target that stands for the edge.
+    /// The target that represents the edge.
     pub owner: ValueId,
     /// Operand slots whose values flow in: the op's own, then those of its regions' terminators.
     pub sources: Vec<UseId>,
@@ -107,8 +107,8 @@ static CASE: EdgeSpec =
     EdgeSpec { groups: Cow::Borrowed(&[EdgeGroup { returns: Regions::ALL, ..RESULTS }]) };
 static OPTIMIZATION_BARRIER: EdgeSpec =
     EdgeSpec { groups: Cow::Borrowed(&[EdgeGroup { first_operand: Some(0), ..RESULTS }]) };
-/// The body of `sdy.manual_computation` and `sdy.named_computation`: in by its arguments, out by its
-/// results.
+/// The edges of `sdy.manual_computation` and `sdy.named_computation`: from operands to arguments of the body,
+/// and from its returned values to results.
 static BODY: EdgeSpec = EdgeSpec {
     groups: Cow::Borrowed(&[
         EdgeGroup { owners: EdgeOwners::BlockArgs(0), first_operand: Some(0), ..RESULTS },
@@ -171,8 +171,7 @@ impl EdgeSpec {
 }
 
 impl Program {
-    /// Gives ops of these names data-flow edges, and takes them away from all others that were given
-    /// some.
+    /// Sets the data-flow edges that users have given to ops, by op name, instead of all earlier ones.
     pub fn set_edge_specs<'n>(&mut self, specs: impl Iterator<Item = (&'n str, EdgeSpec)>) {
         self.edge_specs.clear();
         for (name, spec) in specs {
@@ -184,7 +183,7 @@ impl Program {
     pub fn has_edge_specs(&self) -> bool {
         !self.edge_specs.is_empty()
     }
-    /// The data-flow edges of `op`, `None` if values do not just flow through it.
+    /// The data-flow edges of `op`, `None` if it has none.
     #[inline]
     pub fn edge_spec(&self, op: OpId) -> Option<&EdgeSpec> {
         if !self.edge_specs.is_empty() {
@@ -220,7 +219,7 @@ impl EdgeGroup {
         }
     }
 
-    /// Lists sources and targets of the `index`-th edge, whose owner is there already.
+    /// Fills in the sources and targets of the `index`-th edge, whose owner is set already.
     fn fill_edge(&self, program: &Program, op: OpId, index: usize, edge: &mut Edge) {
         let Edge { owner, sources, targets } = edge;
         sources.clear();

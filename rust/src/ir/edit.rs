@@ -17,9 +17,9 @@ pub enum Place {
 }
 
 impl Program {
-    /// Makes of `op` an op of `kind` with the same operands, results, regions and location, and no
-    /// attributes but the structured ones, which the caller replaces. Uses are in the order in which
-    /// they were had a new op taken the place of `op`; results keep their names.
+    /// Turns `op` into an op of `kind` with the same operands, results, regions and location, and no
+    /// attributes but the structured ones, which the caller replaces. Use lists are ordered as if a new op
+    /// had replaced `op`; results keep their names.
     pub fn recast_op(&mut self, op: OpId, kind: OpKind) {
         let (name, traits) = (self.kind_name(kind), OPS[kind as usize].traits);
         let row = &mut self.ops[op];
@@ -105,7 +105,7 @@ impl Program {
             self.kinds.removed(row.kind);
         }
     }
-    /// Takes its regions away from `op`; they have no blocks.
+    /// Removes the regions of `op`, which have no blocks.
     pub fn drop_regions(&mut self, op: OpId) {
         debug_assert!(self.op_regions(op).all(|region| self.region_entry(region).is_none()));
         self.ops[op].num_regions = 0;
@@ -136,7 +136,7 @@ mod tests {
     use crate::index::{FuncId, Id, UseId, ValueId};
     use crate::ir::NewOp;
 
-    /// The users of each value of the only function, newest first, by their place in the block.
+    /// The users of each value of the only function, newest first, by their position in the block.
     fn users(program: &Program, body: BlockId) -> Vec<Vec<(usize, usize)>> {
         let ops: Vec<OpId> = program.block_ops(body).collect();
         let user = |slot: UseId| {

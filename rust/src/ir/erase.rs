@@ -4,7 +4,7 @@ use super::Program;
 use crate::index::{BlockId, OpId, TypeId, UseId, ValueId};
 
 impl Program {
-    /// Erases the operands of `op` for which `is_erased` has true. As in MLIR, those behind the first
+    /// Erases the operands of `op` for which `is_erased` is true. As in MLIR, those after the first
     /// erased one move up and become the newest uses of their values.
     pub fn erase_operands(&mut self, op: OpId, is_erased: &[bool]) {
         let slots: Vec<UseId> = self.op_uses(op).collect();
@@ -23,7 +23,7 @@ impl Program {
         self.ops[op].num_operands = kept as u32;
         self.mark_attrs_changed(op);
     }
-    /// Erases the arguments of `block` for which `is_erased` has true, and which have no uses.
+    /// Erases the arguments of `block` for which `is_erased` is true; they must have no uses.
     pub fn erase_block_args(&mut self, block: BlockId, is_erased: &[bool]) {
         let all: Vec<ValueId> = self.block_args(block).collect();
         let kept: Vec<ValueId> =

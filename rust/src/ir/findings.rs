@@ -1,22 +1,22 @@
-//! What a program says that makes no sense, found where it was read.
+//! Errors in attributes that the parser finds and the verifier reports.
 
 use crate::error::{Code, Diagnostic};
 use crate::index::OpId;
 use rustc_hash::FxHashSet;
 
-/// What is wrong with what a program says.
+/// The errors that the parser has found in the attributes of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// The mistakes.
+    /// The errors.
     pub problems: Vec<Diagnostic>,
-    /// Ops with attributes that are no good: other mistakes in them may be consequences.
+    /// Ops with malformed attributes: other errors in them may be consequences.
     pub malformed: FxHashSet<OpId>,
-    /// Whether something could not be read, so that it is not known what else there is.
+    /// Whether something could not be parsed, so that there may be more errors.
     pub is_unreadable: bool,
 }
 
 impl Findings {
-    /// Adds a mistake in `op`.
+    /// Adds an error in `op`.
     pub fn add(&mut self, op: OpId, problem: Diagnostic) {
         self.is_unreadable |= matches!(problem.code, Code::Syntax | Code::InvalidMesh);
         self.problems.push(problem);

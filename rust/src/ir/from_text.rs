@@ -1,7 +1,7 @@
-//! What only the parser does: it knows of each thing where it stands in the text, and its edits touch
-//! nothing, since the text says so already.
+//! Edits that only the parser makes: they take spans in the text, and mark nothing as changed, since the text
+//! has it already.
 //!
-//! An op is told of its operands, results and regions as they are read ([`Program::push_operand`] and
+//! Operands, results and regions are added to an op as they are read ([`Program::push_operand`] and
 //! its like); blocks are read before the region around them is complete.
 
 use super::{
@@ -25,16 +25,16 @@ impl Program {
         self.module = module;
         self.signature_rules.signed_ops = self.ops.len();
     }
-    /// Makes an op that was started not part of the program.
+    /// Discards an op that was begun, so that it is not part of the program.
     pub(crate) fn discard_op(&mut self, op: OpId) {
         self.mark_erased(op);
     }
-    /// Adds a value that stands for one whose definition comes later; `op` is in no block.
+    /// Adds a placeholder for a value that is used before its definition; `op`, its owner, is in no block.
     pub(crate) fn new_placeholder(&mut self, op: OpId, ty: TypeId) -> ValueId {
         self.push_value(Value::new(ty, ValueDef::Result(op)), NO_NAME, ShardingId::NONE)
     }
-    /// The value that is `number` places behind `first`, if both have their name together: values that
-    /// do stand in a row.
+    /// The `number`-th value after `first` if both are of one group of results, `%x:3`, which have ids in a
+    /// row.
     #[inline]
     pub(crate) fn named_with(&self, first: ValueId, number: u32) -> Option<ValueId> {
         let (values, names) = (&self.values, &self.printing.value_names);
@@ -49,7 +49,7 @@ impl Program {
             self.link_use(slot, value);
         }
     }
-    /// Says where `op`, whose dictionary is at `attrs`, stands, and what its rule may depend on.
+    /// Sets the span, dictionary and signature of `op`.
     pub(crate) fn set_op_text(
         &mut self,
         op: OpId,
@@ -65,8 +65,8 @@ impl Program {
     pub(crate) fn attach_payload(&mut self, op: OpId, payload: Payload) {
         self.ops[op].payload = self.payloads.push(payload);
     }
-    /// Gives `to` the dictionary of `from`, whose values stand at other places: at those that `shift`
-    /// has for them. Their texts are the same.
+    /// Gives `to` a dictionary equal to that of `from`; `shift` maps the spans of its values to those in the
+    /// text of `to`.
     pub(crate) fn repeat_attrs(&mut self, from: OpId, shift: impl Fn(Span) -> Span) -> AttrRange {
         let range = self.attr_ranges[from];
         if range.len == 0 {
@@ -95,7 +95,7 @@ impl Program {
             next = row.next;
         }
     }
-    /// Says what `func` is called, and where.
+    /// Sets the name of `func` and its span.
     pub(crate) fn name_function(&mut self, func: FuncId, name: StrId, place: Span) {
         self.functions[func].name = name;
         self.printing.functions[func].name = place;
@@ -104,24 +104,24 @@ impl Program {
     pub(crate) fn note_private(&mut self, func: FuncId) {
         self.functions[func].is_private = true;
     }
-    /// Says where the results of `func` stand.
+    /// Sets the span of the results of `func`.
     pub(crate) fn set_results_text(&mut self, func: FuncId, results: Span) {
         let text: &mut FunctionText = &mut self.printing.functions[func];
         text.results = results;
     }
-    /// Says what the body of `func` is.
+    /// Sets the body of `func`.
     pub(crate) fn set_func_body(&mut self, func: FuncId, body: BlockId) {
         self.functions[func].body = body;
     }
-    /// Notes that the alias `name`, with its sigil, stands for what is at `value`.
+    /// Defines the alias `name`, given with its sigil, as the text at `value`.
     pub(crate) fn define_alias(&mut self, name: StrId, value: Span) {
         self.aliases.insert(name, value);
     }
-    /// Notes that there is the definition of an alias, or a resource section, at `span`.
+    /// Records the span of the definition of an alias, or of a resource section.
     pub(crate) fn note_definition(&mut self, span: Span) {
         self.printing.definitions.push(span);
     }
-    /// Notes that the text has locations.
+    /// Records that the text has locations.
     pub(crate) fn note_locations(&mut self) {
         self.printing.has_locations = true;
     }

@@ -1,4 +1,4 @@
-//! What a `func.func` has beyond an op.
+//! Functions: the row that a `func.func` has in addition to that of its op.
 
 use super::op::Attr;
 use super::port::{Port, PortRange};
@@ -23,7 +23,7 @@ pub(super) struct Function {
     pub results: PortRange,
 }
 
-/// The attribute in which a clone keeps the name of what it was cloned from.
+/// The attribute of a cloned function that has the name of the original.
 pub const ORIGINAL_NAME: &str = "sdy.original_func_name";
 
 impl Program {
@@ -68,7 +68,7 @@ impl Program {
             None => row.name,
         }
     }
-    /// The function that the program starts with: the only one, or else the one called `main`.
+    /// The entry function of the program: the only one, or else the one called `main`.
     pub fn main_function(&self) -> Result<FuncId> {
         let functions = self.functions_in_order();
         if let [only] = functions[..] {
@@ -113,7 +113,7 @@ impl Program {
         }
         shardings
     }
-    /// Why `call` cannot be a call of `func`, as the reference says it; `None` if it can.
+    /// The reference's message if the types of `call` are not those of `func`; `None` if they are.
     pub fn call_mismatch(&self, call: OpId, func: FuncId) -> Option<String> {
         let text = |ty| self.text.get(self.types.text(ty));
         let (args, results) = (self.func_args(func), self.func_results(func));

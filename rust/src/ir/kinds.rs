@@ -1,36 +1,36 @@
-//! Which ops of a kind there are, without a walk over all of them; and which op comes first.
+//! Looks up the ops of a kind without a walk over all ops, and the order of two ops in a block.
 //!
-//! Most passes are about a few kinds of ops, and most programs have none or few of those. Ops of each
-//! kind are listed as they are made; rows that were erased or renamed since are passed over, so a
-//! list costs nothing to keep.
+//! Most passes need only a few kinds of ops, and most programs have none or few of those. Ops of each
+//! kind are listed when they are made; look-ups skip those that were erased or renamed since, so edits need
+//! not update the lists.
 //!
-//! Each op has a number that grows along its block, with gaps. An op that is put where there is no gap
+//! Each op has a number that grows along its block, with gaps. An op inserted where there is no gap
 //! left marks its block as crowded, and the block is renumbered when the order of its ops is next needed.
 
 use super::{EdgeSpec, OpKind, OpTraits, Program, OPS};
 use crate::index::{BlockId, Id, OpId, StrId};
 use rustc_hash::FxHashSet;
 
-/// The ops of each kind but [`OpKind::Other`], and what is known of names without a kind.
+/// The ops of each kind but [`OpKind::Other`], and the traits of op names without a kind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KindTable {
-    /// Those that were ever made, in that order.
+    /// For each kind, all ops ever made, in order of creation.
     lists: Vec<Vec<OpId>>,
-    /// How many of them are not erased, at most.
+    /// For each kind, an upper bound of the number of ops that are not erased.
     counts: Vec<usize>,
-    /// The traits of ops of kind `Other` by their name, where they were asked for.
+    /// The traits of ops of kind `Other` by name, filled in when first needed.
     traits: Vec<Option<OpTraits>>,
-    /// The names of kinds, where they were asked for.
+    /// The names of kinds, filled in when first needed.
     names: Vec<StrId>,
     crowded: FxHashSet<BlockId>,
 }
 
-/// How many numbers say where an op stands in the op around it.
+/// Numbers in a path per nesting level: region, block, and position in the block.
 const PATH_STEP: usize = 3;
-/// The distance of neighbours in a block that ops were appended to.
+/// The difference between the numbers of neighbouring ops when ops are appended to a block.
 const GAP: u32 = 1 << 10;
-/// Where the ops and those around them are more than one in so many of the program, looking at all ops
-/// is quicker than sorting.
+/// If more than one in `RARE` ops of the program is wanted or around one that is, a walk over all ops is
+/// faster than sorting.
 const RARE: usize = 8;
 
 impl KindTable {
@@ -122,7 +122,7 @@ impl Program {
         }
         self.post_order(self.module).filter(|&op| self.edge_spec(op).is_some()).collect()
     }
-    /// The op of the module that `op` is, or is inside.
+    /// The op of the module's block that `op` is, or is inside.
     pub fn top_level_op(&self, mut op: OpId) -> OpId {
         while let Some(parent) = self.parent_op(op).filter(|&parent| parent != self.module) {
             op = parent;
@@ -173,7 +173,7 @@ impl Program {
             self.pre_order(self.module).filter(is_one).collect()
         }
     }
-    /// Appends where `op` stands, from the outside in: by region and block, and within the block.
+    /// Appends the path of `op` from the outside in: region, block and position in the block at each level.
     fn push_path(&mut self, mut op: OpId, path: &mut Vec<u32>) {
         let start = path.len();
         while let Some(block) = self.ops[op].parent.get() {
@@ -220,7 +220,7 @@ impl Program {
         debug_assert!(!self.kinds.crowded.contains(&self.ops[a].parent));
         self.ops[a].order < self.ops[b].order
     }
-    /// What is known of ops called like `op`; `None` if the engine does not know the name.
+    /// The traits of ops with the name of `op`; `None` if the engine does not know the name.
     #[inline]
     pub fn traits(&self, op: OpId) -> Option<OpTraits> {
         let traits = self.ops[op].traits;
@@ -233,7 +233,7 @@ impl Program {
     }
 }
 
-/// `ops` once each: one that was renamed there and back is listed twice.
+/// `ops` without duplicates: an op that was renamed and renamed back is listed twice.
 fn distinct(mut ops: Vec<OpId>) -> Vec<OpId> {
     if !ops.is_sorted_by(|a, b| a < b) {
         ops.sort_unstable();

@@ -1,4 +1,4 @@
-//! The meshes of a program: those with a name, and those that stand inside shardings.
+//! The meshes of a program: named ones, and those inlined in shardings.
 
 use crate::index::{IdRange, IdVec, MeshId, StrId};
 use crate::mesh::Mesh;
@@ -14,7 +14,7 @@ pub struct ProgramMesh {
     pub mesh: Arc<Mesh>,
 }
 
-/// All meshes, found by their symbols or, where they have none, by what they are.
+/// All meshes, looked up by symbol or, for inlined ones, by value.
 #[derive(Clone, Debug, Default)]
 pub struct MeshTable {
     rows: IdVec<MeshId, ProgramMesh>,
@@ -43,17 +43,17 @@ impl MeshTable {
     pub fn named(&self, symbol: StrId) -> Option<MeshId> {
         self.named.get(&symbol).copied()
     }
-    /// Says what mesh `id`, which has a symbol, is.
+    /// Sets the axes and devices of mesh `id`, which has a symbol.
     pub fn define(&mut self, id: MeshId, mesh: Mesh) {
         self.rows[id].mesh = Arc::new(mesh);
     }
-    /// Takes the symbol of mesh `id` away.
+    /// Removes the symbol of mesh `id` and returns it.
     pub fn take_symbol(&mut self, id: MeshId) -> Option<StrId> {
         let symbol = self.rows[id].symbol.take()?;
         if self.named(symbol) == Some(id) {
             self.named.remove(&symbol);
         }
-        // Of equal meshes the first one counts.
+        // Of equal meshes the first one is looked up.
         let first = self.inlined.entry(self.rows[id].mesh.clone()).or_insert(id);
         *first = id.min(*first);
         Some(symbol)

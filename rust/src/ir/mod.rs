@@ -1,14 +1,14 @@
-//! The program as dense arrays.
+//! The in-memory representation of a program, as dense arrays.
 //!
 //! Ops, values, operand slots, blocks and regions are rows of tables, and refer to each other by id.
-//! Everything textual is a [`Span`] into a [`TextPool`], so that an op nobody touched is printed by
+//! Everything textual is a [`Span`] into a [`TextPool`], so that an unchanged op is printed by
 //! copying its bytes, and an attribute that nothing reads is never parsed.
 //!
 //! # Shardings
 //!
-//! Every sharding that the text has lives on a *value*, as a hash-consed [`ShardingId`]:
+//! Every sharding in the text is stored on a *value*, as a hash-consed [`ShardingId`]:
 //!
-//! | where the text has it | where it is here |
+//! | in the text | in the tables |
 //! | --- | --- |
 //! | `sdy.sharding = #sdy.sharding_per_value<...>` on an op | its results |
 //! | `sdy.sharding` on a function argument | the block argument |

@@ -17,14 +17,14 @@ pub struct AttrRange {
 /// One `name = value` of a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attr {
-    /// The name; `sdy.sharding` and `sdy.sharding_rule` never stand here, see the module docs.
+    /// The name; never `sdy.sharding` or `sdy.sharding_rule`, see the module docs.
     pub name: StrId,
-    /// The text of the value; empty for a unit attribute (but in its place, so that it can be told
-    /// whether it stands in the `<{...}>` of a generic form).
+    /// The text of the value; empty for a unit attribute (but at its offset, which tells whether it is in the
+    /// `<{...}>` of a generic form).
     pub value: Span,
 }
 
-/// What happened to an op since it was parsed, for the printer.
+/// What was changed of an op since it was parsed, for the printer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpFlags(u8);
 
@@ -54,7 +54,7 @@ impl OpFlags {
     pub fn set(&mut self, flag: Self) {
         self.0 |= flag.0;
     }
-    /// Whether anything happened at all.
+    /// Whether nothing was changed.
     #[inline]
     pub const fn is_clean(self) -> bool {
         self.0 == 0
@@ -90,7 +90,7 @@ pub(super) struct Op {
     pub prev: OpId,
     /// The op after it in its block.
     pub next: OpId,
-    /// Grows along its block; see [`Program::number_block`](super::Program::number_block).
+    /// A number that grows along its block; see [`Program::number_block`](super::Program::number_block).
     pub order: u32,
     /// Its signature, `NONE` if no rule can apply.
     pub signature: SignatureId,
@@ -138,7 +138,7 @@ pub enum ValueDef {
 pub(super) struct Value {
     /// Its type.
     pub ty: TypeId,
-    /// The number of what defines it, and whether that is a block.
+    /// The id of the op or block that defines it, with a bit for which of the two.
     def: u32,
     /// Its newest use.
     pub first_use: UseId,

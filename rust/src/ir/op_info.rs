@@ -1,8 +1,8 @@
-//! What the engine knows about ops by name: one table, one row an op.
+//! The table of op names with the kind, traits and syntax of each op.
 //!
 //! Ops that some pass treats specially have an [`OpKind`] of their own; all others are
 //! [`OpKind::Other`], whether registered or not. Traits are those of the op's dialect that change
-//! what Shardy or MLIR's drivers do: elementwise ops pass shardings through first, pure ops are
+//! what Shardy or MLIR's drivers do: shardings are propagated through elementwise ops first, pure ops are
 //! erased when nothing uses them, terminators are notified through their parent.
 //!
 //! Source: the operation definitions of `StableHLO`, CHLO, `func` and Shardy.
@@ -10,7 +10,7 @@
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
-/// Facts about an op, as a set of bits.
+/// Traits of an op, as a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpTraits(u8);
 
@@ -19,7 +19,7 @@ impl OpTraits {
     pub const NONE: Self = Self(0);
     /// Ends its block.
     pub const TERMINATOR: Self = Self(1);
-    /// Applies to each element by itself; shapes of operands and results agree, or broadcast.
+    /// Computes each element by itself; shapes of operands and results agree, or broadcast.
     pub const ELEMENTWISE: Self = Self(2);
     /// Has no memory effect.
     pub const PURE: Self = Self(4);
@@ -27,7 +27,7 @@ impl OpTraits {
     pub const RECURSIVE_EFFECTS: Self = Self(8);
     /// Is a constant.
     pub const CONSTANT_LIKE: Self = Self(16);
-    /// Its regions see no values from outside.
+    /// Its regions use no values from outside (MLIR's `IsolatedFromAbove`).
     pub const ISOLATED: Self = Self(32);
     /// The engine knows the op's name.
     pub const KNOWN: Self = Self(64);
@@ -37,11 +37,11 @@ impl OpTraits {
     pub const fn has(self, traits: Self) -> bool {
         self.0 & traits.0 == traits.0
     }
-    /// Those of the op called `name`, with [`OpTraits::KNOWN`]; none if no op is called that.
+    /// The traits of the op called `name`, [`OpTraits::KNOWN`] included; none if the table has no such op.
     pub fn of_name(name: &str) -> Self {
         OpInfo::by_name(name).map_or(Self::NONE, |info| info.traits)
     }
-    /// The names of those that hold, but for [`OpTraits::KNOWN`].
+    /// The names of the traits in the set, but for [`OpTraits::KNOWN`].
     pub fn names(self) -> Vec<&'static str> {
         let all = [
             (Self::TERMINATOR, "terminator"),
@@ -53,7 +53,7 @@ impl OpTraits {
         ];
         all.into_iter().filter(|&(traits, _)| self.has(traits)).map(|(_, name)| name).collect()
     }
-    /// All of both.
+    /// The union of both sets.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -69,8 +69,8 @@ const I: OpTraits = OpTraits::ISOLATED;
 const RI: OpTraits = R.or(I);
 const N: OpTraits = OpTraits::NONE;
 
-/// How an op is written in its dialect's own syntax. "Text" is operands mixed with attributes in any
-/// notation; unless said otherwise a dictionary, a colon and types follow.
+/// The custom syntax of an op. "Text" is operands mixed with attributes in any notation; unless stated
+/// otherwise a dictionary, a colon and types follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Syntax {
     /// Only the generic form is known.
@@ -295,8 +295,8 @@ impl OpKind {
     pub fn from_name(name: &str) -> Self {
         OpInfo::by_name(name).map_or(Self::Other, |info| info.kind)
     }
-    /// Whether shardings are part of ops of this kind, rather than an attribute put on them. Such an
-    /// op may have that attribute besides; it then means nothing.
+    /// Whether ops of this kind have a sharding of their own, rather than an `sdy.sharding` attribute. If such
+    /// an op has that attribute too, it is ignored.
     pub const fn has_own_sharding(self) -> bool {
         matches!(self, Self::ManualComputation | Self::NamedComputation) || has_one_sharding(self)
     }

@@ -2,14 +2,14 @@
 
 use crate::index::{Id, OpId, RuleId};
 
-/// A rule or none for each op: dense, and without memory as long as no op has one.
+/// The rule of each op, if it has one: a dense table that takes no memory until an op has one.
 #[derive(Clone, Debug, Default)]
 pub struct OpRules {
     rules: Vec<RuleId>,
     num_rules: usize,
-    /// The ops that have one in `rules`, and some that had one once.
+    /// All ops with a rule in `rules`, and maybe some that had one earlier.
     carriers: Vec<OpId>,
-    /// The rules that propagation has left on ops without one in `rules`: they go all at once.
+    /// The rules that propagation has set on ops without one in `rules`; they are removed all at once.
     left: Vec<RuleId>,
 }
 
@@ -23,12 +23,12 @@ impl OpRules {
         }
         self.left.get(op.index()).copied().unwrap_or_default()
     }
-    /// Whether the rule of `op` is one that propagation has left there.
+    /// Whether the rule of `op` was set by [`OpRules::leave`].
     #[inline]
     pub fn is_left(&self, op: OpId) -> bool {
         self.left.get(op.index()).is_some_and(|rule| rule.is_some())
     }
-    /// Whether it is one that the op carries itself.
+    /// Whether the op carries its rule as an attribute.
     #[inline]
     pub fn is_own(&self, op: OpId) -> bool {
         self.own(op).is_some()
@@ -61,15 +61,15 @@ impl OpRules {
         self.rules[op.index()] = rule;
         true
     }
-    /// Leaves `rules`, one or none for each op, none where an op carries its own.
+    /// Sets `rules`, indexed by op, `NONE` where an op carries its own, as propagation's rules.
     pub fn leave(&mut self, rules: Vec<RuleId>) {
         self.left = rules;
     }
-    /// Removes the rules that [`OpRules::leave`] has left.
+    /// Removes the rules that [`OpRules::leave`] has set.
     pub fn remove_left(&mut self) {
         self.left = Vec::new();
     }
-    /// Removes the other rules that `drop` accepts; returns the ops that carried them.
+    /// Removes those rules carried by ops that `drop` accepts; returns the ops that carried them.
     pub fn remove_if(&mut self, drop: impl Fn(RuleId) -> bool) -> Vec<OpId> {
         let mut removed = Vec::new();
         let rules = &mut self.rules;

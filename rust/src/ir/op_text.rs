@@ -1,4 +1,4 @@
-//! Where parts of an op stand in its text that have no span of their own: its name, its attributes.
+//! Finds the spans of the parts of an op that have none in the tables: its name, its attributes.
 
 use super::{has_one_sharding, OpFlags, OpKind, Program, StaticShape};
 use crate::error::{Diagnostic, Span};
@@ -17,8 +17,8 @@ impl Program {
         let start = span.end - rest.len() as u32;
         Some(Span::new(start, start + line as u32))
     }
-    /// The text of `op` without the space and comments before it and without its regions, and where it
-    /// stands; none if a pass made the op.
+    /// The text of `op` without the space and comments before it and without its regions, and its offset;
+    /// `None` if a pass made the op.
     fn header(&self, op: OpId) -> Option<(&str, u32)> {
         let whole = self.printing.ops[op].span;
         if self.printing.flags[op].has(OpFlags::SYNTHESISED) {
@@ -31,7 +31,7 @@ impl Program {
         let span = Span::new(start, end.unwrap_or(whole.end));
         Some((self.text.get(span), span.start))
     }
-    /// The name of `op`, which is where MLIR says it is.
+    /// The span of the name of `op`, at which MLIR reports errors.
     pub fn name_span(&self, op: OpId) -> Option<Span> {
         let (text, base) = self.header(op)?;
         let mut rest = text;
@@ -46,12 +46,13 @@ impl Program {
         let start = base + (text.len() - rest.len()) as u32;
         Some(Span::new(start, start + found.len() as u32))
     }
-    /// Where the dictionary of `op` stands in the text, or would stand; none if a pass made the op.
+    /// The span of the dictionary of `op`, or the empty span where one would be inserted; `None` if a pass
+    /// made the op.
     pub fn op_dict_span(&self, op: OpId) -> Option<Span> {
         let is_written = !self.printing().flags(op).has(OpFlags::SYNTHESISED);
         is_written.then(|| self.printing().op(op).dict)
     }
-    /// What the attribute `text` stands for if it is an alias, else the same text.
+    /// The definition of the attribute `text` if it is an alias, else `text` itself.
     pub fn resolved_alias<'a>(&'a self, text: &'a str) -> &'a str {
         if !text.starts_with('#') {
             return text;
@@ -59,13 +60,13 @@ impl Program {
         let body = self.strings.find(text).and_then(|name| self.alias(name));
         body.map_or(text, |body| self.text.get(body))
     }
-    /// The value of the attribute `name` of `op`, in its dictionary or its own syntax.
+    /// The span of the value of attribute `name` of `op`, in its dictionary or custom syntax.
     pub fn attr_span(&self, op: OpId, name: &str) -> Option<Span> {
         let (text, base) = self.header(op)?;
         let at = values_of(text, name).next()?;
         value_span(&text[at..], base + at as u32)
     }
-    /// The attribute that starts with one of `starts` in the text of `op`.
+    /// The span of the attribute that starts with one of `starts` in the text of `op`.
     pub fn attr_span_from(&self, op: OpId, starts: &[&str]) -> Option<Span> {
         let (text, base) = self.header(op)?;
         let at = starts.iter().find_map(|start| text.find(start))?;
@@ -78,8 +79,8 @@ impl Program {
         let operands = self.op_operands(op).iter().map(|slot| shape(slot.value)).collect();
         [operands, self.op_results(op).map(shape).collect()]
     }
-    /// How the reference starts what it says about the sharding of the `index`-th of `count` results of
-    /// `op`, or of its operands where `is_input`.
+    /// The start of the reference's messages about the sharding of the `index`-th of `count` results of
+    /// `op`, or of its operands if `is_input`.
     pub fn sharding_subject(&self, op: OpId, is_input: bool, index: usize, count: usize) -> String {
         let side = self.sharding_side(op, is_input);
         let name = self.op_name(op);
@@ -89,8 +90,8 @@ impl Program {
             _ => format!("'{name}' op {side} {index} - "),
         }
     }
-    /// What the reference calls the shardings of the results of `op`, or of its operands; nothing
-    /// where there is one for the op.
+    /// The reference's word for the shardings of the results of `op`, or of its operands; empty
+    /// if the op has a single sharding.
     pub fn sharding_side(&self, op: OpId, is_input: bool) -> &'static str {
         match (self.kind(op), is_input) {
             (OpKind::NamedComputation, true) => "in_shardings",
@@ -100,8 +101,8 @@ impl Program {
             (_, false) => "result",
         }
     }
-    /// Puts a mistake in `op` where MLIR reports it, at the line of the op's name. The part of the op
-    /// that it is about stays marked if it stands on another line.
+    /// `problem` at the place where MLIR reports errors in `op`, the line of the op's name. Its own span stays
+    /// marked if it is on another line.
     #[must_use]
     pub fn reported_at(&self, op: OpId, mut problem: Diagnostic) -> Diagnostic {
         let Some(name) = self.name_span(op) else { return problem };
@@ -120,7 +121,7 @@ impl Program {
     }
 }
 
-/// Where the values of attributes called `name` start in `text`, at the equals sign.
+/// The offsets in `text` of the equals signs after attributes called `name`.
 fn values_of<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.match_indices(name).filter_map(move |(at, _)| {
         let before = text[..at].bytes().next_back();
@@ -131,8 +132,8 @@ fn values_of<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 
     })
 }
 
-/// The attribute that `text` starts with, up to the comma, bracket or space after it; it stands at
-/// `base`.
+/// The span of the attribute that `text`, which is at offset `base`, starts with: up to the comma, bracket or
+/// space after it.
 fn value_span(text: &str, base: u32) -> Option<Span> {
     let bytes = text.as_bytes();
     let start = bytes.iter().position(|&byte| !(byte.is_ascii_whitespace() || byte == b'='))?;

@@ -16,7 +16,7 @@ pub enum Direction {
     Both,
 }
 
-/// What an op has beyond operands, results, shardings and its dictionary. Shardings are on values.
+/// The structured attributes of an op: those that are neither in its dictionary nor shardings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload {
     /// `func.func`
@@ -27,8 +27,8 @@ pub enum Payload {
     Mesh(MeshId),
     /// `sdy.manual_computation`: the manual axes in order.
     ManualComputation(Vec<StrId>),
-    /// `sdy.named_computation`: its name; whether in-shardings and out-shardings were written, be it
-    /// for no value at all. It has them as well if its arguments or results have come to some.
+    /// `sdy.named_computation`: its name, and whether in-shardings and out-shardings were written, even if
+    /// empty. It has them too if its arguments or results have shardings now.
     NamedComputation {
         /// The name.
         name: StrId,

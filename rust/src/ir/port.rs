@@ -35,12 +35,12 @@ impl PortRange {
     fn positions(self) -> std::ops::Range<usize> {
         self.start as usize..(self.start + self.len) as usize
     }
-    /// Where the `index`-th port stands.
+    /// The position of the `index`-th port in the table.
     pub(super) fn position(self, index: usize) -> usize {
         debug_assert!(index < self.len as usize);
         self.start as usize + index
     }
-    /// This run with the port behind it, which stands at `position`.
+    /// This run extended by the port at `position`, which follows it.
     fn with_last(self, position: usize) -> Self {
         let last = position as u32;
         debug_assert!(self.len == 0 || self.start + self.len == last);
@@ -78,7 +78,7 @@ impl Program {
         self.printing.port_dicts.extend_from_within(range.positions());
         PortRange { start, len: range.len }
     }
-    /// The sharding of argument `index` of `func`, wherever it is kept: on the block argument, or on the
+    /// The sharding of argument `index` of `func`, wherever it is stored: on the block argument, or on the
     /// port if there is no body.
     pub fn func_arg_sharding(&self, func: FuncId, index: usize) -> ShardingId {
         match self.func_body(func).get() {

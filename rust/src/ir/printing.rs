@@ -1,16 +1,16 @@
-//! The tables that only the printer reads: the place of everything in the text, how it is
-//! spelt there, and what was touched since.
+//! The tables that only the printer reads: the spans of ops, names and attributes in the source text, and
+//! what was changed since.
 //!
-//! All of it is kept by the edits of [`Program`]; passes read none of it, save the location of an op
+//! The edits of [`Program`] keep them up to date; passes read only the location of an op
 //! ([`Program::loc`]).
 
 use super::{OpFlags, OpText, Program, Span};
 use crate::index::{BlockId, FuncId, IdVec, OpId, RegionId, UseId, ValueId};
 
-/// The place of a name that does not stand in the text: the printer invents one.
+/// The offset of a name that is not in the text: the printer makes one up.
 pub const NO_NAME: u32 = u32::MAX;
 
-/// Where a function's header stands in the text.
+/// Spans of the parts of a function's header in the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FunctionText {
     /// The name, `@main`.
@@ -20,7 +20,7 @@ pub struct FunctionText {
     pub results: Span,
 }
 
-/// Where everything stands in the text, how it is spelt there, and what was touched since.
+/// Spans of the parts of a program in its source text, and what was changed since.
 #[derive(Clone, Debug, Default)]
 pub struct Printing {
     pub(super) ops: IdVec<OpId, OpText>,
@@ -44,13 +44,13 @@ impl Printing {
     pub fn op(&self, op: OpId) -> &OpText {
         &self.ops[op]
     }
-    /// What happened to `op` since it was parsed.
+    /// What was changed of `op` since it was parsed.
     #[inline]
     pub fn flags(&self, op: OpId) -> OpFlags {
         self.flags[op]
     }
-    /// Where the name `%x` of `value` stands in the text where it is defined (for a result of a group
-    /// `%x:3` the group's name); [`NO_NAME`] if the printer has to invent one.
+    /// The offset of the name `%x` of `value` in the text where it is defined (for a result of a group
+    /// `%x:3` the group's name); [`NO_NAME`] if the printer has to make one up.
     #[inline]
     pub fn value_name(&self, value: ValueId) -> u32 {
         self.value_names[value]
@@ -60,7 +60,7 @@ impl Printing {
     pub fn has_name(&self, value: ValueId) -> bool {
         self.value_names[value] != NO_NAME
     }
-    /// Where the name of what `slot` uses stands in the text of its op; [`NO_NAME`] if it does not.
+    /// The offset of the name of the value that `slot` uses in the text of its op; [`NO_NAME`] if there is none.
     #[inline]
     pub fn operand_name(&self, slot: UseId) -> u32 {
         self.operand_names[slot]
@@ -75,17 +75,16 @@ impl Printing {
     pub fn region_span(&self, region: RegionId) -> Span {
         self.region_spans[region]
     }
-    /// Where the header of `func` stands.
+    /// The spans of the header of `func`.
     #[inline]
     pub fn function(&self, func: FuncId) -> &FunctionText {
         &self.functions[func]
     }
-    /// What the names of values that have none in the text start with; no name in the text does.
+    /// The prefix of the names of values that have none in the text; no name in the text starts with it.
     pub fn fresh_prefix(&self) -> &str {
         &self.fresh_prefix
     }
-    /// Whether some op was moved out of its block: its names may be those of values that can be seen
-    /// where it is now.
+    /// Whether some op was moved to another block, where its results' names may clash with others in scope.
     pub const fn has_moved_ops(&self) -> bool {
         self.has_moved_ops
     }
@@ -100,12 +99,12 @@ impl Printing {
 }
 
 impl Program {
-    /// What the printer needs to know.
+    /// The tables for the printer.
     #[inline]
     pub fn printing(&self) -> &Printing {
         &self.printing
     }
-    /// Where the names of the operands of `op` stand in the text, one for each.
+    /// The offsets of the names of the operands of `op` in the text, one for each.
     #[inline]
     pub fn operand_names(&self, op: OpId) -> &[u32] {
         self.printing.operand_names.slice(self.operand_range(op))
@@ -114,7 +113,7 @@ impl Program {
     pub fn arg_dict(&self, func: FuncId, index: usize) -> Span {
         self.printing.port_dicts[self.functions[func].args.position(index)]
     }
-    /// The location of `op`, what is within `loc(...)`; empty if it has none.
+    /// The location of `op`, the text within `loc(...)`; empty if it has none.
     #[inline]
     pub fn loc(&self, op: OpId) -> Span {
         self.printing.ops[op].loc

@@ -64,7 +64,7 @@ pub struct Program {
     pub(super) ports: Vec<Port>,
     /// Attribute dictionaries, one after the other.
     pub(super) attrs: Vec<Attr>,
-    /// What is known of symbols in attributes.
+    /// Whether attributes name symbols.
     pub(super) symbol_attrs: SymbolAttrs,
     /// Structured attributes of ops that have some.
     pub(super) payloads: IdVec<PayloadId, Payload>,
@@ -72,13 +72,13 @@ pub struct Program {
     pub(super) op_rules: OpRules,
     /// Shardings of ops that have no results.
     pub(super) no_result_shardings: FxHashMap<OpId, Vec<ShardingId>>,
-    /// For reshards and collectives that a pass has put in, the op for whose sake it did.
+    /// For reshards and collectives that a pass has inserted, the op that required them.
     pub(super) causes: FxHashMap<OpId, OpId>,
     /// Data-flow edges that users have given to ops, by op name.
     pub(super) edge_specs: FxHashMap<StrId, EdgeSpec>,
     /// Values of attribute and type aliases (`#loc1`, `!t`), by name with its sigil.
     pub(super) aliases: FxHashMap<StrId, Span>,
-    /// What the printer needs to know.
+    /// The tables for the printer.
     pub(super) printing: Printing,
     /// The `builtin.module` op.
     pub(super) module: OpId,

@@ -305,7 +305,7 @@ impl Program {
     pub fn value_shardings(&self) -> &IdVec<ValueId, ShardingId> {
         &self.value_shardings
     }
-    /// The shardings that `op`, which has no results, says it has, `None` if it says nothing.
+    /// The shardings of `op`, which has no results; `None` if it has no sharding attribute.
     pub fn no_result_shardings(&self, op: OpId) -> Option<&[ShardingId]> {
         self.no_result_shardings.get(&op).map(Vec::as_slice)
     }
@@ -329,11 +329,11 @@ impl Program {
         let attr = self.op_attrs(op).iter().find(|attr| self.strings.get(attr.name) == name)?;
         Some(self.text.get(attr.value))
     }
-    /// The op for whose sake a pass has put in `op`, a reshard or a collective.
+    /// The op that required `op`, a reshard or collective that a pass has inserted.
     pub fn cause(&self, op: OpId) -> Option<OpId> {
         self.causes.get(&op).copied()
     }
-    /// What the alias `name`, with its sigil, stands for in the text; never another alias.
+    /// The span of the definition of the alias `name`, given with its sigil; never another alias.
     pub fn alias(&self, name: StrId) -> Option<Span> {
         self.aliases.get(&name).copied()
     }
@@ -344,7 +344,7 @@ impl Program {
     }
 }
 
-/// Tables of one row for each op, value or the like are this long: ids of what was erased stay.
+/// Numbers of ids, for tables with one row for each op, value or the like. Ids of erased rows count.
 impl Program {
     /// How many ids of ops there are, those of erased ops included.
     #[inline]

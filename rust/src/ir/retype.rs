@@ -1,15 +1,15 @@
-//! Signatures of functions without their shardings, and with other types.
+//! Changes the types in functions' signatures, and removes all shardings.
 
 use super::Program;
 use crate::index::{FuncId, ShardingId, TypeId};
 
 impl Program {
-    /// Has argument `index` of `func` be of type `ty` in its signature.
+    /// Sets the type of argument `index` in the signature of `func`.
     pub fn set_func_arg_type(&mut self, func: FuncId, index: usize, ty: TypeId) {
         let port = self.functions[func].args.position(index);
         self.set_port_type(func, port, ty);
     }
-    /// Has result `index` of `func` be of type `ty` in its signature.
+    /// Sets the type of result `index` in the signature of `func`.
     pub fn set_func_result_type(&mut self, func: FuncId, index: usize, ty: TypeId) {
         let port = self.functions[func].results.position(index);
         self.set_port_type(func, port, ty);
@@ -18,7 +18,7 @@ impl Program {
         self.ports[port].ty = ty;
         self.update_types(self.func_op(func));
     }
-    /// Takes the shardings of all values, arguments, results and ops away.
+    /// Removes the shardings of all values, arguments, results and ops.
     pub fn drop_shardings(&mut self) {
         self.transform_shardings(|_, _| ShardingId::NONE);
         for op in self.op_ids() {

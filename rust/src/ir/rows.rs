@@ -1,5 +1,5 @@
-//! Adding rows. Whatever goes with a row, in the tables of the printer too, is added here and nowhere
-//! else; an op's operands, results and regions are runs of rows that it is told of as they are added.
+//! Adds rows to the tables. Only these methods add rows, and they keep the printer's tables as long as the
+//! program's. An op's operands, results and regions are consecutive rows, which are added one by one.
 
 use super::{
     Block, Function, Op, OpFlags, OpKind, OpText, Operand, Port, PortRange, Program, Region, Span,
@@ -11,8 +11,8 @@ use crate::index::{
 };
 
 impl Program {
-    /// Makes room for as many more ops, with values and operands as in most programs, if there is memory:
-    /// a table that grows has both its old and its new memory for a while.
+    /// Reserves memory for `ops` more ops, with values and operands as in most programs: a table that grows
+    /// needs both its old and its new memory while it is copied.
     pub fn reserve(&mut self, ops: usize) {
         let (values, operands) = (ops + ops / 8, ops + ops / 2);
         self.ops.reserve(ops);

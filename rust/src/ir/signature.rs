@@ -28,13 +28,13 @@ pub struct Signature {
 
 /// The rules of a program's signatures, as far as a rule source has made them.
 ///
-/// A signature has at most two: an op has the second one if a certain fact holds about the ops around
-/// it, which only the rule source knows; they are the same where there is no such fact.
+/// A signature has at most two: an op has the second one if the ops around it meet a condition that the rule
+/// source defines. The two are equal if the rule does not depend on the ops around it.
 #[derive(Clone, Debug, Default)]
 pub struct SignatureRules {
     /// The generation of the rule source that the rules are from; 0 if there are none yet.
     generation: u64,
-    /// How many rows of the op table have been looked at for ops that lack a signature.
+    /// How many rows of the op table were searched for ops that lack a signature.
     pub(super) signed_ops: usize,
     plain: IdVec<SignatureId, [RuleId; 2]>,
     conservative: IdVec<SignatureId, [RuleId; 2]>,
@@ -45,7 +45,7 @@ impl SignatureRules {
     pub const fn generation(&self) -> u64 {
         self.generation
     }
-    /// Forgets all rules; those to come are of this generation.
+    /// Drops all rules, and sets the generation of those to come.
     pub fn reset(&mut self, generation: u64) {
         *self = Self { generation, signed_ops: self.signed_ops, ..Self::default() };
     }
@@ -67,8 +67,8 @@ impl SignatureRules {
     }
 }
 
-/// Whether an op of this kind may have a rule: values do flow through others, or come from them, but
-/// not dim by dim.
+/// Whether an op of this kind may have a rule: not terminators, constants, calls, sharding groups, and ops that
+/// define symbols.
 pub fn may_have_rule(kind: OpKind, traits: OpTraits) -> bool {
     !traits.has(OpTraits::TERMINATOR)
         && !traits.has(OpTraits::CONSTANT_LIKE)
@@ -78,10 +78,10 @@ pub fn may_have_rule(kind: OpKind, traits: OpTraits) -> bool {
         )
 }
 
-/// Attribute values longer than this stand in keys as a hash.
+/// Attribute values with more bytes are hashed in keys.
 const MAX_VALUE_LEN: usize = 512;
 
-/// What stands in keys before the types.
+/// The separator in keys before the types.
 const TYPES: char = '\u{1}';
 
 /// Adds attribute `name` of an op to its key.
@@ -118,7 +118,7 @@ impl Program {
         }
         let _ = write!(key, "{num_operands}");
     }
-    /// The ops that were made since this was asked last.
+    /// The ops that were made since the last call.
     pub fn take_new_ops(&mut self) -> IdRange<OpId> {
         let first = std::mem::replace(&mut self.signature_rules.signed_ops, self.ops.len());
         IdRange::new(first..self.ops.len())
@@ -128,7 +128,7 @@ impl Program {
         let row = &self.ops[op];
         row.signature.is_none() && row.parent.is_some() && may_have_rule(row.kind, row.traits)
     }
-    /// Gives `op`, the types of whose values have changed, the signature that it has with them.
+    /// Updates the signature of `op` after the types of its operands or results have changed.
     fn resign_op(&mut self, op: OpId) {
         let Some(old) = self.ops[op].signature.get() else { return };
         let key = self.signatures.key(old);
@@ -136,12 +136,12 @@ impl Program {
         let Signature { name, example, syntax, .. } = self.signatures[old];
         self.ops[op].signature = self.intern_signature(op, &mut key, name, example, syntax);
     }
-    /// Has `op` take note that the types of its operands or results have changed.
+    /// Updates `op` after the types of its operands or results have changed: its signature and print flags.
     pub fn update_types(&mut self, op: OpId) {
         self.resign_op(op);
         self.printing.flags[op].set(OpFlags::TYPES_CHANGED);
     }
-    /// Has `ops` take note of that, as [`Program::update_types`] does; each way in which types change is looked at once.
+    /// Updates `ops` as [`Program::update_types`] does; each distinct change of a signature is computed once.
     pub fn update_types_of(&mut self, ops: &[OpId]) {
         let mut known: FxHashMap<Vec<u32>, SignatureId> = FxHashMap::default();
         let mut change: Vec<u32> = Vec::new();
@@ -193,7 +193,7 @@ impl Program {
 #[derive(Clone, Debug, Default)]
 pub struct SignatureTable {
     signatures: IdVec<SignatureId, Signature>,
-    /// What rules depend on, as text: the `i`-th string is that of the `i`-th signature.
+    /// The keys, the text that rules depend on: the `i`-th string is that of the `i`-th signature.
     keys: Interner,
 }
 
@@ -206,8 +206,8 @@ impl SignatureTable {
         }
         id
     }
-    /// The text of a signature: of two programs that write types and attributes without aliases, those
-    /// signatures that have equal ones are alike.
+    /// The key of a signature. Signatures of two programs with equal keys are equal if both programs write
+    /// types and attributes without aliases.
     pub fn key(&self, id: SignatureId) -> &str {
         self.keys.get(StrId::from_index(id.index()))
     }

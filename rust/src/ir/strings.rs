@@ -4,15 +4,15 @@ use crate::index::{Id, StrId};
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
 
-/// Gives equal strings equal ids. The strings stand one after the other in one text, and ids in a table
-/// with open addressing, so that a name made for a function costs little more than its letters.
+/// Gives equal strings equal ids. The strings are stored one after the other in one text, and their ids in a
+/// hash table with open addressing, without an allocation for each string.
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
     text: String,
-    /// Where each string ends.
+    /// The end of each string in the text.
     ends: Vec<usize>,
-    /// Ids at the places of their hashes or the next free ones; at most half of the slots are taken, and
-    /// their number is a power of two.
+    /// The hash table: each id is at the slot of its hash or the next free one; at most half of the slots are
+    /// taken, and their number is a power of two.
     slots: Vec<StrId>,
 }
 

@@ -14,7 +14,7 @@ pub(super) struct SymbolAttrs {
 }
 
 impl Program {
-    /// Takes note that the attributes from `start` on have the texts of some before them.
+    /// Records that the attributes from `start` on repeat the texts of earlier ones and need no search.
     pub(crate) fn skip_repeated_attrs(&mut self, start: u32) {
         if self.symbol_attrs.seen == start as usize {
             self.symbol_attrs.seen = self.attrs.len();
@@ -31,13 +31,13 @@ impl Program {
     }
 }
 
-/// The symbols of a module. It sees functions that are there when it is made, or inserted since.
+/// The symbols of a module: those that it has when the table is made, and functions inserted since.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolTable {
-    /// By name; `NONE` is a symbol that is no function.
+    /// The function of each name; `NONE` is a symbol that is no function.
     symbols: IdVec<StrId, Option<FuncId>>,
     counter: u64,
-    /// Where names are tried.
+    /// Buffer for the names that are tried.
     candidate: String,
 }
 
@@ -102,7 +102,7 @@ impl SymbolTable {
     }
 }
 
-/// Appends `number`, without the detour of a formatter.
+/// Appends `number` in decimal, faster than `format!`.
 fn push_number(text: &mut String, number: u64) {
     if number > 9 {
         push_number(text, number / 10);

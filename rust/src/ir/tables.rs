@@ -1,5 +1,5 @@
-//! The tables in which equal things have equal ids: names, types, meshes, shardings, rules, signatures;
-//! and the text that spans point into.
+//! The tables of interned names, types, meshes, shardings, rules and signatures, and the text that spans
+//! point into.
 
 use super::{
     Interner, MeshTable, Program, SignatureRules, SignatureTable, Span, TextPool, Type, TypeTable,
@@ -9,7 +9,7 @@ use crate::mesh::Mesh;
 use crate::rule::{OpShardingRule, RuleTable};
 use crate::sharding::{ShardingTable, TensorSharding};
 
-/// What shardings and rules are made of, borrowed apart: rules and meshes to read, shardings to add to.
+/// Separate borrows of a program's tables: rules and meshes to read, shardings to add to.
 pub struct Tables<'a> {
     /// Rules.
     pub rules: &'a RuleTable,
@@ -25,7 +25,7 @@ impl Program {
     pub fn text(&self) -> &TextPool {
         &self.text
     }
-    /// Adds `text` to that of the program and returns where it stands.
+    /// Adds `text` to that of the program and returns its span.
     pub fn add_text(&mut self, text: &str) -> Span {
         self.text.add(text)
     }
@@ -64,7 +64,7 @@ impl Program {
         let span = self.text.add(text);
         self.types.intern(ty, span)
     }
-    /// The id of `ty`, which is written as what stands at `span`, should it be new.
+    /// The id of `ty`; `span` is its text, should it be new.
     pub fn intern_type_at(&mut self, ty: Type, span: Span) -> TypeId {
         self.types.intern(ty, span)
     }
@@ -81,7 +81,7 @@ impl Program {
     pub fn mesh_by_symbol(&self, symbol: StrId) -> Option<MeshId> {
         self.meshes.named(symbol)
     }
-    /// Adds a mesh called `symbol`; an `sdy.mesh` op has to go with it.
+    /// Adds a mesh called `symbol`; the caller adds the `sdy.mesh` op.
     pub fn add_mesh(&mut self, symbol: StrId, mesh: Mesh) -> MeshId {
         self.meshes.add(symbol, mesh)
     }
@@ -89,11 +89,11 @@ impl Program {
     pub fn inlined_mesh(&mut self, mesh: &Mesh) -> MeshId {
         self.meshes.inlined(mesh)
     }
-    /// Says what mesh `id`, which has a symbol, is.
+    /// Sets the axes and devices of mesh `id`, which has a symbol.
     pub fn define_mesh(&mut self, id: MeshId, mesh: Mesh) {
         self.meshes.define(id, mesh);
     }
-    /// Takes the symbol of mesh `id` away and returns it.
+    /// Removes the symbol of mesh `id` and returns it.
     pub fn take_mesh_symbol(&mut self, id: MeshId) -> Option<StrId> {
         self.meshes.take_symbol(id)
     }

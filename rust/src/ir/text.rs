@@ -3,10 +3,10 @@
 use super::Span;
 use std::sync::Arc;
 
-/// A text that is kept somewhere: it need not be copied to be parsed.
+/// A shared text, which is parsed without a copy.
 pub type Source = Arc<dyn AsRef<str> + Send + Sync>;
 
-/// The source, followed by what passes have added. Offsets run on from one to the other.
+/// The source, followed by the text that passes have added; offsets are into both as one text.
 #[derive(Clone)]
 pub struct TextPool {
     source: Source,
@@ -58,7 +58,7 @@ impl TextPool {
             &self.added[start - base..]
         }
     }
-    /// Adds `text` and returns where it stands.
+    /// Adds `text` and returns its span.
     pub fn add(&mut self, text: &str) -> Span {
         let start = (self.source().len() + self.added.len()) as u32;
         self.added.push_str(text);

@@ -1,11 +1,11 @@
-//! Changing every sharding of a program at once.
+//! Replaces every sharding of a program.
 
 use super::Program;
 use crate::index::{Id, ShardingId};
 
 impl Program {
-    /// Replaces every sharding by what `transform` makes of it, which is asked once for each different
-    /// one.
+    /// Replaces every sharding by the result of `transform`, which is called once for each distinct
+    /// sharding.
     pub fn transform_shardings(
         &mut self,
         mut transform: impl FnMut(&mut Self, ShardingId) -> ShardingId,

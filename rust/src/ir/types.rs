@@ -1,4 +1,4 @@
-//! Types: as much of them as shardings need.
+//! Types, as far as shardings depend on them: shapes and element types of tensors, elements of tuples.
 
 use super::{Interner, Span};
 use crate::index::{Id, IdVec, StrId, TypeId};
@@ -13,8 +13,9 @@ pub struct ElementType {
     pub bits: Option<u32>,
 }
 
-/// Bits that an element of type `text` takes on a device: integers and floats by the number in their
-/// name, but for `i1`, a byte in XLA; `complex<...>` twice its part. `None` for types without a fixed size, such as quantized ones.
+/// Bits that an element of type `text` takes on a device: the number in the name of integers and floats, but 8
+/// for `i1`, which is a byte in XLA; 64 for `index`; twice those of the part for `complex<...>`. `None` for types
+/// without a fixed size, such as quantized ones.
 pub fn element_bits(text: &str) -> Option<u32> {
     if let Some(part) = text.strip_prefix("complex<").and_then(|rest| rest.strip_suffix('>')) {
         return if part.starts_with("complex") {
@@ -30,7 +31,7 @@ pub fn element_bits(text: &str) -> Option<u32> {
     }
     let prefixes = ["bf", "tf", "f", "si", "ui", "i"];
     let rest = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix))?;
-    // `f8E4M3FN` has its number in front of the layout of its bits.
+    // In `f8E4M3FN` the number of bits comes before their layout.
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let is_layout = rest[digits..].is_empty() || rest.as_bytes()[digits] == b'E';
     rest[..digits].parse().ok().filter(|&bits| is_layout && bits > 0)

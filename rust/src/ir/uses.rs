@@ -44,7 +44,7 @@ impl Program {
     pub fn replace_all_uses(&mut self, old: ValueId, new: ValueId) {
         self.replace_uses_if(old, new, |_, _| true);
     }
-    /// Makes those uses of `old` that `pick` accepts uses of `new`; it is asked newest first.
+    /// Makes those uses of `old` that `pick` accepts uses of `new`; `pick` is called newest first.
     #[inline]
     pub fn replace_uses_if(
         &mut self,
@@ -65,8 +65,8 @@ impl Program {
     pub fn replace_all_uses_except(&mut self, old: ValueId, new: ValueId, user: OpId) {
         self.replace_uses_if(old, new, |program, slot| program.operands[slot].owner != user);
     }
-    /// Turns the use list of `value` round: what remains when all uses went to another value, one by
-    /// one from the head, and that value then takes this one's place.
+    /// Reverses the use list of `value`, as if all uses had been moved to another value, one by one from the
+    /// head, and that value had then replaced this one.
     pub fn reverse_uses(&mut self, value: ValueId) {
         let (mut slot, mut head) = (self.values[value].first_use, UseId::NONE);
         while let Some(at) = slot.get() {
@@ -114,7 +114,7 @@ impl Program {
         self.push_operands(op, values);
         self.printing.flags[op].set(OpFlags::OPERANDS_CHANGED);
     }
-    /// Has the printer invent a name for `value`.
+    /// Makes the printer make up a name for `value`.
     pub fn forget_name(&mut self, value: ValueId) {
         self.printing.value_names[value] = NO_NAME;
         match self.values[value].def() {

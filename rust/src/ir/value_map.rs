@@ -1,10 +1,10 @@
-//! How the values of a clone map to those of the original.
+//! Maps the values of an op to those of its clone.
 
 use crate::index::{Id, ValueId};
 use rustc_hash::FxHashMap;
 
-/// A map of values. Those that are close together, as values of one function are, are looked up by their
-/// distance from the first; others in a hash map.
+/// A map from values to values. Keys with ids close together, as those of one function, are looked up in an
+/// array, by their distance from the first; others in a hash map.
 #[derive(Clone, Debug, Default)]
 pub struct ValueMap {
     first: usize,

@@ -19,7 +19,7 @@ pub struct PostOrder<'a> {
 }
 
 impl PreOrder<'_> {
-    /// Leaves out what is inside the op that was returned last.
+    /// Skips the ops inside the op that was returned last.
     pub fn skip_inside(&mut self) {
         self.skip = true;
     }
@@ -88,7 +88,7 @@ impl Program {
     fn region_index(&self, region: RegionId) -> usize {
         region.index() - self.ops[self.regions[region].op].first_region.index()
     }
-    /// The first op that a post-order walk of `op` meets.
+    /// The first op of a post-order walk of `op`.
     fn innermost_first(&self, mut op: OpId) -> OpId {
         while let Some(first) = self.first_op_from_region(op, 0) {
             op = first;
@@ -141,7 +141,7 @@ impl Iterator for PreOrder<'_> {
 }
 
 impl PostOrder<'_> {
-    /// The next op where it is not just the one after the last in its block.
+    /// The next op where it is not the next in the block of the op returned last.
     fn step(&mut self) -> Option<OpId> {
         let program = self.program;
         let next = match self.last.get() {

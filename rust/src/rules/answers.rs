@@ -1,42 +1,42 @@
-//! What users' functions have answered.
+//! A cache of the rules that users' functions have returned ("answers").
 //!
-//! Calling a function is slow, so its answers are remembered for the whole process, up to [`MAX_ENTRIES`] and
-//! [`MAX_BYTES`]; those that were given first are forgotten first. A run that may be repeated records its
-//! answers besides, so that repeating it calls no function: see [`Record`].
+//! Calling a function is slow, so its answers are cached for the whole process, up to [`MAX_ENTRIES`] and
+//! [`MAX_BYTES`]; the oldest are evicted first. A run that may be repeated also records its answers, so that
+//! repeating it calls no function: see [`Record`].
 //!
-//! The lock is not waited for longer than another thread takes to look something up: if one held it when the
-//! process was forked, functions are asked as if nothing were remembered.
+//! Waiting for the lock has a time limit: if a thread held it when the process was forked, it is never released
+//! in the child, which then calls functions as if the cache were empty.
 
 use crate::rule::OpShardingRule;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// The most answers that are remembered.
+/// The most answers in the cache.
 pub const MAX_ENTRIES: usize = 1 << 14;
 
-/// The most bytes that they take, about: signatures may hold attributes of megabytes.
+/// The most bytes of the cache, approximately: signatures may have attributes of megabytes.
 pub const MAX_BYTES: usize = 32 << 20;
 
-/// An answer: a rule, or that there is none.
+/// The result of a user's function: a rule, or `None` for no rule.
 pub type Answer = Option<Arc<OpShardingRule>>;
 
-/// The function and its arguments, as bytes that mean the same in every program.
+/// A cache key: the number of the function, and its arguments as bytes that do not depend on the program.
 pub type Question = (u64, Arc<[u8]>);
 
-/// The answers of the process.
+/// The cache of the process.
 #[derive(Debug, Default)]
 struct Answers {
     by_question: FxHashMap<Question, Answer>,
-    /// In the order in which they came.
+    /// The keys, oldest first.
     order: VecDeque<Question>,
     bytes: usize,
 }
 
 static KEPT: Mutex<Option<Answers>> = Mutex::new(None);
 
-/// The answers of the process; `None` if another thread holds them, and does not let go. No Python runs while
-/// they are held.
+/// Locks the cache of the process; `None` if another thread does not release it in time. No Python code runs
+/// under the lock.
 fn kept() -> Option<MutexGuard<'static, Option<Answers>>> {
     const TRIES: usize = 1000;
     for _ in 0..TRIES {
@@ -49,31 +49,31 @@ fn kept() -> Option<MutexGuard<'static, Option<Answers>>> {
     None
 }
 
-/// The answer to `question`, if it is remembered.
+/// The cached answer to `question`.
 pub fn find(question: &Question) -> Option<Answer> {
     kept()?.as_ref()?.get(question)
 }
 
-/// Remembers an answer.
+/// Adds an answer to the cache.
 pub fn keep(question: Question, answer: Answer) {
     if let Some(mut kept) = kept() {
         kept.get_or_insert_default().keep(question, answer);
     }
 }
 
-/// Forgets all answers.
+/// Empties the cache.
 pub fn clear() {
     // Dropped outside of the lock.
     let old = kept().and_then(|mut kept| kept.take());
     drop(old);
 }
 
-/// Number of answers that are remembered.
+/// Number of answers in the cache.
 pub fn len() -> usize {
     kept().map_or(0, |kept| kept.as_ref().map_or(0, |answers| answers.by_question.len()))
 }
 
-/// About how many bytes an answer takes.
+/// The approximate size of an answer and its key in bytes.
 fn bytes_of(question: &Question, answer: &Answer) -> usize {
     let rule = answer.as_ref().map_or(0, |rule| {
         let dims: usize = rule.tensors().map(|tensor| 32 + 32 * tensor.dims.len()).sum();
@@ -83,11 +83,11 @@ fn bytes_of(question: &Question, answer: &Answer) -> usize {
 }
 
 impl Answers {
-    /// The answer to `question`, if it was given.
+    /// The answer to `question`.
     fn get(&self, question: &Question) -> Option<Answer> {
         self.by_question.get(question).cloned()
     }
-    /// Remembers an answer, and forgets the oldest if they are too many.
+    /// Adds an answer, and evicts the oldest ones over the limits.
     fn keep(&mut self, question: Question, answer: Answer) {
         let bytes = bytes_of(&question, &answer);
         if bytes > MAX_BYTES / 4 || self.by_question.contains_key(&question) {
@@ -105,7 +105,7 @@ impl Answers {
     }
 }
 
-/// The answers that a run has got, all of them.
+/// All answers that a run has received.
 #[derive(Clone, Debug, Default)]
 pub struct Record(Arc<Mutex<FxHashMap<Question, Answer>>>);
 
@@ -113,7 +113,7 @@ impl Record {
     fn answers(&self) -> MutexGuard<'_, FxHashMap<Question, Answer>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// The answer to `question`, if the run has got it.
+    /// The answer to `question` that the run has received.
     pub fn get(&self, question: &Question) -> Option<Answer> {
         self.answers().get(question).cloned()
     }

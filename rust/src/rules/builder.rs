@@ -1,22 +1,22 @@
 //! Builds an op sharding rule factor by factor.
 //!
-//! Whatever does not fit the shapes (a dim that a tensor does not have) makes the rule invalid:
+//! A factor that does not fit the shapes (a dim that a tensor does not have) makes the rule invalid:
 //! [`RuleBuilder::build`] then returns `None`, so that malformed ops have no rule.
 
 use super::view::SignatureView;
 use crate::index::{FactorId, Id};
 use crate::rule::{OpShardingRule, TensorMapping};
 
-/// What sharding a factor asks for.
+/// The kind of a factor: what is needed to compute the op on shards of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FactorKind {
-    /// Nothing is asked for: each shard computes its part.
+    /// Each device computes its shard; no communication is needed.
     PassThrough,
-    /// Shards are summed, or combined in another way.
+    /// Partial results are reduced across devices.
     Reduction,
     /// The factor has to be replicated first.
     NeedReplication,
-    /// Shards exchange parts.
+    /// Devices exchange parts of their shards, as in a collective permute.
     Permutation,
 }
 
@@ -36,7 +36,7 @@ impl RuleBuilder {
         Self::with_mappings(operands, results)
     }
 
-    /// Starts a rule with these mappings, whose factors are yet to be added, in order.
+    /// Starts a rule with these mappings; the caller adds their factors in order.
     pub fn with_mappings(operands: Vec<TensorMapping>, results: Vec<TensorMapping>) -> Self {
         let rule = OpShardingRule { operands, results, ..OpShardingRule::default() };
         Self { rule, is_invalid: false }
@@ -62,7 +62,7 @@ impl RuleBuilder {
 
     /// Adds a factor of these operand and result dims, one entry a tensor, `None` where a tensor does
     /// not have it. A factor of size 1 is left out of a dim that has another factor already. An op may
-    /// have fewer tensors than entries, as a custom call may that leaves a result out.
+    /// have fewer tensors than entries, such as a custom call with an optional result.
     pub fn factor(
         &mut self,
         operand_dims: &[Option<usize>],
@@ -146,7 +146,7 @@ impl RuleBuilder {
         self
     }
 
-    /// Ends the rule: dims that have no factor get one of size 1 each, at the end. `None` if anything did
+    /// Builds the rule: dims that have no factor get one of size 1 each, at the end. `None` if a factor did
     /// not fit the shapes.
     pub fn build(&mut self) -> Option<OpShardingRule> {
         let mut rule = std::mem::take(&mut self.rule);

@@ -1,32 +1,32 @@
-//! Rules that are remembered across programs.
+//! A cache of rules across programs.
 //!
-//! A program's signatures have ids of its own, so the key is their text. Looking a rule up costs a
-//! fraction of making it, which shows where a program is propagated again and again. The cache takes no
-//! more rules once it is full: a program in which no two ops are alike gains nothing and would only
-//! fill memory.
+//! Signature ids differ between programs, so the key is the text of the signature. A look-up takes a
+//! fraction of the time of making the rule, which matters for programs that are propagated repeatedly. A full
+//! cache takes no more rules: evicting some for a program in which no two ops are alike would not pay off.
 //!
-//! How the cache passes from run to run, also across threads and forks, is said in [`crate::kept`].
+//! See [`crate::kept`] for how runs share the cache, also across threads and forks.
 
 use crate::index::{Id, StrId};
 use crate::ir::Interner;
 use crate::kept::{Kept, Taken};
 use crate::rule::SharedRule;
 
-/// The most signatures that are remembered: many times those of a large model.
+/// The most signatures in the cache: many times those of a large model.
 pub const MAX_ENTRIES: usize = 1 << 15;
 
-/// The most bytes of signatures that are remembered: attributes may be megabytes long.
+/// The most bytes of the keys in the cache: attributes may be megabytes long.
 pub const MAX_BYTES: usize = 16 << 20;
 
-/// The rules of a signature: without and with what its family asks about the surroundings of the op.
+/// The rules of a signature: if the op does not meet the condition of its family on the ops around it, and if it
+/// does.
 pub type RulePair = [Option<SharedRule>; 2];
 
-/// Under which circumstances rules are asked for.
+/// The options that rules depend on; each combination has a cache of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Table {
-    /// In conservative propagation.
+    /// Whether propagation is conservative.
     pub conservative: bool,
-    /// With rules for ops of CHLO.
+    /// Whether CHLO ops have rules.
     pub legalizes_chlo: bool,
 }
 
@@ -41,23 +41,23 @@ pub const NUM_TABLES: usize = 4;
 
 static KEPT: [Kept<RuleCache>; NUM_TABLES] = [const { Kept::new() }; NUM_TABLES];
 
-/// Takes the cache of `table` along.
+/// Takes the cache of `table` for a run.
 pub fn take(table: Table) -> Taken<RuleCache> {
     KEPT[table.index()].take(RuleCache::default)
 }
 
-/// Leaves the cache, which was taken of `table`, to the next run.
+/// Returns the cache, which [`take`] took for `table`, for the next run.
 pub fn leave(table: Table, mut cache: Taken<RuleCache>) {
     cache.next = 0;
     KEPT[table.index()].leave(cache, |cache| cache.pairs.len());
 }
 
-/// Forgets all rules. Runs at work finish with what they have.
+/// Empties the caches. Runs in progress keep theirs until they end.
 pub fn clear() {
     KEPT.iter().for_each(Kept::clear);
 }
 
-/// Number of signatures whose rules are remembered, but for those in the hands of a run.
+/// Number of signatures in the caches, but for those that a run has taken.
 pub fn len() -> usize {
     KEPT.iter().map(|kept| kept.size(|cache| cache.pairs.len())).sum()
 }
@@ -69,13 +69,13 @@ pub struct RuleCache {
     /// Number of bytes of all keys.
     bytes: usize,
     pairs: Vec<RulePair>,
-    /// Index of the entry after the last one that was looked up: a program that is propagated again asks
+    /// Index of the entry after the last one that was found: a program that is propagated again looks up keys
     /// in the same order.
     next: usize,
 }
 
 impl RuleCache {
-    /// The rules remembered under `key`.
+    /// The rules of `key`.
     pub fn get(&mut self, key: &str) -> Option<&RulePair> {
         let expected = StrId::from_index(self.next);
         let is_expected = self.next < self.pairs.len() && self.keys.get(expected) == key;
@@ -83,7 +83,7 @@ impl RuleCache {
         self.next = id.index() + 1;
         self.pairs.get(id.index())
     }
-    /// Remembers `pair` under `key`, which is not known yet, while there is room.
+    /// Adds `pair` under `key`, which is not in the cache, unless the cache is full.
     pub fn insert(&mut self, key: &str, pair: RulePair) {
         if self.pairs.len() < MAX_ENTRIES && self.bytes + key.len() <= MAX_BYTES {
             self.bytes += key.len();

@@ -1,16 +1,15 @@
-//! The rule families of ops of CHLO, and of MHLO, by the ops that XLA legalizes them to.
+//! The rule families of CHLO and MHLO ops: those of the ops that XLA legalizes them to.
 //!
-//! JAX writes some functions as single ops of CHLO. XLA legalizes these before Shardy sees the program;
-//! Shardy by itself, on the text that JAX prints, has no rules for them. Whoever wants to know what
-//! XLA does asks here.
+//! JAX lowers some functions to single CHLO ops. XLA legalizes these before it runs Shardy; Shardy by itself,
+//! on the text that JAX prints, has no rules for them. These families give the results of XLA.
 
 use super::custom_call::top_k;
 use super::pointwise::pointwise;
 use super::ragged_dot::ragged_dot;
 use super::table::{family, Family};
 
-/// CHLO ops with the `StableHLO` op whose family they have. Ops that are not listed are legalized to ops
-/// without rules, or to ops of different families.
+/// Families of CHLO ops. Ops that are not listed are legalized to ops without rules, or to ops of several
+/// families.
 pub(super) static FAMILIES: &[Family] = &[
     family(
         "chlo_pointwise",

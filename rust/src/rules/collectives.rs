@@ -1,10 +1,11 @@
-//! The dialect's own collectives, which work inside manual computations.
+//! Rules of the collectives of `StableHLO`, which are used inside manual computations.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
 use crate::rule::OpShardingRule;
 
-/// Passes all dims through but `changed`, each of which is a replicated factor of its own on either side.
+/// A rule with pass-through factors for all dims but `changed`, which have separate factors on operand and
+/// result that need replication.
 fn all_but(view: &SignatureView<'_>, changed: &[usize]) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     let mut builder = RuleBuilder::new(view);

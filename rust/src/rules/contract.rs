@@ -1,4 +1,4 @@
-//! Contractions.
+//! Rules of contractions: `dot_general` and `dot`.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, to_dims, SignatureView};

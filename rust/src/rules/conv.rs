@@ -1,4 +1,4 @@
-//! Convolutions.
+//! The rule of convolutions.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{to_dims, SignatureView};
@@ -95,8 +95,8 @@ pub fn convolution(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// A spatial dim of the input can be sharded along the windows, which are the output's dim, or inside
-/// them, along the kernel's. The larger of the two is the major factor.
+/// Adds the factors of a spatial dim of the input: one for the windows, which is the output's dim, and one for
+/// the elements of a window, which is the kernel's dim. The larger of the two is the major factor.
 fn spatial_factors(
     view: &SignatureView<'_>,
     dims: &ConvDims,

@@ -1,4 +1,4 @@
-//! Custom calls, by the name of their target.
+//! Rules of custom calls, by the name of their target.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::linalg::{eigh, householder_product, qr};
@@ -6,7 +6,7 @@ use super::pointwise::pointwise;
 use super::view::SignatureView;
 use crate::rule::OpShardingRule;
 
-/// `custom_call`: the rule of its target, `None` if nothing is known about that.
+/// `custom_call`: the rule of its target, `None` if the target has none.
 pub fn custom_call(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     match view.attribute("call_target_name")?.as_str()? {
         "annotate_device_placement"
@@ -37,7 +37,7 @@ pub fn custom_call(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     }
 }
 
-/// Top-k: the dim that is cut to the k largest needs replication, and is blocked.
+/// Top-k: the dim that is reduced to the k largest elements needs replication, and is blocked.
 pub(super) fn top_k(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     RuleBuilder::new(view)
@@ -67,7 +67,8 @@ fn approx_top_k(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// Splitting or joining the halves of a random generator's state, which stays replicated.
+/// `X64Combine` and the like, which split or join the halves of 64-bit values: pointwise, but blocked if the
+/// result is the state of a random bit generator, which needs replication.
 fn x64_combine(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let feeds_random_bits = view.surroundings;
     if !feeds_random_bits {

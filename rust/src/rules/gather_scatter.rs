@@ -1,17 +1,17 @@
-//! Gather and scatter: one walk over the dims of the slices.
+//! Rules of gather and scatter, made in one walk over the dims of the slices.
 //!
-//! The slices are the result of a gather and the updates of a scatter. A dim of theirs is either an
-//! offset dim, which runs through the input, or a batch dim, which runs through the indices and
-//! perhaps, as an explicit batch dim, through the input too.
+//! The slices are the result of a gather and the updates of a scatter. Each of their dims is either an
+//! offset dim, which corresponds to a dim of the input, or a batch dim, which corresponds to a dim of the
+//! indices and, if it is an explicit batch dim, to one of the input too.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, to_dims, SignatureView};
 use crate::mlir::AttrValue;
 use crate::rule::OpShardingRule;
 
-/// The dims of a gather or scatter under names that fit both.
+/// The dimension numbers of a gather or scatter.
 struct Dims {
-    /// Dims of the slices that run through the input.
+    /// Offset dims of the slices, which correspond to dims of the input.
     offset: Vec<usize>,
     /// Dims of the input that the slices do not have.
     collapsed: Vec<usize>,
@@ -47,7 +47,7 @@ struct Place {
 /// A factor of the rule: its dims, size and kind, and whether it is blocked.
 type Add<'f> = &'f mut dyn FnMut(Place, i64, FactorKind, bool);
 
-/// Which of the two ops it is, as far as rules differ.
+/// Whether the op is a gather or a scatter.
 enum Flavor {
     Gather,
     /// Whether the update computation is a sum or the like.
@@ -98,7 +98,8 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// A dim that slices take in full passes through; else it depends on how much they take.
+    /// Adds the factors of an offset dim: pass-through if slices have the full size of the input's dim, else
+    /// depending on their size.
     fn offset_factors(&self, input_dim: usize, dim: usize, size: i64, add: Add<'_>) -> Option<()> {
         let input_size = *self.input.get(input_dim)?;
         let input = Place { input: Some(input_dim), ..Place::default() };

@@ -48,7 +48,7 @@ impl Notation {
             .map(|name| self.sizes.iter().find(|(other, _)| other == name).map(|(_, size)| *size))
             .collect();
         let place = |name: &String| order.iter().position(|other| other == name).unwrap_or(0);
-        // Each round tells the size of at least one more factor, or is the last.
+        // Each iteration determines the size of at least one more factor, or is the last.
         let mut has_learned = true;
         while std::mem::take(&mut has_learned) {
             for tensor in tensors {
@@ -111,7 +111,7 @@ impl Notation {
     }
 }
 
-/// Drops factors of size 1 that other factors leave no dim to.
+/// Drops factors of size 1 that are only in dims with other factors.
 fn drop_hidden(factors: &mut Vec<(String, i64)>, tensors: &[Tensor<'_>]) {
     let all = factors.clone();
     let is_one = |name: &String| all.iter().any(|(other, size)| other == name && *size == 1);

@@ -1,9 +1,9 @@
-//! Where the sharding rules of ops come from.
+//! Makes the sharding rules of ops.
 //!
-//! [`table`] says which op has which *family*; a family is a function from a [`SignatureView`] (name,
-//! shapes, attributes) to an [`OpShardingRule`], written with a [`RuleBuilder`]. A [`Registry`] asks
-//! the family once for each signature of a program, and asks users' own rules first: functions, or
-//! strings in the [`notation`] `"i k, k j -> i j"`.
+//! [`table`] maps ops to *families*; a family is a function from a [`SignatureView`] (name,
+//! shapes, attributes) to an [`OpShardingRule`], written with a [`RuleBuilder`]. A [`Registry`] calls
+//! the family once for each signature of a program, unless users have registered a rule of their own for the
+//! op: a function, or a string in the [`notation`] `"i k, k j -> i j"`.
 //!
 //! Source: Shardy's op sharding rule registry.
 //!

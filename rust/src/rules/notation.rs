@@ -10,11 +10,11 @@
 //! | `_` | a dim that corresponds to no other |
 //! | `...` | any number of dims, one factor each, aligned at their minor end |
 //! | `reduction={k}` | after the tensors: the kind of factors; also `pass_through`, `need_replication`, `permutation`, `blocked_propagation` (or `blocked`) |
-//! | `{i=8}` | the size of a factor that the shapes do not tell |
+//! | `{i=8}` | the size of a factor that does not follow from the shapes |
 //!
-//! A factor that is in no result is a reduction unless it is listed otherwise. A tensor without dims
-//! is written as nothing: `"i, -> i"` has a scalar second operand. A factor that needs replication or a
-//! permutation, or is blocked, may stand for dims of different sizes; its size is that of the first.
+//! A factor that is in no result is a reduction unless it is listed as another kind. A scalar is an empty
+//! string: in `"i, -> i"` the second operand is a scalar. Dims of a factor that needs replication or a
+//! permutation, or is blocked, may differ in size; the factor's size is that of the first.
 
 use super::builder::FactorKind;
 use crate::error::{Code, Diagnostic, Result};
@@ -156,8 +156,8 @@ impl Notation {
         }
     }
 
-    /// The shapes of operands and results that the sizes it gives amount to, where these are enough
-    /// and no `...` leaves dims open.
+    /// The shapes of operands and results if the sizes written in the rule determine them: every factor has a
+    /// size, and there is no `...`.
     pub fn given_shapes(&self) -> Option<[Vec<Vec<i64>>; 2]> {
         let size = |name: &String| {
             let given = self.sizes.iter().find(|(other, _)| other == name);

@@ -1,4 +1,4 @@
-//! Ops whose dims pass straight through, perhaps in another order.
+//! Rules of ops whose dims pass through, maybe in another order.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, SignatureView};
@@ -40,7 +40,7 @@ pub fn transpose(view: &SignatureView<'_>) -> Option<OpShardingRule> {
 /// `broadcast_in_dim`: a dim of size 1 that is expanded has a factor of its own on either side.
 pub fn broadcast_in_dim(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
-    // For each dim of the result the last one of the operand that goes there.
+    // For each dim of the result, the last dim of the operand that is mapped to it.
     let mut sources = vec![None; result_shape.len()];
     for (dim, &target) in view.dims("broadcast_dimensions")?.iter().enumerate() {
         if let Some(source) = sources.get_mut(target) {

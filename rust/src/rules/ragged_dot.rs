@@ -1,4 +1,4 @@
-//! Products of ragged groups, as mixtures of experts have them: `chlo.ragged_dot`.
+//! The rule of `chlo.ragged_dot`, products of groups of different sizes, used in mixture-of-experts layers.
 //!
 //! | ragged dim of the left operand | operands and group sizes | result |
 //! | --- | --- | --- |
@@ -6,9 +6,9 @@
 //! | contracting, `k` | `[b, m, k]`, `[b, k, n]`, `[b, g]` | `[g, b, m, n]` |
 //! | batching, `b` | `[b, m, k]`, `[b, k, n]`, `[g]` | `[b, m, n]` |
 //!
-//! A group ends where its size says, not where a shard does, so the ragged dim and the groups need replication. In
+//! Groups need not end at shard boundaries, so the ragged dim and the groups need replication. In
 //! the first two cases the group sizes have the dims of the left operand that come before the ragged one, or
-//! only that of the groups, where these are alike for all.
+//! only the dim of the groups if the sizes are the same for all indices of those dims.
 //!
 //! Source: XLA's rule of `mhlo.ragged_dot`; Shardy by itself has none.
 
@@ -16,7 +16,7 @@ use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, to_dims, SignatureView};
 use crate::rule::OpShardingRule;
 
-/// What the ragged dim is to the product.
+/// The kind of the ragged dim in the product.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ragged {
     Free,

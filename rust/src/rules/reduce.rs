@@ -1,4 +1,4 @@
-//! Reductions, windowed ones, and sorting.
+//! Rules of reductions, windowed reductions and sorts.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, SignatureView};
@@ -28,7 +28,7 @@ pub fn reduce(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// The windows of an op: what of each dim they cover.
+/// The window attributes of an op: size, stride and the like of each dim.
 struct Windows {
     sizes: Vec<i64>,
     strides: Vec<i64>,
@@ -44,7 +44,7 @@ impl Windows {
         };
         Some(Self { sizes: ints("window_dimensions")?, strides: ints("window_strides")?, padding })
     }
-    /// Whether the windows of `dim` are its elements.
+    /// Whether each window of `dim` is one element, in order, so that the dim passes through.
     fn pass_through(&self, dim: usize) -> Option<bool> {
         if let Some(padding) = &self.padding {
             // A splat has one element.
@@ -60,7 +60,8 @@ impl Windows {
     }
 }
 
-/// `reduce_window`: the inputs are sharded along windows, of which each result dim counts those of a dim.
+/// `reduce_window`: each dim has a factor of the number of windows, the size of the result's dim; it is a
+/// permutation factor unless windows have one element.
 pub fn reduce_window(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let windows = Windows::read(view)?;
     let mut builder = RuleBuilder::new(view);
@@ -74,7 +75,8 @@ pub fn reduce_window(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// `select_and_scatter`: operand and result are sharded along windows; the source has an element for each.
+/// `select_and_scatter`: a dim with windows of one element passes through; any other has a permutation factor of
+/// operand and result, and one of the source that needs replication.
 pub fn select_and_scatter(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let windows = Windows::read(view)?;
     let source = view.operand(1)?;
@@ -97,7 +99,7 @@ pub fn select_and_scatter(view: &SignatureView<'_>) -> Option<OpShardingRule> {
 
 /// `sort`: the sorted dim needs replication, and is blocked if there is nothing else to shard.
 pub fn sort(view: &SignatureView<'_>) -> Option<OpShardingRule> {
-    // The default, -1, is no dim of the reference's rule.
+    // The reference's rule matches no dim for the default, -1.
     let sort_dim = view.dim("dimension");
     let shape = view.operand(0)?;
     let is_alone = shape.iter().enumerate().all(|(dim, &size)| Some(dim) == sort_dim || size == 1);

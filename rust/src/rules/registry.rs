@@ -1,9 +1,8 @@
 //! The registry: the rule of every op of a program.
 //!
-//! Rules are made once for each signature and kept with the program, so that passes that run one after
-//! the other, and clones of the program, share them. Across programs they are found again by what they
-//! depend on: those of families in a [`RuleCache`], and what users' functions have answered in
-//! [`super::answers`], since calling them is slow.
+//! Rules are made once for each signature and stored in the program, so that successive passes and clones of
+//! the program share them. Across programs, rules of families are cached in a [`RuleCache`], and the results of
+//! users' functions in [`super::answers`].
 
 use super::answers::Record;
 use super::cache::{self, is_portable, RuleCache, RulePair, MAX_ENTRIES};
@@ -28,13 +27,14 @@ fn intern(rules: &mut RuleTable, pair: &RulePair) -> [RuleId; 2] {
     [id(&pair[0]), id(&pair[1])]
 }
 
-/// Where rules come from. Clones share what they know; a change to one does not show in the other.
+/// The built-in rule families and the rules and data-flow edges that users have registered. A clone can be
+/// changed without effect on the original.
 #[derive(Clone, Debug)]
 pub struct Registry {
     rules: Arc<FxHashMap<String, UserRule>>,
     edges: Arc<FxHashMap<String, EdgeSpec>>,
     recording: Recording,
-    /// Number that is different for registries that may answer differently.
+    /// A number that differs for registries that may have different rules.
     generation: u64,
     is_conservative: bool,
     legalizes_chlo: bool,
@@ -42,7 +42,7 @@ pub struct Registry {
 
 /// The generation of registries without users' rules.
 const BUILTIN: u64 = 1;
-/// The generation of those that know CHLO besides.
+/// The generation of those with rules for CHLO, without users' rules.
 const LEGALIZING_CHLO: u64 = 2;
 
 impl Default for Registry {
@@ -73,14 +73,14 @@ impl Registry {
         self
     }
 
-    /// The registry for a run that may be repeated: what users' functions answer is recorded with it.
+    /// The registry for a run that may be repeated: records the results of users' functions.
     #[must_use]
     pub fn recording(mut self) -> Self {
         self.recording = Recording::On(Record::default());
         self
     }
 
-    /// The registry for repeating the run that it has recorded: no function is called.
+    /// The registry for repeating the recorded run: calls no user's function.
     #[must_use]
     pub fn replaying(&self) -> Self {
         Self { recording: self.recording.replayed(), ..self.clone() }
@@ -92,8 +92,7 @@ impl Registry {
         Family::of(name).or_else(chlo)
     }
 
-    /// Gives the op called `name` a rule, instead of the one it may have; `None` takes the user's rule
-    /// away.
+    /// Sets the user's rule of the op called `name`, which overrides its family; `None` removes the user's rule.
     pub fn set_rule(&mut self, name: &str, rule: Option<UserRule>) {
         let rules = Arc::make_mut(&mut self.rules);
         match rule {
@@ -103,7 +102,7 @@ impl Registry {
         self.changed();
     }
 
-    /// Gives the op called `name` data-flow edges; `None` takes them away.
+    /// Sets the data-flow edges of the op called `name`; `None` removes them.
     pub fn set_edges(&mut self, name: &str, edges: Option<EdgeSpec>) {
         let table = Arc::make_mut(&mut self.edges);
         match edges {
@@ -112,7 +111,7 @@ impl Registry {
         };
     }
 
-    /// Adds to `program` the data-flow edges that users have given to ops; has to be done before
+    /// Adds to `program` the data-flow edges that users have given to ops; must be called before
     /// any pass runs.
     pub fn install_edges(&self, program: &mut Program) {
         let mut edges: Vec<(&String, &EdgeSpec)> = self.edges.iter().collect();
@@ -154,7 +153,8 @@ impl Registry {
         }
     }
 
-    /// The rules of a signature without and with the fact about surrounding ops that its family asks for.
+    /// The rules of a signature: if the op does not meet the condition of its family on the ops around it, and
+    /// if it does.
     fn rules_of(
         &self,
         program: &mut Program,
@@ -174,7 +174,7 @@ impl Registry {
             let rule = rule.map_or(RuleId::NONE, |rule| program.intern_rule(rule));
             return Ok([rule; 2]);
         }
-        // A program with more signatures than the cache has room for would only fill it.
+        // A program with more signatures than fit into the cache is not cached.
         let key = program.signatures().key(id);
         let is_kept = program.signatures().len() <= MAX_ENTRIES && is_portable(key);
         if let Some(pair) = if is_kept { cache.get(key) } else { None } {
@@ -186,14 +186,14 @@ impl Registry {
         };
         let ids = intern(program.rules_mut(), &pair);
         if is_kept {
-            // Equal rules are kept once, so that comparing them is comparing pointers.
+            // Equal rules are stored once, so that they are compared by pointer.
             let kept = ids.map(|id| id.get().map(|id| program.rules().shared(id).clone()));
             cache.insert(program.signatures().key(id), kept);
         }
         Ok(ids)
     }
 
-    /// Asks `family` for the rules of a signature.
+    /// Makes the rules of a signature with `family`.
     fn make(
         &self,
         family: &Family,
@@ -226,7 +226,7 @@ impl RuleSource for Registry {
             return Ok(());
         }
         let mut rules = std::mem::take(program.signature_rules_mut().of_mut(conservative));
-        // Taken out of its place: a user's function may run programs itself.
+        // The cache is taken, not borrowed: a user's function may run passes on programs.
         let table = cache::Table { conservative, legalizes_chlo: self.legalizes_chlo };
         let mut cache = cache::take(table);
         let mut shapes = Shapes::default();

@@ -1,4 +1,4 @@
-//! The registry on whole programs.
+//! Tests the registry on whole programs.
 
 use super::{Registry, UserRule};
 use crate::attribute::print_rule;

@@ -1,10 +1,10 @@
-//! Reshapes: compound dims by common factors.
+//! The rule of reshapes, whose dims may have several factors.
 //!
 //! Walks both shapes at once, major to minor, and keeps on each side the product of the sizes of the
-//! factors so far. While the products agree, the next factor is the greatest common divisor of what
-//! is left of the current dims, and both sides share it: `[8, 4] -> [2, 16]` is `(ij) k -> i (jk)` with
-//! i = 2, j = 4, k = 4. Where nothing is common each side gets a factor of its own, until the products
-//! agree again.
+//! factors so far. While the products agree, the next factor, which both sides share, is the greatest common
+//! divisor of the remaining sizes of the current dims: `[8, 4] -> [2, 16]` is `(ij) k -> i (jk)` with
+//! i = 2, j = 4, k = 4. If the divisor is 1, each side gets factors of its own until the products agree
+//! again.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
@@ -16,7 +16,7 @@ struct Side<'a> {
     shape: &'a [i64],
     /// The current dim.
     dim: usize,
-    /// Product of the sizes of the dims begun.
+    /// Product of the sizes of the dims up to the current one.
     dims_product: i64,
     /// Product of the sizes of the factors so far.
     factors_product: i64,
@@ -29,17 +29,17 @@ impl<'a> Side<'a> {
     fn size(&self) -> Option<i64> {
         self.shape.get(self.dim).copied()
     }
-    /// Begins the current dim if the one before is used up.
+    /// Begins the current dim if the factors so far cover the previous one.
     fn begin_dim(&mut self) {
         if let Some(size) = self.size().filter(|_| self.dims_product == self.factors_product) {
             self.dims_product *= size;
         }
     }
-    /// What is left of the dims begun.
+    /// The part of the dims up to the current one that no factor covers yet.
     fn left(&self) -> i64 {
         self.dims_product / self.factors_product
     }
-    /// Goes to the next dim if the current one is used up.
+    /// Goes to the next dim if the factors so far cover the current one.
     fn end_dim(&mut self) {
         if self.dim < self.shape.len() && self.dims_product == self.factors_product {
             self.dim += 1;
@@ -62,7 +62,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The number of elements of a shape, if it fits and is not zero.
+/// The number of elements of a shape; `None` if it is zero or overflows.
 fn num_elements(shape: &[i64]) -> Option<i64> {
     let count = shape.iter().try_fold(1_i64, |count, &size| count.checked_mul(size))?;
     (count > 0).then_some(count)

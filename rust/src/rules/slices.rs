@@ -1,4 +1,4 @@
-//! Slices, pads, concatenations and their dynamic kin.
+//! Rules of slices, pads, concatenates, dynamic slices and dynamic update slices.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;

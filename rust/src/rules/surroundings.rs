@@ -1,6 +1,6 @@
-//! Facts about the ops around an op that its rule depends on beside its signature.
+//! Conditions on the ops around an op that its rule depends on in addition to its signature.
 //!
-//! A family asks for at most one such fact, so that a signature has at most two rules.
+//! A family has at most one such condition, so that a signature has at most two rules.
 
 use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{OpInfo, OpKind, OpTraits, Program, Type, ValueDef};
@@ -17,8 +17,8 @@ fn slice_of(program: &Program, value: ValueId) -> Option<OpId> {
     program.defining_op(value).filter(|&op| program.kind(op) == OpKind::Slice)
 }
 
-/// Whether a concatenate joins slices: all operands are slices, or they are parts of one value, some of them
-/// slices of it.
+/// Whether a concatenate joins slices: all operands are slices, or they are one value and slices of
+/// it, at least one slice among them.
 pub fn concatenates_slices(program: &Program, op: OpId) -> bool {
     let values = || program.operands(op);
     if values().all(|value| slice_of(program, value).is_some()) {
@@ -85,7 +85,7 @@ fn scatter_reduction(program: &Program, op: OpId) -> Option<OpId> {
     reduction
 }
 
-/// `and` and `or` count on booleans only.
+/// Whether `op` is a reduction on elements of the type of `value`: `and` and `or` are on booleans only.
 fn is_reduction(program: &Program, value: ValueId, op: OpId) -> bool {
     let Type::RankedTensor { element, .. } = program.value_type(value) else { return false };
     match program.op_name(op) {

@@ -1,7 +1,7 @@
-//! Which op has which family of rules: the only place that says so.
+//! The table of rule families and their ops.
 //!
-//! To give an op a rule, put its name into the row of its family, or write a function from a
-//! [`SignatureView`] to a rule and give it a row. Ops that are in no row have no rule: shardings do
+//! To give an op a rule, add its name to the row of its family, or write a function from a
+//! [`SignatureView`] to a rule and add a row. Ops that are in no row have no rule: shardings do
 //! not propagate through them, but for data-flow ops, which have edges instead.
 //!
 //! Source: Shardy's op sharding rule registry.
@@ -29,7 +29,7 @@ pub struct Family {
     pub ops: &'static [&'static str],
     /// Makes a rule.
     pub build: BuildRule,
-    /// The fact about the ops around the op that the rule depends on, if it depends on one.
+    /// The condition on the ops around the op that the rule depends on, if any.
     pub surroundings: Option<fn(&Program, OpId) -> bool>,
 }
 

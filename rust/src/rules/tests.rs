@@ -1,5 +1,5 @@
-//! Rules of single ops, and what malformed ops get. Every family is compared with the reference on
-//! random shapes in `tests/shardy/test_rules.py`.
+//! Tests the rules of single ops, malformed ones included. `tests/shardy/test_rules.py` compares every family
+//! with the reference on random shapes.
 
 use super::table::{Family, FAMILIES};
 use super::{Shapes, SignatureView};
@@ -94,7 +94,7 @@ fn surroundings_decide_between_two_rules() {
     assert_eq!(concatenate(true), "<([i], [i])->([i]) {i=4} permutation={i}>");
 }
 
-/// Numbers that look random.
+/// A pseudo-random number generator.
 struct Noise(u64);
 
 impl Noise {

@@ -1,4 +1,4 @@
-//! Users' own rules, and how they are asked.
+//! Rules that users register, as strings or functions.
 
 use super::answers::{self, Answer, Question, Record};
 use super::notation::Notation;
@@ -18,11 +18,11 @@ pub type RuleFunction = dyn Fn(&SignatureView<'_>) -> Result<Option<OpShardingRu
 pub enum UserRule {
     /// For any shape, as a string.
     Notation(Notation),
-    /// By a function, which is asked once for each signature.
+    /// By a function, which is called once for each signature.
     Function(UserFunction),
 }
 
-/// A user's function that has a number of its own.
+/// A user's function, with a number that identifies it in cache keys.
 #[derive(Clone)]
 pub struct UserFunction {
     number: u64,
@@ -47,14 +47,14 @@ impl fmt::Debug for UserRule {
     }
 }
 
-/// What becomes of the answers of users' functions in a run.
+/// Whether a run records or replays the answers of users' functions.
 #[derive(Clone, Debug)]
 pub(super) enum Recording {
-    /// Nothing: the run is made once.
+    /// Neither: the run is not repeated.
     Off,
-    /// They are recorded with the run, which may be repeated.
+    /// The run records them, since it may be repeated.
     On(Record),
-    /// They are those that were recorded when the run was made first; no function is called.
+    /// The run uses those recorded by the first run and calls no function.
     Replayed(Record),
 }
 
@@ -70,7 +70,7 @@ impl Recording {
             record.keep(question, answer.clone());
         }
     }
-    /// What replays what is recorded here.
+    /// The mode that replays what this one has recorded.
     pub(super) fn replayed(&self) -> Self {
         match self {
             Self::Off => Self::Replayed(Record::default()),
@@ -80,7 +80,7 @@ impl Recording {
 }
 
 impl UserRule {
-    /// What the user says of a signature; checked, and remembered if it comes from a function.
+    /// The user's rule for a signature, checked; that of a function is cached.
     pub(super) fn ask(
         &self,
         view: &SignatureView<'_>,
@@ -95,7 +95,7 @@ impl UserRule {
 }
 
 impl UserFunction {
-    /// What the function says, or has said.
+    /// The result of the function, from the cache or a call.
     fn ask(
         &self,
         view: &SignatureView<'_>,
@@ -112,7 +112,7 @@ impl UserFunction {
         let answer = if let Some(answer) = answers::find(&question) {
             answer
         } else {
-            // Nothing is locked here: the function may use the engine itself.
+            // No lock is held here, because the function may use the engine.
             let rule = (self.function)(view).and_then(|rule| check(view, rule))?;
             let answer = rule.map(Arc::new);
             answers::keep(question.clone(), answer.clone());
@@ -123,7 +123,7 @@ impl UserFunction {
     }
 }
 
-/// The rule of a function is checked as one in the text would be.
+/// Checks the rule of a function as the parser and verifier check a rule in the text.
 fn check(view: &SignatureView<'_>, rule: Option<OpShardingRule>) -> Result<Option<OpShardingRule>> {
     let Some(rule) = rule else { return Ok(None) };
     let mut problems = verify_rule(&rule);
@@ -137,7 +137,7 @@ fn check(view: &SignatureView<'_>, rule: Option<OpShardingRule>) -> Result<Optio
     Ok(Some(rule))
 }
 
-/// Places mistakes in a rule at the first op that has the signature.
+/// `error` with the first op that has the signature as its place.
 fn at_op(view: &SignatureView<'_>, mut error: Error) -> Error {
     let Some((program, id)) = view.source() else { return error };
     let span = program.op_span(program.signatures()[id].example);
@@ -148,8 +148,7 @@ fn at_op(view: &SignatureView<'_>, mut error: Error) -> Error {
     error
 }
 
-/// The key under which the answer of a function is remembered: everything that it is told, in bytes that do
-/// not depend on the program.
+/// The cache key of a function's answer: all its arguments, as bytes that do not depend on the program.
 fn signature_key(view: &SignatureView<'_>) -> Vec<u8> {
     let mut key = view.name.as_bytes().to_vec();
     key.push(u8::from(view.conservative));

@@ -1,4 +1,4 @@
-//! An op as rule families see it: name, shapes and attributes.
+//! The input of rule families: the name, shapes and attributes of an op.
 
 use crate::index::SignatureId;
 use crate::ir::{Program, Type};
@@ -6,11 +6,11 @@ use crate::mlir::signature_attributes;
 use crate::mlir::{AttrValue, Fields};
 use std::cell::OnceCell;
 
-/// The shapes of an op's operands and results, in buffers that are used again for the next op.
+/// The shapes of an op's operands and results, in buffers that are reused for the next op.
 #[derive(Clone, Debug, Default)]
 pub struct Shapes {
     dims: Vec<i64>,
-    /// For each tensor where its dims end, and whether it is a tensor at all.
+    /// For each value the end of its dims, and whether it is a tensor.
     ends: Vec<(u32, bool)>,
     num_operands: usize,
 }
@@ -24,7 +24,7 @@ impl Shapes {
         }
         shapes
     }
-    /// Takes on the shapes of a signature; false if one is not known in full.
+    /// Reads the shapes of a signature; false if one is not static.
     pub fn read(&mut self, program: &Program, id: SignatureId) -> bool {
         let signature = &program.signatures()[id];
         self.dims.clear();
@@ -56,14 +56,14 @@ impl Shapes {
     }
 }
 
-/// An op as rules see it.
+/// The name, shapes and attributes of an op.
 #[derive(Debug)]
 pub struct SignatureView<'a> {
     /// The op's full name.
     pub name: &'a str,
     /// Whether propagation is conservative.
     pub conservative: bool,
-    /// Whether the fact that the op's family asks about its surroundings holds; see
+    /// Whether the op meets the condition of its family on the ops around it; see
     /// [`super::surroundings`].
     pub surroundings: bool,
     shapes: &'a Shapes,
@@ -137,7 +137,7 @@ impl<'a> SignatureView<'a> {
     }
 }
 
-/// For each of `rank` dims whether it is one of `dims`.
+/// For each of `rank` dims, whether it is in `dims`.
 pub fn membership<'a>(dims: impl IntoIterator<Item = &'a usize>, rank: usize) -> Vec<bool> {
     let mut is_one = vec![false; rank];
     for &dim in dims {

@@ -1,4 +1,4 @@
-//! The attributes of an op by name, with what is needed to tell whether each is of the right kind.
+//! The attributes of an op by name, with their values and texts.
 
 use super::element::Element;
 use crate::index::OpId;
@@ -12,23 +12,23 @@ use std::rc::Rc;
 pub struct Attribute<'a> {
     /// Its name in the generic form.
     pub name: &'a str,
-    /// What it means.
+    /// Its parsed value.
     pub value: AttrValue<'a>,
-    /// Its text; `None` if it stands in the op's own syntax, which has room for attributes of the right
-    /// kind only.
+    /// Its text; `None` if it is in the op's custom syntax, where the parser accepts only attributes of the
+    /// right kind.
     pub text: Option<&'a str>,
     /// Whether it is in the properties of an op in generic form, `<{...}>`.
     pub is_property: bool,
-    /// The integers that it lists, once they were asked for.
+    /// The integers that it lists, filled in when first needed.
     ints: OnceCell<Vec<i64>>,
 }
 
 impl<'a> Attribute<'a> {
-    /// The attribute `name` that is `value`, whose text is `text`.
+    /// Attribute `name` with this value and text.
     const fn new(name: &'a str, value: AttrValue<'a>, text: Option<&'a str>) -> Self {
         Self { name, value, text, is_property: false, ints: OnceCell::new() }
     }
-    /// The element type of a number: what its text ends with, or what MLIR takes where nothing is said.
+    /// The type of a number: the one after the colon in its text, or MLIR's default.
     pub fn number_type(&self) -> Option<Element> {
         let text = self.text?;
         let default = match self.value {
@@ -52,7 +52,7 @@ impl<'a> Attribute<'a> {
             _ => None,
         }
     }
-    /// The integers that `dense<...>` holds; a splat as often as the type says.
+    /// The integers in `dense<...>`; a splat is repeated for each element of the type.
     pub fn dense_ints(&self) -> Option<Vec<i64>> {
         dense_ints(&self.value)
     }
@@ -99,7 +99,7 @@ fn dense_ints(value: &AttrValue<'_>) -> Option<Vec<i64>> {
     }
 }
 
-/// Splats of more elements than this are not spelt out.
+/// Splats of more elements than this are not expanded.
 const MAX_SPLAT: usize = 1 << 20;
 
 /// The 64-bit integers of `0x0100000000000000...`, least significant byte first.
@@ -133,7 +133,7 @@ impl<'a> From<Vec<Attribute<'a>>> for Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// Those of `op`, whichever way it is written.
+    /// The attributes of `op`, in generic or custom syntax.
     pub fn of(program: &'a Program, op: OpId) -> Self {
         let fields = attributes(program, op, own_syntax(program, op));
         let dict = program.op_attrs(op);
@@ -154,17 +154,16 @@ impl<'a> Attributes<'a> {
         }
         Self::from(all)
     }
-    /// Those with these names and values.
+    /// Attributes with these names and values.
     pub fn new(fields: Fields<'a>) -> Self {
         let attribute = |(name, value)| Attribute::new(name, value, None);
         Self::from(fields.into_iter().map(attribute).collect::<Vec<_>>())
     }
-    /// Whether each is known to be as the definition of the op says; all ops that share these attributes
-    /// have one definition.
+    /// Whether they are known to match the definition of the op, which is one for all ops that share them.
     pub fn are_right(&self) -> bool {
         self.0.are_right.get()
     }
-    /// Takes note that each is as the definition of the op says.
+    /// Records that they match the definition of the op.
     pub fn set_right(&self) {
         self.0.are_right.set(true);
     }
@@ -194,20 +193,20 @@ impl<'a> Attributes<'a> {
     pub fn is_true(&self, name: &str) -> bool {
         self.value(name).and_then(AttrValue::as_bool).unwrap_or(false)
     }
-    /// The word of attribute `name`.
+    /// The keyword of enum attribute `name`.
     pub fn word(&self, name: &str) -> Option<&str> {
         self.value(name)?.as_str()
     }
 }
 
-/// Whether the elements of `op`, a constant, stand in its own syntax.
+/// Whether `op`, a constant, has its elements in custom syntax.
 fn has_own_elements(program: &Program, op: OpId) -> bool {
     let is_attribute = |name| program.str(name) == "value";
     !program.op_attrs(op).iter().any(|attr| is_attribute(attr.name))
         && program.has_written_value(op)
 }
 
-/// The text of `op` in its own syntax from its name to its dictionary; empty in the generic form.
+/// The text of `op` in custom syntax from its name to its dictionary; empty in the generic form.
 fn own_syntax(program: &Program, op: OpId) -> Span {
     let Some(name) = program.name_span(op) else { return Span::EMPTY };
     match program.op_dict_span(op) {

@@ -1,6 +1,5 @@
-//! Whether an op is as its definition says, checked in MLIR's order: how many regions, results and
-//! operands there are; attributes; types; regions; traits; what the op itself checks; and at last
-//! whether its result types are those that follow.
+//! Checks an op against its definition, in MLIR's order: the numbers of regions, results and
+//! operands; attributes; types; regions; traits; the op's own checks; inferred result types.
 
 use super::attributes::Attribute;
 use super::compatible::{all_compatible, of_compatible_shape};
@@ -12,7 +11,7 @@ use super::view::OpView;
 use crate::mlir::wrong_count;
 
 impl Definition {
-    /// What MLIR says of `op` if it is not as this definition says: mostly one sentence, at most two.
+    /// Checks `op` against this definition; the error has MLIR's messages, mostly one, at most two.
     pub fn check(&self, op: &OpView<'_>) -> Result<(), Vec<String>> {
         self.check_types(op).map_err(|mistake| vec![mistake.of(op.name)])?;
         self.check_inferred(op)
@@ -33,7 +32,7 @@ impl Definition {
         self.traits.iter().try_for_each(|held| held.check(op))?;
         self.verify.map_or(Ok(()), |verify| verify(op))
     }
-    /// The result types that follow for `op`; `None` if they do not follow from its operands.
+    /// The inferred result types of `op`; `None` if the definition has no inference.
     pub fn infer(&self, op: &OpView<'_>) -> Option<Result<Vec<ValueType>, Mistake>> {
         self.infer.map(|infer| infer(op))
     }
@@ -59,7 +58,7 @@ impl Definition {
         let said = [why.of(op.name), failure];
         Err(said.into_iter().filter(|text| !text.is_empty()).collect())
     }
-    /// Whether the types that follow are those given, as far as MLIR compares them.
+    /// Whether the inferred types match those given, as far as MLIR compares them.
     fn fits(&self, types: &[ValueType], given: &[&ValueType]) -> bool {
         match self.compares {
             Compares::Shapes => {
@@ -69,7 +68,7 @@ impl Definition {
             _ => all_compatible(types, given),
         }
     }
-    /// The properties of an op in generic form are of the types in which they are stored.
+    /// Checks that the properties of an op in generic form have the types in which MLIR stores them.
     fn properties(&self, op: &OpView<'_>) -> Result<(), Mistake> {
         let is_property = |attribute: &&Attribute<'_>| attribute.is_property;
         let kind = |name: &str| self.attributes.iter().find(|known| known.name == name);
@@ -132,7 +131,7 @@ impl Definition {
         }
         Ok(())
     }
-    /// Regions end with the return that they would be given if they had none.
+    /// Checks that regions end with the terminator that MLIR adds if there is none.
     fn returns(&self, op: &OpView<'_>) -> Result<(), Mistake> {
         let ends = op.regions.iter().filter_map(|region| region.ends);
         let wrong = ends.map(|[_, last]| last).find(|last| *last != "stablehlo.return");
@@ -166,7 +165,7 @@ impl Definition {
     }
 }
 
-/// Checks that there are `needs` of a noun, or more where `is_open`.
+/// Checks that there are `needs` operands, results or regions (`noun`), or more if `is_open`.
 fn count_of(noun: &str, needs: usize, is_open: bool, has: usize) -> Result<(), Mistake> {
     if has == needs || is_open && has > needs {
         return Ok(());
@@ -189,7 +188,7 @@ fn types(side: &str, groups: &[Group], types: &[&ValueType]) -> Result<(), Mista
         let count = if group.is_variadic { each } else { 1 };
         let mut last: Option<&ValueType> = None;
         for &ty in types.iter().skip(index).take(count) {
-            // Of a run of values that have one type the first is checked.
+            // Of consecutive values with one type only the first is checked.
             let is_new = last.replace(ty).is_none_or(|last| !std::ptr::eq(last, ty));
             if is_new && !constraint::admits(group.takes, ty) {
                 let takes = constraint::name(group.takes);
@@ -203,7 +202,7 @@ fn types(side: &str, groups: &[Group], types: &[&ValueType]) -> Result<(), Mista
     Ok(())
 }
 
-/// An attribute as MLIR prints it, more or less.
+/// An attribute approximately as MLIR prints it.
 fn printed(attribute: &Attribute<'_>) -> String {
     let text = attribute.text.unwrap_or_default().trim();
     match attribute.number_type() {

@@ -1,4 +1,4 @@
-//! Checks the ops of a program by their definitions.
+//! Checks the ops of a program against their definitions.
 
 use super::definition::Definition;
 use super::families::definition_of;
@@ -10,28 +10,28 @@ use crate::index::{Id, OpId, RegionId, SignatureId, StrId, TypeId};
 use crate::ir::{OpTraits, Program};
 use crate::mlir::AttrValue;
 
-/// Whether it was asked which definition ops of some name have, and the answer.
+/// The cached definition of an op name.
 #[derive(Clone, Copy)]
 enum Asked {
     NotYet,
     Found(Option<&'static Definition>),
 }
 
-/// Checks ops of a program, and remembers what it has seen.
+/// Checks ops of a program, and caches the results by signature.
 pub struct Checker<'p> {
     program: &'p Program,
     types: TypeCache<'p>,
-    /// The definitions of names, where they were asked for.
+    /// The definitions of op names, filled in when first needed.
     definitions: Vec<Asked>,
-    /// By names of ops, the type that the last plain one of that name had.
+    /// For each op name, the type of the last plain op of that name; see [`Definition::is_plain`].
     plain_types: Vec<TypeId>,
-    /// Which signatures are those of ops that are right.
+    /// For each signature, whether an op with it was found valid.
     is_right: Vec<bool>,
     attributes: LastAttributes<'p>,
 }
 
 impl<'p> Checker<'p> {
-    /// Nothing of `program` is checked yet.
+    /// A checker for the ops of `program`.
     pub fn new(program: &'p Program) -> Self {
         Self {
             program,
@@ -42,18 +42,16 @@ impl<'p> Checker<'p> {
             attributes: LastAttributes::default(),
         }
     }
-    /// Whether `op` is written like one that was checked and is right; so is what is inside
-    /// it, then.
+    /// Whether an op with the signature of `op` was found valid; the ops inside it are valid then too.
     #[inline]
     pub fn is_known(&self, op: OpId) -> bool {
         let program = self.program;
         let signature = program.signature(op);
-        // There is nothing at the index of no signature.
+        // The index of `NONE` is out of range.
         let is_right = self.is_right.get(signature.index()) == Some(&true);
         is_right && (program.num_regions(op) == 0 || !has_written_region(program, op))
     }
-    /// Whether `op` has a definition; if it is not as that says, what MLIR says of it, mostly one
-    /// sentence, at most two.
+    /// Whether `op` has a definition; if it does not match it, MLIR's messages, mostly one, at most two.
     pub fn check(&mut self, op: OpId) -> Result<bool, Vec<String>> {
         let program = self.program;
         let name = program.op_name_id(op);
@@ -87,8 +85,8 @@ impl<'p> Checker<'p> {
             Asked::NotYet => None,
         }
     }
-    /// Whether all values of `op` have one type, which is that of a tensor, and nothing else matters:
-    /// so it is with nearly all elementwise ops.
+    /// Whether all values of `op` have one type, a valid tensor type, and the definition has no other
+    /// condition, which is the case for most elementwise ops.
     fn is_plain(&mut self, op: OpId, definition: &Definition) -> bool {
         let program = self.program;
         if definition.is_plain != Some(program.num_operands(op))
@@ -98,7 +96,7 @@ impl<'p> Checker<'p> {
         {
             return false;
         }
-        // The elements of a constant are an attribute if they do not stand in its own syntax.
+        // The elements of a constant are an attribute if they are not in custom syntax.
         let is_constant = !definition.attributes.is_empty() && definition.operands.is_empty();
         let ty = program.type_of(program.result(op, 0));
         if program.operands(op).any(|value| program.type_of(value) != ty)
@@ -143,14 +141,14 @@ impl<'p> Checker<'p> {
             num_blocks: program.region_blocks(region).count(),
             args: self.types.of(program.block_args(block)),
             ends: ends.map(|(first, last)| [program.op_name(first), program.op_name(last)]),
-            // More than three are as good as three.
+            // The checks do not distinguish counts above three.
             num_ops: program.block_ops(block).take(3).count(),
             returned: ends.map_or(Vec::new(), |(_, last)| self.types.of(program.operands(last))),
         }
     }
 }
 
-/// Whether an attribute of this name may be one that the definition of an op speaks of.
+/// Whether an attribute of this name may be in the definition of an op.
 fn is_inherent(program: &Program, name: StrId) -> bool {
     !program.str(name).contains('.')
 }
@@ -181,5 +179,5 @@ fn constant_ints(program: &Program, op: OpId, operand: usize) -> Option<Vec<i64>
     }
 }
 
-/// Constants with more elements than this are no shapes.
+/// Constants with more elements than this are not read as shapes.
 const MAX_CONSTANT: usize = 1 << 16;

@@ -1,4 +1,4 @@
-//! When types go together: equal but for sizes that are not known.
+//! Compatible types: equal but for dynamic sizes.
 //!
 //! Source: `Base.cpp` of `StableHLO`, `verifyCompatibleShape` of MLIR.
 
@@ -30,7 +30,7 @@ pub fn of_compatible_shape(a: &ValueType, b: &ValueType) -> bool {
     }
 }
 
-/// Whether element types are the same, types without elements being their own.
+/// Whether element types are the same; a type without elements counts as its own element type.
 pub fn of_same_element(a: &ValueType, b: &ValueType) -> bool {
     match (a.element(), b.element()) {
         (Some(a), Some(b)) => a == b,
@@ -40,7 +40,7 @@ pub fn of_same_element(a: &ValueType, b: &ValueType) -> bool {
     }
 }
 
-/// Whether types go together.
+/// Whether types are compatible.
 pub fn compatible(a: &ValueType, b: &ValueType) -> bool {
     if a.element().is_some() && b.element().is_some() && !of_compatible_shape(a, b) {
         return false;
@@ -57,7 +57,7 @@ pub fn compatible(a: &ValueType, b: &ValueType) -> bool {
     of_same_element(a, b)
 }
 
-/// Whether lists of types go together.
+/// Whether lists of types are compatible.
 pub fn all_compatible(a: &[impl Borrow<ValueType>], b: &[&ValueType]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| compatible(a.borrow(), b))
 }
@@ -78,8 +78,8 @@ pub fn same_but_for_precision(a: &ValueType, b: &ValueType) -> bool {
         && a.element().zip(b.element()).is_some_and(|(a, b)| same_elements_or_floats(a, b))
 }
 
-/// Whether an element of type `from` can become one of type `to` without loss, floats of any precision
-/// being one kind.
+/// Whether an element of type `from` can be promoted to type `to`: integers and complex numbers to at least as
+/// many bits, floats to floats of any precision.
 pub fn is_promotable(from: &Element, to: &Element) -> bool {
     match (from, to) {
         (Element::Integer { .. }, Element::Integer { .. })
@@ -95,7 +95,7 @@ fn mismatch(dim: usize, left: i64, right: i64) -> Mistake {
     bare(format!("Mismatched dimension sizes {left} and {right} in dimension {dim}"))
 }
 
-/// What is known of a dim that is both `left` and `right`.
+/// Merges the sizes and bounds of a dim that is both `left` and `right`.
 pub fn most_specific_size(dim: usize, left: Bounded, right: Bounded) -> Result<Bounded, Mistake> {
     let ((left, left_bound), (right, right_bound)) = (left, right);
     let bound = left_bound.or(right_bound);
@@ -111,7 +111,7 @@ pub fn most_specific_size(dim: usize, left: Bounded, right: Bounded) -> Result<B
     }
 }
 
-/// What is known of a dim that is `left` or `right`.
+/// Merges the sizes and bounds of a dim that is either `left` or `right`.
 pub fn least_specific_size(dim: usize, left: Bounded, right: Bounded) -> Result<Bounded, Mistake> {
     let bound = match (left, right) {
         ((Some(left), _), (Some(right), _)) if left != right => {
@@ -128,7 +128,7 @@ pub fn least_specific_size(dim: usize, left: Bounded, right: Bounded) -> Result<
 
 type Merge = fn(usize, Bounded, Bounded) -> Result<Bounded, Mistake>;
 
-/// Tensors of one rank, as one.
+/// Merges tensor types of one rank.
 fn merged_tensors(tensors: &[&Tensor], merge: Merge) -> Result<Tensor, Mistake> {
     let Some((first, others)) = tensors.split_first() else { return Err(Mistake::silent()) };
     let mut merged = (*first).clone();
@@ -148,7 +148,7 @@ fn merged_tensors(tensors: &[&Tensor], merge: Merge) -> Result<Tensor, Mistake> 
     Ok(merged)
 }
 
-/// The type of what has all of `types`: each size from the first that knows it.
+/// The most specific type compatible with all of `types`: each size from the first type in which it is static.
 pub fn most_specific(types: &[&ValueType]) -> Result<ValueType, Mistake> {
     merged(types, &|types| {
         let tensors: Vec<&Tensor> = types.iter().filter_map(|ty| ty.tensor()).collect();
@@ -159,7 +159,7 @@ pub fn most_specific(types: &[&ValueType]) -> Result<ValueType, Mistake> {
     })
 }
 
-/// The type of what has one of `types`: only sizes that they agree on.
+/// The least specific type: a size is static only if it is the same in all of `types`.
 pub fn least_specific(types: &[&ValueType]) -> Result<ValueType, Mistake> {
     merged(types, &|types| {
         if let Some(other) = types.iter().find(|ty| ty.tensor().is_none()) {

@@ -1,9 +1,9 @@
-//! Which types a value of an op may have, and what MLIR calls them.
+//! The types that a value of an op may have, and MLIR's name for them.
 
 use super::element::Elements;
 use super::types::{Tensor, ValueType};
 
-/// A way in which a type may be right.
+/// One alternative of a [`Constraint`].
 #[derive(Clone, Copy, Debug)]
 pub enum Alternative {
     /// A tensor of this form with one of these element types.
@@ -18,7 +18,7 @@ pub enum Alternative {
     Tuple(&'static [Alternative]),
 }
 
-/// What is said of the dims of a tensor.
+/// A constraint on the dims of a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// The number of dims may be unknown.
@@ -70,10 +70,10 @@ impl Form {
     }
 }
 
-/// Types that are right.
+/// The types that a value may have: those of any alternative.
 pub type Constraint = &'static [Alternative];
 
-/// Whether `ty` is one of `constraint`.
+/// Whether `ty` satisfies `constraint`.
 pub fn admits(constraint: &[Alternative], ty: &ValueType) -> bool {
     constraint.iter().any(|alternative| alternative.admits(ty))
 }
@@ -115,7 +115,7 @@ impl Alternative {
     }
 }
 
-/// What MLIR calls the types of `constraint`.
+/// MLIR's name for the types of `constraint`.
 pub fn name(constraint: &[Alternative]) -> String {
     constraint.iter().map(Alternative::name).collect::<Vec<_>>().join(" or ")
 }
@@ -127,9 +127,9 @@ const fn ranked(sets: &'static [Elements]) -> Alternative {
     Alternative::Tensor(Form::Ranked, sets)
 }
 
-/// What nearly all tensors may hold.
+/// All element types but those quantized with scales along a dim.
 pub const ALL: &[Elements] = &[E::FLOAT, E::BOOL, E::INTEGER, E::COMPLEX, E::QUANTIZED];
-/// All element types, those with scales along a dim too.
+/// All element types, those quantized with scales along a dim included.
 pub const ALL_PER_AXIS: &[Elements] =
     &[E::FLOAT, E::BOOL, E::INTEGER, E::COMPLEX, E::QUANTIZED, E::PER_AXIS];
 
@@ -173,17 +173,17 @@ pub const PER_AXIS_TOKEN_OR_BUFFER: Constraint =
 const IN_TUPLES: Constraint = &[ranked(ALL), Buffer(ALL), ranked(&[E::PER_AXIS]), Token];
 /// Tuples.
 pub const TUPLE: Constraint = &[Tuple(IN_TUPLES)];
-/// What tuples may hold, themselves included.
+/// The elements of tuples.
 pub const IN_TUPLE: Constraint =
     &[ranked(ALL), ranked(&[E::PER_AXIS]), Token, Tuple(IN_TUPLES), Buffer(ALL)];
-/// What composites take and give.
+/// Operands and results of composites.
 pub const IN_COMPOSITE: Constraint =
     &[ranked(ALL), ranked(&[E::PER_AXIS]), Token, Tuple(IN_TUPLES)];
 const ANY_TENSOR: Alternative = Alternative::Tensor(Form::Any, ALL_PER_AXIS);
-/// What custom calls take and give.
+/// Operands and results of custom calls.
 pub const IN_CUSTOM_CALL: Constraint =
     &[ANY_TENSOR, Buffer(ALL), Token, Tuple(&[ANY_TENSOR, Buffer(ALL), Token]), Future];
-/// What comes out of a queue.
+/// Results of `infeed` and `recv`.
 pub const RECEIVED: Constraint = &[
     Alternative::Tensor(Form::Static, ALL),
     Alternative::Tensor(Form::Static, ALL_PER_AXIS),

@@ -1,5 +1,5 @@
-//! What is said of an op: the operands, results, attributes and regions that it has, how its types hang
-//! together, and which result types follow.
+//! Definitions of ops: their operands, results, attributes, regions and traits, and the inference of result
+//! types.
 
 use super::constraint::Constraint;
 use super::kinds::Kind;
@@ -8,12 +8,12 @@ use super::traits::Trait;
 use super::types::ValueType;
 use super::view::OpView;
 
-/// Checks what an op's traits do not say.
+/// Checks the conditions on an op that its traits do not express.
 pub type Verify = fn(&OpView<'_>) -> Result<(), Mistake>;
-/// Says which result types follow. Where element types do not follow, those of the results are taken.
+/// Infers the result types. Element types that cannot be inferred are those of the op's results.
 pub type Infer = fn(&OpView<'_>) -> Result<Vec<ValueType>, Mistake>;
 
-/// Operands or results that stand together.
+/// A group of operands or results.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     /// The types that they may have.
@@ -36,7 +36,7 @@ pub const fn many(takes: Constraint) -> Group {
 pub struct AttributeDefinition {
     /// Its name.
     pub name: &'static str,
-    /// What it may be.
+    /// The values that it may have.
     pub kind: Kind,
     /// Whether the op has to have it.
     pub is_required: bool,
@@ -56,20 +56,20 @@ pub const fn optional(name: &'static str, kind: Kind) -> AttributeDefinition {
 pub enum Regions {
     /// These, of one block each.
     Named(&'static [&'static str]),
-    /// Any number of regions of one block each, called this.
+    /// Any number of regions of one block each, with this name in messages.
     Branches(&'static str),
     /// Any number of any regions.
     Any,
 }
 
-/// What of the result types is compared with those that follow.
+/// How result types are compared with the inferred ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compares {
     /// Whole types.
     Types,
     /// Shapes only.
     Shapes,
-    /// Nothing: [`Definition::verify`] does.
+    /// Not at all: [`Definition::verify`] checks them.
     Nothing,
 }
 
@@ -86,22 +86,22 @@ pub struct Definition {
     pub regions: Regions,
     /// Whether regions have to end with `stablehlo.return`.
     pub has_implicit_return: bool,
-    /// How its types hang together, in the order in which MLIR checks it.
+    /// The relations between its types, in the order in which MLIR checks them.
     pub traits: &'static [Trait],
-    /// What else is checked.
+    /// Checks further conditions.
     pub verify: Option<Verify>,
-    /// Which result types follow.
+    /// Infers the result types.
     pub infer: Option<Infer>,
-    /// What of the result types MLIR compares with those that follow.
+    /// How MLIR compares the result types with the inferred ones.
     pub compares: Compares,
-    /// How many operands there are, if the op is right wherever they and the result have one type that is
-    /// a right one, and none of the attributes below is there.
+    /// The number of operands if the op is *plain*: it is valid whenever operands and result have one admitted
+    /// type and it has none of its attributes.
     pub is_plain: Option<usize>,
-    /// Whether what is checked depends on the values of operands that are constants.
+    /// Whether the checks depend on the values of operands that are constants.
     pub reads_constants: bool,
 }
 
-/// A definition that says nothing.
+/// An empty definition.
 pub const NOTHING: Definition = Definition {
     operands: &[],
     results: &[],
@@ -123,7 +123,7 @@ pub struct Family {
     pub dialect: &'static str,
     /// The ops.
     pub ops: &'static [&'static str],
-    /// What is said of each.
+    /// The definition of each of the ops.
     pub definition: Definition,
 }
 

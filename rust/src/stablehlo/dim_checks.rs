@@ -1,20 +1,20 @@
-//! What lists of dims have to be, in the words of `StableHLO`.
+//! Checks of lists of dims, with the messages of `StableHLO`.
 
 use super::mistake::{bare, ensure, Mistake};
 
-/// Numbers as MLIR lists them.
+/// Numbers as MLIR prints them in messages.
 pub fn list(dims: &[i64]) -> String {
     dims.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether no number stands in `list` twice.
+/// Whether no number is in `list` twice.
 pub fn is_unique(list: &[i64]) -> bool {
     let mut sorted = list.to_vec();
     sorted.sort_unstable();
     sorted.windows(2).all(|pair| pair[0] != pair[1])
 }
 
-/// No dim stands twice in both lists together.
+/// Checks that no dim is in the two lists together more than once.
 pub fn distinct(a: &[i64], b: &[i64], a_name: &str, b_name: &str) -> Result<(), Mistake> {
     let all: Vec<i64> = a.iter().chain(b).copied().collect();
     if is_unique(&all) {
@@ -25,7 +25,7 @@ pub fn distinct(a: &[i64], b: &[i64], a_name: &str, b_name: &str) -> Result<(), 
     Err(bare(format!("has duplicated dimension from {a_name} and {b_name}: {dim}")))
 }
 
-/// `dim` is one of `rank` dims, or, where `is_inclusive`, the one behind them.
+/// Checks that `dim` is less than `rank`, or at most `rank` if `is_inclusive`.
 pub fn in_bounds(
     dim: i64,
     rank: usize,
@@ -41,7 +41,7 @@ pub fn in_bounds(
     })
 }
 
-/// All of `dims` are among `rank` dims.
+/// Checks that all of `dims` are less than `rank`.
 pub fn all_in_bounds(
     dims: &[i64],
     rank: usize,

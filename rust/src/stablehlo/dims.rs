@@ -1,4 +1,4 @@
-//! The dimension numbers of ops, each kind read in one place.
+//! Readers of the dimension numbers of ops.
 
 use crate::mlir::AttrValue;
 
@@ -35,11 +35,11 @@ impl DotDims {
 /// `#chlo.ragged_dot`
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct RaggedDotDims {
-    /// What it has in common with other dots.
+    /// The dims that `dot_general` has too.
     pub dot: DotDims,
     /// The dim of the left operand that is cut into groups.
     pub lhs_ragged: Vec<i64>,
-    /// The dim of the right operand that runs over groups.
+    /// The dim of the right operand with an index for each group.
     pub rhs_group: Vec<i64>,
 }
 
@@ -63,9 +63,9 @@ pub struct ConvDims {
     pub input_feature: i64,
     /// The other dims of the input.
     pub input_spatial: Vec<i64>,
-    /// The dim of the kernel that runs over features of the input.
+    /// The dim of the kernel for features of the input.
     pub kernel_input_feature: i64,
-    /// The dim of the kernel that runs over features of the output.
+    /// The dim of the kernel for features of the output.
     pub kernel_output_feature: i64,
     /// The other dims of the kernel.
     pub kernel_spatial: Vec<i64>,
@@ -96,11 +96,11 @@ impl ConvDims {
     }
 }
 
-/// `#stablehlo.gather` and `#stablehlo.scatter` under names that fit both: slices are the result of a
-/// gather and the updates of a scatter.
+/// `#stablehlo.gather` and `#stablehlo.scatter`. Slices are the result of a gather and the updates of a
+/// scatter.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct IndexingDims {
-    /// Dims of the slices that run through the input.
+    /// Dims of the slices that correspond to dims of the input.
     pub window: Vec<i64>,
     /// Dims of the input that slices do not have.
     pub collapsed: Vec<i64>,
@@ -110,12 +110,12 @@ pub struct IndexingDims {
     pub indices_batching: Vec<i64>,
     /// Which dim of the input each part of an index is for.
     pub index_map: Vec<i64>,
-    /// The dim of the indices along which the parts of an index stand.
+    /// The dim of the indices that holds the parts of an index.
     pub index_vector: i64,
 }
 
 impl IndexingDims {
-    /// What the fields of `#stablehlo.gather` are called, in the order of this struct.
+    /// The names of the fields of `#stablehlo.gather`, in the order of this struct.
     const GATHER: [&'static str; 5] = [
         "offset_dims",
         "collapsed_slice_dims",

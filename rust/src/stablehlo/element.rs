@@ -14,7 +14,7 @@ pub enum Element {
     Integer {
         /// How many bits it has.
         bits: u32,
-        /// What its name says of the sign.
+        /// Its signedness.
         sign: Sign,
     },
     /// `index`
@@ -25,7 +25,7 @@ pub enum Element {
     Other(Rc<str>),
 }
 
-/// What the name of an integer type says of its sign.
+/// The signedness of an integer type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sign {
     /// `i32`
@@ -100,7 +100,7 @@ impl Element {
     pub const fn is_integer(&self) -> bool {
         matches!(self, Self::Integer { .. })
     }
-    /// Whether it is a type of a dialect, of which nothing is known.
+    /// Whether it is a type that is not built in, such as a quantized one, which is not checked.
     pub fn is_foreign(&self) -> bool {
         match self {
             Self::Complex(part) => part.is_foreign(),
@@ -120,7 +120,7 @@ impl Element {
     pub fn into_complex(self) -> Self {
         Self::Complex(Rc::new(self))
     }
-    /// How many bits MLIR gives an element: those of both parts of a complex one.
+    /// The width of an element in bits in MLIR: of a complex one, that of both parts.
     pub fn bits(&self) -> Option<u32> {
         match self {
             Self::Integer { bits, .. } => Some(*bits),
@@ -173,7 +173,7 @@ impl fmt::Display for Element {
     }
 }
 
-/// A set of element types, by the classes that ops tell apart.
+/// A set of element types, as a union of the classes that definitions of ops use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Elements(u16);
 
@@ -194,10 +194,10 @@ impl Elements {
     pub const INTEGER: Self = Self::SIGNLESS.or(Self::UNSIGNED);
     /// `complex<f32>`, `complex<f64>`.
     pub const COMPLEX: Self = Self(32);
-    /// Quantized with one scale. Quantized types are foreign, so that nothing is in this set: it has a
-    /// name in what MLIR says.
+    /// Quantized with one scale. No [`Element`] is in this set, since quantized types are foreign; it is here
+    /// for its name in MLIR's messages.
     pub const QUANTIZED: Self = Self(64);
-    /// Quantized with scales along a dim; likewise.
+    /// Quantized with scales along a dim; no [`Element`] is in it either.
     pub const PER_AXIS: Self = Self(128);
     /// `index`.
     pub const INDEX: Self = Self(256);
@@ -208,7 +208,7 @@ impl Elements {
     /// Integers of MLIR, of any width.
     pub const ANY_INTEGER: Self = Self(2048);
 
-    /// What is in either.
+    /// The union of both sets.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -218,7 +218,7 @@ impl Elements {
     pub const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
-    /// What MLIR calls one of the sets above.
+    /// MLIR's name of one of the sets above.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FLOAT => "4/6/8/16/32/64-bit float",

@@ -1,4 +1,4 @@
-//! Kinds of attributes: which values an attribute of an op may have, and what MLIR calls them.
+//! Kinds of attributes: the values that an attribute of an op may have, and MLIR's name for them.
 
 use super::attributes::{text_is_of, Attribute};
 use super::element::{Element, Sign};
@@ -7,13 +7,13 @@ use crate::mlir::AttrValue;
 /// A kind of attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// An integer of so many bits, at least so large.
+    /// An integer of this width in bits and at least this value.
     Int(u32, Least),
     /// A 32-bit float.
     F32,
     /// `true` or `false`.
     Bool,
-    /// There or not.
+    /// A unit attribute.
     Unit,
     /// A string.
     Str,
@@ -35,11 +35,11 @@ pub enum Kind {
     Elements,
     /// An attribute with a type.
     Typed,
-    /// `#dialect<name CASE>` or `#dialect.name<...>` and what MLIR says of it.
+    /// `#dialect<name CASE>` or `#dialect.name<...>`: dialect, name, and MLIR's description.
     Of(&'static str, &'static str, &'static str),
     /// A list of precisions of this dialect.
     Precisions(&'static str),
-    /// A number of a version of the interface of custom calls.
+    /// The API version of a custom call.
     ApiVersion,
     /// `dense<...>` groups, or a mesh with axes.
     ReplicaGroups,
@@ -53,7 +53,7 @@ pub enum Kind {
     Aliases,
 }
 
-/// How large an integer must be at least.
+/// A lower bound of an integer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Least {
     /// Any.
@@ -72,7 +72,7 @@ pub const INDEX: Kind = Kind::Int(64, Least::NonNegative);
 pub const COUNT: Kind = Kind::Int(64, Least::Positive);
 
 impl Kind {
-    /// What MLIR calls it.
+    /// MLIR's name of the kind.
     pub fn name(self) -> String {
         let fixed = match self {
             Self::Int(bits, least) => {
@@ -169,7 +169,7 @@ impl Kind {
             _ => self.admits_value(&attribute.value),
         }
     }
-    /// Whether `value` is of this kind, as far as it shows without its type.
+    /// Whether `value` is of this kind, apart from its type.
     fn admits_value(self, value: &AttrValue<'_>) -> bool {
         let all = |of_kind: &dyn Fn(&AttrValue<'_>) -> bool| match value {
             AttrValue::Array(items) => items.iter().all(of_kind),

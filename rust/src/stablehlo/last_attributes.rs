@@ -1,7 +1,7 @@
-//! Attributes that were read last, for ops that are written with the same ones.
+//! A cache of the attributes read last for each op name.
 //!
-//! Ops of one name mostly differ in their types alone. What stands between name and types of an op in its
-//! own syntax is compared with that of the last op of that name, names of values left out.
+//! Ops of one name mostly differ in their types alone. The text between name and types of an op in custom
+//! syntax is compared with that of the last op of that name, apart from SSA names.
 
 use super::attributes::Attributes;
 use super::definition::Definition;
@@ -9,14 +9,14 @@ use crate::index::{Id, OpId};
 use crate::ir::Program;
 use memchr::memchr;
 
-/// For each name of ops the syntax and the attributes of the last op that was read.
+/// For each op name the custom syntax and the attributes of the last op that was read.
 #[derive(Default)]
 pub struct LastAttributes<'p> {
     by_name: Vec<Option<(&'p str, Attributes<'p>)>>,
 }
 
 impl<'p> LastAttributes<'p> {
-    /// The attributes of `op` of `program`, as far as `definition` may ask for them.
+    /// The attributes of `op` of `program` that `definition` may use.
     pub fn of(
         &mut self,
         program: &'p Program,
@@ -53,7 +53,7 @@ fn syntax(program: &Program, op: OpId) -> Option<&str> {
         .then(|| program.text().get(signature.syntax))
 }
 
-/// Whether two texts differ in the names of values only.
+/// Whether two texts differ only in SSA names.
 fn are_alike(mut a: &str, mut b: &str) -> bool {
     while let Some(at) = memchr(b'%', a.as_bytes()) {
         if b.as_bytes().get(..=at) != Some(&a.as_bytes()[..=at]) {

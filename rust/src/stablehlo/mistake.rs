@@ -1,20 +1,20 @@
-//! What is wrong with an op, in MLIR's words.
+//! Errors in ops, with MLIR's messages.
 
-/// Why an op is wrong.
+/// An error in an op.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mistake {
-    /// What is wrong; empty where MLIR does not say.
+    /// The message; empty if MLIR fails without one.
     pub text: String,
-    /// Whether MLIR starts with the name of the op.
+    /// Whether MLIR prefixes the message with the name of the op.
     pub names_op: bool,
 }
 
 impl Mistake {
-    /// What MLIR refuses without a word.
+    /// An error for which MLIR has no message.
     pub const fn silent() -> Self {
         Self { text: String::new(), names_op: false }
     }
-    /// What is said of the op called `name`.
+    /// The message for the op called `name`.
     pub fn of(&self, name: &str) -> String {
         if self.names_op {
             format!("'{name}' op {}", self.text)
@@ -24,12 +24,12 @@ impl Mistake {
     }
 }
 
-/// A mistake that MLIR reports without the name of the op.
+/// An error whose message does not start with the name of the op.
 pub fn bare(text: impl Into<String>) -> Mistake {
     Mistake { text: text.into(), names_op: false }
 }
 
-/// A mistake that MLIR reports with the name of the op in front.
+/// An error whose message starts with the name of the op.
 pub fn of_op(text: impl Into<String>) -> Mistake {
     Mistake { text: text.into(), names_op: true }
 }

@@ -1,4 +1,4 @@
-//! The types of a program as shape functions see them, each read once.
+//! Converts the types of a program to those of shape functions, each once.
 
 use super::element::Element;
 use super::types::{Size, Tensor, ValueType};
@@ -6,11 +6,11 @@ use crate::index::{Id, TypeId, ValueId};
 use crate::ir::{Program, Type};
 use std::cell::{Cell, OnceCell};
 
-/// The types of a program, each read when it is asked for first.
+/// The converted types of a program, filled in when first needed.
 #[derive(Debug)]
 pub struct TypeCache<'p> {
     program: &'p Program,
-    /// By their ids.
+    /// The types by id.
     types: Vec<OnceCell<ValueType>>,
     has_foreign: Cell<bool>,
 }
@@ -34,7 +34,7 @@ impl<'p> TypeCache<'p> {
     pub fn of(&self, values: impl ExactSizeIterator<Item = ValueId>) -> Vec<&ValueType> {
         values.map(|value| self.get(self.program.type_of(value))).collect()
     }
-    /// Whether one of the types that were read is of a dialect of which nothing is known.
+    /// Whether one of the types converted so far is foreign, see [`Element::is_foreign`].
     pub fn has_foreign(&self) -> bool {
         self.has_foreign.get()
     }
@@ -100,7 +100,7 @@ fn tensor(body: &str) -> Option<Tensor> {
             "?" => None,
             digits => match digits.parse() {
                 Ok(size) => Some(size),
-                // The `x` is one of the element type.
+                // The `x` is part of the element type.
                 Err(_) => break,
             },
         };

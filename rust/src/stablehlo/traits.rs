@@ -1,4 +1,4 @@
-//! How the types of an op hang together: what many ops share.
+//! Traits: relations between the types of an op that many ops share.
 
 use super::compatible::{compatible, of_compatible_shape, of_same_element};
 use super::mistake::{of_op, Mistake};
@@ -8,7 +8,7 @@ use super::view::OpView;
 /// The first result in a list of operands.
 pub const RESULT: usize = usize::MAX;
 
-/// Something that holds for the types of an op.
+/// A relation between the types of an op.
 #[derive(Clone, Copy, Debug)]
 pub enum Trait {
     /// Operands and results have compatible shapes.
@@ -27,21 +27,21 @@ pub enum Trait {
     PairwiseTypes,
     /// The `i`-th result has the element type of the `i`-th operand.
     PairwiseElements,
-    /// The op applies to each element by itself.
+    /// The op is elementwise.
     Elementwise,
-    /// These operands, of which the last may be [`RESULT`], have one element type; with how MLIR lists
-    /// their names.
+    /// These operands, of which the last may be [`RESULT`], have one element type; with their names as MLIR's
+    /// messages list them.
     SameElementsOf(&'static [usize], &'static str),
     /// These operands have the same type.
     SameTypesOf(&'static [usize], &'static str),
     /// These values have the same number of dims.
     SameRanksOf(&'static [usize], &'static str),
-    /// These attributes list equally many integers.
+    /// These attributes have lists of integers of equal length.
     SameSizesOf(&'static [&'static str]),
 }
 
 impl Trait {
-    /// Whether it holds for `op`.
+    /// Checks that it holds for `op`.
     pub fn check(self, op: &OpView<'_>) -> Result<(), Mistake> {
         let all = || op.types();
         let first = || op.types().next();

@@ -1,10 +1,10 @@
-//! Types of values as shape functions see them: what the types of a program say, without its tables.
+//! The types of values for shape functions, independent of the tables of a program.
 
 use super::element::Element;
 use std::fmt;
 use std::rc::Rc;
 
-/// A size that may be known only when the program runs.
+/// The size of a dim; `None` if it is dynamic.
 pub type Size = Option<i64>;
 
 /// A tensor with a known number of dims.
@@ -12,7 +12,7 @@ pub type Size = Option<i64>;
 pub struct Tensor {
     /// The sizes of its dims.
     pub shape: Vec<Size>,
-    /// Bounds of sizes that are not known, as `#stablehlo.bounds<4, ?>` has them; empty if it has none.
+    /// Bounds of dynamic sizes, from `#stablehlo.bounds<4, ?>`; empty if there are none.
     pub bounds: Vec<Size>,
     /// The element type.
     pub element: Element,
@@ -31,7 +31,7 @@ pub enum ValueType {
     Tuple(Vec<ValueType>),
     /// `!stablehlo.token`
     Token,
-    /// `memref<...>` with what it holds.
+    /// `memref<...>`: shape and element type, and the text.
     Buffer(Tensor, Rc<str>),
     /// `!stablehlo.future<...>`
     Future(Vec<ValueType>),
@@ -60,12 +60,12 @@ impl Tensor {
     pub fn bound(&self, dim: usize) -> Size {
         self.bounds.get(dim).copied().flatten()
     }
-    /// Whether it has bounds: of one dim, the only one whose size is not known.
+    /// Whether it has one dynamic size and one bound.
     pub fn has_single_bound(&self) -> bool {
         self.bounds.iter().flatten().count() == 1
             && self.shape.iter().filter(|size| size.is_none()).count() == 1
     }
-    /// How many elements it has, wrapping as MLIR does; `None` if a size is not known.
+    /// The number of elements, with wrapping overflow as in MLIR; `None` if a size is dynamic.
     pub fn num_elements(&self) -> Option<i64> {
         self.shape.iter().try_fold(1_i64, |product, size| Some(product.wrapping_mul((*size)?)))
     }
@@ -74,8 +74,8 @@ impl Tensor {
     pub fn with_element(&self, element: Element) -> Self {
         Self { element, ..self.clone() }
     }
-    /// A tensor of these elements with other dims, of which `bounds` has the bounds; without any, what was no bound in the
-    /// encoding stays.
+    /// The tensor type with these elements and the dims `shape`, bounded by `bounds`. Without bounds, an
+    /// encoding other than bounds is kept.
     #[must_use]
     pub fn with_shape(&self, shape: Vec<Size>, bounds: Vec<Size>) -> Self {
         let bounds = if bounds.iter().all(Option::is_none) { Vec::new() } else { bounds };
@@ -106,7 +106,7 @@ impl ValueType {
             _ => None,
         }
     }
-    /// Whether it is, or has elements of, a type of a dialect of which nothing is known.
+    /// Whether it is foreign or has foreign elements, see [`Element::is_foreign`].
     pub fn is_foreign(&self) -> bool {
         match self {
             Self::Tensor(tensor) | Self::Buffer(tensor, _) => tensor.element.is_foreign(),
@@ -177,16 +177,16 @@ fn list(types: &[ValueType]) -> String {
     types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Types in quotes with commas between them, as MLIR lists them.
+/// Types in quotes joined by commas, as in MLIR's messages.
 pub fn quoted(types: &[impl fmt::Display]) -> String {
     types.iter().map(|ty| format!("'{ty}'")).collect::<Vec<_>>().join(", ")
 }
 
-/// Sizes as MLIR prints them in a sentence, `2, ?, 3`; a size that is not known as `unknown` says.
+/// Sizes as in MLIR's messages, `2, ?, 3`, with `unknown` for dynamic ones.
 pub fn sizes(shape: &[Size], unknown: &str) -> String {
     let size = |size: &Size| size.map_or_else(|| unknown.to_owned(), |size| size.to_string());
     shape.iter().map(size).collect::<Vec<_>>().join(", ")
 }
 
-/// The number that MLIR has in place of a size that is not known, and prints in some sentences.
+/// MLIR's number for a dynamic size (`ShapedType::kDynamic`), as some messages print it.
 pub const DYNAMIC: &str = "-9223372036854775808";

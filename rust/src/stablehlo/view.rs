@@ -1,11 +1,11 @@
-//! An op as its definition sees it.
+//! The parts of an op that its definition is checked against.
 
 use super::attributes::Attributes;
 use super::element::Element;
 use super::mistake::Mistake;
 use super::types::{Size, Tensor, ValueType};
 
-/// An op, or what is known of one that is to be made.
+/// The parts of an op, or of one that is to be made, that its definition is checked against.
 pub struct OpView<'a> {
     /// Its full name.
     pub name: &'a str,
@@ -21,14 +21,14 @@ pub struct OpView<'a> {
     pub constants: &'a dyn Fn(usize) -> Option<Vec<i64>>,
 }
 
-/// A region as the definition of its op sees it.
+/// The parts of a region that the definition of its op is checked against.
 #[derive(Clone, Debug, Default)]
 pub struct RegionView<'a> {
     /// How many blocks it has.
     pub num_blocks: usize,
     /// The types of the arguments of its first block.
     pub args: Vec<&'a ValueType>,
-    /// The names of the ops in its first block, as far as they matter: the first and the last.
+    /// The names of the first and the last op of its first block.
     pub ends: Option<[&'a str; 2]>,
     /// How many ops its first block has.
     pub num_ops: usize,
@@ -37,12 +37,12 @@ pub struct RegionView<'a> {
 }
 
 impl<'a> OpView<'a> {
-    /// The type of an operand that has to be a tensor of known rank; fails without a word if it is
+    /// The type of an operand that has to be a tensor of known rank; a silent [`Mistake`] if it is
     /// none.
     pub fn operand(&self, index: usize) -> Result<&'a Tensor, Mistake> {
         self.operands.get(index).and_then(|ty| ty.tensor()).ok_or_else(Mistake::silent)
     }
-    /// The type of a result that has to be a tensor of known rank; fails without a word if it is none.
+    /// The type of a result that has to be a tensor of known rank; a silent [`Mistake`] if it is none.
     pub fn result(&self, index: usize) -> Result<&'a Tensor, Mistake> {
         self.results.get(index).and_then(|ty| ty.tensor()).ok_or_else(Mistake::silent)
     }
@@ -63,7 +63,7 @@ impl<'a> OpView<'a> {
             is_new
         })
     }
-    /// A region that has to be there.
+    /// A region; a silent [`Mistake`] if the op does not have it.
     pub fn region(&self, index: usize) -> Result<&RegionView<'a>, Mistake> {
         self.regions.get(index).ok_or_else(Mistake::silent)
     }

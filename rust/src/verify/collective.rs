@@ -1,6 +1,6 @@
-//! Collectives: the axes they move, and that operand, axes and result fit.
+//! Checks Shardy's collectives: their axes, and that these fit the shardings of operand and result.
 //!
-//! A collective is checked in the steps of the reference, and what it says of one is what it would say.
+//! The checks run in the order of the reference, with its messages.
 
 use super::Verifier;
 use crate::attribute::{print_mesh, verify_axes, write_axes, write_axis};
@@ -17,7 +17,7 @@ struct Collective<'a> {
     op: OpId,
     kind: OpKind,
     mesh: &'a Mesh,
-    /// The operand's sharding, or one without axes where it has none.
+    /// The operand's sharding, or a replicated one if it has none.
     operand: TensorSharding,
     result: &'a TensorSharding,
 }
@@ -36,7 +36,7 @@ fn axes_text(axes: &[AxisRef], mesh: &Mesh) -> String {
     out
 }
 
-/// `dim` without `gathered` at its end, or the first that is not there.
+/// The axes of `dim` without its suffix `gathered`; the error is the first axis that is not at the end.
 fn gather(dim: &[AxisRef], gathered: &[AxisRef], mesh: &Mesh) -> Result<Vec<AxisRef>, AxisRef> {
     let mut left = dim.to_vec();
     for &axis in gathered.iter().rev() {
@@ -46,7 +46,7 @@ fn gather(dim: &[AxisRef], gathered: &[AxisRef], mesh: &Mesh) -> Result<Vec<Axis
     Ok(left)
 }
 
-/// `dim` with `sliced` after it.
+/// The axes of `dim` followed by `sliced`.
 fn slice(dim: &[AxisRef], sliced: &[AxisRef], mesh: &Mesh) -> Vec<AxisRef> {
     let mut all = dim.to_vec();
     for &axis in sliced {
@@ -56,7 +56,7 @@ fn slice(dim: &[AxisRef], sliced: &[AxisRef], mesh: &Mesh) -> Vec<AxisRef> {
 }
 
 impl Verifier<'_> {
-    /// Whether the sharding of the operand of `op` is one that makes no sense.
+    /// Whether the sharding of the operand of `op` is malformed.
     fn has_malformed_operand(&self, op: OpId) -> bool {
         let Some(operand) = self.program.operands(op).next() else { return false };
         let Some(holder) = self.program.shardable_value(operand) else { return false };
@@ -199,7 +199,8 @@ impl Misfit {
     }
 }
 
-/// How a collective of `kind` takes its axes from dims, if it does.
+/// The word in messages for the axes that a collective of `kind` removes from dims; `None` if it adds axes to
+/// them.
 fn moving(kind: OpKind) -> Option<&'static str> {
     match kind {
         OpKind::AllGather => Some("gathering"),
@@ -220,7 +221,7 @@ fn expect_dim(collective: &Collective<'_>, dim: usize, expected: &[AxisRef]) -> 
     Err(Misfit::new(message).with_hint(format!("it is {{{have}}}, and should be {{{expected}}}")))
 }
 
-/// What is left of dim `dim` of the operand without `axes`, which are called `kind`.
+/// The axes of dim `dim` of the operand without the suffix `axes`, called `kind` in messages.
 fn take(
     collective: &Collective<'_>,
     dim: usize,
@@ -237,7 +238,7 @@ fn take(
     })
 }
 
-/// Axes for each dim: taken from the operand, or sliced in addition.
+/// Checks axes for each dim, removed from the operand's or added to them.
 fn per_dim(
     collective: &Collective<'_>,
     lists: &[Vec<AxisRef>],
@@ -264,7 +265,8 @@ fn per_dim(
     Ok(())
 }
 
-/// Checks that the result is unreduced over what the operand is, and `added`, called `name`.
+/// Checks that the result is unreduced over the unreduced axes of the operand and `added`, called `name` in
+/// messages.
 fn unreduced(collective: &Collective<'_>, added: &[AxisRef], name: &str) -> Result<(), Misfit> {
     let Collective { mesh, operand, result, .. } = collective;
     let mut expected = operand.unreduced.clone();

@@ -1,4 +1,4 @@
-//! Composites and the functions that they stand for.
+//! Checks `stablehlo.composite` and its decompositions.
 
 use super::Verifier;
 use crate::index::{OpId, TypeId};
@@ -16,7 +16,7 @@ impl Verifier<'_> {
             let value = op_attribute(self.program, op, name)?;
             Some(value.as_str()?.to_owned())
         };
-        // Without these the op is not as its definition says.
+        // The check against the op's definition reports these if they are missing.
         let (Some(name), Some(decomposition)) = (text("name"), text("decomposition")) else {
             return Ok(());
         };
@@ -60,7 +60,7 @@ impl Verifier<'_> {
     }
 }
 
-/// Whether `name` is made of words with points between them.
+/// Whether `name` is two or more words joined by dots.
 fn is_namespaced(name: &str) -> bool {
     let Some((first, rest)) = name.split_once('.') else { return false };
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

@@ -1,4 +1,4 @@
-//! Data-flow edges, and computations that values flow through.
+//! Checks data-flow edges and named computations.
 
 use super::Verifier;
 use crate::error::{Code, Diagnostic};
@@ -17,7 +17,7 @@ impl Verifier<'_> {
         terminator.map_or_else(Vec::new, |op| self.program.operands(op).collect())
     }
     /// Checks what all edges need: a static shape, and an owner with no other use. Returns the owner,
-    /// which the op calls `noun`.
+    /// called `noun` in messages.
     fn edge(&mut self, op: OpId, noun: &str) -> Option<ValueId> {
         let name = self.program.op_name(op);
         let result = self.program.op_results(op).next()?;
@@ -70,7 +70,7 @@ impl Verifier<'_> {
             self.complain(op, Code::InvalidOp, &message);
         }
     }
-    /// The arguments of a named computation's body have the types of the operands.
+    /// Checks that the arguments of a named computation's body have the types of the operands.
     pub(super) fn named_computation(&mut self, op: OpId) {
         self.body_args(op);
         let Some(body) = self.body(op) else { return };

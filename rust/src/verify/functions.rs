@@ -1,4 +1,4 @@
-//! Functions, their calls and what ends blocks, in the words of MLIR's verifier.
+//! Checks functions, calls and terminators, with the messages of MLIR's verifier.
 
 use super::Verifier;
 use crate::error::Code;
@@ -6,7 +6,7 @@ use crate::index::{FuncId, OpId};
 use crate::ir::{Attr, OpKind, OpTraits};
 
 impl Verifier<'_> {
-    /// Checks what is said of ops of `func`, and of those that end blocks.
+    /// Checks `op` if it is a function, a call or a terminator, and the terminators of blocks in it.
     pub(super) fn structure(&mut self, op: OpId) {
         if self.program.num_regions(op) > 0 {
             self.terminators(op);
@@ -29,13 +29,13 @@ impl Verifier<'_> {
             _ => {}
         }
     }
-    /// Reports a mistake in `op`, with its name in front, at the op's name.
+    /// Reports an error in `op`, prefixed with its name, at the op's name.
     fn wrong(&mut self, op: OpId, message: &str) {
         let problem = self.problem(op, Code::InvalidOp, message);
         self.report(op, problem);
     }
-    /// Blocks in `op` end with ops that may be terminators; those of Shardy's ops and functions were looked
-    /// at when they were read.
+    /// Checks that the blocks in `op` end with ops that may be terminators. The parser has checked those of
+    /// Shardy's ops and of functions.
     fn terminators(&mut self, op: OpId) {
         if !self.program.op_name(op).starts_with("stablehlo.") {
             return;
@@ -51,7 +51,7 @@ impl Verifier<'_> {
             }
         }
     }
-    /// A terminator stands at the end of its block.
+    /// Checks that `op`, a terminator, is the last op of its block.
     fn ends_block(&mut self, op: OpId) {
         if self.program.next_op(op).is_some() {
             self.wrong(op, "must be the last operation in the parent block");
@@ -89,7 +89,7 @@ impl Verifier<'_> {
             }
         }
     }
-    /// Attribute `name` of `op` has no value.
+    /// Checks that attribute `name` of `op` is a unit attribute.
     fn unit(&mut self, op: OpId, name: &str) {
         if self.program.attr(op, name).is_some_and(|text| !matches!(text.trim(), "" | "unit")) {
             let message =
@@ -104,7 +104,7 @@ impl Verifier<'_> {
             self.indirect(op);
         }
     }
-    /// Ops of dialects all of whose ops are known are among these.
+    /// Checks that `op`, if all ops of its dialect are known, is one of them.
     fn registered(&mut self, op: OpId) {
         let name = self.program.op_name(op);
         let Some((dialect, _)) = name.split_once('.') else { return };

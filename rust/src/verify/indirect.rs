@@ -1,4 +1,4 @@
-//! Functions as values: references to them, and calls of them.
+//! Checks functions as values: `func.constant` and `func.call_indirect`.
 
 use super::Verifier;
 use crate::error::{Code, Diagnostic};
@@ -25,7 +25,7 @@ impl Verifier<'_> {
             Some(value) => value.text.unwrap_or_else(|| self.program.constant_text(op)).trim(),
             None => return Err("requires attribute 'value'".to_owned()),
         };
-        // In its own syntax the type follows.
+        // In custom syntax the type follows.
         let text = text.split_once(':').map_or(text, |(name, _)| name.trim());
         let Some(name) = text.strip_prefix('@').filter(|name| !name.contains("::")) else {
             let kind = "flat symbol reference attribute";
@@ -58,7 +58,7 @@ impl Verifier<'_> {
         }
         Ok(())
     }
-    /// The types of `values` without spaces, with commas between them.
+    /// The types of `values`, each without spaces, joined by commas.
     fn texts(&self, values: impl Iterator<Item = ValueId>) -> String {
         let texts = values.map(|value| plain(self.program.value_type_text(value)));
         texts.collect::<Vec<_>>().join(",")
@@ -95,7 +95,7 @@ impl Verifier<'_> {
                 && program.parent_op(program.func_op(id)) == Some(module)
         })
     }
-    /// Reports a mistake in `op` that MLIR reports without its name.
+    /// Reports an error in `op` whose message MLIR does not prefix with the op's name.
     pub(super) fn bare(&mut self, op: OpId, message: String) {
         self.report(op, Diagnostic::new(Code::InvalidOp, message));
     }
@@ -105,7 +105,7 @@ fn plain(text: &str) -> String {
     text.split_whitespace().collect()
 }
 
-/// Where the parenthesis that `text` starts with is closed.
+/// The offset of the parenthesis that closes the one at the start of `text`.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in text.bytes().enumerate() {

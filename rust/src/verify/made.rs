@@ -1,8 +1,8 @@
-//! Programs that passes have made: whether their text would be read.
+//! Verifies the output of passes, so that its text can be parsed again.
 //!
-//! Some programs make sense by themselves and become malformed on the way, as when a function whose result
-//! is sharded over an axis is called where that axis is manual. Passes do with them what the reference's
-//! passes do; the reference refuses what they made when its verifier looks at it.
+//! Passes can make an invalid program of a valid one, as when a function whose result is sharded over an
+//! axis is called where that axis is manual. The reference's passes do that too, and the reference's
+//! verifier, which runs after them, refuses the result.
 
 use crate::attribute::verify_sharding;
 use crate::error::{Code, Diagnostic};
@@ -10,7 +10,7 @@ use crate::index::{FuncId, OpId, ShardingId};
 use crate::ir::{OpKind, Payload, Program};
 use rustc_hash::FxHashMap;
 
-/// Ops that other ops have to fit in with, also where a pass has erased them.
+/// Kinds of ops that constrain other ops, also if a pass has erased them.
 const AT_RISK: [OpKind; 10] = [
     OpKind::ManualComputation,
     OpKind::NamedComputation,
@@ -24,13 +24,13 @@ const AT_RISK: [OpKind; 10] = [
     OpKind::ReplicatedToUnreduced,
 ];
 
-/// Whether passes may have left in `program` what would not be read again, apart from shardings that are
+/// Whether `program`, the output of passes, may fail to parse again for reasons other than shardings that are
 /// malformed by themselves.
 pub fn is_at_risk(program: &Program) -> bool {
     AT_RISK.iter().any(|&kind| program.num_made(kind) > 0)
 }
 
-/// Everything that is wrong with shardings of `program` by themselves.
+/// All errors in the shardings of `program` that do not depend on the ops around them.
 pub fn malformed_shardings(program: &Program) -> Vec<Diagnostic> {
     let problems = |id: ShardingId| {
         let sharding = &program.shardings()[id];
@@ -45,7 +45,8 @@ pub fn malformed_shardings(program: &Program) -> Vec<Diagnostic> {
     program.pre_order(program.module_op()).flat_map(|op| made.problems(op)).collect()
 }
 
-/// Calls of functions that are not of their types: named computations of one name may become one function.
+/// Errors for calls whose types are not those of the callee: export may make one function of named
+/// computations that have the same name.
 pub fn mistyped_calls(program: &Program) -> Vec<Diagnostic> {
     let named = |func: FuncId| (program.func_name(func), func);
     let functions: FxHashMap<_, _> = program.functions_in_order().into_iter().map(named).collect();
@@ -58,14 +59,14 @@ pub fn mistyped_calls(program: &Program) -> Vec<Diagnostic> {
     program.pre_order(program.module_op()).filter_map(problem).collect()
 }
 
-/// A program, and what is wrong with the shardings that passes have made, in use or not.
+/// A program, and the errors in its shardings, used or not.
 struct Made<'p> {
     program: &'p Program,
     malformed: FxHashMap<ShardingId, Vec<Diagnostic>>,
 }
 
 impl Made<'_> {
-    /// What is wrong with the shardings on `op`, in the words of the reference.
+    /// The errors in the shardings on `op`, with the reference's messages.
     fn problems(&self, op: OpId) -> Vec<Diagnostic> {
         let program = self.program;
         let mut found = Vec::new();

@@ -1,9 +1,9 @@
-//! Manual computations.
+//! Checks manual computations:
 //!
 //! 1. In-shardings are for the operands, out-shardings for the results, and all of them are over one
 //!    mesh (empty meshes aside), which has the manual axes.
-//! 2. In each dim, manual axes stand before free ones, and the manual axes divide its size.
-//! 3. Inside, values have the shape that is left without the manual axes.
+//! 2. In each dim, manual axes come before free ones, and their total size divides the dim's size.
+//! 3. Inside, values have the local shape with respect to the manual axes.
 //! 4. Nothing inside uses an axis that is manual around it.
 
 use super::Verifier;
@@ -64,7 +64,7 @@ impl Verifier<'_> {
             self.report_bound(op, parent, problem);
         }
     }
-    /// Reports that `op` uses an axis that `parent` has made manual.
+    /// Reports that `op` uses an axis that is manual in `parent`.
     fn report_bound(&mut self, op: OpId, parent: OpId, mut problem: Diagnostic) {
         if let Some(span) = self.program.attr_span(parent, "manual_axes") {
             problem = problem.with_related(span, "made manual here");
@@ -101,7 +101,7 @@ impl Verifier<'_> {
             self.manual_mesh(op, &[&args[..], &results[..]].concat(), &names);
         }
     }
-    /// No axis is made manual twice.
+    /// Checks that no axis of `names` is manual around `op` already.
     fn rebound_axes(&mut self, op: OpId, names: &[StrId]) {
         let names: FxHashSet<StrId> = names.iter().copied().collect();
         let mut around = self.program.parent_op(op);
@@ -151,7 +151,8 @@ impl Verifier<'_> {
             }
         }
     }
-    /// Checks one side; false if it does not have what the rest is checked against.
+    /// Checks the operands or the results; false if blocks or shardings do not match them in number, so that no
+    /// further check is possible.
     fn side(&mut self, op: OpId, side: &Side<'_>) -> bool {
         let (what, span) = (side.what, side.span);
         if side.outer.len() != side.inner.len() {
@@ -186,7 +187,7 @@ impl Verifier<'_> {
             return None;
         };
         if shape.len() != sharding.dims.len() {
-            // Said elsewhere.
+            // Another check reports this.
             return None;
         }
         let mut local = Vec::new();
@@ -219,7 +220,7 @@ impl Verifier<'_> {
     }
 }
 
-/// The complaint that `name` is manual around an op that uses it.
+/// The message that axis `name` is manual around an op that uses it.
 fn bound(name: &str) -> String {
     format!(
         "operates on axis \"{name}\" which is already bound by a parent sdy.manual_computation op"

@@ -1,12 +1,12 @@
-//! Whether a program makes sense: shardings fit their values, rules their ops, Shardy's ops their
-//! own rules.
+//! The verifier: checks that shardings fit their values, rules their ops, and Shardy's ops their
+//! definitions.
 //!
-//! The parser has checked what each attribute says by itself (see [`crate::attribute`]). Here it is
-//! checked against the program around it. All mistakes are found, in program order, each with its
-//! place in the text where there is one.
+//! The parser has checked each attribute by itself (see [`crate::attribute`]). The verifier checks it
+//! against the program around it. It returns all errors in program order, each with its place in the text
+//! where there is one.
 //!
-//! Assumes that SSA names, symbols and types of calls were resolved. Linear in the program, times the
-//! depth in which manual computations are nested.
+//! Assumes that SSA names, symbols and types of calls were resolved. Time: linear in the program times the
+//! nesting depth of manual computations.
 //!
 //! Source: Shardy's verifiers.
 
@@ -30,19 +30,18 @@ use crate::stablehlo::{definition_of, Checker};
 use propagation_edges::Names;
 use rustc_hash::FxHashSet;
 
-/// Everything that is wrong with `program`.
+/// All errors in `program`.
 pub fn verify(program: &Program) -> Vec<Diagnostic> {
     verify_read(program, Findings::default())
 }
 
-/// Everything that is wrong with `program`, of which `findings` was found when it was read; in the
-/// order in which it stands in the text.
+/// All errors in `program`, those that the parser has found (`findings`) included, in the order of the text.
 pub fn verify_read(program: &Program, findings: Findings) -> Vec<Diagnostic> {
     verify_with(program, findings, Some(Checker::new(program)))
 }
 
-/// Everything that is wrong with `program`, of which `findings` was found when it was read; ops of
-/// `StableHLO` and CHLO are held against their definitions by `checker`, or not at all.
+/// All errors in `program`, `findings` of the parser included. `checker` checks ops of `StableHLO` and CHLO
+/// against their definitions; without one they are not checked.
 fn verify_with(
     program: &Program,
     findings: Findings,
@@ -80,7 +79,7 @@ fn verify_with(
     verifier.diagnostics
 }
 
-/// Everything that is wrong with `program`, which passes have made of one that made sense.
+/// All errors in `program`, the output of passes on a valid program.
 pub fn verify_made(program: &Program) -> Vec<Diagnostic> {
     let malformed = made::malformed_shardings(program);
     if !malformed.is_empty() || !made::is_at_risk(program) {
@@ -91,10 +90,10 @@ pub fn verify_made(program: &Program) -> Vec<Diagnostic> {
     found
 }
 
-/// Checks an op by rules that only ops of its kind have.
+/// A check that applies to ops of one kind.
 type OwnCheck<'a> = fn(&mut Verifier<'a>, OpId);
 
-/// What checks ops of `kind` beside what is checked of every op.
+/// The check for ops of `kind`, in addition to those for every op.
 fn own_check<'a>(kind: OpKind) -> Option<OwnCheck<'a>> {
     match kind {
         OpKind::Func => Some(Verifier::body_types),
@@ -109,8 +108,8 @@ fn own_check<'a>(kind: OpKind) -> Option<OwnCheck<'a>> {
     }
 }
 
-/// What ops called `name` are checked against, beside their shardings and rules: the verifier's column in
-/// [`crate::op_table`].
+/// What ops called `name` are checked against in addition to their shardings and rules: the verifier's
+/// column in [`crate::op_table`].
 pub fn checks_of(name: &str) -> Option<&'static str> {
     if definition_of(name).is_some() {
         return Some("definition");
@@ -118,23 +117,23 @@ pub fn checks_of(name: &str) -> Option<&'static str> {
     own_check(OpKind::from_name(name)).map(|_| "own rules")
 }
 
-/// A verification under way.
+/// The state of one verification.
 struct Verifier<'a> {
     program: &'a Program,
     names: Names,
-    /// Whether there are manual computations, inside which axes are bound.
+    /// Whether the program has manual computations.
     has_manual: bool,
-    /// Whether there may be anything on ops, whatever their names are, that makes no sense where they are.
+    /// Whether ops of any name may have something to check: the program has manual computations, rules or
+    /// recorded edges.
     has_marks: bool,
-    /// Ops whose shardings, rules or axes make no sense.
+    /// Ops whose shardings, rules or axes are invalid.
     malformed: FxHashSet<OpId>,
     checker: Option<Checker<'a>>,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl Verifier<'_> {
-    /// Whether `op` has no regions, and nothing is to be checked of it any more: so it is with nearly all
-    /// ops.
+    /// Whether `op` has no regions and needs no further check, which is the case for most ops.
     #[inline]
     fn is_settled(&self, op: OpId) -> bool {
         !self.has_marks
@@ -142,7 +141,7 @@ impl Verifier<'_> {
             && self.checker.as_ref().is_some_and(|checker| checker.is_known(op))
             && own_check(self.program.kind(op)).is_none()
     }
-    /// Checks `op`; true if that checked what is inside it, too.
+    /// Checks `op`; true if the ops inside it were checked too.
     #[inline(never)]
     fn op(&mut self, op: OpId) -> bool {
         let is_known = self.checker.as_ref().is_some_and(|checker| checker.is_known(op));
@@ -168,26 +167,26 @@ impl Verifier<'_> {
         }
         self.propagation_edges(op);
     }
-    /// A mistake in `op` in the words of the reference, not yet at a place.
+    /// An error in `op` with the reference's message, without a span.
     fn problem(&self, op: OpId, code: Code, message: &str) -> Diagnostic {
         Diagnostic::new(code, format!("'{}' op {message}", self.program.op_name(op)))
     }
-    /// Reports a mistake in `op` at its place, or else at the op's name.
+    /// Reports an error in `op` at its own span if it has one, else at the op's name.
     fn report(&mut self, op: OpId, problem: Diagnostic) {
         self.diagnostics.push(self.program.reported_at(op, problem));
     }
-    /// Reports a mistake in `op`, shown at its sharding, or else at its name.
+    /// Reports an error in `op` at its sharding, or else at its name.
     fn complain(&mut self, op: OpId, code: Code, message: &str) {
         let span = self.sharding_span(op);
         self.complain_at(span, op, code, message);
     }
-    /// Reports a mistake in `op`, shown at its sharding, or else at its name, and what to do about it.
+    /// Reports an error in `op` at its sharding, or else at its name, with a hint.
     fn complain_with_hint(&mut self, op: OpId, code: Code, message: &str, hint: &str) {
         let mut problem = self.problem(op, code, message).with_hint(hint);
         problem.span = self.sharding_span(op);
         self.report(op, problem);
     }
-    /// Reports a mistake in `op`, shown at `span`.
+    /// Reports an error in `op` at `span`.
     fn complain_at(&mut self, span: Option<Span>, op: OpId, code: Code, message: &str) {
         let mut problem = self.problem(op, code, message);
         problem.span = span;

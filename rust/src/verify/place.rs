@@ -1,4 +1,4 @@
-//! Where in the text something stands that has no span of its own in the program.
+//! Spans of parts of the text that have none in the program's tables.
 
 use super::Verifier;
 use crate::error::Span;
@@ -6,7 +6,7 @@ use crate::index::OpId;
 use crate::ir::OpKind;
 
 impl Verifier<'_> {
-    /// The sharding of the results of `op`.
+    /// The span of the sharding of the results of `op`.
     pub(super) fn sharding_span(&self, op: OpId) -> Option<Span> {
         let name = match self.program.kind(op) {
             OpKind::ShardingConstraint | OpKind::Reshard => {

@@ -1,4 +1,4 @@
-//! What propagation has recorded on ops: `sdy.propagation_edges` and lists of them.
+//! Checks what propagation has recorded on ops: `sdy.propagation_edges` attributes and lists of them.
 
 use super::Verifier;
 use crate::attribute::{
@@ -11,7 +11,7 @@ use crate::ir::{Attr, AttrRange, Program};
 const ONE: &str = "sdy.propagation_edges";
 const LISTS: [&str; 2] = ["sdy.result_propagation_edges", "sdy.block_arg_propagation_edges"];
 
-/// The names that the program has of those attributes.
+/// The interned names of those attributes.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Names {
     one: Option<StrId>,
@@ -31,7 +31,7 @@ impl Names {
 }
 
 impl Verifier<'_> {
-    /// Checks what was recorded on `op`.
+    /// Checks the recorded edges of `op`.
     pub(super) fn propagation_edges(&mut self, op: OpId) {
         if self.names.is_none() {
             return;
@@ -51,7 +51,7 @@ impl Verifier<'_> {
             for range in ranges {
                 let is_one = |attr: &&Attr| Some(attr.name) == one;
                 let attr = self.program.attr_list(range).iter().find(is_one).copied();
-                // Only an attribute that says it is one has to be one here.
+                // Under other names only an attribute that starts like one is checked.
                 let read = attr.and_then(|attr| Some((self.read(attr.value)?, attr.value)));
                 if let Some((read, span)) = read {
                     self.sound_edges(read, span);
@@ -60,7 +60,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// The edges that the text at `span`, or the alias there, stands for.
+    /// The edges parsed from the text at `span`, aliases resolved.
     fn read(&self, span: Span) -> Option<Result<Vec<PropagationStep>>> {
         let text = self.program.text().get(span);
         let alias = self.program.strings().find(text.trim());
@@ -68,7 +68,7 @@ impl Verifier<'_> {
         parse_propagation_edges(self.program.text().get(target), target.start)
     }
 
-    /// The edges that were read at `span`, unless something is wrong with them by themselves.
+    /// The edges that were read at `span`. Reports errors that do not depend on the op, and returns `None` then.
     fn sound_edges(
         &mut self,
         read: Result<Vec<PropagationStep>>,
@@ -114,7 +114,7 @@ impl Verifier<'_> {
             return self.complain_at(Some(span), op, Code::InvalidOp, message);
         };
         for read in read {
-            // What is wrong inside is shown at the whole list.
+            // An error inside is reported at the span of the whole list.
             let read = read.map_err(|mut error| {
                 for problem in &mut error.diagnostics {
                     problem.span = Some(span);
@@ -125,14 +125,14 @@ impl Verifier<'_> {
         }
     }
 
-    /// What `text` stands for, if it is an alias.
+    /// The definition of the alias `text`; `text` itself if it is none.
     fn alias_text<'t>(&'t self, text: &'t str) -> &'t str {
         let alias = self.program.strings().find(text);
         let span = alias.and_then(|alias| self.program.alias(alias));
         span.map_or(text, |span| self.program.text().get(span))
     }
 
-    /// Fails with what does not fit `op` in `steps`.
+    /// Checks `steps` against the operands and results of `op`; the error is the message of the first misfit.
     fn fits(&self, op: OpId, steps: &[PropagationStep]) -> std::result::Result<(), String> {
         let mesh = self.mesh_of_edges(op, steps)?;
         let num_operands = self.program.num_operands(op) as u32;
@@ -159,7 +159,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The mesh that all shardings are over that `steps` speak of.
+    /// The one mesh, empty meshes aside, of the shardings of the values that `steps` refer to.
     fn mesh_of_edges(
         &self,
         op: OpId,

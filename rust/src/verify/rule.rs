@@ -1,4 +1,4 @@
-//! Rules that are written on ops.
+//! Checks `sdy.sharding_rule` attributes.
 
 use super::Verifier;
 use crate::attribute::{verify_rule_ranks, verify_rule_shapes};
@@ -11,8 +11,8 @@ impl Verifier<'_> {
         let Some(rule) = self.program.op_rules().get(op).get() else { return };
         let rule = &self.program.rules()[rule];
         let [operands, results] = self.program.static_shapes(op);
-        // The reference's own rules for these ops have other sizes than the dims, and a program may
-        // keep its rules.
+        // The reference's own rules for these ops have factor sizes that differ from the dims, and a program
+        // may contain those rules.
         let has_other_sizes =
             matches!(self.program.kind(op), OpKind::Convolution | OpKind::Concatenate);
         let check = if has_other_sizes { verify_rule_ranks } else { verify_rule_shapes };

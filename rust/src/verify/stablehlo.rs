@@ -4,7 +4,7 @@ use super::Verifier;
 use crate::index::OpId;
 
 impl Verifier<'_> {
-    /// Checks that `op` is as its definition says, or may be one without.
+    /// Checks `op` against its definition, or that an op without one is allowed.
     pub(super) fn definition(&mut self, op: OpId) {
         let Some(checker) = &mut self.checker else { return };
         match checker.check(op) {

@@ -1,9 +1,9 @@
-//! Programs that make no sense, each with what is said about it and where.
+//! Tests of invalid programs: the message of each error and its place in the text.
 
 use super::verify;
 use crate::mlir;
 
-/// What is said about `text`, and the text that it is said of.
+/// The messages of the errors in `text`, each with the part of the text at its span.
 fn found(text: &str) -> Vec<(String, String)> {
     let shown = |span: Option<crate::error::Span>| {
         span.map_or(String::new(), |span| text[span.start as usize..span.end as usize].to_owned())
@@ -38,7 +38,7 @@ fn shardings_fit_their_values() {
                 "'func.func' op arg 0 - sharding doesn't match tensor rank: 2 != 1",
                 r#"#sdy.sharding<@m, [{"a"}, {}]>"#,
             ),
-            // It stands on another line than the function's name.
+            // The sharding is on another line than the function's name.
             ("'func.func' op result 1 - sharding doesn't match tensor rank: 0 != 1", "func.func"),
             (
                 "'stablehlo.add' op result - sharding doesn't match tensor rank: 2 != 1",

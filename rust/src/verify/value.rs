@@ -1,12 +1,12 @@
-//! Shardings against what is around them. Whether they fit the types of their values was checked when
-//! they were read.
+//! Checks shardings against the ops around them. The parser has checked that they fit the types of their
+//! values.
 
 use super::Verifier;
 use crate::error::Code;
 use crate::index::{OpId, ShardingId};
 
 impl Verifier<'_> {
-    /// Checks that the shardings of what `op` defines have no axes that are bound around it.
+    /// Checks that the shardings of what `op` defines use no axis that is manual in a computation around it.
     pub(super) fn result_axes(&mut self, op: OpId) {
         let count = self.program.num_results(op);
         let mut checked = ShardingId::NONE;
@@ -18,7 +18,7 @@ impl Verifier<'_> {
             }
         }
     }
-    /// A function's body has the arguments that its type says.
+    /// Checks that the block arguments of a function's body have the types of its signature.
     pub(super) fn body_types(&mut self, op: OpId) {
         let Some(id) = self.program.function_of(op).get() else { return };
         let Some(body) = self.program.func_body(id).get() else { return };
@@ -29,7 +29,7 @@ impl Verifier<'_> {
             self.complain(op, Code::TypeMismatch, &message);
         }
     }
-    /// Checks the in-shardings of a manual or named computation, which are for its operands.
+    /// Checks the in-shardings of a manual or named computation against its operands.
     pub(super) fn body_args(&mut self, op: OpId) {
         let Some(block) = self.body(op) else { return };
         let count = self.program.num_operands(op);

@@ -109,7 +109,7 @@ fn binary(op: &OpView<'_>, element: Option<Element>) -> Result<Vec<ValueType>, M
     Ok(vec![result(shape, element)])
 }
 
-/// MLIR does not know the rank where operands cannot be broadcast.
+/// The result type; unranked, as in MLIR, if operands cannot be broadcast.
 fn result(shape: Option<Shape>, element: Element) -> ValueType {
     match shape {
         Some((shape, bounds)) => Tensor::new(Vec::new(), element).with_shape(shape, bounds).into(),
@@ -146,7 +146,7 @@ fn numpy(operands: &[&ValueType]) -> Option<Shape> {
 
 type Bounded = (Size, Size);
 
-/// One dim of two tensors whose sizes or bounds are known.
+/// Broadcasts one dim of two tensors whose sizes or bounds are known.
 fn exact(a: Bounded, b: Bounded) -> Option<Bounded> {
     match (a, b) {
         (a, b) if a.0 == Some(1) => Some(b),
@@ -155,7 +155,7 @@ fn exact(a: Bounded, b: Bounded) -> Option<Bounded> {
     }
 }
 
-/// One dim of two tensors, some of whose sizes are not known.
+/// Broadcasts one dim of two tensors, some of whose sizes are dynamic.
 fn lenient(a: Bounded, b: Bounded) -> Option<Bounded> {
     let size = broadcast_sizes(a.0, b.0)?;
     Some((size, None))
@@ -169,7 +169,7 @@ fn broadcast_sizes(a: Size, b: Size) -> Option<Size> {
     }
 }
 
-/// The shape of the operand with more dims, the other one having these of them.
+/// The shape of the operand with more dims, if the other operand is broadcast along `dims`.
 fn along(lhs: &ValueType, rhs: &ValueType, dims: &[i64]) -> Option<Shape> {
     let (lhs, rhs) = (lhs.tensor()?, rhs.tensor()?);
     let (large, small) = if lhs.rank() > rhs.rank() { (lhs, rhs) } else { (rhs, lhs) };

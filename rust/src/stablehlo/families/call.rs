@@ -1,4 +1,4 @@
-//! Calls of what the program does not hold, and tuples.
+//! Definitions of custom calls, composites and tuples.
 
 use crate::mlir::AttrValue;
 use crate::stablehlo::compatible::of_compatible_shape;
@@ -167,7 +167,7 @@ fn check_layouts_of(
     Ok(())
 }
 
-/// A part of the results that is a part of an operand.
+/// An output-operand alias: a part of the results that shares a buffer with a part of an operand.
 struct Alias {
     output: Vec<i64>,
     operand: i64,
@@ -209,7 +209,7 @@ impl Alias {
     }
 }
 
-/// The results as one: a tuple unless there is just one.
+/// The type of the whole output: a tuple unless there is one result.
 fn whole_output<'a>(op: &OpView<'a>) -> Cow<'a, ValueType> {
     match op.results[..] {
         [only] => Cow::Borrowed(only),
@@ -217,7 +217,7 @@ fn whole_output<'a>(op: &OpView<'a>) -> Cow<'a, ValueType> {
     }
 }
 
-/// The element of nested tuples that `indices` lead to.
+/// The element of nested tuples at the path `indices`.
 fn part<'t>(whole: &'t ValueType, indices: &[i64]) -> Option<&'t ValueType> {
     indices.iter().try_fold(whole, |part, &index| {
         let ValueType::Tuple(elements) = part else { return None };
@@ -257,7 +257,7 @@ fn check_create_buffer(op: &OpView<'_>) -> Result<(), Mistake> {
     Err(of_op(format!("CreateBuffer custom_call {says}")))
 }
 
-/// A tensor that is pinned becomes a buffer, and one that is no longer pinned a tensor.
+/// Checks that `Pin` turns a tensor into a buffer, and `Unpin` a buffer into a tensor.
 fn check_pin(op: &OpView<'_>, name: &str) -> Result<(), Mistake> {
     let is_pin = name == "Pin";
     let (from, to) = if is_pin { ("tensor", "memref") } else { ("memref", "tensor") };
@@ -280,7 +280,7 @@ fn check_pin(op: &OpView<'_>, name: &str) -> Result<(), Mistake> {
     Err(of_op(format!("{name} custom_call {says}")))
 }
 
-/// Each buffer that comes out is one that went in.
+/// Checks that each buffer among the results is an alias of an operand.
 fn check_buffers(op: &OpView<'_>, aliases: &[Alias]) -> Result<(), Mistake> {
     let mut path = Vec::new();
     check_buffers_in(&whole_output(op), aliases, &mut path)

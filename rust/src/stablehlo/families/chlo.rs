@@ -1,4 +1,4 @@
-//! Functions of CHLO, and its constants.
+//! Definitions of CHLO's functions and constants.
 
 use super::broadcast::{ANY, BOOL, FLOAT};
 use super::elementwise::like_operands;
@@ -104,13 +104,13 @@ fn booleans(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
 }
 
 fn constant(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
-    // In its own syntax a constant has the type of its elements.
+    // In custom syntax a constant has the type of its elements.
     let ty = op.attributes.get("value").and_then(Attribute::dense_type);
     let Some((sizes, element)) = ty else { return Ok(vec![op.result(0)?.clone().into()]) };
     Ok(vec![Tensor::new(sizes.into_iter().map(Some).collect(), element).into()])
 }
 
-/// The type of the value; `None` if it is none that is known here.
+/// The type of the attribute `value`; `None` if it is not a number.
 fn value_type(op: &OpView<'_>) -> Option<Element> {
     op.attributes.get("value")?.number_type()
 }

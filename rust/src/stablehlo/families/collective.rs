@@ -29,7 +29,7 @@ pub const FAMILIES: &[Family] = &[
 ];
 
 const GROUPS: AttributeDefinition = required("replica_groups", Kind::ReplicaGroups);
-/// The channel of ops that talk to each other.
+/// The attribute `channel_handle`.
 pub const CHANNEL: Kind =
     Kind::Of("stablehlo", "channel_handle", "two 64-bit integers 'handle' and 'type'");
 const GLOBAL_IDS: AttributeDefinition = optional("use_global_device_ids", Kind::Unit);
@@ -138,7 +138,7 @@ fn asked(op: &OpView<'_>, is_uniform: bool) -> Asked {
     Asked { is_uniform, is_global: has_global_ids(op), size: None }
 }
 
-/// A dim among those of a tensor.
+/// The dim in attribute `name`.
 fn dim(op: &OpView<'_>, name: &str) -> usize {
     op.attributes.int(name).and_then(|dim| usize::try_from(dim).ok()).unwrap_or(usize::MAX)
 }
@@ -186,7 +186,7 @@ fn check_channel(op: &OpView<'_>) -> Result<(), Mistake> {
     })
 }
 
-/// The computation reduces elements of `operand`.
+/// Checks that the computation reduces elements of `operand`.
 fn check_computation(op: &OpView<'_>, operand: &Tensor) -> Result<(), Mistake> {
     let init_value = Tensor::scalar(operand.element.clone());
     check_reducer(op.region(0)?, &[operand], &[&init_value], &[])

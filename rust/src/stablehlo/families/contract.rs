@@ -56,7 +56,7 @@ const UNARY_EINSUM: Definition = Definition { operands: &[one(takes::TENSOR)], .
 /// Sizes of the result's dims, and their bounds.
 pub type Dims = (Vec<Size>, Vec<Size>);
 
-/// The result has the shape that follows.
+/// Checks that the result has the inferred shape.
 pub fn check_shape(op: &OpView<'_>, (shape, _): Dims) -> Result<(), Mistake> {
     let Some(result) = op.results.first() else { return Err(Mistake::silent()) };
     ensure(result.shape().is_some_and(|given| compatible_shapes(&shape, given)), || {
@@ -67,7 +67,7 @@ pub fn check_shape(op: &OpView<'_>, (shape, _): Dims) -> Result<(), Mistake> {
     })
 }
 
-/// The two sides of a contraction have a precision each, at most.
+/// Checks that a contraction has at most one precision for each operand.
 pub fn check_precisions(op: &OpView<'_>) -> Result<(), Mistake> {
     let count =
         op.attributes.value("precision_config").and_then(AttrValue::items).map_or(0, <[_]>::len);
@@ -88,7 +88,7 @@ fn dot(op: &OpView<'_>) -> Result<Dims, Mistake> {
     Ok(free.map(|(side, dim, _)| (side.shape[dim], side.bound(dim))).unzip())
 }
 
-/// The dims of a side that are distinct, and those in range.
+/// Checks that the dims of one operand are distinct and in range.
 fn check_dims(
     side: &str,
     rank: usize,
@@ -171,7 +171,7 @@ fn verify_dot_general(op: &OpView<'_>) -> Result<(), Mistake> {
     })
 }
 
-/// The algorithm is one that some hardware has.
+/// Checks that the dot algorithm is one that `StableHLO` allows.
 fn check_algorithm(algorithm: &AttrValue<'_>) -> Result<(), Mistake> {
     let int = |name| algorithm.field(name).and_then(AttrValue::as_int).unwrap_or(0);
     let ty = |name| match algorithm.field(name) {

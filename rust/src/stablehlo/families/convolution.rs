@@ -1,4 +1,4 @@
-//! Convolutions, with padding that is known and padding that an operand says.
+//! Definitions of convolutions, with padding as an attribute or as an operand.
 
 use super::contract::{check_precisions, check_shape, Dims};
 use super::window::{num_windows, WindowLists};
@@ -181,7 +181,7 @@ fn check_groups(op: &OpView<'_>, dims: &ConvDims) -> Result<(), Mistake> {
     })
 }
 
-/// How many groups of batches and of features there are, at least one each.
+/// The batch and feature group counts, at least 1 each.
 fn groups(op: &OpView<'_>) -> (i64, i64) {
     let count = |name| op.attributes.int(name).unwrap_or(1).max(1);
     (count("batch_group_count"), count("feature_group_count"))

@@ -1,4 +1,4 @@
-//! Ops whose shapes, starts or paddings are operands.
+//! Definitions of ops whose shapes, starts or paddings are operands.
 
 use super::linalg::SIZES;
 use super::shape::same_num_elements;
@@ -77,7 +77,7 @@ const SLICE: Definition = Definition {
     ..NOTHING
 };
 
-/// A shape that is known fits the result.
+/// Checks that the shape operand, if it is a constant, fits the result.
 fn check_shape(op: &OpView<'_>, shape_operand: usize) -> Result<(), Mistake> {
     let Some(shape) = (op.constants)(shape_operand) else { return Ok(()) };
     let result = op.result(0)?;
@@ -164,7 +164,7 @@ fn broadcast(op: &OpView<'_>) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Each dim is known to expand, or known not to, once.
+/// Checks that the hints about which dims expand are distinct and in range.
 fn check_hints(op: &OpView<'_>, rank: usize) -> Result<(), Mistake> {
     let hints = ["known_expanding_dimensions", "known_nonexpanding_dimensions"];
     let hints: Vec<i64> = hints.iter().flat_map(|name| op.attributes.ints(name)).copied().collect();

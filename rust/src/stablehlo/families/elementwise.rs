@@ -1,4 +1,4 @@
-//! Ops that apply to each element by itself.
+//! Definitions of elementwise ops.
 
 use crate::mlir::AttrValue;
 use crate::stablehlo::compatible::{
@@ -213,7 +213,7 @@ const DEQUANTIZE: Definition = Definition {
     ..NOTHING
 };
 
-/// The type of all operands, with each size from the first that knows it.
+/// The most specific type of the operands: each size from the first operand in which it is static.
 pub fn like_operands(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     let types: Vec<&ValueType> = op.operands.iter().map(|ty| &**ty).collect();
     Ok(vec![most_specific(&types)?])
@@ -261,7 +261,7 @@ fn clamp(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     Ok(vec![operand.clone().into()])
 }
 
-/// The tolerances of `result_accuracy` make sense.
+/// Checks the tolerances of `result_accuracy`.
 fn result_accuracy(op: &OpView<'_>) -> Result<(), Mistake> {
     let Some(value) = op.attributes.value("result_accuracy") else { return Ok(()) };
     let number = |name| match value.field(name) {
@@ -282,7 +282,7 @@ fn result_accuracy(op: &OpView<'_>) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// The element types of an addition are the same.
+/// Checks that the element types of an addition are the same.
 fn same_elements(op: &OpView<'_>) -> Result<(), Mistake> {
     let (lhs, rhs, result) = (op.operand(0)?, op.operand(1)?, op.result(0)?);
     ensure(lhs.element == rhs.element && lhs.element == result.element, || {

@@ -1,4 +1,4 @@
-//! Gathers, with slices of known size and of sizes that an operand says.
+//! Definitions of gathers, with slice sizes as an attribute or as an operand.
 
 use crate::stablehlo::compatible::compatible_sizes;
 use crate::stablehlo::constraint::{self as takes, Alternative, Form};
@@ -97,7 +97,7 @@ fn check(
     })
 }
 
-/// The size of the dim of `indices` that holds the parts of an index; behind the last dim it is 1.
+/// The size of the dim of `indices` that holds the parts of an index; 1 if `vector` is the rank.
 pub fn vector_size(indices: &Tensor, vector: i64) -> Size {
     let dim = usize::try_from(vector).unwrap_or(usize::MAX);
     indices.shape.get(dim).copied().unwrap_or(Some(1))
@@ -127,7 +127,7 @@ fn check_batching(operand: &Tensor, indices: &Tensor, dims: &IndexingDims) -> Re
     Ok(())
 }
 
-/// Slices are no larger than the operand, and of size 1 where they have no dim.
+/// Checks that slices are no larger than the operand, and have size 1 in collapsed and batching dims.
 fn check_slices(operand: &Tensor, dims: &IndexingDims, slice: &[i64]) -> Result<(), Mistake> {
     let lists = [
         (&dims.collapsed, "collapsed_slice_dims"),
@@ -155,7 +155,7 @@ fn check_slices(operand: &Tensor, dims: &IndexingDims, slice: &[i64]) -> Result<
     Ok(())
 }
 
-/// The result: offset dims have sizes of the slice, the others those of the indices.
+/// The type of the result: offset dims have the sizes of the slice, the others those of the indices.
 fn result(
     operand: &Tensor,
     indices: &Tensor,

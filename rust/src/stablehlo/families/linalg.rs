@@ -54,7 +54,7 @@ const FFT: Definition = Definition {
     ..NOTHING
 };
 const SCALAR: Constraint = &[Alternative::Tensor(Form::Scalar, &[E::BOOL, E::INTEGER, E::FLOAT])];
-/// The sizes of the dims of a tensor.
+/// Vectors that hold the sizes of a tensor's dims.
 pub const SIZES: Constraint = &[Alternative::Tensor(Form::StaticVector, &[E::INDEX, E::INTEGER])];
 const RNG: Definition = Definition {
     operands: &[one(SCALAR), one(SCALAR), one(SIZES)],
@@ -190,7 +190,7 @@ fn fft(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     Ok(vec![operand.with_element(result).with_shape(shape, bounds).into()])
 }
 
-/// Dims are as long as the transform says.
+/// Checks the dims of an FFT against its lengths.
 fn check_lengths(
     operand: &Tensor,
     dims: &[Size],
@@ -225,7 +225,7 @@ fn rng(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     Ok(vec![Tensor::new(shape, b.element.clone()).into()])
 }
 
-/// No tensor has more dims than this.
+/// Shapes with more dims than this are not inferred.
 const MAX_RANK: usize = 1 << 12;
 
 fn verify_rng_bit_generator(op: &OpView<'_>) -> Result<(), Mistake> {

@@ -1,4 +1,4 @@
-//! Ops that take parts of tensors or put them together.
+//! Definitions of ops that slice, pad, concatenate or otherwise move elements.
 
 use crate::stablehlo::compatible::{compatible_sizes, most_specific_size, same_elements_or_floats};
 use crate::stablehlo::constraint::{self as takes, Alternative, Constraint, Form};
@@ -122,7 +122,7 @@ fn slice(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     Ok(vec![operand.with_shape(shape, Vec::new()).into()])
 }
 
-/// The starts of a dynamic slice are of one type.
+/// Checks that the start indices of a dynamic slice have one type.
 fn starts_match(starts: &[&Tensor]) -> Result<(), Mistake> {
     let Some((first, others)) = starts.split_first() else { return Ok(()) };
     let same = |other: &&Tensor| same_elements_or_floats(&first.element, &other.element);
@@ -245,7 +245,7 @@ fn concatenate(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     for &input in &inputs {
         let bounded = |at: usize| (input.shape[at], input.bound(at));
         dims[dim] = joined(dims[dim], bounded(dim));
-        // Of a run of inputs that have one type the first says what is known of the other dims.
+        // Consecutive inputs with one type add nothing to what is known of the other dims.
         if last.replace(input).is_some_and(|last| std::ptr::eq(last, input)) {
             continue;
         }
@@ -257,7 +257,7 @@ fn concatenate(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     Ok(vec![first.with_shape(shape, bounds).into()])
 }
 
-/// Size and bound of two dims put together.
+/// Size and bound of two concatenated dims.
 fn joined(left: (Size, Size), right: (Size, Size)) -> (Size, Size) {
     if let (Some(a), Some(b)) = (left.0, right.0) {
         return (Some(a.wrapping_add(b)), None);

@@ -1,4 +1,4 @@
-//! A contraction of which one dim is cut into groups of different sizes.
+//! Definition of `chlo.ragged_dot`: a contraction in which one dim is split into groups of different sizes.
 
 use super::broadcast::ANY;
 use super::contract::{check_contraction, check_precisions, check_shape, free_dims, Dims};
@@ -36,7 +36,7 @@ const RAGGED_DOT: Definition = Definition {
     ..NOTHING
 };
 
-/// What the dim that is cut into groups is besides.
+/// The kind of the dim that is split into groups.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// A free dim of the left operand; the right one has a matrix for each group.
@@ -82,7 +82,7 @@ pub fn ragged_dot(op: &OpView<'_>) -> Result<Dims, Mistake> {
     Ok((result.into_iter().map(|(size, _)| size).collect(), Vec::new()))
 }
 
-/// Sizes of groups are given once, or for each index of the dims in front of the one that is cut.
+/// Checks the shape of the group sizes: one list, or one for each index of the dims before the ragged one.
 fn check_group_sizes(
     lhs: &Tensor,
     groups: &Tensor,

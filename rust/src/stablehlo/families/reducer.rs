@@ -1,4 +1,4 @@
-//! Regions that reduce two values to one.
+//! Checks regions that reduce two values to one.
 
 use crate::stablehlo::compatible::{
     compatible_sizes, is_promotable, of_compatible_shape, same_but_for_precision,
@@ -9,7 +9,7 @@ use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::types::{Size, Tensor, ValueType};
 use crate::stablehlo::view::RegionView;
 
-/// The element types of what `region` returns; of `inputs` if there is no region.
+/// The element types of the values that `region` returns; those of `inputs` if there is no region.
 pub fn accumulators(region: &RegionView<'_>, inputs: &[&Tensor]) -> Vec<Element> {
     if region.num_blocks == 0 {
         return inputs.iter().map(|input| input.element.clone()).collect();
@@ -17,7 +17,7 @@ pub fn accumulators(region: &RegionView<'_>, inputs: &[&Tensor]) -> Vec<Element>
     region.returned.iter().filter_map(|ty| ty.element().cloned()).collect()
 }
 
-/// Checks that `region` reduces elements of `inputs` to what starts as `init_values`. Its values may
+/// Checks that `region` reduces elements of `inputs` with the initial values `init_values`. Its values may
 /// have dims of the sizes `allowed`, in this order.
 pub fn check_reducer(
     region: &RegionView<'_>,
@@ -61,7 +61,7 @@ fn check_one(
     let result = &region.returned[at];
     for index in [at, count + at] {
         let arg = &region.args[index];
-        // The first of the two parameters is not of another precision.
+        // Only the second of the two parameters may differ in precision.
         let is_same = if index == at { same_but_for_unknown_sizes } else { same_but_for_precision };
         ensure(is_same(result, arg), || {
             format!(

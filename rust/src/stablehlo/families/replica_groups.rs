@@ -1,11 +1,11 @@
-//! Groups of devices that take part in a collective.
+//! Checks the replica groups of collectives.
 
 use crate::stablehlo::attributes::Attributes;
 use crate::stablehlo::dim_checks::list;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use rustc_hash::FxHashSet;
 
-/// Groups written out, with the sizes of the table that they stand in.
+/// Groups given as a dense table, with its sizes.
 struct Groups {
     sizes: Vec<i64>,
     ids: Vec<i64>,
@@ -18,14 +18,14 @@ fn groups(attributes: &Attributes<'_>) -> Option<Groups> {
     Some(Groups { sizes, ids: attribute.dense_ints()? })
 }
 
-/// What is asked of groups.
+/// The conditions on groups.
 #[derive(Clone, Copy)]
 pub struct Asked {
-    /// All groups have one size.
+    /// All groups must have one size.
     pub is_uniform: bool,
-    /// There have to be some.
+    /// There must be at least one group.
     pub is_global: bool,
-    /// How many devices each has.
+    /// The size of each group, if it is given.
     pub size: Option<i64>,
 }
 
@@ -55,7 +55,7 @@ pub fn check_groups(attributes: &Attributes<'_>, asked: Asked) -> Result<(), Mis
     }
 }
 
-/// Checks the groups of a broadcast, which need not hold all devices.
+/// Checks the groups of a broadcast, which need not contain all devices.
 pub fn check_broadcast_groups(attributes: &Attributes<'_>) -> Result<(), Mistake> {
     let Some(Groups { sizes, ids }) = groups(attributes) else { return Ok(()) };
     let rank = sizes.len();
@@ -70,7 +70,7 @@ pub fn check_broadcast_groups(attributes: &Attributes<'_>) -> Result<(), Mistake
     Ok(())
 }
 
-/// Checks the pairs of a permutation: no device sends twice, or gets twice.
+/// Checks the source-target pairs of a collective permute: no device is a source or a target twice.
 pub fn check_pairs(attributes: &Attributes<'_>) -> Result<(), Mistake> {
     let attribute = attributes.get("source_target_pairs").ok_or_else(Mistake::silent)?;
     let Some((sizes, _)) = attribute.dense_type() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Scans: a function of the slices along a dim, and of what it carries from one to the next.
+//! Definition of scans: a function of the slices along a dim and of values carried from one to the next.
 
 use crate::stablehlo::compatible::compatible;
 use crate::stablehlo::constraint::{self as takes, Alternative, Constraint, Form};
@@ -31,18 +31,18 @@ const SCAN: Definition = Definition {
     ..NOTHING
 };
 
-/// How many inputs there are, and how many values are carried.
+/// The numbers of inputs and of carried values.
 fn segments(op: &OpView<'_>) -> (usize, usize) {
     let sizes = op.attributes.ints("operandSegmentSizes");
     let carried = match sizes[..] {
         [_, carried] => usize::try_from(carried).unwrap_or(0),
-        // In its own syntax what is returned in excess is carried; the counts are not kept.
+        // Custom syntax has no counts: they are computed from the types.
         _ => return own_segments(op),
     };
     (op.operands.len().saturating_sub(carried), carried)
 }
 
-/// The counts of an op in its own syntax, in which inputs are those operands that lose a dim.
+/// The counts of an op in custom syntax: inputs are those operands that lose a dim.
 fn own_segments(op: &OpView<'_>) -> (usize, usize) {
     let dim = dim(op);
     let args = op.regions.first().map(|body| &body.args[..]).unwrap_or_default();
@@ -66,7 +66,7 @@ fn without_dim(tensor: &Tensor, dim: usize) -> Tensor {
     Tensor::new(shape, tensor.element.clone())
 }
 
-/// In generic form the sizes of segments are those of the lists that they cut.
+/// Checks that the segment sizes of the generic form add up to the lengths of their lists.
 fn check_segments(op: &OpView<'_>) -> Result<(), Mistake> {
     let is_generic = op.attributes.get("dimension").is_some_and(|dim| dim.text.is_some());
     let lists = [

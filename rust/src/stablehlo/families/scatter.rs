@@ -38,7 +38,7 @@ const SCATTER: Definition = Definition {
     ..NOTHING
 };
 
-/// How many inputs there are, which is how many updates there are.
+/// The number of inputs, which is also that of updates.
 fn num_inputs(op: &OpView<'_>) -> usize {
     op.operands.len().saturating_sub(1) / 2
 }
@@ -165,7 +165,8 @@ fn check_index_vector(indices: &[Size], dims: &IndexingDims) -> Result<(), Mista
     })
 }
 
-/// The dims of an update are no larger than those of the input, and as large as those of the indices.
+/// Checks the sizes of an update: window dims are no larger than those of the input, scatter dims have the sizes
+/// of the indices.
 fn check_update(
     input: &Tensor,
     indices: &[Size],

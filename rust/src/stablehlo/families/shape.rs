@@ -1,4 +1,4 @@
-//! Ops that make tensors of nothing, or of the elements of one tensor.
+//! Definitions of ops that create tensors (`constant`, `iota`), and of those that rearrange the elements of one.
 
 use crate::stablehlo::attributes::Attribute;
 use crate::stablehlo::compatible::compatible_sizes;
@@ -108,7 +108,7 @@ fn iota(op: &OpView<'_>) -> Result<(), Mistake> {
 }
 
 fn constant(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
-    // In its own syntax a constant has the type of its elements.
+    // In custom syntax a constant has the type of its elements.
     let ty = op.attributes.get("value").and_then(Attribute::dense_type);
     let Some((sizes, element)) = ty else { return Ok(vec![op.result(0)?.clone().into()]) };
     Ok(vec![Tensor::new(sizes.into_iter().map(Some).collect(), element).into()])
@@ -119,7 +119,7 @@ fn reshape(op: &OpView<'_>) -> Result<(), Mistake> {
     same_num_elements(operand, result)
 }
 
-/// Tensors whose sizes are known have equally many elements.
+/// Checks that operand and result have equally many elements if their sizes are static.
 pub fn same_num_elements(operand: &Tensor, result: &Tensor) -> Result<(), Mistake> {
     let (Some(has), Some(got)) = (operand.num_elements(), result.num_elements()) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Tokens, and what is sent and received in their order.
+//! Definitions of tokens and of the ops that they order: send, receive, infeed and outfeed.
 
 use super::collective::CHANNEL;
 use crate::mlir::AttrValue;
@@ -69,7 +69,7 @@ fn token(_: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     Ok(vec![ValueType::Token])
 }
 
-/// The channel is one between devices, or for the host one of this type.
+/// Checks the type of the channel: device to device, or `host` for transfers with the host.
 fn check_channel(op: &OpView<'_>, host: i64, host_name: &str) -> Result<(), Mistake> {
     let handle = op.attributes.value("channel_handle").and_then(|handle| handle.field("type"));
     let ty = handle.and_then(AttrValue::as_int).unwrap_or(0);
@@ -88,7 +88,7 @@ fn verify_recv(op: &OpView<'_>) -> Result<(), Mistake> {
     )
 }
 
-/// Tensors come out, and a token after them.
+/// Checks that the results are tensors followed by a token.
 fn check_received(op: &OpView<'_>, says: &str) -> Result<(), Mistake> {
     let Some((last, others)) = op.results.split_last() else {
         return Err(bare("result is expected to be at least of size 1, but got 0"));

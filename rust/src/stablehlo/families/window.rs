@@ -1,4 +1,4 @@
-//! Windows that move over tensors: their attributes, the shapes that they make, and reductions over them.
+//! Windows over tensors: their attributes, the result shapes, and windowed reductions.
 
 use super::reducer::{accumulators, check_reducer};
 use crate::mlir::AttrValue;
@@ -53,30 +53,30 @@ const SELECT_AND_SCATTER: Definition = Definition {
 /// One dim of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowDim {
-    /// How many elements it has; `None` for a kernel of unknown size.
+    /// The number of elements; `None` for a kernel of dynamic size.
     pub size: Size,
-    /// How far it moves.
+    /// The distance between windows, in elements of the base.
     pub stride: i64,
-    /// Padding in front of and behind the base.
+    /// Padding before and after the base, in elements.
     pub padding: (i64, i64),
-    /// How far apart elements of the base are.
+    /// The dilation of the base.
     pub base_dilation: i64,
-    /// How far apart elements of the window are.
+    /// The dilation of the window.
     pub window_dilation: i64,
 }
 
-/// The lists of attributes that describe a window; an empty one stands for what is usual.
+/// The attributes that describe a window; an empty list means the default.
 #[derive(Clone, Debug, Default)]
 pub struct WindowLists {
     /// Strides.
     pub strides: Vec<i64>,
-    /// Padding in front and behind.
+    /// Padding before and after.
     pub padding: Vec<(i64, i64)>,
     /// Dilations of the base.
     pub base_dilations: Vec<i64>,
     /// Dilations of the window.
     pub window_dilations: Vec<i64>,
-    /// How many dims are told whether they are reversed.
+    /// The length of the attribute `window_reversal`.
     pub num_reversals: usize,
 }
 
@@ -95,7 +95,7 @@ pub fn padding(attributes: &Attributes<'_>) -> Result<Vec<(i64, i64)>, Mistake> 
 }
 
 impl WindowLists {
-    /// Reads attributes by these names of strides and dilations; an empty name has no attribute.
+    /// Reads the attributes with these names for strides and dilations; an empty name means the default.
     pub fn read(
         attributes: &Attributes<'_>,
         [base_dilations, window_dilations]: [&str; 2],
@@ -150,7 +150,7 @@ impl WindowLists {
     }
 }
 
-/// The extent of `size` elements so far apart.
+/// The extent of `size` elements with this dilation.
 const fn dilated(size: i64, dilation: i64) -> i64 {
     if size == 0 {
         0
@@ -159,7 +159,7 @@ const fn dilated(size: i64, dilation: i64) -> i64 {
     }
 }
 
-/// How many places a window has over each dim of a base.
+/// The number of windows in each dim of a base.
 pub fn num_windows(base: &[Size], window: &[WindowDim]) -> Vec<Size> {
     let places = |(base, dim): (&Size, &WindowDim)| {
         let (low, high) = dim.padding;
