@@ -134,28 +134,28 @@ fn read_value_ref(cursor: &mut Cursor<'_>) -> Result<EdgeValueRef> {
 
 /// All mistakes in `steps` that do not depend on the op.
 pub fn verify_propagation_edges(steps: &[PropagationStep], span: Span) -> Vec<Diagnostic> {
-    let complain = |message: String| Diagnostic::new(Code::InvalidOp, message).at(span);
+    let problem = |message: String| Diagnostic::new(Code::InvalidOp, message).at(span);
     let mut problems = Vec::new();
     let mut seen = FxHashSet::default();
     for PropagationStep { index, axes } in steps {
         if *index < 0 {
-            problems.push(complain(format!("propagation edges have negative step index: {index}")));
+            problems.push(problem(format!("propagation edges have negative step index: {index}")));
         }
         if !seen.insert(*index) {
             let message = format!("propagation edges have duplicate step index: {index}");
-            problems.push(complain(message));
+            problems.push(problem(message));
         }
         for AxisPropagation { axis: (name, _), source, targets } in axes {
             if targets.contains(source) {
                 let message = "propagation edges have a source that is the same as a target";
-                problems.push(complain(message.to_owned()));
+                problems.push(problem(message.to_owned()));
             }
             let mut seen = FxHashSet::default();
             if !targets.iter().all(|target| seen.insert(*target)) {
                 let message = format!(
                     "propagation edges have duplicate targets for step index: {index} and axis: {name}"
                 );
-                problems.push(complain(message));
+                problems.push(problem(message));
             }
         }
     }

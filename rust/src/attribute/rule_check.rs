@@ -93,31 +93,31 @@ fn tensor_problems(
 ) {
     let tensor_name = tensor_name(index, rule.operands.len(), rule.results.len());
     for (dim, factors) in tensor.dims.iter().enumerate() {
-        let mut complain = |message: String, hint: &str| {
+        let mut report = |message: String, hint: &str| {
             problems.push(problem(Part::TensorDim(index, dim), message).with_hint(hint));
         };
         if factors.is_empty() {
             let message = format!("{tensor_name} dim mapping must have at least one factor");
-            complain(message, "give it a factor of its own, of size 1 if the dim has size 1");
+            report(message, "give it a factor of its own, of size 1 if the dim has size 1");
         }
         for &factor in factors.iter().filter(|factor| factor.is_some()) {
             let Some(&size) = rule.factor_sizes.get(factor.index()) else {
                 let message = out_of_range(&tensor_name, factor.index() as i64, rule.num_factors());
                 let hint = format!("give the size of {}: {{i=8, j=16}}", name(factor));
-                complain(message, &hint);
+                report(message, &hint);
                 continue;
             };
             if last_user[factor.index()].replace(index) == Some(index) {
                 let message =
                     format!("{tensor_name} cannot reuse factors for the same tensor value");
-                complain(message, &format!("factor {} is twice in it", name(factor)));
+                report(message, &format!("factor {} is twice in it", name(factor)));
             }
             if size == 1 && factors.len() > 1 {
                 let message = format!(
                     "{tensor_name} dim mapping can't have a factor of size 1 if there are multiple \
                      factors"
                 );
-                complain(message, &format!("leave factor {} out of that dim", name(factor)));
+                report(message, &format!("leave factor {} out of that dim", name(factor)));
             }
         }
     }

@@ -56,11 +56,11 @@ pub fn read_rule(text: &str, base: u32, least_size: i64) -> Result<ReadRule> {
         Ok(raw)
     });
     let raw = match read {
-        Ok(raw) if reader.complaints.is_empty() => raw,
-        Ok(_) => return Err(Error { diagnostics: reader.complaints }),
+        Ok(raw) if reader.problems.is_empty() => raw,
+        Ok(_) => return Err(Error { diagnostics: reader.problems }),
         Err(mut error) => {
-            reader.complaints.append(&mut error.diagnostics);
-            return Err(Error { diagnostics: reader.complaints });
+            reader.problems.append(&mut error.diagnostics);
+            return Err(Error { diagnostics: reader.problems });
         }
     };
     let (rule, mut problems) = raw.resolve();
@@ -140,7 +140,7 @@ struct RuleReader {
     tensors: Vec<(Span, Vec<Span>)>,
     factors: Vec<Span>,
     special: [Vec<Span>; 4],
-    complaints: Vec<Diagnostic>,
+    problems: Vec<Diagnostic>,
 }
 
 impl RuleReader {
@@ -265,7 +265,7 @@ impl RuleReader {
         // The reference reports the error and continues, with 0; its sum wraps around.
         let number = number.parse::<i64>().unwrap_or_else(|_| {
             let message = format!("expecting symbol index <=2^63-1. Received: '{number}'");
-            self.complaints.push(Diagnostic::new(Code::Syntax, message).at(span(len)));
+            self.problems.push(Diagnostic::new(Code::Syntax, message).at(span(len)));
             0
         });
         Ok((number.wrapping_add(i64::from(NUM_LETTERS) - 1), span(len)))

@@ -118,15 +118,15 @@ impl<'a> Check<'a> {
 
     fn priority(&mut self, dim: usize, priority: Option<i64>, is_closed_and_empty: bool) {
         let Some(priority) = priority else { return };
-        let mut complain = |message: String, hint: &str| {
+        let mut report = |message: String, hint: &str| {
             let problem = Problem::new(Code::InvalidSharding, Part::Dim(dim), message);
             self.problems.push(problem.with_hint(hint));
         };
         if priority < 0 {
-            complain(format!("dim {dim} has a negative priority"), "0 comes first");
+            report(format!("dim {dim} has a negative priority"), "0 comes first");
         } else if is_closed_and_empty {
             let message = format!("dim {dim} is empty and closed but has a priority");
-            complain(message, "drop the priority, or open the dim: {?}");
+            report(message, "drop the priority, or open the dim: {?}");
         }
     }
 

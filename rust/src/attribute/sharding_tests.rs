@@ -19,7 +19,7 @@ fn program() -> Program {
     program
 }
 
-fn complaints(text: &str) -> Vec<(Code, String, Span)> {
+fn problems(text: &str) -> Vec<(Code, String, Span)> {
     let error = parse_sharding(text, 0, &mut program()).unwrap_err();
     let list = error.diagnostics.into_iter();
     list.map(|d| (d.code, d.message, d.span.unwrap())).collect()
@@ -85,7 +85,7 @@ fn names_that_are_not_there_are_reported() {
     assert_eq!((problem.code, problem.span), (Code::UnknownMesh, Some(Span::new(8, 13))));
     assert_eq!(problem.hint.as_deref(), Some("did you mean @mesh?"));
     assert_eq!(
-        complaints(r#"<@mesh, [{"w", "x"}, {"x"}]>"#),
+        problems(r#"<@mesh, [{"w", "x"}, {"x"}]>"#),
         [
             (Code::UnknownAxis, "unknown axis name: \"w\"".into(), Span::new(10, 13)),
             (Code::AxisOverlap, "duplicate axis ref: \"x\"".into(), Span::new(22, 25)),
@@ -100,7 +100,7 @@ fn names_that_are_not_there_are_reported() {
 #[test]
 fn malformed_sub_axes_are_refused() {
     let only = |text: &str| {
-        let found = complaints(&format!("<@mesh, [{{{text}}}]>"));
+        let found = problems(&format!("<@mesh, [{{{text}}}]>"));
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].0, Code::InvalidSubAxis);
         found[0].1.clone()
@@ -122,7 +122,7 @@ fn malformed_sub_axes_are_refused() {
 #[test]
 fn axes_may_not_overlap() {
     let only = |text: &str| {
-        let found = complaints(text);
+        let found = problems(text);
         assert_eq!(found.len(), 1, "{found:?}");
         (found[0].0, found[0].1.clone())
     };
@@ -141,7 +141,7 @@ fn axes_may_not_overlap() {
     );
     assert_eq!(overlap(r#"<@mesh, [{"x"}], unreduced={"x"}>"#), "duplicate axis ref: \"x\"");
     // Three refs: each overlap is reported.
-    let found = complaints(r#"<@mesh, [{"x"}, {"x":(1)2}, {"x":(2)2}]>"#);
+    let found = problems(r#"<@mesh, [{"x"}, {"x":(1)2}, {"x":(2)2}]>"#);
     assert_eq!(found.len(), 2);
     let one = r#"<mesh<["a"=1]>, [{"a"}, {"a"}]>"#;
     assert_eq!(overlap(one), "duplicate axis ref: \"a\"");
@@ -152,7 +152,7 @@ fn axes_may_not_overlap() {
 #[test]
 fn lists_and_priorities_are_checked() {
     let only = |text: &str| {
-        let found = complaints(text);
+        let found = problems(text);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].0, Code::InvalidSharding);
         found[0].1.clone()
@@ -193,6 +193,6 @@ fn bad_text_is_refused_and_never_panics() {
         "<@mesh, []> x",
         "<#sdy.mesh<[]>, []>",
     ] {
-        assert_eq!(complaints(bad)[0].0, Code::Syntax, "{bad}");
+        assert_eq!(problems(bad)[0].0, Code::Syntax, "{bad}");
     }
 }

@@ -26,7 +26,7 @@ pub struct Fusion {
     /// The last query that visited a value, and how many bytes it reads.
     stamps: Vec<(u32, u128)>,
     /// The number of queries so far.
-    questions: u32,
+    num_queries: u32,
 }
 
 /// A value that an op reads from memory.
@@ -48,12 +48,12 @@ impl Fusion {
             is_virtual: vec![false; count],
             leaf: vec![(ValueId::NONE, 0); count],
             stamps: vec![(0, 0); count],
-            questions: 0,
+            num_queries: 0,
         };
         for &func in functions {
             let ops: Vec<OpId> = program.pre_order(func).skip(1).collect();
             for &op in ops.iter().rev() {
-                this.note_uses(program, works, op);
+                this.count_uses(program, works, op);
             }
             for &op in &ops {
                 this.decide(program, works, op);
@@ -70,7 +70,7 @@ impl Fusion {
         self.leaf[value.index()].0.get().unwrap_or(value)
     }
     /// Counts the operand uses of `op`; those of its own results were counted before.
-    fn note_uses(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) {
+    fn count_uses(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) {
         let movement = works.movement(op);
         let fuses = matches!(
             movement,
@@ -105,7 +105,7 @@ impl Fusion {
         match movement {
             Movement::Alias if program.num_operands(op) == program.num_results(op) => {
                 for (value, result) in program.operands(op).zip(program.op_results(op)) {
-                    self.leaf[result.index()] = self.read_in_place_of(works, value);
+                    self.leaf[result.index()] = self.single_source(works, value);
                     self.is_virtual[result.index()] = true;
                 }
             }
@@ -119,7 +119,7 @@ impl Fusion {
                 self.is_virtual[at] = true;
                 self.leaf[at] = match program.operands(op).next() {
                     Some(value) => {
-                        let (leaf, bytes) = self.read_in_place_of(works, value);
+                        let (leaf, bytes) = self.single_source(works, value);
                         (leaf, bytes.min(own))
                     }
                     None => (result, 0),
@@ -132,7 +132,7 @@ impl Fusion {
                 for (index, result) in program.op_results(op).enumerate() {
                     if is_only_read(program, op, index) {
                         let operand = program.operand(op, index);
-                        self.leaf[result.index()] = self.read_in_place_of(works, operand);
+                        self.leaf[result.index()] = self.single_source(works, operand);
                         self.is_virtual[result.index()] = true;
                     }
                 }
@@ -141,7 +141,7 @@ impl Fusion {
         }
     }
     /// The only value that reading `value` reads, if there is exactly one.
-    fn read_in_place_of(&self, works: &mut Works<'_>, value: ValueId) -> (ValueId, u128) {
+    fn single_source(&self, works: &mut Works<'_>, value: ValueId) -> (ValueId, u128) {
         let (leaf, bytes) = self.leaf[value.index()];
         if leaf.is_some() {
             return (leaf, bytes);
@@ -150,7 +150,7 @@ impl Fusion {
     }
     /// The values that `op` reads from memory, each once, through all ops that are fused with it.
     pub fn reads(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> Vec<Read> {
-        self.questions += 1;
+        self.num_queries += 1;
         let mut reads: Vec<ValueId> = Vec::new();
         let mut stack: Vec<(OpId, u128)> = vec![(op, u128::MAX)];
         while let Some((reader, cap)) = stack.pop() {
@@ -162,7 +162,7 @@ impl Fusion {
                 _ => cap,
             };
             for value in program.operands(reader).skip(skipped) {
-                let (leaf, bytes) = self.read_in_place_of(works, value);
+                let (leaf, bytes) = self.single_source(works, value);
                 let made_by = program.defining_op(leaf).filter(|_| self.is_virtual[leaf.index()]);
                 let is_source = self.leaf[leaf.index()].0 == leaf;
                 if let (Some(inner), false) = (made_by, is_source) {
@@ -170,8 +170,8 @@ impl Fusion {
                     continue;
                 }
                 let stamp = &mut self.stamps[leaf.index()];
-                if stamp.0 != self.questions {
-                    *stamp = (self.questions, 0);
+                if stamp.0 != self.num_queries {
+                    *stamp = (self.num_queries, 0);
                     reads.push(leaf);
                 }
                 stamp.1 = stamp.1.saturating_add(bytes.min(cap));

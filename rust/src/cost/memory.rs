@@ -125,7 +125,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
                 } else if program.next_op(op).is_none() {
                     // Values that a block returns are used at its end.
                     place = END;
-                } else if let Some(result) = self.passed_on_as(op, index) {
+                } else if let Some(result) = self.forwarded_result(op, index) {
                     place = place.max(self.last[result.index()]);
                 }
                 let last = &mut self.last[value.index()];
@@ -134,7 +134,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         }
     }
     /// The result of `op` that is not written, so that uses of it are uses of operand `index`.
-    fn passed_on_as(&mut self, op: OpId, index: usize) -> Option<ValueId> {
+    fn forwarded_result(&mut self, op: OpId, index: usize) -> Option<ValueId> {
         let program = self.program;
         let is_one_to_one =
             program.kind(op) == OpKind::While || self.works.movement(op) == Movement::Alias;

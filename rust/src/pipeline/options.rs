@@ -247,8 +247,8 @@ mod tests {
     use super::*;
 
     /// What the pass that makes a mistake says.
-    fn complaint<T>(result: Result<T>) -> String {
-        let Err(error) = result else { return "no complaint".to_owned() };
+    fn message_of<T>(result: Result<T>) -> String {
+        let Err(error) = result else { return "no error".to_owned() };
         assert_eq!(error.diagnostics[0].code, Code::Internal);
         error.diagnostics.into_iter().map(|diagnostic| diagnostic.message).collect()
     }
@@ -258,11 +258,11 @@ mod tests {
         let options = Options::defaults(option::RULES);
         assert_eq!(options.flag(&option::CONSERVATIVE), Ok(false));
         let message = "a pass uses option top-down, which it does not declare";
-        assert_eq!(complaint(options.flag(&option::TOP_DOWN)), message);
-        assert_eq!(complaint(options.text(&option::TOP_DOWN)), message);
-        assert_eq!(complaint(options.number(&option::TOP_DOWN)), message);
-        assert_eq!(complaint(options.list(&option::TOP_DOWN)), message);
-        assert_eq!(complaint(options.with(&[(&option::TOP_DOWN, "true")])), message);
+        assert_eq!(message_of(options.flag(&option::TOP_DOWN)), message);
+        assert_eq!(message_of(options.text(&option::TOP_DOWN)), message);
+        assert_eq!(message_of(options.number(&option::TOP_DOWN)), message);
+        assert_eq!(message_of(options.list(&option::TOP_DOWN)), message);
+        assert_eq!(message_of(options.with(&[(&option::TOP_DOWN, "true")])), message);
     }
 
     #[test]
@@ -270,6 +270,6 @@ mod tests {
         let options = Options::defaults(option::RULES);
         let message =
             "\"maybe\" is not a value of option conservative-propagation: it is true or false";
-        assert_eq!(complaint(options.with(&[(&option::CONSERVATIVE, "maybe")])), message);
+        assert_eq!(message_of(options.with(&[(&option::CONSERVATIVE, "maybe")])), message);
     }
 }

@@ -235,21 +235,21 @@ impl PyMesh {
         Ok(dict)
     }
     fn device_at(&self, py: Python<'_>, coordinates: &Bound<'_, PyDict>) -> PyResult<i64> {
-        let complain = |message: String| {
+        let error = |message: String| {
             raise_unlocated(py, vec![Diagnostic::new(Code::InvalidMesh, message)])
         };
         if self.mesh.is_empty() {
-            return Err(complain("an empty mesh has no devices".to_owned()));
+            return Err(error("an empty mesh has no devices".to_owned()));
         }
         let mut place = 0;
         for axis in &self.mesh.axes {
             let Some(coordinate) = coordinates.get_item(&*axis.name)? else {
-                return Err(complain(format!("no coordinate along axis \"{}\"", axis.name)));
+                return Err(error(format!("no coordinate along axis \"{}\"", axis.name)));
             };
             let coordinate: i64 = coordinate.extract()?;
             if !(0..axis.size).contains(&coordinate) {
                 let (name, size) = (&axis.name, axis.size);
-                return Err(complain(format!(
+                return Err(error(format!(
                     "coordinate {coordinate} along axis \"{name}\" is not in 0..{size}"
                 )));
             }

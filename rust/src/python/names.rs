@@ -30,12 +30,12 @@ impl LastNames {
 /// Belongs to one program, which stays as it is.
 #[derive(Default)]
 pub(super) struct Names {
-    known: Mutex<Known>,
+    tables: Mutex<NameTables>,
     call_sites: OnceLock<Arc<CallSites>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct NameTables {
     functions: Option<Functions>,
     /// For each function that was asked for, the first value with a name of this hash.
     values: FxHashMap<FuncId, FxHashMap<u64, ValueId>>,
@@ -48,8 +48,8 @@ struct Functions {
 }
 
 impl Names {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn tables(&self) -> MutexGuard<'_, NameTables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// Where the functions of `program` are called from.
     pub fn call_sites(&self, program: &Program) -> Arc<CallSites> {
@@ -57,17 +57,17 @@ impl Names {
     }
     /// The entry function.
     pub fn entry(&self, program: &Program) -> Option<FuncId> {
-        self.known().functions(program).entry
+        self.tables().functions(program).entry
     }
     /// The first function called `name`.
     pub fn function(&self, program: &Program, name: &str) -> Option<FuncId> {
         let name = program.strings().find(name)?;
-        self.known().functions(program).by_name.get(&name).copied()
+        self.tables().functions(program).by_name.get(&name).copied()
     }
     /// The first value in `function` that is called `name`, which starts with `%`.
     pub fn find(&self, program: &Program, function: FuncId, name: &str) -> Option<ValueId> {
-        let mut known = self.known();
-        let values = known.values.entry(function).or_insert_with(|| index(program, function));
+        let mut tables = self.tables();
+        let values = tables.values.entry(function).or_insert_with(|| index(program, function));
         let first = *values.get(&FxBuildHasher.hash_one(name))?;
         if program.value_name(first) == name {
             return Some(first);
@@ -78,7 +78,7 @@ impl Names {
     }
 }
 
-impl Known {
+impl NameTables {
     fn functions(&mut self, program: &Program) -> &Functions {
         self.functions.get_or_insert_with(|| {
             let mut by_name = FxHashMap::default();

@@ -33,14 +33,14 @@ struct Answers {
     bytes: usize,
 }
 
-static KEPT: Mutex<Option<Answers>> = Mutex::new(None);
+static ANSWERS: Mutex<Option<Answers>> = Mutex::new(None);
 
 /// Locks the cache of the process; `None` if another thread does not release it in time. No Python code runs
 /// under the lock.
-fn kept() -> Option<MutexGuard<'static, Option<Answers>>> {
+fn lock_answers() -> Option<MutexGuard<'static, Option<Answers>>> {
     const TRIES: usize = 1000;
     for _ in 0..TRIES {
-        match KEPT.try_lock() {
+        match ANSWERS.try_lock() {
             Ok(guard) => return Some(guard),
             Err(TryLockError::Poisoned(error)) => return Some(error.into_inner()),
             Err(TryLockError::WouldBlock) => std::thread::yield_now(),
@@ -51,26 +51,26 @@ fn kept() -> Option<MutexGuard<'static, Option<Answers>>> {
 
 /// The cached answer to `question`.
 pub fn find(question: &Question) -> Option<Answer> {
-    kept()?.as_ref()?.get(question)
+    lock_answers()?.as_ref()?.get(question)
 }
 
 /// Adds an answer to the cache.
 pub fn keep(question: Question, answer: Answer) {
-    if let Some(mut kept) = kept() {
-        kept.get_or_insert_default().keep(question, answer);
+    if let Some(mut cache) = lock_answers() {
+        cache.get_or_insert_default().keep(question, answer);
     }
 }
 
 /// Empties the cache.
 pub fn clear() {
     // Dropped outside of the lock.
-    let old = kept().and_then(|mut kept| kept.take());
+    let old = lock_answers().and_then(|mut cache| cache.take());
     drop(old);
 }
 
 /// Number of answers in the cache.
 pub fn len() -> usize {
-    kept().map_or(0, |kept| kept.as_ref().map_or(0, |answers| answers.by_question.len()))
+    lock_answers().map_or(0, |cache| cache.as_ref().map_or(0, |answers| answers.by_question.len()))
 }
 
 /// The approximate size of an answer and its key in bytes.

@@ -23,7 +23,7 @@ pub type ShardRules = FxHashMap<SignatureId, ShardRule>;
 
 /// How a call of a known target is computed on shards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Known {
+pub(super) enum ShardMethod {
     /// By its sharding rule: along pass-through factors.
     ByRule,
     /// Along the batch dims: all but the last `inner` dims of operand `operand`, with which all tensors begin.
@@ -31,8 +31,8 @@ pub(super) enum Known {
 }
 
 /// How custom calls of `target` are computed on shards, if it is a known target.
-pub(super) fn known(target: &str) -> Option<Known> {
-    let batched = |inner| Some(Known::Batched { operand: 0, inner });
+pub(super) fn method_of(target: &str) -> Option<ShardMethod> {
+    let batched = |inner| Some(ShardMethod::Batched { operand: 0, inner });
     match target {
         "annotate_device_placement"
         | "ApproxTopK"
@@ -46,7 +46,7 @@ pub(super) fn known(target: &str) -> Option<Known> {
         | "X64Combine"
         | "X64SplitHigh"
         | "X64SplitLow"
-        | "xla.megascale.provide_metadata" => Some(Known::ByRule),
+        | "xla.megascale.provide_metadata" => Some(ShardMethod::ByRule),
         "Cholesky"
         | "CompactWyHelper"
         | "Eigh"
@@ -63,7 +63,7 @@ pub(super) fn known(target: &str) -> Option<Known> {
 }
 
 /// Targets of linear algebra libraries that JAX calls.
-fn decomposition(target: &str) -> Option<Known> {
+fn decomposition(target: &str) -> Option<ShardMethod> {
     let name = target.strip_suffix("_ffi").unwrap_or(target);
     let routine = if let Some(typed) = name.strip_prefix("lapack_") {
         typed.strip_prefix(['s', 'd', 'c', 'z'])?
@@ -75,9 +75,9 @@ fn decomposition(target: &str) -> Option<Known> {
     match routine {
         "eig_comp" | "eig_real" | "gees" | "geev" | "gehrd" | "geqp3" | "geqrf" | "gesdd"
         | "gesvd" | "gesvdj" | "getrf" | "heevd" | "hetrd" | "orgqr" | "potrf" | "syevd"
-        | "sytrd" | "trsm" | "ungqr" => Some(Known::Batched { operand: 0, inner: 2 }),
+        | "sytrd" | "trsm" | "ungqr" => Some(ShardMethod::Batched { operand: 0, inner: 2 }),
         // Three diagonals come before the right-hand sides.
-        "gtsv" | "gtsv2" => Some(Known::Batched { operand: 3, inner: 2 }),
+        "gtsv" | "gtsv2" => Some(ShardMethod::Batched { operand: 3, inner: 2 }),
         _ => None,
     }
 }
@@ -119,12 +119,15 @@ mod tests {
 
     #[test]
     fn decompositions_are_batched() {
-        let matrices = Some(Known::Batched { operand: 0, inner: 2 });
-        assert_eq!(known("lapack_sgetrf_ffi"), matrices);
-        assert_eq!(known("cusolver_getrf_ffi"), matrices);
-        assert_eq!(known("lapack_zgtsv_ffi"), Some(Known::Batched { operand: 3, inner: 2 }));
-        assert_eq!(known("lapack_sgetrf_of_mine"), None);
-        assert_eq!(known("xla_ffi_python_cpu_callback"), None);
+        let matrices = Some(ShardMethod::Batched { operand: 0, inner: 2 });
+        assert_eq!(method_of("lapack_sgetrf_ffi"), matrices);
+        assert_eq!(method_of("cusolver_getrf_ffi"), matrices);
+        assert_eq!(
+            method_of("lapack_zgtsv_ffi"),
+            Some(ShardMethod::Batched { operand: 3, inner: 2 })
+        );
+        assert_eq!(method_of("lapack_sgetrf_of_mine"), None);
+        assert_eq!(method_of("xla_ffi_python_cpu_callback"), None);
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Factors<'_> {
                 digits.clear();
             }
         }
-        self.drop_what_does_not_fit(&mut all);
+        self.drop_invalid_digits(&mut all);
         all
     }
     /// Alternatives to the digits of `placement` along factors on which elements move, or that have to be replicated:
@@ -100,7 +100,7 @@ impl Factors<'_> {
                 let own = merged(own.collect::<Vec<_>>());
                 if total_size(&own) <= self.rule.factor_size(to) {
                     all[to.index()] = own;
-                    self.drop_what_does_not_fit(&mut all);
+                    self.drop_invalid_digits(&mut all);
                     found.push(all);
                 }
             }
@@ -138,7 +138,7 @@ impl Factors<'_> {
         }
     }
     /// Removes digits of factors for which shards of the factor would not be shards of the dims that have it.
-    fn drop_what_does_not_fit(&self, all: &mut FactorDigits) {
+    fn drop_invalid_digits(&self, all: &mut FactorDigits) {
         for (factor, digits) in all.iter_mut().enumerate() {
             let size = self.rule.factor_sizes[factor];
             while self.abilities[factor] == Ability::Parts && size % total_size(digits) != 0 {
@@ -184,7 +184,7 @@ impl Factors<'_> {
                 all[factor] = digits;
             }
         }
-        self.drop_what_does_not_fit(all);
+        self.drop_invalid_digits(all);
     }
     /// All combinations in which each factor has the digits that one of `tensors` has for it, or none; empty if they
     /// are too many.
@@ -214,7 +214,7 @@ impl Factors<'_> {
             all.extend(more);
         }
         for way in &mut all {
-            self.drop_what_does_not_fit(way);
+            self.drop_invalid_digits(way);
         }
         all
     }

@@ -12,7 +12,7 @@ use crate::mlir::AttrValue;
 
 /// The cached definition of an op name.
 #[derive(Clone, Copy)]
-enum Asked {
+enum Lookup {
     NotYet,
     Found(Option<&'static Definition>),
 }
@@ -22,7 +22,7 @@ pub struct Checker<'p> {
     program: &'p Program,
     types: TypeCache<'p>,
     /// The definitions of op names, filled in when first needed.
-    definitions: Vec<Asked>,
+    definitions: Vec<Lookup>,
     /// For each op name, the type of the last plain op of that name; see [`Definition::is_plain`].
     plain_types: Vec<TypeId>,
     /// For each signature, whether an op with it was found valid.
@@ -73,16 +73,16 @@ impl<'p> Checker<'p> {
     }
     fn definition(&mut self, name: StrId) -> Option<&'static Definition> {
         if self.definitions.len() <= name.index() {
-            self.definitions.resize(name.index() + 1, Asked::NotYet);
+            self.definitions.resize(name.index() + 1, Lookup::NotYet);
             self.plain_types.resize(name.index() + 1, TypeId::NONE);
         }
         let known = &mut self.definitions[name.index()];
-        if let Asked::NotYet = known {
-            *known = Asked::Found(definition_of(self.program.str(name)));
+        if let Lookup::NotYet = known {
+            *known = Lookup::Found(definition_of(self.program.str(name)));
         }
         match *known {
-            Asked::Found(definition) => definition,
-            Asked::NotYet => None,
+            Lookup::Found(definition) => definition,
+            Lookup::NotYet => None,
         }
     }
     /// Whether all values of `op` have one type, a valid tensor type, and the definition has no other

@@ -91,7 +91,7 @@ impl Verifier<'_> {
         if operand.is_none() && !may_miss && !has_malformed_operand {
             let message = "collective on operand without sharding";
             let hint = "annotate the operand, or make it the result of a sdy.sharding_constraint";
-            self.complain_with_hint(op, Code::InvalidOp, message, hint);
+            self.report_at_sharding_with_hint(op, Code::InvalidOp, message, hint);
             return;
         }
         let Some(result) = program.shardings().get(result) else { return };
@@ -101,14 +101,14 @@ impl Verifier<'_> {
         if program.mesh(operand.mesh) != mesh && kind != OpKind::CollectivePermute {
             let message = "result mesh does not match operand mesh";
             let hint = format!("operand mesh: #sdy.mesh{}", print_mesh(program.mesh(operand.mesh)));
-            self.complain_with_hint(op, Code::InvalidOp, message, &hint);
+            self.report_at_sharding_with_hint(op, Code::InvalidOp, message, &hint);
             return;
         }
         if operand.dims.len() != result.dims.len() {
             let (have, need) = (result.dims.len(), operand.dims.len());
             let message =
                 format!("result sharding has rank {have} but operand sharding has rank {need}");
-            self.complain(op, Code::InvalidOp, &message);
+            self.report_at_sharding(op, Code::InvalidOp, &message);
             return;
         }
         if !has_malformed_operand && !self.malformed.contains(&op) {
@@ -122,7 +122,7 @@ impl Verifier<'_> {
             (OpKind::CollectivePermute, _) => self.permute(collective),
             (kind, Some(Payload::AxesPerDim(lists))) => {
                 self.bad_axes(op, lists, collective.mesh, None);
-                per_dim(collective, lists, moving(kind))
+                per_dim(collective, lists, word_for_removed(kind))
             }
             (OpKind::AllReduce, Some(Payload::Axes(axes))) => {
                 let lists = std::slice::from_ref(axes);
@@ -201,7 +201,7 @@ impl Misfit {
 
 /// The word in messages for the axes that a collective of `kind` removes from dims; `None` if it adds axes to
 /// them.
-fn moving(kind: OpKind) -> Option<&'static str> {
+fn word_for_removed(kind: OpKind) -> Option<&'static str> {
     match kind {
         OpKind::AllGather => Some("gathering"),
         OpKind::ShardedToUnreduced => Some("shard-to-unreduce"),
@@ -242,7 +242,7 @@ fn take(
 fn per_dim(
     collective: &Collective<'_>,
     lists: &[Vec<AxisRef>],
-    moving: Option<&str>,
+    removed: Option<&str>,
 ) -> Result<(), Misfit> {
     let Collective { mesh, operand, result, .. } = collective;
     if lists.len() != result.dims.len() {
@@ -253,7 +253,7 @@ fn per_dim(
         )));
     }
     for (dim, (before, axes)) in operand.dims.iter().zip(lists).enumerate() {
-        let expected = match moving {
+        let expected = match removed {
             Some(kind) => take(collective, dim, axes, kind)?,
             None => slice(&before.axes, axes, mesh),
         };

@@ -24,13 +24,13 @@ impl Verifier<'_> {
         if !self.program.value_type(result).is_static_tensor() {
             let ty = self.program.value_type_text(result);
             let message = format!("expected {name} to have a static-shaped result. type: '{ty}'");
-            self.complain(op, Code::InvalidOp, &message);
+            self.report_at_sharding(op, Code::InvalidOp, &message);
         }
         let owner = self.program.operands(op).next()?;
         if !self.program.has_one_use(owner) {
             let message = format!("expected {noun} of {name} to have a single user");
             let hint = "let all users use the result of the edge";
-            self.complain_with_hint(op, Code::InvalidOp, &message, hint);
+            self.report_at_sharding_with_hint(op, Code::InvalidOp, &message, hint);
         }
         Some(owner)
     }
@@ -67,7 +67,7 @@ impl Verifier<'_> {
         };
         if !is_sound {
             let message = format!("expected operand of sdy.func_data_flow_edge to be {what}");
-            self.complain(op, Code::InvalidOp, &message);
+            self.report_at_sharding(op, Code::InvalidOp, &message);
         }
     }
     /// Checks that the arguments of a named computation's body have the types of the operands.

@@ -20,7 +20,7 @@ impl Verifier<'_> {
             OpKind::FuncReturn => {
                 let parent = self.program.parent_op(op);
                 if !parent.is_some_and(|parent| self.program.kind(parent) == OpKind::Func) {
-                    self.wrong(op, "expects parent op 'func.func'");
+                    self.report_with_name(op, "expects parent op 'func.func'");
                 }
                 self.ends_block(op);
             }
@@ -30,7 +30,7 @@ impl Verifier<'_> {
         }
     }
     /// Reports an error in `op`, prefixed with its name, at the op's name.
-    fn wrong(&mut self, op: OpId, message: &str) {
+    fn report_with_name(&mut self, op: OpId, message: &str) {
         let problem = self.problem(op, Code::InvalidOp, message);
         self.report(op, problem);
     }
@@ -54,13 +54,13 @@ impl Verifier<'_> {
     /// Checks that `op`, a terminator, is the last op of its block.
     fn ends_block(&mut self, op: OpId) {
         if self.program.next_op(op).is_some() {
-            self.wrong(op, "must be the last operation in the parent block");
+            self.report_with_name(op, "must be the last operation in the parent block");
         }
     }
     fn function(&mut self, op: OpId, id: FuncId) {
         let module = self.program.parent_op(op);
         if module.is_some_and(|module| self.program.kind(module) != OpKind::Module) {
-            self.wrong(op, "symbol's parent must have the SymbolTable trait");
+            self.report_with_name(op, "symbol's parent must have the SymbolTable trait");
         }
         let visibility = self.program.attr(op, "sym_visibility").map(|text| text.trim_matches('"'));
         let visibility = visibility.map(str::to_owned);
@@ -71,11 +71,11 @@ impl Verifier<'_> {
                 "visibility expected to be one of [\"public\", \"private\", \"nested\"], but got \
                  \"{other}\""
             );
-            self.wrong(op, &message);
+            self.report_with_name(op, &message);
         }
         let is_public = visibility.is_none_or(|text| text == "public");
         if self.program.func_body(id).is_none() && is_public && !self.program.is_private(id) {
-            self.wrong(op, "symbol declaration cannot have public visibility");
+            self.report_with_name(op, "symbol declaration cannot have public visibility");
         }
         let has_plain =
             |attrs: &[Attr]| attrs.iter().any(|attr| !self.program.str(attr.name).contains('.'));
@@ -94,7 +94,7 @@ impl Verifier<'_> {
         if self.program.attr(op, name).is_some_and(|text| !matches!(text.trim(), "" | "unit")) {
             let message =
                 format!("attribute '{name}' failed to satisfy constraint: unit attribute");
-            self.wrong(op, &message);
+            self.report_with_name(op, &message);
         }
     }
     /// Checks an op that is not defined by `StableHLO` or CHLO.

@@ -133,7 +133,7 @@ impl Verifier<'_> {
                 if !names.is_empty() {
                     let message = "all in and out shardings must be bound to the same mesh or an \
                                    empty mesh.";
-                    self.complain_at(span, op, Code::InvalidOp, message);
+                    self.report_at(span, op, Code::InvalidOp, message);
                 }
                 return;
             }
@@ -169,7 +169,7 @@ impl Verifier<'_> {
             let found = found
                 .or_else(|| self.shape_problem(sharding, mesh, &manual, (ty, inner), (what, i)));
             if let Some(message) = found {
-                self.complain_at(span, op, Code::InvalidOp, &message);
+                self.report_at(span, op, Code::InvalidOp, &message);
             }
         }
         true

@@ -176,18 +176,18 @@ impl Verifier<'_> {
         self.diagnostics.push(self.program.reported_at(op, problem));
     }
     /// Reports an error in `op` at its sharding, or else at its name.
-    fn complain(&mut self, op: OpId, code: Code, message: &str) {
+    fn report_at_sharding(&mut self, op: OpId, code: Code, message: &str) {
         let span = self.sharding_span(op);
-        self.complain_at(span, op, code, message);
+        self.report_at(span, op, code, message);
     }
     /// Reports an error in `op` at its sharding, or else at its name, with a hint.
-    fn complain_with_hint(&mut self, op: OpId, code: Code, message: &str, hint: &str) {
+    fn report_at_sharding_with_hint(&mut self, op: OpId, code: Code, message: &str, hint: &str) {
         let mut problem = self.problem(op, code, message).with_hint(hint);
         problem.span = self.sharding_span(op);
         self.report(op, problem);
     }
     /// Reports an error in `op` at `span`.
-    fn complain_at(&mut self, span: Option<Span>, op: OpId, code: Code, message: &str) {
+    fn report_at(&mut self, span: Option<Span>, op: OpId, code: Code, message: &str) {
         let mut problem = self.problem(op, code, message);
         problem.span = span;
         self.report(op, problem);
@@ -197,7 +197,7 @@ impl Verifier<'_> {
             let message = "cannot specify `BOTH` as the direction. Not blocking propagation \
                            direction makes the op redundant.";
             let hint = "allow FORWARD, BACKWARD or NONE, or drop the op";
-            self.complain_with_hint(op, Code::InvalidOp, message, hint);
+            self.report_at_sharding_with_hint(op, Code::InvalidOp, message, hint);
         }
     }
 }

@@ -54,7 +54,7 @@ impl Verifier<'_> {
                 // Under other names only an attribute that starts like one is checked.
                 let read = attr.and_then(|attr| Some((self.read(attr.value)?, attr.value)));
                 if let Some((read, span)) = read {
-                    self.sound_edges(read, span);
+                    self.valid_edges(read, span);
                 }
             }
         }
@@ -69,7 +69,7 @@ impl Verifier<'_> {
     }
 
     /// The edges that were read at `span`. Reports errors that do not depend on the op, and returns `None` then.
-    fn sound_edges(
+    fn valid_edges(
         &mut self,
         read: Result<Vec<PropagationStep>>,
         span: Span,
@@ -92,11 +92,11 @@ impl Verifier<'_> {
         let Some(read) = self.read(span) else {
             let message = "should have a propagation edges attribute of type PropagationEdgesAttr \
                            for attr named 'sdy.propagation_edges'";
-            return self.complain_at(Some(span), op, Code::InvalidOp, message);
+            return self.report_at(Some(span), op, Code::InvalidOp, message);
         };
-        let Some(steps) = self.sound_edges(read, span) else { return };
+        let Some(steps) = self.valid_edges(read, span) else { return };
         if let Err(message) = self.fits(op, &steps) {
-            self.complain_at(Some(span), op, Code::InvalidOp, &message);
+            self.report_at(Some(span), op, Code::InvalidOp, &message);
         }
     }
 
@@ -111,7 +111,7 @@ impl Verifier<'_> {
             let message = "should have a propagation edges attribute of type \
                            ArrayAttr<PropagationEdgesAttr> for attr named \
                            'sdy.result_propagation_edges' or 'sdy.block_arg_propagation_edges'";
-            return self.complain_at(Some(span), op, Code::InvalidOp, message);
+            return self.report_at(Some(span), op, Code::InvalidOp, message);
         };
         for read in read {
             // An error inside is reported at the span of the whole list.
@@ -121,7 +121,7 @@ impl Verifier<'_> {
                 }
                 error
             });
-            self.sound_edges(read, span);
+            self.valid_edges(read, span);
         }
     }
 

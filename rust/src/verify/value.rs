@@ -26,7 +26,7 @@ impl Verifier<'_> {
         if self.program.block_args(body).len() != count {
             let message =
                 format!("entry block must have {count} arguments to match function signature");
-            self.complain(op, Code::TypeMismatch, &message);
+            self.report_at_sharding(op, Code::TypeMismatch, &message);
         }
     }
     /// Checks the in-shardings of a manual or named computation against its operands.

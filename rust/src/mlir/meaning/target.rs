@@ -147,18 +147,18 @@ pub(super) fn misfit(
     }
     let is_plain =
         sharding.dims.is_empty() && sharding.replicated.is_empty() && sharding.unreduced.is_empty();
-    let complain = |message: String| Some(Diagnostic::new(Code::InvalidSharding, message));
+    let problem = |message: String| Some(Diagnostic::new(Code::InvalidSharding, message));
     let Some(whole) = ty else {
         let message = "a maximal sharding can only have a sharding with rank 0 and no \
                        replicated or unreduced axes.";
-        return if is_plain { None } else { complain(message.to_owned()) };
+        return if is_plain { None } else { problem(message.to_owned()) };
     };
     let text = program.type_text(whole);
     let ty = match &program.types()[whole] {
         Type::Tuple(items) => match items[..] {
             [item] => &program.types()[item],
             _ => {
-                return complain(format!(
+                return problem(format!(
                     "ops can only have a sharding for a tuple of size 1: '{text}'"
                 ));
             }
@@ -168,13 +168,13 @@ pub(super) fn misfit(
     let rank = match ty {
         Type::RankedTensor { shape, .. } => shape.len(),
         Type::UnrankedTensor(_) => {
-            return complain(format!("only ranked tensors can have a sharding. type: '{text}'"));
+            return problem(format!("only ranked tensors can have a sharding. type: '{text}'"));
         }
         Type::Other(other) if is_shaped(program.str(*other)) => return None,
         _ if is_plain => return None,
         _ => {
             let sharding = attribute::print_sharding(sharding, program);
-            return complain(format!(
+            return problem(format!(
                 "non-shaped tensors can only have a sharding with rank 0 and no replicated or \
                  unreduced axes. type: '{text}', sharding: #sdy.sharding{sharding}"
             ));

@@ -1,6 +1,6 @@
 //! Computes custom calls of known targets, or with partition rules, on shards.
 
-use super::super::custom_calls::{batched, known, Known, ShardRule};
+use super::super::custom_calls::{batched, method_of, ShardMethod, ShardRule};
 use super::super::ways::Way;
 use super::work::ByRule;
 use super::{Held, Lowering};
@@ -56,12 +56,12 @@ impl Lowering<'_, '_, '_> {
             return Some(Rc::new(own.rule.clone()));
         }
         let program = &*self.emit.program;
-        match known(&target(program, op))? {
-            Known::ByRule => {
+        match method_of(&target(program, op))? {
+            ShardMethod::ByRule => {
                 let id = self.context.rules.rule(program, op);
                 id.get().map(|id| Rc::new(program.rules()[id].clone()))
             }
-            Known::Batched { operand, inner } => {
+            ShardMethod::Batched { operand, inner } => {
                 let global = |value: ValueId| self.shape_of(self.global_type(value));
                 let values = program.operands(op).chain(program.op_results(op));
                 let shapes: Vec<Vec<i64>> = values.map(global).collect::<Option<_>>()?;

@@ -2,7 +2,7 @@
 
 use super::elementwise::like_operands;
 use super::reducer::{accumulators, check_reducer};
-use super::replica_groups::{check_broadcast_groups, check_groups, check_pairs, Asked};
+use super::replica_groups::{check_broadcast_groups, check_groups, check_pairs, GroupNeeds};
 use crate::mlir::AttrValue;
 use crate::stablehlo::compatible::compatible_sizes;
 use crate::stablehlo::constraint as takes;
@@ -134,8 +134,8 @@ fn has_global_ids(op: &OpView<'_>) -> bool {
     op.attributes.get("use_global_device_ids").is_some()
 }
 
-fn asked(op: &OpView<'_>, is_uniform: bool) -> Asked {
-    Asked { is_uniform, is_global: has_global_ids(op), size: None }
+fn group_needs(op: &OpView<'_>, is_uniform: bool) -> GroupNeeds {
+    GroupNeeds { is_uniform, is_global: has_global_ids(op), size: None }
 }
 
 /// The dim in attribute `name`.
@@ -144,7 +144,7 @@ fn dim(op: &OpView<'_>, name: &str) -> usize {
 }
 
 fn verify_all_gather(op: &OpView<'_>) -> Result<(), Mistake> {
-    check_groups(&op.attributes, asked(op, true))?;
+    check_groups(&op.attributes, group_needs(op, true))?;
     ensure(!has_global_ids(op) || channel(op) >= 0, || {
         "channel_id cannot be negative when useGlobalDeviceIds is set".to_owned()
     })?;
@@ -193,7 +193,7 @@ fn check_computation(op: &OpView<'_>, operand: &Tensor) -> Result<(), Mistake> {
 }
 
 fn verify_all_reduce(op: &OpView<'_>) -> Result<(), Mistake> {
-    check_groups(&op.attributes, asked(op, false))?;
+    check_groups(&op.attributes, group_needs(op, false))?;
     check_channel(op)?;
     op.all_operands()?.into_iter().try_for_each(|operand| check_computation(op, operand))
 }
@@ -209,7 +209,7 @@ fn all_reduce(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
 }
 
 fn verify_reduce_scatter(op: &OpView<'_>) -> Result<(), Mistake> {
-    check_groups(&op.attributes, asked(op, true))?;
+    check_groups(&op.attributes, group_needs(op, true))?;
     let (operand, result) = (op.operand(0)?, op.result(0)?);
     check_computation(op, operand)?;
     ensure(operand.rank() == result.rank(), || {
@@ -247,8 +247,8 @@ fn verify_reduce_scatter(op: &OpView<'_>) -> Result<(), Mistake> {
 
 fn all_to_all(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     let count = op.attributes.int("split_count").unwrap_or(1).max(1);
-    let asked = Asked { is_uniform: true, is_global: false, size: Some(count) };
-    check_groups(&op.attributes, asked)?;
+    let needs = GroupNeeds { is_uniform: true, is_global: false, size: Some(count) };
+    check_groups(&op.attributes, needs)?;
     let (split, concat) = (dim(op, "split_dimension"), dim(op, "concat_dimension"));
     let result = |operand: &Tensor| {
         let rank = operand.rank();

@@ -20,7 +20,7 @@ fn groups(attributes: &Attributes<'_>) -> Option<Groups> {
 
 /// The conditions on groups.
 #[derive(Clone, Copy)]
-pub struct Asked {
+pub struct GroupNeeds {
     /// All groups must have one size.
     pub is_uniform: bool,
     /// There must be at least one group.
@@ -30,18 +30,18 @@ pub struct Asked {
 }
 
 /// Checks the groups of a collective.
-pub fn check_groups(attributes: &Attributes<'_>, asked: Asked) -> Result<(), Mistake> {
+pub fn check_groups(attributes: &Attributes<'_>, needs: GroupNeeds) -> Result<(), Mistake> {
     let Some(Groups { sizes, ids }) = groups(attributes) else { return Ok(()) };
     let [rows, columns] = sizes[..] else {
         return Err(bare("replica groups should be a rank 2 tensor"));
     };
-    ensure(!asked.is_global || rows.wrapping_mul(columns) != 0, || {
+    ensure(!needs.is_global || rows.wrapping_mul(columns) != 0, || {
         "if `use_global_device_ids` is set, the replica groups cannot be empty".to_owned()
     })?;
     let mut seen: FxHashSet<i64> = FxHashSet::default();
     for id in ids {
         if id == -1 {
-            ensure(!asked.is_uniform, || "Invalid replica id -1".to_owned())?;
+            ensure(!needs.is_uniform, || "Invalid replica id -1".to_owned())?;
             continue;
         }
         ensure(seen.insert(id), || format!("replica id #{id} seen more than once"))?;
@@ -49,7 +49,7 @@ pub fn check_groups(attributes: &Attributes<'_>, asked: Asked) -> Result<(), Mis
     if let Some(missing) = (0..seen.len() as i64).find(|id| !seen.contains(id)) {
         return Err(bare(format!("replica id #{missing} not seen in replica groups")));
     }
-    match asked.size.filter(|&size| asked.is_uniform && size != columns && rows != 0) {
+    match needs.size.filter(|&size| needs.is_uniform && size != columns && rows != 0) {
         Some(size) => Err(bare(format!("group size of replica_groups must be {size}"))),
         None => Ok(()),
     }
