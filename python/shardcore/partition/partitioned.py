@@ -161,8 +161,10 @@ def partition(
         result: a program whose shardings are complete.
         policy: how to choose where an op can be computed in more than one way. ``shardy`` reshards
             as Shardy's ``sdy-insert-explicit-reshards`` plans (what ``result.with_collectives``
-            shows). ``least`` takes for each op the way that sends the fewest bytes, or the plan of
-            ``shardy`` where that sends less in total, and runs the passes that merge, hoist and
+            shows). ``least`` makes three plans and takes the one that sends the fewest bytes in
+            total: the way that sends the fewest bytes for each op, with results resharded to their
+            shardings; the same with results that stay as they are computed until an op needs them
+            otherwise; and that of ``shardy``. On each it runs the passes that merge, hoist and
             fuse collectives. ``xla`` is reserved for the choices of XLA's partitioner, and at
             present takes for each op the way that sends the fewest bytes.
         progress: called from time to time with the name of the current step and the fraction of the
@@ -176,19 +178,26 @@ def partition(
         raise ValueError(f"policy is 'shardy', 'least' or 'xla', not {policy!r}")
     if policy == "least":
         plans = [
-            _lowered(result.module, policy, progress),
-            _lowered(result.with_collectives, policy, progress),
+            lowered(result.module, policy, progress),
+            lowered(result.module, policy, progress, keep_results=True),
+            lowered(result.with_collectives, policy, progress),
         ]
         return min(plans, key=lambda plan: plan.sent_bytes)
     source = result.with_collectives if policy == "shardy" else result.module
-    return _lowered(source, policy, progress)
+    return lowered(source, policy, progress)
 
 
-def _lowered(
-    source: Module, policy: str, progress: Callable[[str, float], object] | None
+def lowered(
+    source: Module,
+    policy: str,
+    progress: Callable[[str, float], object] | None,
+    keep_results: bool = False,
 ) -> Partitioned:
+    """Lower ``source`` by one plan of ``policy``; see :func:`partition`."""
     rules = shard_rules(source)
-    module, num_devices, rows = partition_program(source, progress, rules, policy == "least")
+    module, num_devices, rows = partition_program(
+        source, progress, rules, policy == "least", keep_results
+    )
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are the user's text, which may not parse.
         Module.parse(str(module), filename="<local program>")

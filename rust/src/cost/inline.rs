@@ -77,6 +77,10 @@ impl<'a> Inlined<'a> {
         }
         this
     }
+    /// The program, taken out; where its ops and values come from stays known.
+    pub fn take_program(&mut self) -> Program {
+        std::mem::take(&mut self.program).into_owned()
+    }
     /// The op of the original program that `op` is, or is a clone of.
     pub fn original_op(&self, op: OpId) -> OpId {
         self.ops.of(op)

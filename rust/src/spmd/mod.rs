@@ -21,12 +21,14 @@ pub mod outcome;
 pub mod placement;
 pub mod reducer;
 pub mod reshard;
+mod results;
 pub mod shaping;
 pub mod ways;
 
 pub use lower::Treatment;
 pub use one_by_one::OneByOne;
 pub use placement::Placement;
+pub use results::Results;
 
 use crate::context::Context;
 use crate::error::Result;
@@ -44,15 +46,17 @@ pub struct Partitioned {
 }
 
 /// Lowers `program`, whose shardings are complete, to the program of one device. For each op the way with the fewest
-/// bytes is taken; where reshards are explicit already, that is the one without further reshards. Custom calls are
-/// computed by `shard_rules`, or by the built-in rules of known targets.
+/// bytes is taken, and results are placed as `results` says; where reshards are explicit already, that is the way without
+/// further reshards. Custom calls are computed by `shard_rules`, or by the built-in rules of known targets.
 pub fn partition(
     program: &mut Program,
     context: &mut Context<'_>,
     shard_rules: ShardRules,
+    results: Results,
 ) -> Result<Partitioned> {
+    let how = lower::How { results, one_by_one: None };
     let lower::Lowered { num_devices, outcomes } =
-        lower::lower(program, context, shard_rules, None)?;
+        lower::lower(program, context, shard_rules, how)?;
     Ok(Partitioned { num_devices, outcomes })
 }
 
@@ -63,5 +67,6 @@ pub fn convert_global_to_local(
     context: &mut Context<'_>,
     options: OneByOne,
 ) -> Result<()> {
-    lower::lower(program, context, ShardRules::default(), Some(options)).map(|_| ())
+    let how = lower::How { results: Results::AsSharded, one_by_one: Some(options) };
+    lower::lower(program, context, ShardRules::default(), how).map(|_| ())
 }

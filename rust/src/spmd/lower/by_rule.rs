@@ -3,6 +3,7 @@
 use super::super::digits::{total_size, Digit};
 use super::super::outcome::OutcomeKind;
 use super::super::placement::{Placement, PlacementId};
+use super::super::results::Results;
 use super::super::ways::{FactorDigits, Factors, Way};
 use super::work::ByRule;
 use super::{Held, Lowering};
@@ -20,7 +21,7 @@ impl Lowering<'_, '_, '_> {
             return Ok(());
         }
         self.capture(op);
-        let tensors = self.tensors(op);
+        let mut tensors = self.tensors(op);
         let Some(decision) = self.decision(op, &tensors) else {
             self.lower_whole(op);
             return Ok(());
@@ -30,6 +31,9 @@ impl Lowering<'_, '_, '_> {
         let mut operands = Vec::with_capacity(tensors.operands.len());
         for (&held, &placement) in tensors.operands.iter().zip(&decision.way.operands) {
             operands.push(self.reshard(held, placement));
+        }
+        for (result, &placement) in tensors.results.iter_mut().zip(&decision.results) {
+            result.1 = placement;
         }
         self.compute(&ByRule::of(&decision, op, &tensors), &decision.way, operands);
         Ok(())
@@ -157,12 +161,40 @@ impl Lowering<'_, '_, '_> {
         }
         for (&(global, target), &placement) in work.results.iter().zip(&way.results) {
             if sent <= most {
-                let held = Held { global, placement, ..NO_VALUE };
-                let elements = self.reshard_elements(held, target);
+                let (_, elements) = self.result_taken(global, placement, target);
                 sent = sent.saturating_add(elements.saturating_mul(self.bits(global)));
             }
         }
         sent
+    }
+    /// Where a result of type `global` is taken that comes about as `placement` and is wanted as `wanted`, and how many
+    /// elements a device sends for that.
+    fn result_taken(
+        &mut self,
+        global: TypeId,
+        placement: PlacementId,
+        wanted: PlacementId,
+    ) -> (PlacementId, i64) {
+        let held = Held { global, placement, ..NO_VALUE };
+        let sent = self.reshard_elements(held, wanted);
+        if self.how.results == Results::AsSharded || sent == 0 {
+            return (wanted, sent);
+        }
+        let reduced = Placement { partial: Vec::new(), ..self.placements[placement].clone() };
+        let reduced = self.placements.intern(reduced.merged());
+        let least = self.reshard_elements(held, reduced);
+        if least < sent {
+            (reduced, least)
+        } else {
+            (wanted, sent)
+        }
+    }
+    /// Where each result of `work` under `way` is taken.
+    pub(super) fn results_taken(&mut self, work: &ByRule, way: &Way) -> Vec<PlacementId> {
+        let results = work.results.iter().zip(&way.results);
+        results
+            .map(|(&(global, wanted), &placement)| self.result_taken(global, placement, wanted).0)
+            .collect()
     }
     /// Bits that an element takes.
     pub(super) fn bits(&self, ty: TypeId) -> i64 {
@@ -202,8 +234,7 @@ impl Lowering<'_, '_, '_> {
         for (index, (&(global, target), &placement)) in
             work.results.iter().zip(&way.results).enumerate()
         {
-            let held = Held { global, placement, ..NO_VALUE };
-            if self.reshard_elements(held, target) > 0 {
+            if self.result_taken(global, placement, target).1 > 0 {
                 sent.push(format!("result {index}"));
             }
         }

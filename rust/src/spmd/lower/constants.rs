@@ -20,7 +20,7 @@ impl Lowering<'_, '_, '_> {
             _ => splat_text(self.emit.program.constant_text(op)),
         };
         let is_sdy = self.emit.program.kind(op) == OpKind::SdyConstant;
-        let part = if self.one_by_one.is_some() && element.is_none() && target != whole {
+        let part = if self.how.one_by_one.is_some() && element.is_none() && target != whole {
             self.constant_part(op, target)
         } else {
             None

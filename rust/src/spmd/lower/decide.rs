@@ -90,11 +90,13 @@ impl Lowering<'_, '_, '_> {
         }
         let way = Way::default();
         let outcome = (OutcomeKind::Local, Arc::default());
-        let mut decision = Decision { rule, shapes, abilities: Vec::new(), way, outcome };
+        let mut decision =
+            Decision { rule, shapes, abilities: Vec::new(), way, results: Vec::new(), outcome };
         decision.abilities = abilities(self.emit.program, &ByRule::of(&decision, op, tensors));
         let work = ByRule::of(&decision, op, tensors);
         let way = self.choose(&work, &tensors.placements().collect::<Vec<_>>());
         let outcome = self.outcome_of(&work, &way);
-        Some(Decision { way, outcome, ..decision })
+        let results = self.results_taken(&work, &way);
+        Some(Decision { way, results, outcome, ..decision })
     }
 }

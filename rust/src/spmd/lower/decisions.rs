@@ -21,6 +21,8 @@ pub(super) struct Decision {
     pub shapes: Vec<Vec<i64>>,
     pub abilities: Vec<Ability>,
     pub way: Way,
+    /// The placement of each result after the op.
+    pub results: Vec<PlacementId>,
     /// The outcome that is reported, with the reason.
     pub outcome: (OutcomeKind, Arc<str>),
 }

@@ -45,6 +45,7 @@ use super::outcome::{Outcome, OutcomeKind};
 use super::placement::{Placement, PlacementId, Placements};
 use super::reducer::Reducer;
 use super::reshard::Plan;
+use super::results::Results;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, FuncId, Id, OpId, ShardingId, StrId, TypeId, ValueId};
@@ -95,8 +96,7 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     decisions: Decisions,
     /// The users' partition rules of custom calls.
     pub shard_rules: ShardRules,
-    /// The options of `sdy-convert-global-to-local`, if that is what runs; shardings are kept then.
-    one_by_one: Option<OneByOne>,
+    how: How,
     held: Vec<Option<Held>>,
     /// Reshards made so far, by value and placement, with their blocks.
     resharded: FxHashMap<(ValueId, PlacementId), (BlockId, Held)>,
@@ -120,19 +120,28 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     pub outcomes: Vec<Outcome>,
 }
 
+/// Options of lowering.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    /// The placement of results after the op that computes them.
+    pub results: Results,
+    /// The options of `sdy-convert-global-to-local`, if that is what runs; shardings are kept then.
+    pub one_by_one: Option<OneByOne>,
+}
+
 /// The result of lowering.
 pub(super) struct Lowered {
     pub num_devices: i64,
     pub outcomes: Vec<Outcome>,
 }
 
-/// Lowers `program`, with the users' rules of its custom calls. With `one_by_one` each collective of `sdy` becomes the
+/// Lowers `program`, with the users' rules of its custom calls. With [`How::one_by_one`] each collective of `sdy` becomes the
 /// corresponding one of `StableHLO`, and shardings are kept.
 pub(super) fn lower(
     program: &mut Program,
     context: &mut Context<'_>,
     shard_rules: ShardRules,
-    one_by_one: Option<OneByOne>,
+    how: How,
 ) -> Result<Lowered> {
     context.rules.prepare(program, false)?;
     let mut devices = Devices::default();
@@ -146,7 +155,7 @@ pub(super) fn lower(
         context,
         decisions: Decisions::default(),
         shard_rules,
-        one_by_one,
+        how,
         held: vec![None; num_values],
         resharded: FxHashMap::default(),
         plans: FxHashMap::default(),
@@ -311,7 +320,7 @@ impl Lowering<'_, '_, '_> {
             Treatment::Barrier => self.lower_barrier(op),
             Treatment::Manual => self.lower_manual(op),
             Treatment::Reshard => {
-                let options = self.one_by_one;
+                let options = self.how.one_by_one;
                 if !options.is_some_and(|options| self.lower_one_by_one(op, options)) {
                     self.lower_reshard(op);
                 }
@@ -342,7 +351,7 @@ impl Lowering<'_, '_, '_> {
         retyped.retain(|&op| !self.emit.program.is_erased(op));
         self.emit.program.update_types_of(&retyped);
         let count = self.emit.devices.count();
-        if self.one_by_one.is_some() {
+        if self.how.one_by_one.is_some() {
             return Lowered { num_devices: count, outcomes: self.outcomes };
         }
         let program = &mut *self.emit.program;

@@ -1,0 +1,12 @@
+//! Placement of results after the op that computes them.
+
+/// How results are placed after the op that computes them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Results {
+    /// By their shardings.
+    #[default]
+    AsSharded,
+    /// As they are computed, until an op needs them otherwise. Results go to their shardings where that sends nothing, and
+    /// where reducing terms into the sharding sends no more than reducing them alone.
+    AsComputed,
+}
