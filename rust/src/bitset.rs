@@ -1,8 +1,8 @@
 //! Dense sets of ids.
 //!
-//! One bit an id in `u64` words. Every mutator says whether it changed anything, so that fixpoints
-//! need no second look. `next_from` finds the next member in time linear in the words skipped, which
-//! is what the propagation sweep lives on.
+//! One bit per id in `u64` words. Every mutator returns whether it changed the set, as fixpoint iterations
+//! need it. `next_from` finds the next member in time linear in the words skipped, on which the speed of
+//! propagation sweeps depends.
 
 use crate::index::Id;
 use std::marker::PhantomData;

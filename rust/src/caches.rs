@@ -1,35 +1,35 @@
-//! What the process remembers across programs.
+//! The caches of the process, which outlive programs.
 //!
-//! | cache | what it holds | by what it is found | bound | where |
+//! | cache | values | key | bound | module |
 //! | --- | --- | --- | --- | --- |
 //! | `rules` | the sharding rules of families | the text of an op's signature, plain or conservative, with or without CHLO | 2^15 signatures a table, 16 MiB of their text | [`crate::rules::cache`] |
-//! | `answers` | what users' functions answered | the function and an op's signature | 2^14 answers, 32 MiB | [`crate::rules::answers`] |
-//! | `visits` | what visits of ops do | rule, mesh and shardings | 2^15 visits | [`crate::propagation::visit_cache`] |
+//! | `answers` | the rules that users' functions returned | the function and an op's signature | 2^14 answers, 32 MiB | [`crate::rules::answers`] |
+//! | `visits` | the results of visits of ops | rule, mesh and shardings | 2^15 visits | [`crate::propagation::visit_cache`] |
 //!
-//! Results do not depend on what is remembered, only how long it takes to get them. A program has tables of its
-//! own besides, which live as long as it does.
+//! Results do not depend on the caches, only the time to compute them does. In addition, a program has tables of
+//! its own, which are freed with it.
 //!
-//! [`clear`] forgets everything; a run that has taken a cache along does not bring back what it knew before.
+//! [`clear`] empties all caches; a run that has taken a cache before does not restore its entries.
 //!
-//! Runs take rules and visits along rather than share them, see [`crate::kept`], and no lock of a cache is waited
-//! for: a process that is forked while another thread is at work on a cache may go without it, and never
-//! hangs.
+//! A run takes the caches of rules and visits out of the process for its duration, see [`crate::kept`], and never
+//! blocks on the lock of a cache: a process that is forked while another thread uses a cache may run without that
+//! cache, but does not hang.
 
 use crate::propagation::visit_cache as visits;
 use crate::rules::{answers, cache as rules};
 
-/// How much a cache holds.
+/// The size of a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Size {
-    /// What it holds.
+    /// The name of the cache.
     pub name: &'static str,
-    /// How many of them.
+    /// The number of entries.
     pub entries: usize,
-    /// The most that there may be.
+    /// The most entries.
     pub max_entries: usize,
 }
 
-/// How much each cache holds.
+/// The size of each cache.
 pub fn sizes() -> [Size; 3] {
     let rules = Size {
         name: "rules",
@@ -42,7 +42,7 @@ pub fn sizes() -> [Size; 3] {
     [rules, answers, visits]
 }
 
-/// Forgets everything.
+/// Empties all caches.
 pub fn clear() {
     rules::clear();
     answers::clear();

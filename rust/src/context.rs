@@ -1,10 +1,10 @@
-//! What a pass gets besides the program: rules, limits, and a way to be stopped.
+//! The context of a pass: sharding rules, limits, and progress reports, through which it can be stopped.
 
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::{OpId, RuleId, SignatureId};
 use crate::ir::{EdgeSpec, Program};
 
-/// Where the sharding rules of ops come from.
+/// A source of the sharding rules of ops.
 ///
 /// A `sdy.sharding_rule` attribute on the op itself always wins; implementations look it up in
 /// [`Program::op_rules`] first.
@@ -19,13 +19,13 @@ pub trait RuleSource {
     fn follows_from_signature(&self, _program: &Program, _signature: SignatureId) -> bool {
         false
     }
-    /// The data-flow edges of `op`, `None` if values do not just flow through it.
+    /// The data-flow edges of `op`, `None` if it has none.
     fn edges<'a>(&self, program: &'a Program, op: OpId) -> Option<&'a EdgeSpec> {
         program.edge_spec(op)
     }
 }
 
-/// Limits that keep hostile or exploding programs from taking the machine.
+/// Limits that keep hostile or exponentially growing programs from exhausting memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The most ops a program may have, also after its call graph is flattened.
@@ -38,7 +38,7 @@ impl Default for Limits {
     }
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
     /// The pass that is running.
@@ -47,22 +47,22 @@ pub struct Progress<'a> {
     pub fraction: f64,
 }
 
-/// What a pass gets besides the program.
+/// The context of a pass: sharding rules, limits and progress reports.
 pub struct Context<'a> {
     /// Where rules come from.
     pub rules: &'a mut dyn RuleSource,
     /// Limits.
     pub limits: Limits,
-    /// Called now and then; returns false to stop the work.
+    /// Called at intervals; returns false to stop the run.
     report: &'a mut dyn FnMut(Progress<'_>) -> bool,
-    /// The pass at work, counted from 0, and how many there are.
+    /// The index of the current pass, and the number of passes.
     step: (usize, usize),
     /// The largest fraction reported.
     reached: f64,
 }
 
 impl<'a> Context<'a> {
-    /// A context that calls `report` now and then, which returns false to stop the work.
+    /// A context that calls `report` at intervals; `report` returns false to stop the run.
     pub fn new(
         rules: &'a mut dyn RuleSource,
         limits: Limits,
@@ -75,8 +75,8 @@ impl<'a> Context<'a> {
         self.step = (index, count.max(1));
         self.progress(pass, 0, 1)
     }
-    /// Reports that the pass at work has done `done` of `total`, in units that only their ratio has
-    /// meaning for; fails if the user wants to stop.
+    /// Reports that the current pass has done `done` of `total`, in arbitrary units; fails if the user wants to
+    /// stop.
     pub fn progress(&mut self, pass: &str, done: usize, total: usize) -> Result<()> {
         let (index, count) = self.step;
         let within = done as f64 / total.max(done).max(1) as f64;

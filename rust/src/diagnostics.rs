@@ -1,6 +1,6 @@
-//! From spans to lines and columns.
+//! Converts spans to lines and columns.
 //!
-//! Errors hold byte spans; only when one is shown is its line looked up. Lines and columns count from
+//! Errors have byte spans; lines are looked up only when an error is shown. Lines and columns count from
 //! 1, columns in characters.
 
 use crate::error::Span;
@@ -8,10 +8,10 @@ use crate::error::Span;
 /// A line longer than this is shown in part: constants may fill megabytes without a line break.
 const MAX_SHOWN: usize = 160;
 
-/// Characters shown in front of what a long line is shown for.
+/// Characters of a long line that are shown before the span.
 const LEAD: usize = 60;
 
-/// Where a span stands in a text.
+/// The line and columns of a span in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Location {
     /// Line of its first byte.
@@ -36,14 +36,14 @@ pub struct Locator<'a> {
 }
 
 impl<'a> Locator<'a> {
-    /// For spans in `source`.
+    /// A locator for spans in `source`.
     pub fn new(source: &'a str) -> Self {
         let breaks = memchr::memchr_iter(b'\n', source.as_bytes());
         let lines = std::iter::once(0).chain(breaks.map(|newline| newline + 1)).collect();
         Self { source, lines, last: (0, 0, 0) }
     }
 
-    /// Where `span` stands; `None` if it is not in the text.
+    /// The location of `span`; `None` if it is not in the text.
     pub fn locate(&mut self, span: Span) -> Option<Location> {
         let (source, start, end) = (self.source, span.start as usize, span.end as usize);
         if start > end || !source.is_char_boundary(start) || !source.is_char_boundary(end) {

@@ -2,9 +2,9 @@
 //!
 //! An [`Error`] is a list of [`Diagnostic`]s: one for each user mistake found. A diagnostic has a
 //! stable [`Code`], a message in the user's words, the byte span in the source that it is about,
-//! and a hint. Line, column and carets are worked out when it is shown, never before.
-//! A broken invariant of the engine itself is no mistake of the user's: it is [`Error::internal`], which
-//! says what did not hold, never a result that looks right.
+//! and a hint. Line, column and carets are computed only when it is shown.
+//! A broken invariant of the engine itself is not a user mistake: it is reported as [`Error::internal`], never
+//! ignored.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Typed ids and vectors indexed by them.
 //!
 //! Every table of the engine is a dense array; an id is a `u32` position in one of them. The newtypes
-//! keep an axis of a mesh, a dim of a tensor and a factor of a rule from being taken for each other.
+//! make it a type error to use an axis of a mesh, a dim of a tensor or a factor of a rule for another.
 //! `NONE` marks absence without the four bytes an `Option` would add.
 
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use std::ops::{Index, IndexMut, Range};
 pub trait Id: Copy + Eq {
     /// The id of position `index`.
     fn from_index(index: usize) -> Self;
-    /// The position this id stands for.
+    /// The position of this id.
     fn index(self) -> usize;
 }
 
@@ -29,7 +29,7 @@ macro_rules! ids {
             pub const fn is_none(self) -> bool {
                 self.0 == u32::MAX
             }
-            /// Whether this id stands for something.
+            /// Whether this is not the absent id.
             #[inline]
             pub const fn is_some(self) -> bool {
                 self.0 != u32::MAX
@@ -174,7 +174,7 @@ impl<I: Id, T> IdVec<I, T> {
     }
     /// Makes room for `additional` more items, if there is memory.
     pub fn reserve(&mut self, additional: usize) {
-        // Without it the table grows as it has to.
+        // If this fails, the table grows when items are pushed.
         let _ = self.items.try_reserve(additional);
     }
     /// Appends `item` and returns its id.

@@ -1,9 +1,9 @@
-//! Where the process keeps a table between runs: rules, visits.
+//! A slot in which the process keeps a table between runs: the caches of rules and visits.
 //!
-//! A run takes the table along and leaves it to the next one, so that no run waits for another. One that
-//! starts meanwhile begins with an empty table, and the larger of the two is kept. The lock is never
-//! waited for: where another thread holds it, or held it when the process was forked, a run does as if
-//! nothing were kept.
+//! A run takes the table out of the slot and puts it back at its end, so that no run waits for another. A run
+//! that starts in between begins with an empty table, and the larger of the two is kept. No run blocks on the
+//! lock: if another thread holds it, or held it when the process was forked, a run proceeds as if the slot were
+//! empty.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,14 +12,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 /// A table that is kept between runs.
 pub struct Kept<T> {
     table: Mutex<Option<Taken<T>>>,
-    /// How many times it was cleared: tables of before that are not taken back.
+    /// How many times it was cleared: tables taken before the last time are not kept.
     generation: AtomicU64,
 }
 
-/// A table that a run has taken along.
+/// A table that a run has taken out of a [`Kept`].
 pub struct Taken<T> {
     table: Box<T>,
-    /// How many times the place that it is kept in had been cleared when it was begun.
+    /// How many times the slot had been cleared when the table was begun.
     generation: u64,
 }
 
@@ -45,7 +45,7 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// Keeps nothing yet.
+    /// An empty slot.
     pub const fn new() -> Self {
         Self { table: Mutex::new(None), generation: AtomicU64::new(0) }
     }
@@ -56,15 +56,15 @@ impl<T> Kept<T> {
             Err(TryLockError::WouldBlock) => None,
         }
     }
-    /// Takes the table along, or `new` if there is none.
+    /// Takes the table out of the slot, or `new` if there is none.
     pub fn take(&self, new: impl FnOnce() -> T) -> Taken<T> {
         let generation = self.generation.load(Ordering::Acquire);
         let kept = self.lock().and_then(|mut kept| kept.take());
         let kept = kept.filter(|kept| kept.generation == generation);
         kept.unwrap_or_else(|| Taken { table: Box::new(new()), generation })
     }
-    /// Keeps `table` unless a table of at least that size is kept, or everything was forgotten since it
-    /// was taken.
+    /// Puts `table` into the slot, unless that has a table of at least this size or was cleared since `table` was
+    /// taken.
     pub fn leave(&self, table: Taken<T>, size: impl Fn(&T) -> usize) {
         let Some(mut kept) = self.lock() else { return };
         if table.generation != self.generation.load(Ordering::Acquire) {
@@ -75,7 +75,7 @@ impl<T> Kept<T> {
             *kept = Some(table);
         }
     }
-    /// Forgets the table, also one that a run has taken along.
+    /// Drops the table; one that a run has taken will not be kept either.
     pub fn clear(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
         if let Some(mut kept) = self.lock() {

@@ -1,4 +1,4 @@
-//! What a sharding means: which device holds which slice of the tensor.
+//! The layout of a sharded tensor: which device holds which slice of it.
 //!
 //! A mesh gives every device a position `0..n`, row-major in the axes. An axis ref picks a *digit* of
 //! that position: `(position / stride) % size`. The digits of the axes that shard a dim, major to
@@ -9,8 +9,8 @@
 //! Example: over `<["x"=2, "y"=4]>`, `[{"y"}, {"x"}]` gives position 6 (x=1, y=2) shard 2 of dim 0 and
 //! shard 1 of dim 1; a tensor of shape 10x8 has the local shape 3x4 there, and is the slice 6:9, 4:8.
 //!
-//! [`Layout::is_equivalent`] compares what devices hold without visiting them where devices are in
-//! their default order, so that a mesh of a billion devices costs no more than one of four.
+//! [`Layout::is_equivalent`] compares the slices of all devices without visiting each device if devices are in
+//! their default order, so that its time does not depend on the number of devices.
 //!
 //! Source: Shardy's sharding representation, "Tensor shardings".
 
@@ -35,8 +35,8 @@ impl Digit {
     }
 }
 
-/// A number made of digits of a device's position, in the only way to write it: sorted by stride,
-/// neighbours that count on from one another merged.
+/// A number made of digits of a device's position, in canonical form: sorted by stride, with consecutive digits
+/// merged.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Number {
     digits: Vec<Digit>,
@@ -80,18 +80,17 @@ pub fn stride(axis: AxisRef, mesh: &Mesh) -> i64 {
     minor * (mesh.axis_size(axis.axis) / axis.next_pre_size(mesh))
 }
 
-/// The larger of two devices' worth of enumeration that is done without being asked: see
-/// [`Layout::is_equivalent`].
+/// The most devices that [`Layout::is_equivalent`] visits one by one if both meshes have the default order.
 const MAX_ENUMERATED: i64 = 1 << 24;
 
-/// What a verified sharding means on its mesh.
+/// The layout of a verified sharding on its mesh.
 #[derive(Clone, Debug)]
 pub struct Layout<'a> {
     mesh: &'a Mesh,
     num_shards: Vec<i64>,
     shards: Vec<Number>,
-    /// Which group of devices has to be summed over is told by all other digits: these are the
-    /// digits over which the value is unreduced.
+    /// The digits over which the value is unreduced. Devices that agree in all other digits form a group over
+    /// which the value has to be summed.
     unreduced: Vec<Digit>,
     unreduced_size: i64,
 }
@@ -102,7 +101,7 @@ pub fn ceil_div(size: i64, parts: i64) -> i64 {
 }
 
 impl<'a> Layout<'a> {
-    /// The meaning of `sharding`, which is over `mesh` and was verified.
+    /// The layout of `sharding`, which is over `mesh` and was verified.
     pub fn new(sharding: &TensorSharding, mesh: &'a Mesh) -> Self {
         // Sums do not depend on order: in mesh order, equal sets of digits are equal numbers.
         let mut unreduced = sharding.unreduced.clone();
@@ -128,7 +127,7 @@ impl<'a> Layout<'a> {
         let parts = self.num_shards.iter().product::<i64>().saturating_mul(self.unreduced_size);
         (self.mesh.device_count() / parts.max(1)).max(1)
     }
-    /// The complaint if a tensor of shape `shape` cannot have this sharding.
+    /// The error if a tensor of shape `shape` cannot have this sharding.
     pub fn check_shape(&self, shape: &[i64]) -> Option<Diagnostic> {
         if let Some(size) = shape.iter().find(|&&size| size < 0) {
             let message = format!("a tensor has no dim of size {size}");
@@ -157,7 +156,7 @@ impl<'a> Layout<'a> {
         })
         .collect()
     }
-    /// How much the device at `position` has of padding at the end of each dim.
+    /// The padding at the end of each dim of the shard of the device at `position`, in elements.
     pub fn padding(&self, shape: &[i64], position: i64) -> Vec<i64> {
         let slices = self.slice(shape, position);
         let local = self.local_shape(shape);
@@ -260,9 +259,9 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Where devices stand in a mesh.
+/// The positions of devices in a mesh.
 enum Positions {
-    /// Device `i` at position `i`, of so many.
+    /// Device `i` at position `i`; the number of devices.
     Default(i64),
     /// This device alone.
     Only(i64),

@@ -3,7 +3,7 @@
 //! A program goes through the engine in five steps:
 //!
 //! 1. [`mlir`] parses MLIR text into a [`ir::Program`]: dense arrays of ops, values and uses.
-//! 2. Import passes ([`import`]) make every place where shardings flow explicit.
+//! 2. Import passes ([`import`]) add the ops that propagation needs, such as data-flow edges.
 //! 3. [`propagation`] visits ops in the order of MLIR's greedy driver. A visit projects the
 //!    shardings of the op's tensors to the factors of its rule ([`projection`]), decides which axes
 //!    each factor can take, and projects back. Visits repeat until nothing changes.

@@ -1,8 +1,8 @@
 //! Meshes: named axes with sizes over a list of devices.
 //!
-//! A mesh `<["x"=2, "y"=4]>` places device `2*i..` row-major unless `device_ids` says otherwise. A
-//! mesh without axes and with one device id is *maximal*: everything lives on that device. A mesh
-//! without axes and without device ids is empty.
+//! A mesh `<["x"=2, "y"=4]>` has the devices 0 to 7 in row-major order of its axes unless `device_ids` lists
+//! others. A mesh without axes and with one device id is *maximal*: tensors are on that device as a whole. A
+//! mesh without axes and without device ids is empty.
 //!
 //! Source: Shardy's sharding representation, "Mesh".
 
@@ -25,11 +25,11 @@ pub struct Mesh {
     pub axes: Vec<MeshAxis>,
     /// Device ids in row-major order of the axes; empty means `0..n`.
     pub device_ids: Vec<i64>,
-    /// Where axes are many, their numbers in the order of names. Of no account in comparisons.
+    /// If there are many axes, their indices sorted by name. Ignored in comparisons.
     by_name: AxesByName,
 }
 
-/// The numbers of the axes of a mesh, sorted by name; empty where that is not known.
+/// The indices of the axes of a mesh, sorted by name; empty if they were not sorted.
 #[derive(Clone, Debug, Default)]
 struct AxesByName(Box<[u32]>);
 
@@ -101,7 +101,7 @@ impl Mesh {
         let listed = usize::try_from(position).ok().and_then(|at| self.device_ids.get(at));
         listed.copied().unwrap_or(position)
     }
-    /// Where `device` stands in row-major order of the axes. Linear if device ids are listed.
+    /// The position of `device` in row-major order of the axes. Linear time if device ids are listed.
     pub fn position_of_device(&self, device: i64) -> Option<i64> {
         if self.device_ids.is_empty() {
             return (0..self.device_count()).contains(&device).then_some(device);

@@ -1,4 +1,4 @@
-//! How the devices of a group are spread over nodes: GPUs on one switch, hosts, racks.
+//! Counts the nodes (GPUs on one switch, hosts, racks) that the devices of a group are on.
 //!
 //! Nodes take devices in the order of their ids, `node_size` each. The devices of a group along some axes stand at
 //! positions that are sums of digits, one digit for each axis ([`crate::layout`]), so that they are counted
@@ -52,7 +52,7 @@ fn listed(digits: &[(i64, i64)], mesh: &Mesh, node_size: i64) -> GroupNodes {
     GroupNodes { nodes: counts.len() as i64, most_in_one }
 }
 
-/// A run of devices in ascending order, and how it lies on nodes.
+/// A run of devices in ascending order, and the nodes that they are on.
 #[derive(Clone, Copy)]
 struct Spread {
     nodes: i64,

@@ -1,8 +1,8 @@
-//! What each part of the engine knows of each op: one row an op, one column a part.
+//! A table of the parts of the engine that handle each op: one row per op, one column per part.
 //!
-//! A column asks the part itself, so that the table cannot say anything else than the code. Whoever adds an op
-//! sees here what is still missing; `tests/contract/test_ops.py` adds the simulator's column, which is in Python,
-//! and holds every hole against the reason given for it.
+//! Columns are computed by the parts themselves, so that the table always agrees with the code. It shows what is
+//! missing for a new op. `tests/contract/test_ops.py` adds the column of the simulator, which is in Python, and
+//! checks that a reason is given for every empty cell.
 
 use crate::cost::work;
 use crate::export::pad_for_divisibility::ShapeRule;
@@ -13,7 +13,7 @@ use crate::spmd;
 use crate::verify;
 use std::collections::BTreeSet;
 
-/// What is known of one op; `None` where a part of the engine knows nothing of it.
+/// How the parts of the engine handle one op; `None` if a part does not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpRow {
     /// Full name.
@@ -24,17 +24,17 @@ pub struct OpRow {
     pub syntax: Option<String>,
     /// What it is checked against.
     pub verification: Option<&'static str>,
-    /// Where its sharding rule comes from.
+    /// The source of its sharding rule.
     pub rule: Option<String>,
-    /// Where its cost comes from.
+    /// The source of its cost.
     pub cost: Option<&'static str>,
-    /// How its types follow if it is padded.
+    /// How its types are inferred if it is padded.
     pub padding: Option<&'static str>,
     /// How it is partitioned.
     pub partitioning: Option<&'static str>,
 }
 
-/// All ops that some part of the engine knows, sorted by name.
+/// All ops that some part of the engine handles, sorted by name.
 pub fn rows() -> Vec<OpRow> {
     names().into_iter().map(row).collect()
 }

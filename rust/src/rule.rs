@@ -1,8 +1,8 @@
 //! Op sharding rules: which dims of an op's operands and results are the same factor.
 //!
 //! A matmul `[i,k] x [k,j] -> [i,j]` has three factors; `k` is a reduction. A reshape `[8] -> [2,4]`
-//! has the compound dim `ij` on the left. A dim with no factor does not exist: size-1 factors stand
-//! for dims that map to nothing.
+//! has the compound dim `ij` on the left. Every dim has a factor: one that corresponds to no other dim has a
+//! factor of size 1.
 //!
 //! Source: Shardy's propagation document, "Op sharding rules".
 
@@ -78,7 +78,7 @@ impl OpShardingRule {
     }
 }
 
-/// A rule that several tables hold, with its hash: hashing a rule touches a dozen places in memory.
+/// A rule shared by several tables, with its hash, which is slow to compute.
 #[derive(Clone, Debug)]
 pub struct SharedRule {
     hash: u64,
@@ -124,7 +124,7 @@ impl RuleTable {
     pub fn intern(&mut self, rule: OpShardingRule) -> RuleId {
         self.intern_shared(&rule.into())
     }
-    /// The id of a rule that others hold too, new if it was never seen.
+    /// The id of a shared rule, new if it was never seen.
     pub fn intern_shared(&mut self, rule: &SharedRule) -> RuleId {
         if let Some(&id) = self.ids.get(rule) {
             return id;

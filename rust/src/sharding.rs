@@ -2,7 +2,7 @@
 //!
 //! `#sdy.sharding<@mesh, [{"x", "y":(1)2}, {?}p1], replicated={"z"}, unreduced={"w"}>` shards dim 0
 //! over `x` and then over the first half of `y`, closed; leaves dim 1 open for propagation from user
-//! priority 1 on; and says that `z` may not be used.
+//! priority 1 on; replicates over `z`, which may shard no dim; and is unreduced over `w`.
 //!
 //! Source: Shardy's sharding representation.
 
@@ -71,8 +71,8 @@ impl TensorSharding {
     pub fn is_fully_replicated(&self) -> bool {
         self.dims.iter().all(|dim| dim.axes.is_empty())
     }
-    /// Whether the two place a value alike: the same axes in every dim over the same mesh, or no
-    /// axes in any. Unreduced axes do not count.
+    /// Whether the two shardings have the same layout: the same axes in every dim over the same mesh, or no
+    /// axes in any dim. Unreduced axes do not count.
     pub fn is_equivalent(&self, other: Option<&Self>) -> bool {
         if self.is_fully_replicated() {
             return other.is_none_or(Self::is_fully_replicated);
@@ -83,7 +83,7 @@ impl TensorSharding {
                 && self.dims.iter().zip(&other.dims).all(|(a, b)| a.axes == b.axes)
         })
     }
-    /// A copy with every dim closed, and without replicated axes, which say nothing any more.
+    /// A copy with every dim closed, and without replicated axes, which have no effect then.
     #[must_use]
     pub fn closed(&self) -> Self {
         let close = |dim: &DimSharding| DimSharding { is_closed: true, ..dim.clone() };

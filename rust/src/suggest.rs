@@ -1,4 +1,4 @@
-//! Guesses at what a misspelt name was meant to be.
+//! Suggests corrections of misspelt names.
 
 /// Names longer than this are not compared: the distance is quadratic in their length.
 const MAX_LEN: usize = 64;
@@ -7,7 +7,7 @@ const MAX_LEN: usize = 64;
 /// names and thousands of mistakes, comparing all with all would take minutes.
 pub const MAX_CANDIDATES: usize = 256;
 
-/// The candidate nearest to `name`, if it is near enough to be what was meant.
+/// The candidate nearest to `name`, if it is near enough to be suggested.
 ///
 /// Near enough means at most a third of the name's letters away (but at least one), in single
 /// insertions, deletions, substitutions and swaps of neighbours. The first of equals wins.

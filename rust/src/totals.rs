@@ -1,4 +1,4 @@
-//! What a program's shardings amount to: bytes, and where each axis is used.
+//! Totals of a program's shardings: bytes, and the uses of each axis.
 //!
 //! A sharded dim of size `n` over `k` devices takes `ceil(n / k)` on each of them: the padded local
 //! shape. Values without a known element size (tokens, quantized types) count no bytes.
@@ -75,7 +75,7 @@ impl Program {
             .or_else(|| functions.iter().copied().find(|&id| !self.is_private(id)))
             .or_else(|| functions.first().copied())
     }
-    /// What the shardings amount to.
+    /// The totals of the program.
     pub fn totals(&self) -> ProgramTotals {
         let mut totals = ProgramTotals::default();
         let mut first_axis = vec![0; self.meshes().len()];

@@ -1,6 +1,6 @@
 //! Building a program op by op.
 //!
-//! [`NewOp`] says what an op consists of, [`InsertPoint`] where it goes and what location it has;
+//! [`NewOp`] has the parts of an op, [`InsertPoint`] its place and location;
 //! [`Program::build`] makes it. A region gets blocks by [`Program::add_block`], into which ops are built
 //! in turn; [`Program::create_function`] makes a function. Types come from [`Program::tensor_type`] and its
 //! like, attributes are texts as MLIR prints them ([`int_attr`], [`int_array`]).

@@ -100,7 +100,7 @@ impl Program {
         self.functions[func].name = name;
         self.printing.functions[func].name = place;
     }
-    /// Notes that `func` is private.
+    /// Marks `func` as private.
     pub(crate) fn note_private(&mut self, func: FuncId) {
         self.functions[func].is_private = true;
     }

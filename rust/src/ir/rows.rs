@@ -11,8 +11,8 @@ use crate::index::{
 };
 
 impl Program {
-    /// Reserves memory for `ops` more ops, with values and operands as in most programs: a table that grows
-    /// needs both its old and its new memory while it is copied.
+    /// Reserves memory, if there is enough, for `ops` more ops with values and operands as in most programs: a
+    /// table that grows instead needs both its old and its new memory while it is copied.
     pub fn reserve(&mut self, ops: usize) {
         let (values, operands) = (ops + ops / 8, ops + ops / 2);
         self.ops.reserve(ops);

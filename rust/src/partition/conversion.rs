@@ -1,4 +1,4 @@
-//! What MLIR's dialect conversion does to ops that it has no pattern for.
+//! Reproduces the effects of MLIR's dialect conversion on ops for which it has no pattern.
 //!
 //! It walks in pre-order, and tries to fold each op that is not known to be legal. A fold that fails is
 //! rolled back by setting all operands again, which makes them the newest uses of their values. So
@@ -10,7 +10,7 @@ use crate::index::OpId;
 use crate::ir::Program;
 
 /// Brings operands and uses inside `root` into the order in which a conversion leaves them.
-/// `is_legal` says which ops it does not look at; it is asked in pre-order.
+/// `is_legal` is called in pre-order; ops for which it is true are skipped.
 pub fn fold_all(
     program: &mut Program,
     root: OpId,

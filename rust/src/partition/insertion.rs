@@ -1,4 +1,4 @@
-//! Making ops one after the other at one point of the program.
+//! Inserts ops one after the other at one point of the program.
 
 use crate::axis::AxisRef;
 use crate::index::{OpId, ShardingId, ValueId};
@@ -20,7 +20,7 @@ impl Program {
         }
         self.result(op, 0)
     }
-    /// Notes that what makes `value`, a reshard or a collective, is there for the sake of `op`.
+    /// Records that `op` required the reshard or collective that defines `value`.
     pub fn note_cause(&mut self, value: ValueId, op: OpId) {
         if let Some(made_by) = self.defining_op(value) {
             self.set_cause(made_by, op);

@@ -1,4 +1,4 @@
-//! What the partitioner adds to the program: reshards, and the collectives that they are made of.
+//! Passes that insert reshards, and lower them to collectives.
 //!
 //! Source: Shardy's export passes from `sdy-insert-explicit-reshards` on.
 

@@ -1,4 +1,4 @@
-//! Making ops of `stablehlo` that several passes need.
+//! Builds `stablehlo` ops for several passes.
 
 use crate::index::{ShardingId, TypeId, ValueId};
 use crate::ir::{int_array, InsertPoint, NewOp, OpKind, Program, Type};
@@ -51,7 +51,7 @@ impl Program {
         let constant = NewOp::of_kind(OpKind::Constant, &[], &[scalar]).attr("value", value);
         self.build_value(constant, at)
     }
-    /// How zero is written in a tensor of type `ty`.
+    /// The literal zero of the element type of `ty`.
     fn zero(&self, ty: TypeId) -> &'static str {
         let Type::RankedTensor { element, .. } = &self.types()[ty] else { return "0" };
         match self.str(element.text) {

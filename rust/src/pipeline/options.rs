@@ -246,7 +246,7 @@ mod tests {
     use super::super::option_specs as option;
     use super::*;
 
-    /// What the pass that makes a mistake says.
+    /// The message of the internal error for a pass that reads an option in a wrong way.
     fn message_of<T>(result: Result<T>) -> String {
         let Err(error) = result else { return "no error".to_owned() };
         assert_eq!(error.diagnostics[0].code, Code::Internal);

@@ -39,7 +39,7 @@ fn list<'py>(py: Python<'py>, items: &[AttrValue<'_>]) -> PyResult<Bound<'py, Py
     Ok(PyList::new(py, items)?.into_any())
 }
 
-/// Nested lists in the shape that `ty` says, `tensor<2x3xi64>`.
+/// The elements as nested lists, in the shape of `ty`, such as `tensor<2x3xi64>`.
 fn dense<'py>(
     py: Python<'py>,
     elements: &[AttrValue<'_>],

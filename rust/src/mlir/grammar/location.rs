@@ -12,7 +12,7 @@ enum Open {
     Caller,
     /// One of the locations that are fused.
     Fused,
-    /// What a name stands for.
+    /// The location that a name is attached to, as in `loc("name"(child))`.
     Child,
 }
 
@@ -23,7 +23,7 @@ impl Grammar<'_, '_> {
         self.place()?;
         self.token(b')', &format!("in {what}"))
     }
-    /// `byte`, or the complaint that it is missing `there`.
+    /// Consumes `byte`, or fails with the message that it is missing `there`.
     fn token(&mut self, byte: u8, there: &str) -> Result<()> {
         if self.cursor.eat(byte) {
             return Ok(());
@@ -144,8 +144,8 @@ fn is_location(text: &str) -> bool {
     text.strip_prefix("loc").is_some_and(|rest| rest.trim_start().starts_with('('))
 }
 
-/// What is wrong with an alias in `loc(#alias)` that stands for `text` in the end, if anything is: nothing
-/// may be defined by that name, or no location.
+/// The error in an alias in `loc(#alias)` that resolves to `text`, if any: the alias may be undefined, or not be
+/// that of a location.
 pub(in crate::mlir) fn problem_of_alias(text: Option<&str>) -> Option<Diagnostic> {
     match text {
         Some(text) if is_location(text) => None,

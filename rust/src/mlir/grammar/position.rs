@@ -29,7 +29,7 @@ impl<'c, 'a> Grammar<'c, 'a> {
     pub(super) fn has_no_aliases(&self) -> bool {
         self.program.is_none()
     }
-    /// The text that the alias called `name`, `#` or `!` included, stands for.
+    /// The definition of the alias called `name`, `#` or `!` included.
     pub(super) fn alias_text(&self, name: &str) -> Option<&'c str> {
         let program = self.program?;
         let id = program.strings().find(name)?;

@@ -11,7 +11,7 @@ pub(in crate::mlir) struct Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    /// Notes that `label`, at `span`, starts a block of `region`; fails if it has one already.
+    /// Records that `label`, at `span`, starts a block of `region`; fails if another block has that label.
     pub fn define(&mut self, region: u32, label: &'a str, span: Span) -> Result<()> {
         if self.defined.insert((region, label)) {
             return Ok(());
@@ -19,7 +19,7 @@ impl<'a> Labels<'a> {
         let message = format!("block ^{label} is defined twice");
         Err(Diagnostic::new(Code::RedefinedSymbol, message).at(span).into())
     }
-    /// Notes that `label` is used in `region`, at `span`.
+    /// Records that `label` is used in `region`, at `span`.
     pub fn note_use(&mut self, region: u32, label: &'a str, span: Span) {
         self.uses.push((region, label, span));
     }

@@ -16,7 +16,7 @@ pub(super) struct LocationAliases<'a> {
 }
 
 impl<'a> LocationAliases<'a> {
-    /// Notes that `name`, at `span`, is the location of an op or an argument.
+    /// Records that `name`, at `span`, is the location of an op or an argument.
     pub fn note(&mut self, name: &'a str, is_argument: bool, span: Span) {
         if self.seen.insert((name, is_argument)) {
             self.uses.push(span);

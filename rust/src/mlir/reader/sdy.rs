@@ -1,4 +1,4 @@
-//! Shardy's ops in their own syntax.
+//! Parses Shardy's ops in custom syntax.
 
 use super::parser::{After, Parser, PendingOp};
 use super::parts::PendingArg;

@@ -1,5 +1,5 @@
-//! What becomes of the axes of factors that need replication: where all tensors have the factor, they
-//! go to batching factors that have room for them.
+//! Moves the axes of factors that need replication, if all tensors have the factor, to batching factors whose
+//! sizes they divide.
 
 use super::AxesPerFactor;
 use crate::axis::{push_or_merge, total_size, AxisRef};
@@ -7,7 +7,7 @@ use crate::index::{FactorId, Id};
 use crate::mesh::Mesh;
 use crate::rule::OpShardingRule;
 
-/// Takes the axes of factors that need replication away and gives them to batching factors.
+/// Moves the axes of factors that need replication to batching factors.
 pub(super) fn distribute(axes: &mut AxesPerFactor, rule: &OpShardingRule, mesh: &Mesh) {
     for &factor in &rule.need_replication {
         let freed = std::mem::take(&mut axes[factor.index()]);

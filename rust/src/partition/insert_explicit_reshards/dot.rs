@@ -1,8 +1,8 @@
 //! Reshards the result of a dot instead of an operand, also where the full version is off.
 //!
-//! With `[{}, {"x"}] x [{"x"}, {"y"}] -> [{}, {"x"}]` the contracting dim and the result both use `x`. As it is,
-//! that is a reduce-scatter after gathering `y` of the larger right-hand side; it is better to compute the
-//! result as `[{}, {"y"}]` and to reshard it. This is done if both operands agree, exactly one dim of the
+//! With `[{}, {"x"}] x [{"x"}, {"y"}] -> [{}, {"x"}]` the contracting dim and the result both use `x`. Otherwise
+//! the larger right-hand side would be gathered along `y`, and the result reduce-scattered; it is cheaper to
+//! compute the result as `[{}, {"y"}]` and to reshard it. This is done if both operands agree, exactly one dim of the
 //! result conflicts with an operand that is not smaller, that operand's dim is sharded, and the result's dim
 //! has exactly the axes of the contracting dims.
 

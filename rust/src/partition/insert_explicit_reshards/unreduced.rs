@@ -168,7 +168,7 @@ pub fn add_unreduced_axes(
     Ok(Some(last))
 }
 
-/// Works out what `target` needs; `None` if it has no more unreduced axes than `source`.
+/// Plans the ops for the unreduced axes of `target`; `None` if it has no more of them than `source`.
 fn plan(program: &Program, source: ShardingId, target: ShardingId) -> Result<Option<Plan>> {
     let (from, to) = (&program.shardings()[source], &program.shardings()[target]);
     let mesh = program.mesh(from.mesh);
@@ -205,7 +205,7 @@ fn plan(program: &Program, source: ShardingId, target: ShardingId) -> Result<Opt
     Ok(Some(Plan { dims, needs_reshard, from_sharded, from_replicated }))
 }
 
-/// What `axes` has beyond its prefix `prefix`, which may end inside an axis.
+/// The axes after the prefix `prefix` of `axes`, which may end inside an axis.
 fn axes_beyond(axes: &[AxisRef], prefix: &[AxisRef], mesh: &crate::mesh::Mesh) -> Vec<AxisRef> {
     let mut beyond = Vec::new();
     if let Some((&last, &counterpart)) = prefix.last().zip(axes.get(prefix.len().wrapping_sub(1))) {

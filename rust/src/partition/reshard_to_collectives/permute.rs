@@ -1,12 +1,12 @@
-//! The permute: puts other axes, or the same in another order, in the place of the incoming ones,
-//! without changing how many shards each dim has.
+//! The collective permute: replaces the incoming axes by other axes, or by the same ones in another order,
+//! without changing the number of shards of each dim.
 
 use super::state::{are_divisible, fit, State};
 use crate::axis::AxisRef;
 use crate::ir::OpKind;
 
 impl State<'_> {
-    /// Makes the permute if it is of use, or if the order of devices has to change.
+    /// Makes the permute if it is useful, or if the order of devices has to change.
     pub fn try_permute(&mut self) {
         if self.is_permute_useful() {
             self.permute();
@@ -16,8 +16,8 @@ impl State<'_> {
         self.take_wanted_mesh();
         self.emit(OpKind::CollectivePermute, None);
     }
-    /// Whether a permute brings axes to their places, or next to each other so that they can be moved
-    /// together, or behind those that have to be gathered.
+    /// Whether a permute moves axes to their outgoing dims, or next to each other so that one all-to-all moves
+    /// them, or after those that have to be gathered.
     fn is_permute_useful(&self) -> bool {
         let (mut spare_in, mut spare_out) = (None, None);
         for dim in 0..self.rank() {
@@ -84,7 +84,7 @@ impl State<'_> {
                 }
             }
             wanted.extend(&self.outgoing[dim]);
-            // What was replaced comes last, so that the others get their old places back.
+            // Axes that were replaced come last, so that the others return to their old positions.
             old.retain(|&axis| self.out_place(axis).is_none());
             let mut replaced = shards / self.capacity[dim].max(1);
             while replaced > 1 && !old.is_empty() {

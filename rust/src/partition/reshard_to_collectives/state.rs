@@ -1,4 +1,4 @@
-//! How far a value is from the sharding it is to get.
+//! The state of a value between the sharding of the operand and that of the result of a reshard.
 
 use super::align::{align, align_both};
 use crate::axis::{push_or_merge, AxisRef};
@@ -9,11 +9,11 @@ use crate::sharding::{DimSharding, TensorSharding};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A value on its way from one sharding to another.
+/// The state of a value that collectives reshard step by step.
 ///
-/// `incoming` and `outgoing` are what the current and the wanted sharding have, in each dim, beyond the
-/// axes they have in common; sub-axes are split so that two axes that overlap are equal. Every collective
-/// brings the two closer; when both are empty the value is there. Going from `[{"x", "y"}, {}]` to
+/// `incoming` and `outgoing` are the axes of the current and of the wanted sharding, in each dim, after their
+/// common prefix; sub-axes are split so that two axes that overlap are equal. Every collective removes
+/// differences; when both are empty the value has the wanted sharding. From `[{"x", "y"}, {}]` to
 /// `[{"x"}, {"y"}]`:
 ///
 /// | | dim 0 | dim 1 |
@@ -27,7 +27,7 @@ pub struct State<'a> {
     pub program: &'a mut Program,
     /// The reshard that is replaced.
     op: OpId,
-    /// The value as far as it has come.
+    /// The result of the collectives so far.
     pub value: ValueId,
     pub mesh: Arc<Mesh>,
     current_mesh: MeshId,
@@ -39,9 +39,9 @@ pub struct State<'a> {
     pub outgoing: Vec<Vec<AxisRef>>,
     /// The axes in `incoming`.
     incoming_set: Vec<AxisRef>,
-    /// Where each axis stands in `outgoing`: dim and index.
+    /// The position of each axis in `outgoing`: dim and index.
     out_places: FxHashMap<AxisRef, (usize, usize)>,
-    /// By how much each dim may still be sharded more.
+    /// The factor by which each dim may still be sharded more.
     pub capacity: Vec<i64>,
 }
 
@@ -104,7 +104,7 @@ impl<'a> State<'a> {
         self.current_mesh == self.wanted_mesh
             && self.incoming.iter().chain(&self.outgoing).all(Vec::is_empty)
     }
-    /// How many dims there are.
+    /// The number of dims.
     pub fn rank(&self) -> usize {
         self.current.len()
     }
@@ -116,7 +116,7 @@ impl<'a> State<'a> {
     pub fn take_wanted_mesh(&mut self) {
         self.current_mesh = self.wanted_mesh;
     }
-    /// Works out anew where the axes in `outgoing` stand.
+    /// Recomputes the positions of the axes in `outgoing`.
     pub fn index_outgoing(&mut self) {
         self.out_places.clear();
         for (dim, axes) in self.outgoing.iter().enumerate() {
@@ -185,12 +185,12 @@ impl<'a> State<'a> {
         let sharding = self.program.intern_sharding(sharding);
         let at = self.program.before(self.op);
         self.value = self.program.create_sdy_op(kind, self.value, sharding, payload, at);
-        // A reshard that nobody put in is the user's own.
+        // A reshard without a cause was written by the user.
         let cause = self.program.cause(self.op).unwrap_or(self.op);
         self.program.note_cause(self.value, cause);
     }
-    /// Gives axes of `available` to dims that have capacity, at the front or the end of what they have
-    /// incoming; `added` is told. `available` has one list for all dims, or one for each.
+    /// Gives axes of `available` to dims that have capacity, at the front or the end of their incoming axes, and
+    /// calls `added` for each. `available` has one list for all dims, or one for each.
     pub fn distribute(
         &mut self,
         available: &mut [Vec<AxisRef>],
@@ -229,9 +229,8 @@ impl<'a> State<'a> {
     }
     /// Gathers, in each dim, the axes that no dim of the target has.
     ///
-    /// Deviation from what one would do: where the last incoming axis of a dim is wanted nowhere, all of
-    /// them are gathered, as the reference does; earlier ones are then wanted nowhere either unless axes
-    /// do not divide each other.
+    /// As in the reference, if the last incoming axis of a dim is in no dim of the target, all of them are
+    /// gathered. Earlier ones could be in the target only if axis sizes do not divide each other.
     fn try_gather(&mut self) {
         let mut gathered = Vec::with_capacity(self.rank());
         for dim in 0..self.rank() {

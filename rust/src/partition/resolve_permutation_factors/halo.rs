@@ -1,7 +1,7 @@
 //! Shifting padding from the high end of a sharded dim to the low end.
 //!
-//! In a manual computation each shard hands its last elements, as many as there is padding, to the next
-//! shard, and puts what it gets in front of the others.
+//! In a manual computation each device sends the last elements of its shard, as many as there is padding, to the
+//! device with the next shard, and prepends the elements that it receives.
 
 use super::reverse::{coordinates, linear_index, stride, Plan};
 use crate::axis::{total_size, AxisRef};
@@ -78,8 +78,8 @@ fn inside(program: &mut Program, outer: &TensorSharding, manual: &[AxisId]) -> S
     program.intern_sharding(inside)
 }
 
-/// Source and target of each hand-over to the next shard along `axes`, as devices of the mesh of the
-/// `manual` axes alone.
+/// The source-target pairs that send each shard along `axes` to the device with the next one, as devices of the
+/// mesh of the `manual` axes alone.
 fn pairs(mesh: &Mesh, manual: &[AxisId], axes: &[AxisRef]) -> Vec<[i64; 2]> {
     let kept = manual.iter().map(|&axis| mesh.axes[crate::index::Id::index(axis)].clone());
     let own = Mesh::new(kept.collect(), Vec::new());

@@ -58,7 +58,7 @@ fn permuting_rule(program: &Program, rules: &dyn RuleSource, op: OpId) -> Option
 }
 
 /// The ops for which devices have to exchange elements with their neighbours: those that are sharded
-/// along a permutation factor. No reshard of operands and results stands for that.
+/// along a permutation factor. Reshards of operands and results do not express this.
 pub fn halo_exchanges(program: &mut Program, rules: &dyn RuleSource) -> FxHashSet<OpId> {
     let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
     ops.into_iter().filter(|&op| exchanges_halos(program, rules, op)).collect()

@@ -1,7 +1,7 @@
-//! Reverses of sharded dims: every device reverses its shard, and the devices take each other's places.
+//! Reverses of sharded dims: every device reverses its shard, and the order of the devices is reversed.
 //!
-//! Renumbering the devices, which is what the reshard before the reverse says, costs one permute. Where a
-//! dim does not divide evenly its padding has to be at the low end before it is reversed, so that it is at
+//! The reshard before the reverse, to a mesh with another order of devices, costs one permute. If a dim does not
+//! divide evenly, its padding has to be at the low end before it is reversed, so that it is at
 //! the high end afterwards: it is padded at the high end and shifted, see [`super::halo`].
 
 use super::halo::{pad_at_high_end, shift_padding_to_low};
@@ -13,10 +13,10 @@ use crate::mesh::Mesh;
 use crate::mlir::AttrValue;
 use crate::sharding::TensorSharding;
 
-/// The most devices that a reversed mesh lists; more than any machine has, and still few to write down.
+/// The most device ids that a reversed mesh may list; more than any machine has.
 const MAX_LISTED_DEVICES: i64 = 1 << 24;
 
-/// What is to be done for a reverse.
+/// The changes for one reverse.
 pub struct Plan {
     /// The axes whose devices change places.
     pub reversed: Vec<AxisRef>,
