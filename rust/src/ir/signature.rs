@@ -81,8 +81,10 @@ pub fn may_have_rule(kind: OpKind, traits: OpTraits) -> bool {
 /// Attribute values with more bytes are hashed in keys.
 const MAX_VALUE_LEN: usize = 512;
 
-/// The separator in keys before the types.
+/// The separator in keys before the types of operands.
 const TYPES: char = '\u{1}';
+/// The separator in keys before the types of results.
+const RESULT_TYPES: char = '\u{2}';
 
 /// Adds attribute `name` of an op to its key.
 pub fn write_attr(name: &str, value: &str, key: &mut String) {
@@ -105,18 +107,14 @@ pub fn write_attr(name: &str, value: &str, key: &mut String) {
 
 impl Program {
     /// Ends `key`, which has the name, syntax and attributes of an op, with its types.
-    pub fn write_types(
-        &self,
-        num_operands: usize,
-        types: impl Iterator<Item = TypeId>,
-        key: &mut String,
-    ) {
-        key.push(TYPES);
-        for ty in types {
-            key.push_str(self.text.get(self.types.text(ty)));
-            key.push('\0');
+    pub fn write_types(&self, operands: &[TypeId], results: &[TypeId], key: &mut String) {
+        for (start, types) in [(TYPES, operands), (RESULT_TYPES, results)] {
+            key.push(start);
+            for &ty in types {
+                key.push_str(self.text.get(self.types.text(ty)));
+                key.push('\0');
+            }
         }
-        let _ = write!(key, "{num_operands}");
     }
     /// The ops that were made since the last call.
     pub fn take_new_ops(&mut self) -> IdRange<OpId> {
@@ -131,8 +129,7 @@ impl Program {
     /// Updates the signature of `op` after the types of its operands or results have changed.
     fn resign_op(&mut self, op: OpId) {
         let Some(old) = self.ops[op].signature.get() else { return };
-        let key = self.signatures.key(old);
-        let mut key = key.rsplit_once(TYPES).map_or(key, |(start, _)| start).to_owned();
+        let mut key = self.signatures.key_without_types(old).to_owned();
         let Signature { name, example, syntax, .. } = self.signatures[old];
         self.ops[op].signature = self.intern_signature(op, &mut key, name, example, syntax);
     }
@@ -182,8 +179,7 @@ impl Program {
         let operand_types: Box<[TypeId]> =
             self.op_operands(op).iter().map(|slot| type_of(slot.value)).collect();
         let result_types: Box<[TypeId]> = self.op_results(op).map(type_of).collect();
-        let types = operand_types.iter().chain(&result_types).copied();
-        self.write_types(operand_types.len(), types, key);
+        self.write_types(&operand_types, &result_types, key);
         let make = || Signature { name, example, syntax, operand_types, result_types };
         self.signatures.intern(key, make)
     }
@@ -210,6 +206,11 @@ impl SignatureTable {
     /// types and attributes without aliases.
     pub fn key(&self, id: SignatureId) -> &str {
         self.keys.get(StrId::from_index(id.index()))
+    }
+    /// The text of a signature without its types: equal for ops that differ in their types alone.
+    pub fn key_without_types(&self, id: SignatureId) -> &str {
+        let key = self.key(id);
+        memchr::memrchr(TYPES as u8, key.as_bytes()).map_or(key, |end| &key[..end])
     }
     /// How many different signatures there are.
     pub fn len(&self) -> usize {

@@ -132,7 +132,12 @@ impl<'a> Cursor<'a> {
         if self.eat(byte) {
             return Ok(());
         }
-        Err(self.expected(&format!("'{}'", byte as char)))
+        Err(self.expected_byte(byte))
+    }
+    /// The complaint that `byte` should be here.
+    #[cold]
+    fn expected_byte(&mut self, byte: u8) -> crate::error::Error {
+        self.expected(&format!("'{}'", byte as char))
     }
     /// Steps over `token` if it is next.
     pub fn eat_str(&mut self, token: &str) -> bool {
@@ -195,10 +200,13 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub fn digits(&mut self) -> Option<u64> {
         let start = self.pos;
+        let mut value = Some(0_u64);
         while self.peek().is_ascii_digit() {
+            let digit = u64::from(self.peek() - b'0');
+            value = value.and_then(|value| value.checked_mul(10)?.checked_add(digit));
             self.pos += 1;
         }
-        self.since(start).parse().ok()
+        value.filter(|_| self.pos > start)
     }
     /// Reads an integer without sign right here, in decimal digits or, after `0x`, hexadecimal ones; `None` if there is
     /// none or it is too large.

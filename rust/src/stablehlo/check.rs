@@ -183,23 +183,27 @@ fn types(side: &str, groups: &[Group], types: &[&ValueType]) -> Result<(), Mista
     let num_fixed = groups.iter().filter(|group| !group.is_variadic).count();
     let num_variadic = groups.len() - num_fixed;
     let each = (types.len() - num_fixed).checked_div(num_variadic).unwrap_or(0);
-    let mut index = 0;
+    let mut left = types;
     for group in groups {
         let count = if group.is_variadic { each } else { 1 };
+        let (own, others) = left.split_at(count.min(left.len()));
         let mut last: Option<&ValueType> = None;
-        for &ty in types.iter().skip(index).take(count) {
+        for (at, &ty) in own.iter().enumerate() {
             // Of consecutive values with one type only the first is checked.
             let is_new = last.replace(ty).is_none_or(|last| !std::ptr::eq(last, ty));
             if is_new && !constraint::admits(group.takes, ty) {
-                let takes = constraint::name(group.takes);
-                let variadic = if group.is_variadic { "variadic of " } else { "" };
-                let message = format!("{side} #{index} must be {variadic}{takes}, but got '{ty}'");
-                return Err(of_op(message));
+                return Err(wrong_type(side, types.len() - left.len() + at, group, ty));
             }
-            index += 1;
         }
+        left = others;
     }
     Ok(())
+}
+
+fn wrong_type(side: &str, index: usize, group: &Group, ty: &ValueType) -> Mistake {
+    let takes = constraint::name(group.takes);
+    let variadic = if group.is_variadic { "variadic of " } else { "" };
+    of_op(format!("{side} #{index} must be {variadic}{takes}, but got '{ty}'"))
 }
 
 /// An attribute approximately as MLIR prints it.

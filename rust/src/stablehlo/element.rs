@@ -6,8 +6,8 @@ use std::rc::Rc;
 /// The element type of a tensor.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Element {
-    /// A float that `StableHLO` has, by name: `f32`, `bf16`, `f8E4M3FN`.
-    Float(&'static str),
+    /// A float that `StableHLO` has: `f32`, `bf16`, `f8E4M3FN`.
+    Float(Float),
     /// A float that MLIR has and `StableHLO` does not: `tf32`, `f80`, `f128`.
     OtherFloat(&'static str),
     /// `i32`, `ui8`, `si16`.
@@ -25,7 +25,27 @@ pub enum Element {
     Other(Rc<str>),
 }
 
-/// The signedness of an integer type.
+/// A float that `StableHLO` has, by its place in [`FLOATS`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Float(u8);
+
+impl Float {
+    /// `f32`
+    pub const F32: Self = Self(0);
+    /// `bf16`
+    pub const BF16: Self = Self(1);
+    /// `f64`
+    pub const F64: Self = Self(3);
+
+    fn parse(name: &str) -> Option<Self> {
+        FLOATS.iter().position(|float| *float == name).map(|place| Self(place as u8))
+    }
+    const fn name(self) -> &'static str {
+        FLOATS[self.0 as usize]
+    }
+}
+
+/// What the name of an integer type says of its sign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sign {
     /// `i32`
@@ -59,9 +79,8 @@ impl Element {
     /// The element type that `text` spells.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
-        let named = |names: &[&'static str]| names.iter().copied().find(|name| *name == text);
-        if let Some(name) = named(&FLOATS) {
-            return Self::Float(name);
+        if let Some(float) = Float::parse(text) {
+            return Self::Float(float);
         }
         if let Some(integer) = Self::integer(text) {
             return integer;
@@ -72,7 +91,8 @@ impl Element {
         if let Some(part) = text.strip_prefix("complex<").and_then(|rest| rest.strip_suffix('>')) {
             return Self::Complex(Rc::new(Self::parse(part)));
         }
-        named(&OTHER_FLOATS).map_or_else(|| Self::Other(text.into()), Self::OtherFloat)
+        let other = OTHER_FLOATS.into_iter().find(|name| *name == text);
+        other.map_or_else(|| Self::Other(text.into()), Self::OtherFloat)
     }
     fn integer(text: &str) -> Option<Self> {
         let (sign, digits) = match text.as_bytes() {
@@ -124,8 +144,8 @@ impl Element {
     pub fn bits(&self) -> Option<u32> {
         match self {
             Self::Integer { bits, .. } => Some(*bits),
-            Self::Float("bf16") => Some(16),
-            Self::Float(name) => name[1..].split('E').next()?.parse().ok(),
+            Self::Float(Float::BF16) => Some(16),
+            Self::Float(float) => float.name()[1..].split('E').next()?.parse().ok(),
             Self::OtherFloat("tf32") => Some(19),
             Self::OtherFloat(name) => name[1..].parse().ok(),
             Self::Complex(part) => part.bits()?.checked_mul(2),
@@ -135,11 +155,11 @@ impl Element {
     /// The sets that it is in.
     pub fn sets(&self) -> Elements {
         match self {
-            Self::Float("f32" | "f64") => Elements::FLOAT.or(Elements::F32_OR_F64),
+            Self::Float(Float::F32 | Float::F64) => Elements::FLOAT.or(Elements::F32_OR_F64),
             Self::Float(_) => Elements::FLOAT,
             Self::Integer { bits, sign } => integer_sets(*bits, *sign),
             Self::Index => Elements::INDEX,
-            Self::Complex(part) if matches!(**part, Self::Float("f32" | "f64")) => {
+            Self::Complex(part) if matches!(**part, Self::Float(Float::F32 | Float::F64)) => {
                 Elements::COMPLEX
             }
             Self::OtherFloat(_) | Self::Complex(_) | Self::Other(_) => Elements::NONE,
@@ -162,7 +182,8 @@ const fn integer_sets(bits: u32, sign: Sign) -> Elements {
 impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Float(name) | Self::OtherFloat(name) => f.write_str(name),
+            Self::Float(float) => f.write_str(float.name()),
+            Self::OtherFloat(name) => f.write_str(name),
             Self::Integer { bits, sign: Sign::Signless } => write!(f, "i{bits}"),
             Self::Integer { bits, sign: Sign::Signed } => write!(f, "si{bits}"),
             Self::Integer { bits, sign: Sign::Unsigned } => write!(f, "ui{bits}"),
@@ -246,6 +267,12 @@ mod tests {
         let texts = ["f32", "bf16", "i1", "ui8", "si4", "index", "complex<f64>", "f8E4M3B11FNUZ"];
         for text in texts.into_iter().chain(["tf32", "none", "!quant.uniform<i8:f32, 2.0>"]) {
             assert_eq!(Element::parse(text).to_string(), text);
+        }
+    }
+    #[test]
+    fn floats_with_names_of_their_own() {
+        for (float, name) in [(Float::F32, "f32"), (Float::BF16, "bf16"), (Float::F64, "f64")] {
+            assert_eq!(float.name(), name);
         }
     }
     #[test]

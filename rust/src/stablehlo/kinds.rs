@@ -1,7 +1,7 @@
 //! Kinds of attributes: the values that an attribute of an op may have, and MLIR's name for them.
 
 use super::attributes::{text_is_of, Attribute};
-use super::element::{Element, Sign};
+use super::element::{Element, Float, Sign};
 use crate::mlir::AttrValue;
 
 /// A kind of attribute.
@@ -211,7 +211,7 @@ fn is_flat_symbol(value: &AttrValue<'_>) -> bool {
 
 /// Whether `attribute` is a number with type `f32`; hex digits spell floats too.
 fn is_float(attribute: &Attribute<'_>) -> bool {
-    attribute.number_type().is_some_and(|ty| ty == Element::Float("f32"))
+    attribute.number_type().is_some_and(|ty| ty == Element::Float(Float::F32))
 }
 
 fn is_dense_of(attribute: &Attribute<'_>, element: &str) -> bool {

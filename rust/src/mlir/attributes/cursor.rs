@@ -73,6 +73,15 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
         self.place += len;
         (len > 0).then(|| &rest[..len])
     }
+    /// Skips the name of a value, `%0#1`.
+    pub fn skip_value(&mut self) {
+        let is_name = |byte: u8| is_word(byte) || byte == b'#';
+        let bytes = self.text.as_bytes();
+        self.place += 1;
+        while bytes.get(self.place).is_some_and(|&byte| is_name(byte)) {
+            self.place += 1;
+        }
+    }
     /// An integer in decimal or hexadecimal.
     pub fn int(&mut self) -> Option<i64> {
         self.peek();

@@ -107,14 +107,7 @@ impl<'a> Reader<'_, 'a> {
     /// Parses one item: an operand, an attribute, a dictionary. `None` if it is something else.
     fn step(&mut self) -> Option<()> {
         match self.cursor.peek()? {
-            b'%' => {
-                self.cursor.skip_char();
-                self.cursor.word()?;
-                if self.cursor.rest().starts_with('#') {
-                    self.cursor.skip_char();
-                    self.cursor.word()?;
-                }
-            }
+            b'%' => self.cursor.skip_value(),
             b'{' => self.cursor.balanced()?,
             b'@' => {
                 let target = self.cursor.symbol()?;

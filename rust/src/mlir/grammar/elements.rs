@@ -4,7 +4,7 @@ use super::number::{IntegerRange, Number};
 use super::position::Grammar;
 use super::types::split_tensor;
 use crate::error::{Result, Span};
-use crate::mlir::cursor::syntax;
+use crate::mlir::cursor::{syntax, Cursor};
 
 /// The elements between the brackets of `dense<...>`.
 #[derive(Default)]
@@ -220,7 +220,7 @@ fn check(text: &str, found: Option<&Found>, span: Span, ty: Span) -> Result<()> 
         let is_shaped = is_shaped(text, ty);
         return if is_shaped { Ok(()) } else { fail(ty, "elements need a type with a shape") };
     }
-    let tensor = split_tensor(text, ty.start as usize)?;
+    let tensor = split_tensor(&mut Cursor::new(text, ty.start as usize))?;
     let shape = tensor.shape.unwrap_or_else(|| vec![None]);
     let Some(shape) = shape.into_iter().collect::<Option<Vec<i64>>>() else {
         return fail(span, "elements literal type must have static shape");

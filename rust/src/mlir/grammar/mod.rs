@@ -20,4 +20,4 @@ pub(super) use dialect::cases;
 pub(super) use dialects::{known_dialect, Ops};
 pub(super) use location::problem_of_alias;
 pub(super) use position::Grammar;
-pub(super) use types::{skip_type, split_tensor};
+pub(super) use types::{skip_type, split_tensor, TensorParts};

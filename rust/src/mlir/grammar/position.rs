@@ -36,16 +36,16 @@ impl<'c, 'a> Grammar<'c, 'a> {
         program.alias(id).map(|span| program.text().get(span))
     }
     /// Runs `step` one nesting level deeper.
-    pub(super) fn nested(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    pub(super) fn nested<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH {
             let message = format!("attributes and types nest deeper than {MAX_DEPTH} levels");
             let span = self.cursor.here();
             return Err(Diagnostic::new(Code::NestedTooDeeply, message).at(span).into());
         }
         self.depth += 1;
-        step(self)?;
+        let done = step(self)?;
         self.depth -= 1;
-        Ok(())
+        Ok(done)
     }
     /// `item, item, ...` in brackets, or nothing in them.
     pub fn list(

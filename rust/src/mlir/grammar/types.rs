@@ -75,7 +75,7 @@ impl Grammar<'_, '_> {
         }
         let start = self.cursor.pos;
         match self.cursor.name() {
-            "tensor" => self.tensor(),
+            "tensor" => self.tensor().map(|_| ()),
             "tuple" => self.list(b'<', b'>', Self::plain_type_nested),
             "complex" => {
                 self.cursor.expect(b'<')?;
@@ -94,14 +94,21 @@ impl Grammar<'_, '_> {
         self.nested(|grammar| grammar.plain_type("non-function type"))
     }
     /// `<2x?xf32, encoding>`.
-    fn tensor(&mut self) -> Result<()> {
+    fn tensor(&mut self) -> Result<TensorParts> {
         expect_in(self.cursor, b'<', "tensor type")?;
-        let _ = dims(self.cursor)?;
+        let shape = dims(self.cursor)?;
+        self.cursor.skip_space();
+        let start = self.cursor.pos;
         self.plain_type_nested()?;
+        let element = self.cursor.span_since(start);
+        let mut encoding = None;
         if self.cursor.eat(b',') && self.cursor.next_byte() != b'>' {
+            let start = self.cursor.pos;
             self.attribute()?;
+            encoding = Some(self.cursor.span_since(start));
         }
-        expect_in(self.cursor, b'>', "tensor type")
+        expect_in(self.cursor, b'>', "tensor type")?;
+        Ok(TensorParts { shape, element, encoding })
     }
     /// `!alias`, `!dialect.name<...>` or `!dialect<...>`.
     fn dialect_type(&mut self) -> Result<()> {
@@ -181,24 +188,10 @@ pub(in crate::mlir) struct TensorParts {
     pub encoding: Option<Span>,
 }
 
-/// Splits `tensor<...>` at `start` of `text`, which the grammar has accepted before, into its parts.
-pub(in crate::mlir) fn split_tensor(text: &str, start: usize) -> Result<TensorParts> {
-    let mut cursor = Cursor::new(text, start + "tensor".len());
-    cursor.expect(b'<')?;
-    let shape = dims(&mut cursor)?;
-    let mut grammar = Grammar::new(&mut cursor, None);
-    grammar.cursor.skip_space();
-    let start = grammar.cursor.pos;
-    grammar.plain_type("non-function type")?;
-    let element = grammar.cursor.span_since(start);
-    let mut encoding = None;
-    if grammar.cursor.eat(b',') && grammar.cursor.next_byte() != b'>' {
-        let start = grammar.cursor.pos;
-        grammar.attribute()?;
-        encoding = Some(grammar.cursor.span_since(start));
-    }
-    grammar.cursor.expect(b'>')?;
-    Ok(TensorParts { shape, element, encoding })
+/// Steps over `tensor<...>` and takes it apart; whether aliases in it are defined is left open.
+pub(in crate::mlir) fn split_tensor(cursor: &mut Cursor<'_>) -> Result<TensorParts> {
+    cursor.pos += "tensor".len();
+    Grammar::new(cursor, None).nested(Grammar::tensor)
 }
 
 /// Steps over a type, without checking that aliases in it are defined.

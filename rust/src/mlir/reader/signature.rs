@@ -28,8 +28,8 @@ impl Parser<'_> {
         for attr in &self.parts.attrs[pending.base.attrs..] {
             write_attr(self.program.str(attr.name), self.text_at(attr.value), &mut key);
         }
-        self.program.write_types(pending.num_inputs, types.iter().copied(), &mut key);
         let (inputs, results) = types.split_at(pending.num_inputs.min(types.len()));
+        self.program.write_types(inputs, results, &mut key);
         let id = self.program.signatures_mut().intern(&key, || Signature {
             name: name.id,
             example: pending.op,

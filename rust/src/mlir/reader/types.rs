@@ -6,7 +6,7 @@ use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::TypeId;
 use crate::ir::{element_bits, ElementType, Program, Type};
 use crate::mlir::cursor::Cursor;
-use crate::mlir::grammar::{skip_type, split_tensor};
+use crate::mlir::grammar::{skip_type, split_tensor, TensorParts};
 use memchr::memchr2;
 use rustc_hash::FxHashMap;
 
@@ -34,6 +34,9 @@ impl<'a> Types<'a> {
                 cursor.pos = end;
                 return Ok(id);
             }
+            let parts = split_tensor(cursor)?;
+            let mut new = NewType { types: self, program, text: cursor.text() };
+            return new.tensor(cursor.since(start), start, parts);
         }
         skip_type(cursor)?;
         let mut new = NewType { types: self, program, text: cursor.text() };
@@ -100,10 +103,11 @@ impl<'a> NewType<'_, 'a> {
             let message = format!("tuples nest deeper than {MAX_TUPLE_DEPTH} levels");
             return Err(Diagnostic::new(Code::NestedTooDeeply, message).at(span).into());
         }
-        let id = if inside(text, "tensor<").is_some() {
-            let ty = self.tensor_type(start)?;
-            self.program.intern_type_at(ty, span)
-        } else if let Some(inner) = inside(text, "tuple<") {
+        if inside(text, "tensor<").is_some() {
+            let parts = split_tensor(&mut Cursor::new(self.text, start))?;
+            return self.tensor(text, start, parts);
+        }
+        let id = if let Some(inner) = inside(text, "tuple<") {
             let ty = self.tuple_type(inner, start + "tuple<".len(), depth)?;
             self.program.intern_type_at(ty, span)
         } else if is_alias(text) {
@@ -138,9 +142,18 @@ impl<'a> NewType<'_, 'a> {
         }
         Ok(Type::Tuple(elements))
     }
-    /// The tensor type whose text starts at `start`.
-    fn tensor_type(&mut self, start: usize) -> Result<Type> {
-        let parts = split_tensor(self.text, start)?;
+    /// The tensor type that `text`, at offset `start` and of these parts, is.
+    fn tensor(&mut self, text: &'a str, start: usize, parts: TensorParts) -> Result<TypeId> {
+        if let Some(&id) = self.types.ids.get(text) {
+            return Ok(id);
+        }
+        let ty = self.tensor_type(parts)?;
+        let span = Span::new(start as u32, (start + text.len()) as u32);
+        let id = self.program.intern_type_at(ty, span);
+        self.types.ids.insert(text, id);
+        Ok(id)
+    }
+    fn tensor_type(&mut self, parts: TensorParts) -> Result<Type> {
         let element = self.text_at(parts.element);
         let Some(shape) = parts.shape else {
             return Ok(Type::UnrankedTensor(self.program.intern(element)));

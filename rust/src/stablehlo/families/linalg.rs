@@ -6,7 +6,7 @@ use crate::stablehlo::definition::{
     one, optional, required, stablehlo, Definition, Family, NOTHING,
 };
 use crate::stablehlo::dim_checks::list;
-use crate::stablehlo::element::{Element, Elements as E};
+use crate::stablehlo::element::{Element, Elements as E, Float};
 use crate::stablehlo::kinds::{Kind, I64};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
 use crate::stablehlo::traits::{Trait, RESULT};
@@ -137,7 +137,7 @@ fn fft(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     ensure((1..=3).contains(&count), || format!("rank must be between 1 and 3, but got {count}."))?;
     let element = &operand.element;
     let result = if kind == "RFFT" {
-        ensure(matches!(element, Element::Float("f32" | "f64")), || {
+        ensure(matches!(element, Element::Float(Float::F32 | Float::F64)), || {
             format!("RFFT requires f32 or f64 input type, but is given '{element}'.")
         })?;
         element.clone().into_complex()
