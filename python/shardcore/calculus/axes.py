@@ -15,6 +15,7 @@ from shardcore._core import AxisRef, Mesh
 from shardcore.bounded import items
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.errors import VerificationError
+from shardcore.expected import expect
 
 Axis: TypeAlias = AxisRef | str
 """An axis, or its text."""
@@ -31,6 +32,7 @@ def axis_ref(axis: Axis) -> AxisRef:
     """
     if isinstance(axis, AxisRef):
         return axis
+    expect(axis, str)
     part = _SUB_AXIS.fullmatch(axis)
     if not part:
         return AxisRef(axis)
@@ -61,8 +63,7 @@ def axis_size(mesh: Mesh, axis: Axis) -> int:
     Raises:
         VerificationError: the mesh has no such axis (``unknown-axis``).
     """
-    if not isinstance(mesh, Mesh):
-        raise TypeError(f"expected a Mesh, not {type(mesh).__name__}")
+    expect(mesh, Mesh)
     ref = axis_ref(axis)
     if ref.name not in mesh:
         raise mistake(

@@ -9,6 +9,7 @@ from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray
 from shardcore.errors import CalculusError
+from shardcore.expected import expect
 
 MAX_DEVICES = 4096
 """The most devices that a table may have."""
@@ -38,6 +39,8 @@ def blocks(array: NamedArray, mesh: Mesh) -> list[Block]:
         CalculusError: the mesh has too many devices (``invalid-option``).
         VerificationError: the mesh has no such axis (``unknown-axis``).
     """
+    expect(array, NamedArray)
+    expect(mesh, Mesh)
     if mesh.num_devices > MAX_DEVICES:
         raise mistake(
             CalculusError,

@@ -44,6 +44,7 @@ from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.rates import Rates, TimeOptions
 from shardcore.calculus.switches import groups_of_node, switched
 from shardcore.calculus.topology import PhysicalAxis, Topology
+from shardcore.expected import expect
 from shardcore.units import format_seconds
 
 __all__ = [
@@ -155,7 +156,10 @@ def estimate(
         CalculusError: sizes or the element type are not known (``missing-size``).
         VerificationError: the mesh has no such axis (``unknown-axis``).
     """
+    expect(collective, Collective)
+    expect(topology, Topology)
     used = options or TimeOptions()
+    expect(used, TimeOptions)
     rates = rates_of(collective.op, collective.axes, topology, used, shift=collective.shift)
     num_bytes = gathered_bytes(collective, topology.mesh)
     hop = topology.hardware.hop_seconds * topology.hardware.link_bytes_per_second * used.efficiency

@@ -23,6 +23,7 @@ from shardcore.calculus.mistakes import choices, mistake
 from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.sub_axes import joined, shares, split
 from shardcore.errors import CalculusError, VerificationError
+from shardcore.expected import expect, expect_all
 
 OPS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "slice")
 """Every collective; all but the last two have these names in ``jax.lax``."""
@@ -83,6 +84,12 @@ class Collective:
     gathered: NamedArray | None = None
     """The array once the axes are gathered, for ops that gather or move axes."""
 
+    def __post_init__(self) -> None:
+        expect(self.op, str)
+        expect(self.array, NamedArray)
+        expect(self.result, NamedArray)
+        expect_all(self.axes, AxisRef, "axes")
+
     @staticmethod
     def of(
         op: str,
@@ -112,6 +119,7 @@ class Collective:
                 axis (``unknown-axis``).
         """
         name = op_name(op)
+        expect(array, NamedArray, str)
         if isinstance(array, str):
             array = NamedArray.parse(array, mesh)
         wanted = axis_refs(axes)
@@ -205,6 +213,7 @@ def scatter_choices(array: NamedArray, axes: Sequence[Axis], mesh: Mesh | None) 
 
     All dims may be sharded; those that the devices divide without padding come first.
     """
+    expect(array, NamedArray)
     if mesh is None:
         return list(range(len(array.dims)))
     devices = group_size(mesh, axes)

@@ -24,6 +24,7 @@ from shardcore.calculus.mistakes import choices, mistake
 from shardcore.calculus.notation import NamedArray, NamedDim
 from shardcore.calculus.notation_parser import Parser
 from shardcore.errors import CalculusError
+from shardcore.expected import expect, expect_all
 
 _OPERATOR = re.compile(r"(?:\*|·|•|⋅|@|\.|\\cdot)(?:_\{?[A-Za-z][A-Za-z0-9]*\}?|_LOCAL)?")
 _FORM = "a product is written A[I, J] * B[J, K] -> C[I, K]"
@@ -44,6 +45,10 @@ class Contraction:
 
     operands: tuple[NamedArray, NamedArray]
     output: NamedArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operands", expect_all(self.operands, NamedArray, "operands"))
+        expect(self.output, NamedArray)
 
     @cached_property
     def dims(self) -> tuple[str, ...]:
@@ -158,6 +163,10 @@ def pairwise(operands: list[NamedArray], output: NamedArray) -> list[Contraction
     where neither a later operand nor the output has it: in ``In[B, D] * W_in[D, F] * W_out[F, D]``
     the first product contracts ``D``, and the ``D`` of the output is that of ``W_out``.
     """
+    expect(output, NamedArray)
+    operands = [*expect_all(operands, NamedArray, "operands")]
+    if not operands:
+        return []
     found = []
     left = operands[0]
     for index, right in enumerate(operands[1:], start=1):

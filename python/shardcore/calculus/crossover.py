@@ -24,6 +24,7 @@ from shardcore.calculus.matmul import (
 from shardcore.calculus.plan import Pricing, Stage
 from shardcore.calculus.strategy import Strategy, rounded
 from shardcore.calculus.topology import Topology
+from shardcore.expected import expect
 
 MAX_SIZE = 2.0**24
 """Sizes are tried from 1 to this, in steps of a factor of 2."""
@@ -178,6 +179,7 @@ def bound_changes(
     strategy: Strategy, topology: Topology, options: TimeOptions | None = None
 ) -> list[Crossover]:
     """Return the sizes at which communication and computation of ``strategy`` take equally long."""
+    expect(strategy, Strategy)
     contractions = [stage.contraction for stage in strategy.stages]
     pricing = Pricing(topology, options or TimeOptions(), dtypes_of(contractions))
     sizes = known_sizes(contractions)

@@ -40,6 +40,7 @@ from shardcore.calculus.reshard import Layout, ways
 from shardcore.calculus.strategy import Strategy, TimedStep, rounded
 from shardcore.calculus.topology import Topology
 from shardcore.errors import CalculusError
+from shardcore.expected import expect_all
 
 MAX_CUTS = 5000
 """With more cuts than this, axes that the product does not mention shard nothing."""
@@ -88,6 +89,9 @@ def matmul_strategies(
 
 def best_strategies(strategies: Sequence[Strategy]) -> list[Strategy]:
     """Return the strategies with the time and the number of collectives of the first."""
+    strategies = expect_all(strategies, Strategy, "strategies")
+    if not strategies:
+        return []
     first = strategies[0]
     return [
         each
@@ -235,7 +239,7 @@ def known_sizes(contractions: Sequence[Contraction]) -> dict[str, int]:
         CalculusError: a size or an element type is not known (``missing-size``).
     """
     sizes: dict[str, int] = {}
-    for contraction in contractions:
+    for contraction in expect_all(contractions, Contraction, "products"):
         for array in (*contraction.operands, contraction.output):
             for dim, size in zip(array.dims, array.shape, strict=True):
                 sizes[dim.name or ""] = size
@@ -249,7 +253,7 @@ def dtypes_of(contractions: Sequence[Contraction]) -> dict[str, str]:
         CalculusError: one is not known (``missing-size``).
     """
     found: dict[str, str] = {}
-    for contraction in contractions:
+    for contraction in expect_all(contractions, Contraction, "products"):
         for array in (*contraction.operands, contraction.output):
             if array.dtype is None:
                 raise mistake(

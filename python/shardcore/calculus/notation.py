@@ -24,6 +24,7 @@ from shardcore.calculus.axes import Axis, axis_refs, axis_text, group_size
 from shardcore.calculus.dtypes import element_bytes
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.errors import CalculusError, VerificationError
+from shardcore.expected import expect, expect_all
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class NamedArray:
     """Axes over which the array has still to be summed; may be given by their texts."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "dims", expect_all(self.dims, NamedDim, "dims"))
         object.__setattr__(self, "unreduced", axis_refs(self.unreduced))
         for repeated in _overlaps(
             [*(axis for dim in self.dims for axis in dim.axes), *self.unreduced]
@@ -239,6 +241,7 @@ class NamedArray:
         Raises:
             VerificationError: the mesh has no such axis (``unknown-axis``).
         """
+        expect(mesh, Mesh)
         dims = [DimSharding(dim.axes, is_closed=not dim.is_open) for dim in self.dims]
         order = mesh.axis_names
         unreduced = sorted(

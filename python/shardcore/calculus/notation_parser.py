@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from types import NoneType
 
 from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.axes import axis_ref, axis_text
@@ -22,6 +23,7 @@ from shardcore.calculus.dtypes import is_dtype
 from shardcore.calculus.mistakes import Span, choices, mistake
 from shardcore.calculus.notation import NamedArray, NamedDim, overlap_hint
 from shardcore.errors import ParseError, VerificationError
+from shardcore.expected import expect
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*'*")
 _DIM_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*'*")
@@ -53,6 +55,10 @@ class Parser:
     """The form of what is parsed, for hints."""
     uses: list[tuple[AxisRef, Span]] = field(default_factory=list)
     """The axes of the array being parsed, with their spans."""
+
+    def __post_init__(self) -> None:
+        expect(self.text, str)
+        expect(self.mesh, Mesh, NoneType)
 
     def skip_space(self) -> None:
         """Skip white space."""

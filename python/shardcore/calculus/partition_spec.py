@@ -18,6 +18,7 @@ from shardcore.calculus.axes import axis_text
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray, NamedDim, default_names
 from shardcore.errors import CalculusError
+from shardcore.expected import expect
 
 
 class Unconstrained:
@@ -122,6 +123,7 @@ def to_spec(array: NamedArray | TensorSharding) -> Spec:
     Raises:
         CalculusError: it has sub-axes, or an open dim with axes, which no spec has (``notation``).
     """
+    expect(array, NamedArray, TensorSharding)
     if isinstance(array, TensorSharding):
         array = NamedArray.from_sharding(array)
     entries: list[str | tuple[str, ...] | Unconstrained | None] = []

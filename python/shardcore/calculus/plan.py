@@ -20,6 +20,7 @@ from shardcore.calculus.dtypes import element_bytes
 from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.reshard import Layout, Step
 from shardcore.calculus.topology import Topology
+from shardcore.expected import expect
 
 Cut = Mapping[str, tuple[AxisRef, ...]]
 """The axes that shard each dim of a product while devices multiply."""
@@ -68,6 +69,10 @@ class Pricing:
     _sized: Mapping[str, float] | None = None
     """The sizes that ``_bytes`` is for."""
     _bytes: dict[tuple[str | None, Layout], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        expect(self.topology, Topology)
+        expect(self.options, TimeOptions)
 
     def devices(self, axes: tuple[AxisRef, ...]) -> int:
         """Number of devices along ``axes``."""

@@ -16,6 +16,7 @@ from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.partition_spec import to_spec
 from shardcore.errors import CalculusError
+from shardcore.expected import expect
 
 _TEMPLATE = """\
 # {title}
@@ -68,6 +69,8 @@ def snippet(collective: Collective, mesh: Mesh) -> str:
             not divide a dim evenly, or an axis to gather is not the minor most of its dim
             (``invalid-collective``).
     """
+    expect(collective, Collective)
+    expect(mesh, Mesh)
     array, result = collective.array, collective.result
     used = (*array.axes, *collective.axes, *result.axes)
     parts = [axis_text(axis) for axis in used if not axis.is_full]

@@ -21,6 +21,7 @@ from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.notation_parser import Parser
 from shardcore.calculus.partition_spec import UNCONSTRAINED, Spec, Unconstrained, from_spec
 from shardcore.errors import CalculusError
+from shardcore.expected import expect
 
 _SPEC = re.compile(r"\s*(?:jax\.sharding\.)?(?:P|PartitionSpec)\s*\(")
 _SDY = re.compile(r"\s*(?:<|#sdy|\[\s*\{)")
@@ -119,6 +120,7 @@ def parse_whole(
         CalculusError: a mesh is needed and none is known (``invalid-option``), or the sizes do not
             fit the dims (``size-mismatch``).
     """
+    expect(text, str)
     if text.lstrip().startswith("{"):
         rank = None if shape is None else len(shape)
         return _of(TensorSharding.from_hlo(text, mesh, rank=rank), text, shape)

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from shardcore.expected import expect
+
 if TYPE_CHECKING:
     from shardcore._core import AxisRef
     from shardcore.costs.figures import CollectiveFigures
@@ -231,6 +233,7 @@ class NotInStep:
         """Return the sums over ``rows``."""
         sums = {"compute": [0, 0], "communication": [0, 0]}
         for row in rows:
+            expect(row, UncountedOp)
             sums[row.missing][0] += row.count
             sums[row.missing][1] += row.bytes
         return NotInStep(*sums["compute"], *sums["communication"])

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
+from types import NoneType
 from typing import TYPE_CHECKING
 
 from shardcore.bounded import items
+from shardcore.expected import expect, expect_all
 from shardcore.gspmd.tiles import TileAssignment
 
 if TYPE_CHECKING:
@@ -52,6 +54,19 @@ class HloSharding:
     named: NamedForm | None = None
     """The mesh, axes and manual axes of ``named``."""
 
+    def __post_init__(self) -> None:
+        from shardcore.gspmd.named import NamedForm
+
+        expect(self.kind, str)
+        expect(self.tiles, TileAssignment, NoneType)
+        expect(self.named, NamedForm, NoneType)
+        expect_all(self.subgroups, str, "subgroups")
+        expect_all(self.elements, HloSharding, "elements")
+        if self.shard_group is not None:
+            word, number = self.shard_group
+            expect(word, str)
+            expect(number, int)
+
     @staticmethod
     def parse(text: str) -> HloSharding:
         """Read a sharding.
@@ -67,7 +82,11 @@ class HloSharding:
     @staticmethod
     def tiled(tiles: TileAssignment, subgroups: Iterable[str] = ()) -> HloSharding:
         """Return the canonical form of a tiling whose last dims are ``subgroups``."""
+        expect(tiles, TileAssignment)
         kinds = list(items(subgroups, "subgroups"))
+        if len(kinds) > len(tiles.dims) or not set(kinds) <= set(SUBGROUPS):
+            known = ", ".join(SUBGROUPS)
+            raise ValueError(f"subgroups are kinds of the last of the dims: some of {known}")
         if not kinds:
             return HloSharding("tiled", tiles=tiles)
         rank = len(tiles.dims) - len(kinds)
@@ -100,8 +119,7 @@ class HloSharding:
         from shardcore._core import TensorSharding
         from shardcore.gspmd.convert import from_sharding
 
-        if not isinstance(sharding, TensorSharding):
-            raise TypeError(f"expected a TensorSharding, not {type(sharding).__name__}")
+        expect(sharding, TensorSharding)
         return from_sharding(sharding, items(manual, "axes"))
 
     def to_sharding(self, mesh: Mesh | None = None, *, rank: int | None = None) -> TensorSharding:
@@ -122,8 +140,7 @@ class HloSharding:
         from shardcore._core import Mesh
         from shardcore.gspmd.convert import to_sharding
 
-        if mesh is not None and not isinstance(mesh, Mesh):
-            raise TypeError(f"expected a Mesh, not {type(mesh).__name__}")
+        expect(mesh, Mesh, NoneType)
         return to_sharding(self, mesh, rank)
 
     @property

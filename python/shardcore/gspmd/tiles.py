@@ -165,6 +165,8 @@ class TileAssignment:
 
     def with_sorted_groups(self) -> TileAssignment:
         """Return the same with the devices along the last dim in ascending order."""
+        if not self.dims:
+            return self
         size = self.dims[-1]
         outer = (prod(self.dims[:-1]), size)
         dealt = split_digits(self.digits(), outer) if self.is_iota else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Port
+from shardcore.expected import expect
 
 if TYPE_CHECKING:
     from shardcore.partition.partitioned import Partitioned
@@ -80,8 +81,10 @@ def prove(partitioned: Partitioned, *, seed: int = 0, tolerance: float = 1e-5) -
     """
     import numpy as np
 
+    from shardcore.partition.partitioned import Partitioned
     from shardcore.simulate import Simulator
 
+    expect(partitioned, Partitioned)
     started = time.perf_counter()
     random = np.random.default_rng(seed)
     arrays = [_data(port, random) for port in partitioned.arguments]

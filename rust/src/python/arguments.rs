@@ -5,7 +5,7 @@
 use super::errors::raise_unlocated;
 use super::user_code;
 use crate::error::{Code, Diagnostic};
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
@@ -80,6 +80,13 @@ pub(super) fn pairs<'py, T>(
 #[derive(Clone, Copy)]
 pub(super) struct Limit(pub i64);
 
+impl Limit {
+    /// The number of things that it lets through.
+    pub fn count(self) -> usize {
+        usize::try_from(self.0).unwrap_or(0)
+    }
+}
+
 impl<'a, 'py> FromPyObject<'a, 'py> for Limit {
     type Error = PyErr;
 
@@ -96,6 +103,30 @@ pub(super) fn saturated(number: &Bound<'_, PyAny>) -> PyResult<i64> {
         }
         other => other,
     }
+}
+
+/// An integer as an argument; one that is out of range is a `ValueError`, as a value of the right type that makes no
+/// sense is elsewhere.
+#[derive(Clone, Copy)]
+pub(super) struct Int<T>(pub T);
+
+impl<'a, 'py, T> FromPyObject<'a, 'py> for Int<T>
+where
+    T: for<'b> FromPyObject<'b, 'py, Error = PyErr>,
+{
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        object.extract::<T>().map(Self).map_err(|error| out_of_range(object.py(), error))
+    }
+}
+
+/// `error`, or a `ValueError` if it says that an integer does not fit.
+fn out_of_range(py: Python<'_>, error: PyErr) -> PyErr {
+    if error.is_instance_of::<PyOverflowError>(py) {
+        return PyValueError::new_err("the integer is out of range");
+    }
+    error
 }
 
 /// A list of `T`s as an argument.
@@ -122,7 +153,9 @@ where
             let kind = object.get_type().name()?;
             return Err(PyTypeError::new_err(format!("expected a sequence, not {kind}")));
         }
-        let convert = |item: &Bound<'py, PyAny>| item.extract::<T>().map_err(Into::into);
+        let convert = |item: &Bound<'py, PyAny>| {
+            item.extract::<T>().map_err(|error| out_of_range(item.py(), error.into()))
+        };
         items(&object, "items", MAX_ITEMS, convert).map(Self)
     }
 }

@@ -1,6 +1,6 @@
 //! `shardcore.DimSharding`.
 
-use super::arguments::{items, MAX_AXES};
+use super::arguments::{items, Int, MAX_AXES};
 use super::axis::PyAxisRef;
 use super::errors::{raise, raise_unlocated};
 use super::mesh::quoted;
@@ -81,8 +81,9 @@ impl PyDimSharding {
         py: Python<'_>,
         axes: Option<&Bound<'_, PyAny>>,
         is_closed: bool,
-        priority: Option<i64>,
+        priority: Option<Int<i64>>,
     ) -> PyResult<Self> {
+        let priority = priority.map(|Int(priority)| priority);
         let axes = axes.map_or_else(|| Ok(Vec::new()), axes_from)?;
         let dim = Self { axes, is_closed, priority };
         // The checks that do not need the mesh.

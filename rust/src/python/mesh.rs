@@ -1,6 +1,8 @@
 //! `shardcore.Mesh` and `shardcore.MeshAxis`.
 
-use super::arguments::{first_items, items, pairs, saturated, too_many, MAX_DEVICES, MAX_ITEMS};
+use super::arguments::{
+    first_items, items, pairs, saturated, too_many, Int, MAX_DEVICES, MAX_ITEMS,
+};
 use super::axis::PyAxisRef;
 use super::dim_sharding::{axes_from, resolve_all};
 use super::errors::{raise, raise_unlocated};
@@ -153,8 +155,8 @@ impl PyMesh {
     }
 
     #[staticmethod]
-    fn maximal(py: Python<'_>, device_id: i64) -> PyResult<Self> {
-        let mesh = Mesh::new(Vec::new(), vec![device_id]);
+    fn maximal(py: Python<'_>, device_id: Int<i64>) -> PyResult<Self> {
+        let mesh = Mesh::new(Vec::new(), vec![device_id.0]);
         let problems = verify_mesh(&mesh);
         if problems.is_empty() {
             return Ok(Self { mesh: Arc::new(mesh) });
@@ -214,15 +216,19 @@ impl PyMesh {
         &self,
         py: Python<'_>,
         axes: &Bound<'_, PyAny>,
-        node_size: i64,
+        node_size: Int<i64>,
     ) -> PyResult<(i64, i64)> {
         let axes = self.axes_in(py, axes)?;
-        let found = py.detach(|| group_nodes(&axes, &self.mesh, node_size));
+        let found = py.detach(|| group_nodes(&axes, &self.mesh, node_size.0));
         Ok((found.nodes, found.most_in_one))
     }
-    fn coordinates<'py>(&self, py: Python<'py>, device_id: i64) -> PyResult<Bound<'py, PyDict>> {
-        let place = self.mesh.position_of_device(device_id);
-        let mut place = place.ok_or_else(|| Self::unknown_device(device_id))?;
+    fn coordinates<'py>(
+        &self,
+        py: Python<'py>,
+        device_id: Int<i64>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let place = self.mesh.position_of_device(device_id.0);
+        let mut place = place.ok_or_else(|| Self::unknown_device(device_id.0))?;
         let mut coordinates = Vec::new();
         for axis in self.mesh.axes.iter().rev() {
             coordinates.push((&*axis.name, place % axis.size));
@@ -246,7 +252,7 @@ impl PyMesh {
             let Some(coordinate) = coordinates.get_item(&*axis.name)? else {
                 return Err(error(format!("no coordinate along axis \"{}\"", axis.name)));
             };
-            let coordinate: i64 = coordinate.extract()?;
+            let Int(coordinate): Int<i64> = coordinate.extract()?;
             if !(0..axis.size).contains(&coordinate) {
                 let (name, size) = (&axis.name, axis.size);
                 return Err(error(format!(

@@ -1,6 +1,6 @@
 //! `shardcore.Module`.
 
-use super::arguments::Limit;
+use super::arguments::{Int, Limit};
 use super::attribute::to_python;
 use super::completion::Request;
 use super::errors::{raise, raise_unlocated};
@@ -217,15 +217,15 @@ impl PyModule {
     fn simulate<'py>(
         slf: &Bound<'py, Self>,
         arrays: &Bound<'py, PyTuple>,
-        devices: Option<u32>,
-        replicas: Option<u32>,
+        devices: Option<Int<u32>>,
+        replicas: Option<Int<u32>>,
         function: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let simulator = py.import("shardcore.simulate")?.getattr("Simulator")?;
         let options = PyDict::new(py);
-        options.set_item("devices", devices)?;
-        options.set_item("replicas", replicas)?;
+        options.set_item("devices", devices.map(|Int(count)| count))?;
+        options.set_item("replicas", replicas.map(|Int(count)| count))?;
         simulator.call1((slf, function))?.call(arrays, Some(&options))
     }
     /// The attributes of the module itself.
@@ -304,7 +304,7 @@ impl PyModule {
             keep_non_divisible_on_io: keep_non_divisible_on_io || keep_sub_axes_on_io,
             collectives: false,
         };
-        let max_ops = max_ops.map(|limit| usize::try_from(limit.0).unwrap_or(0));
+        let max_ops = max_ops.map(Limit::count);
         let (before, filename) = (self.program(py)?, self.filename.clone());
         let request = Request { before, filename, how, legalize_chlo, max_ops };
         let module = request.complete(py, false, progress.as_ref())?;

@@ -1,6 +1,6 @@
 //! `shardcore.PassManager`; runs pipelines without the GIL.
 
-use super::arguments::Items;
+use super::arguments::{Items, Limit};
 use super::errors::{raise, raise_unlocated};
 use super::module::PyModule;
 use super::rules::registry;
@@ -89,10 +89,10 @@ impl PyPassManager {
         &self,
         py: Python<'_>,
         module: &Bound<'_, PyModule>,
-        max_ops: Option<usize>,
+        max_ops: Option<Limit>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<()> {
-        let limits = limits(max_ops);
+        let limits = limits(max_ops.map(Limit::count));
         let module = module.get();
         let busy = |error| raise(py, &error, "", "");
         let at_work = module.held.begin().map_err(busy)?;

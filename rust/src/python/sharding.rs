@@ -1,6 +1,6 @@
 //! `shardcore.TensorSharding`.
 
-use super::arguments::{items, too_many, Items, MAX_ITEMS};
+use super::arguments::{items, too_many, Int, Items, MAX_ITEMS};
 use super::axis::PyAxisRef;
 use super::dim_sharding::{axes_from, list_repr, resolve_all, PyDimSharding};
 use super::errors::{raise, raise_unlocated};
@@ -188,10 +188,11 @@ impl PyTensorSharding {
     fn fully_replicated(
         py: Python<'_>,
         mesh: &Bound<'_, PyAny>,
-        rank: usize,
+        rank: Int<usize>,
         is_closed: bool,
         mesh_name: Option<&str>,
     ) -> PyResult<Self> {
+        let Int(rank) = rank;
         if rank > MAX_ITEMS {
             return Err(too_many(py, "dims", MAX_ITEMS));
         }
@@ -248,11 +249,11 @@ impl PyTensorSharding {
         py: Python<'py>,
         text: &str,
         mesh: Option<&Bound<'py, PyMesh>>,
-        rank: Option<usize>,
+        rank: Option<Int<usize>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let class = py.import("shardcore.gspmd")?.getattr("HloSharding")?;
         let options = PyDict::new(py);
-        options.set_item("rank", rank)?;
+        options.set_item("rank", rank.map(|Int(rank)| rank))?;
         class.call_method1("parse", (text,))?.call_method("to_sharding", (mesh,), Some(&options))
     }
     /// In GSPMD's notation, which Python has.
@@ -271,8 +272,8 @@ impl PyTensorSharding {
         }
         closed
     }
-    fn sharded_size(&self, py: Python<'_>, dim: isize) -> PyResult<i64> {
-        let layout = self.layout(py)?;
+    fn sharded_size(&self, py: Python<'_>, dim: Int<isize>) -> PyResult<i64> {
+        let (Int(dim), layout) = (dim, self.layout(py)?);
         let rank = layout.rank();
         let index = if dim < 0 { rank.checked_add_signed(dim) } else { dim.try_into().ok() };
         match index.filter(|&index| index < rank) {
@@ -291,19 +292,19 @@ impl PyTensorSharding {
         &self,
         py: Python<'py>,
         shape: Items<i64>,
-        device_id: i64,
+        device_id: Int<i64>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let layout = self.layout_for(py, &shape)?;
-        slices(py, &layout, &shape, self.position(device_id)?)
+        slices(py, &layout, &shape, self.position(device_id.0)?)
     }
     fn shard_padding<'py>(
         &self,
         py: Python<'py>,
         shape: Items<i64>,
-        device_id: i64,
+        device_id: Int<i64>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let layout = self.layout_for(py, &shape)?;
-        PyTuple::new(py, layout.padding(&shape, self.position(device_id)?))
+        PyTuple::new(py, layout.padding(&shape, self.position(device_id.0)?))
     }
     fn device_slices<'py>(
         &self,

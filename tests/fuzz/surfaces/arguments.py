@@ -40,8 +40,17 @@ DUNDERS = (
     "__len__",
     "__iter__",
 )
+LOOKUPS = {"__getitem__", "elements", "factor_table", "sharded_size"}
+"""These say with a KeyError or an IndexError that there is no such value or dim."""
 UNTRIED = {
-    # A record of what `Topology.of` found.
+    # Records that other functions fill in and return.
+    ("shardcore", "Comparison"),
+    ("shardcore", "Cost"),
+    ("shardcore", "Partitioned"),
+    ("shardcore.calculus", "ChainStrategy"),
+    ("shardcore.calculus", "Estimate"),
+    ("shardcore.calculus", "Hardware"),
+    ("shardcore.calculus", "Strategy"),
     ("shardcore.calculus", "Topology"),
     # What they register stays for the inputs after them: a seed would not say everything.
     ("shardcore", "rule"),
@@ -105,7 +114,8 @@ def _step(random: Random, target: Any) -> Any:
     name = random.choice(names)
     found = outcome.of_call(lambda: getattr(target, name))
     if callable(found) and not isinstance(found, types.ModuleType):
-        return outcome.of_call(lambda: _first(_call(random, found)))
+        is_lookup = name in LOOKUPS
+        return outcome.of_call(lambda: _first(_call(random, found)), is_lookup=is_lookup)
     return found
 
 

@@ -10,8 +10,9 @@ from shardcore import ShardcoreError
 from tests.fuzz.surfaces.hostile import FellError
 
 
-def of_call(call: Callable[[], Any]) -> Any:
-    """What `call` returns; None where it raises what it may. All else is raised."""
+def of_call(call: Callable[[], Any], *, is_lookup: bool = False) -> Any:
+    """What `call`, which is or is not `object[key]`, returns; None where it raises what it may. All
+    else is raised."""
     try:
         return call()
     except ShardcoreError as error:
@@ -19,8 +20,11 @@ def of_call(call: Callable[[], Any]) -> Any:
             raise
     except (TypeError, ValueError, FellError):
         pass
-    except (OSError, AttributeError, KeyError, IndexError, OverflowError):
-        # Python's own way of saying that there is no such file, attribute, key or item, or that an
-        # integer has more than 64 bits.
+    except OSError:
+        # Python's own way of saying that there is no such file.
         pass
+    except (KeyError, IndexError):
+        # What `object[key]` raises where there is no such item.
+        if not is_lookup:
+            raise
     return None
