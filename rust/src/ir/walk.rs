@@ -112,7 +112,16 @@ impl Program {
         self.first_op_from_region(self.regions[region].op, self.region_index(region) + 1)
     }
     /// The op after `op` and everything inside it, staying inside `root`.
-    pub fn next_outside(&self, mut op: OpId, root: OpId) -> Option<OpId> {
+    #[inline]
+    pub fn next_outside(&self, op: OpId, root: OpId) -> Option<OpId> {
+        let next = self.ops[op].next;
+        if next.is_some() && op != root {
+            return next.get();
+        }
+        self.step_outside(op, root)
+    }
+    #[inline(never)]
+    fn step_outside(&self, mut op: OpId, root: OpId) -> Option<OpId> {
         while op != root {
             if let Some(next) = self.next_sibling(op) {
                 return Some(next);

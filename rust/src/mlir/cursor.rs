@@ -151,10 +151,7 @@ impl<'a> Cursor<'a> {
     }
     /// Steps over `->` or fails.
     pub fn expect_arrow(&mut self) -> Result<()> {
-        if self.eat_str("->") {
-            return Ok(());
-        }
-        Err(self.expected("'->'"))
+        self.eat_str("->").then_some(()).ok_or_else(|| self.expected("'->'"))
     }
     /// Reads `[A-Za-z_][A-Za-z0-9_$.]*` right here; empty if there is none.
     #[inline]
@@ -228,10 +225,10 @@ impl<'a> Cursor<'a> {
         let start = self.pos;
         let is_negative = self.eat(b'-');
         self.skip_space();
-        let value = self.unsigned().and_then(|value| {
-            let value = i128::from(value);
-            i64::try_from(if is_negative { -value } else { value }).ok()
-        });
+        let value = match self.unsigned() {
+            Some(value) if is_negative => 0_i64.checked_sub_unsigned(value),
+            value => value.and_then(|value| i64::try_from(value).ok()),
+        };
         value.ok_or_else(|| syntax(self.here_from(start), "expected an integer of 64 bits").into())
     }
     /// Steps over a string in quotes and returns what is between them, escapes as they stand: a quote,

@@ -164,6 +164,8 @@ impl RuleBuilder {
 fn add_to_all(tensors: &mut [TensorMapping], dim: usize, factor: FactorId, is_invalid: &mut bool) {
     for tensor in tensors.iter_mut().filter(|tensor| !tensor.dims.is_empty()) {
         match tensor.dims.get_mut(dim) {
+            // Most dims have one factor.
+            Some(factors) if factors.is_empty() => *factors = vec![factor],
             Some(factors) => factors.push(factor),
             None => *is_invalid = true,
         }

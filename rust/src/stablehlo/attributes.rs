@@ -159,7 +159,8 @@ impl<'a> Attributes<'a> {
         let attribute = |(name, value)| Attribute::new(name, value, None);
         Self::from(fields.into_iter().map(attribute).collect::<Vec<_>>())
     }
-    /// Whether they are known to match the definition of the op, which is one for all ops that share them.
+    /// Whether they are known to match the definition of the op, each and together; it is one definition for all
+    /// ops that share them.
     pub fn are_right(&self) -> bool {
         self.0.are_right.get()
     }

@@ -24,12 +24,12 @@ impl Definition {
         self.counts(op)?;
         if !known {
             self.attributes(op)?;
-            op.attributes.set_right();
         }
         types("operand", self.operands, &op.operands)?;
         types("result", self.results, &op.results)?;
         self.regions(op)?;
         self.traits.iter().try_for_each(|held| held.check(op))?;
+        op.attributes.set_right();
         self.verify.map_or(Ok(()), |verify| verify(op))
     }
     /// The inferred result types of `op`; `None` if the definition has no inference.

@@ -60,7 +60,7 @@ impl<'p> Checker<'p> {
             self.check_by(op, definition)?;
         }
         let signature = program.signature(op);
-        if signature.is_some() && !definition.reads_constants {
+        if signature.is_some() && !definition.looks_around {
             self.remember(signature);
         }
         Ok(true)

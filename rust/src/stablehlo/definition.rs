@@ -97,8 +97,9 @@ pub struct Definition {
     /// The number of operands if the op is *plain*: it is valid whenever operands and result have one admitted
     /// type and it has none of its attributes.
     pub is_plain: Option<usize>,
-    /// Whether the checks depend on the values of operands that are constants.
-    pub reads_constants: bool,
+    /// Whether the checks depend on more than the signature: on the values of operands that are constants, or on
+    /// the function that the op names.
+    pub looks_around: bool,
 }
 
 /// An empty definition.
@@ -113,7 +114,7 @@ pub const NOTHING: Definition = Definition {
     infer: None,
     compares: Compares::Types,
     is_plain: None,
-    reads_constants: false,
+    looks_around: false,
 };
 
 /// Ops that have the same definition.

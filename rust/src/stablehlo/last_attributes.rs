@@ -1,15 +1,15 @@
 //! A cache of the attributes read last for each op name.
 //!
 //! Ops of one name mostly differ in their types alone. What stands between name and types of an op in its
-//! own syntax is compared with that of the last op of that name, names of values left out, as it is in
-//! the keys of their signatures.
+//! syntax is compared with that of the last op of that name, apart from SSA names: by the keys of their
+//! signatures.
 
 use super::attributes::Attributes;
 use super::definition::Definition;
 use crate::index::{Id, OpId, SignatureId};
 use crate::ir::Program;
 
-/// For each name of ops the key without types and the attributes of the last op that was read.
+/// For each op name the key without types and the attributes of the last op that was read.
 #[derive(Default)]
 pub struct LastAttributes<'p> {
     by_name: Vec<Option<(&'p str, Attributes<'p>)>>,

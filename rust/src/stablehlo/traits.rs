@@ -101,6 +101,7 @@ impl Trait {
                 let holds = of.next().is_none_or(|a| of.all(|b| a == b));
                 return all_match(holds, names, "rank");
             }
+            Self::SameSizesOf(_) if op.attributes.are_right() => return Ok(()),
             Self::SameSizesOf(names) => {
                 let mut of = names.iter().map(|name| op.attributes.ints(name).len());
                 let holds = of.next().is_none_or(|a| of.all(|b| a == b));

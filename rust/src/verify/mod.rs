@@ -67,10 +67,10 @@ fn verify_with(
     let module = program.module_op();
     let mut next = Some(module);
     while let Some(op) = next {
-        next = if verifier.is_settled(op) || !verifier.op(op) {
-            program.next_in_pre_order(op, module)
-        } else {
+        next = if verifier.is_settled(op) || verifier.op(op) {
             program.next_outside(op, module)
+        } else {
+            program.next_in_pre_order(op, module)
         };
     }
     if !is_sorted {
@@ -133,13 +133,11 @@ struct Verifier<'a> {
 }
 
 impl Verifier<'_> {
-    /// Whether `op` has no regions and needs no further check, which is the case for most ops.
+    /// Whether `op` and the ops inside it need no further check, which is the case for most ops. No op whose
+    /// definition depends on the signature alone has own checks.
     #[inline]
     fn is_settled(&self, op: OpId) -> bool {
-        !self.has_marks
-            && self.program.num_regions(op) == 0
-            && self.checker.as_ref().is_some_and(|checker| checker.is_known(op))
-            && own_check(self.program.kind(op)).is_none()
+        !self.has_marks && self.checker.as_ref().is_some_and(|checker| checker.is_known(op))
     }
     /// Checks `op`; true if the ops inside it were checked too.
     #[inline(never)]

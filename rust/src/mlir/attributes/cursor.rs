@@ -21,8 +21,20 @@ pub struct AttrCursor<'r, 'a> {
     pub(super) aliases_left: u32,
 }
 
+/// The bytes that words have.
+static WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] =
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.' | b'-');
+        byte += 1;
+    }
+    table
+};
+
 fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.' | b'-')
+    WORD[byte as usize]
 }
 
 impl<'r, 'a> AttrCursor<'r, 'a> {

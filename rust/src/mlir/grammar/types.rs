@@ -152,7 +152,7 @@ fn expect_in(cursor: &mut Cursor<'_>, byte: u8, what: &str) -> Result<()> {
 
 /// Reads `2x?x` or `*x` in front of an element type; `None` is an unranked tensor.
 fn dims(cursor: &mut Cursor<'_>) -> Result<Option<Vec<Option<i64>>>> {
-    let mut shape = Vec::new();
+    let mut shape = Vec::with_capacity(4);
     if cursor.eat(b'*') {
         expect_in(cursor, b'x', "dimension list")?;
         return Ok(None);

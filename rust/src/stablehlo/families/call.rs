@@ -46,6 +46,7 @@ const COMPOSITE: Definition = Definition {
         optional("version", Kind::Int(32, Least::Any)),
     ],
     regions: Regions::Any,
+    looks_around: true,
     ..NOTHING
 };
 const TUPLE: Definition = Definition {

@@ -62,7 +62,7 @@ const DYNAMIC_CONV: Definition = Definition {
     ],
     verify: Some(verify_dynamic_conv),
     infer: None,
-    reads_constants: true,
+    looks_around: true,
     ..CONVOLUTION
 };
 

@@ -28,14 +28,14 @@ const IOTA: Definition = Definition {
     results: &[one(takes::TENSOR)],
     attributes: &[required("iota_dimension", INDEX)],
     verify: Some(iota),
-    reads_constants: true,
+    looks_around: true,
     ..NOTHING
 };
 const RESHAPE: Definition = Definition {
     operands: &[one(takes::PER_AXIS_TENSOR), one(SIZES)],
     results: &[one(takes::PER_AXIS_TENSOR)],
     verify: Some(reshape),
-    reads_constants: true,
+    looks_around: true,
     ..NOTHING
 };
 const BROADCAST: Definition = Definition {
@@ -62,7 +62,7 @@ const PAD: Definition = Definition {
         Trait::SameRanksOf(&[0, RESULT], "operand, result"),
     ],
     verify: Some(pad),
-    reads_constants: true,
+    looks_around: true,
     ..NOTHING
 };
 const INDICES: Constraint = &[Alternative::Tensor(Form::Vector, &[E::INDEX, E::INTEGER])];

@@ -43,7 +43,7 @@ const DYNAMIC_GATHER: Definition = Definition {
     ],
     traits: &[],
     infer: Some(dynamic_gather),
-    reads_constants: true,
+    looks_around: true,
     ..GATHER
 };
 

@@ -65,7 +65,7 @@ const RNG: Definition = Definition {
     )],
     traits: &[Trait::SameElementsOf(&[0, 1, RESULT], "a, b, result")],
     infer: Some(rng),
-    reads_constants: true,
+    looks_around: true,
     ..NOTHING
 };
 const RNG_BIT_GENERATOR: Definition = Definition {

@@ -94,7 +94,7 @@ const SET_DIMENSION_SIZE: Definition = Definition {
     results: &[one(takes::TENSOR)],
     attributes: &[required("dimension", INDEX)],
     infer: Some(set_dimension_size),
-    reads_constants: true,
+    looks_around: true,
     ..NOTHING
 };
 const DEVICE_ID: Definition =
