@@ -1110,16 +1110,16 @@ def partition_program(
     progress: Callable[[str, float], object] | None = None,
     shard_rules: Sequence[tuple[int, OpShardingRule, str | None, Sequence[tuple[str, str]]]]
     | None = None,
-    improve: bool = False,
+    policy: str = "least",
     keep_results: bool = False,
 ) -> tuple[Module, int, list[tuple[int, str, str | None, str, str]]]:
     """Lower ``module``, whose shardings are complete, to the program of one device.
 
     ``shard_rules`` has, for signatures of custom calls, the rule by which they are computed on
-    shards, the target to call on shards, and its attributes. ``improve`` runs the passes that
-    merge, hoist and fuse collectives of the local module. With ``keep_results``, results stay as
-    they are computed until an op needs them otherwise, and calls are inlined; else results are
-    resharded to their shardings.
+    shards, the target to call on shards, and its attributes. Under the policy ``least`` the passes
+    run that merge, hoist and fuse collectives of the local module. With ``keep_results``, results
+    stay as they are computed until an op needs them otherwise, and calls are inlined; else results
+    are resharded to their shardings.
 
     Returned are the local module; the number of devices; and for each op of ``module`` its number,
     name, location, how it is computed and why.

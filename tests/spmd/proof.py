@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from functools import cache
 
+import jax
 import ml_dtypes
 import numpy as np
 import shardcore
@@ -64,10 +65,17 @@ def problems(name: str, seed: int, policy: str) -> list[str]:
         for array, port in zip(arrays, partitioned.arguments, strict=True)
     ]
     inputs = [[parts[device] for parts in held] for device in range(count)]
-    found = runtime.run(str(partitioned.module), inputs, count)
     (expected,) = runtime.run_executable(whole(name), [arrays], 1)
     tolerance = programs.TOLERANCE.get(name, 0.0)
     wrong = []
+    try:
+        found = runtime.run(str(partitioned.module), inputs, count)
+    except jax.errors.JaxRuntimeError as error:
+        # XLA for hosts gives an FFT operands in a layout that it cannot transform.
+        if "fft_thunk.cc" not in str(error):
+            raise
+        simulated = zip(partitioned.simulate(*arrays), expected, strict=True)
+        return [f"{name}, seed {seed}" for mine, its in simulated if not same(mine, its, tolerance)]
     for index, port in enumerate(partitioned.results):
         try:
             mine = gather(np.stack([found[device][index] for device in range(count)]), port)

@@ -14,10 +14,12 @@ import pytest
 
 pytest.importorskip("jax", reason="jax 0.10.2 needs Python 3.11")
 
+from shardcore.partition.partitioned import POLICIES
+
 from tests.spmd import programs, seeded
 
 IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
-SEEDS = 300 if IS_DEEP else 6
+SEEDS = 300 if IS_DEEP else 4
 """Shardings of each program, under each policy."""
 SECONDS = 3600 if IS_DEEP else 240
 
@@ -46,7 +48,7 @@ def test_seeded_bugs_are_about_the_partitioner_as_it_is(bug: seeded.Bug) -> None
 def test_devices_compute_what_the_global_program_does(pool: ProcessPoolExecutor) -> None:
     asked = [
         pool.submit(prove, name, range(SEEDS), policy)
-        for policy in ("least", "shardy")
+        for policy in POLICIES
         for name in programs.OPS
     ]
     wrong = [problem for answer in asked for problem in answer.result(timeout=SECONDS)]

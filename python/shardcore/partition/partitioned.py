@@ -165,8 +165,9 @@ def partition(
             total: the way that sends the fewest bytes for each op, with results resharded to their
             shardings; the same with results that stay as they are computed until an op needs them
             otherwise; and that of ``shardy``. On each it runs the passes that merge, hoist and
-            fuse collectives. ``xla`` is reserved for the choices of XLA's partitioner, and at
-            present takes for each op the way that sends the fewest bytes.
+            fuse collectives. ``xla`` chooses as XLA's SPMD partitioner does for products,
+            convolutions, elementwise ops, reductions, gathers, scatters, reshapes, slices and
+            concatenations, and takes the way that sends the fewest bytes for other ops.
         progress: called from time to time with the name of the current step and the fraction of the
             work that is done, from 0 to 1.
 
@@ -195,9 +196,7 @@ def lowered(
 ) -> Partitioned:
     """Lower ``source`` by one plan of ``policy``; see :func:`partition`."""
     rules = shard_rules(source)
-    module, num_devices, rows = partition_program(
-        source, progress, rules, policy == "least", keep_results
-    )
+    module, num_devices, rows = partition_program(source, progress, rules, policy, keep_results)
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are the user's text, which may not parse.
         Module.parse(str(module), filename="<local program>")

@@ -11,7 +11,7 @@ use crate::import::symbol_dce;
 use crate::index::{Id, SignatureId};
 use crate::ir::Program;
 use crate::spmd::custom_calls::{ShardRule, ShardRules};
-use crate::spmd::{improve, partition, Results};
+use crate::spmd::{improve, partition, Policy, Results};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -28,16 +28,16 @@ fn shard_rule(
 /// What devices run of `module`, whose shardings are complete: the local module; for how many devices it is; and
 /// for ops of `module` their number, name and place, how they are computed and why.
 /// `shard_rules` are what users say of custom calls: signature, rule, the target of shards, attributes.
-/// With `improve` the passes of [`improve`] run on the local module. With `keep_results` results stay as they are computed
-/// until some op needs them otherwise, and calls are inlined, so that what they take and return does too.
+/// Under the policy `least` the passes of [`improve`] run on the local module. With `keep_results` results stay as they are
+/// computed until some op needs them otherwise, and calls are inlined, so that what they take and return does too.
 #[pyfunction]
-#[pyo3(signature = (module, progress = None, shard_rules = None, improve = false, keep_results = false))]
+#[pyo3(signature = (module, progress = None, shard_rules = None, policy = "least", keep_results = false))]
 pub(super) fn partition_program<'py>(
     py: Python<'py>,
     module: &Bound<'py, PyModule>,
     progress: Option<Py<PyAny>>,
     shard_rules: Option<Items<ShardRuleArguments>>,
-    improve: bool,
+    policy: &str,
     keep_results: bool,
 ) -> PyResult<(Py<PyModule>, i64, Bound<'py, PyList>)> {
     let (source, filename) = (module.get().program(py)?, module.get().filename.clone());
@@ -51,11 +51,13 @@ pub(super) fn partition_program<'py>(
         rules.into_iter().map(shard_rule).collect()
     });
     let results = if keep_results { Results::AsComputed } else { Results::AsSharded };
+    let chosen = if policy == "xla" { Policy::Xla } else { Policy::FewestBytes };
+    let improve = policy == "least";
     let outcome = work(py, rules, limits(None), progress.as_ref(), |context| {
         if keep_results {
             symbol_dce::run(&mut program, context)?;
         }
-        let partitioned = partition(&mut program, context, shard_rules, results)?;
+        let partitioned = partition(&mut program, context, shard_rules, (chosen, results))?;
         if improve {
             improve::run(&mut program, context)?;
         }

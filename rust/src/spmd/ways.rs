@@ -45,6 +45,9 @@ pub struct Way {
     pub operands: Vec<PlacementId>,
     /// The placements of results, terms included.
     pub results: Vec<PlacementId>,
+    /// The stage at which each operand is resharded; none where all are at stage 0. What is resharded at one stage is
+    /// not shared with others.
+    pub stages: Vec<u32>,
 }
 
 impl Way {

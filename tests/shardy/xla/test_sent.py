@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 pytest.importorskip("jax", reason="jax 0.10.2 needs Python 3.11")
+
+import shardcore
 
 from tests.shardy.programs import registry
 from tests.shardy.xla import sent
@@ -44,3 +48,31 @@ def test_each_notation_and_loop_is_counted() -> None:
 
 def test_the_module_right_after_the_partitioner_is_read() -> None:
     assert sum(sent.sent_bytes(registry.text("mlp-megatron")).values()) == 1536
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "expert-all-to-all",
+        "explicit-mlp-step",
+        "mlp-batch-and-weight-compete",
+        "mlp-only-weight",
+        "mlp-train-fsdp",
+        "mlp-train-megatron",
+        "mlp-train-only-batch",
+        "remat-nothing-saved",
+        "ring-attention",
+    ],
+)
+def test_the_policy_xla_sends_what_xla_does(name: str) -> None:
+    text = registry.text(name)
+    module = shardcore.Module.parse(text)
+    partitioned = module.propagate(legalize_chlo=True).partition("xla")
+    ours: Counter[str] = Counter()
+    for collective in partitioned.collectives:
+        # XLA's partitioner writes an all-reduce and a slice, which sends twice as much.
+        is_scatter = collective.kind == "reduce_scatter"
+        kind = "all_reduce" if is_scatter else collective.kind
+        ours[kind] += collective.total_wire_bytes * (2 if is_scatter else 1)
+    theirs = {kind.replace("-", "_"): bytes for kind, bytes in sent.sent_bytes(text).items()}
+    assert +ours == theirs

@@ -3,6 +3,7 @@
 use super::super::digits::{total_size, Digit};
 use super::super::outcome::OutcomeKind;
 use super::super::placement::{Placement, PlacementId};
+use super::super::policy::Policy;
 use super::super::results::Results;
 use super::super::ways::{FactorDigits, Factors, Way};
 use super::work::ByRule;
@@ -29,8 +30,10 @@ impl Lowering<'_, '_, '_> {
         let (kind, reason) = &decision.outcome;
         self.note(op, *kind, Arc::clone(reason));
         let mut operands = Vec::with_capacity(tensors.operands.len());
-        for (&held, &placement) in tensors.operands.iter().zip(&decision.way.operands) {
-            operands.push(self.reshard(held, placement));
+        let way = &decision.way;
+        for (index, (&held, &placement)) in tensors.operands.iter().zip(&way.operands).enumerate() {
+            let stage = way.stages.get(index).copied().unwrap_or_default();
+            operands.push(self.reshard_at(stage, held, placement));
         }
         for (result, &placement) in tensors.results.iter_mut().zip(&decision.results) {
             result.1 = placement;
@@ -38,9 +41,16 @@ impl Lowering<'_, '_, '_> {
         self.compute(&ByRule::of(&decision, op, &tensors), &decision.way, operands);
         Ok(())
     }
-    /// The way with the fewest bytes sent; of equal ones the one that computes least, and of those the first.
-    /// `placements` are those of operands, then the targets of results.
+    /// The way that the policy takes. `placements` are those of operands, then the targets of results.
     pub(super) fn choose(&mut self, work: &ByRule, placements: &[PlacementId]) -> Way {
+        let of_xla = match self.how.policy {
+            Policy::FewestBytes => None,
+            Policy::Xla => self.way_of_xla(work),
+        };
+        of_xla.unwrap_or_else(|| self.way_of_fewest_bytes(work, placements))
+    }
+    /// The way of fewest bytes; of equal ones that which computes least, and of those the first.
+    fn way_of_fewest_bytes(&mut self, work: &ByRule, placements: &[PlacementId]) -> Way {
         let mut ways = Vec::new();
         for (number, (order, digits)) in self.candidates(work, placements).into_iter().enumerate() {
             let way = self.way(work, order, digits);
@@ -117,7 +127,7 @@ impl Lowering<'_, '_, '_> {
         add((0, vec![Vec::new(); work.rule.num_factors()]));
         all
     }
-    fn way(&mut self, work: &ByRule, order: u32, digits: FactorDigits) -> Way {
+    pub(super) fn way(&mut self, work: &ByRule, order: u32, digits: FactorDigits) -> Way {
         let factors = Factors { rule: work.rule, abilities: work.abilities };
         let is_empty = digits.iter().all(Vec::is_empty);
         let order = if is_empty { 0 } else { order };
@@ -146,6 +156,7 @@ impl Lowering<'_, '_, '_> {
             order,
             operands: operands.into_iter().map(|p| self.placements.intern(p)).collect(),
             results: results.into_iter().map(|p| self.placements.intern(p)).collect(),
+            stages: Vec::new(),
         }
     }
     /// Bits that a device sends; if they are more than `most`, any number above it.

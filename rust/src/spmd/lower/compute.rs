@@ -42,7 +42,9 @@ impl Lowering<'_, '_, '_> {
         for ((&value, &placement), &(_, target)) in
             results.iter().zip(&way.results).zip(work.results)
         {
-            self.settle(work.op, value, placement, target);
+            let held = self.keep(value, placement);
+            let held = self.reduce_dims_in_turn(work, way, held);
+            self.settle_held(work.op, value, held, target);
         }
     }
     /// Replaces the only result of the op by `value`, its terms.

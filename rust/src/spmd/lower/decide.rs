@@ -1,8 +1,10 @@
 //! Chooses the way in which an op is computed on shards, once for all ops with the same key.
 
 use super::super::outcome::OutcomeKind;
+use super::super::policy::Policy;
 use super::super::reducer::Reducer;
 use super::super::ways::Way;
+use super::super::xla::leader::without_what_xla_gathers;
 use super::abilities::abilities;
 use super::decisions::Decision;
 use super::way_rule::way_rule;
@@ -93,6 +95,12 @@ impl Lowering<'_, '_, '_> {
         let mut decision =
             Decision { rule, shapes, abilities: Vec::new(), way, results: Vec::new(), outcome };
         decision.abilities = abilities(self.emit.program, &ByRule::of(&decision, op, tensors));
+        if self.how.policy == Policy::Xla {
+            let kind = self.emit.program.kind(op);
+            for ability in &mut decision.abilities {
+                *ability = without_what_xla_gathers(kind, *ability);
+            }
+        }
         let work = ByRule::of(&decision, op, tensors);
         let way = self.choose(&work, &tensors.placements().collect::<Vec<_>>());
         let outcome = self.outcome_of(&work, &way);

@@ -1,7 +1,7 @@
 //! Functions, calls and returns.
 
 use super::super::placement::PlacementId;
-use super::{Lowering, Task};
+use super::{Held, Lowering, Task};
 use crate::error::Result;
 use crate::index::{FuncId, OpId, TypeId, ValueId};
 use crate::ir::Payload;
@@ -85,7 +85,11 @@ impl Lowering<'_, '_, '_> {
         target: PlacementId,
     ) {
         let held = self.keep(value, placement);
-        if placement != target {
+        self.settle_held(op, value, held, target);
+    }
+    /// Reshards `held`, which stands for `value`, a result of `op`, to `target` behind the op.
+    pub fn settle_held(&mut self, op: OpId, value: ValueId, held: Held, target: PlacementId) {
+        if held.placement != target {
             self.emit.go_after(op);
             let new = self.reshard(held, target);
             self.set_held(value, new);

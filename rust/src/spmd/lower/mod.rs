@@ -35,14 +35,17 @@ mod treatment;
 mod way_rule;
 mod windows;
 mod work;
+mod xla_way;
 
 use super::collectives::{last_channel, Collectives};
 use super::custom_calls::ShardRules;
 use super::devices::Devices;
+use super::digits::Digit;
 use super::emit::Emitter;
 use super::one_by_one::OneByOne;
 use super::outcome::{Outcome, OutcomeKind};
 use super::placement::{Placement, PlacementId, Placements};
+use super::policy::Policy;
 use super::reducer::Reducer;
 use super::reshard::Plan;
 use super::results::Results;
@@ -98,8 +101,10 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     pub shard_rules: ShardRules,
     how: How,
     held: Vec<Option<Held>>,
-    /// Reshards made so far, by value and placement, with their blocks.
-    resharded: FxHashMap<(ValueId, PlacementId), (BlockId, Held)>,
+    /// Reshards made so far, by value, placement and stage, with their blocks.
+    resharded: FxHashMap<(ValueId, PlacementId, u32), (BlockId, Held)>,
+    /// Stages of reshards, by the digits along which XLA's partitioner has grouped devices.
+    stages: FxHashMap<Vec<Digit>, u32>,
     plans: FxHashMap<(PlacementId, PlacementId, TypeId), Rc<Plan>>,
     by_sharding: FxHashMap<(ShardingId, usize), PlacementId>,
     /// What [`Lowering::local_type`] was before.
@@ -123,6 +128,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
 /// Options of lowering.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How {
+    /// What chooses among the ways to compute an op.
+    pub policy: Policy,
     /// The placement of results after the op that computes them.
     pub results: Results,
     /// The options of `sdy-convert-global-to-local`, if that is what runs; shardings are kept then.
@@ -158,6 +165,7 @@ pub(super) fn lower(
         how,
         held: vec![None; num_values],
         resharded: FxHashMap::default(),
+        stages: FxHashMap::default(),
         plans: FxHashMap::default(),
         by_sharding: FxHashMap::default(),
         local_types: FxHashMap::default(),

@@ -111,6 +111,7 @@ impl Lowering<'_, '_, '_> {
             let held = self.keep(result, way.results[index]);
             let held = Held { reducer: reducers[index].0, ..held };
             self.emit.go_after(work.op);
+            let held = self.reduce_dims_in_turn(work, way, held);
             let new = self.reshard(held, work.results[index].1);
             self.set_held(result, new);
         }

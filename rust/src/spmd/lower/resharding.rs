@@ -9,11 +9,15 @@ use std::rc::Rc;
 impl Lowering<'_, '_, '_> {
     /// `held` resharded to `target`. Equal reshards in a block are made once.
     pub fn reshard(&mut self, held: Held, target: PlacementId) -> Held {
+        self.reshard_at(0, held, target)
+    }
+    /// `held` as `target` lies, shared with equal reshards of the same stage.
+    pub fn reshard_at(&mut self, stage: u32, held: Held, target: PlacementId) -> Held {
         let target = self.aim(held.placement, target);
         if held.placement == target {
             return held;
         }
-        let key = (held.value, target);
+        let key = (held.value, target, stage);
         let block = self.emit.block();
         if let Some(&(at, known)) = self.resharded.get(&key) {
             if at == block {

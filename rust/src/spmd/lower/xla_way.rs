@@ -1,0 +1,218 @@
+//! The way that XLA's partitioner would take, by the tensor that leads or as products are decided.
+
+use super::super::digits::{merged, total_size, Cuts, Digit};
+use super::super::placement::{Placement, PlacementId};
+use super::super::policy::Policy;
+use super::super::ways::{Ability, FactorDigits, Factors, Way};
+use super::super::xla::leader::Leader;
+use super::super::xla::product::{Class, Decision, Product, Shards};
+use super::work::ByRule;
+use super::{Held, Lowering};
+use crate::index::Id;
+use crate::rule::TensorMapping;
+use crate::rules::table::Family;
+
+impl Lowering<'_, '_, '_> {
+    /// The way that XLA's partitioner takes; none where it compares ways.
+    pub(super) fn way_of_xla(&mut self, work: &ByRule) -> Option<Way> {
+        if self.leader(work) == Leader::Product {
+            let (order, decision) = self.product_of_xla(work)?;
+            let digits = decision.way.into_iter().map(merged).collect();
+            let stages =
+                decision.stages.map(|groups| groups.map_or(0, |groups| self.stage(groups)));
+            let way = self.way(work, order, digits);
+            return Some(Way { stages: stages.to_vec(), ..way });
+        }
+        let (order, digits) = self.digits_of_xla(work)?;
+        Some(self.way(work, order, digits))
+    }
+    fn stage(&mut self, groups: Vec<Digit>) -> u32 {
+        let next = self.stages.len() as u32 + 1;
+        *self.stages.entry(groups).or_insert(next)
+    }
+    fn leader(&self, work: &ByRule) -> Leader {
+        let program = &*self.emit.program;
+        let operands = work.operands;
+        let first = operands.first().map(|held| held.placement);
+        let are_alike =
+            operands.len() > 1 && operands.iter().all(|held| Some(held.placement) == first);
+        let family = Family::of(program.op_name(work.op));
+        let is_elementwise = family.is_some_and(|family| family.name == "pointwise");
+        Leader::of(program.kind(work.op), program.op_name(work.op), is_elementwise, are_alike)
+    }
+    /// The digits of each factor by the tensor that leads, and the order of devices.
+    fn digits_of_xla(&self, work: &ByRule) -> Option<(u32, FactorDigits)> {
+        let first = work.operands.first().map(|held| held.placement);
+        let by_operand = || Some(self.led_by(work, work.rule.operands.first()?, first?));
+        let by_result =
+            || Some(self.led_by(work, work.rule.results.first()?, work.results.first()?.1));
+        let shards = |(_, digits): &(u32, FactorDigits)| -> i64 {
+            digits.iter().map(|digits| total_size(digits)).product()
+        };
+        match self.leader(work) {
+            Leader::Operand => by_operand(),
+            Leader::Result => by_result(),
+            Leader::MoreShards => {
+                let (operand, result) = (by_operand()?, by_result()?);
+                Some(if shards(&operand) > shards(&result) { operand } else { result })
+            }
+            Leader::ResultIfItFits => {
+                let result = by_result()?;
+                let wanted: i64 = self.num_shards(work.results.first()?.1);
+                if shards(&result) == wanted && wanted > 1 {
+                    Some(result)
+                } else {
+                    by_operand()
+                }
+            }
+            Leader::ResultElsewhere => self.elsewhere_by_result(work).or_else(by_result),
+            Leader::OperandThenIndices => {
+                let indices = work.operands.get(1)?.placement;
+                Some(self.extended(work, by_operand()?, work.rule.operands.get(1)?, indices))
+            }
+            Leader::ResultThenUpdates => {
+                let updates = work.operands.last()?.placement;
+                Some(self.extended(work, by_result()?, work.rule.operands.last()?, updates))
+            }
+            Leader::Product | Leader::Compared => None,
+        }
+    }
+    /// `led` with what the placement of another tensor says of factors and digits that are left.
+    fn extended(
+        &self,
+        work: &ByRule,
+        led: (u32, FactorDigits),
+        mapping: &TensorMapping,
+        placement: PlacementId,
+    ) -> (u32, FactorDigits) {
+        let (order, mut digits) = led;
+        let (other_order, more) = self.led_by(work, mapping, placement);
+        if digits.iter().all(Vec::is_empty) {
+            return (other_order, more);
+        }
+        if order == other_order {
+            let factors = Factors { rule: work.rule, abilities: work.abilities };
+            factors.extend(&mut digits, &more);
+        }
+        (order, digits)
+    }
+    /// The way that the placement of the first result says, but for a dim that has to be whole: its shards are of the first
+    /// dim that they divide evenly.
+    fn elsewhere_by_result(&self, work: &ByRule) -> Option<(u32, FactorDigits)> {
+        let factors = Factors { rule: work.rule, abilities: work.abilities };
+        let placement = &self.placements[work.results.first()?.1];
+        let ways = factors.elsewhere(work.rule.results.first()?, placement);
+        let is_even = |digits: &FactorDigits| {
+            let mut sizes = digits.iter().zip(&work.rule.factor_sizes);
+            sizes.all(|(digits, size)| size % total_size(digits) == 0)
+        };
+        Some((placement.order, ways.into_iter().find(is_even)?))
+    }
+    fn num_shards(&self, placement: PlacementId) -> i64 {
+        self.placements[placement].dims.iter().map(|digits| total_size(digits)).product()
+    }
+    /// The way that the placement of one tensor says.
+    fn led_by(
+        &self,
+        work: &ByRule,
+        mapping: &TensorMapping,
+        placement: PlacementId,
+    ) -> (u32, FactorDigits) {
+        let factors = Factors { rule: work.rule, abilities: work.abilities };
+        let placement = &self.placements[placement];
+        (placement.order, factors.of_tensor(mapping, placement))
+    }
+    /// The way of a product of two operands; none where their devices are in different orders, digits do
+    /// not nest, or windows move along a sharded dim.
+    fn product_of_xla(&self, work: &ByRule) -> Option<(u32, Decision)> {
+        let (rule, [left, right], [(_, target)]) = (work.rule, work.operands, work.results) else {
+            return None;
+        };
+        let (order, left_digits) = self.led_by(work, &rule.operands[0], left.placement);
+        let (right_order, right_digits) = self.led_by(work, &rule.operands[1], right.placement);
+        let (result_order, result_digits) = self.led_by(work, &rule.results[0], *target);
+        let given =
+            [(order, left_digits), (right_order, right_digits), (result_order, result_digits)];
+        let is_moved = |factor: usize| {
+            work.abilities[factor] == Ability::Moved
+                && given.iter().any(|(_, digits)| !digits[factor].is_empty())
+        };
+        if (0..rule.num_factors()).any(is_moved) {
+            return None;
+        }
+        let mut orders = given.iter().filter(|(_, digits)| !digits.iter().all(Vec::is_empty));
+        let order = orders.next().map_or(0, |(order, _)| *order);
+        if orders.any(|(other, _)| *other != order) {
+            return None;
+        }
+        let all = Digit { stride: 1, size: self.emit.devices.count() };
+        let used = given.iter().flat_map(|(_, digits)| digits.iter().flatten().copied());
+        let cuts = Cuts::of(used.chain([all]).filter(|digit| digit.size > 1).collect::<Vec<_>>())?;
+        let tensors =
+            given.map(|(_, digits)| digits.iter().map(|digits| cuts.split(digits)).collect());
+        let product = self.product(work);
+        let shards = Shards {
+            tensors,
+            devices: if all.size > 1 { cuts.split(&[all]) } else { Vec::new() },
+            way: vec![Vec::new(); rule.num_factors()],
+            stages: [None, None],
+        };
+        Some((order, product.decide(&shards)))
+    }
+    /// Reduces the terms in `held`, a result of `work`, one dim after the other, as XLA's partitioner does: the last dim
+    /// first. The first one is left to the reshard behind.
+    pub(super) fn reduce_dims_in_turn(&mut self, work: &ByRule, way: &Way, held: Held) -> Held {
+        let mut held = held;
+        if self.how.policy != Policy::Xla || self.placements[held.placement].partial.is_empty() {
+            return held;
+        }
+        let has_terms = |factor: &usize| {
+            work.abilities[*factor] == Ability::Terms && !way.factors[*factor].is_empty()
+        };
+        let mut left: Vec<usize> = (0..way.factors.len()).filter(has_terms).collect();
+        let dims = work.rule.operands[0].dims.iter().rev().flatten().map(|factor| factor.index());
+        for factor in dims.filter(has_terms) {
+            left.retain(|&other| other != factor);
+            if left.is_empty() {
+                break;
+            }
+            let terms = left.iter().flat_map(|&factor| way.factors[factor].iter().copied());
+            let mut partial: Vec<Digit> = terms.collect();
+            partial.sort_unstable_by_key(|digit| std::cmp::Reverse(digit.stride));
+            let placement =
+                Placement { partial: merged(partial), ..self.placements[held.placement].clone() };
+            self.emit.go_after(work.op);
+            let along = (way.order, &way.factors[factor][..]);
+            let (emit, reducer) = (&mut self.emit, held.reducer);
+            held.value = self.collectives.all_reduce(emit, held.value, reducer, along);
+            held.placement = self.placements.intern(placement);
+        }
+        held
+    }
+    fn product(&self, work: &ByRule) -> Product {
+        let rule = work.rule;
+        let class = |factor: usize| {
+            let factor = crate::index::FactorId::from_index(factor);
+            let is_in = |tensor: &TensorMapping| tensor.contains(factor);
+            match (is_in(&rule.operands[0]), is_in(&rule.operands[1]), is_in(&rule.results[0])) {
+                (true, true, true) => Class::Batch,
+                (true, true, false) => Class::Contracted,
+                (true, false, true) => Class::Left,
+                (false, true, true) => Class::Right,
+                _ => Class::Other,
+            }
+        };
+        let elements = |tensor: usize| {
+            work.shapes[tensor].iter().fold(1i64, |product, &size| product.saturating_mul(size))
+        };
+        Product {
+            classes: (0..rule.num_factors()).map(class).collect(),
+            elements: [elements(0), elements(1), elements(2)],
+            bits: [
+                self.bits(work.operands[0].global),
+                self.bits(work.operands[1].global),
+                self.bits(work.results[0].0),
+            ],
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Policies: who decides between the ways to compute an op.
+
+/// How one of the ways to compute an op is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Policy {
+    /// The way for which a device sends the fewest bytes; of equal ones that which computes least.
+    #[default]
+    FewestBytes,
+    /// The way that XLA's SPMD partitioner takes.
+    Xla,
+}

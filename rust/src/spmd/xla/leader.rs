@@ -1,0 +1,56 @@
+//! Leaders: the tensor whose sharding says how XLA's partitioner computes an op.
+
+use super::super::ways::Ability;
+use crate::ir::OpKind;
+
+/// The tensor by whose placement an op is computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Leader {
+    /// The first operand: the op is computed on operands as they lie, and results are resharded.
+    Operand,
+    /// The first result: operands are resharded.
+    Result,
+    /// The first operand if it has more shards than the result, else the result.
+    MoreShards,
+    /// The result if the op is computed on as many shards as that has, else the first operand.
+    ResultIfItFits,
+    /// The first result; shards of a dim that the op needs whole are of the first other dim that they divide evenly.
+    ResultElsewhere,
+    /// The first operand, then the second one for factors and digits that are left: indices, where the first is indexed.
+    OperandThenIndices,
+    /// The first result, then the last operand, the updates of a scatter, for factors and digits that are left.
+    ResultThenUpdates,
+    /// Both operands and the result, see [`super::product`].
+    Product,
+    /// None: XLA compares ways of its own, of which the one with the fewest bytes stands for what it takes.
+    Compared,
+}
+
+impl Leader {
+    /// The leader of ops of `kind` that are called `name`. `is_elementwise` says whether all its tensors have the same dims; `are_alike`, whether
+    /// it has several operands, which all lie alike.
+    pub fn of(kind: OpKind, name: &str, is_elementwise: bool, are_alike: bool) -> Self {
+        match kind {
+            OpKind::DotGeneral | OpKind::Dot | OpKind::Convolution => Self::Product,
+            OpKind::Reduce => Self::Operand,
+            OpKind::Slice => Self::MoreShards,
+            OpKind::Reshape => Self::ResultIfItFits,
+            OpKind::Concatenate | OpKind::Sort => Self::ResultElsewhere,
+            OpKind::Gather => Self::OperandThenIndices,
+            OpKind::Scatter => Self::ResultThenUpdates,
+            OpKind::CustomCall | OpKind::DynamicUpdateSlice => Self::Compared,
+            OpKind::Other if name == "stablehlo.fft" => Self::Compared,
+            _ if is_elementwise && are_alike => Self::Operand,
+            _ => Self::Result,
+        }
+    }
+}
+
+/// What XLA's partitioner cannot do along a sharded dim, though there is a way to: it makes the dim whole.
+pub fn without_what_xla_gathers(kind: OpKind, ability: Ability) -> Ability {
+    match (kind, ability) {
+        (OpKind::Concatenate, Ability::Moved)
+        | (OpKind::DynamicSlice, Ability::Moved | Ability::Terms) => Ability::Whole,
+        _ => ability,
+    }
+}

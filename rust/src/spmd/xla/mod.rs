@@ -1,0 +1,11 @@
+//! The ways that XLA's SPMD partitioner takes.
+//!
+//! XLA has no list of ways. Each of its handlers starts from the sharding of one tensor of the op, the *leader*: most
+//! reshard operands to what the sharding of the result says, reductions compute on operands as they lie and
+//! reshard the result. [`leader`] says which tensor that is; [`product`] decides for products, which look at all three
+//! tensors.
+//!
+//! Source: `xla/service/spmd`: `spmd_partitioner.cc`, `dot_handler.cc`.
+
+pub mod leader;
+pub mod product;

@@ -1,0 +1,360 @@
+//! Products as XLA's partitioner computes them.
+//!
+//! The partitioner looks for a case that fits all devices ([`Product::base_case`]). If there is none, it takes dims that two
+//! of the three tensors shard alike, batch dims first, then dims of one operand, then contracted ones; splits the devices
+//! into groups along these ([`Shards::group`]), and goes on within a group. Each case is tried first with tensors as they
+//! lie on devices, then with ones that would have to be permuted.
+//!
+//! Digits are cut so that any two are equal or have nothing in common.
+//!
+//! Source: `dot_handler.cc`, `PartitionDot`.
+
+use super::super::digits::{total_size, Digit};
+use super::super::ways::FactorDigits;
+
+/// What a factor of a product is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// A dim of all three tensors.
+    Batch,
+    /// A dim of the left operand and the result.
+    Left,
+    /// A dim of the right operand and the result.
+    Right,
+    /// A dim of both operands.
+    Contracted,
+    /// A dim of one tensor alone.
+    Other,
+}
+
+impl Class {
+    fn is_in(self, tensor: Tensor) -> bool {
+        match self {
+            Self::Batch => true,
+            Self::Left => tensor != Tensor::Right,
+            Self::Right => tensor != Tensor::Left,
+            Self::Contracted => tensor != Tensor::Result,
+            Self::Other => false,
+        }
+    }
+}
+
+/// The tensors of a product.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Tensor {
+    Left,
+    Right,
+    Result,
+}
+
+use Tensor::{Left, Result, Right};
+
+/// A product, as far as the choice depends on it.
+#[derive(Debug)]
+pub struct Product {
+    /// By factor.
+    pub classes: Vec<Class>,
+    /// Elements of the left operand, the right one, and the result.
+    pub elements: [i64; 3],
+    /// The bits of an element of each.
+    pub bits: [i64; 3],
+}
+
+/// How tensors are sharded within a group of devices, and what groups are along.
+#[derive(Clone, Debug)]
+pub struct Shards {
+    /// The digits of each factor, of the left operand, the right one, and the result.
+    pub tensors: [FactorDigits; 3],
+    /// The digits that devices of a group differ in.
+    pub devices: Vec<Digit>,
+    /// The digits along which groups are, by factor: the way so far.
+    pub way: FactorDigits,
+    /// For each operand the groups within which it was resharded last, if it was.
+    pub stages: [Option<Vec<Digit>>; 2],
+}
+
+/// How a product is computed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// The digits of each factor.
+    pub way: FactorDigits,
+    /// For each operand the digits that groups are along within which it is resharded; none if it stays as it lies. The
+    /// partitioner shares what is resharded alike within groups of one kind only.
+    pub stages: [Option<Vec<Digit>>; 2],
+}
+
+impl Shards {
+    fn of(&self, tensor: Tensor) -> &FactorDigits {
+        &self.tensors[tensor as usize]
+    }
+    /// How many shards `tensor` has in all.
+    fn num_shards(&self, tensor: Tensor) -> i64 {
+        self.of(tensor).iter().map(|digits| total_size(digits)).product()
+    }
+    /// What `tensor` has for the factors `dims`.
+    fn along(&self, tensor: Tensor, dims: &[usize]) -> Vec<(usize, Vec<Digit>)> {
+        dims.iter().map(|&factor| (factor, self.of(tensor)[factor].clone())).collect()
+    }
+    /// The decision for `way` within these groups.
+    fn done(&self, way: FactorDigits) -> Decision {
+        let mut stages = self.stages.clone();
+        for operand in [Left, Right] {
+            let mut factors = self.of(operand).iter().zip(&way);
+            if factors.any(|(own, used)| own.iter().any(|digit| !used.contains(digit))) {
+                stages[operand as usize] = Some(self.way.iter().flatten().copied().collect());
+            }
+        }
+        Decision { way, stages }
+    }
+    /// How many devices a group has.
+    fn num_devices(&self) -> i64 {
+        total_size(&self.devices)
+    }
+    /// The digits in which devices differ that hold the same shard of `tensor`.
+    fn replicated(&self, tensor: Tensor) -> Vec<Digit> {
+        let used = |digit: &Digit| self.of(tensor).iter().flatten().any(|other| other == digit);
+        self.devices.iter().copied().filter(|digit| !used(digit)).collect()
+    }
+    /// Splits the devices of a group along `digits` of each factor. Factors that have some are done with; what tensors
+    /// have of these digits on other dims is gathered, or moved to devices that held copies.
+    fn group(&mut self, digits: &[(usize, Vec<Digit>)]) {
+        let taken: Vec<Digit> = digits.iter().flat_map(|(_, digits)| digits).copied().collect();
+        for tensor in [Left, Right, Result] {
+            let free = self.replicated(tensor);
+            let free: Vec<Digit> =
+                free.into_iter().filter(|digit| !taken.contains(digit)).collect();
+            let before = self.way.iter().flatten().copied().collect::<Vec<_>>();
+            let of_tensor = &mut self.tensors[tensor as usize];
+            for (factor, _) in digits {
+                of_tensor[*factor].clear();
+            }
+            let in_use: Vec<usize> = (0..of_tensor.len())
+                .filter(|&factor| of_tensor[factor].iter().any(|digit| taken.contains(digit)))
+                .collect();
+            if let (Some(stage), false) = (self.stages.get_mut(tensor as usize), in_use.is_empty())
+            {
+                *stage = Some(before);
+            }
+            let is_free = total_size(&free) % total_size(&taken) == 0 && !free.is_empty();
+            match in_use[..] {
+                // The dim takes the place of the copies.
+                [factor] if is_free && of_tensor[factor].len() == taken.len() => {
+                    of_tensor[factor] = free;
+                }
+                _ => {
+                    for digits in of_tensor.iter_mut() {
+                        digits.retain(|digit| !taken.contains(digit));
+                    }
+                }
+            }
+        }
+        self.devices.retain(|digit| !taken.contains(digit));
+        for (factor, digits) in digits {
+            self.way[*factor].extend(digits);
+        }
+    }
+}
+
+impl Product {
+    /// How the product is computed.
+    pub fn decide(&self, shards: &Shards) -> Decision {
+        for as_they_lie in [true, false] {
+            if let Some(decision) = self.attempt(shards.clone(), as_they_lie) {
+                return decision;
+            }
+        }
+        // Operands as the result wants them.
+        shards.done(self.taken(shards, Result, &[Class::Batch, Class::Left, Class::Right]))
+    }
+    /// The way if a case fits. With `as_they_lie` the tensor that groups are made by may not have to be permuted.
+    fn attempt(&self, mut shards: Shards, as_they_lie: bool) -> Option<Decision> {
+        if let Some(way) = self.base_case(&shards, false) {
+            return Some(shards.done(way));
+        }
+        let groups = self
+            .batch_groups(&shards, as_they_lie)
+            .or_else(|| self.free_groups(&shards, as_they_lie))
+            .or_else(|| self.contracted_groups(&shards, as_they_lie));
+        if let Some(groups) = groups {
+            shards.group(&groups);
+            return Some(self.decide(&shards));
+        }
+        let are_whole = shards.num_shards(Left) == 1 && shards.num_shards(Right) == 1;
+        let of_result = shards.num_shards(Result);
+        if are_whole && of_result > 1 && of_result < shards.num_devices() {
+            shards.devices = shards.of(Result).iter().flatten().copied().collect();
+            return Some(self.decide(&shards));
+        }
+        let way = self.base_case(&shards, true)?;
+        Some(shards.done(way))
+    }
+
+    /// The way where dims of one class are over all devices; with `may_reshard` also where the result alone says so.
+    fn base_case(&self, shards: &Shards, may_reshard: bool) -> Option<FactorDigits> {
+        let all = shards.num_devices();
+        if all == 1 {
+            return Some(shards.way.clone());
+        }
+        let of_result = shards.num_shards(Result);
+        if of_result > 1 && of_result < all {
+            return None;
+        }
+        let fills = |tensor, class| self.count(shards, tensor, class) == all;
+        let alike = |a, b, class| self.are_alike(shards, a, b, class);
+        let take = |tensor, class| Some(self.taken(shards, tensor, &[class]));
+        let (batch, contracted) = (Class::Batch, Class::Contracted);
+        if fills(Left, batch) && fills(Right, batch) && alike(Left, Right, batch) {
+            return take(Left, batch);
+        }
+        for operand in [Left, Right] {
+            if fills(operand, batch) && fills(Result, batch) && alike(operand, Result, batch) {
+                return take(operand, batch);
+            }
+        }
+        if fills(Left, contracted) && fills(Right, contracted) {
+            return take(self.larger(shards), contracted);
+        }
+        for (operand, class) in [(Left, Class::Left), (Right, Class::Right)] {
+            if fills(operand, class) && fills(Result, class) && alike(operand, Result, class) {
+                return take(operand, class);
+            }
+        }
+        if may_reshard {
+            for class in [batch, Class::Left, Class::Right] {
+                if fills(Result, class) {
+                    return take(Result, class);
+                }
+            }
+        }
+        if of_result > 1 {
+            return None;
+        }
+        for (whole, operand) in [(Left, Right), (Right, Left)] {
+            let is_longer = self.elements[operand as usize] > self.elements[Result as usize];
+            if fills(operand, contracted) && shards.num_shards(whole) == 1 && is_longer {
+                return take(operand, contracted);
+            }
+        }
+        None
+    }
+
+    /// Groups along batch dims.
+    fn batch_groups(&self, shards: &Shards, as_they_lie: bool) -> Option<Vec<(usize, Vec<Digit>)>> {
+        let count = |tensor| self.count(shards, tensor, Class::Batch);
+        let of_result = count(Result);
+        if of_result == 1 || (count(Left) != of_result && count(Right) != of_result) {
+            return None;
+        }
+        let dims = self.factors(Class::Batch);
+        let same_counts = dims.iter().all(|&factor| {
+            total_size(&shards.of(Left)[factor]) == total_size(&shards.of(Right)[factor])
+        });
+        let is_alike = self.are_alike(shards, Left, Right, Class::Batch);
+        if same_counts && (is_alike || !as_they_lie) {
+            return Some(shards.along(self.larger(shards), &dims));
+        }
+        let fits = |operand| {
+            shards.num_shards(operand) == 1 || self.are_alike(shards, operand, Result, Class::Batch)
+        };
+        if as_they_lie && !(fits(Left) && fits(Right)) {
+            return None;
+        }
+        Some(shards.along(Result, &dims))
+    }
+
+    /// Groups along dims of one operand that the result shards as often.
+    fn free_groups(&self, shards: &Shards, as_they_lie: bool) -> Option<Vec<(usize, Vec<Digit>)>> {
+        let count = |tensor, class| self.count(shards, tensor, class);
+        let fits = |operand, class| {
+            count(operand, class) > 1 && count(operand, class) == count(Result, class)
+        };
+        let (left, right) = (fits(Left, Class::Left), fits(Right, Class::Right));
+        let (operand, class, dims) = if left || right {
+            // The other operand is gathered: rather the one that is smaller then.
+            let gathered = |operand, by: i64| by.saturating_mul(self.local_bits(shards, operand));
+            let is_left = left
+                && (!right
+                    || gathered(Right, count(Left, Class::Left))
+                        < gathered(Left, count(Right, Class::Right)));
+            let (operand, class) =
+                if is_left { (Left, Class::Left) } else { (Right, Class::Right) };
+            (operand, class, self.factors(class))
+        } else {
+            let sides = [(Left, Class::Left), (Right, Class::Right)];
+            let mut sides = sides.into_iter();
+            let (operand, class) = sides
+                .find(|&(operand, class)| count(operand, class) > 1 && count(Result, class) > 1)?;
+            let mut dims = self.factors(class);
+            dims.retain(|&factor| {
+                let own = total_size(&shards.of(operand)[factor]);
+                own > 1 && own == total_size(&shards.of(Result)[factor])
+            });
+            (operand, class, dims)
+        };
+        debug_assert!(matches!(class, Class::Left | Class::Right));
+        let is_alike = |&factor: &usize| shards.of(operand)[factor] == shards.of(Result)[factor];
+        let is_possible = !dims.is_empty() && (!as_they_lie || dims.iter().all(is_alike));
+        is_possible.then(|| shards.along(Result, &dims))
+    }
+
+    /// Groups along contracted dims that both operands shard as often.
+    fn contracted_groups(
+        &self,
+        shards: &Shards,
+        as_they_lie: bool,
+    ) -> Option<Vec<(usize, Vec<Digit>)>> {
+        let count = |tensor| self.count(shards, tensor, Class::Contracted);
+        if count(Left) == 1 || count(Right) == 1 {
+            return None;
+        }
+        let mut dims = self.factors(Class::Contracted);
+        if count(Left) != count(Right) {
+            dims.retain(|&factor| {
+                let own = total_size(&shards.of(Left)[factor]);
+                own > 1 && own == total_size(&shards.of(Right)[factor])
+            });
+        }
+        let is_alike = |&factor: &usize| shards.of(Left)[factor] == shards.of(Right)[factor];
+        let is_possible = !dims.is_empty() && (!as_they_lie || dims.iter().all(is_alike));
+        is_possible.then(|| shards.along(self.larger(shards), &dims))
+    }
+
+    /// The way so far with what `tensor` has for factors of these classes.
+    fn taken(&self, shards: &Shards, tensor: Tensor, classes: &[Class]) -> FactorDigits {
+        let mut way = shards.way.clone();
+        for (factor, digits) in way.iter_mut().enumerate() {
+            if classes.contains(&self.classes[factor]) {
+                digits.extend(&shards.of(tensor)[factor]);
+            }
+        }
+        way
+    }
+    fn factors(&self, class: Class) -> Vec<usize> {
+        (0..self.classes.len()).filter(|&factor| self.classes[factor] == class).collect()
+    }
+    /// How many shards `tensor` has along dims of `class`.
+    fn count(&self, shards: &Shards, tensor: Tensor, class: Class) -> i64 {
+        let factors = self.factors(class).into_iter();
+        factors.map(|factor| total_size(&shards.of(tensor)[factor])).product()
+    }
+    fn are_alike(&self, shards: &Shards, a: Tensor, b: Tensor, class: Class) -> bool {
+        let mut factors = self.factors(class).into_iter();
+        factors.all(|factor| shards.of(a)[factor] == shards.of(b)[factor])
+    }
+    /// The bits that a device holds of `tensor`.
+    fn local_bits(&self, shards: &Shards, tensor: Tensor) -> i64 {
+        let whole = self.elements[tensor as usize].saturating_mul(self.bits[tensor as usize]);
+        let factors = self.classes.iter().zip(&shards.way);
+        let own = factors.filter(|(class, _)| class.is_in(tensor));
+        let groups: i64 = own.map(|(_, digits)| total_size(digits)).product();
+        whole / (shards.num_shards(tensor) * groups).max(1)
+    }
+    /// The operand of which a device holds more; of equal ones the right one.
+    fn larger(&self, shards: &Shards) -> Tensor {
+        if self.local_bits(shards, Left) > self.local_bits(shards, Right) {
+            Left
+        } else {
+            Right
+        }
+    }
+}
