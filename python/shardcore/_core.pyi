@@ -949,6 +949,16 @@ class PassManager:
     def pass_names() -> list[str]:
         """Every pass and pipeline that can be named, sorted."""
 
+    def enable_verifier(self, enable: bool, /) -> None:
+        """Verify the program after each pass, or no longer; off unless asked for.
+
+        What a pass leaves is held against what MLIR's verifier checks. If it does not hold,
+        :meth:`run` raises what MLIR says, the hint names the pass, and the module does not change.
+
+        >>> manager = shardcore.PassManager.parse("builtin.module(sdy-close-shardings)")
+        >>> manager.enable_verifier(True)
+        """
+
     def run(
         self,
         module: Module,

@@ -53,6 +53,8 @@ pub struct Context<'a> {
     pub rules: &'a mut dyn RuleSource,
     /// Limits.
     pub limits: Limits,
+    /// Whether the program is verified after each pass.
+    pub verifies_each: bool,
     /// Called at intervals; returns false to stop the run.
     report: &'a mut dyn FnMut(Progress<'_>) -> bool,
     /// The index of the current pass, and the number of passes.
@@ -68,7 +70,7 @@ impl<'a> Context<'a> {
         limits: Limits,
         report: &'a mut dyn FnMut(Progress<'_>) -> bool,
     ) -> Self {
-        Self { rules, limits, report, step: (0, 1), reached: 0.0 }
+        Self { rules, limits, verifies_each: false, report, step: (0, 1), reached: 0.0 }
     }
     /// Reports that `pass` begins, the `index`-th of `count`; fails if the user wants to stop.
     pub fn begin(&mut self, pass: &str, index: usize, count: usize) -> Result<()> {

@@ -7,6 +7,7 @@ import shardcore
 
 from tests.shardy import reference
 from tests.shardy.diff import ours
+from tests.shardy.messages import missing, of_error
 
 MESHES = """
 sdy.mesh @mesh = <["x"=2, "y"=4]>
@@ -172,3 +173,45 @@ func.func @main() {
     with pytest.raises(shardcore.ShardcoreError, match=said) as caught:
         ours(text, pipeline)
     assert "contact" not in str(caught.value)
+
+
+def test_the_verifier_says_what_the_reference_says() -> None:
+    text = f"""{MESHES}
+func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{?}}p1]>}})
+    -> tensor<8xf32> {{
+  return %a : tensor<8xf32>
+}}"""
+    pipeline = "builtin.module(sdy-close-shardings)"
+    with pytest.raises(reference.RejectedError) as theirs:
+        reference.run(text, pipeline)
+    manager = shardcore.PassManager.parse(pipeline)
+    manager.enable_verifier(True)
+    with pytest.raises(shardcore.ShardcoreError) as raised:
+        manager.run(shardcore.Module.parse(text))
+    assert missing(theirs.value.errors, of_error(raised.value)) == []
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        "#vhlo.nope<1>",
+        "#llvm.nope",
+        "#gpu<nope>",
+        "#sdy.mesh<1>",
+        "affine_map<(d0) -> (d1)>",
+        "sparse<[[5]], [1]> : tensor<2xi32>",
+    ],
+)
+def test_attributes_that_are_not_looked_into(attribute: str) -> None:
+    text = f"module attributes {{a.b = {attribute}}} {{\n}}"
+    with pytest.raises(reference.RejectedError):
+        reference.run(text, "builtin.module()")
+    assert attribute in str(shardcore.Module.parse(text))
+
+
+def test_short_forms_of_ops_of_other_dialects() -> None:
+    body = "func.func @f() {{\n  {}\n^bb1:\n  return\n}}"
+    reference.run(body.format("cf.br ^bb1"), "builtin.module()")
+    with pytest.raises(shardcore.ShardcoreError, match=r"the short form of cf\.br is not known"):
+        shardcore.Module.parse(body.format("cf.br ^bb1"))
+    shardcore.Module.parse(body.format('"cf.br"()[^bb1] : () -> ()'))

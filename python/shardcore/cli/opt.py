@@ -13,7 +13,7 @@ def run(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="shardcore opt",
         usage="%(prog)s [FILE] [--PASS[=OPTIONS] ... | --pass-pipeline PIPELINE] [-o FILE] "
-        "[--split-input-file]",
+        "[--split-input-file] [--verify-each]",
         description="Run passes on a program, in the order of their flags, as sdy_opt does:\n"
         "  shardcore opt a.mlir --sdy-propagation-pipeline\n"
         "  shardcore opt a.mlir --sdy-basic-propagate='conservative-propagation=true'\n"
@@ -41,6 +41,9 @@ def run(arguments: Sequence[str]) -> int:
         action="store_true",
         help="first turn mhlo.sharding strings into sdy shardings",
     )
+    parser.add_argument(
+        "--verify-each", action="store_true", help="verify the program after each pass"
+    )
     options, flags = parser.parse_known_args(arguments)
     passes, unknown = _pass_flags(flags)
     if unknown:
@@ -56,6 +59,7 @@ def run(arguments: Sequence[str]) -> int:
         manager = shardcore.PassManager.parse(options.pass_pipeline)
     else:
         manager = shardcore.PassManager.from_flags(passes)
+    manager.enable_verifier(options.verify_each)
     text, name = read_text(options.file)
     pieces = _split(text) if options.split_input_file else [text]
     outputs = []

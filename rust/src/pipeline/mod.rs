@@ -23,9 +23,10 @@ pub use options::{OptionKind, OptionSpec, Options, Specs};
 pub use table::{PassSpec, Run};
 
 use crate::context::Context;
-use crate::error::{Code, Diagnostic, Result};
+use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::OpId;
 use crate::ir::Program;
+use crate::verify::verify_after_pass;
 
 /// The op that a pipeline for modules runs on.
 const MODULE: &str = "builtin.module";
@@ -90,7 +91,8 @@ impl Pipeline {
         names.sort_unstable();
         names
     }
-    /// Runs all passes on `program`, which is in an unknown state if one fails.
+    /// Runs all passes on `program`, which is in an unknown state if one fails, or if the program does not make sense
+    /// after it and the context verifies.
     pub fn run(&self, program: &mut Program, context: &mut Context<'_>) -> Result<()> {
         if self.anchor == FUNC {
             let message = "a pipeline for func.func cannot run on a module";
@@ -122,6 +124,7 @@ impl Pipeline {
                 Item::Step(step) => {
                     context.begin(step.spec.name, *done, total)?;
                     step.run_on_module(program, context)?;
+                    step.verify(program, context)?;
                     *done += 1;
                 }
                 Item::Nested(inner) => {
@@ -146,6 +149,7 @@ impl Pipeline {
             if let Item::Step(step) = item {
                 context.begin(step.spec.name, done + index, total)?;
                 step.run_on_functions(program, context)?;
+                step.verify(program, context)?;
             }
         }
         Ok(())
@@ -153,6 +157,18 @@ impl Pipeline {
 }
 
 impl Step {
+    /// Verifies what the pass has left, if that was asked for.
+    fn verify(&self, program: &Program, context: &Context<'_>) -> Result<()> {
+        if !context.verifies_each {
+            return Ok(());
+        }
+        let pass = self.spec.name;
+        let mut problems = verify_after_pass(program);
+        for problem in &mut problems {
+            problem.hint = Some(format!("{pass} has left the program like this"));
+        }
+        Error::check(problems)
+    }
     fn run_on_module(&self, program: &mut Program, context: &mut Context<'_>) -> Result<()> {
         match self.spec.run {
             Run::Module(run) | Run::Any(run) => run(program, context, &self.options),

@@ -44,7 +44,7 @@ impl Request {
         }
         let mut program = Program::clone(&self.before);
         let limits = limits(self.max_ops);
-        run(py, &pipeline, rules, &mut program, &self.filename, limits, progress)?;
+        run(py, &pipeline, rules, &mut program, &self.filename, (limits, false), progress)?;
         if !collectives {
             self.check(py, &program)?;
         }

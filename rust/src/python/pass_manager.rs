@@ -12,20 +12,25 @@ use crate::module::Step;
 use crate::pipeline::Pipeline;
 use crate::rules::Registry;
 use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-/// Runs `pipeline` on `program` with `rules` and without the GIL; `progress` is called with `(what, fraction)`.
+/// Runs `pipeline` on `program` with `rules` and without the GIL, within limits, and verifies what each pass leaves
+/// if told so; `progress` is called with `(what, fraction)`.
 pub(super) fn run(
     py: Python<'_>,
     pipeline: &Pipeline,
     rules: Registry,
     program: &mut Program,
     filename: &str,
-    limits: Limits,
+    (limits, verifies_each): (Limits, bool),
     progress: Option<&Py<PyAny>>,
 ) -> PyResult<()> {
     rules.install_edges(program);
-    let outcome = work(py, rules, limits, progress, |context| pipeline.run(program, context))?;
+    let outcome = work(py, rules, limits, progress, |context| {
+        context.verifies_each = verifies_each;
+        pipeline.run(program, context)
+    })?;
     outcome.map_err(|error| raise(py, &error, program.text().source(), filename))
 }
 
@@ -63,6 +68,7 @@ pub(super) fn work<T: Send>(
 #[pyclass(name = "PassManager", module = "shardcore", frozen)]
 pub struct PyPassManager {
     pipeline: Arc<Pipeline>,
+    verifies_each: AtomicBool,
 }
 
 #[pymethods]
@@ -71,18 +77,22 @@ impl PyPassManager {
     fn parse(py: Python<'_>, pipeline: &str) -> PyResult<Self> {
         let parsed = Pipeline::parse(pipeline);
         let pipeline = parsed.map_err(|error| raise(py, &error, pipeline, "<pipeline>"))?;
-        Ok(Self { pipeline: Arc::new(pipeline) })
+        Ok(Self { pipeline: Arc::new(pipeline), verifies_each: AtomicBool::new(false) })
     }
     #[staticmethod]
     #[pyo3(signature = (flags))]
     fn from_flags(py: Python<'_>, flags: Items<String>) -> PyResult<Self> {
         let parsed = Pipeline::from_flags(&flags);
         let pipeline = parsed.map_err(|error| raise(py, &error, &flags.join(" "), "<flags>"))?;
-        Ok(Self { pipeline: Arc::new(pipeline) })
+        Ok(Self { pipeline: Arc::new(pipeline), verifies_each: AtomicBool::new(false) })
     }
     #[staticmethod]
     fn pass_names() -> Vec<&'static str> {
         Pipeline::pass_names()
+    }
+    #[pyo3(signature = (enable, /))]
+    fn enable_verifier(&self, enable: bool) {
+        self.verifies_each.store(enable, Ordering::Relaxed);
     }
     #[pyo3(signature = (module, *, max_ops = None, progress = None))]
     fn run(
@@ -105,7 +115,8 @@ impl PyPassManager {
         };
         let rules = registry().recording();
         let step = Step { pipeline: self.pipeline.clone(), rules: rules.clone(), limits };
-        run(py, &self.pipeline, rules, &mut program, &module.filename, limits, progress.as_ref())?;
+        let checked = (limits, self.verifies_each.load(Ordering::Relaxed));
+        run(py, &self.pipeline, rules, &mut program, &module.filename, checked, progress.as_ref())?;
         at_work.finish(program, step).map_err(busy)
     }
     fn __str__(&self) -> String {

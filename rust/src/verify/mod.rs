@@ -90,6 +90,17 @@ pub fn verify_made(program: &Program) -> Vec<Diagnostic> {
     found
 }
 
+/// Everything that is wrong with `program`, which a pass has left, whatever the pass has made of it.
+pub fn verify_after_pass(program: &Program) -> Vec<Diagnostic> {
+    let malformed = made::malformed_shardings(program);
+    if !malformed.is_empty() {
+        return malformed;
+    }
+    let mut found = made::mistyped_calls(program);
+    found.extend(verify(program));
+    found
+}
+
 /// A check that applies to ops of one kind.
 type OwnCheck<'a> = fn(&mut Verifier<'a>, OpId);
 

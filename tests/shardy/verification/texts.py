@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.shardy.verification import functions, locations, resources
+from tests.shardy.verification import attributes, functions, locations, resources, types
 
 FAMILIES: dict[str, Callable[[], list[str]]] = {
     "func": lambda: [*functions.sound(), *functions.broken()],
     "location": locations.programs,
     "resource": resources.programs,
+    "type": types.programs,
+    "attribute": attributes.programs,
 }

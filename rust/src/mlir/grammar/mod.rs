@@ -6,18 +6,25 @@
 //!
 //! Source: MLIR's language reference, and `StableHLO`'s attribute definitions.
 
+mod bounds;
+mod conv;
 mod dialect;
 mod dialects;
 mod elements;
+mod enumerations;
+mod literal;
 mod location;
 mod number;
 mod position;
 mod resources;
+mod shaped;
+mod structures;
 mod types;
 mod value;
 
-pub(super) use dialect::cases;
 pub(super) use dialects::{known_dialect, Ops};
+pub(super) use enumerations::cases;
 pub(super) use location::problem_of_alias;
 pub(super) use position::Grammar;
-pub(super) use types::{skip_type, split_tensor, TensorParts};
+pub(super) use shaped::{split_tensor, TensorParts};
+pub(super) use types::skip_type;

@@ -1,6 +1,6 @@
 //! The state of a parser of the grammar.
 
-use crate::error::{Code, Diagnostic, Result};
+use crate::error::{Code, Diagnostic, Result, Span};
 use crate::ir::Program;
 use crate::mlir::cursor::Cursor;
 
@@ -32,8 +32,12 @@ impl<'c, 'a> Grammar<'c, 'a> {
     /// The definition of the alias called `name`, `#` or `!` included.
     pub(super) fn alias_text(&self, name: &str) -> Option<&'c str> {
         let program = self.program?;
-        let id = program.strings().find(name)?;
-        program.alias(id).map(|span| program.text().get(span))
+        self.alias_span(name).map(|span| program.text().get(span))
+    }
+    /// Where what the alias called `name` stands for is.
+    pub(super) fn alias_span(&self, name: &str) -> Option<Span> {
+        let program = self.program?;
+        program.strings().find(name).and_then(|id| program.alias(id))
     }
     /// Runs `step` one nesting level deeper.
     pub(super) fn nested<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {

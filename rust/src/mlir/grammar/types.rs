@@ -1,11 +1,11 @@
 //! Types.
 
 use super::position::Grammar;
-use crate::error::{Result, Span};
-use crate::mlir::cursor::Cursor;
+use crate::error::Result;
+use crate::mlir::cursor::{syntax, Cursor};
 
 /// The names of floating-point types.
-const FLOATS: [&str; 19] = [
+const FLOATS: [&str; 18] = [
     "f32",
     "bf16",
     "f16",
@@ -24,7 +24,6 @@ const FLOATS: [&str; 19] = [
     "f4E2M1FN",
     "f6E2M3FN",
     "f6E3M2FN",
-    "f4E2M1",
 ];
 /// The widest integer type.
 const MAX_BITS: u64 = 16_777_215;
@@ -34,15 +33,79 @@ pub(super) fn is_float(name: &str) -> bool {
     FLOATS.contains(&name)
 }
 
+/// Whether `name` is an integer type, whatever its width.
+fn is_integer(name: &str) -> bool {
+    bits(name).is_some()
+}
+
+/// The digits of the width of the integer type `name`.
+fn bits(name: &str) -> Option<&str> {
+    let digits = ["i", "si", "ui"].iter().find_map(|prefix| name.strip_prefix(prefix))?;
+    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
+}
+
 /// Whether `name` is a type that is written as one word.
 fn is_scalar(name: &str) -> bool {
-    let digits = ["i", "si", "ui"].iter().find_map(|prefix| {
-        let digits = name.strip_prefix(prefix)?;
-        (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
-    });
-    digits.is_some_and(|bits| bits.parse().is_ok_and(|bits: u64| bits <= MAX_BITS))
+    let width = bits(name).and_then(|bits| bits.parse::<u64>().ok());
+    width.is_some_and(|bits| bits <= MAX_BITS)
         || is_float(name)
         || matches!(name, "index" | "none" | "token")
+}
+
+/// What a type is, as far as it matters to those that it is inside of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TypeKind {
+    Integer,
+    Float,
+    Index,
+    Complex,
+    Vector,
+    /// A tensor of known rank.
+    Tensor,
+    Buffer,
+    /// Any other of MLIR's own.
+    Other,
+    /// One of `StableHLO`.
+    StableHlo,
+    /// One of another dialect.
+    Dialect,
+}
+
+impl TypeKind {
+    /// That of the type `text`, no alias.
+    fn of(text: &str) -> Self {
+        let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        let body = rest.trim_start().strip_prefix('<').map_or("", str::trim_start);
+        match word {
+            "" if text.starts_with("!stablehlo") => Self::StableHlo,
+            "" if text.starts_with('!') => Self::Dialect,
+            "tensor" if !body.starts_with('*') => Self::Tensor,
+            "complex" => Self::Complex,
+            "vector" => Self::Vector,
+            "memref" => Self::Buffer,
+            "index" => Self::Index,
+            word if is_float(word) => Self::Float,
+            "" | "tensor" | "tuple" | "none" | "token" => Self::Other,
+            _ => Self::Integer,
+        }
+    }
+    /// Whether complex numbers may have such parts.
+    pub fn is_part(self) -> bool {
+        matches!(self, Self::Integer | Self::Float)
+    }
+    /// Whether a tensor may have such elements.
+    pub fn is_tensor_element(self) -> bool {
+        self.is_part() || !matches!(self, Self::Tensor | Self::Buffer | Self::Other)
+    }
+    /// Whether a vector may have such elements.
+    pub fn is_vector_element(self) -> bool {
+        self.is_part() || matches!(self, Self::Index | Self::Dialect)
+    }
+    /// Whether a buffer may have such elements.
+    pub fn is_buffer_element(self) -> bool {
+        !matches!(self, Self::Tensor | Self::Other | Self::StableHlo)
+    }
 }
 
 impl Grammar<'_, '_> {
@@ -50,7 +113,7 @@ impl Grammar<'_, '_> {
     pub fn ty(&mut self) -> Result<()> {
         self.type_or("non-function type")
     }
-    /// A type; the error names `what` is expected.
+    /// A type; the complaint is that there is none of `what`.
     pub(super) fn type_or(&mut self, what: &str) -> Result<()> {
         self.nested(|grammar| grammar.type_here(what))
     }
@@ -58,7 +121,9 @@ impl Grammar<'_, '_> {
         match self.cursor.next_byte() {
             b'(' => {
                 self.list(b'(', b')', Self::ty)?;
-                self.cursor.expect_arrow()?;
+                if !self.cursor.eat_str("->") {
+                    return Err(self.cursor.expected("'->' in function type"));
+                }
                 if self.cursor.next_byte() != b'(' {
                     return self.plain_type("non-function type");
                 }
@@ -76,58 +141,27 @@ impl Grammar<'_, '_> {
         let start = self.cursor.pos;
         match self.cursor.name() {
             "tensor" => self.tensor().map(|_| ()),
-            "tuple" => self.list(b'<', b'>', Self::plain_type_nested),
-            "complex" => {
-                self.cursor.expect(b'<')?;
-                self.plain_type_nested()?;
-                self.cursor.expect(b'>')
-            }
-            "vector" | "memref" if self.cursor.peek() == b'<' => self.cursor.skip_balanced(),
+            "tuple" => self.tuple(),
+            "complex" => self.complex(),
+            "vector" => self.vector(start),
+            "memref" => self.buffer(),
             name if is_scalar(name) => Ok(()),
-            _ => {
+            name => {
+                let is_integer = is_integer(name);
                 self.cursor.pos = start;
+                if is_integer {
+                    let problem = syntax(self.cursor.here(), "invalid integer width");
+                    let hint = format!("integers have at most {MAX_BITS} bits");
+                    return Err(problem.with_hint(hint).into());
+                }
                 Err(self.cursor.expected(what))
             }
         }
     }
-    fn plain_type_nested(&mut self) -> Result<()> {
-        self.nested(|grammar| grammar.plain_type("non-function type"))
-    }
-    /// `<2x?xf32, encoding>`.
-    fn tensor(&mut self) -> Result<TensorParts> {
-        expect_in(self.cursor, b'<', "tensor type")?;
-        let shape = dims(self.cursor)?;
-        self.cursor.skip_space();
-        let start = self.cursor.pos;
-        self.plain_type_nested()?;
-        let element = self.cursor.span_since(start);
-        let mut encoding = None;
-        if self.cursor.eat(b',') && self.cursor.next_byte() != b'>' {
-            let start = self.cursor.pos;
-            self.attribute()?;
-            encoding = Some(self.cursor.span_since(start));
-        }
-        expect_in(self.cursor, b'>', "tensor type")?;
-        Ok(TensorParts { shape, element, encoding })
-    }
-    /// `!alias`, `!dialect.name<...>` or `!dialect<...>`.
-    fn dialect_type(&mut self) -> Result<()> {
-        let start = self.cursor.pos;
-        self.cursor.pos += 1;
-        let name = alias_name(self.cursor);
-        if name.is_empty() {
-            return Err(self.cursor.expected("the name of a type"));
-        }
-        if self.cursor.peek() == b'<' {
-            return self.cursor.skip_body();
-        }
-        let whole = self.cursor.since(start);
-        if name.contains('.') || self.is_alias(whole) {
-            return Ok(());
-        }
-        let span = self.cursor.span_since(start);
-        let message = format!("undefined symbol alias id '{name}'");
-        Err(crate::Diagnostic::new(crate::Code::UnknownSymbol, message).at(span).into())
+    /// What the type that starts at `start` and ends here is.
+    pub(super) fn kind_since(&self, start: usize) -> TypeKind {
+        let text = self.cursor.since(start);
+        TypeKind::of(self.alias_text(text).unwrap_or(text))
     }
 }
 
@@ -142,59 +176,7 @@ pub(super) fn alias_name<'a>(cursor: &mut Cursor<'a>) -> &'a str {
     cursor.since(start)
 }
 
-/// Steps over `byte`, which `what` requires here.
-fn expect_in(cursor: &mut Cursor<'_>, byte: u8, what: &str) -> Result<()> {
-    if cursor.eat(byte) {
-        return Ok(());
-    }
-    Err(cursor.expected(&format!("'{}' in {what}", byte as char)))
-}
-
-/// Reads `2x?x` or `*x` in front of an element type; `None` is an unranked tensor.
-fn dims(cursor: &mut Cursor<'_>) -> Result<Option<Vec<Option<i64>>>> {
-    let mut shape = Vec::with_capacity(4);
-    if cursor.eat(b'*') {
-        expect_in(cursor, b'x', "dimension list")?;
-        return Ok(None);
-    }
-    loop {
-        let dim = match cursor.next_byte() {
-            b'?' => {
-                cursor.pos += 1;
-                None
-            }
-            b'0'..=b'9' => {
-                let at = cursor.pos;
-                let dim = cursor.digits().and_then(|dim| i64::try_from(dim).ok());
-                let span = cursor.span_since(at);
-                let too_large = || {
-                    let code = crate::Code::UnsupportedType;
-                    crate::Diagnostic::new(code, "a dim is too large").at(span)
-                };
-                Some(dim.ok_or_else(too_large)?)
-            }
-            _ => return Ok(Some(shape)),
-        };
-        shape.push(dim);
-        expect_in(cursor, b'x', "dimension list")?;
-    }
-}
-
-/// The parts of a ranked or unranked tensor type.
-pub(in crate::mlir) struct TensorParts {
-    /// Its dims, `None` if it has no rank.
-    pub shape: Option<Vec<Option<i64>>>,
-    pub element: Span,
-    pub encoding: Option<Span>,
-}
-
-/// Steps over `tensor<...>` and takes it apart; whether aliases in it are defined is left open.
-pub(in crate::mlir) fn split_tensor(cursor: &mut Cursor<'_>) -> Result<TensorParts> {
-    cursor.pos += "tensor".len();
-    Grammar::new(cursor, None).nested(Grammar::tensor)
-}
-
-/// Steps over a type, without checking that aliases in it are defined.
+/// Steps over a type; whether aliases in it are defined is left open.
 pub(in crate::mlir) fn skip_type(cursor: &mut Cursor<'_>) -> Result<()> {
     cursor.skip_space();
     Grammar::new(cursor, None).ty()

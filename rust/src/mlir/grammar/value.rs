@@ -113,7 +113,8 @@ impl Grammar<'_, '_> {
             "dense_resource" => self.resource(),
             "loc" => self.location("inline location"),
             "distinct" => self.distinct(),
-            "affine_map" | "affine_set" | "strided" if self.cursor.peek() == b'<' => {
+            "strided" => self.strided(),
+            "affine_map" | "affine_set" if self.cursor.next_byte() == b'<' => {
                 self.cursor.skip_balanced()
             }
             _ => {
@@ -122,10 +123,28 @@ impl Grammar<'_, '_> {
             }
         }
     }
+    /// `<[1, ?], offset: ?>`.
+    fn strided(&mut self) -> Result<()> {
+        self.cursor.expect(b'<')?;
+        self.list(b'[', b']', Self::size)?;
+        if self.cursor.eat(b',') {
+            if !self.cursor.eat_keyword("offset") {
+                return Err(self.cursor.expected("'offset' after comma"));
+            }
+            if !self.cursor.eat(b':') {
+                return Err(self.cursor.expected("':' after 'offset'"));
+            }
+            self.size()?;
+        }
+        self.cursor.expect(b'>')
+    }
     /// `[number]<attribute>`.
     fn distinct(&mut self) -> Result<()> {
         self.cursor.expect(b'[')?;
-        self.cursor.integer()?;
+        self.cursor.skip_space();
+        if self.cursor.unsigned().is_none() {
+            return Err(self.cursor.expected("distinct ID"));
+        }
         self.cursor.expect(b']')?;
         self.cursor.expect(b'<')?;
         if self.cursor.eat(b'>') {

@@ -75,7 +75,7 @@ impl Parser<'_> {
             PrecisionAndAlgorithm => self.parse_precision_and_algorithm(),
             Case(name) => self.parse_case(name),
             Ints => self.attribute_or(|mut grammar| grammar.ints()),
-            Bool => self.attribute_or(|mut grammar| grammar.case(&["true", "false"])),
+            Bool => self.attribute_or(|mut grammar| grammar.case("bool", &["true", "false"])),
             ConvDims => self.attribute_or(|mut grammar| grammar.conv_dims()),
             Window => window(&mut self.grammar()),
             FloatFormat => self.parse_float_format(),
@@ -105,8 +105,8 @@ impl Parser<'_> {
         self.attribute_or(|mut grammar| grammar.int())
     }
     fn parse_case(&mut self, name: &str) -> Result<()> {
-        let cases = cases(name).unwrap_or(&[]);
-        self.attribute_or(|mut grammar| grammar.case(cases))
+        let (own, cases) = cases(name).unwrap_or_default();
+        self.attribute_or(|mut grammar| grammar.case(own, cases))
     }
     /// `key = [0] x [1]`.
     fn parse_dot_dims(&mut self, key: &str) -> Result<()> {
@@ -118,8 +118,8 @@ impl Parser<'_> {
     /// `precision = [DEFAULT, HIGHEST]`.
     fn parse_precision(&mut self) -> Result<()> {
         self.parse_key("precision")?;
-        let cases = cases("precision").unwrap_or(&[]);
-        self.grammar().list(b'[', b']', |grammar| grammar.case(cases))
+        let (own, cases) = cases("precision").unwrap_or_default();
+        self.grammar().list(b'[', b']', |grammar| grammar.case(own, cases))
     }
     fn parse_precision_and_algorithm(&mut self) -> Result<()> {
         if !self.eat_comma() {
@@ -200,7 +200,7 @@ fn pair(grammar: &mut Grammar<'_, '_>) -> Result<()> {
 
 fn bool_or_int(grammar: &mut Grammar<'_, '_>) -> Result<()> {
     if grammar.cursor.next_byte().is_ascii_alphabetic() {
-        return grammar.case(&["true", "false"]);
+        return grammar.case("bool", &["true", "false"]);
     }
     grammar.int()
 }

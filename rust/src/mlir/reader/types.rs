@@ -6,7 +6,7 @@ use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::TypeId;
 use crate::ir::{element_bits, ElementType, Program, Type};
 use crate::mlir::cursor::Cursor;
-use crate::mlir::grammar::{skip_type, split_tensor, TensorParts};
+use crate::mlir::grammar::{skip_type, split_tensor, Grammar, TensorParts};
 use memchr::memchr2;
 use rustc_hash::FxHashMap;
 
@@ -34,11 +34,11 @@ impl<'a> Types<'a> {
                 cursor.pos = end;
                 return Ok(id);
             }
-            let parts = split_tensor(cursor)?;
+            let parts = split_tensor(cursor, Some(program))?;
             let mut new = NewType { types: self, program, text: cursor.text() };
             return new.tensor(cursor.since(start), start, parts);
         }
-        skip_type(cursor)?;
+        Grammar::new(cursor, Some(program)).ty()?;
         let mut new = NewType { types: self, program, text: cursor.text() };
         new.type_of(cursor.since(start), start, 0)
     }
@@ -104,7 +104,7 @@ impl<'a> NewType<'_, 'a> {
             return Err(Diagnostic::new(Code::NestedTooDeeply, message).at(span).into());
         }
         if inside(text, "tensor<").is_some() {
-            let parts = split_tensor(&mut Cursor::new(self.text, start))?;
+            let parts = split_tensor(&mut Cursor::new(self.text, start), None)?;
             return self.tensor(text, start, parts);
         }
         let id = if let Some(inner) = inside(text, "tuple<") {

@@ -1,0 +1,203 @@
+//! Whether elements in `dense<...>` go with their type.
+
+use super::number::{IntegerRange, Number};
+use super::shaped::split_tensor;
+use crate::error::{Result, Span};
+use crate::mlir::cursor::{syntax, Cursor};
+
+/// What elements were found between the brackets of `dense<...>`.
+#[derive(Default)]
+pub(super) struct Found<'a> {
+    /// The sizes of the nested lists; empty for a lone element.
+    pub shape: Vec<usize>,
+    /// How many there are, each part of a complex number counted.
+    pub count: usize,
+    /// The first number of each kind, the most negative and the largest integer.
+    numbers: [Option<(Number, Span)>; 4],
+    /// The first `true` or `false`.
+    pub word: Option<Span>,
+    /// The first string.
+    pub string: Option<(&'a str, Span)>,
+}
+
+impl Found<'_> {
+    /// Notes a number.
+    pub fn note(&mut self, number: Number, span: Span) {
+        let slot = match number {
+            Number::Float => 0,
+            Number::Hex(..) => 1,
+            Number::Integer(true, _) => 2,
+            Number::Integer(false, _) => 3,
+        };
+        let is_larger = |old: Number| match (old, number) {
+            (Number::Integer(_, old), Number::Integer(_, new))
+            | (Number::Hex(_, old), Number::Hex(_, new)) => new > old,
+            _ => false,
+        };
+        if self.numbers[slot].is_none_or(|(old, _)| is_larger(old)) {
+            self.numbers[slot] = Some((number, span));
+        }
+    }
+    /// What is wrong with an element of type `element`, and where, if something is.
+    fn wrong_element(&self, element: &str) -> Option<(Span, String)> {
+        let range = IntegerRange::of(element);
+        let floats = range == IntegerRange::Floats;
+        let said = |span: Span, text: &str| Some((span, text.to_owned()));
+        if let Some((_, span)) = self.string {
+            return match range {
+                IntegerRange::Nothing => None,
+                IntegerRange::Floats => said(span, "expected floating point literal"),
+                IntegerRange::Bits(..) => said(span, "integer constant out of range for type"),
+            };
+        }
+        if range == IntegerRange::Nothing {
+            let number = self.numbers.iter().flatten().map(|&(_, span)| span).next();
+            return said(number.or(self.word)?, "expected string token, got");
+        }
+        if let Some(span) = self.word.filter(|_| element != "i1") {
+            let text = if floats {
+                "expected floating point literal"
+            } else {
+                "expected i1 type for 'true' or 'false' values"
+            };
+            return said(span, text);
+        }
+        let wrong = |&(number, span): &(Number, Span)| {
+            let is_negative = matches!(number, Number::Hex(true, _) | Number::Integer(true, _));
+            let problem = match number {
+                Number::Float if !floats => "expected integer elements, but parsed floating-point",
+                Number::Hex(true, _) if floats => {
+                    "hexadecimal float literal should not have a leading minus"
+                }
+                Number::Hex(_, bits) if floats && !fits(bits, element) => {
+                    "hexadecimal float constant out of range for type"
+                }
+                Number::Integer(..) if floats => {
+                    "unexpected decimal integer literal for a floating point value"
+                }
+                _ if is_negative && element.starts_with("ui") => {
+                    "expected unsigned integer elements, but parsed negative value"
+                }
+                _ if number.problem(range).is_some() => "integer constant out of range for type",
+                _ => return None,
+            };
+            said(span, problem)
+        };
+        self.numbers.iter().flatten().find_map(wrong)
+    }
+}
+
+/// Whether a float of type `element` has so many bits.
+fn fits(bits: u128, element: &str) -> bool {
+    let width = crate::ir::element_bits(element).unwrap_or(128);
+    bits.checked_shr(width).unwrap_or(0) == 0
+}
+
+/// Whether the type at `ty` of `text` has a shape, or is of a dialect and may have one.
+pub(super) fn is_shaped(text: &str, ty: Span) -> bool {
+    let name = text.get(ty.start as usize..ty.end as usize).unwrap_or("");
+    ["tensor", "vector", "memref", "!"].iter().any(|start| name.starts_with(start))
+}
+
+/// Checks that the type at `ty` can have the elements at `span`; `None` is none at all.
+pub(super) fn check(text: &str, found: Option<&Found<'_>>, span: Span, ty: Span) -> Result<()> {
+    let fail = |at: Span, problem: &str| Err(syntax(at, problem).into());
+    let name = text.get(ty.start as usize..ty.end as usize).unwrap_or("");
+    if !is_shaped(text, ty) {
+        return fail(ty, "elements literal must be a shaped type");
+    }
+    let is_foreign = name.starts_with('!');
+    if is_foreign || name.contains(['[', '#']) {
+        // Types of dialects, and sizes that are multiples of the machine's.
+        return Ok(());
+    }
+    let Ok(parts) = split_tensor(&mut Cursor::new(text, ty.start as usize), None) else {
+        // A buffer with more than a shape.
+        return Ok(());
+    };
+    let shape: Option<Vec<i64>> = parts.shape.and_then(|shape| shape.into_iter().collect());
+    let Some(shape) = shape else {
+        return fail(span, "elements literal type must have static shape");
+    };
+    let element = text.get(parts.element.start as usize..parts.element.end as usize);
+    let element: String = element.unwrap_or("").split_whitespace().collect();
+    let ty: String = name.split_whitespace().collect();
+    match problem(found, &shape, &element, &ty) {
+        Some((at, problem)) => fail(at.unwrap_or(span), &problem),
+        None => Ok(()),
+    }
+}
+
+/// What is wrong with elements for the type `ty` of this shape and element type, and where if it is one element.
+fn problem(
+    found: Option<&Found<'_>>,
+    shape: &[i64],
+    element: &str,
+    ty: &str,
+) -> Option<(Option<Span>, String)> {
+    let count = shape.iter().try_fold(1_i64, |count, &size| count.checked_mul(size));
+    let Some(found) = found else {
+        let text = format!("parsed zero elements, but type ('{ty}') expected at least 1");
+        return (count != Some(0)).then_some((None, text));
+    };
+    let part = element.strip_prefix("complex<").and_then(|part| part.strip_suffix('>'));
+    let range = IntegerRange::of(part.unwrap_or(element));
+    if let Some((bytes, at)) = found.string.filter(|_| found.shape.is_empty()) {
+        if range != IntegerRange::Nothing {
+            return hex_problem(bytes, element, count, ty).map(|text| (Some(at), text));
+        }
+    }
+    let fits = found.shape.iter().zip(shape).all(|(&found, &dim)| i64::try_from(found) == Ok(dim));
+    if !found.shape.is_empty() && (found.shape.len() != shape.len() || !fits) {
+        let list = |sizes: Vec<String>| sizes.join(", ");
+        let has = list(found.shape.iter().map(usize::to_string).collect());
+        let needs = list(shape.iter().map(i64::to_string).collect());
+        let text =
+            format!("inferred shape of elements literal ([{has}]) does not match type ([{needs}])");
+        return Some((None, text));
+    }
+    if part.is_some() {
+        let (of, needs) = if found.shape.is_empty() {
+            (element, Some(2))
+        } else {
+            (ty, count.and_then(|count| count.checked_mul(2)))
+        };
+        if needs.is_none_or(|needs| i64::try_from(found.count) != Ok(needs)) {
+            let (has, needs) = (found.count, needs.unwrap_or(i64::MAX));
+            let text =
+                format!("parsed {has} elements, but type ('{of}') expected {needs} elements");
+            return Some((None, text));
+        }
+    }
+    found.wrong_element(part.unwrap_or(element)).map(|(at, text)| (Some(at), text))
+}
+
+/// What is wrong with `"0x..."` as `count` elements, or one for all, of type `element`.
+fn hex_problem(bytes: &str, element: &str, count: Option<i64>, ty: &str) -> Option<String> {
+    let is_hex = |digits: &&str| {
+        digits.len() % 2 == 0 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    };
+    let Some(digits) = bytes.strip_prefix("0x").filter(is_hex) else {
+        return Some("expected string containing hex digits starting with `0x`".to_owned());
+    };
+    let has = digits.len() as u128 / 2;
+    let each = u128::from(byte_width(element)?);
+    let all = count.and_then(|count| u128::try_from(count).ok()).map(|count| count * each);
+    let is_right = has == each || all == Some(has);
+    (!is_right).then(|| format!("elements hex data size is invalid for provided type: '{ty}'"))
+}
+
+/// How many bytes each element of a type is stored in, in hexadecimal digits.
+fn byte_width(element: &str) -> Option<u32> {
+    if let Some(part) = element.strip_prefix("complex<").and_then(|part| part.strip_suffix('>')) {
+        return byte_width(part)?.checked_mul(2);
+    }
+    let digits = ["si", "ui", "i"].iter().find_map(|prefix| element.strip_prefix(prefix));
+    let bits = match digits.and_then(|digits| digits.parse::<u32>().ok()) {
+        Some(bits) => bits,
+        None if element == "tf32" => 19,
+        None if element == "f80" => 80,
+        None => crate::ir::element_bits(element)?,
+    };
+    Some(bits.div_ceil(8).max(1))
+}
