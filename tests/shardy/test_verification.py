@@ -46,13 +46,24 @@ def test_changed_ops(verdicts: dict[str, Counter[str]]) -> None:
     # `functions` changes tokens: some of what comes out is no text of an op any more.
     assert counts.get("both refuse, another line", 0) <= (100 if DEEP else 8)
     assert counts["both refuse alike"] >= 9 * counts["both refuse, other words"]
+    least = 40 if DEEP else 1
+    few = {name: count for name, count in map(refused, verdicts.items()) if count < least}
+    assert not few
+
+
+def refused(counts: tuple[str, Counter[str]]) -> tuple[str, int]:
+    """How many programs of an op or family both refuse."""
+    name, verdicts = counts
+    refusals = [n for verdict, n in verdicts.items() if verdict.startswith("both refuse")]
+    return name, sum(refusals)
 
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name != "func"])
 def test_what_is_no_op(family: str, verdicts: dict[str, Counter[str]]) -> None:
     counts = verdicts[family]
-    assert set(counts) <= {"both accept", "both refuse alike", "both refuse, other words"}
-    assert min(counts["both accept"], counts["both refuse alike"]) >= 20
+    alike = {"both accept", "both refuse alike", "both refuse, other words"}
+    assert set(counts) <= {*alike, "the reference dies"}
+    assert min(counts["both accept"], counts["both refuse alike"]) >= 5
     assert counts["both refuse alike"] >= 9 * counts["both refuse, other words"]
 
 
@@ -69,10 +80,8 @@ def test_functions_that_are_changed_were_sound(text: str) -> None:
 
 
 def test_each_op_is_changed_in_forty_ways_at_least() -> None:
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for case in [*sound(), *quantized()]:
-        counts[case.name] = counts.get(case.name, 0) + len(variants(case))
-    few = {name: count for name, count in counts.items() if count < 40}
-    # These take nothing, or anything.
-    assert set(few) <= {"stablehlo.create_token", "stablehlo.replica_id", "stablehlo.partition_id"}
+        counts[case.name] += len(variants(case))
+    assert min(counts.values()) >= 40
     assert len(counts) >= 165

@@ -112,6 +112,9 @@ def changed_list(items: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             yield (*items[:at], other, *items[at + 1 :])
     yield (*items, "tensor<4xf32>")
     yield (*items, "!stablehlo.token")
+    if not items:
+        for other in [*OTHERS, *(f"tensor<{element}>" for element in ELEMENTS)]:
+            yield (other,)
     if len(items) > 1:
         yield (items[1], items[0], *items[2:])
 

@@ -149,11 +149,15 @@ impl Parser<'_> {
         let id = self.program.push_function(pending.op, StrId::NONE);
         pending.function = id;
         let Some(name) = self.take_attr(pending, "sym_name") else {
-            return Err(self.invalid_function(pending, "needs attribute 'sym_name'"));
+            return Err(self.invalid_function(pending, "requires attribute 'sym_name'"));
         };
+        if !self.program.resolved_alias(self.text_at(name)).starts_with('"') {
+            let problem = "attribute 'sym_name' failed to satisfy constraint: string attribute";
+            return Err(self.invalid_function(pending, problem));
+        }
         self.name_function(pending, name)?;
         let Some(ty) = self.take_attr(pending, "function_type") else {
-            return Err(self.invalid_function(pending, "needs attribute 'function_type'"));
+            return Err(self.invalid_function(pending, "requires attribute 'function_type'"));
         };
         if let Some(visibility) = self.take_attr(pending, "sym_visibility") {
             if symbol_name(self.text_at(visibility)) == "private" {
@@ -185,7 +189,7 @@ impl Parser<'_> {
         Ok(())
     }
     fn invalid_function(&self, pending: &PendingOp, message: &str) -> crate::Error {
-        let message = format!("func.func {message}");
+        let message = format!("'func.func' op {message}");
         Diagnostic::new(Code::InvalidOp, message).at(self.name_span(pending)).into()
     }
     /// Reads `[{...}, {...}]`, one dictionary for each of `count` values.
