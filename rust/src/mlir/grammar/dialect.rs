@@ -32,7 +32,7 @@ impl<'a> Grammar<'_, 'a> {
                 attribute::parse_manual_axes(self.cursor.since(start), start as u32)?;
             }
             (dialect, name) => {
-                self.check_name(&symbol, "attribute")?;
+                check_name(&symbol, "attribute")?;
                 self.cursor.pos = symbol.rest;
                 if matches!(dialect, "stablehlo" | "chlo") {
                     self.known_attribute(name)?;
@@ -45,7 +45,7 @@ impl<'a> Grammar<'_, 'a> {
     /// `!alias`, `!dialect.name<...>` or `!dialect<...>`.
     pub(super) fn dialect_type(&mut self) -> Result<()> {
         let Some(symbol) = self.symbol("type")? else { return Ok(()) };
-        self.check_name(&symbol, "type")?;
+        check_name(&symbol, "type")?;
         if (symbol.dialect, symbol.name) == ("stablehlo", "future") {
             self.cursor.pos = symbol.rest;
             self.future()?;
@@ -92,24 +92,6 @@ impl<'a> Grammar<'_, 'a> {
         let message = format!("undefined symbol alias id '{}'", &name[1..]);
         let span = self.cursor.span_since(start);
         Err(Diagnostic::new(Code::UnknownSymbol, message).at(span).into())
-    }
-    /// Checks that a dialect of the reference has an attribute or type of this name.
-    fn check_name(&self, symbol: &Symbol<'_>, kind: &str) -> Result<()> {
-        let Some(dialect) = registered(symbol.dialect) else { return Ok(()) };
-        let has = if kind == "type" { dialect.types } else { dialect.attributes };
-        let message = match has {
-            Has::Some if !symbol.name.is_empty() => return Ok(()),
-            Has::Only(names) if names.contains(&symbol.name) => return Ok(()),
-            Has::Only(_) | Has::Some if symbol.name.is_empty() => {
-                "expected valid keyword".to_owned()
-            }
-            _ => unknown(dialect, kind, symbol.name),
-        };
-        let mut problem = syntax(symbol.span, message);
-        if let Has::Only(names) = has {
-            problem = problem.with_hint(format!("there are {}", names.join(", ")));
-        }
-        Err(problem.into())
     }
     /// What follows the name of an attribute of `StableHLO` or CHLO.
     fn known_attribute(&mut self, name: &str) -> Result<()> {
@@ -164,4 +146,21 @@ impl<'a> Grammar<'_, 'a> {
         }
         Err(syntax(self.cursor.here_from(start), "integer value too large").into())
     }
+}
+
+/// Checks that a dialect of the reference has an attribute or type of this name.
+fn check_name(symbol: &Symbol<'_>, kind: &str) -> Result<()> {
+    let Some(dialect) = registered(symbol.dialect) else { return Ok(()) };
+    let has = if kind == "type" { dialect.types } else { dialect.attributes };
+    let message = match has {
+        Has::Some if !symbol.name.is_empty() => return Ok(()),
+        Has::Only(names) if names.contains(&symbol.name) => return Ok(()),
+        Has::Only(_) | Has::Some if symbol.name.is_empty() => "expected valid keyword".to_owned(),
+        _ => unknown(dialect, kind, symbol.name),
+    };
+    let mut problem = syntax(symbol.span, message);
+    if let Has::Only(names) = has {
+        problem = problem.with_hint(format!("there are {}", names.join(", ")));
+    }
+    Err(problem.into())
 }

@@ -45,7 +45,7 @@ impl Grammar<'_, '_> {
             return Err(self.cursor.expected("valid keyword or string"));
         }
         let message = format!("expected {name} to be one of: {}", cases.join(", "));
-        let hint = crate::suggest::hint(word, cases.iter().copied(), |case| case.to_owned());
+        let hint = crate::suggest::hint(word, cases.iter().copied(), str::to_owned);
         let problem = syntax(self.cursor.span_since(start), message);
         Err(match hint {
             Some(hint) => problem.with_hint(hint),

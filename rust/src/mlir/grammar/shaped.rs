@@ -102,11 +102,11 @@ impl Grammar<'_, '_> {
             let span = self.cursor.span_since(start);
             let text = self.cursor.since(start);
             let rank = shape.as_ref().map(Vec::len);
-            if let Some(problem) = layout_problem(text, rank) {
-                return match problem {
-                    Some(problem) => Err(syntax(span, problem).into()),
-                    None => continue,
-                };
+            if is_layout(text) {
+                if let Some(problem) = layout_problem(text, rank) {
+                    return Err(syntax(span, problem).into());
+                }
+                continue;
             }
             if std::mem::replace(&mut has_space, true) {
                 let message = "multiple memory spaces specified in memref type";
@@ -120,27 +120,29 @@ impl Grammar<'_, '_> {
     }
 }
 
-/// What is wrong with `text` as the layout of a buffer of so many dims; `None` if it is no layout.
-fn layout_problem(text: &str, rank: Option<usize>) -> Option<Option<String>> {
-    let is_map = text.starts_with("affine_map");
-    if !is_map && !text.starts_with("strided") {
-        return None;
-    }
+/// Whether the attribute `text` is the layout of a buffer.
+fn is_layout(text: &str) -> bool {
+    text.starts_with("affine_map") || text.starts_with("strided")
+}
+
+/// The reason that the layout `text` does not fit a buffer of this rank, if it does not.
+fn layout_problem(text: &str, rank: Option<usize>) -> Option<String> {
     let Some(rank) = rank else {
-        return Some(Some("cannot have affine map for unranked memref type".to_owned()));
+        return Some("cannot have affine map for unranked memref type".to_owned());
     };
+    let is_map = text.starts_with("affine_map");
     let (open, close) = if is_map { ('(', ')') } else { ('[', ']') };
     let list = text.split_once(open).and_then(|(_, rest)| rest.split_once(close));
     let list = list.map_or("", |(list, _)| list.trim());
     let count = if list.is_empty() { 0 } else { list.split(',').count() };
     if count == rank {
-        return Some(None);
+        return None;
     }
-    Some(Some(if is_map {
+    Some(if is_map {
         format!("memref layout mismatch between rank and affine map: {rank} != {count}")
     } else {
         "expected the number of strides to match the rank".to_owned()
-    }))
+    })
 }
 
 /// Steps over `byte`, which has to stand there in `what`.
