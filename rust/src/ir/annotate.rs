@@ -184,7 +184,7 @@ impl Program {
     /// The dictionary at `range` with attribute `name` set to `value`.
     pub(super) fn with_attr(&mut self, range: AttrRange, name: &str, value: &str) -> AttrRange {
         let name = self.strings.intern(name);
-        let attr = Attr { name, value: self.text.add(value) };
+        let attr = Attr { name, value: self.text.add_once(value) };
         let mut list = self.attr_list(range).to_vec();
         match list.iter_mut().find(|old| old.name == name) {
             Some(old) => *old = attr,

@@ -36,7 +36,7 @@
 //! assert!(text.contains("dimensions = array<i64: 1>"), "{text}");
 //! ```
 
-use super::{OpFlags, OpKind, Payload, Place, Port, Program, Span, ValueDef, NO_NAME};
+use super::{Attr, OpFlags, OpKind, Payload, Place, Port, Program, Span, ValueDef, NO_NAME};
 use crate::index::{BlockId, FuncId, MeshId, OpId, RegionId, ShardingId, StrId, TypeId, ValueId};
 use crate::mesh::Mesh;
 use std::borrow::Cow;
@@ -164,8 +164,13 @@ impl Program {
         if let Some(payload) = new.payload {
             self.attach_payload(op, payload);
         }
-        for (name, value) in &new.attrs {
-            self.set_attr(op, name, value);
+        if !new.attrs.is_empty() {
+            let mut list = Vec::with_capacity(new.attrs.len());
+            for (name, value) in &new.attrs {
+                let name = self.strings.intern(name);
+                list.push(Attr { name, value: self.text.add_once(value) });
+            }
+            self.replace_attrs(op, &list);
         }
         self.add_regions(op, new.num_regions);
         op

@@ -1,6 +1,8 @@
 //! The text that spans point into.
 
 use super::Span;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// A shared text, which is parsed without a copy.
@@ -11,7 +13,13 @@ pub type Source = Arc<dyn AsRef<str> + Send + Sync>;
 pub struct TextPool {
     source: Source,
     added: String,
+    /// Where long texts stand that may be added again, by hash.
+    long: FxHashMap<u64, Span>,
 }
+
+/// Texts from this length on are looked up before they are added: groups of devices are long, and the same for many
+/// collectives.
+const LONG: usize = 64;
 
 impl Default for TextPool {
     fn default() -> Self {
@@ -29,7 +37,7 @@ impl TextPool {
     /// A pool over `source`, which must be shorter than 2 GiB.
     pub fn new(source: Source) -> Self {
         debug_assert!((*source).as_ref().len() < i32::MAX as usize);
-        Self { source, added: String::new() }
+        Self { source, added: String::new(), long: FxHashMap::default() }
     }
     /// The source as it was given.
     #[inline]
@@ -63,5 +71,20 @@ impl TextPool {
         let start = (self.source().len() + self.added.len()) as u32;
         self.added.push_str(text);
         Span::new(start, start + text.len() as u32)
+    }
+    /// Where `text` stands, which may have been added before.
+    pub fn add_once(&mut self, text: &str) -> Span {
+        if text.len() < LONG {
+            return self.add(text);
+        }
+        let key = FxBuildHasher.hash_one(text);
+        if let Some(&span) = self.long.get(&key) {
+            if self.get(span) == text {
+                return span;
+            }
+        }
+        let span = self.add(text);
+        self.long.insert(key, span);
+        span
     }
 }

@@ -3,8 +3,8 @@
 use crate::index::OpId;
 use std::sync::Arc;
 
-/// How an op is computed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// How an op is computed; what takes more comes later.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum OutcomeKind {
     /// On shards, without communication.
     Local,

@@ -15,7 +15,7 @@ impl Lowering<'_, '_, '_> {
         match self.emit.program.kind(op) {
             OpKind::Slice => self.slice_locally(work, way, operands),
             OpKind::Pad => self.pad_locally(work, way, operands),
-            OpKind::Other if self.emit.program.op_name(op) == "stablehlo.reverse" => {
+            OpKind::Other if self.emit.program.op_name_id(op) == self.reverse => {
                 self.reverse_locally(work, way, operands);
             }
             OpKind::Concatenate => self.concatenate_locally(work, way, &operands),
@@ -36,12 +36,9 @@ impl Lowering<'_, '_, '_> {
     }
     /// The op itself, with local operands and types.
     pub(super) fn in_place(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
-        let values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
-        self.set_operands(work.op, &values);
-        let results: Vec<ValueId> = self.emit.program.op_results(work.op).collect();
-        for ((&value, &placement), &(_, target)) in
-            results.iter().zip(&way.results).zip(work.results)
-        {
+        self.set_operands(work.op, operands.iter().map(|held| held.value));
+        let results = self.emit.program.op_results(work.op);
+        for ((value, &placement), &(_, target)) in results.zip(&way.results).zip(work.results) {
             let held = self.keep(value, placement);
             let held = self.reduce_dims_in_turn(work, way, held);
             self.settle_held(work.op, value, held, target);

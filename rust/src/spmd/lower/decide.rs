@@ -10,7 +10,7 @@ use super::decisions::Decision;
 use super::way_rule::way_rule;
 use super::work::{ByRule, Tensors};
 use super::{dynamic, joined, Held, Lowering};
-use crate::index::{OpId, ValueId};
+use crate::index::OpId;
 use crate::ir::OpKind;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use std::sync::Arc;
 impl Lowering<'_, '_, '_> {
     /// The local values of the operands of `op`, and the targets of its results.
     pub(super) fn tensors(&mut self, op: OpId) -> Tensors {
-        let values = self.emit.program.operands(op).collect::<Vec<ValueId>>();
-        let mut operands: Vec<Held> = values.into_iter().map(|value| self.held(value)).collect();
+        let slots = self.emit.program.op_uses(op);
+        let held = slots.map(|slot| self.held(self.emit.program.used_value(slot)));
+        let mut operands: Vec<Held> = held.collect();
         let parts = self.parts(op, &mut operands);
-        let values = self.emit.program.op_results(op).collect::<Vec<ValueId>>();
-        let mut results = Vec::with_capacity(values.len());
-        for value in values {
+        let mut results = Vec::with_capacity(self.emit.program.num_results(op));
+        for value in self.emit.program.op_results(op) {
             let target = self.target(value);
             let target = self.with_terms_left(value, target);
             results.push((self.emit.program.type_of(value), target));

@@ -55,7 +55,8 @@ use crate::index::{BlockId, FuncId, Id, OpId, ShardingId, StrId, TypeId, ValueId
 use crate::ir::{OpKind, Program, ValueDef};
 use decisions::Decisions;
 use orders::orders;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Borrow;
 use std::rc::Rc;
 use std::sync::Arc;
 pub use treatment::Treatment;
@@ -106,11 +107,16 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     /// Stages of reshards, by the digits along which XLA's partitioner has grouped devices.
     stages: FxHashMap<Vec<Digit>, u32>,
     plans: FxHashMap<(PlacementId, PlacementId, TypeId), Rc<Plan>>,
+    plans_by_shape: FxHashMap<(PlacementId, PlacementId, Vec<i64>), Rc<Plan>>,
     by_sharding: FxHashMap<(ShardingId, usize), PlacementId>,
     /// What [`Lowering::local_type`] was before.
     local_types: FxHashMap<(TypeId, PlacementId), TypeId>,
     /// Slices that concatenations fetch themselves: their operands and starts.
     slices: FxHashMap<ValueId, (ValueId, i64)>,
+    /// Names of ops of which nothing but their rules says how they are lowered.
+    known_names: FxHashSet<StrId>,
+    /// The name of reversals.
+    reverse: StrId,
     /// Functions by name.
     functions: FxHashMap<StrId, FuncId>,
     tasks: Vec<Task>,
@@ -155,6 +161,7 @@ pub(super) fn lower(
     let orders = orders(program, &mut devices)?;
     let collectives = Collectives::after(last_channel(program, program.op_ids()));
     let num_values = program.num_value_ids();
+    let reverse = program.intern("stablehlo.reverse");
     let mut lowering = Lowering {
         emit: Emitter::new(program, devices),
         collectives,
@@ -167,9 +174,12 @@ pub(super) fn lower(
         resharded: FxHashMap::default(),
         stages: FxHashMap::default(),
         plans: FxHashMap::default(),
+        plans_by_shape: FxHashMap::default(),
         by_sharding: FxHashMap::default(),
         local_types: FxHashMap::default(),
         slices: FxHashMap::default(),
+        known_names: FxHashSet::default(),
+        reverse,
         functions: FxHashMap::default(),
         tasks: Vec::new(),
         returns: Vec::new(),
@@ -273,9 +283,14 @@ impl Lowering<'_, '_, '_> {
         held
     }
     /// Gives `op` these operands.
-    pub fn set_operands(&mut self, op: OpId, operands: &[ValueId]) {
+    pub fn set_operands(
+        &mut self,
+        op: OpId,
+        operands: impl IntoIterator<Item = impl Borrow<ValueId>>,
+    ) {
         let slots = self.emit.program.op_uses(op);
-        for (slot, &value) in slots.zip(operands) {
+        for (slot, value) in slots.zip(operands) {
+            let value = *value.borrow();
             if self.emit.program.used_value(slot) != value {
                 self.emit.program.set_operand(slot, value);
             }

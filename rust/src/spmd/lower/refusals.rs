@@ -20,21 +20,25 @@ impl Lowering<'_, '_, '_> {
             return self.check_custom_call(op);
         }
         let program = &*self.emit.program;
+        if self.known_names.contains(&program.op_name_id(op)) {
+            return Ok(());
+        }
         let name = program.op_name(op);
         if let Some((why, hint)) = refused(name) {
             return Err(self.refusal(op, why, hint));
         }
         match name {
-            "stablehlo.partition_id" | "stablehlo.replica_id" if self.manual_depth == 0 => {
-                Err(self.refusal(
-                    op,
-                    "the program of all devices asks which device it is",
-                    "ask inside a manual computation (shard_map)",
-                ))
-            }
-            _ if is_computed_whole(name) || self.context.rules.rule(program, op).is_some() => {
+            "stablehlo.partition_id" | "stablehlo.replica_id" if self.manual_depth > 0 => Ok(()),
+            "stablehlo.partition_id" | "stablehlo.replica_id" => Err(self.refusal(
+                op,
+                "the program of all devices asks which device it is",
+                "ask inside a manual computation (shard_map)",
+            )),
+            _ if is_computed_whole(name) => {
+                self.known_names.insert(program.op_name_id(op));
                 Ok(())
             }
+            _ if self.context.rules.rule(program, op).is_some() => Ok(()),
             _ => Err(self.refusal(
                 op,
                 "nothing is known of it",

@@ -13,6 +13,9 @@ impl Lowering<'_, '_, '_> {
     }
     /// `held` as `target` lies, shared with equal reshards of the same stage.
     pub fn reshard_at(&mut self, stage: u32, held: Held, target: PlacementId) -> Held {
+        if held.placement == target {
+            return held;
+        }
         let target = self.aim(held.placement, target);
         if held.placement == target {
             return held;
@@ -72,12 +75,17 @@ impl Lowering<'_, '_, '_> {
         if let Some(plan) = self.plans.get(&key) {
             return Rc::clone(plan);
         }
-        let from = &self.placements[held.placement];
-        let to = self.in_order_of(target, from);
-        let shape = self.shape_of(held.global).unwrap_or_default();
-        let new = Rc::new(plan(from, &to, &shape));
-        self.plans.insert(key, Rc::clone(&new));
-        new
+        let by_shape = (key.0, key.1, self.shape_of(held.global).unwrap_or_default());
+        let plan = if let Some(plan) = self.plans_by_shape.get(&by_shape) {
+            Rc::clone(plan)
+        } else {
+            let from = &self.placements[held.placement];
+            let new = Rc::new(plan(from, &self.in_order_of(target, from), &by_shape.2));
+            self.plans_by_shape.insert(by_shape, Rc::clone(&new));
+            new
+        };
+        self.plans.insert(key, Rc::clone(&plan));
+        plan
     }
     fn in_order_of(&self, target: PlacementId, from: &Placement) -> Placement {
         let to = self.placements[target].clone();
