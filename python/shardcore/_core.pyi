@@ -29,6 +29,7 @@ __all__ = [
     "Module",
     "Op",
     "OpShardingRule",
+    "Outcomes",
     "PassManager",
     "Port",
     "Result",
@@ -38,6 +39,7 @@ __all__ = [
     "after_fork_in_child",
     "cache_sizes",
     "clear_caches",
+    "collective_traffic",
     "error_codes",
     "finish",
     "import_hlo_shardings",
@@ -1122,7 +1124,7 @@ def partition_program(
     | None = None,
     policy: str = "least",
     keep_results: bool = False,
-) -> tuple[Module, int, list[tuple[int, str, str | None, str, str]]]:
+) -> tuple[Module, int, Outcomes]:
     """Lower ``module``, whose shardings are complete, to the program of one device.
 
     ``shard_rules`` has, for signatures of custom calls, the rule by which they are computed on
@@ -1131,8 +1133,21 @@ def partition_program(
     stay as they are computed until an op needs them otherwise, and calls are inlined; else results
     are resharded to their shardings.
 
-    Returned are the local module; the number of devices; and for each op of ``module`` its number,
-    name, location, how it is computed and why.
+    Returned are the local module; the number of devices; and what became of the ops of ``module``.
+    """
+
+@final
+class Outcomes:
+    """What became of the ops of a program; rows are made when they are asked for."""
+
+    def rows(self) -> list[tuple[str, str, str, str | None]]:
+        """For each op its name, how it is computed, why, and its location."""
+
+def collective_traffic(module: Module) -> list[tuple[str, int, int, int]]:
+    """Return what the collectives of ``module``, the program of one device, move.
+
+    For those that are alike: their kind, how many devices talk to each other, the bytes of the
+    gathered array, and how often they run.
     """
 
 def program_cost(module: Module) -> dict[str, Any]:

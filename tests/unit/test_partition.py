@@ -154,6 +154,40 @@ def test_what_nobody_knows_is_refused_by_name_and_line() -> None:
     assert caught.value.line == 3
 
 
+def test_sent_bytes_are_those_of_the_collectives() -> None:
+    """They are counted without them; pairs of devices and groups of two read alike."""
+    from shardcore.partition import Partitioned
+
+    text = """module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<8xf32>, %n: tensor<i32>) -> tensor<8xf32> {
+  %0 = "stablehlo.collective_permute"(%a) {channel_handle = #stablehlo.channel_handle<handle = 1,
+      type = 1>, source_target_pairs = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}
+      : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = "stablehlo.case"(%n) ({
+    %2 = "stablehlo.all_gather"(%0) {all_gather_dim = 0 : i64, channel_handle
+        = #stablehlo.channel_handle<handle = 2, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]>
+        : tensor<2x2xi64>, use_global_device_ids} : (tensor<8xf32>) -> tensor<16xf32>
+    %3 = stablehlo.slice %2 [0:8] : (tensor<16xf32>) -> tensor<8xf32>
+    %4 = stablehlo.sine %3 : tensor<8xf32>
+    stablehlo.return %4 : tensor<8xf32>
+  }, {
+    stablehlo.return %0 : tensor<8xf32>
+  }) : (tensor<i32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+}"""
+    good = Module.parse(MLP).propagate().partition()
+    for module in (good.module, Module.parse(text)):
+        partitioned = Partitioned(good.source, module, good.policy, 4, good.noted)
+        collectives = partitioned.collectives
+        assert partitioned.sent_bytes == sum(row.total_wire_bytes for row in collectives) > 0
+    assert [(row.kind, row.wire_bytes) for row in collectives] == [
+        ("collective_permute", 32),
+        ("all_gather", 32),
+    ]
+
+
 def test_policies_are_named() -> None:
     with pytest.raises(ValueError, match="'shardy', 'least' or 'xla'"):
         Module.parse(MLP).propagate().partition("most")
@@ -184,7 +218,7 @@ def test_proof_finds_a_wrong_collective() -> None:
     good = Module.parse(MLP).propagate().partition()
     assert shardcore.prove(good).is_proven
     text = str(good.module).replace('"stablehlo.add"(', '"stablehlo.maximum"(')
-    bad = Partitioned(good.source, Module.parse(text), good.policy, 8, good.outcomes)
+    bad = Partitioned(good.source, Module.parse(text), good.policy, 8, good.noted)
     proof = shardcore.prove(bad)
     assert not proof.is_proven
     assert "NOT proven" in str(proof)

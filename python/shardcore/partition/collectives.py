@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardcore._core import Module
+from shardcore._core import Module, collective_traffic
 from shardcore.costs.records import CollectiveCost
 
 
@@ -18,3 +18,16 @@ def collectives(module: Module) -> tuple[CollectiveCost, ...]:
         sent = wire_bytes(OPS[row.kind], row.bytes, row.devices) if row.kind in OPS else 0
         found.append(CollectiveCost.of(row, sent, 0.0))
     return tuple(found)
+
+
+def sent_bytes(module: Module) -> int:
+    """Return the bytes that a device sends in one run of ``module``: of all its collectives."""
+    from shardcore.calculus.collective_time import wire_bytes
+    from shardcore.costs.links import OPS
+
+    rows = collective_traffic(module)
+    return sum(
+        wire_bytes(OPS[kind], num_bytes, devices) * count
+        for kind, devices, num_bytes, count in rows
+        if kind in OPS
+    )

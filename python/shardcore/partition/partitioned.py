@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shardcore._core import Module, Port, Result, partition_program
+from shardcore._core import Module, Outcomes, Port, Result, partition_program
 from shardcore.rules.shards import shard_rules
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Partitioned:
         module: Module,
         policy: str,
         num_devices: int,
-        outcomes: tuple[Outcome, ...],
+        noted: Outcomes,
     ) -> None:
         self.source = source
         """The program of all devices, with the shardings by which it was partitioned."""
@@ -60,9 +60,11 @@ class Partitioned:
         """How ways were chosen."""
         self.num_devices = num_devices
         """How many devices run the program."""
-        self.outcomes = outcomes
-        """How the ops of the source program are computed, in program order."""
+        self.noted = noted
+        """What became of the ops of the source program, as the engine has it."""
+        self._outcomes: tuple[Outcome, ...] | None = None
         self._collectives: tuple[CollectiveCost, ...] | None = None
+        self._sent_bytes: int | None = None
         self._simulator: Simulator | None = None
 
     @property
@@ -80,6 +82,13 @@ class Partitioned:
         return self.source.results()
 
     @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """How the ops of the source program are computed, in program order."""
+        if self._outcomes is None:
+            self._outcomes = tuple(Outcome(*row) for row in self.noted.rows())
+        return self._outcomes
+
+    @property
     def collectives(self) -> tuple[CollectiveCost, ...]:
         """The collectives that a device takes part in, as those of a ``Cost``.
 
@@ -94,7 +103,11 @@ class Partitioned:
     @property
     def sent_bytes(self) -> int:
         """Bytes that a device sends in one run of the program."""
-        return sum(collective.total_wire_bytes for collective in self.collectives)
+        if self._sent_bytes is None:
+            from shardcore.partition.collectives import sent_bytes
+
+            self._sent_bytes = sent_bytes(self.module)
+        return self._sent_bytes
 
     def simulate(self, *arrays: Any, padding: Any = None) -> list[Any]:
         """Run all devices in this process, on NumPy: global arrays in, global arrays out.
@@ -196,21 +209,8 @@ def lowered(
 ) -> Partitioned:
     """Lower ``source`` by one plan of ``policy``; see :func:`partition`."""
     rules = shard_rules(source)
-    module, num_devices, rows = partition_program(source, progress, rules, policy, keep_results)
+    module, num_devices, noted = partition_program(source, progress, rules, policy, keep_results)
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are the user's text, which may not parse.
         Module.parse(str(module), filename="<local program>")
-    return Partitioned(source, module, policy, num_devices, _outcomes(rows))
-
-
-_ORDER = {"local": 0, "collective": 1, "gathered": 2}
-
-
-def _outcomes(rows: Sequence[tuple[int, str, str | None, str, str]]) -> tuple[Outcome, ...]:
-    """One outcome for each op, of the rows noted for it."""
-    found: dict[int, Outcome] = {}
-    for op, name, place, kind, reason in rows:
-        known = found.get(op)
-        if known is None or _ORDER[known.kind] < _ORDER[kind]:
-            found[op] = Outcome(name, kind, reason, place)
-    return tuple(found.values())
+    return Partitioned(source, module, policy, num_devices, noted)

@@ -46,7 +46,7 @@ impl CollectiveKind {
             Self::Other => "other",
         }
     }
-    fn of_name(name: &str) -> Self {
+    pub(super) fn of_name(name: &str) -> Self {
         match name.split_once('.').map_or(name, |(_, op)| op) {
             "all_gather" => Self::AllGather,
             "reduce_scatter" => Self::ReduceScatter,
@@ -124,19 +124,9 @@ pub fn collective(
         let mesh = mesh_around(program, op);
         (mesh, mesh.get().and_then(|mesh| axes_of_groups(program, op, program.mesh(mesh))))
     };
-    let mut total = |values: &mut dyn Iterator<Item = ValueId>| -> u128 {
-        values.map(|value| works.tensors.bytes(value)).sum()
-    };
-    let bytes = match kind {
-        CollectiveKind::AllGather => total(&mut program.op_results(op)),
-        _ => total(&mut program.operands(op)),
-    };
     let devices =
         size_of_groups(program, op).unwrap_or_else(|| num_devices(program, mesh, axes.as_deref()));
-    let bytes = match kind {
-        CollectiveKind::AllToAll => bytes.saturating_mul(devices.unsigned_abs().into()),
-        _ => bytes,
-    };
+    let bytes = bytes_moved(program, works, op, kind, devices);
     let cause = cause(program, op);
     Some(Collective {
         op,
@@ -152,6 +142,26 @@ pub fn collective(
         operand,
         result,
     })
+}
+
+/// Bytes that a device has of the array once it is gathered among `devices`, each time that `op`, a collective, runs.
+pub(super) fn bytes_moved(
+    program: &Program,
+    works: &mut Works<'_>,
+    op: OpId,
+    kind: CollectiveKind,
+    devices: i64,
+) -> u128 {
+    let mut total = |values: &mut dyn Iterator<Item = ValueId>| -> u128 {
+        values.map(|value| works.tensors.bytes(value)).sum()
+    };
+    match kind {
+        CollectiveKind::AllGather => total(&mut program.op_results(op)),
+        CollectiveKind::AllToAll => {
+            total(&mut program.operands(op)).saturating_mul(devices.unsigned_abs().into())
+        }
+        _ => total(&mut program.operands(op)),
+    }
 }
 
 /// How many devices there are along `axes`.

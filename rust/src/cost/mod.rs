@@ -13,7 +13,7 @@
 //! 6. [`collectives`]: bytes sent, along which axes ([`groups`]) or from one mesh to another ([`meshes`]),
 //!    and the op that required it.
 //!
-//! [`count`] walks over the program and sums all of these.
+//! [`count`] walks over the program and sums all of these; [`traffic`] sums only the bytes of collectives.
 //!
 //! This module has no times: `python/shardcore/costs` computes them for given hardware.
 //!
@@ -33,6 +33,7 @@ pub mod memory;
 mod meshes;
 pub mod schedule;
 pub mod tensors;
+pub mod traffic;
 pub mod trips;
 mod whole;
 pub mod work;

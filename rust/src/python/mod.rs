@@ -93,7 +93,7 @@ mod _core {
     #[pymodule_export]
     use super::op_table::known_ops;
     #[pymodule_export]
-    use super::partition::partition_program;
+    use super::partition::{collective_traffic, partition_program, PyOutcomes};
     #[pymodule_export]
     use super::pass_manager::PyPassManager;
     #[pymodule_export]
