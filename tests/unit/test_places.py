@@ -9,7 +9,7 @@ PROGRAM = """
 #add = loc("src/model.py":3:14 to :20)
 #call = loc("src/train.py":9:1 to 12:5)
 #stack = loc("step"(callsite("name"(#add) at #call)))
-#again = loc("again"(#again))
+#again = loc("again")
 func.func @main(%x: tensor<4xf32> loc("weights"), %y: tensor<4xf32> loc("src/train.py":7:2))
     -> (tensor<4xf32>, tensor<4xf32> {jax.result_info = "result['y']"}) {
   %0 = stablehlo.add %x, %y : tensor<4xf32> loc(#stack)
