@@ -39,6 +39,7 @@ impl Lowering<'_, '_, '_> {
             result.1 = placement;
         }
         self.compute(&ByRule::of(&decision, op, &tensors), &decision.way, operands);
+        self.note_broadcast(op, tensors.operands.first().copied());
         Ok(())
     }
     /// The way that the policy takes. `placements` are those of operands, then the targets of results.

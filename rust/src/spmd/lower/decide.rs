@@ -34,7 +34,8 @@ impl Lowering<'_, '_, '_> {
             _ if self.emit.program.num_regions(op) > 0 => self.facts_of_region(op, &operands),
             _ => Vec::new(),
         };
-        Tensors { operands, results, facts }
+        let origins = self.origins(&operands);
+        Tensors { operands, results, facts, origins }
     }
     /// The facts of the region of `op`: its reducer, and whether the initial value is the reducer's identity.
     fn facts_of_region(&self, op: OpId, operands: &[Held]) -> Vec<i64> {
@@ -64,6 +65,7 @@ impl Lowering<'_, '_, '_> {
         key.types.clear();
         key.types.extend(tensors.types());
         key.facts.clone_from(&tensors.facts);
+        key.origins.clone_from(&tensors.origins);
         if let Some(known) = self.decisions.known.get(&self.decisions.key) {
             return Some(Rc::clone(known));
         }

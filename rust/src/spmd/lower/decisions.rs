@@ -37,7 +37,13 @@ pub(super) struct Key {
     /// The types of operands, then results.
     pub types: Vec<TypeId>,
     pub facts: Vec<i64>,
+    /// What operands are broadcasts of.
+    pub origins: Vec<Origin>,
 }
+
+/// The facts about an operand of an op that is a broadcast which costs depend on: its number, the placement and global type
+/// of what is broadcast, and the dims.
+pub(super) type Origin = (usize, PlacementId, TypeId, Rc<[i64]>);
 
 /// A cache of decisions.
 #[derive(Default)]

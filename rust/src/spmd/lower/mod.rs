@@ -7,6 +7,7 @@
 //! the ways to compute an op, and chooses one.
 
 mod abilities;
+mod broadcasts;
 mod by_rule;
 mod compute;
 mod concatenate;
@@ -19,6 +20,7 @@ mod decisions;
 mod dynamic;
 mod functions;
 mod geometry;
+mod how;
 mod indexing;
 mod joined;
 mod manual;
@@ -42,18 +44,16 @@ use super::custom_calls::ShardRules;
 use super::devices::Devices;
 use super::digits::Digit;
 use super::emit::Emitter;
-use super::one_by_one::OneByOne;
 use super::outcome::{Outcome, OutcomeKind};
 use super::placement::{Placement, PlacementId, Placements};
-use super::policy::Policy;
 use super::reducer::Reducer;
 use super::reshard::Plan;
-use super::results::Results;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, FuncId, Id, OpId, ShardingId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use decisions::Decisions;
+pub(super) use how::How;
 use orders::orders;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Borrow;
@@ -74,6 +74,14 @@ pub(super) struct Held {
     pub reducer: Reducer,
     /// Whether padding is known to be zero.
     pub is_zero_padded: bool,
+}
+
+/// The operand of a broadcast.
+#[derive(Clone, Debug)]
+pub(super) struct Broadcast {
+    operand: Held,
+    /// For each dim of the operand that of the result.
+    dims: Rc<[i64]>,
 }
 
 /// A task of the lowering.
@@ -111,6 +119,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     by_sharding: FxHashMap<(ShardingId, usize), PlacementId>,
     /// What [`Lowering::local_type`] was before.
     local_types: FxHashMap<(TypeId, PlacementId), TypeId>,
+    /// The values that are broadcasts, and of what.
+    broadcasts: FxHashMap<ValueId, Broadcast>,
     /// Slices that concatenations fetch themselves: their operands and starts.
     slices: FxHashMap<ValueId, (ValueId, i64)>,
     /// Names of ops of which nothing but their rules says how they are lowered.
@@ -129,17 +139,6 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     /// The number of manual computations around the current op.
     manual_depth: usize,
     pub outcomes: Vec<Outcome>,
-}
-
-/// Options of lowering.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct How {
-    /// What chooses among the ways to compute an op.
-    pub policy: Policy,
-    /// The placement of results after the op that computes them.
-    pub results: Results,
-    /// The options of `sdy-convert-global-to-local`, if that is what runs; shardings are kept then.
-    pub one_by_one: Option<OneByOne>,
 }
 
 /// The result of lowering.
@@ -177,6 +176,7 @@ pub(super) fn lower(
         plans_by_shape: FxHashMap::default(),
         by_sharding: FxHashMap::default(),
         local_types: FxHashMap::default(),
+        broadcasts: FxHashMap::default(),
         slices: FxHashMap::default(),
         known_names: FxHashSet::default(),
         reverse,

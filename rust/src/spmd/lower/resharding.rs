@@ -44,6 +44,11 @@ impl Lowering<'_, '_, '_> {
             return Held { value, placement: target, is_zero_padded: true, ..held };
         }
         let plan = self.plan(held, target);
+        if self.rebroadcast_elements(held, target).is_some_and(|sent| sent < plan.sent()) {
+            if let Some(new) = self.rebroadcast(held, target) {
+                return new;
+            }
+        }
         let mut at = self.placements[held.placement].clone();
         let mut value = held.value;
         let mut traveller = Traveller {
@@ -109,6 +114,11 @@ impl Lowering<'_, '_, '_> {
             return 0;
         }
         let sent = self.plan(held, target).sent();
+        if sent > 0 {
+            if let Some(least) = self.rebroadcast_elements(held, target) {
+                return least.min(sent);
+            }
+        }
         let (from, to) = (&self.placements[held.placement], &self.placements[target]);
         let changes_order = from.order != to.order && !from.is_replicated() && !to.is_replicated();
         if !changes_order {

@@ -2,7 +2,7 @@
 
 use super::super::placement::PlacementId;
 use super::super::ways::Ability;
-use super::decisions::Decision;
+use super::decisions::{Decision, Origin};
 use super::Held;
 use crate::index::{OpId, TypeId};
 use crate::rule::OpShardingRule;
@@ -31,6 +31,8 @@ pub(super) struct Tensors {
     pub results: Vec<(TypeId, PlacementId)>,
     /// See [`ByRule::facts`].
     pub facts: Vec<i64>,
+    /// What operands are broadcasts of.
+    pub origins: Vec<Origin>,
 }
 
 impl Tensors {

@@ -1,0 +1,74 @@
+//! Broadcasts: where that sends less, the operand of a broadcast is resharded, and broadcast again.
+
+use super::super::placement::{Placement, PlacementId};
+use super::super::results::Results;
+use super::decisions::Origin;
+use super::{Broadcast, Held, Lowering};
+use crate::index::OpId;
+use crate::ir::OpKind;
+use std::rc::Rc;
+
+impl Lowering<'_, '_, '_> {
+    /// Records the operand of `op` under its result, if `op` is a broadcast.
+    pub(super) fn note_broadcast(&mut self, op: OpId, operand: Option<Held>) {
+        let program = &*self.emit.program;
+        if self.how.results != Results::AsComputed || program.kind(op) != OpKind::BroadcastInDim {
+            return;
+        }
+        let Some(operand) = operand else { return };
+        let dims: Rc<[i64]> = self.ints(op, "broadcast_dimensions").into();
+        let result = self.held(program.result(op, 0));
+        let new = match self.broadcasts.get(&operand.value) {
+            // Of what the operand is a broadcast of itself.
+            Some(known) => Broadcast {
+                operand: known.operand,
+                dims: known.dims.iter().map(|&dim| dims[dim as usize]).collect(),
+            },
+            None => Broadcast { operand, dims },
+        };
+        self.broadcasts.insert(result.value, new);
+    }
+    /// The origins of those of `operands` that are broadcasts.
+    pub(super) fn origins(&self, operands: &[Held]) -> Vec<Origin> {
+        let origin = |(index, held): (usize, &Held)| {
+            let Broadcast { operand, dims } = self.broadcasts.get(&held.value)?;
+            Some((index, operand.placement, operand.global, Rc::clone(dims)))
+        };
+        operands.iter().enumerate().filter_map(origin).collect()
+    }
+    /// The operand that `held` is a broadcast of, and the placement of it from which `held` is broadcast as `target`.
+    fn origin_at(&mut self, held: Held, target: PlacementId) -> Option<(Broadcast, PlacementId)> {
+        let known = self.broadcasts.get(&held.value)?.clone();
+        let wanted = &self.placements[target];
+        if !wanted.partial.is_empty() {
+            return None;
+        }
+        let (from, to) = (self.shape_of(known.operand.global)?, self.shape_of(held.global)?);
+        let dims = known.dims.iter().zip(&from).map(|(&dim, &size)| {
+            let dim = dim as usize;
+            if to[dim] == size {
+                wanted.dims[dim].clone()
+            } else {
+                Vec::new()
+            }
+        });
+        let placement =
+            Placement { order: wanted.order, dims: dims.collect(), partial: Vec::new() };
+        let placement = self.placements.intern(placement.merged());
+        Some((known, placement))
+    }
+    /// Elements that a device sends to broadcast `held` again, as `target`; none if it is no broadcast.
+    pub(super) fn rebroadcast_elements(&mut self, held: Held, target: PlacementId) -> Option<i64> {
+        let (known, placement) = self.origin_at(held, target)?;
+        Some(self.reshard_elements(known.operand, placement))
+    }
+    /// Broadcasts `held` again, as `target`.
+    pub(super) fn rebroadcast(&mut self, held: Held, target: PlacementId) -> Option<Held> {
+        let (known, placement) = self.origin_at(held, target)?;
+        let operand = self.reshard(known.operand, placement);
+        let local = self.local_type(held.global, target);
+        let value = self.emit.broadcast(operand.value, &known.dims, local);
+        self.broadcasts.insert(value, known);
+        Some(Held { value, placement: target, is_zero_padded: false, ..held })
+    }
+}
