@@ -46,9 +46,29 @@ impl<'a> AttrCursor<'_, 'a> {
             b'@' => self.symbol().map(AttrValue::Symbol),
             b'#' => self.dialect_attribute(),
             b'0'..=b'9' | b'-' | b'+' => self.numeric(),
-            b'!' | b'(' => self.type_text().map(AttrValue::Type),
+            b'(' => {
+                let start = self.place;
+                self.sub_axis_info().or_else(|| {
+                    self.place = start;
+                    self.type_text().map(AttrValue::Type)
+                })
+            }
+            b'!' => self.type_text().map(AttrValue::Type),
             _ => self.named_value(),
         }
+    }
+    /// `(pre_size)size`, as an axis of a mesh of `StableHLO` says which part of it is meant.
+    fn sub_axis_info(&mut self) -> Option<AttrValue<'a>> {
+        self.expect("(")?;
+        let pre_size = parse_int(self.number())?;
+        self.expect(")")?;
+        let size = parse_int(self.number())?;
+        let fields = [("pre_size", pre_size), ("size", size)];
+        let fields = fields.map(|(name, value)| (name, AttrValue::Int(value)));
+        Some(AttrValue::Struct {
+            name: Cow::Borrowed("stablehlo.sub_axis_info"),
+            fields: fields.to_vec(),
+        })
     }
     fn numeric(&mut self) -> Option<AttrValue<'a>> {
         let number = self.number();

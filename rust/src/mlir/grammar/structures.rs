@@ -13,14 +13,15 @@ enum Field {
     Type,
     Float,
     Str,
-    Symbol,
+    /// A mesh, or its symbol.
+    Mesh,
     Attribute,
     /// `(1)2`
     SubAxis,
     /// A list of axes that are structures of this name.
     List(&'static str),
 }
-use Field::{Attribute, Bool, Float, Int, Ints, List, Str, SubAxis, Symbol, Type};
+use Field::{Attribute, Bool, Float, Int, Ints, List, Mesh, Str, SubAxis, Type};
 
 /// In which order fields stand, and which have to be there.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -128,7 +129,7 @@ const STRUCTURES: [Structure; 14] = [
         UpToLast,
         &[("atol", Float), ("rtol", Float), ("ulps", Int), ("mode", Attribute)],
     ),
-    ("replica_group_mesh_axes", Complete(2), &[("mesh", Symbol), ("axes", List("axis_ref"))]),
+    ("replica_group_mesh_axes", Complete(2), &[("mesh", Mesh), ("axes", List("axis_ref"))]),
     ("axis_ref", Complete(1), &[("name", Str), ("sub_axis_info", SubAxis)]),
     ("mesh_axis", Complete(2), &[("name", Str), ("size", Int)]),
     ("mesh", FromFirst, &[("axes", List("mesh_axis")), ("device_ids", Attribute)]),
@@ -236,7 +237,7 @@ impl Grammar<'_, '_> {
             Float => self.float(),
             Str if self.cursor.next_byte() == b'"' => self.cursor.string().map(|_| ()),
             Str => Err(self.cursor.expected("string")),
-            Symbol => self.cursor.symbol().map(|_| ()),
+            Mesh => self.mesh(),
             Attribute => self.attribute(),
             SubAxis => self.sub_axis(),
             List(name) => {
@@ -253,6 +254,21 @@ impl Grammar<'_, '_> {
                 }
             }
         }
+    }
+    /// The symbol of a mesh, a mesh, or an alias of one.
+    fn mesh(&mut self) -> Result<()> {
+        if self.cursor.next_byte() == b'@' {
+            return self.cursor.symbol().map(|_| ());
+        }
+        let start = self.cursor.pos;
+        self.attribute()?;
+        let text = self.cursor.since(start).trim_start();
+        let is_alias = text.starts_with('#') && !text.contains(['.', '<']);
+        if is_alias || text.starts_with("#stablehlo.mesh<") {
+            return Ok(());
+        }
+        let message = "mesh must be a FlatSymbolRefAttr or MeshAttr";
+        Err(syntax(self.cursor.span_since(start), message).into())
     }
     /// `true`, `false`, or an integer.
     fn boolean(&mut self) -> Result<()> {
