@@ -59,7 +59,11 @@ impl Lowering<'_, '_, '_> {
         };
         for (index, known) in reducers.iter().enumerate() {
             let init = index + reducers.len();
-            let neutral = self.emit.scalar(&known.1, operands[index].global);
+            let neutral = if self.is_constant(operands[init].value, &known.1) {
+                operands[init].value
+            } else {
+                self.emit.scalar(&known.1, operands[index].global)
+            };
             let dims = Self::dims_of_terms(work, way, index);
             operands[index] = self.filled(operands[index], &dims, neutral);
             operands[init].value = self.in_one_term(way, operands[init].value, known);
