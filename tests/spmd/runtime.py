@@ -36,6 +36,11 @@ def as_replicas(text: str) -> str:
     return text
 
 
+# Programs run once, on little data: nearly all of the time is LLVM's and that of MLIR's fusion
+# emitters. What XLA's passes make of a program stays the same.
+_QUICK = {"xla_backend_optimization_level": "0", "xla_cpu_use_fusion_emitters": False}
+
+
 @lru_cache(maxsize=1)
 def _context() -> ir.Context:
     return jax_mlir.make_ir_context()
@@ -51,6 +56,7 @@ def compile_replicas(text: str, count: int) -> Any:
     ids = np.arange(count).reshape(count, 1)
     assignment = xla_client.DeviceAssignment.create(ids)
     options.device_assignment = build.device_assignment = assignment
+    options.env_option_overrides = list(_QUICK.items())
     devices = jax.devices()[:count]
     with _context() as context:
         module = ir.Module.parse(as_replicas(text), context)
