@@ -70,6 +70,7 @@ bench: build  ## measure against jaxlib in one run; write table, figures and plo
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python benches/vs_shardy.py --out out/bench
 	$(BIN)/python -m benches.bytes_sent
+	$(BIN)/python -m benches.vs_xla
 	cargo bench --quiet
 
 wheel: $(STAMPS)/python  ## build the wheel of this machine into dist, install it into an empty environment, run it

@@ -3,8 +3,9 @@
 Both get the same text, in turn, several times; medians and their ratio are shown. Propagation is
 not counted: ours starts from the completed program, and XLA's figure is what it logs of its pass
 ``spmd-partitioning`` alone, in a process of its own that compiles for devices of the host. *lower*
-is the engine, *least* all of ``result.partition("least")``: two plans, their improvement, and what
-each sends. Run it with ``python -m benches.vs_xla [--runs N]``.
+is the engine on one plan, without passes that improve it; *least* all of
+``result.partition("least")``: its plans, their improvement, and what each sends. Run it with
+``python -m benches.vs_xla [--runs N]``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ COMPILE = """
 import sys
 from tests.shardy.xla import compiled
 text = open(sys.argv[1]).read()
-compiled.executable(text, xla_backend_optimization_level="0")
+options = {"xla_backend_optimization_level": "0", "xla_cpu_use_fusion_emitters": False}
+compiled.executable(text, **options)
 """
 
 
@@ -71,8 +73,8 @@ def with_partitions(text: str) -> str:
     """The program with the number of devices, which XLA has to be told."""
     if "mhlo.num_partitions" in text:
         return text
-    [mesh] = shardcore.Module.parse(text).meshes().values()
-    attributes = f"mhlo.num_partitions = {mesh.device_count} : i32, mhlo.num_replicas = 1 : i32"
+    [mesh] = shardcore.Module.parse(text).meshes.values()
+    attributes = f"mhlo.num_partitions = {mesh.num_devices} : i32, mhlo.num_replicas = 1 : i32"
     return text.replace("module @bench {", f"module @bench attributes {{{attributes}}} {{", 1)
 
 
@@ -84,7 +86,7 @@ def compare(name: str, text: str, runs: int) -> list[str]:
     for _ in range(runs):
         samples["xla"].append(of_xla(text))
         # Of what is short the best of a few, each time.
-        lower = lambda: partition_program(result.module)  # noqa: E731
+        lower = lambda: partition_program(result.module, policy="shardy")  # noqa: E731
         samples["lower"].append(min(seconds(lower) for _ in range(5)))
         samples["least"].append(min(seconds(result.partition) for _ in range(5)))
     medians = {what: statistics.median(times) for what, times in samples.items()}
@@ -104,7 +106,7 @@ def compare(name: str, text: str, runs: int) -> list[str]:
 def growth(make: Callable[[int], str], size: int) -> list[str]:
     """Time an op of a program of ``size`` ops."""
     result = shardcore.Module.parse(make(size)).propagate()
-    took = min(seconds(lambda: partition_program(result.module)) for _ in range(3))
+    took = min(seconds(lambda: partition_program(result.module, policy="shardy")) for _ in range(3))
     return [make.__name__, f"{size:,}", f"{took * 1e3:,.0f} ms", f"{took / size * 1e9:,.0f} ns"]
 
 
