@@ -27,8 +27,8 @@ pub enum Leader {
 }
 
 impl Leader {
-    /// The leader of ops of `kind` that are called `name`. `is_elementwise` says whether all its tensors have the same dims; `are_alike`, whether
-    /// it has several operands, which all lie alike.
+    /// Returns the leader of an op of `kind` called `name`. `is_elementwise`: its tensors have the same dims;
+    /// `are_alike`: it has several operands, all with the same placement.
     pub fn of(kind: OpKind, name: &str, is_elementwise: bool, are_alike: bool) -> Self {
         match kind {
             OpKind::DotGeneral | OpKind::Dot | OpKind::Convolution => Self::Product,
