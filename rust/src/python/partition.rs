@@ -86,7 +86,11 @@ pub(super) fn partition_program(
         rules.into_iter().map(shard_rule).collect()
     });
     let results = if keep_results { Results::AsComputed } else { Results::AsSharded };
-    let chosen = if policy == "xla" { Policy::Xla } else { Policy::FewestBytes };
+    let chosen = match policy {
+        "xla" => Policy::Xla,
+        "shardy" => Policy::Shardy,
+        _ => Policy::FewestBytes,
+    };
     let improve = policy == "least";
     let outcome = work(py, rules, limits(None), progress.as_ref(), |context| {
         if keep_results {

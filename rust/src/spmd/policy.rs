@@ -6,6 +6,9 @@ pub enum Policy {
     /// The way for which a device sends the fewest bytes; of equal ones that which computes least.
     #[default]
     FewestBytes,
+    /// [`Policy::FewestBytes`] for a program whose reshards are explicit: each is lowered where it is, also if an equal one
+    /// came before it.
+    Shardy,
     /// The way that XLA's SPMD partitioner takes.
     Xla,
 }

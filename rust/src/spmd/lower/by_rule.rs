@@ -45,7 +45,7 @@ impl Lowering<'_, '_, '_> {
     /// The way that the policy takes. `placements` are those of operands, then the targets of results.
     pub(super) fn choose(&mut self, work: &ByRule, placements: &[PlacementId]) -> Way {
         let of_xla = match self.how.policy {
-            Policy::FewestBytes => None,
+            Policy::FewestBytes | Policy::Shardy => None,
             Policy::Xla => self.way_of_xla(work),
         };
         of_xla.unwrap_or_else(|| self.way_of_fewest_bytes(work, placements))

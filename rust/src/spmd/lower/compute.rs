@@ -26,12 +26,13 @@ impl Lowering<'_, '_, '_> {
             OpKind::DynamicSlice => self.dynamic_slice_locally(work, way, operands),
             OpKind::DynamicUpdateSlice => self.update_locally(work, way, &operands),
             OpKind::Convolution => self.convolve_locally(work, way, operands),
-            OpKind::DotGeneral | OpKind::Dot => {
-                self.mask_terms(work, way, &mut operands);
+            OpKind::CustomCall => self.call_locally(work, way, operands),
+            _ => {
+                if way.results.iter().any(|&result| !self.placements[result].partial.is_empty()) {
+                    self.mask_terms(work, way, &mut operands);
+                }
                 self.in_place(work, way, &operands);
             }
-            OpKind::CustomCall => self.call_locally(work, way, operands),
-            _ => self.in_place(work, way, &operands),
         }
     }
     /// The op itself, with local operands and types.

@@ -19,6 +19,8 @@ impl Lowering<'_, '_, '_> {
             ConstantValue::Text(_) => None,
             _ => splat_text(self.emit.program.constant_text(op)),
         };
+        let bits = self.bits(global);
+        let element = element.filter(|element| is_one_element(element, bits));
         let is_sdy = self.emit.program.kind(op) == OpKind::SdyConstant;
         let part = if self.how.one_by_one.is_some() && element.is_none() && target != whole {
             self.constant_part(op, target)
@@ -89,6 +91,12 @@ impl Lowering<'_, '_, '_> {
     }
 }
 
+/// Whether `text`, in a constant, is one element of `bits` bits, not the hexadecimal digits of several.
+fn is_one_element(text: &str, bits: i64) -> bool {
+    let digits = text.strip_prefix("\"0x").map_or(0, |digits| digits.trim_end_matches('"').len());
+    digits as i64 <= 2 * crate::layout::ceil_div(bits, 8)
+}
+
 /// The element in `dense<element>`, with or without brackets around it.
 pub(super) fn splat_text(text: &str) -> Option<String> {
     let inner = text.trim().strip_prefix("dense<")?;
@@ -102,7 +110,15 @@ pub(super) fn splat_text(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::splat_text;
+    use super::{is_one_element, splat_text};
+
+    #[test]
+    fn digits_are_one_element_or_several() {
+        assert!(is_one_element("1.5", 32));
+        assert!(is_one_element("\"0x00000000\"", 32));
+        assert!(!is_one_element("\"0x0000000000000000\"", 32));
+        assert!(is_one_element("\"0xFF\"", 1));
+    }
 
     #[test]
     fn elements_are_found() {

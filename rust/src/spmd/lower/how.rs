@@ -3,6 +3,7 @@
 use super::super::one_by_one::OneByOne;
 use super::super::policy::Policy;
 use super::super::results::Results;
+use crate::ir::OpKind;
 
 /// Options of lowering.
 #[derive(Clone, Copy, Debug)]
@@ -13,4 +14,14 @@ pub(in crate::spmd) struct How {
     pub results: Results,
     /// The options of `sdy-convert-global-to-local`, if that is what runs; shardings are kept then.
     pub one_by_one: Option<OneByOne>,
+}
+
+impl How {
+    /// How a reshard of this kind becomes the one collective of `StableHLO` that corresponds to it, if it does. Slices, which
+    /// send nothing, do only in `sdy-convert-global-to-local`.
+    pub(super) fn one_by_one(self, kind: OpKind) -> Option<OneByOne> {
+        let combined = OneByOne { combines_reduce_scatter: true, ..OneByOne::default() };
+        let is_kept = self.policy == Policy::Shardy && kind != OpKind::AllSlice;
+        self.one_by_one.or(is_kept.then_some(combined))
+    }
 }

@@ -343,7 +343,7 @@ impl Lowering<'_, '_, '_> {
             Treatment::Barrier => self.lower_barrier(op),
             Treatment::Manual => self.lower_manual(op),
             Treatment::Reshard => {
-                let options = self.how.one_by_one;
+                let options = self.how.one_by_one(self.emit.program.kind(op));
                 if !options.is_some_and(|options| self.lower_one_by_one(op, options)) {
                     self.lower_reshard(op);
                 }

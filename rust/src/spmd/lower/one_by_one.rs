@@ -16,7 +16,7 @@ use super::{Held, Lowering, Reducer};
 use crate::attribute::{write_axis, write_mesh};
 use crate::axis::AxisRef;
 use crate::index::{AxisId, Id, MeshId, OpId, TypeId, ValueId};
-use crate::ir::{OpKind, Payload};
+use crate::ir::{OpKind, Payload, ValueDef};
 use crate::mesh::Mesh;
 use std::sync::Arc;
 
@@ -28,6 +28,13 @@ struct Site {
     shape: Vec<i64>,
 }
 
+/// A collective that changes the size of one dim.
+#[derive(Clone, Copy)]
+enum Along {
+    Gather,
+    ReduceScatter,
+}
+
 impl Lowering<'_, '_, '_> {
     /// Lowers `op`, a collective of `sdy`, as Shardy's pass does; false if it has to be lowered otherwise.
     pub(super) fn lower_one_by_one(&mut self, op: OpId, options: OneByOne) -> bool {
@@ -35,6 +42,11 @@ impl Lowering<'_, '_, '_> {
         let target = self.target(result);
         let target = self.with_terms_left(result, target);
         let Some(site) = self.site(op, target) else { return false };
+        let is_reduction =
+            matches!(self.emit.program.kind(op), OpKind::AllReduce | OpKind::ReduceScatter);
+        if is_reduction && self.placements[site.held.placement].partial.is_empty() {
+            return false;
+        }
         let payload = self.emit.program.payload(op).cloned();
         let value = match (self.emit.program.kind(op), payload) {
             (OpKind::AllGather, Some(Payload::AxesPerDim(axes))) => {
@@ -77,7 +89,10 @@ impl Lowering<'_, '_, '_> {
         let is_even = (0..global.len())
             .all(|dim| !from.is_padded(dim, global[dim]) && !to.is_padded(dim, global[dim]));
         let is_one_order = from.order == to.order || from.is_replicated() || to.is_replicated();
-        if held.placement != own || !is_even || !is_one_order {
+        // Arguments of regions have the placement of what is passed.
+        let is_argument = matches!(self.emit.program.def(operand), ValueDef::Arg(_));
+        let is_expected = held.placement == own || is_argument;
+        if !is_expected || !is_even || !is_one_order {
             return None;
         }
         let shape = to.local_shape(&global);
@@ -137,20 +152,38 @@ impl Lowering<'_, '_, '_> {
         let order: Vec<i64> = order.iter().map(|&dim| dim as i64).collect();
         self.emit.op("stablehlo.transpose", &[value], ty, &[("permutation", int_array(&order))])
     }
-    fn gather_dim(
+    /// The all-gather or the reduce-scatter of `value` along one dim.
+    fn along_dim(
         &mut self,
         site: &Site,
+        kind: Along,
         value: ValueId,
         (dim, axes): (usize, &[AxisRef]),
         options: OneByOne,
     ) -> ValueId {
-        let mut attrs = self.group_attrs(site, axes, options);
-        attrs.push(("all_gather_dim", format!("{dim} : i64")));
-        attrs.push(("use_global_device_ids", String::new()));
         let mut shape = self.emit.shape(value);
-        shape[dim] *= Self::number_of_shards(site, axes);
+        let shards = Self::number_of_shards(site, axes);
+        let name_of_dim = match kind {
+            Along::Gather => {
+                shape[dim] *= shards;
+                "all_gather_dim"
+            }
+            Along::ReduceScatter => {
+                shape[dim] /= shards;
+                "scatter_dimension"
+            }
+        };
+        let mut attrs = self.group_attrs(site, axes, options);
+        attrs.push((name_of_dim, format!("{dim} : i64")));
+        attrs.push(("use_global_device_ids", String::new()));
         let ty = self.typed(site, &shape);
-        self.emit.op("stablehlo.all_gather", &[value], ty, &attrs)
+        match kind {
+            Along::Gather => self.emit.op("stablehlo.all_gather", &[value], ty, &attrs),
+            Along::ReduceScatter => {
+                let how = (&attrs[..], site.held.reducer);
+                self.reducing("stablehlo.reduce_scatter", value, ty, how)
+            }
+        }
     }
     /// An all-gather: several dims are gathered last to first, or along a new leading dim, which is then split over them.
     fn gather_dims(&mut self, site: &Site, axes: &[Vec<AxisRef>], options: OneByOne) -> ValueId {
@@ -158,13 +191,13 @@ impl Lowering<'_, '_, '_> {
         let mut value = site.held.value;
         if dims.len() < 2 || options.gathers_per_dim {
             for &dim in dims.iter().rev() {
-                value = self.gather_dim(site, value, (dim, &axes[dim]), options);
+                value = self.along_dim(site, Along::Gather, value, (dim, &axes[dim]), options);
             }
             return value;
         }
         let local = self.emit.shape(value);
         value = self.reshaped(site, value, &[&[1], &local[..]].concat());
-        value = self.gather_dim(site, value, (0, &axes.concat()), options);
+        value = self.along_dim(site, Along::Gather, value, (0, &axes.concat()), options);
         let factors: Vec<i64> =
             dims.iter().map(|&dim| Self::number_of_shards(site, &axes[dim])).collect();
         value = self.reshaped(site, value, &[&factors[..], &local[..]].concat());
@@ -199,27 +232,12 @@ impl Lowering<'_, '_, '_> {
         reducer.add_body(&mut self.emit, op, ty);
         self.emit.program.result(op, 0)
     }
-    fn scatter_dim(
-        &mut self,
-        site: &Site,
-        value: ValueId,
-        (dim, axes): (usize, &[AxisRef]),
-        options: OneByOne,
-    ) -> ValueId {
-        let mut attrs = self.group_attrs(site, axes, options);
-        attrs.push(("scatter_dimension", format!("{dim} : i64")));
-        attrs.push(("use_global_device_ids", String::new()));
-        let mut shape = self.emit.shape(value);
-        shape[dim] /= Self::number_of_shards(site, axes);
-        let ty = self.typed(site, &shape);
-        self.reducing("stablehlo.reduce_scatter", value, ty, (&attrs, site.held.reducer))
-    }
     /// A reduce-scatter: over several dims an all-reduce and a slice, or one over a new leading dim.
     fn scatter_dims(&mut self, site: &Site, axes: &[Vec<AxisRef>], options: OneByOne) -> ValueId {
         let dims: Vec<usize> = (0..axes.len()).filter(|&dim| !axes[dim].is_empty()).collect();
         let input = site.held.value;
         if let [dim] = dims[..] {
-            return self.scatter_dim(site, input, (dim, &axes[dim]), options);
+            return self.along_dim(site, Along::ReduceScatter, input, (dim, &axes[dim]), options);
         }
         if !options.combines_reduce_scatter {
             let whole = self.reduce_axes(site, input, &axes.concat(), options);
@@ -242,7 +260,7 @@ impl Lowering<'_, '_, '_> {
         value = self.transposed(site, value, &order);
         let count = Self::number_of_shards(site, &axes.concat());
         value = self.reshaped(site, value, &[&[count], &site.shape[..]].concat());
-        value = self.scatter_dim(site, value, (0, &axes.concat()), options);
+        value = self.along_dim(site, Along::ReduceScatter, value, (0, &axes.concat()), options);
         self.reshaped(site, value, &site.shape)
     }
     fn exchange(

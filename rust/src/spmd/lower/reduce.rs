@@ -21,6 +21,7 @@ pub(super) fn ability_along_reduction(
             Ability::Terms
         }
         OpKind::DotGeneral | OpKind::Dot | OpKind::Gather => Ability::Terms,
+        OpKind::Other if program.op_name(work.op) == "chlo.ragged_dot" => Ability::Terms,
         OpKind::Reduce | OpKind::Scatter if reducers(program, work).is_some() => Ability::Terms,
         OpKind::Reduce if joined::selects(program, work.op) => Ability::Joined,
         // Also for convolutions: elements in windows move, and the number of groups changes.

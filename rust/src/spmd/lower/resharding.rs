@@ -1,6 +1,7 @@
 //! Reshards values of the per-device program.
 
 use super::super::placement::{Placement, PlacementId};
+use super::super::policy::Policy;
 use super::super::reshard::{plan, shard_elements, Plan, Traveller};
 use super::{Held, Lowering};
 use crate::index::OpId;
@@ -32,6 +33,10 @@ impl Lowering<'_, '_, '_> {
         new
     }
     fn reshard_anew(&mut self, held: Held, target: PlacementId) -> Held {
+        let target = self.aim(held.placement, target);
+        if held.placement == target {
+            return held;
+        }
         let Some(shape) = self.shape_of(held.global) else {
             return Held { placement: target, ..held };
         };
@@ -134,7 +139,11 @@ impl Lowering<'_, '_, '_> {
         let held = self.held(operand);
         let target = self.target(result);
         let target = self.with_terms_left(result, target);
-        let new = self.reshard(held, target);
+        let new = if self.how.policy == Policy::Shardy {
+            self.reshard_anew(held, target)
+        } else {
+            self.reshard(held, target)
+        };
         self.note_sent(op, held, target);
         self.set_held(result, new);
         self.dead.push(op);

@@ -1,0 +1,48 @@
+"""Ops and constants that the random programs do not have."""
+
+from __future__ import annotations
+
+import numpy as np
+import shardcore
+
+
+def test_elements_written_as_digits_are_sliced() -> None:
+    """JAX writes large constants so; they are no splats."""
+    values = np.arange(32, dtype=np.float32).reshape(8, 4)
+    module = shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<8x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}})
+    -> (tensor<8x4xf32>) {{
+  %0 = stablehlo.constant dense<"0x{values.tobytes().hex()}"> : tensor<8x4xf32>
+  %1 = stablehlo.add %a, %0 : tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}}""")
+    [found] = module.propagate().partition().simulate(np.zeros((8, 4), np.float32))
+    np.testing.assert_array_equal(found, values)
+
+
+def test_products_of_groups_are_summed_over_devices() -> None:
+    """The contracting dim of a ragged product is sharded; its padding counts as zero."""
+    module = shardcore.Module.parse("""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<6x10xf32>, %b: tensor<2x10x3xf32>, %n: tensor<2xi32>)
+    -> tensor<6x3xf32> {
+  %0 = sdy.sharding_constraint %a <@mesh, [{}, {"x"}]> : tensor<6x10xf32>
+  %1 = sdy.sharding_constraint %b <@mesh, [{}, {"x"}, {}]> : tensor<2x10x3xf32>
+  %2 = "chlo.ragged_dot"(%0, %1, %n) <{ragged_dot_dimension_numbers = #chlo.ragged_dot<
+      lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1],
+      lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>}>
+      : (tensor<6x10xf32>, tensor<2x10x3xf32>, tensor<2xi32>) -> tensor<6x3xf32>
+  return %2 : tensor<6x3xf32>
+}""")
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((6, 10), (2, 10, 3)))
+    sizes = np.array([2, 4], np.int32)
+    partitioned = module.propagate().partition("shardy")
+    [product] = [row for row in partitioned.outcomes if row.name == "chlo.ragged_dot"]
+    assert product.kind == "local"
+    assert "all_reduce" in {row.kind for row in partitioned.collectives}
+    for mine, whole in zip(
+        partitioned.simulate(a, b, sizes), module.simulate(a, b, sizes), strict=True
+    ):
+        np.testing.assert_array_equal(mine, whole)
