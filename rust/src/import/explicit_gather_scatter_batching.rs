@@ -12,52 +12,16 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{OpId, ValueId};
-use crate::ir::{int_array, int_attr, joined, NewOp, OpKind, Program, Type};
+use crate::ir::{int_array, int_attr, NewOp, OpKind, Program, Type};
 use crate::mlir::op_attribute;
-use crate::mlir::AttrValue;
 use crate::partition::canonicalize::{apply_greedily, Config, Driver, Patterns};
+use crate::stablehlo::dims::{IndexingDims, IndexingNames, GATHER, SCATTER};
 
 /// Runs the pass on the function `func`.
 pub fn run(program: &mut Program, context: &mut Context<'_>, func: OpId) -> Result<()> {
     apply_greedily(program, context, func, &mut Batching, Config::default())?;
     Ok(())
 }
-
-/// The names of corresponding attributes of gather and scatter.
-struct Names {
-    attribute: &'static str,
-    mnemonic: &'static str,
-    /// Dims of the slices that run through the operand.
-    offset: &'static str,
-    /// Dims of the operand that slices do not have.
-    collapsed: &'static str,
-    batching: &'static str,
-    indices_batching: &'static str,
-    /// The dim of the operand that each number of an index is for.
-    index_map: &'static str,
-    flags: &'static [&'static str],
-}
-
-const GATHER: Names = Names {
-    attribute: "dimension_numbers",
-    mnemonic: "gather",
-    offset: "offset_dims",
-    collapsed: "collapsed_slice_dims",
-    batching: "operand_batching_dims",
-    indices_batching: "start_indices_batching_dims",
-    index_map: "start_index_map",
-    flags: &["indices_are_sorted"],
-};
-const SCATTER: Names = Names {
-    attribute: "scatter_dimension_numbers",
-    mnemonic: "scatter",
-    offset: "update_window_dims",
-    collapsed: "inserted_window_dims",
-    batching: "input_batching_dims",
-    indices_batching: "scatter_indices_batching_dims",
-    index_map: "scatter_dims_to_operand_dims",
-    flags: &["indices_are_sorted", "unique_indices"],
-};
 
 struct Batching;
 
@@ -88,10 +52,10 @@ struct Batch {
 }
 
 impl Batch {
-    fn find(program: &Program, op: OpId, names: &Names) -> Option<Self> {
+    fn find(program: &Program, op: OpId, names: &IndexingNames) -> Option<Self> {
         let numbers = op_attribute(program, op, names.attribute)?;
-        let list = |name| numbers.int_list_field(name);
-        if !list(names.batching)?.is_empty() {
+        let mut dims = IndexingDims::read(&numbers, names)?;
+        if !dims.input_batching.is_empty() {
             return None;
         }
         let num_operands = program.num_operands(op);
@@ -101,8 +65,7 @@ impl Batch {
             _ => None,
         };
         let (operand_shape, indices_shape) = (shape(0)?, shape(indices)?);
-        let index_vector = numbers.field("index_vector_dim").map_or(Some(0), AttrValue::as_int)?;
-        let index_vector_dim = usize::try_from(index_vector).ok()?;
+        let index_vector_dim = dims.index_vector;
         let is_concatenate =
             concatenate_along(program, program.operand(op, indices), index_vector_dim).is_some();
         if !is_concatenate && indices_shape.contains(&None) {
@@ -115,30 +78,15 @@ impl Batch {
         {
             return None;
         }
-        let mut index_map = list(names.index_map)?;
-        let place = index_map.iter().position(|&dim| dim == 0)?;
+        let place = dims.index_map.iter().position(|&dim| dim == 0)?;
         if !counts_batches(program, program.operand(op, indices), index_vector_dim, place) {
             return None;
         }
-        index_map.remove(place);
-        let mut collapsed = list(names.collapsed)?;
-        collapsed.remove(collapsed.iter().position(|&dim| dim == 0)?);
-        let fields = [
-            (names.offset, list(names.offset)?),
-            (names.collapsed, collapsed),
-            (names.batching, vec![0]),
-            (names.indices_batching, vec![0]),
-            (names.index_map, index_map),
-        ];
-        let mut written: Vec<String> = fields
-            .iter()
-            .filter(|(_, dims)| !dims.is_empty())
-            .map(|(name, dims)| format!("{name} = [{}]", joined(dims)))
-            .collect();
-        written.push(format!("index_vector_dim = {index_vector}"));
-        let mnemonic = names.mnemonic;
-        let dims = format!("#stablehlo.{mnemonic}<{}>", written.join(", "));
-        Some(Self { indices, index_vector_dim, place, dims })
+        dims.index_map.remove(place);
+        dims.collapsed.remove(dims.collapsed.iter().position(|&dim| dim == 0)?);
+        dims.input_batching = vec![0];
+        dims.indices_batching = vec![0];
+        Some(Self { indices, index_vector_dim, place, dims: dims.text(names) })
     }
 
     /// The indices without the component of the batch.
@@ -201,7 +149,13 @@ impl Batch {
     }
 
     /// Replaces `op` by one with explicit batch dims and these indices.
-    fn make_explicit(&self, driver: &mut Driver<'_>, op: OpId, indices: ValueId, names: &Names) {
+    fn make_explicit(
+        &self,
+        driver: &mut Driver<'_>,
+        op: OpId,
+        indices: ValueId,
+        names: &IndexingNames,
+    ) {
         let program = &mut *driver.program;
         let mut operands: Vec<ValueId> = program.operands(op).collect();
         operands[self.indices] = indices;
@@ -214,7 +168,7 @@ impl Batch {
         let program = &mut *driver.program;
         program.copy_attrs(op, new);
         program.set_attr(new, names.attribute, &self.dims);
-        for flag in names.flags {
+        for &flag in flags_of(program.kind(op)) {
             if program.attr(op, flag).is_none() {
                 program.set_attr(new, flag, "false");
             }
@@ -231,6 +185,14 @@ impl Batch {
             }
         }
         driver.replace(op, &new_results);
+    }
+}
+
+/// The flags that a rewritten op of this kind has: `false` unless the op that it replaces has them.
+const fn flags_of(kind: OpKind) -> &'static [&'static str] {
+    match kind {
+        OpKind::Scatter => &["indices_are_sorted", "unique_indices"],
+        _ => &["indices_are_sorted"],
     }
 }
 

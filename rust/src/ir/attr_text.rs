@@ -14,7 +14,7 @@ pub fn int_array(numbers: &[i64]) -> String {
 }
 
 /// Numbers with commas in between: `1, 2`.
-pub fn joined(numbers: &[i64]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
+pub fn joined<N: ToString>(numbers: &[N]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(N::to_string).collect();
     numbers.join(", ")
 }

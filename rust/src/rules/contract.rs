@@ -1,20 +1,15 @@
 //! Rules of contractions: `dot_general` and `dot`.
 
 use super::builder::{FactorKind, RuleBuilder};
-use super::view::{membership, to_dims, SignatureView};
+use super::view::{membership, SignatureView};
 use crate::rule::OpShardingRule;
+use crate::stablehlo::dims::DotDims;
 
 /// `dot_general`: factors for batching dims, free dims of the left and of the right operand, contracting
 /// dims.
 pub fn dot_general(view: &SignatureView<'_>) -> Option<OpShardingRule> {
-    let numbers = view.attribute("dot_dimension_numbers")?;
-    let dims = |name| to_dims(&numbers.int_list_field(name)?);
-    let [lhs_batching, rhs_batching, lhs_contracting, rhs_contracting] = [
-        dims("lhs_batching_dimensions")?,
-        dims("rhs_batching_dimensions")?,
-        dims("lhs_contracting_dimensions")?,
-        dims("rhs_contracting_dimensions")?,
-    ];
+    let dims = DotDims::read(view.attribute("dot_dimension_numbers")?)?;
+    let DotDims { lhs_batching, rhs_batching, lhs_contracting, rhs_contracting } = dims;
     if lhs_batching.len() != rhs_batching.len() || lhs_contracting.len() != rhs_contracting.len() {
         return None;
     }

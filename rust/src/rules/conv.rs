@@ -1,64 +1,9 @@
 //! The rule of convolutions.
 
 use super::builder::{FactorKind, RuleBuilder};
-use super::view::{to_dims, SignatureView};
-use crate::mlir::AttrValue;
+use super::view::SignatureView;
 use crate::rule::OpShardingRule;
-
-/// The dimension numbers of a convolution.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[allow(missing_docs)]
-pub struct ConvDims {
-    pub input_batch: usize,
-    pub input_feature: usize,
-    pub input_spatial: Vec<usize>,
-    pub kernel_input_feature: usize,
-    pub kernel_output_feature: usize,
-    pub kernel_spatial: Vec<usize>,
-    pub output_batch: usize,
-    pub output_feature: usize,
-    pub output_spatial: Vec<usize>,
-}
-
-impl ConvDims {
-    /// Reads attribute `dimension_numbers`; none if it is not well formed.
-    pub fn read(numbers: &AttrValue<'_>) -> Option<Self> {
-        let dim =
-            |name| usize::try_from(numbers.field(name).map_or(Some(0), AttrValue::as_int)?).ok();
-        let dims = |name| to_dims(&numbers.int_list_field(name)?);
-        Some(Self {
-            input_batch: dim("input_batch_dimension")?,
-            input_feature: dim("input_feature_dimension")?,
-            input_spatial: dims("input_spatial_dimensions")?,
-            kernel_input_feature: dim("kernel_input_feature_dimension")?,
-            kernel_output_feature: dim("kernel_output_feature_dimension")?,
-            kernel_spatial: dims("kernel_spatial_dimensions")?,
-            output_batch: dim("output_batch_dimension")?,
-            output_feature: dim("output_feature_dimension")?,
-            output_spatial: dims("output_spatial_dimensions")?,
-        })
-    }
-    /// The attribute as text: `#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>`.
-    pub fn text(&self) -> String {
-        let list = |letters: [(usize, &str); 2], spatial: &[usize]| {
-            let mut words = vec![String::new(); spatial.len() + 2];
-            let numbers = spatial.iter().enumerate().map(|(at, &dim)| (dim, at.to_string()));
-            let letters = letters.into_iter().map(|(dim, letter)| (dim, letter.to_owned()));
-            for (dim, word) in numbers.chain(letters) {
-                if let Some(place) = words.get_mut(dim) {
-                    *place = word;
-                }
-            }
-            format!("[{}]", words.join(", "))
-        };
-        let input = list([(self.input_batch, "b"), (self.input_feature, "f")], &self.input_spatial);
-        let kernel = [(self.kernel_input_feature, "i"), (self.kernel_output_feature, "o")];
-        let kernel = list(kernel, &self.kernel_spatial);
-        let output = [(self.output_batch, "b"), (self.output_feature, "f")];
-        let output = list(output, &self.output_spatial);
-        format!("#stablehlo.conv<{input}x{kernel}->{output}>")
-    }
-}
+use crate::stablehlo::dims::ConvDims;
 
 /// `convolution`: factors for batch groups, batch, spatial dims, feature groups, input features and output
 /// features.

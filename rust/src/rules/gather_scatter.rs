@@ -5,36 +5,9 @@
 //! indices and, if it is an explicit batch dim, to one of the input too.
 
 use super::builder::{FactorKind, RuleBuilder};
-use super::view::{membership, to_dims, SignatureView};
-use crate::mlir::AttrValue;
+use super::view::{membership, SignatureView};
 use crate::rule::OpShardingRule;
-
-/// The dimension numbers of a gather or scatter.
-struct Dims {
-    /// Offset dims of the slices, which correspond to dims of the input.
-    offset: Vec<usize>,
-    /// Dims of the input that the slices do not have.
-    collapsed: Vec<usize>,
-    input_batching: Vec<usize>,
-    indices_batching: Vec<usize>,
-    index_vector: usize,
-}
-
-impl Dims {
-    /// Reads attribute `name`, whose fields are called `names` in the order of this struct.
-    fn read(view: &SignatureView<'_>, name: &str, names: [&str; 4]) -> Option<Self> {
-        let numbers = view.attribute(name)?;
-        let dims = |name| to_dims(&numbers.int_list_field(name)?);
-        let index_vector = numbers.field("index_vector_dim").map_or(Some(0), AttrValue::as_int)?;
-        Some(Self {
-            offset: dims(names[0])?,
-            collapsed: dims(names[1])?,
-            input_batching: dims(names[2])?,
-            indices_batching: dims(names[3])?,
-            index_vector: usize::try_from(index_vector).ok()?,
-        })
-    }
-}
+use crate::stablehlo::dims::{IndexingDims, GATHER, SCATTER};
 
 /// The dims of input, indices and slices that a factor is in.
 #[derive(Clone, Copy, Default)]
@@ -57,7 +30,7 @@ enum Flavor {
 }
 
 struct Walk<'a> {
-    dims: Dims,
+    dims: IndexingDims,
     flavor: Flavor,
     input: &'a [i64],
     indices: &'a [i64],
@@ -66,8 +39,8 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn run(&self, add: Add<'_>) -> Option<()> {
-        let Dims { offset, collapsed, input_batching, .. } = &self.dims;
-        let is_offset = membership(offset, self.slices.len());
+        let IndexingDims { window, collapsed, input_batching, .. } = &self.dims;
+        let is_offset = membership(window, self.slices.len());
         let is_left_out = membership(collapsed.iter().chain(input_batching), self.input.len());
         let (mut input_dim, mut batch) = (0, 0);
         for (dim, &size) in self.slices.iter().enumerate() {
@@ -146,14 +119,8 @@ impl Walk<'_> {
 
 /// `gather` of an input at indices.
 pub fn gather(view: &SignatureView<'_>) -> Option<OpShardingRule> {
-    let names = [
-        "offset_dims",
-        "collapsed_slice_dims",
-        "operand_batching_dims",
-        "start_indices_batching_dims",
-    ];
     let walk = Walk {
-        dims: Dims::read(view, "dimension_numbers", names)?,
+        dims: IndexingDims::read(view.attribute(GATHER.attribute)?, &GATHER)?,
         flavor: Flavor::Gather,
         input: view.operand(0)?,
         indices: view.operand(1)?,
@@ -169,15 +136,9 @@ pub fn gather(view: &SignatureView<'_>) -> Option<OpShardingRule> {
 
 /// `scatter` of updates into inputs at indices.
 pub fn scatter(view: &SignatureView<'_>) -> Option<OpShardingRule> {
-    let names = [
-        "update_window_dims",
-        "inserted_window_dims",
-        "input_batching_dims",
-        "scatter_indices_batching_dims",
-    ];
     let num_inputs = view.num_operands() / 2;
     let walk = Walk {
-        dims: Dims::read(view, "scatter_dimension_numbers", names)?,
+        dims: IndexingDims::read(view.attribute(SCATTER.attribute)?, &SCATTER)?,
         flavor: Flavor::Scatter { reduces: view.surroundings },
         input: view.operand(0)?,
         indices: view.operand(num_inputs)?,

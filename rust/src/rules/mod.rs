@@ -45,7 +45,6 @@ pub fn legalized_families() -> &'static [table::Family] {
     chlo::FAMILIES
 }
 
-pub use conv::ConvDims;
 pub use registry::Registry;
 pub use user_rule::UserRule;
 pub use view::{Shapes, SignatureView};

@@ -13,8 +13,9 @@
 //! Source: XLA's rule of `mhlo.ragged_dot`; Shardy by itself has none.
 
 use super::builder::{FactorKind, RuleBuilder};
-use super::view::{membership, to_dims, SignatureView};
+use super::view::{membership, SignatureView};
 use crate::rule::OpShardingRule;
+use crate::stablehlo::dims::{DotDims, RaggedDotDims};
 
 /// The kind of the ragged dim in the product.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,17 +27,10 @@ enum Ragged {
 
 /// Batching dims, free dims of the left and of the right operand, contracting dims, groups.
 pub fn ragged_dot(view: &SignatureView<'_>) -> Option<OpShardingRule> {
-    let numbers = view.attribute("ragged_dot_dimension_numbers")?;
-    let dot = numbers.field("dot_dimension_numbers").unwrap_or(numbers);
-    let dims = |name| to_dims(&dot.int_list_field(name)?);
-    let [lhs_batching, rhs_batching] =
-        [dims("lhs_batching_dimensions")?, dims("rhs_batching_dimensions")?];
-    let [lhs_contracting, rhs_contracting] =
-        [dims("lhs_contracting_dimensions")?, dims("rhs_contracting_dimensions")?];
-    let groups = to_dims(&numbers.int_list_field("rhs_group_dimensions")?)?;
-    let &[ragged] = to_dims(&numbers.int_list_field("lhs_ragged_dimensions")?)?.as_slice() else {
-        return None;
-    };
+    let dims = RaggedDotDims::read(view.attribute("ragged_dot_dimension_numbers")?)?;
+    let DotDims { lhs_batching, rhs_batching, lhs_contracting, rhs_contracting } = dims.dot;
+    let groups = dims.rhs_group;
+    let &[ragged] = dims.lhs_ragged.as_slice() else { return None };
     let kind = if lhs_contracting.contains(&ragged) {
         Ragged::Contracting
     } else if lhs_batching.contains(&ragged) {

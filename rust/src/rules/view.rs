@@ -4,6 +4,7 @@ use crate::index::SignatureId;
 use crate::ir::{Program, Type};
 use crate::mlir::signature_attributes;
 use crate::mlir::{AttrValue, Fields};
+use crate::stablehlo::dims::to_dims;
 use std::cell::OnceCell;
 
 /// The shapes of an op's operands and results, in buffers that are reused for the next op.
@@ -146,9 +147,4 @@ pub fn membership<'a>(dims: impl IntoIterator<Item = &'a usize>, rank: usize) ->
         }
     }
     is_one
-}
-
-/// Integers as dims; `None` if one is negative.
-pub fn to_dims(values: &[i64]) -> Option<Vec<usize>> {
-    values.iter().map(|&value| usize::try_from(value).ok()).collect()
 }

@@ -1,154 +1,242 @@
-//! Readers of the dimension numbers of ops.
+//! Readers of the dimension numbers of ops: the one definition for verification, sharding rules, costs and programs of
+//! one device.
+//!
+//! Each reader is generic over the type of a dim. As `usize`, the default, attributes with negative numbers are not
+//! read; as `i64` any number is, for verification to refuse it.
 
+use crate::ir::joined;
 use crate::mlir::AttrValue;
 
-/// Integers as dims; `None` if one is negative.
-pub fn to_dims(values: &[i64]) -> Option<Vec<usize>> {
-    values.iter().map(|&value| usize::try_from(value).ok()).collect()
+/// The type of the number of a dim: `usize` or `i64`.
+pub trait DimNumber: Sized {
+    /// The number that an attribute has; `None` if it is none of this type.
+    fn from_attribute(value: i64) -> Option<Self>;
+}
+
+impl DimNumber for usize {
+    fn from_attribute(value: i64) -> Option<Self> {
+        value.try_into().ok()
+    }
+}
+impl DimNumber for i64 {
+    fn from_attribute(value: i64) -> Option<Self> {
+        Some(value)
+    }
+}
+
+/// Integers as dims; `None` if one is negative and dims are `usize`.
+pub fn to_dims<D: DimNumber>(values: &[i64]) -> Option<Vec<D>> {
+    values.iter().map(|&value| D::from_attribute(value)).collect()
+}
+
+/// The dims that field `name` lists; none if the field is not written.
+fn dims<D: DimNumber>(numbers: &AttrValue<'_>, name: &str) -> Option<Vec<D>> {
+    to_dims(&numbers.int_list_field(name)?)
+}
+
+/// The dim in field `name`, 0 if the field is not written.
+fn dim<D: DimNumber>(numbers: &AttrValue<'_>, name: &str) -> Option<D> {
+    D::from_attribute(numbers.field(name).map_or(Some(0), AttrValue::as_int)?)
 }
 
 /// `#stablehlo.dot`
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct DotDims {
+pub struct DotDims<D = usize> {
     /// Batching dims of the left operand.
-    pub lhs_batching: Vec<i64>,
+    pub lhs_batching: Vec<D>,
     /// Batching dims of the right operand.
-    pub rhs_batching: Vec<i64>,
+    pub rhs_batching: Vec<D>,
     /// Contracting dims of the left operand.
-    pub lhs_contracting: Vec<i64>,
+    pub lhs_contracting: Vec<D>,
     /// Contracting dims of the right operand.
-    pub rhs_contracting: Vec<i64>,
+    pub rhs_contracting: Vec<D>,
 }
 
-impl DotDims {
+impl<D: DimNumber> DotDims<D> {
     /// Reads `dot_dimension_numbers`, or the part of `ragged_dot_dimension_numbers` that is the same.
     pub fn read(numbers: &AttrValue<'_>) -> Option<Self> {
         Some(Self {
-            lhs_batching: numbers.int_list_field("lhs_batching_dimensions")?,
-            rhs_batching: numbers.int_list_field("rhs_batching_dimensions")?,
-            lhs_contracting: numbers.int_list_field("lhs_contracting_dimensions")?,
-            rhs_contracting: numbers.int_list_field("rhs_contracting_dimensions")?,
+            lhs_batching: dims(numbers, "lhs_batching_dimensions")?,
+            rhs_batching: dims(numbers, "rhs_batching_dimensions")?,
+            lhs_contracting: dims(numbers, "lhs_contracting_dimensions")?,
+            rhs_contracting: dims(numbers, "rhs_contracting_dimensions")?,
         })
     }
 }
 
 /// `#chlo.ragged_dot`
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct RaggedDotDims {
+pub struct RaggedDotDims<D = usize> {
     /// The dims that `dot_general` has too.
-    pub dot: DotDims,
+    pub dot: DotDims<D>,
     /// The dim of the left operand that is cut into groups.
-    pub lhs_ragged: Vec<i64>,
+    pub lhs_ragged: Vec<D>,
     /// The dim of the right operand with an index for each group.
-    pub rhs_group: Vec<i64>,
+    pub rhs_group: Vec<D>,
 }
 
-impl RaggedDotDims {
+impl<D: DimNumber> RaggedDotDims<D> {
     /// Reads `ragged_dot_dimension_numbers`.
     pub fn read(numbers: &AttrValue<'_>) -> Option<Self> {
         Some(Self {
             dot: DotDims::read(numbers.field("dot_dimension_numbers").unwrap_or(numbers))?,
-            lhs_ragged: numbers.int_list_field("lhs_ragged_dimensions")?,
-            rhs_group: numbers.int_list_field("rhs_group_dimensions")?,
+            lhs_ragged: dims(numbers, "lhs_ragged_dimensions")?,
+            rhs_group: dims(numbers, "rhs_group_dimensions")?,
         })
     }
 }
 
 /// `#stablehlo.conv`
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct ConvDims {
+pub struct ConvDims<D = usize> {
     /// The batch dim of the input.
-    pub input_batch: i64,
+    pub input_batch: D,
     /// The feature dim of the input.
-    pub input_feature: i64,
+    pub input_feature: D,
     /// The other dims of the input.
-    pub input_spatial: Vec<i64>,
+    pub input_spatial: Vec<D>,
     /// The dim of the kernel for features of the input.
-    pub kernel_input_feature: i64,
+    pub kernel_input_feature: D,
     /// The dim of the kernel for features of the output.
-    pub kernel_output_feature: i64,
+    pub kernel_output_feature: D,
     /// The other dims of the kernel.
-    pub kernel_spatial: Vec<i64>,
+    pub kernel_spatial: Vec<D>,
     /// The batch dim of the output.
-    pub output_batch: i64,
+    pub output_batch: D,
     /// The feature dim of the output.
-    pub output_feature: i64,
+    pub output_feature: D,
     /// The other dims of the output.
-    pub output_spatial: Vec<i64>,
+    pub output_spatial: Vec<D>,
+}
+
+impl<D: DimNumber> ConvDims<D> {
+    /// Reads `dimension_numbers` of a convolution.
+    pub fn read(numbers: &AttrValue<'_>) -> Option<Self> {
+        Some(Self {
+            input_batch: dim(numbers, "input_batch_dimension")?,
+            input_feature: dim(numbers, "input_feature_dimension")?,
+            input_spatial: dims(numbers, "input_spatial_dimensions")?,
+            kernel_input_feature: dim(numbers, "kernel_input_feature_dimension")?,
+            kernel_output_feature: dim(numbers, "kernel_output_feature_dimension")?,
+            kernel_spatial: dims(numbers, "kernel_spatial_dimensions")?,
+            output_batch: dim(numbers, "output_batch_dimension")?,
+            output_feature: dim(numbers, "output_feature_dimension")?,
+            output_spatial: dims(numbers, "output_spatial_dimensions")?,
+        })
+    }
 }
 
 impl ConvDims {
-    /// Reads `dimension_numbers` of a convolution.
-    pub fn read(numbers: &AttrValue<'_>) -> Option<Self> {
-        let dim = |name| numbers.field(name).map_or(Some(0), AttrValue::as_int);
-        let dims = |name| numbers.int_list_field(name);
-        Some(Self {
-            input_batch: dim("input_batch_dimension")?,
-            input_feature: dim("input_feature_dimension")?,
-            input_spatial: dims("input_spatial_dimensions")?,
-            kernel_input_feature: dim("kernel_input_feature_dimension")?,
-            kernel_output_feature: dim("kernel_output_feature_dimension")?,
-            kernel_spatial: dims("kernel_spatial_dimensions")?,
-            output_batch: dim("output_batch_dimension")?,
-            output_feature: dim("output_feature_dimension")?,
-            output_spatial: dims("output_spatial_dimensions")?,
-        })
+    /// The attribute as text: `#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>`.
+    pub fn text(&self) -> String {
+        let list = |letters: [(usize, &str); 2], spatial: &[usize]| {
+            let mut words = vec![String::new(); spatial.len() + 2];
+            let numbers = spatial.iter().enumerate().map(|(at, &dim)| (dim, at.to_string()));
+            let letters = letters.into_iter().map(|(dim, letter)| (dim, letter.to_owned()));
+            for (dim, word) in numbers.chain(letters) {
+                if let Some(place) = words.get_mut(dim) {
+                    *place = word;
+                }
+            }
+            format!("[{}]", words.join(", "))
+        };
+        let input = list([(self.input_batch, "b"), (self.input_feature, "f")], &self.input_spatial);
+        let kernel = [(self.kernel_input_feature, "i"), (self.kernel_output_feature, "o")];
+        let kernel = list(kernel, &self.kernel_spatial);
+        let output = [(self.output_batch, "b"), (self.output_feature, "f")];
+        let output = list(output, &self.output_spatial);
+        format!("#stablehlo.conv<{input}x{kernel}->{output}>")
     }
 }
 
 /// `#stablehlo.gather` and `#stablehlo.scatter`. Slices are the result of a gather and the updates of a
 /// scatter.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct IndexingDims {
+pub struct IndexingDims<D = usize> {
     /// Dims of the slices that correspond to dims of the input.
-    pub window: Vec<i64>,
+    pub window: Vec<D>,
     /// Dims of the input that slices do not have.
-    pub collapsed: Vec<i64>,
+    pub collapsed: Vec<D>,
     /// Batching dims of the input.
-    pub input_batching: Vec<i64>,
+    pub input_batching: Vec<D>,
     /// Batching dims of the indices.
-    pub indices_batching: Vec<i64>,
+    pub indices_batching: Vec<D>,
     /// Which dim of the input each part of an index is for.
-    pub index_map: Vec<i64>,
+    pub index_map: Vec<D>,
     /// The dim of the indices that holds the parts of an index.
-    pub index_vector: i64,
+    pub index_vector: D,
+}
+
+/// The names of an attribute that has [`IndexingDims`] and of its fields.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexingNames {
+    /// The attribute of the op.
+    pub attribute: &'static str,
+    /// The mnemonic of the attribute: `gather` in `#stablehlo.gather`.
+    pub mnemonic: &'static str,
+    /// [`IndexingDims::window`].
+    pub window: &'static str,
+    /// [`IndexingDims::collapsed`].
+    pub collapsed: &'static str,
+    /// [`IndexingDims::input_batching`].
+    pub input_batching: &'static str,
+    /// [`IndexingDims::indices_batching`].
+    pub indices_batching: &'static str,
+    /// [`IndexingDims::index_map`].
+    pub index_map: &'static str,
+}
+
+/// `#stablehlo.gather`
+pub const GATHER: IndexingNames = IndexingNames {
+    attribute: "dimension_numbers",
+    mnemonic: "gather",
+    window: "offset_dims",
+    collapsed: "collapsed_slice_dims",
+    input_batching: "operand_batching_dims",
+    indices_batching: "start_indices_batching_dims",
+    index_map: "start_index_map",
+};
+/// `#stablehlo.scatter`
+pub const SCATTER: IndexingNames = IndexingNames {
+    attribute: "scatter_dimension_numbers",
+    mnemonic: "scatter",
+    window: "update_window_dims",
+    collapsed: "inserted_window_dims",
+    input_batching: "input_batching_dims",
+    indices_batching: "scatter_indices_batching_dims",
+    index_map: "scatter_dims_to_operand_dims",
+};
+
+impl<D: DimNumber> IndexingDims<D> {
+    /// Reads the attribute with these names.
+    pub fn read(numbers: &AttrValue<'_>, names: &IndexingNames) -> Option<Self> {
+        Some(Self {
+            window: dims(numbers, names.window)?,
+            collapsed: dims(numbers, names.collapsed)?,
+            input_batching: dims(numbers, names.input_batching)?,
+            indices_batching: dims(numbers, names.indices_batching)?,
+            index_map: dims(numbers, names.index_map)?,
+            index_vector: dim(numbers, "index_vector_dim")?,
+        })
+    }
 }
 
 impl IndexingDims {
-    /// The names of the fields of `#stablehlo.gather`, in the order of this struct.
-    const GATHER: [&'static str; 5] = [
-        "offset_dims",
-        "collapsed_slice_dims",
-        "operand_batching_dims",
-        "start_indices_batching_dims",
-        "start_index_map",
-    ];
-    /// The fields of `#stablehlo.scatter`.
-    const SCATTER: [&'static str; 5] = [
-        "update_window_dims",
-        "inserted_window_dims",
-        "input_batching_dims",
-        "scatter_indices_batching_dims",
-        "scatter_dims_to_operand_dims",
-    ];
-
-    /// Reads `dimension_numbers` of a gather.
-    pub fn of_gather(numbers: &AttrValue<'_>) -> Option<Self> {
-        Self::read(numbers, Self::GATHER)
-    }
-    /// Reads `scatter_dimension_numbers`.
-    pub fn of_scatter(numbers: &AttrValue<'_>) -> Option<Self> {
-        Self::read(numbers, Self::SCATTER)
-    }
-    fn read(numbers: &AttrValue<'_>, names: [&str; 5]) -> Option<Self> {
-        let dims = |at: usize| numbers.int_list_field(names[at]);
-        Some(Self {
-            window: dims(0)?,
-            collapsed: dims(1)?,
-            input_batching: dims(2)?,
-            indices_batching: dims(3)?,
-            index_map: dims(4)?,
-            index_vector: numbers.field("index_vector_dim").map_or(Some(0), AttrValue::as_int)?,
-        })
+    /// The attribute with these names as text, `#stablehlo.gather<offset_dims = [1], index_vector_dim = 1>`.
+    pub fn text(&self, names: &IndexingNames) -> String {
+        let fields = [
+            (names.window, &self.window),
+            (names.collapsed, &self.collapsed),
+            (names.input_batching, &self.input_batching),
+            (names.indices_batching, &self.indices_batching),
+            (names.index_map, &self.index_map),
+        ];
+        let mut written: Vec<String> = fields
+            .iter()
+            .filter(|(_, dims)| !dims.is_empty())
+            .map(|(name, dims)| format!("{name} = [{}]", joined(dims)))
+            .collect();
+        written.push(format!("index_vector_dim = {}", self.index_vector));
+        format!("#stablehlo.{}<{}>", names.mnemonic, written.join(", "))
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Work;
 use crate::mlir::AttrValue;
-use crate::rules::view::to_dims;
 use crate::rules::SignatureView;
+use crate::stablehlo::dims::{ConvDims, DotDims, RaggedDotDims};
 
 /// The product of sizes, with negative ones as 0; saturates.
 pub(super) fn product<'a>(sizes: impl IntoIterator<Item = &'a i64>) -> u128 {
@@ -16,10 +16,9 @@ fn multiply_adds(count: u128) -> Work {
 
 /// `2 * elements of the result * size of the contracting dims`.
 pub(super) fn dot_general(view: &SignatureView<'_>) -> Option<Work> {
-    let numbers = view.attribute("dot_dimension_numbers")?;
-    let contracting = to_dims(&numbers.int_list_field("lhs_contracting_dimensions")?)?;
+    let dims: DotDims = DotDims::read(view.attribute("dot_dimension_numbers")?)?;
     let lhs = view.operand(0)?;
-    let sizes: Option<Vec<&i64>> = contracting.iter().map(|&dim| lhs.get(dim)).collect();
+    let sizes: Option<Vec<&i64>> = dims.lhs_contracting.iter().map(|&dim| lhs.get(dim)).collect();
     Some(multiply_adds(product(view.result(0)?).saturating_mul(product(sizes?))))
 }
 
@@ -31,14 +30,12 @@ pub(super) fn dot(view: &SignatureView<'_>) -> Option<Work> {
 /// Each row of the left operand is multiplied with the matrix of one group, or, where the ragged dim is
 /// contracting, each group with its part of that dim.
 pub(super) fn ragged_dot(view: &SignatureView<'_>) -> Option<Work> {
-    let numbers = view.attribute("ragged_dot_dimension_numbers")?;
-    let dot = numbers.field("dot_dimension_numbers").unwrap_or(numbers);
-    let contracting = to_dims(&dot.int_list_field("lhs_contracting_dimensions")?)?;
-    let ragged = to_dims(&numbers.int_list_field("lhs_ragged_dimensions")?)?;
+    let dims: RaggedDotDims = RaggedDotDims::read(view.attribute("ragged_dot_dimension_numbers")?)?;
+    let contracting = &dims.dot.lhs_contracting;
     let (lhs, groups) = (view.operand(0)?, product(view.operand(2)?.last()).max(1));
     let sizes: Option<Vec<&i64>> = contracting.iter().map(|&dim| lhs.get(dim)).collect();
     let mut pairs = product(view.result(0)?).saturating_mul(product(sizes?));
-    if ragged.iter().any(|dim| contracting.contains(dim)) {
+    if dims.lhs_ragged.iter().any(|dim| contracting.contains(dim)) {
         pairs /= groups;
     }
     Some(multiply_adds(pairs))
@@ -99,15 +96,8 @@ const MAX_EXTENT: i64 = 1 << 12;
 
 /// Two flops for each multiplied pair of kernel and input elements, for each pair of features and each image.
 pub(super) fn convolution(view: &SignatureView<'_>) -> Option<Work> {
-    let numbers = view.attribute("dimension_numbers")?;
-    let dim = |name| usize::try_from(numbers.field(name).map_or(Some(0), AttrValue::as_int)?).ok();
-    let dims = |name| to_dims(&numbers.int_list_field(name)?);
+    let dims: ConvDims = ConvDims::read(view.attribute("dimension_numbers")?)?;
     let (input, kernel, result) = (view.operand(0)?, view.operand(1)?, view.result(0)?);
-    let spatial = [
-        dims("input_spatial_dimensions")?,
-        dims("kernel_spatial_dimensions")?,
-        dims("output_spatial_dimensions")?,
-    ];
     let list = |name: &str| view.attribute(name).and_then(AttrValue::as_ints).unwrap_or_default();
     let (strides, padding) = (list("window_strides"), list("padding"));
     let (lhs_dilation, rhs_dilation) = (list("lhs_dilation"), list("rhs_dilation"));
@@ -117,11 +107,11 @@ pub(super) fn convolution(view: &SignatureView<'_>) -> Option<Work> {
         value.copied().unwrap_or(default)
     };
     let mut pairs: u128 = 1;
-    for index in 0..spatial[0].len() {
+    for (index, &dim) in dims.input_spatial.iter().enumerate() {
         let window = Window {
-            input: *input.get(spatial[0][index])?,
-            kernel: *kernel.get(*spatial[1].get(index)?)?,
-            output: *result.get(*spatial[2].get(index)?)?,
+            input: *input.get(dim)?,
+            kernel: *kernel.get(*dims.kernel_spatial.get(index)?)?,
+            output: *result.get(*dims.output_spatial.get(index)?)?,
             stride: at(&strides, index, 1),
             padding: at(&padding, 2 * index, 0),
             input_dilation: at(&lhs_dilation, index, 1),
@@ -136,10 +126,8 @@ pub(super) fn convolution(view: &SignatureView<'_>) -> Option<Work> {
         pairs = pairs.saturating_mul(window.meetings());
     }
     let groups = u128::try_from(view.int("batch_group_count").unwrap_or(1)).ok()?.max(1);
-    let features = product([
-        kernel.get(dim("kernel_input_feature_dimension")?)?,
-        result.get(dim("output_feature_dimension")?)?,
-    ]);
-    let images = product([input.get(dim("input_batch_dimension")?)?]) / groups;
+    let features =
+        product([kernel.get(dims.kernel_input_feature)?, result.get(dims.output_feature)?]);
+    let images = product([input.get(dims.input_batch)?]) / groups;
     Some(multiply_adds(pairs.saturating_mul(features).saturating_mul(images)))
 }

@@ -9,7 +9,7 @@ pub fn with_zeros(
     op: OpId,
     value: ValueId,
     old: TypeId,
-    dims: &[i64],
+    dims: &[usize],
 ) -> ValueId {
     let ty = program.type_of(value);
     let shapes = (program.types()[ty].static_shape(), program.types()[old].static_shape());
@@ -17,7 +17,7 @@ pub fn with_zeros(
     let at = program.before(op);
     let mut mask: Option<ValueId> = None;
     for (dim, (&size, &old_size)) in shape.iter().zip(&old_shape).enumerate() {
-        if size == old_size || !dims.contains(&(dim as i64)) {
+        if size == old_size || !dims.contains(&dim) {
             continue;
         }
         let is_inside = is_below(program, &shape, (dim, old_size), at);

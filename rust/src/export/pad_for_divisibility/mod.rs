@@ -26,6 +26,7 @@ use crate::index::{Id, OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{int_array, InsertPoint, NewOp, OpKind, Place, Program, Type};
 use crate::mlir::op_attribute;
 use crate::partition::conversion::fold_all;
+use crate::stablehlo::dims::DotDims;
 use rustc_hash::{FxHashMap, FxHashSet};
 pub use shapes::ShapeRule;
 
@@ -312,12 +313,11 @@ impl Conversion {
     }
     fn pad_dot(&mut self, program: &mut Program, op: OpId) -> Result<()> {
         let numbers = op_attribute(program, op, "dot_dimension_numbers");
-        let list = |name| numbers.as_ref().and_then(|numbers| numbers.int_list_field(name));
-        let dims = [list("lhs_contracting_dimensions"), list("rhs_contracting_dimensions")];
+        let dims: DotDims = numbers.as_ref().and_then(DotDims::read).unwrap_or_default();
+        let dims = [dims.lhs_contracting, dims.rhs_contracting];
         let mut operands = self.adapted_operands(program, op);
         for (index, dims) in dims.into_iter().enumerate() {
             let old = self.original_type(program, program.operand(op, index));
-            let dims = dims.unwrap_or_default();
             if !self.is_zero_padded.contains(&operands[index]) {
                 operands[index] = mask::with_zeros(program, op, operands[index], old, &dims);
             }

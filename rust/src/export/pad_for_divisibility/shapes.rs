@@ -4,6 +4,7 @@ use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpInfo, OpKind, OpTraits, Program, Type};
 use crate::mlir::op_attribute;
+use crate::stablehlo::dims::DotDims;
 
 /// The sizes of the dims of a tensor, where they are known.
 pub type Shape = Vec<Option<i64>>;
@@ -171,15 +172,10 @@ fn fft(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
 }
 
 fn dot(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> {
-    let numbers = op_attribute(program, op, "dot_dimension_numbers")?;
-    let dims = |name| -> Option<Vec<usize>> {
-        numbers.int_list_field(name)?.into_iter().map(|dim| usize::try_from(dim).ok()).collect()
-    };
+    let dims = DotDims::read(&op_attribute(program, op, "dot_dimension_numbers")?)?;
     let [lhs, rhs] = shapes else { return None };
-    let (lhs_batch, rhs_batch) =
-        (dims("lhs_batching_dimensions")?, dims("rhs_batching_dimensions")?);
-    let lhs_contracted = dims("lhs_contracting_dimensions")?;
-    let rhs_contracted = dims("rhs_contracting_dimensions")?;
+    let (lhs_batch, rhs_batch) = (dims.lhs_batching, dims.rhs_batching);
+    let (lhs_contracted, rhs_contracted) = (dims.lhs_contracting, dims.rhs_contracting);
     let pairs = lhs_batch.iter().zip(&rhs_batch).chain(lhs_contracted.iter().zip(&rhs_contracted));
     let mut pairs = pairs.map(|(&l, &r)| Some(lhs.get(l)? == rhs.get(r)?));
     if !pairs.all(|is_same| is_same == Some(true)) {

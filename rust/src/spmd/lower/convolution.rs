@@ -10,7 +10,7 @@ use crate::index::{FactorId, Id, OpId};
 use crate::ir::{int_array, OpKind, Program};
 use crate::mlir::op_attribute;
 use crate::rule::{OpShardingRule, TensorMapping};
-use crate::rules::ConvDims;
+use crate::stablehlo::dims::ConvDims;
 
 fn group_count(program: &Program, op: OpId, name: &str) -> i64 {
     op_attribute(program, op, name).and_then(|value| value.as_int()).unwrap_or(1)

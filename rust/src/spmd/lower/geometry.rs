@@ -5,7 +5,7 @@ use super::work::ByRule;
 use crate::index::OpId;
 use crate::ir::{OpKind, Program};
 use crate::mlir::{op_attribute, AttrValue};
-use crate::rules::ConvDims;
+use crate::stablehlo::dims::ConvDims;
 
 /// Along a dim, element `o` of the *partner* dim needs the `reach` positions from `o * stride - low` on; element `i` of the
 /// operand is at position `i * dilation`. The partner is the dim of the result, or of the kernel of a convolution, that is

@@ -7,7 +7,8 @@ use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{FactorId, Id, ValueId};
 use crate::ir::{OpKind, Program, Type};
-use crate::mlir::{op_attribute, AttrValue};
+use crate::mlir::op_attribute;
+use crate::stablehlo::dims::{IndexingDims, GATHER, SCATTER};
 
 /// Refines the abilities that follow from the rules of these ops.
 pub(super) fn refine(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
@@ -37,10 +38,7 @@ pub(super) fn is_number(program: &Program, work: &ByRule) -> bool {
 
 /// How a gather or scatter uses the dims of its operand.
 struct Indexed {
-    /// For each component of an index the dim of the operand.
-    map: Vec<usize>,
-    /// The dim of the indices along which components lie; the rank if there is none.
-    index_vector: usize,
+    dims: IndexingDims,
     /// The sizes of slices, for a gather.
     sizes: Vec<i64>,
 }
@@ -48,23 +46,10 @@ struct Indexed {
 impl Indexed {
     fn read(program: &Program, work: &ByRule) -> Option<Self> {
         let op = work.op;
-        let to_dims = |list: Vec<i64>| -> Option<Vec<usize>> {
-            list.into_iter().map(|dim| usize::try_from(dim).ok()).collect()
-        };
-        let is_gather = program.kind(op) == OpKind::Gather;
-        let (name, map) = if is_gather {
-            ("dimension_numbers", "start_index_map")
-        } else {
-            ("scatter_dimension_numbers", "scatter_dims_to_operand_dims")
-        };
-        let numbers = op_attribute(program, op, name)?;
-        let index_vector = numbers.field("index_vector_dim").map_or(Some(0), AttrValue::as_int)?;
+        let names = if program.kind(op) == OpKind::Gather { &GATHER } else { &SCATTER };
+        let dims = IndexingDims::read(&op_attribute(program, op, names.attribute)?, names)?;
         let sizes = op_attribute(program, op, "slice_sizes").and_then(|list| list.as_ints());
-        Some(Self {
-            map: to_dims(numbers.int_list_field(map)?)?,
-            index_vector: usize::try_from(index_vector).ok()?,
-            sizes: sizes.unwrap_or_default(),
-        })
+        Some(Self { dims, sizes: sizes.unwrap_or_default() })
     }
 }
 
@@ -78,7 +63,7 @@ fn refine_gather(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
     for dim in 0..work.shapes[0].len() {
         let Some(factor) = factor_of(work, 0, dim) else { continue };
         let ability = &mut abilities[factor.index()];
-        let is_indexed = indexed.map.contains(&dim);
+        let is_indexed = indexed.dims.index_map.contains(&dim);
         // Slices that take all of a dim start at 0, since start indices are clamped.
         let is_one = indexed.sizes.get(dim) == Some(&1);
         if *ability == Ability::Terms && !(is_indexed && is_one && is_number) {
@@ -96,35 +81,32 @@ fn refine_scatter(program: &Program, work: &ByRule, abilities: &mut [Ability]) {
         return;
     };
     let updates = &work.rule.operands[work.results.len() + 1];
-    for &dim in &indexed.map {
+    for &dim in &indexed.dims.index_map {
         let Some(factor) = factor_of(work, 0, dim) else { continue };
         let is_in_updates = updates.dims.iter().any(|dim| dim.contains(&factor));
         let ability = &mut abilities[factor.index()];
-        if !is_in_updates && window_size(program, work, dim) == Some(1) {
+        if !is_in_updates && window_size(work, &indexed.dims, dim) == Some(1) {
             *ability = Ability::Local;
-        } else if is_in_updates && !takes_in_all(program, work, dim) {
+        } else if is_in_updates && !takes_in_all(work, &indexed.dims, dim) {
             *ability = Ability::Whole;
         }
     }
 }
 
 /// The size of a scatter's windows along `dim` of its operand; `None` if they do not have that dim.
-fn window_size(program: &Program, work: &ByRule, dim: usize) -> Option<i64> {
-    let numbers = op_attribute(program, work.op, "scatter_dimension_numbers")?;
-    let list = |name| numbers.int_list_field(name).unwrap_or_default();
-    let (inserted, batching) = (list("inserted_window_dims"), list("input_batching_dims"));
-    let is_left_out = |dim: &i64| inserted.contains(dim) || batching.contains(dim);
-    if is_left_out(&(dim as i64)) {
+fn window_size(work: &ByRule, dims: &IndexingDims, dim: usize) -> Option<i64> {
+    let is_left_out =
+        |dim: &usize| dims.collapsed.contains(dim) || dims.input_batching.contains(dim);
+    if is_left_out(&dim) {
         return None;
     }
-    let place = (0..dim as i64).filter(|dim| !is_left_out(dim)).count();
-    let in_updates = usize::try_from(*list("update_window_dims").get(place)?).ok()?;
-    work.shapes.get(work.results.len() + 1)?.get(in_updates).copied()
+    let place = (0..dim).filter(|dim| !is_left_out(dim)).count();
+    work.shapes.get(work.results.len() + 1)?.get(*dims.window.get(place)?).copied()
 }
 
 /// Whether the windows of a scatter cover all of `dim` of its operand.
-fn takes_in_all(program: &Program, work: &ByRule, dim: usize) -> bool {
-    window_size(program, work, dim) == Some(work.shapes[0][dim])
+fn takes_in_all(work: &ByRule, dims: &IndexingDims, dim: usize) -> bool {
+    window_size(work, dims, dim) == Some(work.shapes[0][dim])
 }
 
 impl Lowering<'_, '_, '_> {
@@ -167,7 +149,7 @@ impl Lowering<'_, '_, '_> {
         let mut held = self.keep(result, way.results[0]);
         self.emit.go_after(op);
         if let Some(inside) = inside {
-            let mask = self.mask_of_slices(work, &indexed, inside, held.value);
+            let mask = self.mask_of_slices(&indexed, inside, held.value);
             let zero = super::super::emit::zero(self.emit.element(held.global));
             let zero = self.emit.scalar(zero, held.global);
             held.value = self.emit.masked(mask, held.value, zero);
@@ -193,20 +175,20 @@ impl Lowering<'_, '_, '_> {
         let shape = self.emit.shape(indices.value);
         let ty = self.emit.type_of(indices.value);
         let rank = shape.len();
-        let has_vector = indexed.index_vector < rank;
-        let mut components = Vec::with_capacity(indexed.map.len());
+        let has_vector = indexed.dims.index_vector < rank;
+        let mut components = Vec::with_capacity(indexed.dims.index_map.len());
         let mut inside: Option<ValueId> = None;
-        for (number, &dim) in indexed.map.iter().enumerate() {
+        for (number, &dim) in indexed.dims.index_map.iter().enumerate() {
             let component = if has_vector {
                 let mut starts = vec![0; rank];
                 let mut limits = shape.clone();
-                starts[indexed.index_vector] = number as i64;
-                limits[indexed.index_vector] = number as i64 + 1;
+                starts[indexed.dims.index_vector] = number as i64;
+                limits[indexed.dims.index_vector] = number as i64 + 1;
                 self.emit.slice(indices.value, &starts, &limits)
             } else {
                 indices.value
             };
-            let is_whole = !is_gather && takes_in_all(self.emit.program, work, dim);
+            let is_whole = !is_gather && takes_in_all(work, &indexed.dims, dim);
             let start = if is_whole { None } else { self.shard_start(work, way, dim) };
             let Some(start) = start else {
                 components.push(component);
@@ -239,7 +221,7 @@ impl Lowering<'_, '_, '_> {
             components.push(index);
         }
         indices.value = if has_vector && components.len() > 1 {
-            let attrs = [("dimension", format!("{} : i64", indexed.index_vector))];
+            let attrs = [("dimension", format!("{} : i64", indexed.dims.index_vector))];
             self.emit.op("stablehlo.concatenate", &components, ty, &attrs)
         } else {
             components.first().copied().unwrap_or(indices.value)
@@ -247,23 +229,17 @@ impl Lowering<'_, '_, '_> {
         inside
     }
     /// `inside`, a mask of indices, broadcast to the elements of their slices.
-    fn mask_of_slices(
-        &mut self,
-        work: &ByRule,
-        indexed: &Indexed,
-        inside: ValueId,
-        slices: ValueId,
-    ) -> ValueId {
+    fn mask_of_slices(&mut self, indexed: &Indexed, inside: ValueId, slices: ValueId) -> ValueId {
         let mut shape = self.emit.shape(inside);
-        if indexed.index_vector < shape.len() {
-            shape.remove(indexed.index_vector);
+        if indexed.dims.index_vector < shape.len() {
+            shape.remove(indexed.dims.index_vector);
         }
         let inside = self.emit.reshape(inside, &shape);
-        let numbers = op_attribute(self.emit.program, work.op, "dimension_numbers");
-        let offset = numbers.and_then(|numbers| numbers.int_list_field("offset_dims"));
-        let offset = offset.unwrap_or_default();
         let own = self.emit.shape(slices);
-        let batch: Vec<i64> = (0..own.len() as i64).filter(|dim| !offset.contains(dim)).collect();
+        let batch: Vec<i64> = (0..own.len())
+            .filter(|dim| !indexed.dims.window.contains(dim))
+            .map(|dim| dim as i64)
+            .collect();
         let ty = self.emit.program.tensor_type_of(&own, "i1");
         self.emit.broadcast(inside, &batch, ty)
     }
@@ -277,7 +253,7 @@ impl Lowering<'_, '_, '_> {
         };
         let is_sharded =
             |this: &Self, dim: &usize| total_size(&this.placements[way.operands[0]].dims[*dim]) > 1;
-        if indexed.map.iter().any(|dim| is_sharded(self, dim)) {
+        if indexed.dims.index_map.iter().any(|dim| is_sharded(self, dim)) {
             let num_inputs = work.results.len();
             let mut indices = operands[num_inputs];
             // Indices beyond the global dim may fall into the padding of the last shard.

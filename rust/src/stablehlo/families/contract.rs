@@ -107,7 +107,7 @@ fn check_dims(
 }
 
 /// Checks the dimension numbers of a contraction of `lhs` and `rhs`.
-pub fn check_contraction(lhs: &Tensor, rhs: &Tensor, dims: &DotDims) -> Result<(), Mistake> {
+pub fn check_contraction(lhs: &Tensor, rhs: &Tensor, dims: &DotDims<i64>) -> Result<(), Mistake> {
     let same_len = |a: &[i64], b: &[i64], what: &str| {
         ensure(a.len() == b.len(), || {
             format!("lhs and rhs should have the same number of {what} dimensions")

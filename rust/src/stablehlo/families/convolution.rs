@@ -66,13 +66,13 @@ const DYNAMIC_CONV: Definition = Definition {
     ..CONVOLUTION
 };
 
-fn dimension_numbers(op: &OpView<'_>) -> Result<ConvDims, Mistake> {
+fn dimension_numbers(op: &OpView<'_>) -> Result<ConvDims<i64>, Mistake> {
     let numbers = op.attributes.value("dimension_numbers");
     numbers.and_then(ConvDims::read).ok_or_else(Mistake::silent)
 }
 
 /// Checks operands and attributes but for those of the window.
-fn check(op: &OpView<'_>) -> Result<ConvDims, Mistake> {
+fn check(op: &OpView<'_>) -> Result<ConvDims<i64>, Mistake> {
     let (lhs, rhs) = (op.operand(0)?, op.operand(1)?);
     let rank = lhs.rank();
     ensure(rank >= 2, || {
@@ -99,7 +99,7 @@ fn check(op: &OpView<'_>) -> Result<ConvDims, Mistake> {
     Ok(dims)
 }
 
-fn check_dimension_numbers(dims: &ConvDims, rank: usize) -> Result<(), Mistake> {
+fn check_dimension_numbers(dims: &ConvDims<i64>, rank: usize) -> Result<(), Mistake> {
     let lens = [&dims.input_spatial, &dims.kernel_spatial, &dims.output_spatial].map(Vec::len);
     ensure(lens[0] == lens[1] && lens[0] == lens[2], || {
         let [input, kernel, output] = lens;
@@ -132,7 +132,7 @@ fn check_dimension_numbers(dims: &ConvDims, rank: usize) -> Result<(), Mistake> 
     Ok(())
 }
 
-fn check_groups(op: &OpView<'_>, dims: &ConvDims) -> Result<(), Mistake> {
+fn check_groups(op: &OpView<'_>, dims: &ConvDims<i64>) -> Result<(), Mistake> {
     let (lhs, rhs) = (op.operand(0)?, op.operand(1)?);
     let (batches, features) = groups(op);
     ensure(batches <= 1 || features <= 1, || {
@@ -188,7 +188,7 @@ fn groups(op: &OpView<'_>) -> (i64, i64) {
 }
 
 /// The dims of the result of a convolution that was checked, with this window.
-fn shape(op: &OpView<'_>, dims: &ConvDims, lists: &WindowLists) -> Result<Dims, Mistake> {
+fn shape(op: &OpView<'_>, dims: &ConvDims<i64>, lists: &WindowLists) -> Result<Dims, Mistake> {
     let (lhs, rhs) = (op.operand(0)?, op.operand(1)?);
     let sizes = |side: &Tensor, dims: &[i64]| -> Vec<Size> {
         dims.iter().map(|&dim| side.shape[dim as usize]).collect()

@@ -6,7 +6,7 @@ use crate::stablehlo::definition::{
     one, optional, required, stablehlo, Definition, Family, NOTHING,
 };
 use crate::stablehlo::dim_checks::{all_in_bounds, distinct, in_bounds, is_unique, list};
-use crate::stablehlo::dims::IndexingDims;
+use crate::stablehlo::dims::{self, IndexingDims};
 use crate::stablehlo::element::Elements as E;
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{ensure, Mistake};
@@ -59,7 +59,7 @@ fn unique(dims: &[i64], name: &str) -> Result<(), Mistake> {
 fn check(
     operand: &Tensor,
     indices: &Tensor,
-    dims: &IndexingDims,
+    dims: &IndexingDims<i64>,
     num_slice_sizes: usize,
 ) -> Result<(), Mistake> {
     let rank = operand.rank();
@@ -103,7 +103,11 @@ pub fn vector_size(indices: &Tensor, vector: i64) -> Size {
     indices.shape.get(dim).copied().unwrap_or(Some(1))
 }
 
-fn check_batching(operand: &Tensor, indices: &Tensor, dims: &IndexingDims) -> Result<(), Mistake> {
+fn check_batching(
+    operand: &Tensor,
+    indices: &Tensor,
+    dims: &IndexingDims<i64>,
+) -> Result<(), Mistake> {
     let name = "start_indices_batching_dims";
     unique(&dims.indices_batching, name)?;
     all_in_bounds(&dims.indices_batching, indices.rank(), name, "rank-of('start_indices')")?;
@@ -128,7 +132,7 @@ fn check_batching(operand: &Tensor, indices: &Tensor, dims: &IndexingDims) -> Re
 }
 
 /// Checks that slices are no larger than the operand, and have size 1 in collapsed and batching dims.
-fn check_slices(operand: &Tensor, dims: &IndexingDims, slice: &[i64]) -> Result<(), Mistake> {
+fn check_slices(operand: &Tensor, dims: &IndexingDims<i64>, slice: &[i64]) -> Result<(), Mistake> {
     let lists = [
         (&dims.collapsed, "collapsed_slice_dims"),
         (&dims.input_batching, "operand_batching_dims"),
@@ -159,7 +163,7 @@ fn check_slices(operand: &Tensor, dims: &IndexingDims, slice: &[i64]) -> Result<
 fn result(
     operand: &Tensor,
     indices: &Tensor,
-    dims: &IndexingDims,
+    dims: &IndexingDims<i64>,
     slice: &[Size],
 ) -> Result<Vec<ValueType>, Mistake> {
     let vector = usize::try_from(dims.index_vector).map_err(|_| Mistake::silent())?;
@@ -181,10 +185,14 @@ fn result(
     Ok(vec![indices.with_element(operand.element.clone()).with_shape(shape, bounds).into()])
 }
 
+fn dimension_numbers(op: &OpView<'_>) -> Result<IndexingDims<i64>, Mistake> {
+    let numbers = op.attributes.value(dims::GATHER.attribute).ok_or_else(Mistake::silent)?;
+    IndexingDims::read(numbers, &dims::GATHER).ok_or_else(Mistake::silent)
+}
+
 fn gather(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     let (operand, indices) = (op.operand(0)?, op.operand(1)?);
-    let dims = op.attributes.value("dimension_numbers").and_then(IndexingDims::of_gather);
-    let dims = dims.ok_or_else(Mistake::silent)?;
+    let dims = dimension_numbers(op)?;
     let slice = op.attributes.ints("slice_sizes");
     check(operand, indices, &dims, slice.len())?;
     check_slices(operand, &dims, slice)?;
@@ -194,8 +202,7 @@ fn gather(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
 
 fn dynamic_gather(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     let (operand, indices) = (op.operand(0)?, op.operand(1)?);
-    let dims = op.attributes.value("dimension_numbers").and_then(IndexingDims::of_gather);
-    let dims = dims.ok_or_else(Mistake::silent)?;
+    let dims = dimension_numbers(op)?;
     let count = op.operand(2)?.num_elements().and_then(|count| usize::try_from(count).ok());
     check(operand, indices, &dims, count.unwrap_or(0))?;
     let slice = (op.constants)(2);

@@ -86,7 +86,7 @@ pub fn ragged_dot(op: &OpView<'_>) -> Result<Dims, Mistake> {
 fn check_group_sizes(
     lhs: &Tensor,
     groups: &Tensor,
-    dims: &RaggedDotDims,
+    dims: &RaggedDotDims<i64>,
     (mode, ragged): (Mode, i64),
 ) -> Result<(), Mistake> {
     if groups.rank() == 1 {
@@ -121,7 +121,7 @@ fn check_group_sizes(
 
 fn check_group_dims(
     rhs: &Tensor,
-    dims: &RaggedDotDims,
+    dims: &RaggedDotDims<i64>,
     mode: Mode,
     num_groups: Size,
 ) -> Result<(), Mistake> {

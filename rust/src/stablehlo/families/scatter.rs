@@ -7,7 +7,7 @@ use crate::stablehlo::definition::{
     many, one, optional, required, stablehlo, Definition, Family, Regions, NOTHING,
 };
 use crate::stablehlo::dim_checks::{all_in_bounds, distinct, in_bounds, is_unique, list};
-use crate::stablehlo::dims::IndexingDims;
+use crate::stablehlo::dims::{self, IndexingDims};
 use crate::stablehlo::element::Elements as E;
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{ensure, Mistake};
@@ -59,8 +59,8 @@ fn verify(op: &OpView<'_>) -> Result<(), Mistake> {
     let count = num_inputs(op);
     let (inputs, indices) = (op.operands(0..count)?, op.operand(count)?);
     let updates = op.operands(count + 1..2 * count + 1)?;
-    let numbers = op.attributes.value("scatter_dimension_numbers");
-    let dims = numbers.and_then(IndexingDims::of_scatter).ok_or_else(Mistake::silent)?;
+    let numbers = op.attributes.value(dims::SCATTER.attribute).ok_or_else(Mistake::silent)?;
+    let dims = IndexingDims::read(numbers, &dims::SCATTER).ok_or_else(Mistake::silent)?;
     all_alike(&inputs, "inputs")?;
     all_alike(&updates, "updates")?;
     let vector = dims.index_vector;
@@ -94,7 +94,7 @@ fn check_dims(
     input: &Tensor,
     indices: &[Size],
     update: &Tensor,
-    dims: &IndexingDims,
+    dims: &IndexingDims<i64>,
 ) -> Result<(), Mistake> {
     let rank = input.rank();
     let window = dims.window.len() + dims.collapsed.len() + dims.input_batching.len();
@@ -130,7 +130,11 @@ fn check_dims(
     all_in_bounds(&dims.index_map, rank, name, "rank-of('operand')")
 }
 
-fn check_batching(input: &Tensor, indices: &[Size], dims: &IndexingDims) -> Result<(), Mistake> {
+fn check_batching(
+    input: &Tensor,
+    indices: &[Size],
+    dims: &IndexingDims<i64>,
+) -> Result<(), Mistake> {
     let vector = dims.index_vector;
     ensure(!dims.indices_batching.contains(&vector), || {
         format!("expects scatter_indices_batching_dims not to include index_vector_dim {vector}.")
@@ -152,7 +156,7 @@ fn check_batching(input: &Tensor, indices: &[Size], dims: &IndexingDims) -> Resu
     Ok(())
 }
 
-fn check_index_vector(indices: &[Size], dims: &IndexingDims) -> Result<(), Mistake> {
+fn check_index_vector(indices: &[Size], dims: &IndexingDims<i64>) -> Result<(), Mistake> {
     let (count, vector) = (dims.index_map.len(), dims.index_vector);
     let size = usize::try_from(vector).ok().and_then(|dim| indices.get(dim).copied()).flatten();
     ensure(size.is_none_or(|size| size == count as i64), || {
@@ -171,7 +175,7 @@ fn check_update(
     input: &Tensor,
     indices: &[Size],
     update: &Tensor,
-    dims: &IndexingDims,
+    dims: &IndexingDims<i64>,
 ) -> Result<(), Mistake> {
     let is_left_out =
         |dim: i64| dims.collapsed.contains(&dim) || dims.input_batching.contains(&dim);
