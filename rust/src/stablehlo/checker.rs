@@ -2,7 +2,7 @@
 
 use super::definition::Definition;
 use super::families::definition_of;
-use super::last_attributes::LastAttributes;
+use super::last_ops::LastAttributes;
 use super::read_types::TypeCache;
 use super::types::ValueType;
 use super::view::{OpView, RegionView};

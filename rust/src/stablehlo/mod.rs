@@ -24,7 +24,7 @@ pub mod dims;
 pub mod element;
 mod families;
 mod kinds;
-mod last_attributes;
+mod last_ops;
 mod mistake;
 mod read_types;
 mod traits;
