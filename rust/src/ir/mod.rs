@@ -34,6 +34,7 @@ mod erase;
 mod findings;
 mod from_text;
 mod function;
+mod id_slots;
 mod kinds;
 mod meshes;
 mod op;

@@ -1,43 +1,36 @@
 //! Interned strings.
 
+use super::id_slots::IdSlots;
 use crate::index::{Id, StrId};
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
 
-/// Gives equal strings equal ids. The strings are stored one after the other in one text, and their ids in a
-/// hash table with open addressing, without an allocation for each string.
+/// Gives equal strings equal ids. The strings are stored one after the other in one text, without an allocation for
+/// each.
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
     text: String,
     /// The end of each string in the text.
     ends: Vec<usize>,
-    /// The hash table: each id is at the slot of its hash or the next free one; at most half of the slots are
-    /// taken, and their number is a power of two.
-    slots: Vec<StrId>,
+    ids: IdSlots<StrId>,
 }
 
 impl Interner {
     /// The id of `text`, new if it was never seen.
     pub fn intern(&mut self, text: &str) -> StrId {
-        if 2 * self.ends.len() >= self.slots.len() {
-            self.grow();
-        }
-        let slot = self.slot(text);
-        if let Some(id) = self.slots[slot].get() {
+        let hash = FxBuildHasher.hash_one(text);
+        if let Some(id) = self.find_hashed(hash, text) {
             return id;
         }
         let id = StrId::from_index(self.ends.len());
         self.text.push_str(text);
         self.ends.push(self.text.len());
-        self.slots[slot] = id;
+        self.ids.insert(hash, id);
         id
     }
     /// The id of `text` if it was seen before.
     pub fn find(&self, text: &str) -> Option<StrId> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        self.slots[self.slot(text)].get()
+        self.find_hashed(FxBuildHasher.hash_one(text), text)
     }
     /// The string of `id`.
     #[inline]
@@ -45,22 +38,8 @@ impl Interner {
         let start = id.index().checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start..self.ends[id.index()]]
     }
-    /// The slot that has `text`, or the free one where it would be.
-    fn slot(&self, text: &str) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut slot = FxBuildHasher.hash_one(text) as usize & mask;
-        while self.slots[slot].is_some() && self.get(self.slots[slot]) != text {
-            slot = (slot + 1) & mask;
-        }
-        slot
-    }
-    fn grow(&mut self) {
-        self.slots = vec![StrId::NONE; (2 * self.slots.len()).max(64)];
-        for index in 0..self.ends.len() {
-            let id = StrId::from_index(index);
-            let slot = self.slot(self.get(id));
-            self.slots[slot] = id;
-        }
+    fn find_hashed(&self, hash: u64, text: &str) -> Option<StrId> {
+        self.ids.find(hash, |id| self.get(id) == text)
     }
 }
 

@@ -1,8 +1,10 @@
 //! Types, as far as shardings depend on them: shapes and element types of tensors, elements of tuples.
 
+use super::id_slots::IdSlots;
 use super::{Interner, Span};
 use crate::index::{Id, IdVec, StrId, TypeId};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher;
 
 /// The element type of a tensor.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -89,7 +91,7 @@ impl Type {
 #[derive(Clone, Debug, Default)]
 pub struct TypeTable {
     types: IdVec<TypeId, Type>,
-    ids: FxHashMap<Type, TypeId>,
+    ids: IdSlots<TypeId>,
     /// Text of a type as first seen: what the printer writes.
     texts: Vec<Span>,
     /// Whether it is a tensor whose dims are all known, and whether it is one without dims.
@@ -99,18 +101,19 @@ pub struct TypeTable {
 impl TypeTable {
     /// The id of `ty`, new if it was never seen; `text` is how the source writes it.
     pub fn intern(&mut self, ty: Type, text: Span) -> TypeId {
-        if let Some(&id) = self.ids.get(&ty) {
+        let hash = FxBuildHasher.hash_one(&ty);
+        if let Some(id) = self.ids.find(hash, |id| self.types[id] == ty) {
             return id;
         }
-        let id = self.types.push(ty.clone());
         self.texts.push(text);
         self.shapes.push((ty.is_static_tensor(), ty.is_scalar()));
-        self.ids.insert(ty, id);
+        let id = self.types.push(ty);
+        self.ids.insert(hash, id);
         id
     }
     /// The id of `ty` if it was seen before.
     pub fn find(&self, ty: &Type) -> Option<TypeId> {
-        self.ids.get(ty).copied()
+        self.ids.find(FxBuildHasher.hash_one(ty), |id| self.types[id] == *ty)
     }
     /// How `id` is written.
     pub fn text(&self, id: TypeId) -> Span {
