@@ -161,7 +161,8 @@ impl Grammar<'_, '_> {
     /// What the type that starts at `start` and ends here is.
     pub(super) fn kind_since(&self, start: usize) -> TypeKind {
         let text = self.cursor.since(start);
-        TypeKind::of(self.alias_text(text).unwrap_or(text))
+        let alias = if text.starts_with('!') { self.alias_text(text) } else { None };
+        TypeKind::of(alias.unwrap_or(text))
     }
 }
 

@@ -76,7 +76,10 @@ impl<'a> Parser<'a> {
             self.define(text, self.program.result(op, 0), count)?;
         }
         let (notes, templates) = (&mut self.notes, &self.templates);
-        notes.repeat_annotations(template.annotations.clone(), op, |span| templates.shifted(span));
+        if !template.annotations.is_empty() {
+            let span_of = |span| templates.shifted(span);
+            notes.repeat_annotations(template.annotations.clone(), op, span_of);
+        }
         Ok(op)
     }
     /// Gives `op` the region that the syntax of `template` implies.
@@ -131,11 +134,10 @@ impl Parser<'_> {
         {
             return;
         }
-        let Some((hash, text)) = mark.taken_apart else { return };
+        let Some(split @ (_, text)) = mark.taken_apart else { return };
         let Some(annotations) = self.notes.annotations_since(mark.notes) else { return };
         let Some(is_named) = self.is_template(mark.op, text) else { return };
-        let template = Template { op: mark.op, text, is_named, annotations };
-        self.templates.keep(hash, template);
+        self.templates.keep(split, mark.op, is_named, annotations);
     }
     /// Whether the results of `op`, whose `text` was split, have a name; `None` if it can be no template.
     fn is_template(&self, op: OpId, text: Span) -> Option<bool> {

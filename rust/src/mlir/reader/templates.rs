@@ -22,7 +22,9 @@ const MAX_TEMPLATES: usize = 1 << 14;
 pub(super) struct Template {
     pub op: OpId,
     /// Its text without space before it and location.
-    pub text: Span,
+    text: Span,
+    /// Where the names in its text are, in [`Templates::kept_names`].
+    names: Range<usize>,
     /// Whether its results have a name.
     pub is_named: bool,
     /// Its shardings and rule among the notes.
@@ -34,6 +36,8 @@ pub(super) struct Template {
 pub(super) struct Templates {
     /// The templates by the hash of their pieces.
     known: FxHashMap<u64, Template>,
+    /// The names in the texts of the templates.
+    kept_names: Vec<Span>,
     /// The names, `%` included.
     pub names: Vec<Span>,
     /// What to add to offsets in the template, from each piece of its text on.
@@ -60,12 +64,22 @@ impl Templates {
     pub fn taken_apart(&self) -> Option<(u64, Span)> {
         (self.hash != 0).then_some((self.hash, self.text))
     }
-    /// Keeps `template` for texts of this `hash`.
-    pub fn keep(&mut self, hash: u64, template: Template) {
+    /// Keeps `op`, whose text was split into [`Templates::names`], as the template for texts with this hash.
+    pub fn keep(
+        &mut self,
+        (hash, text): (u64, Span),
+        op: OpId,
+        is_named: bool,
+        annotations: Range<usize>,
+    ) {
         if self.known.len() >= MAX_TEMPLATES {
             self.known.clear();
+            self.kept_names.clear();
         }
-        self.known.insert(hash, template);
+        let start = self.kept_names.len();
+        self.kept_names.extend_from_slice(&self.names);
+        let names = start..self.kept_names.len();
+        self.known.insert(hash, Template { op, text, names, is_named, annotations });
     }
     /// Splits the line at `start`; false if it is too long or has a `%` without a name.
     #[inline]
@@ -78,15 +92,24 @@ impl Templates {
         loop {
             // A name may continue beyond the limit.
             let piece = bytes.get(at..limit).unwrap_or(&[]);
-            let Some(found) = memchr2(b'%', b'\n', piece) else { return false };
-            if piece[found] == b'\n' {
-                let end = at + end_without_location(&piece[..found]);
-                hasher.write(&bytes[at..end]);
-                self.text = Span::new(start as u32, end as u32);
-                self.hash = hasher.finish();
-                return end > start;
-            }
-            hasher.write(&piece[..found]);
+            // Most pieces are short ones between operands.
+            let found = match piece {
+                [b'%', ..] => 0,
+                [b',', b' ', b'%', ..] => 2,
+                _ => {
+                    let Some(found) = memchr2(b'%', b'\n', piece) else { return false };
+                    if piece[found] == b'\n' {
+                        let end = at + end_without_location(&piece[..found]);
+                        hasher.write(&bytes[at..end]);
+                        self.text = Span::new(start as u32, end as u32);
+                        self.hash = hasher.finish();
+                        return end > start;
+                    }
+                    hasher.write(&piece[..found]);
+                    found
+                }
+            };
+            hasher.write_usize(found);
             let mut cursor = Cursor::new(text, at + found + 1);
             if cursor.ssa_name().is_empty() {
                 return false;
@@ -99,26 +122,23 @@ impl Templates {
     #[inline]
     fn like(&mut self, text: &str) -> Option<Template> {
         let template = self.known.get(&self.hash)?;
+        let names = self.kept_names.get(template.names.clone())?;
+        if names.len() != self.names.len() {
+            return None;
+        }
         let bytes = text.as_bytes();
-        let mut other = Cursor::new(text, template.text.start as usize);
-        let mut at = self.text.start as usize;
+        let piece = |start: u32, end: u32| bytes.get(start as usize..end as usize);
+        let (mut own, mut other) = (self.text.start, template.text.start);
         self.shifts.clear();
-        for name in &self.names {
-            let piece = &bytes[at..name.start as usize];
-            let start = other.pos;
-            other.pos += piece.len();
-            if bytes.get(start..other.pos) != Some(piece) || other.peek() != b'%' {
+        for (name, known) in self.names.iter().zip(names) {
+            if piece(own, name.start) != piece(other, known.start) {
                 return None;
             }
-            self.shifts.push((start as u32, (at as u32).wrapping_sub(start as u32)));
-            other.pos += 1;
-            other.ssa_name();
-            at = name.end as usize;
+            self.shifts.push((other, own.wrapping_sub(other)));
+            (own, other) = (name.end, known.end);
         }
-        let start = other.pos;
-        self.shifts.push((start as u32, (at as u32).wrapping_sub(start as u32)));
-        let is_same = bytes[at..self.text.end as usize] == bytes[start..template.text.end as usize];
-        is_same.then(|| template.clone())
+        self.shifts.push((other, own.wrapping_sub(other)));
+        (piece(own, self.text.end) == piece(other, template.text.end)).then(|| template.clone())
     }
     /// The span in the text that was split that corresponds to `span` of the template.
     pub fn shifted(&self, span: Span) -> Span {
