@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.shardy.mutations import ask_shardcore
-from tests.shardy.reference import generic
+from tests.shardy.reference import canonical, generic
 from tests.shardy.verification import functions
 from tests.shardy.verification.case import Case
 from tests.shardy.verification.sound import quantized, sound
@@ -77,6 +77,31 @@ def test_what_is_changed_was_sound(case: Case) -> None:
 def test_functions_that_are_changed_were_sound(text: str) -> None:
     generic(text)
     assert ask_shardcore(text) == []
+
+
+TYPE = re.compile(r"tensor<([^<>]*)>")
+CHANGED = [
+    (r"xf32>$", "xi32>"), (r"f32>$", "bf16>"), (r"<", "<1x"), (r"<\d+x", "<"), (r"<\d+x", "<?x"),
+    (r"<\d+x", "<7x"), (r"<(\d+)x(\d+)x", r"<\2x\1x"), (r"\d+x(?=\D+$)", "9x"),
+]  # fmt: skip
+"""Other elements, one dim more, one less, other sizes."""
+
+
+@pytest.mark.parametrize("case", sound(), ids=lambda case: case.name)
+def test_what_was_checked_before_does_not_matter(case: Case) -> None:
+    # An op is compared with the last one of its name, and only checked for how they differ.
+    text = canonical(case.text())
+    if text.count("func.func") > 1:
+        return
+    body = text[text.index("func.func") : text.rindex("}")]
+    first = body.replace("@f(", "@first(")
+    for ty in {match[0] for match in TYPE.finditer(body)}:
+        for pattern, other in CHANGED:
+            changed = body.replace(ty, re.sub(pattern, other, ty, count=1))
+            alone = ask_shardcore(f"module {{\n{changed}}}")
+            after = ask_shardcore(f"module {{\n{first}{changed}}}")
+            offset = first.count("\n")
+            assert after == [(line and line + offset, message) for line, message in alone]
 
 
 def test_each_op_is_changed_in_forty_ways_at_least() -> None:

@@ -42,9 +42,12 @@ impl Program {
     /// generic form a colon follows the dictionary.
     pub fn has_written_value(&self, op: OpId) -> bool {
         let OpText { span, dict, .. } = self.printing.ops[op];
-        let start = dict.end.saturating_sub(span.start) as usize;
-        let text = self.text.get(span).get(start..).unwrap_or_default();
-        !text.trim_ascii_start().starts_with(':')
+        let bytes = self.text.get(span).as_bytes();
+        let mut at = dict.end.saturating_sub(span.start) as usize;
+        while matches!(bytes.get(at), Some(b' ' | b'\n' | b'\t' | b'\r')) {
+            at += 1;
+        }
+        bytes.get(at) != Some(&b':')
     }
     /// The text of `op` between its dictionary and its location.
     fn written_value(&self, op: OpId) -> &str {

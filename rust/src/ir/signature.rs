@@ -20,6 +20,8 @@ pub struct Signature {
     /// The example's text between its name and its first region or type signature: where its
     /// attributes stand in custom syntax.
     pub syntax: Span,
+    /// The length of its key without types.
+    pub stem_len: u32,
     /// Operand types.
     pub operand_types: Box<[TypeId]>,
     /// Result types.
@@ -179,8 +181,9 @@ impl Program {
         let operand_types: Box<[TypeId]> =
             self.op_operands(op).iter().map(|slot| type_of(slot.value)).collect();
         let result_types: Box<[TypeId]> = self.op_results(op).map(type_of).collect();
+        let stem_len = key.len() as u32;
         self.write_types(&operand_types, &result_types, key);
-        let make = || Signature { name, example, syntax, operand_types, result_types };
+        let make = || Signature { name, example, syntax, stem_len, operand_types, result_types };
         self.signatures.intern(key, make)
     }
 }
@@ -209,8 +212,7 @@ impl SignatureTable {
     }
     /// The text of a signature without its types: equal for ops that differ in their types alone.
     pub fn key_without_types(&self, id: SignatureId) -> &str {
-        let key = self.key(id);
-        memchr::memrchr(TYPES as u8, key.as_bytes()).map_or(key, |end| &key[..end])
+        &self.key(id)[..self.signatures[id].stem_len as usize]
     }
     /// How many different signatures there are.
     pub fn len(&self) -> usize {

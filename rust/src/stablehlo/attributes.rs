@@ -4,8 +4,7 @@ use super::element::Element;
 use crate::index::OpId;
 use crate::ir::{OpTraits, Program, Span};
 use crate::mlir::{attributes, AttrValue, Fields};
-use std::cell::{Cell, OnceCell};
-use std::rc::Rc;
+use std::cell::OnceCell;
 
 /// An attribute of an op.
 #[derive(Clone, Debug)]
@@ -116,21 +115,9 @@ fn hex_ints(text: &str) -> Option<Vec<i64>> {
         .collect()
 }
 
-/// All attributes of an op, which clones share.
+/// All attributes of an op.
 #[derive(Clone, Debug, Default)]
-pub struct Attributes<'a>(Rc<Shared<'a>>);
-
-#[derive(Debug, Default)]
-struct Shared<'a> {
-    all: Vec<Attribute<'a>>,
-    are_right: Cell<bool>,
-}
-
-impl<'a> From<Vec<Attribute<'a>>> for Attributes<'a> {
-    fn from(all: Vec<Attribute<'a>>) -> Self {
-        Self(Rc::new(Shared { all, are_right: Cell::new(false) }))
-    }
-}
+pub struct Attributes<'a>(Vec<Attribute<'a>>);
 
 impl<'a> Attributes<'a> {
     /// The attributes of `op`, in generic or custom syntax.
@@ -152,29 +139,20 @@ impl<'a> Attributes<'a> {
             let value = AttrValue::Other(program.constant_text(op));
             all.push(Attribute::new("value", value, None));
         }
-        Self::from(all)
+        Self(all)
     }
     /// Attributes with these names and values.
     pub fn new(fields: Fields<'a>) -> Self {
         let attribute = |(name, value)| Attribute::new(name, value, None);
-        Self::from(fields.into_iter().map(attribute).collect::<Vec<_>>())
-    }
-    /// Whether they are known to match the definition of the op, each and together; it is one definition for all
-    /// ops that share them.
-    pub fn are_right(&self) -> bool {
-        self.0.are_right.get()
-    }
-    /// Records that they match the definition of the op.
-    pub fn set_right(&self) {
-        self.0.are_right.set(true);
+        Self(fields.into_iter().map(attribute).collect())
     }
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Attribute<'a>> {
-        self.0.all.iter()
+        self.0.iter()
     }
     /// The attribute `name`.
     pub fn get(&self, name: &str) -> Option<&Attribute<'a>> {
-        self.0.all.iter().find(|attribute| attribute.name == name)
+        self.0.iter().find(|attribute| attribute.name == name)
     }
     /// The value of attribute `name`.
     pub fn value(&self, name: &str) -> Option<&AttrValue<'a>> {

@@ -6,6 +6,7 @@ use super::compatible::{all_compatible, of_compatible_shape};
 use super::constraint;
 use super::definition::{Compares, Definition, Group, Regions};
 use super::mistake::{of_op, Mistake};
+use super::traits::Trait;
 use super::types::{quoted, ValueType};
 use super::view::OpView;
 use crate::mlir::wrong_count;
@@ -17,19 +18,16 @@ impl Definition {
         self.check_inferred(op)
     }
     fn check_types(&self, op: &OpView<'_>) -> Result<(), Mistake> {
-        let known = op.attributes.are_right();
-        if !known {
+        if !op.differs_in_sizes {
             self.properties(op)?;
-        }
-        self.counts(op)?;
-        if !known {
+            self.counts(op)?;
             self.attributes(op)?;
+            types("operand", self.operands, op.operands)?;
+            types("result", self.results, op.results)?;
         }
-        types("operand", self.operands, &op.operands)?;
-        types("result", self.results, &op.results)?;
         self.regions(op)?;
-        self.traits.iter().try_for_each(|held| held.check(op))?;
-        op.attributes.set_right();
+        let is_open = |held: &&Trait| !op.differs_in_sizes || held.is_of_sizes();
+        self.traits.iter().filter(is_open).try_for_each(|held| held.check(op))?;
         self.verify.map_or(Ok(()), |verify| verify(op))
     }
     /// The inferred result types of `op`; `None` if the definition has no inference.
@@ -43,10 +41,10 @@ impl Definition {
         };
         let why = match inferred {
             Ok(types) => {
-                if self.fits(&types, &op.results) {
+                if self.fits(&types, op.results) {
                     return Ok(());
                 }
-                let (inferred, given) = (quoted(&types), quoted(&op.results));
+                let (inferred, given) = (quoted(&types), quoted(op.results));
                 of_op(format!(
                     "inferred type(s) {inferred} are incompatible with return type(s) of operation \
                      {given}"

@@ -1,9 +1,11 @@
 //! Checks the ops of a program against their definitions.
 
+use super::attributes::Attributes;
 use super::definition::Definition;
 use super::families::definition_of;
-use super::last_ops::LastAttributes;
-use super::read_types::TypeCache;
+use super::inline_list::InlineList;
+use super::last_ops::{LastOp, LastOps};
+use super::read_types::{Outline, ReadType, TypeCache};
 use super::types::ValueType;
 use super::view::{OpView, RegionView};
 use crate::index::{Id, OpId, RegionId, SignatureId, StrId, TypeId};
@@ -27,7 +29,7 @@ pub struct Checker<'p> {
     plain_types: Vec<TypeId>,
     /// For each signature, whether an op with it was found valid.
     is_right: Vec<bool>,
-    attributes: LastAttributes<'p>,
+    last_ops: LastOps<'p>,
 }
 
 impl<'p> Checker<'p> {
@@ -39,7 +41,7 @@ impl<'p> Checker<'p> {
             definitions: Vec::new(),
             plain_types: Vec::new(),
             is_right: Vec::new(),
-            attributes: LastAttributes::default(),
+            last_ops: LastOps::default(),
         }
     }
     /// Whether an op with the signature of `op` was found valid; the ops inside it are valid then too.
@@ -108,7 +110,7 @@ impl<'p> Checker<'p> {
         if self.plain_types[name] == ty {
             return true;
         }
-        let read = self.types.get(ty);
+        let read = &self.types.get(ty).ty;
         let mut groups = definition.results.iter().chain(definition.operands.first());
         let is_right = groups.all(|group| super::constraint::admits(group.takes, read));
         if is_right {
@@ -117,34 +119,62 @@ impl<'p> Checker<'p> {
         is_right
     }
     fn check_by(&mut self, op: OpId, definition: &Definition) -> Result<(), Vec<String>> {
-        let program = self.program;
+        let Self { program, types, last_ops, .. } = self;
+        let program = *program;
+        let mut only;
+        let last = if let Some(last) = last_ops.of(program, op, definition) {
+            last
+        } else {
+            only = LastOp::new(Attributes::of(program, op));
+            &mut only
+        };
+        let counts = [program.num_operands(op), program.num_regions(op)];
+        let values = program.operands(op).chain(program.op_results(op));
+        let read: InlineList<_, NUM_INLINE> =
+            InlineList::new(values.map(|value| types.of(value)), FILLER);
+        let outlines = || read.as_slice().iter().map(|read| read.outline);
+        let all: InlineList<_, NUM_INLINE> =
+            InlineList::new(read.as_slice().iter().map(|read| &read.ty), &FILLER.ty);
+        let (operands, results) = all.as_slice().split_at(counts[0]);
+        let differs_in_sizes = last.differs_in_sizes(counts, outlines());
         let constants = |index: usize| constant_ints(program, op, index);
-        let attributes = self.attributes.of(program, op, definition);
         let view = OpView {
             name: program.op_name(op),
-            operands: self.types.of(program.operands(op)),
-            results: self.types.of(program.op_results(op)),
-            attributes,
-            regions: program.op_regions(op).map(|region| self.region(region)).collect(),
+            operands,
+            results,
+            attributes: &last.attributes,
+            regions: program.op_regions(op).map(|id| region(program, types, id)).collect(),
             constants: &constants,
+            differs_in_sizes,
         };
-        if self.types.has_foreign() && view.types().any(ValueType::is_foreign) {
+        if types.has_foreign() && view.types().any(ValueType::is_foreign) {
             return Ok(());
         }
-        definition.check(&view)
-    }
-    fn region(&self, region: RegionId) -> RegionView<'_> {
-        let program = self.program;
-        let Some(block) = program.region_entry(region).get() else { return RegionView::default() };
-        let ends = program.first_op(block).get().zip(program.last_op(block).get());
-        RegionView {
-            num_blocks: program.region_blocks(region).count(),
-            args: self.types.of(program.block_args(block)),
-            ends: ends.map(|(first, last)| [program.op_name(first), program.op_name(last)]),
-            // The checks do not distinguish counts above three.
-            num_ops: program.block_ops(block).take(3).count(),
-            returned: ends.map_or(Vec::new(), |(_, last)| self.types.of(program.operands(last))),
+        definition.check(&view)?;
+        if !differs_in_sizes {
+            last.set_valid(counts, outlines());
         }
+        Ok(())
+    }
+}
+
+/// Ops with at most this many operands and results are checked without allocations for their types.
+const NUM_INLINE: usize = 8;
+/// Any type.
+const FILLER: &ReadType = &ReadType { ty: ValueType::Token, outline: Outline::NONE };
+
+fn region<'a>(program: &'a Program, types: &'a TypeCache<'_>, region: RegionId) -> RegionView<'a> {
+    let Some(block) = program.region_entry(region).get() else { return RegionView::default() };
+    let ends = program.first_op(block).get().zip(program.last_op(block).get());
+    let type_of = |value| &types.of(value).ty;
+    RegionView {
+        num_blocks: program.region_blocks(region).count(),
+        args: program.block_args(block).map(type_of).collect(),
+        ends: ends.map(|(first, last)| [program.op_name(first), program.op_name(last)]),
+        // The checks do not distinguish counts above three.
+        num_ops: program.block_ops(block).take(3).count(),
+        returned: ends
+            .map_or(Vec::new(), |(_, last)| program.operands(last).map(type_of).collect()),
     }
 }
 

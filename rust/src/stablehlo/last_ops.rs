@@ -1,50 +1,85 @@
-//! A cache of the attributes read last for each op name.
+//! A cache of what was checked last for each op name.
 //!
-//! Ops of one name mostly differ in their types alone. What stands between name and types of an op in its
-//! syntax is compared with that of the last op of that name, apart from SSA names: by the keys of their
+//! Ops of one name mostly differ in their types alone, and these in sizes alone. What stands between name and types of
+//! an op in its syntax is compared with that of the last op of that name, apart from SSA names: by the keys of their
 //! signatures.
 
 use super::attributes::Attributes;
 use super::definition::Definition;
+use super::read_types::Outline;
 use crate::index::{Id, OpId, SignatureId};
 use crate::ir::Program;
 
-/// For each op name the key without types and the attributes of the last op that was read.
+/// An op that was checked.
 #[derive(Default)]
-pub struct LastAttributes<'p> {
-    by_name: Vec<Option<(&'p str, Attributes<'p>)>>,
+pub struct LastOp<'p> {
+    /// The key of its signature without types; empty if the definition has no attributes.
+    key: &'p str,
+    /// Its attributes.
+    pub attributes: Attributes<'p>,
+    /// How many operands and regions it has.
+    counts: [usize; 2],
+    /// The outlines of the types of its operands and results; empty if it was not found valid.
+    outlines: Vec<Outline>,
 }
 
-impl<'p> LastAttributes<'p> {
-    /// The attributes of `op` of `program` that `definition` may use.
+impl<'p> LastOp<'p> {
+    /// An op with these attributes of which nothing else is known.
+    pub fn new(attributes: Attributes<'p>) -> Self {
+        Self { attributes, ..Self::default() }
+    }
+    /// Whether it was found valid, and an op with this many operands and regions, and with operands and results of
+    /// types with these outlines, differs from it in the sizes of dims alone.
+    pub fn differs_in_sizes(
+        &self,
+        counts: [usize; 2],
+        outlines: impl Iterator<Item = Outline>,
+    ) -> bool {
+        !self.outlines.is_empty()
+            && self.counts == counts
+            && self.outlines.iter().copied().eq(outlines)
+    }
+    /// Records that an op with this many operands and regions and types with these outlines is valid.
+    pub fn set_valid(&mut self, counts: [usize; 2], outlines: impl Iterator<Item = Outline>) {
+        self.counts = counts;
+        self.outlines.clear();
+        self.outlines.extend(outlines);
+    }
+}
+
+/// The last op of each name.
+#[derive(Default)]
+pub struct LastOps<'p> {
+    by_name: Vec<LastOp<'p>>,
+}
+
+impl<'p> LastOps<'p> {
+    /// The last op of the name of `op`, with the attributes of `op` of which `definition` knows; `None` if the
+    /// attributes of `op` are in a dictionary, or not in its signature.
     pub fn of(
         &mut self,
         program: &'p Program,
         op: OpId,
         definition: &Definition,
-    ) -> Attributes<'p> {
-        let has_dictionary = !program.op_attrs(op).is_empty();
-        if definition.attributes.is_empty() && !has_dictionary {
-            return Attributes::default();
+    ) -> Option<&mut LastOp<'p>> {
+        if !program.op_attrs(op).is_empty() {
+            return None;
         }
-        let has_syntax = |id: &SignatureId| !program.signatures()[*id].syntax.is_empty();
-        let Some(id) = program.signature(op).get().filter(|id| !has_dictionary && has_syntax(id))
-        else {
-            return Attributes::of(program, op);
+        let key = if definition.attributes.is_empty() {
+            ""
+        } else {
+            let has_syntax = |id: &SignatureId| !program.signatures()[*id].syntax.is_empty();
+            let signature = program.signature(op).get().filter(has_syntax)?;
+            program.signatures().key_without_types(signature)
         };
-        let key = program.signatures().key_without_types(id);
         let name = program.op_name_id(op).index();
         if self.by_name.len() <= name {
-            self.by_name.resize(name + 1, None);
+            self.by_name.resize_with(name + 1, LastOp::default);
         }
         let last = &mut self.by_name[name];
-        match last {
-            Some((other, attributes)) if *other == key => attributes.clone(),
-            _ => {
-                let attributes = Attributes::of(program, op);
-                *last = Some((key, attributes.clone()));
-                attributes
-            }
+        if last.key != key {
+            *last = LastOp { key, ..LastOp::new(Attributes::of(program, op)) };
         }
+        Some(last)
     }
 }

@@ -23,6 +23,7 @@ mod dim_checks;
 pub mod dims;
 pub mod element;
 mod families;
+mod inline_list;
 mod kinds;
 mod last_ops;
 mod mistake;

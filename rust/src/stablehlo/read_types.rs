@@ -2,47 +2,93 @@
 
 use super::element::Element;
 use super::types::{Size, Tensor, ValueType};
-use crate::index::{Id, TypeId, ValueId};
+use crate::index::{Id, StrId, TypeId, ValueId};
 use crate::ir::{Program, Type};
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
+
+/// A type without the sizes of its dims: equal outlines have either equal types, or tensors of known sizes, without
+/// encodings, of one element type and number of dims.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outline {
+    /// The text of the element type; `NONE` for other types than such tensors.
+    element: StrId,
+    /// The number of dims of such a tensor, the id of another type.
+    rank_or_type: u32,
+}
+
+impl Outline {
+    /// The outline of no type.
+    pub const NONE: Self = Self { element: StrId::NONE, rank_or_type: u32::MAX };
+}
+
+/// A converted type.
+#[derive(Debug)]
+pub struct ReadType {
+    /// The type.
+    pub ty: ValueType,
+    /// Its outline.
+    pub outline: Outline,
+}
 
 /// The converted types of a program, filled in when first needed.
 #[derive(Debug)]
 pub struct TypeCache<'p> {
     program: &'p Program,
     /// The types by id.
-    types: Vec<OnceCell<ValueType>>,
+    types: Vec<OnceCell<ReadType>>,
     has_foreign: Cell<bool>,
+    /// The element type that was read last, and its text.
+    last_element: RefCell<(StrId, Element)>,
 }
 
 impl<'p> TypeCache<'p> {
     /// The types of `program`.
     pub fn new(program: &'p Program) -> Self {
         let types = std::iter::repeat_with(OnceCell::new).take(program.types().len()).collect();
-        Self { program, types, has_foreign: Cell::new(false) }
+        let last_element = RefCell::new((StrId::NONE, Element::Index));
+        Self { program, types, has_foreign: Cell::new(false), last_element }
     }
     /// The type that `id` is.
     #[inline]
-    pub fn get(&self, id: TypeId) -> &ValueType {
+    pub fn get(&self, id: TypeId) -> &ReadType {
         self.types[id.index()].get_or_init(|| {
-            let read = self.read(id);
-            self.has_foreign.set(self.has_foreign.get() || read.is_foreign());
-            read
+            let ty = self.read(id);
+            self.has_foreign.set(self.has_foreign.get() || ty.is_foreign());
+            ReadType { ty, outline: self.outline(id) }
         })
     }
-    /// The types of `values`.
-    pub fn of(&self, values: impl ExactSizeIterator<Item = ValueId>) -> Vec<&ValueType> {
-        values.map(|value| self.get(self.program.type_of(value))).collect()
+    /// The type of `value`.
+    #[inline]
+    pub fn of(&self, value: ValueId) -> &ReadType {
+        self.get(self.program.type_of(value))
     }
     /// Whether one of the types converted so far is foreign, see [`Element::is_foreign`].
     pub fn has_foreign(&self) -> bool {
         self.has_foreign.get()
     }
+    fn outline(&self, id: TypeId) -> Outline {
+        match &self.program.types()[id] {
+            Type::RankedTensor { shape, element, encoding: None }
+                if self.program.types().is_static_tensor(id) =>
+            {
+                Outline { element: element.text, rank_or_type: shape.len() as u32 }
+            }
+            _ => Outline { element: StrId::NONE, rank_or_type: id.index() as u32 },
+        }
+    }
+    /// The element type whose text is `text`.
+    fn element(&self, text: StrId) -> Element {
+        let mut last = self.last_element.borrow_mut();
+        if last.0 != text {
+            *last = (text, Element::parse(self.program.str(text)));
+        }
+        last.1.clone()
+    }
     fn read(&self, id: TypeId) -> ValueType {
         let program = self.program;
         match &program.types()[id] {
             Type::RankedTensor { shape, element, encoding } => {
-                let element = Element::parse(program.str(element.text));
+                let element = self.element(element.text);
                 let mut tensor = Tensor::new(shape.clone(), element);
                 if let Some(encoding) = encoding {
                     read_encoding(program, program.str(*encoding), &mut tensor);
@@ -53,7 +99,7 @@ impl<'p> TypeCache<'p> {
                 ValueType::Unranked(Element::parse(program.str(*element)))
             }
             Type::Tuple(elements) => {
-                ValueType::Tuple(elements.iter().map(|&id| self.get(id).clone()).collect())
+                ValueType::Tuple(elements.iter().map(|&id| self.get(id).ty.clone()).collect())
             }
             Type::Other(text) => other(program.str(*text)),
         }

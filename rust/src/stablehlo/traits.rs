@@ -41,6 +41,17 @@ pub enum Trait {
 }
 
 impl Trait {
+    /// Whether it may depend on the sizes of dims, given the number of dims and the element type of each tensor.
+    pub const fn is_of_sizes(self) -> bool {
+        matches!(
+            self,
+            Self::SameShape
+                | Self::CompatibleTypes
+                | Self::PairwiseTypes
+                | Self::Elementwise
+                | Self::SameTypesOf(..)
+        )
+    }
     /// Checks that it holds for `op`.
     pub fn check(self, op: &OpView<'_>) -> Result<(), Mistake> {
         let all = || op.types();
@@ -101,7 +112,6 @@ impl Trait {
                 let holds = of.next().is_none_or(|a| of.all(|b| a == b));
                 return all_match(holds, names, "rank");
             }
-            Self::SameSizesOf(_) if op.attributes.are_right() => return Ok(()),
             Self::SameSizesOf(names) => {
                 let mut of = names.iter().map(|name| op.attributes.ints(name).len());
                 let holds = of.next().is_none_or(|a| of.all(|b| a == b));
@@ -138,7 +148,7 @@ fn pairwise(
     if op.operands.len() != op.results.len() {
         return Err(of_op("requires the same number of operands and results"));
     }
-    let pairs = op.operands.iter().zip(&op.results);
+    let pairs = op.operands.iter().zip(op.results);
     match pairs.into_iter().position(|(a, b)| !same(a, b)) {
         None => Ok(()),
         Some(at) => {
@@ -150,7 +160,7 @@ fn pairwise(
 
 fn elementwise(op: &OpView<'_>) -> Result<(), Mistake> {
     let num_tensors = |types: &[&ValueType]| types.iter().filter(|ty| ty.is_tensor()).count();
-    let says = match (num_tensors(&op.operands), num_tensors(&op.results)) {
+    let says = match (num_tensors(op.operands), num_tensors(op.results)) {
         (0, 0) => return Ok(()),
         (0, _) => "if a result is non-scalar, then at least one operand must be non-scalar",
         (_, 0) => "if an operand is non-scalar, then there must be at least one non-scalar result",

@@ -10,15 +10,18 @@ pub struct OpView<'a> {
     /// Its full name.
     pub name: &'a str,
     /// The types of its operands.
-    pub operands: Vec<&'a ValueType>,
+    pub operands: &'a [&'a ValueType],
     /// The types of its results; of an op to be made, types with the right element types.
-    pub results: Vec<&'a ValueType>,
+    pub results: &'a [&'a ValueType],
     /// Its attributes.
-    pub attributes: Attributes<'a>,
+    pub attributes: &'a Attributes<'a>,
     /// Its regions.
     pub regions: Vec<RegionView<'a>>,
     /// The values of an operand that is a constant of integers.
     pub constants: &'a dyn Fn(usize) -> Option<Vec<i64>>,
+    /// Whether an op with these attributes, whose types differ in sizes alone, was found valid, so that only
+    /// conditions on sizes and regions are left to check.
+    pub differs_in_sizes: bool,
 }
 
 /// The parts of a region that the definition of its op is checked against.
@@ -57,7 +60,7 @@ impl<'a> OpView<'a> {
     /// The types of operands and then of results; a run of values that have one type gives it once.
     pub fn types(&self) -> impl Iterator<Item = &'a ValueType> + '_ {
         let mut last: Option<&ValueType> = None;
-        self.operands.iter().chain(&self.results).copied().filter(move |&ty| {
+        self.operands.iter().chain(self.results).copied().filter(move |&ty| {
             let is_new = last.is_none_or(|last| !std::ptr::eq(last, ty));
             last = Some(ty);
             is_new

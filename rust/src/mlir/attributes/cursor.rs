@@ -85,13 +85,20 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
         self.place += len;
         (len > 0).then(|| &rest[..len])
     }
-    /// Skips the name of a value, `%0#1`.
-    pub fn skip_value(&mut self) {
-        let is_name = |byte: u8| is_word(byte) || byte == b'#';
+    /// Skips the names of values, `%0#1, %a`, up to the end of the last name.
+    pub fn skip_values(&mut self) {
         let bytes = self.text.as_bytes();
-        self.place += 1;
-        while bytes.get(self.place).is_some_and(|&byte| is_name(byte)) {
-            self.place += 1;
+        let end_of = |start: usize, is_part: fn(u8) -> bool| {
+            let rest = bytes.get(start..).unwrap_or(&[]);
+            start + rest.iter().position(|&byte| !is_part(byte)).unwrap_or(rest.len())
+        };
+        loop {
+            self.place = end_of(self.place + 1, |byte| is_word(byte) || byte == b'#');
+            let next = end_of(self.place, |byte| matches!(byte, b',' | b' '));
+            if bytes.get(next) != Some(&b'%') {
+                return;
+            }
+            self.place = next;
         }
     }
     /// An integer in decimal or hexadecimal.

@@ -32,8 +32,20 @@ pub fn attributes(program: &Program, op: OpId, syntax: Span) -> Fields<'_> {
     if syntax.is_empty() || text.starts_with('"') || is_after_quote(program, syntax) {
         return fields;
     }
+    let text = from_last_operand(program, op, syntax, text);
     fields.extend(syntax_attributes(name, text, &aliases));
     fields
+}
+
+/// What `text`, the custom syntax of `op` at `syntax`, has from its last operand on, if it starts with operands: there
+/// are no attributes between these.
+fn from_last_operand<'a>(program: &Program, op: OpId, syntax: Span, text: &'a str) -> &'a str {
+    let last = program.operand_names(op).last().and_then(|last| last.checked_sub(syntax.start));
+    let rest = last.and_then(|start| text.get(start as usize..));
+    match rest {
+        Some(rest) if rest.starts_with('%') && text.trim_ascii_start().starts_with('%') => rest,
+        _ => text,
+    }
 }
 
 /// The attribute `name` of `op`, in generic or custom syntax.
@@ -107,7 +119,7 @@ impl<'a> Reader<'_, 'a> {
     /// Parses one item: an operand, an attribute, a dictionary. `None` if it is something else.
     fn step(&mut self) -> Option<()> {
         match self.cursor.peek()? {
-            b'%' => self.cursor.skip_value(),
+            b'%' => self.cursor.skip_values(),
             b'{' => self.cursor.balanced()?,
             b'@' => {
                 let target = self.cursor.symbol()?;

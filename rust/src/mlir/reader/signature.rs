@@ -28,12 +28,14 @@ impl Parser<'_> {
         for attr in &self.parts.attrs[pending.base.attrs..] {
             write_attr(self.program.str(attr.name), self.text_at(attr.value), &mut key);
         }
+        let stem_len = key.len() as u32;
         let (inputs, results) = types.split_at(pending.num_inputs.min(types.len()));
         self.program.write_types(inputs, results, &mut key);
         let id = self.program.signatures_mut().intern(&key, || Signature {
             name: name.id,
             example: pending.op,
             syntax: pending.syntax,
+            stem_len,
             operand_types: inputs.into(),
             result_types: results.into(),
         });

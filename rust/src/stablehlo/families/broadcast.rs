@@ -97,7 +97,7 @@ const SELECT: Definition = Definition {
 };
 
 fn binary(op: &OpView<'_>, element: Option<Element>) -> Result<Vec<ValueType>, Mistake> {
-    let [lhs, rhs] = &op.operands[..] else { return Err(Mistake::silent()) };
+    let [lhs, rhs] = op.operands else { return Err(Mistake::silent()) };
     let elements = lhs.element().zip(rhs.element());
     let Some((left, right)) = elements else { return Err(bare("mismatched operand types")) };
     ensure(left == right, || "mismatched operand types".to_owned())?;
@@ -121,7 +121,7 @@ fn result(shape: Option<Shape>, element: Element) -> ValueType {
 type Shape = (Vec<Size>, Vec<Size>);
 
 fn select(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
-    let [predicate, chosen, other] = &op.operands[..] else { return Err(Mistake::silent()) };
+    let [predicate, chosen, other] = op.operands else { return Err(Mistake::silent()) };
     ensure(chosen.element() == other.element(), || "mismatched operand types".to_owned())?;
     let element = chosen.element().cloned().ok_or_else(Mistake::silent)?;
     Ok(vec![result(numpy(&[predicate, chosen, other]), element)])

@@ -109,13 +109,13 @@ fn check_layouts(op: &OpView<'_>) -> Result<(), Mistake> {
             return Err(of_op(message));
         }
     };
-    check_layouts_of(&op.operands, operands, "operand")?;
+    check_layouts_of(op.operands, operands, "operand")?;
     match op.results[..] {
         [ValueType::Tuple(elements)] => {
             let elements: Vec<&ValueType> = elements.iter().collect();
             check_layouts_of(&elements, results, "result")
         }
-        _ => check_layouts_of(&op.results, results, "result"),
+        _ => check_layouts_of(op.results, results, "result"),
     }
 }
 
@@ -266,7 +266,7 @@ fn check_pin(op: &OpView<'_>, name: &str) -> Result<(), Mistake> {
         "tensor" => ty.is_tensor(),
         _ => matches!(ty, ValueType::Buffer(..)),
     };
-    let says = match (&op.operands[..], &op.results[..]) {
+    let says = match (op.operands, op.results) {
         ([input], _) if !fits(input, from) => format!("should have a {from} input"),
         ([_], [output]) if !fits(output, to) => format!("should have a {to} output"),
         ([input], [output]) => {

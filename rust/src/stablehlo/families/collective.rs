@@ -89,7 +89,7 @@ const BROADCAST: Definition = Definition {
     results: &[one(takes::TENSOR)],
     attributes: &[GROUPS, optional("channel_handle", CHANNEL)],
     traits: &[Trait::SameElements],
-    verify: Some(|op| check_broadcast_groups(&op.attributes)),
+    verify: Some(|op| check_broadcast_groups(op.attributes)),
     infer: Some(like_operands),
     ..NOTHING
 };
@@ -98,7 +98,7 @@ const PERMUTE: Definition = Definition {
         required("source_target_pairs", Kind::I64Elements),
         optional("channel_handle", CHANNEL),
     ],
-    verify: Some(|op| check_pairs(&op.attributes)),
+    verify: Some(|op| check_pairs(op.attributes)),
     ..BROADCAST
 };
 const CROSS_REPLICA_SUM: Definition = Definition {
@@ -144,7 +144,7 @@ fn dim(op: &OpView<'_>, name: &str) -> usize {
 }
 
 fn verify_all_gather(op: &OpView<'_>) -> Result<(), Mistake> {
-    check_groups(&op.attributes, group_needs(op, true))?;
+    check_groups(op.attributes, group_needs(op, true))?;
     ensure(!has_global_ids(op) || channel(op) >= 0, || {
         "channel_id cannot be negative when useGlobalDeviceIds is set".to_owned()
     })?;
@@ -193,7 +193,7 @@ fn check_computation(op: &OpView<'_>, operand: &Tensor) -> Result<(), Mistake> {
 }
 
 fn verify_all_reduce(op: &OpView<'_>) -> Result<(), Mistake> {
-    check_groups(&op.attributes, group_needs(op, false))?;
+    check_groups(op.attributes, group_needs(op, false))?;
     check_channel(op)?;
     op.all_operands()?.into_iter().try_for_each(|operand| check_computation(op, operand))
 }
@@ -209,7 +209,7 @@ fn all_reduce(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
 }
 
 fn verify_reduce_scatter(op: &OpView<'_>) -> Result<(), Mistake> {
-    check_groups(&op.attributes, group_needs(op, true))?;
+    check_groups(op.attributes, group_needs(op, true))?;
     let (operand, result) = (op.operand(0)?, op.result(0)?);
     check_computation(op, operand)?;
     ensure(operand.rank() == result.rank(), || {
@@ -248,7 +248,7 @@ fn verify_reduce_scatter(op: &OpView<'_>) -> Result<(), Mistake> {
 fn all_to_all(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     let count = op.attributes.int("split_count").unwrap_or(1).max(1);
     let needs = GroupNeeds { is_uniform: true, is_global: false, size: Some(count) };
-    check_groups(&op.attributes, needs)?;
+    check_groups(op.attributes, needs)?;
     let (split, concat) = (dim(op, "split_dimension"), dim(op, "concat_dimension"));
     let result = |operand: &Tensor| {
         let rank = operand.rank();

@@ -84,8 +84,8 @@ fn verify_while(op: &OpView<'_>) -> Result<(), Mistake> {
         (&body.args, "body block arguments"),
         (&body.returned, "body block return types"),
     ] {
-        ensure(all_compatible(&op.operands, types), || {
-            let (operands, types) = (quoted(&op.operands), quoted(types));
+        ensure(all_compatible(op.operands, types), || {
+            let (operands, types) = (quoted(op.operands), quoted(types));
             format!("expect operands to be compatible with {what} but got {operands} vs {types}")
         })?;
     }

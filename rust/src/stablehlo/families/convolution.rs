@@ -208,7 +208,7 @@ fn shape(op: &OpView<'_>, dims: &ConvDims<i64>, lists: &WindowLists) -> Result<D
 
 fn convolution(op: &OpView<'_>) -> Result<Dims, Mistake> {
     let dims = check(op)?;
-    let lists = WindowLists::read(&op.attributes, ["lhs_dilation", "rhs_dilation"])?;
+    let lists = WindowLists::read(op.attributes, ["lhs_dilation", "rhs_dilation"])?;
     shape(op, &dims, &lists)
 }
 
@@ -222,7 +222,7 @@ fn verify_dynamic_conv(op: &OpView<'_>) -> Result<(), Mistake> {
         })?;
     }
     if let Some(values) = (op.constants)(2) {
-        let mut lists = WindowLists::read(&op.attributes, ["lhs_dilation", "rhs_dilation"])?;
+        let mut lists = WindowLists::read(op.attributes, ["lhs_dilation", "rhs_dilation"])?;
         lists.padding = values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
         shape(op, &dims, &lists)?;
     }

@@ -234,7 +234,7 @@ fn complex(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
 }
 
 fn select(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
-    let [predicate, chosen, other] = &op.operands[..] else { return Err(Mistake::silent()) };
+    let [predicate, chosen, other] = op.operands else { return Err(Mistake::silent()) };
     if !same_but_for_unknown_sizes(chosen, other) {
         return Err(bare("requires compatible types for non-predicate operands"));
     }

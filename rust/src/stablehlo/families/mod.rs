@@ -25,11 +25,9 @@ mod token;
 mod window;
 
 use super::definition::{Definition, Family};
-use rustc_hash::{FxBuildHasher, FxHashMap};
-use std::sync::OnceLock;
 
 /// All families.
-const FAMILIES: [&[Family]; 21] = [
+static FAMILIES: [&[Family]; 21] = [
     elementwise::FAMILIES,
     shape::FAMILIES,
     movement::FAMILIES,
@@ -53,31 +51,25 @@ const FAMILIES: [&[Family]; 21] = [
     scan::FAMILIES,
 ];
 
-/// The definitions by dialect and name within it.
-type Table = FxHashMap<(&'static str, &'static str), &'static Definition>;
-
-fn table() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
-    TABLE.get_or_init(|| {
-        let families = || FAMILIES.iter().copied().flatten();
-        let count = families().map(|family| family.ops.len()).sum();
-        let mut table = Table::with_capacity_and_hasher(count, FxBuildHasher);
-        for Family { dialect, ops, definition } in families() {
-            table.extend(ops.iter().map(|op| ((*dialect, *op), definition)));
-        }
-        table
-    })
+fn families() -> impl Iterator<Item = &'static Family> {
+    FAMILIES.iter().copied().flatten()
 }
 
-/// The definition of the op called `name`; `None` if it is none of `StableHLO` or CHLO.
+/// The definition of the op called `name`; `None` if it is none of `StableHLO` or CHLO. It compares all names, so
+/// callers keep what it returns.
 pub fn definition_of(name: &str) -> Option<&'static Definition> {
-    table().get(&name.split_once('.')?).copied()
+    let (dialect, op) =
+        name.split_once('.').filter(|(it, _)| matches!(*it, "stablehlo" | "chlo"))?;
+    let mut of_dialect = families().filter(|family| family.dialect == dialect);
+    of_dialect.find(|family| family.ops.contains(&op)).map(|family| &family.definition)
 }
 
 /// The names of all ops that have a definition, sorted.
 pub fn names() -> Vec<String> {
-    let mut names: Vec<String> =
-        table().keys().map(|(dialect, op)| format!("{dialect}.{op}")).collect();
+    let all = families().flat_map(|Family { dialect, ops, .. }| {
+        ops.iter().map(move |op| format!("{dialect}.{op}"))
+    });
+    let mut names: Vec<String> = all.collect();
     names.sort_unstable();
     names
 }

@@ -182,7 +182,7 @@ fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Vec<WindowDim>), M
             )
         })?;
     }
-    let lists = WindowLists::read(&op.attributes, ["base_dilations", "window_dilations"])?;
+    let lists = WindowLists::read(op.attributes, ["base_dilations", "window_dilations"])?;
     let sizes = op.attributes.ints("window_dimensions");
     for input in &inputs {
         let (len, rank) = (sizes.len(), input.rank());
@@ -250,7 +250,7 @@ fn verify_select_and_scatter(op: &OpView<'_>) -> Result<(), Mistake> {
              and operand-type: '{operand}' with rank = {rank}."
         )
     })?;
-    let lists = WindowLists::read(&op.attributes, ["", ""])?;
+    let lists = WindowLists::read(op.attributes, ["", ""])?;
     let window = lists.dims(&sizes.iter().copied().map(Some).collect::<Vec<_>>())?;
     let shape = num_windows(&operand.shape, &window);
     let expected = ValueType::from(Tensor::new(shape, operand.element.clone()));
