@@ -20,6 +20,7 @@ from shardcore._core import (
     PassManager,
     Port,
     Result,
+    SessionProgram,
     TensorSharding,
     Value,
     __version__,
@@ -47,6 +48,7 @@ from shardcore.errors import (
 from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned, Proof, prove
 from shardcore.rules import PartitionRule, data_flow_edges, partition_rule, rule
+from shardcore.session import Evaluation, Session
 
 __all__ = [
     "AxisRef",
@@ -58,6 +60,7 @@ __all__ = [
     "Cost",
     "Diagnostic",
     "DimSharding",
+    "Evaluation",
     "ExpectationError",
     "FactorTable",
     "HloSharding",
@@ -81,6 +84,8 @@ __all__ = [
     "Proof",
     "PropagationError",
     "Result",
+    "Session",
+    "SessionProgram",
     "ShardcoreError",
     "SimulationError",
     "TensorSharding",

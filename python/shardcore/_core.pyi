@@ -18,6 +18,7 @@ from shardcore.expect import Check
 from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned
 from shardcore.report.picture import Picture
+from shardcore.session import Session
 
 __all__ = [
     "AxisRef",
@@ -33,6 +34,7 @@ __all__ = [
     "PassManager",
     "Port",
     "Result",
+    "SessionProgram",
     "TensorSharding",
     "Value",
     "__version__",
@@ -728,6 +730,17 @@ class Module:
             KeyboardInterrupt: Ctrl-C was pressed.
         """
 
+    def session(self, *, mesh: Mesh | Mapping[str, int] | None = None, **options: Any) -> Session:
+        """Return a session in which the annotations can be edited; see :class:`Session`.
+
+        Args:
+            mesh: a mesh in the place of the program's only one, or for a program without a mesh.
+            **options: those of :meth:`propagate`, but for ``progress``.
+
+        Raises:
+            VerificationError: ``mesh`` is given and the program has several meshes, or its
+                shardings name axes that ``mesh`` does not have.
+        """
     def factor_table(self, target: Value | str | tuple[str, str]) -> FactorTable:
         """The tensor x factor table of the op that defines ``target``, before and after one visit.
 
@@ -1155,6 +1168,42 @@ def program_cost(module: Module) -> dict[str, Any]:
 
     Keys and rows are the fields of :class:`shardcore.costs.figures.ProgramFigures`.
     """
+
+@final
+class SessionProgram:
+    """A program that annotations are put on: what :class:`shardcore.Session` edits.
+
+    A target is its kind (0 an argument, 1 a result of the entry function, 2 a value) and its index.
+    """
+
+    def __new__(cls, module: Module, mesh: Mesh | None = None) -> SessionProgram: ...
+    def ports(self) -> tuple[list[Port], list[Port]]:
+        """The arguments and the results of the entry function."""
+    def find(self, name: str, function: str | None = None) -> tuple[int, int] | None:
+        """The target called ``name``, ``"%12"``, in a function, by default the entry function."""
+    def annotation(self, target: tuple[int, int]) -> TensorSharding | None:
+        """The sharding that the program came with at ``target``."""
+    def rank(self, target: tuple[int, int]) -> int | None:
+        """The number of dims; ``None`` if it is not a ranked tensor."""
+    def constraints(self) -> list[tuple[tuple[int, int], str]]:
+        """The results of the sharding constraints of the entry function, with their names."""
+    def mesh(self) -> tuple[str, Mesh] | None:
+        """The first mesh that has a name, after its name."""
+    def annotated(
+        self, edits: Iterable[tuple[tuple[int, int], str, TensorSharding | None]]
+    ) -> Module:
+        """The program with edits on it: target, name in errors, and sharding or ``None``."""
+    def propagate(
+        self,
+        edits: Iterable[tuple[tuple[int, int], str, TensorSharding | None]],
+        *,
+        up_to_priority: int | None = None,
+        keep_non_divisible_on_io: bool = False,
+        dedup_functions_fully: bool = False,
+        legalize_chlo: bool = False,
+        max_ops: int | None = None,
+    ) -> Result:
+        """Complete the shardings of the program with edits on it."""
 
 def after_fork_in_child() -> None:
     """Reset the count of calls of users' functions: a forked child has no other threads."""

@@ -27,7 +27,7 @@
 //! | 10 | [`propagation`], [`export`], [`cost`], [`spmd`] |
 //! | 11 | [`import`], [`op_table`] |
 //! | 12 | [`pipeline`] |
-//! | 13 | [`caches`], [`module`] |
+//! | 13 | [`caches`], [`module`], [`session`] |
 //! | 14 | `python` |
 
 /// A separate allocator keeps the tables of a program together, apart from other memory of the process, and reuses
@@ -62,6 +62,7 @@ pub mod propagation;
 mod python;
 pub mod rule;
 pub mod rules;
+pub mod session;
 pub mod sharding;
 pub mod spmd;
 pub mod stablehlo;

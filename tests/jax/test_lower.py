@@ -320,3 +320,37 @@ def test_without_jax_the_error_says_what_to_install() -> None:
     script = "import sys; sys.modules['jax'] = None\nimport shardcore\nimport shardcore.jax"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "pip install 'shardcore[jax]'" in done.stderr
+
+
+def test_shardings_that_only_sdy_can_say() -> None:
+    tree = {"layers": [{"w": W, "b": None}, {"w": W, "unused": X}], "x": X}
+    sharding = shardcore.TensorSharding.parse('<@mesh, [{"model":(1)2, ?}p1, {?}]>')
+
+    def products(tree: Any, scale: Any) -> Any:
+        return [tree["x"] @ layer["w"] * scale for layer in tree["layers"]]
+
+    lowered = lower(
+        products,
+        tree,
+        1.0,
+        mesh=SIZES,
+        in_shardings=({"layers": sharding, "x": P("data")}, None),
+        out_shardings=[None, sharding],
+    )
+    found = {port.label: str(port.sharding) for port in lowered.module.arguments()}
+    assert found["tree['layers'][0]['w']"] == found["tree['layers'][1]['w']"] == str(sharding)
+    assert found["tree['x']"] == '<@mesh, [{"data"}, {}]>'
+    assert found["scale"] == "None"
+    results = [port.sharding for port in lowered.module.results()]
+    assert list(map(str, results)) == ["None", str(sharding)]
+    with pytest.raises(ShardcoreError, match="doesn't match tensor rank"):
+        lower(products, tree, 1.0, mesh=SIZES, in_shardings=(None, sharding))
+
+
+def test_a_session_of_a_function() -> None:
+    session = lower(product, X, W, mesh=SIZES).session()
+    session.set({"x": P("data"), "w": P(None, "model")})
+    assert session.result.in_specs == SPECS
+    assert session.result.out_specs == {"y": P("data", "model")}
+    session.set("x", P(P.UNCONSTRAINED, None))
+    assert session.result.out_specs == {"y": P(None, "model")}

@@ -26,6 +26,7 @@ examples:
   shardcore cost model.mlir --hardware tpu-v5p       time, memory, collectives of one device
   shardcore cost old.mlir new.mlir --hardware h100   what changed, by line
   shardcore partition model.mlir --prove             the program of one device, proven by running it
+  shardcore sweep model.mlir --set '%arg0=[{"x"}, {}]|[{}, {"x"}]' --hardware tpu-v5e
   shardcore check model.mlir --expect expected.toml
   shardcore show '[{"x"}, {"y"}]' --mesh x=2,y=4
   shardcore array 'bf16[B=1024_X, D=4096_Y]' --mesh X=4,Y=8 --blocks
@@ -97,6 +98,7 @@ def _parser() -> Parser:
         partition,
         propagate,
         show,
+        sweep,
     )
 
     parser = Parser(
@@ -113,6 +115,7 @@ def _parser() -> Parser:
     commands.add_parser("opt", help="run passes on a program, as sdy_opt does", add_help=False)
     cost.add(commands)
     partition.add(commands)
+    sweep.add(commands)
     array.add(commands)
     collective.add(commands)
     matmul.add(commands)

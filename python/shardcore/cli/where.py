@@ -60,6 +60,17 @@ def add_hardware(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--one-way", action="store_true", help="rings send in one direction only")
 
 
+def mesh(text: str) -> Mesh:
+    """The mesh that ``text``, ``data=8,model=4``, denotes, as the type of an argument."""
+    from shardcore.calculus.notation_parser import parse_mesh
+    from shardcore.errors import ShardcoreError
+
+    try:
+        return parse_mesh(text)
+    except ShardcoreError as error:
+        raise argparse.ArgumentTypeError(error.message) from None
+
+
 def mesh_of(options: argparse.Namespace) -> Mesh:
     """The mesh of ``--mesh``."""
     from shardcore.calculus.notation_parser import parse_mesh

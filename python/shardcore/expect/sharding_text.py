@@ -7,11 +7,11 @@ They are written as in ``sdy``, without the mesh, ``[{"data"}, {}]``, or as in J
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
 
 from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
 from shardcore.calculus.mistakes import shown
+from shardcore.calculus.partition_spec import from_spec, parse_spec
 from shardcore.errors import ShardcoreError
 
 _HINT = 'write [{"data"}, {}] or P("data", None)'
@@ -82,42 +82,18 @@ def parse_sharding(text: object) -> ExpectedSharding | tuple[str, str]:
     stripped = text.strip()
     try:
         if stripped.startswith(("P(", "PartitionSpec(")):
-            dims, unreduced = _spec(stripped)
-            return ExpectedSharding(stripped, dims, unreduced, is_spec=True)
+            spec = parse_spec(stripped)
+            if spec is None:
+                return f"{shown(text)} is no PartitionSpec", _HINT
+            array = from_spec(spec)
+            dims = tuple(DimSharding(dim.axes, is_closed=not dim.is_open) for dim in array.dims)
+            return ExpectedSharding(stripped, dims, array.unreduced, is_spec=True)
         if not stripped.startswith("["):
             return f"{shown(text)} is no sharding", _HINT
         sharding = TensorSharding.parse(f"<@mesh, {stripped}>")
     except ShardcoreError as error:
         return f"{shown(text)} is no sharding: {error.message}", error.hint or _HINT
-    # The last two are what Python's parser says of text that is nested too deeply.
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        return f"{shown(text)} is no PartitionSpec", _HINT
     return ExpectedSharding(stripped, sharding.dims, sharding.unreduced, is_spec=False)
-
-
-def _spec(text: str) -> tuple[tuple[DimSharding, ...], tuple[AxisRef, ...]]:
-    """The dims and unreduced axes of ``P(...)``.
-
-    Raises:
-        ValueError, SyntaxError: it is no such text.
-    """
-    call = ast.parse(text, mode="eval").body
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        raise ValueError(text)
-    unreduced: tuple[AxisRef, ...] = ()
-    for keyword in call.keywords:
-        if keyword.arg != "unreduced":
-            raise ValueError(keyword.arg)
-        unreduced = tuple(AxisRef(axis) for axis in sorted(ast.literal_eval(keyword.value)))
-    return tuple(_dim(ast.literal_eval(entry)) for entry in call.args), unreduced
-
-
-def _dim(entry: object) -> DimSharding:
-    axes = entry if isinstance(entry, (tuple, list)) else (entry,) if entry is not None else ()
-    names = [axis for axis in axes if isinstance(axis, str)]
-    if len(names) != len(axes):
-        raise ValueError(entry)
-    return DimSharding(names)
 
 
 def device_alone(sharding: TensorSharding | None) -> int | None:

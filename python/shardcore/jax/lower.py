@@ -18,7 +18,7 @@ from shardcore.jax.lowered import Lowered, from_jax_lowered
 from shardcore.jax.mesh import MeshLike, jax_mesh, mesh_with_devices
 from shardcore.jax.mistakes import mistake
 from shardcore.jax.result import JaxMesh
-from shardcore.jax.shardings import UNSPECIFIED, on_mesh
+from shardcore.jax.shardings import UNSPECIFIED, for_jax, on_mesh
 
 _Shape: Any = jax.ShapeDtypeStruct
 
@@ -48,8 +48,9 @@ def lower(
         mesh: the mesh: sizes by name, a ``shardcore.Mesh``, or one of ``jax.sharding``; without
             it that of the context. Axes are automatic unless its ``axis_types`` say otherwise.
         in_shardings: as in ``jax.jit``, a pytree or a prefix of one; a ``PartitionSpec`` is over
-            ``mesh``.
-        out_shardings: as in ``jax.jit``, a pytree or a prefix of one.
+            ``mesh``. A leaf may be a :class:`shardcore.TensorSharding`, with open dims,
+            priorities, sub-axes and replicated axes.
+        out_shardings: likewise.
         static_argnums: as in ``jax.jit``. A function that is jitted already keeps its own.
         static_argnames: as in ``jax.jit``. A function that is jitted already keeps its own.
         donate_argnums: as in ``jax.jit``. A function that is jitted already keeps its own.
@@ -65,8 +66,8 @@ def lower(
     """
     found = jax_mesh(mesh)
     options = {
-        "in_shardings": None if in_shardings is UNSPECIFIED else on_mesh(in_shardings, found),
-        "out_shardings": None if out_shardings is UNSPECIFIED else on_mesh(out_shardings, found),
+        "in_shardings": _for_jax(in_shardings, found),
+        "out_shardings": _for_jax(out_shardings, found),
         "static_argnums": static_argnums,
         "static_argnames": static_argnames,
         "donate_argnums": donate_argnums,
@@ -93,7 +94,12 @@ def lower(
         lowered = jitted.trace(*args, **kwargs).lower(
             lowering_platforms=_platforms(platform, found)
         )
-    return from_jax_lowered(lowered, found, devices)
+    program = from_jax_lowered(lowered, found, devices)
+    return program.annotated(in_shardings, out_shardings)
+
+
+def _for_jax(shardings: Any, mesh: JaxMesh | None) -> Any:
+    return None if shardings is UNSPECIFIED else for_jax(on_mesh(shardings, mesh))
 
 
 def _is_staged(fn: Any) -> bool:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
 
-from shardcore._core import Module, import_hlo_shardings
+from shardcore._core import (
+    Module,
+    Port,
+    SessionProgram,
+    TensorSharding,
+    import_hlo_shardings,
+)
 from shardcore.jax.mesh import mesh_with_devices, our_mesh
 from shardcore.jax.mistakes import mistake
 from shardcore.jax.result import JaxMesh, JaxResult
-from shardcore.jax.trees import Trees
+from shardcore.jax.shardings import tensor_shardings
+from shardcore.jax.trees import Trees, input_leaves, output_leaves
+from shardcore.session import Session
 
 
 class Lowered:
@@ -33,6 +43,49 @@ class Lowered:
         """
         result = self.module.propagate(**{"legalize_chlo": True, **options})
         return JaxResult(result, self._trees, self._mesh)
+
+    def annotated(self, in_shardings: Any, out_shardings: Any) -> Lowered:
+        """Return the program with the ``TensorSharding``s of these trees or prefixes of trees.
+
+        Raises:
+            VerificationError: one does not fit its argument or result.
+        """
+        inputs = self._trees.inputs
+        args, _ = jax.tree.unflatten(inputs, range(inputs.num_leaves))
+        every = tensor_shardings(in_shardings, args)
+        given = [every[place] if place < len(every) else None for place in self._trees.kept]
+        values = self._trees.map_outputs(range(self._trees.outputs.num_leaves))
+        outputs = tensor_shardings(out_shardings, values)
+        edits = [
+            *self._edits(0, input_leaves(self.module), given),
+            *self._edits(1, output_leaves(self.module), outputs),
+        ]
+        if not edits:
+            return self
+        module = SessionProgram(self.module).annotated(edits)
+        return Lowered(module, self._trees, self._mesh)
+
+    def _edits(
+        self, kind: int, ports: list[Port], shardings: list[TensorSharding | None]
+    ) -> Iterator[tuple[tuple[int, int], str, TensorSharding | None]]:
+        for port, sharding in zip(ports, shardings, strict=True):
+            if sharding is None:
+                continue
+            if sharding.mesh is None and self._mesh is not None:
+                sharding = sharding.with_mesh(our_mesh(self._mesh))
+            yield (kind, port.index), port.label or port.name, sharding
+
+    def session(self, **options: Any) -> Session:
+        """Return a session in which the annotations can be edited.
+
+        Targets are paths of the function's arguments and results; its ``result`` is a
+        :class:`JaxResult`. Options are those of :meth:`Module.session`; ``legalize_chlo`` is true
+        by default, as in :meth:`propagate`.
+        """
+        if not self.module.meshes and self._mesh is not None:
+            options.setdefault("mesh", our_mesh(self._mesh))
+        wrap = functools.partial(JaxResult, trees=self._trees, mesh=self._mesh)
+        return Session(self.module, wrap=wrap, **{"legalize_chlo": True, **options})
 
     def __repr__(self) -> str:
         return f"<shardcore.jax.Lowered of {self.module!r}>"

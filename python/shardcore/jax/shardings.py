@@ -7,6 +7,7 @@ from typing import Any
 import jax
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
+from shardcore._core import TensorSharding
 from shardcore.calculus.mistakes import choices
 from shardcore.jax.mistakes import mistake
 from shardcore.jax.result import JaxMesh
@@ -29,11 +30,30 @@ def on_mesh(tree: Any, mesh: JaxMesh | None) -> Any:
         LoweringError: there is no mesh (``missing-mesh``), it does not have an axis that a spec
             names (``unknown-axis``), or JAX refuses the spec (``lowering``).
     """
-    return jax.tree.map(lambda leaf: _leaf_on_mesh(leaf, mesh), tree, is_leaf=_is_leaf)
+    return jax.tree.map(lambda leaf: _leaf_on_mesh(leaf, mesh), tree, is_leaf=is_leaf)
 
 
-def _is_leaf(node: Any) -> bool:
-    return node is None or isinstance(node, (PartitionSpec, Sharding))
+def for_jax(tree: Any) -> Any:
+    """Return ``tree`` with ``None``, which leaves a sharding open, for each ``TensorSharding``."""
+    return jax.tree.map(
+        lambda leaf: None if isinstance(leaf, TensorSharding) else leaf, tree, is_leaf=is_leaf
+    )
+
+
+def tensor_shardings(tree: Any, values: Any) -> list[TensorSharding | None]:
+    """Return, for each leaf of ``values``, the ``TensorSharding`` that ``tree``, a prefix, has."""
+    if tree is UNSPECIFIED or tree is None:
+        return [None] * len(jax.tree.leaves(values))
+    spread = jax.tree.map(
+        lambda leaf, part: [leaf] * len(jax.tree.leaves(part)), tree, values, is_leaf=is_leaf
+    )
+    leaves = jax.tree.leaves(spread, is_leaf=is_leaf)
+    return [leaf if isinstance(leaf, TensorSharding) else None for leaf in leaves]
+
+
+def is_leaf(node: Any) -> bool:
+    """Whether ``node`` of a tree of shardings is a sharding, or stands for none."""
+    return node is None or isinstance(node, (PartitionSpec, Sharding, TensorSharding))
 
 
 def _leaf_on_mesh(leaf: Any, mesh: JaxMesh | None) -> Any:

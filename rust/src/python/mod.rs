@@ -19,6 +19,7 @@
 //! | [`port`] | `Port` |
 //! | [`pass_manager`] | `PassManager` |
 //! | [`result`] | `Result` |
+//! | [`session`] | the program behind `Session` |
 //! | [`factor_table`] | `FactorTable` |
 //! | [`completion`] | the arguments of `Module.propagate` |
 //! | [`cost`] | the function behind `shardcore/costs` |
@@ -58,6 +59,7 @@ mod port;
 mod result;
 mod rule;
 mod rules;
+mod session;
 mod sharding;
 mod source;
 mod text;
@@ -104,6 +106,8 @@ mod _core {
     use super::rule::PyOpShardingRule;
     #[pymodule_export]
     use super::rules::{registered_rules, set_data_flow_edges, set_rule};
+    #[pymodule_export]
+    use super::session::PySessionProgram;
     #[pymodule_export]
     use super::sharding::PyTensorSharding;
     #[pymodule_export]

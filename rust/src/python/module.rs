@@ -101,7 +101,7 @@ impl PyModule {
     }
     /// The module with its `mhlo.sharding` attributes as `sdy` shardings; `None` if it has none, or
     /// has `sdy` meshes already.
-    fn with_hlo_shardings(&self, py: Python<'_>) -> PyResult<Option<Self>> {
+    pub(super) fn with_hlo_shardings(&self, py: Python<'_>) -> PyResult<Option<Self>> {
         let program = self.program(py)?;
         let source = program.text().source();
         let has_meshes = program.meshes().iter().any(|mesh| mesh.symbol.is_some());
@@ -309,6 +309,16 @@ impl PyModule {
         let request = Request { before, filename, how, legalize_chlo, max_ops };
         let module = request.complete(py, false, progress.as_ref())?;
         Ok(PyPropagationResult::new(request, Py::new(py, module)?))
+    }
+
+    /// A session for editing the annotations.
+    #[pyo3(signature = (**options))]
+    fn session<'py>(
+        slf: &Bound<'py, Self>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let class = slf.py().import("shardcore.session")?.getattr("Session")?;
+        class.call((slf,), options)
     }
 
     /// The factor table of the op that is, or defines, `target`: a `Value` or a name.

@@ -26,12 +26,12 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PyTensorSharding {
     /// The mesh, or one of unknown sizes.
-    mesh: Arc<Mesh>,
-    is_mesh_known: bool,
+    pub(super) mesh: Arc<Mesh>,
+    pub(super) is_mesh_known: bool,
     /// The symbol of the mesh, without `@`; `None` if it is inlined.
-    symbol: Option<Arc<str>>,
+    pub(super) symbol: Option<Arc<str>>,
     /// Its mesh id has no meaning.
-    sharding: TensorSharding,
+    pub(super) sharding: TensorSharding,
 }
 
 impl PyTensorSharding {
@@ -73,7 +73,7 @@ impl PyTensorSharding {
         Err(raise_unlocated(py, problems))
     }
     /// Dims, replicated axes and unreduced axes, with axes by name instead of by index.
-    fn parts(&self) -> (Vec<PyDimSharding>, Vec<PyAxisRef>, Vec<PyAxisRef>) {
+    pub(super) fn parts(&self) -> (Vec<PyDimSharding>, Vec<PyAxisRef>, Vec<PyAxisRef>) {
         let dims = self.sharding.dims.iter();
         let named = |axes: &[AxisRef]| {
             axes.iter().map(|&axis| PyAxisRef::from_axis(axis, &self.mesh)).collect()

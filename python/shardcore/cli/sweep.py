@@ -1,0 +1,83 @@
+"""``shardcore sweep``: all combinations of shardings and meshes, best first."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from shardcore.cli.options import count, print_json, progress_bar, read_module
+from shardcore.cli.where import add_hardware, mesh
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's ``commands``."""
+    parser = commands.add_parser(
+        "sweep",
+        help="try all combinations of shardings and meshes, best first",
+        description="Annotate a StableHLO program in all combinations of the given shardings, on "
+        "each of the given meshes, complete the shardings and compute what each costs. The table "
+        "starts with the shortest step.",
+    )
+    parser.set_defaults(command=run, parser=parser)
+    parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="TARGET=SHARDING|...",
+        help="shardings to try for a target, separated by |: \"params/**/w=P('fsdp')|P()\"; "
+        "a target is a path, a pattern of paths with * and **, or a value like %%12; "
+        "none removes the annotation; can be given several times",
+    )
+    parser.add_argument(
+        "--mesh",
+        type=mesh,
+        action="append",
+        default=[],
+        metavar="AXIS=N,...",
+        help="a mesh in the place of the program's; can be given several times",
+    )
+    add_hardware(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument(
+        "--top", type=count, default=20, metavar="N", help="rows to show of the table [20]"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    from shardcore.calculus.topology import parse_mapping
+    from shardcore.session.sweep import sweep
+
+    choices: dict[str, list[str | None]] = {}
+    for text in options.set:
+        target, equals, shardings = text.partition("=")
+        if not equals or not target.strip():
+            options.parser.error(f"--set takes TARGET=SHARDING|..., got {text!r}")
+        listed = [one.strip() for one in shardings.split("|")]
+        choices[target.strip()] = [None if one == "none" else one for one in listed]
+    if not choices and not options.mesh:
+        options.parser.error("there is nothing to try: give --set or --mesh")
+    module = read_module(options.file)
+    with progress_bar() as progress:
+        rows = sweep(
+            module,
+            choices,
+            options.mesh,
+            options.hardware,
+            progress=progress,
+            topology=options.topology,
+            mapping=parse_mapping(options.map),
+            hardware_file=options.hardware_file,
+            exact=options.exact,
+            efficiency=options.efficiency,
+            one_way=options.one_way,
+        )
+    if options.json:
+        print_json({"rows": [row.record() for row in rows]})
+    else:
+        from shardcore.report.console import show
+        from shardcore.report.sweep_table import sweep_parts
+
+        show(sweep_parts(rows, top=options.top))
+    return 0 if any(row.row.error is None for row in rows) else 1

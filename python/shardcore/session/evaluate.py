@@ -1,0 +1,255 @@
+"""Evaluates many edits of one program, in threads or by an executor."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from shardcore._core import Module
+from shardcore.errors import ShardcoreError
+
+if TYPE_CHECKING:
+    from shardcore.calculus.hardware import Hardware
+    from shardcore.session.session import Session
+
+_MOST_PROGRAMS = 4
+"""The programs that a worker keeps."""
+
+_AHEAD = 4
+"""The chunks of edits that are handed out for each worker before the first of them is back."""
+
+_CHUNK = 8
+"""The edits that a worker of an executor is sent at a time."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an edit leads to, on one device; without hardware only what needs none."""
+
+    edit: Mapping[str, object]
+    """The edit."""
+    argument_bytes: int | None = None
+    """Bytes of the arguments."""
+    output_bytes: int | None = None
+    """Bytes of the results."""
+    value_bytes: int | None = None
+    """Bytes of all values of the completed program together; only without hardware."""
+    step_seconds_lower: float | None = None
+    """Seconds of a step with communication and computation overlapped entirely."""
+    step_seconds_upper: float | None = None
+    """Seconds of a step with nothing overlapped."""
+    compute_seconds: float | None = None
+    """Seconds of all ops."""
+    comm_seconds: float | None = None
+    """Seconds of all collectives."""
+    comm_bytes: int | None = None
+    """Bytes that a device sends."""
+    collectives: int | None = None
+    """The number of collectives that run in a step."""
+    peak_bytes: int | None = None
+    """The most bytes that are live at once."""
+    error: ShardcoreError | None = None
+    """Why the edit, or the program with it, is refused."""
+
+    def record(self) -> dict[str, Any]:
+        """Return the row as plain data."""
+        record = {name: value for name, value in asdict(self).items() if name not in _OBJECTS}
+        edit = {name: None if value is None else str(value) for name, value in self.edit.items()}
+        error = None if self.error is None else str(self.error)
+        return {"edit": edit, **record, "error": error}
+
+
+_OBJECTS = ("edit", "error")
+
+
+def figures(
+    session: Session, edit: Mapping[str, object], hardware: str | Hardware | None, options: Any
+) -> Evaluation:
+    """Return the row for ``edit``."""
+    try:
+        result = session._propagate(session._merged(edit))
+        if hardware is None:
+            totals = result.summary()["after"]
+            return Evaluation(
+                edit,
+                totals["argument_bytes_per_device"],
+                totals["result_bytes_per_device"],
+                totals["bytes_per_device"],
+            )
+        cost = result.cost(hardware, **options)
+    except ShardcoreError as error:
+        return Evaluation(edit, error=error)
+    return Evaluation(
+        edit,
+        argument_bytes=cost.argument_bytes,
+        output_bytes=cost.output_bytes,
+        step_seconds_lower=cost.step_seconds_lower,
+        step_seconds_upper=cost.step_seconds_upper,
+        compute_seconds=cost.compute_seconds,
+        comm_seconds=cost.comm_seconds,
+        comm_bytes=sum(row.total_wire_bytes for row in cost.collectives),
+        collectives=sum(row.count for row in cost.collectives),
+        peak_bytes=cost.peak_bytes,
+    )
+
+
+def evaluate(
+    session: Session,
+    edits: Iterable[Mapping[str, object]],
+    hardware: str | Hardware | None,
+    executor: Executor | None,
+    progress: Callable[[str, float], object] | None,
+    options: Mapping[str, Any],
+) -> Iterator[Evaluation]:
+    """Yield a row for each of ``edits``; see :meth:`shardcore.Session.evaluate`."""
+    total = len(edits) if isinstance(edits, Sized) else None
+    work: _Work
+    if executor is None:
+        pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
+        work = _Threads(session, hardware, options, pool)
+    else:
+        work = _Remote(session, hardware, options, executor)
+    done = 0
+    try:
+        for row in _in_order(work, edits):
+            done += 1
+            if progress is not None:
+                progress(f"{done} edits", done / total if total else 0.0)
+            yield row
+    finally:
+        if executor is None:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _in_order(work: _Work, edits: Iterable[Mapping[str, object]]) -> Iterator[Evaluation]:
+    """The rows of ``edits``, a few chunks of which are in progress at a time."""
+    waiting: deque[tuple[list[Mapping[str, object]], Future[Any]]] = deque()
+    try:
+        for chunk in _chunks(edits, work.chunk):
+            waiting.append((chunk, work.submit(chunk)))
+            if len(waiting) > work.ahead:
+                yield from work.rows(*waiting.popleft())
+        while waiting:
+            yield from work.rows(*waiting.popleft())
+    finally:
+        for _, future in waiting:
+            future.cancel()
+
+
+def _chunks(
+    edits: Iterable[Mapping[str, object]], size: int
+) -> Iterator[list[Mapping[str, object]]]:
+    chunk: list[Mapping[str, object]] = []
+    for edit in edits:
+        chunk.append(edit)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+class _Threads:
+    """Threads of this process, which share the session's program."""
+
+    chunk = 1
+
+    def __init__(self, session: Session, hardware: Any, options: Any, pool: Executor) -> None:
+        self._arguments = (hardware, dict(options))
+        self._session, self._pool = session._copy(), pool
+        self.ahead = _AHEAD * (os.cpu_count() or 1)
+
+    def submit(self, chunk: list[Mapping[str, object]]) -> Future[Any]:
+        return self._pool.submit(figures, self._session, chunk[0], *self._arguments)
+
+    def rows(self, chunk: list[Mapping[str, object]], future: Future[Any]) -> Iterator[Evaluation]:
+        yield future.result()
+
+
+class _Remote:
+    """Workers of an executor, in other processes or on other machines."""
+
+    chunk = _CHUNK
+
+    def __init__(self, session: Session, hardware: Any, options: Any, executor: Executor) -> None:
+        self._session, self._executor = session._copy(), executor
+        self._arguments = (hardware, dict(options))
+        self._key, *self._program = self._session._snapshot()
+        self._base = self._session._edits_by_name()
+        workers = getattr(executor, "_max_workers", None)
+        self.ahead = _AHEAD * (workers if isinstance(workers, int) else os.cpu_count() or 1)
+
+    def submit(self, chunk: list[Mapping[str, object]], is_new: bool = False) -> Future[Any]:
+        program = self._program if is_new else None
+        edits = [dict(edit) for edit in chunk]
+        hardware, options = self._arguments
+        try:
+            return self._executor.submit(
+                remote_figures, self._key, program, self._base, edits, hardware, options
+            )
+        # A broken executor: what it does not take is done here.
+        except Exception as error:
+            failed: Future[Any] = Future()
+            failed.set_exception(error)
+            return failed
+
+    def rows(self, chunk: list[Mapping[str, object]], future: Future[Any]) -> Iterator[Evaluation]:
+        found = self._answer(future)
+        if found is MISSING:
+            # The worker does not have the program yet.
+            found = self._answer(self.submit(chunk, is_new=True))
+        if not isinstance(found, list):
+            yield from (figures(self._session, edit, *self._arguments) for edit in chunk)
+            return
+        for edit, row in zip(chunk, found, strict=True):
+            yield Evaluation(edit, *row)
+
+    def _answer(self, future: Future[Any]) -> Any:
+        """What the worker answers; ``None`` if it failed, by whatever exception."""
+        try:
+            return future.result()
+        except (Exception, CancelledError):
+            return None
+
+
+_Work = _Threads | _Remote
+
+MISSING = "the worker does not have the program"
+"""What a worker answers that has not been sent the program, or has dropped it."""
+
+_sessions: OrderedDict[str, Session] = OrderedDict()
+"""The programs of this worker, the one used last at the end."""
+
+
+def remote_figures(
+    key: str,
+    program: list[Any] | None,
+    base: dict[str, Any],
+    edits: Sequence[Mapping[str, object]],
+    hardware: Any,
+    options: Mapping[str, Any],
+) -> Any:
+    """Return the figures of ``edits`` in a worker, or :data:`MISSING`."""
+    from shardcore.session.session import Session
+
+    session = _sessions.get(key)
+    if session is None:
+        if program is None:
+            return MISSING
+        text, own = program
+        session = Session(Module.parse(text), **own)
+        _sessions[key] = session
+        while len(_sessions) > _MOST_PROGRAMS:
+            _sessions.popitem(last=False)
+    else:
+        _sessions.move_to_end(key)
+    session = session._copy(base)
+    rows = (figures(session, edit, hardware, options) for edit in edits)
+    return [tuple(getattr(row, name) for name in _FIGURES) for row in rows]
+
+
+_FIGURES = tuple(name for name in Evaluation.__dataclass_fields__ if name != "edit")

@@ -1,0 +1,269 @@
+"""Annotations of one program that can be set, removed and undone."""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from shardcore._core import Mesh, Module, Result, SessionProgram, TensorSharding
+from shardcore.errors import ShardcoreError
+from shardcore.session.evaluate import Evaluation, evaluate
+from shardcore.session.shardings import read
+from shardcore.session.targets import Target, Targets
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from shardcore.calculus.hardware import Hardware
+    from shardcore.costs import Cost
+
+MOST_UNDOS = 1000
+"""The number of edits that can be undone."""
+
+Edit = Mapping[str, object]
+"""Shardings by target; ``None`` removes the annotation."""
+
+
+class Session:
+    """A program, imported once, whose annotations can be edited.
+
+    A *target* is an argument or a result by its path in the user's program,
+    ``"params['layers'][3]['w']"`` or ``"params/layers/3/w"``, or by its name in the module,
+    ``"%arg3"``, ``"result 0"``; a pattern of such paths, ``"params/**/w"``, in which ``*`` stands
+    for any characters of one step and ``**`` for any number of steps; or a value, ``"%12"`` or
+    ``"@helper %12"``, which is then constrained as by ``with_sharding_constraint``. Values are
+    called as the program before propagation prints them, whatever is set later.
+
+    A *sharding* is ``sdy`` text with or without a mesh, ``'[{"data"}, {?}p1]'``; the text of a
+    ``PartitionSpec`` or one of JAX; or a :class:`TensorSharding`.
+
+    An edit that is refused changes nothing.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        *,
+        mesh: Mesh | Mapping[str, int] | None = None,
+        wrap: Callable[[Result], Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """Start with the annotations of ``module``.
+
+        Args:
+            module: the program before propagation.
+            mesh: a mesh in the place of the program's only one, or for a program without a mesh.
+            wrap: what :attr:`result` makes of a :class:`Result`.
+            **options: those of :meth:`Module.propagate`, but for ``progress``.
+
+        Raises:
+            VerificationError: the program has several meshes and ``mesh`` is given, or its
+                shardings name axes that ``mesh`` does not have.
+        """
+        if mesh is not None and not isinstance(mesh, Mesh):
+            mesh = Mesh(mesh)
+        options["keep_non_divisible_on_io"] = bool(
+            options.pop("keep_sub_axes_on_io", False) or options.get("keep_non_divisible_on_io")
+        )
+        self._program = SessionProgram(module, mesh)
+        self._targets = Targets(self._program)
+        self._options = options
+        self._wrap = wrap
+        self._key = uuid.uuid4().hex
+        self._edits: dict[Target, TensorSharding | None] = {}
+        self._history: list[dict[Target, TensorSharding | None]] = []
+        self._result: Result | None = None
+        self._meshes = self._program.annotated([]).meshes
+
+    def set(self, target: str | Edit, sharding: object = None) -> None:
+        """Annotate ``target`` with ``sharding``, or each target of a mapping with its own.
+
+        Raises:
+            LocationError: no argument, result or value is called that, or matches the pattern.
+            VerificationError, ParseError: the sharding is malformed, or does not fit.
+        """
+        if isinstance(target, Mapping):
+            if sharding is not None:
+                raise TypeError("a mapping has the shardings itself")
+            self._change(self._read(target))
+            return
+        if sharding is None:
+            raise TypeError("a sharding is missing; unset(target) removes the annotation")
+        self._change(self._read({target: sharding}))
+
+    def unset(self, target: str) -> None:
+        """Remove the annotation of ``target``, also one that the program came with.
+
+        Raises:
+            LocationError: no argument, result or value is called that, or matches the pattern.
+        """
+        self._change(dict.fromkeys(self._targets.find(target)))
+
+    def reset(self) -> None:
+        """Restore the annotations that the program came with; can be undone."""
+        self._remember()
+        self._edits = {}
+        self._result = None
+
+    def undo(self) -> None:
+        """Take back the last :meth:`set`, :meth:`unset` or :meth:`reset`.
+
+        Raises:
+            IndexError: there is none, or more than :data:`MOST_UNDOS` were taken back.
+        """
+        if not self._history:
+            raise IndexError("there is nothing to undo")
+        self._edits = self._history.pop()
+        self._result = None
+
+    @property
+    def annotations(self) -> dict[str, TensorSharding]:
+        """What is annotated now: the shardings of arguments, results and values by target."""
+        found: dict[str, TensorSharding] = {}
+        constraints = self._program.constraints()
+        for target, name in [*((port, "") for port in self._targets.ports()), *constraints]:
+            if target in self._edits:
+                continue
+            sharding = self._program.annotation(target)
+            if sharding is not None:
+                found[name or self._targets.name(target)] = sharding
+        for target, edit in self._edits.items():
+            if edit is not None:
+                found[self._targets.name(target)] = edit
+        return found
+
+    @property
+    def module(self) -> Module:
+        """The program as it is annotated now, before propagation."""
+        return self._program.annotated(self._listed(self._edits))
+
+    @property
+    def result(self) -> Any:
+        """The completed shardings: what :meth:`Module.propagate` returns for :attr:`module`.
+
+        Raises:
+            ShardcoreError: as for :meth:`Module.propagate`.
+        """
+        result = self._propagated()
+        return result if self._wrap is None else self._wrap(result)
+
+    def cost(self, hardware: str | Hardware = "tpu-v5p", **options: Any) -> Cost:
+        """Return the :class:`Cost` of :attr:`result`; options are those of :func:`shardcore.cost`.
+
+        Raises:
+            ShardcoreError: as for :func:`shardcore.cost`.
+        """
+        return self._propagated().cost(hardware, **options)
+
+    def evaluate(
+        self,
+        edits: Iterable[Edit],
+        hardware: str | Hardware | None = None,
+        executor: Executor | None = None,
+        *,
+        progress: Callable[[str, float], object] | None = None,
+        **options: Any,
+    ) -> Iterator[Evaluation]:
+        """Yield a row for each of ``edits``, in order; each is made on the annotations of now.
+
+        An edit that is refused has its error in the row. The session stays as it is.
+
+        Args:
+            edits: mappings as :meth:`set` takes them; ``None`` removes an annotation. They are
+                read as far ahead as there are workers to keep busy.
+            hardware: the chip that times and peak memory are for; without it rows have neither.
+            executor: where the work is done: any ``concurrent.futures.Executor``, by default
+                threads of this process. The program is sent to a worker once. What a worker that
+                fails had to do is done again in this process.
+            progress: called with what is done and, if ``edits`` has a length, the fraction.
+            **options: those of :func:`shardcore.cost`.
+        """
+        return evaluate(self, edits, hardware, executor, progress, options)
+
+    def __repr__(self) -> str:
+        return f"<shardcore.Session: {len(self.annotations)} annotations, {len(self._edits)} edits>"
+
+    def check_targets(self, targets: Iterable[str]) -> None:
+        """Check that each of ``targets`` denotes something.
+
+        Raises:
+            LocationError: no argument, result or value is called like one, or matches it.
+        """
+        for target in targets:
+            self._targets.find(target)
+
+    # For evaluate(), whose work others may do.
+
+    def _copy(self, edits: Edit | None = None) -> Session:
+        """A session for the same program, with its own edits from now on; or with ``edits``."""
+        twin = copy.copy(self)
+        twin._history = []
+        if edits is not None:
+            twin._edits, twin._result = twin._read(edits), None
+        return twin
+
+    def _edits_by_name(self) -> dict[str, TensorSharding | None]:
+        """The edits by names that hold in every session for the same text."""
+        exact = self._targets.exact_name
+        return {exact(target): sharding for target, sharding in self._edits.items()}
+
+    def _snapshot(self) -> tuple[str, str, dict[str, Any]]:
+        """A key of the program, its text, and the options of the session."""
+        return self._key, str(self._program.annotated([])), self._options
+
+    def _merged(self, edit: Edit) -> dict[Target, TensorSharding | None]:
+        return {**self._edits, **self._read(edit)}
+
+    def _propagate(self, edits: dict[Target, TensorSharding | None]) -> Result:
+        return self._program.propagate(self._listed(edits), **self._options)
+
+    def _propagated(self) -> Result:
+        if self._result is None:
+            self._result = self._propagate(self._edits)
+        return self._result
+
+    def _read(self, edit: Edit) -> dict[Target, TensorSharding | None]:
+        """The targets of ``edit``, with their shardings; a later one has precedence."""
+        if not isinstance(edit, Mapping):
+            raise TypeError(f"an edit is a mapping, not a {type(edit).__name__}")
+        found: dict[Target, TensorSharding | None] = {}
+        mesh = self._program.mesh()
+        for name, sharding in edit.items():
+            for target in self._targets.find(name):
+                if sharding is None:
+                    found[target] = None
+                else:
+                    found[target] = self._sharding(target, sharding, mesh)
+        return found
+
+    def _sharding(
+        self, target: Target, sharding: object, mesh: tuple[str, Mesh] | None
+    ) -> TensorSharding:
+        try:
+            return read(sharding, self._program.rank(target), mesh, self._meshes)
+        except ShardcoreError as error:
+            name = self._targets.name(target)
+            raise type(error)(
+                problem._replace(message=f"{name}: {problem.message}")
+                for problem in error.diagnostics
+            ) from None
+
+    def _listed(
+        self, edits: dict[Target, TensorSharding | None]
+    ) -> list[tuple[Target, str, TensorSharding | None]]:
+        name = self._targets.name
+        return [(target, name(target), sharding) for target, sharding in edits.items()]
+
+    def _change(self, edits: dict[Target, TensorSharding | None]) -> None:
+        merged = {**self._edits, **edits}
+        self._program.annotated(self._listed(merged))
+        self._remember()
+        self._edits = merged
+        self._result = None
+
+    def _remember(self) -> None:
+        self._history.append(self._edits)
+        if len(self._history) > MOST_UNDOS:
+            del self._history[0]

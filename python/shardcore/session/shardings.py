@@ -1,0 +1,73 @@
+"""Reads the shardings that users write for a target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shardcore._core import DimSharding, Mesh, TensorSharding
+from shardcore.calculus.mistakes import shown
+from shardcore.calculus.partition_spec import Spec, from_spec, parse_spec
+from shardcore.errors import Diagnostic, VerificationError
+
+_HINT = 'write [{"data"}, {?}], P("data", None), or give a TensorSharding'
+
+
+def read(
+    sharding: object, rank: int | None, mesh: tuple[str, Mesh] | None, meshes: dict[str, Mesh]
+) -> TensorSharding:
+    """Return ``sharding`` of a tensor of ``rank`` as a :class:`TensorSharding`.
+
+    Args:
+        sharding: ``sdy`` text with or without a mesh, the text of a ``PartitionSpec``, a
+            ``PartitionSpec`` or an object that has one as ``spec``, or a ``TensorSharding``.
+        rank: the number of dims of the tensor.
+        mesh: the mesh, and its name, of shardings that name none.
+        meshes: all meshes by name.
+
+    Raises:
+        VerificationError: it is none of these (``invalid-sharding``), or is not valid.
+        ParseError: malformed text.
+    """
+    if isinstance(sharding, TensorSharding):
+        return sharding
+    if isinstance(sharding, str):
+        text = sharding.strip()
+        if text.startswith(("P(", "PartitionSpec(")):
+            parsed = parse_spec(text)
+            if parsed is None:
+                raise _mistake(f"{shown(sharding)} is no PartitionSpec")
+            return _of_spec(parsed, rank, mesh)
+        if text.startswith("["):
+            name, default = _known(mesh)
+            return TensorSharding.parse(f"<@{_symbol(name)}, {text}>", {name: default})
+        return TensorSharding.parse(text, meshes)
+    spec: Any = getattr(sharding, "spec", sharding)
+    if isinstance(spec, (Spec, tuple, list)) or hasattr(spec, "partitions"):
+        return _of_spec(spec, rank, mesh)
+    raise _mistake(f"a {type(sharding).__name__} is no sharding")
+
+
+def _of_spec(spec: Any, rank: int | None, mesh: tuple[str, Mesh] | None) -> TensorSharding:
+    name, known = _known(mesh)
+    array = from_spec(spec, rank)
+    dims = [DimSharding(dim.axes, is_closed=not dim.is_open) for dim in array.dims]
+    places = {axis: place for place, axis in enumerate(known.axis_names)}
+    ordered = sorted((places.get(axis.name, len(places)), axis) for axis in array.unreduced)
+    unreduced = [axis for _, axis in ordered]
+    return TensorSharding(known, dims, unreduced=unreduced, mesh_name=name)
+
+
+def _symbol(name: str) -> str:
+    return name if name.replace("_", "a").isalnum() else f'"{name}"'
+
+
+def _known(mesh: tuple[str, Mesh] | None) -> tuple[str, Mesh]:
+    if mesh is None:
+        message = "the program has no mesh that the sharding could be over"
+        hint = 'give the session one: module.session(mesh=shardcore.Mesh({"data": 8}))'
+        raise VerificationError(Diagnostic("unknown-mesh", message, hint))
+    return mesh
+
+
+def _mistake(message: str) -> VerificationError:
+    return VerificationError(Diagnostic("invalid-sharding", message, _HINT))

@@ -1,0 +1,105 @@
+"""Finds what users' names denote: arguments, results and values of a program."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from shardcore.errors import Diagnostic, LocationError
+from shardcore.session.paths import Pattern, is_pattern, steps
+
+if TYPE_CHECKING:
+    from shardcore._core import SessionProgram
+
+Target = tuple[int, int]
+"""The kind of a target (0 an argument, 1 a result, 2 a value) and its index."""
+
+_MAX_CLOSE = 3
+
+
+class Targets:
+    """The names of a program."""
+
+    def __init__(self, program: SessionProgram) -> None:
+        self._program = program
+        self._names: dict[Target, str] = {}
+        self._by_name: dict[str, Target] = {}
+        self._by_steps: dict[tuple[str, ...], Target] = {}
+        self._found: dict[str, tuple[Target, ...]] = {}
+        arguments, results = program.ports()
+        ports = [*(((0, port.index), port) for port in arguments)]
+        ports += [((1, port.index), port) for port in results]
+        for target, port in ports:
+            self._names[target] = port.label or port.name
+            # A path of several denotes the first of them.
+            self._by_name.setdefault(self._names[target], target)
+            self._by_steps.setdefault(steps(self._names[target]), target)
+        self._exact = {target: port.name for target, port in ports}
+        for target, name in self._exact.items():
+            self._by_name.setdefault(name, target)
+
+    def ports(self) -> list[Target]:
+        """All arguments and results, in order."""
+        return list(self._exact)
+
+    def name(self, target: Target) -> str:
+        """The user's name of ``target``, as :meth:`find` takes it."""
+        return self._names.get(target) or f"value {target[1]}"
+
+    def exact_name(self, target: Target) -> str:
+        """The name of ``target`` in the module, which nothing else has."""
+        return self._exact.get(target) or self.name(target)
+
+    def find(self, text: str) -> tuple[Target, ...]:
+        """Return what ``text`` denotes: one target, or for a pattern all that match, in order.
+
+        Raises:
+            LocationError: nothing is called that (``unknown-location``); the hint has the nearest
+                paths.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"a target is a text, not a {type(text).__name__}")
+        found = self._found.get(text)
+        if found is None:
+            found = self._look_up(text)
+            if not found:
+                raise LocationError(Diagnostic("unknown-location", *self._unknown(text)))
+            self._found[text] = found
+        return found
+
+    def _look_up(self, text: str) -> tuple[Target, ...]:
+        known = self._by_name.get(text)
+        if known is None and not text.startswith(("%", "@")):
+            known = self._by_steps.get(steps(text))
+        if known is not None:
+            return (known,)
+        if is_pattern(text):
+            pattern = Pattern(text)
+            return tuple(
+                target for target in self._exact if pattern.matches(steps(self._names[target]))
+            )
+        function, name = None, text
+        if text.startswith("@"):
+            function, _, name = text.partition(" ")
+            function, name = function[1:], name.strip()
+        value = self._program.find(name, function) if name.startswith("%") else None
+        if value is None:
+            return ()
+        self._names.setdefault(value, text)
+        return (value,)
+
+    def _unknown(self, text: str) -> tuple[str, str]:
+        if text.startswith(("%", "@")):
+            return (
+                f"the program has no value {text}",
+                "values are called as the program before propagation prints them",
+            )
+        names = [self._names[target] for target in self._exact]
+        wanted = text.replace("*", "")
+        close = difflib.get_close_matches(wanted, names, _MAX_CLOSE, cutoff=0.4)
+        what = "matches" if is_pattern(text) else "is called"
+        message = f"no argument or result {what} {text}"
+        if not names:
+            return message, "the program has neither arguments nor results"
+        listed = ", ".join(f'"{name}"' for name in close or names[:_MAX_CLOSE])
+        return message, f"did you mean {listed}?" if close else f"there is {listed}, ..."

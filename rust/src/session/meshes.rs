@@ -1,0 +1,73 @@
+//! The meshes that annotations are over.
+
+use crate::attribute::print_mesh;
+use crate::error::{Code, Diagnostic};
+use crate::index::MeshId;
+use crate::ir::{InsertPoint, OpKind, Payload, Place, Program};
+use crate::mesh::Mesh;
+use crate::mlir::print;
+
+/// The mesh of `program` that is called `symbol` and equals `mesh`; it is added if no mesh is called that. Without a
+/// symbol, the first mesh that equals it, or else one that is written in the sharding itself.
+///
+/// # Errors
+/// The program has another mesh of that name.
+pub fn mesh_for(
+    program: &mut Program,
+    mesh: &Mesh,
+    symbol: Option<&str>,
+) -> Result<MeshId, Diagnostic> {
+    let Some(name) = symbol else {
+        let is_equal = |id: &MeshId| program.mesh(*id) == mesh;
+        let equal = program.meshes().ids().find(is_equal);
+        return Ok(equal.unwrap_or_else(|| program.inlined_mesh(mesh)));
+    };
+    let wanted = program.intern(name);
+    let Some(known) = program.mesh_by_symbol(wanted) else {
+        let loc = program.loc(program.module_op());
+        let at = InsertPoint { place: first_place(program), loc };
+        return Ok(program.create_mesh(wanted, mesh.clone(), at).0);
+    };
+    if program.mesh(known) == mesh {
+        return Ok(known);
+    }
+    let (theirs, ours) = (print_mesh(program.mesh(known)), print_mesh(mesh));
+    let message = format!("the program's mesh @{name} is {theirs}, not {ours}");
+    let hint = "write the sharding over the program's mesh, or under another name";
+    Err(Diagnostic::new(Code::UnknownMesh, message).with_hint(hint))
+}
+
+/// The place after the last mesh, or at the start of the module.
+fn first_place(program: &Program) -> Place {
+    let meshes = program.block_ops(program.module_block()).filter(|&op| {
+        program.kind(op) == OpKind::Mesh && matches!(program.payload(op), Some(Payload::Mesh(_)))
+    });
+    meshes.last().map_or(Place::Start(program.module_block()), Place::After)
+}
+
+/// The text of `program` with `mesh` in the place of its only mesh, or with `mesh` added if it has none. Shardings name
+/// the same axes as before, which the parser of the text checks.
+///
+/// # Errors
+/// The program has several meshes, or one that is written in its shardings.
+pub fn with_mesh(program: &mut Program, mesh: &Mesh) -> Result<String, Diagnostic> {
+    let rows: Vec<MeshId> = program.meshes().ids().collect();
+    match rows[..] {
+        [] => {
+            mesh_for(program, mesh, Some("mesh"))?;
+            Ok(print(program))
+        }
+        [only] if program.meshes()[only].symbol.is_some() => {
+            let text = print(program);
+            let (old, new) = (print_mesh(program.mesh(only)), print_mesh(mesh));
+            let is_mesh = |line: &&str| line.trim_start().starts_with("sdy.mesh ");
+            let Some(line) = text.lines().find(is_mesh) else { return Ok(text) };
+            Ok(text.replacen(line, &line.replacen(&old, &new, 1), 1))
+        }
+        _ => {
+            let message = "the program has several meshes, or one that is written in its shardings";
+            let hint = "write one mesh that all shardings name: sdy.mesh @mesh = <[...]>";
+            Err(Diagnostic::new(Code::UnknownMesh, message).with_hint(hint))
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! One program with many annotations: what a session edits.
+//!
+//! [`annotate`] puts annotations on a program as a user would write them into its text. The program it leaves
+//! is the one that its print parses to: values are used in the order of the text, and meshes are named.
+//!
+//! Source: Shardy's sharding representation; JAX's `with_sharding_constraint`.
+
+mod annotate;
+mod meshes;
+
+pub use annotate::{annotate, annotation, Target};
+pub use meshes::{mesh_for, with_mesh};

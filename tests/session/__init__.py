@@ -1,0 +1,1 @@
+"""Sessions: edits of annotations lead to what new runs lead to."""

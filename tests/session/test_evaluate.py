@@ -1,0 +1,162 @@
+"""Many edits at a time: in threads, in processes, on a cluster, on workers that fail."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count, islice
+from typing import Any
+
+import pytest
+from shardcore import Evaluation, Module, ParseError
+
+from tests.session.test_session import TEXT
+
+EDITS: list[dict[str, object]] = [
+    {"params/**/w": f"P({first}, {second})", "x": x}
+    for first in (None, "'data'", "'model'")
+    for second in (None, "'model'")
+    if first != second or first is None
+    for x in ("P('data')", "P('data', 'model')", None, '[{"model":(1)2, ?}, {?}]', "P('q')")
+]
+
+
+def expected(hardware: str | None) -> list[dict[str, Any]]:
+    rows = []
+    for edit in EDITS:
+        session = Module.parse(TEXT).session()
+        session.set("params/b/b", "P('model')")
+        rows.append(next(session.evaluate([edit], hardware)).record())
+    return rows
+
+
+@contextmanager
+def processes() -> Iterator[Executor]:
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@contextmanager
+def cluster() -> Iterator[Executor]:
+    distributed = pytest.importorskip("distributed", reason="has no wheel for this Python")
+    options = {"n_workers": 2, "threads_per_worker": 2, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(**options, silence_logs=50) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client.get_executor()
+
+
+@contextmanager
+def threads() -> Iterator[Executor]:
+    with ThreadPoolExecutor(3) as pool:
+        yield pool
+
+
+class Failing(Executor):
+    """Every second call fails, and after some calls none is taken."""
+
+    def __init__(self) -> None:
+        self._calls = count()
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        call = next(self._calls)
+        if call > 6:
+            raise RuntimeError("broken")
+        future: Future[Any] = Future()
+        if call % 2:
+            future.set_exception(MemoryError())
+        else:
+            future.set_result(fn(*args, **kwargs))
+        return future
+
+
+@contextmanager
+def failing() -> Iterator[Executor]:
+    yield Failing()
+
+
+@contextmanager
+def nothing() -> Iterator[None]:
+    yield None
+
+
+@pytest.mark.parametrize("executor", [nothing, threads, processes, cluster, failing])
+@pytest.mark.parametrize("hardware", [None, "tpu-v5e"])
+def test_rows_come_in_order_whoever_works(executor: Any, hardware: str | None) -> None:
+    session = Module.parse(TEXT).session()
+    session.set("params/b/b", "P('model')")
+    with executor() as pool:
+        rows = list(session.evaluate(EDITS, hardware, pool))
+    assert [row.edit for row in rows] == EDITS
+    assert [row.record() for row in rows] == expected(hardware)
+    assert [row.error is not None for row in rows] == [edit["x"] == "P('q')" for edit in EDITS]
+
+
+def test_a_row_has_the_figures_of_the_cost() -> None:
+    session = Module.parse(TEXT).session()
+    row = next(session.evaluate([EDITS[0]], "tpu-v5e"))
+    session.set(EDITS[0])
+    cost = session.cost("tpu-v5e")
+    assert row.step_seconds_upper == cost.step_seconds_upper
+    assert row.peak_bytes == cost.peak_bytes
+    assert row.comm_bytes == sum(each.total_wire_bytes for each in cost.collectives)
+
+
+def test_the_program_is_sent_once_to_each_worker() -> None:
+    sent = []
+
+    class Counting(ThreadPoolExecutor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+            sent.append(args[1] is not None)
+            return super().submit(fn, *args, **kwargs)
+
+    session = Module.parse(TEXT).session()
+    with Counting(1) as pool:
+        list(session.evaluate(EDITS * 20, None, pool))
+    assert 1 <= sum(sent) <= 8 < len(sent)
+
+
+def test_an_endless_list_of_edits_is_read_as_far_as_needed() -> None:
+    session = Module.parse(TEXT).session()
+    read = []
+
+    def edits() -> Iterator[dict[str, object]]:
+        for number in count():
+            read.append(number)
+            yield EDITS[number % len(EDITS)]
+
+    rows = session.evaluate(edits())
+    assert len(list(islice(rows, 5))) == 5
+    rows.close()  # type: ignore[attr-defined]
+    assert len(read) < 20 + 8 * (os.cpu_count() or 1)
+
+
+def test_edits_of_the_session_meanwhile_have_no_effect() -> None:
+    session = Module.parse(TEXT).session()
+    wanted = [row.record() for row in session.evaluate(EDITS)]
+    rows = session.evaluate(EDITS)
+    first = next(rows)
+    session.set("x", "P('model')")
+    assert [row.record() for row in (first, *rows)] == wanted
+
+
+def test_progress() -> None:
+    seen: list[float] = []
+    session = Module.parse(TEXT).session()
+    list(session.evaluate(EDITS, progress=lambda _, fraction: seen.append(fraction)))
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+
+
+def test_a_row_without_hardware() -> None:
+    session = Module.parse(TEXT).session()
+    row: Evaluation = next(session.evaluate([{}]))
+    totals = session.result.summary()["after"]
+    assert row.argument_bytes == totals["argument_bytes_per_device"]
+    assert row.value_bytes == totals["bytes_per_device"]
+    assert (row.step_seconds_upper, row.error) == (None, None)
+    assert isinstance(next(session.evaluate([{"x": "[{"}])).error, ParseError)

@@ -1,0 +1,225 @@
+"""What a session answers, and what it refuses."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import pytest
+from shardcore import (
+    AxisRef,
+    DimSharding,
+    LocationError,
+    Mesh,
+    Module,
+    ParseError,
+    Session,
+    ShardcoreError,
+    TensorSharding,
+    VerificationError,
+)
+
+TEXT = """
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main(
+    %arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("x"),
+    %arg1: tensor<16x32xf32> loc("params['a']['w']"),
+    %arg2: tensor<32x16xf32> loc("params['b']['w']"),
+    %arg3: tensor<16xf32> loc("params['b']['b']"))
+    -> (tensor<8x16xf32> {jax.result_info = "result['y']"}) {
+  %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0]
+    : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+  %1 = stablehlo.tanh %0 : tensor<8x32xf32>
+  %2 = sdy.sharding_constraint %1 <@mesh, [{?}, {"model"}]> : tensor<8x32xf32>
+  %3 = stablehlo.dot_general %2, %arg2, contracting_dims = [1] x [0]
+    : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+  %4 = stablehlo.broadcast_in_dim %arg3, dims = [1] : (tensor<16xf32>) -> tensor<8x16xf32>
+  %5 = stablehlo.add %3, %4 : tensor<8x16xf32>
+  return %5 : tensor<8x16xf32>
+}
+"""
+W = "params['a']['w']"
+
+
+@pytest.fixture
+def session() -> Session:
+    return Module.parse(TEXT).session()
+
+
+def test_annotations_that_the_program_came_with(session: Session) -> None:
+    assert {name: str(sharding) for name, sharding in session.annotations.items()} == {
+        "x": '<@mesh, [{"data"}, {}]>',
+        "%2": '<@mesh, [{?}, {"model"}]>',
+    }
+
+
+@pytest.mark.parametrize(
+    ("sharding", "expected"),
+    [
+        ('[{}, {"model"}]', '<@mesh, [{}, {"model"}]>'),
+        ('[{"data", ?}p1, {?}], replicated={"model"}', None),
+        ('<@mesh, [{"model":(1)2}, {}]>', '<@mesh, [{"model":(1)2}, {}]>'),
+        ("P(None, 'model')", '<@mesh, [{}, {"model"}]>'),
+        ("P(UNCONSTRAINED, ('data', 'model'))", '<@mesh, [{?}, {"data", "model"}]>'),
+        ("PartitionSpec('data')", '<@mesh, [{"data"}, {}]>'),
+        (("data", None), '<@mesh, [{"data"}, {}]>'),
+        (TensorSharding("mesh", [["data"], []]), '<@mesh, [{"data"}, {}]>'),
+        (
+            TensorSharding(
+                Mesh({"data": 2, "model": 4}),
+                [DimSharding([AxisRef("model", 2, 2)], False, 2), None],
+                mesh_name="mesh",
+            ),
+            '<@mesh, [{"model":(2)2, ?}p2, {}]>',
+        ),
+    ],
+)
+def test_all_ways_to_write_a_sharding(
+    session: Session, sharding: object, expected: str | None
+) -> None:
+    session.set(W, sharding)
+    found = session.module.arguments()[1].sharding
+    assert str(found) == (expected or f"<@mesh, {sharding}>")
+
+
+def test_a_sharding_without_a_name_of_its_mesh_is_over_the_equal_one(session: Session) -> None:
+    session.set("x", TensorSharding(Mesh({"data": 2, "model": 4}), [["model"], []]))
+    assert str(session.module.arguments()[0].sharding) == '<@mesh, [{"model"}, {}]>'
+
+
+@pytest.mark.parametrize("name", ["params['b']['w']", "params/b/w", "%arg2"])
+def test_names_of_an_argument(session: Session, name: str) -> None:
+    session.set(name, "P('model')")
+    assert session.annotations["params['b']['w']"].dims[0].axes == (AxisRef("model"),)
+
+
+@pytest.mark.parametrize("name", ["result['y']", "result/y", "result 0"])
+def test_names_of_a_result(session: Session, name: str) -> None:
+    session.set(name, "P('data')")
+    assert str(session.result.results()[0].sharding) == '<@mesh, [{"data"}, {}]>'
+
+
+def test_a_pattern_sets_all_that_match(session: Session) -> None:
+    session.set("params/**/w", "P(None, 'model')")
+    assert list(session.annotations) == ["x", "%2", W, "params['b']['w']"]
+
+
+def test_a_value_is_constrained_like_with_sharding_constraint(session: Session) -> None:
+    session.set("%0", "P('data', 'model')")
+    assert "sdy.sharding_constraint %0 " in str(session.module)
+    assert len(session.module.ops()) == len(Module.parse(TEXT).ops()) + 1
+    # Names are those of the program given.
+    session.set("%2", "P(None, 'data')")
+    assert '<@mesh, [{}, {"data"}]>' in str(session.module)
+    session.unset("%0")
+    session.unset("%2")
+    assert "sharding_constraint" not in str(session.module)
+
+
+def test_unset_reset_and_undo(session: Session) -> None:
+    first = session.annotations
+    session.unset("x")
+    assert "x" not in session.annotations
+    session.set({W: "P('data')", "x": "P('model')"})
+    second = session.annotations
+    session.reset()
+    assert session.annotations == first
+    session.undo()
+    assert session.annotations == second
+    session.undo()
+    session.undo()
+    assert session.annotations == first
+    with pytest.raises(IndexError):
+        session.undo()
+
+
+def refused(
+    target: object, sharding: object, kind: type[Exception], message: str
+) -> tuple[object, object, type[Exception], str]:
+    return target, sharding, kind, message
+
+
+@pytest.mark.parametrize(
+    ("target", "sharding", "kind", "message"),
+    [
+        refused("params/**/v", "P()", LocationError, "did you mean"),
+        refused("parms['a']['w']", "P()", LocationError, "did you mean \"params['a']['w']\""),
+        refused("%77", "P()", LocationError, "no value %77"),
+        refused("@other %0", "P()", LocationError, "no value @other %0"),
+        refused(W, "P('date')", VerificationError, 'did you mean "data"'),
+        refused(W, "P('data', None, None)", ShardcoreError, "3 entries for an array of 2 dims"),
+        refused(W, '[{"data"}]', VerificationError, "doesn't match tensor rank: 1 != 2"),
+        refused(W, '[{"data"}, {"data"}]', VerificationError, "duplicate axis ref"),
+        refused(W, "[{", ParseError, W),
+        refused(W, "P(", VerificationError, "is no PartitionSpec"),
+        refused(W, 3, VerificationError, "a int is no sharding"),
+        refused(W, "<@other, [{}, {}]>", ShardcoreError, "other"),
+        refused(W, TensorSharding("other", [[], []]), VerificationError, "no mesh @other"),
+        refused(
+            W,
+            TensorSharding(Mesh({"data": 3}), [["data"], []], mesh_name="mesh"),
+            VerificationError,
+            'the program\'s mesh @mesh is <["data"=2, "model"=4]>',
+        ),
+        refused(W, None, TypeError, "unset"),
+        refused(7, "P()", TypeError, "a target is a text"),
+    ],
+)
+def test_a_bad_edit_changes_nothing(
+    session: Session, target: object, sharding: object, kind: type[Exception], message: str
+) -> None:
+    session.set("x", "P('model')")
+    before, text = session.annotations, str(session.module)
+    with pytest.raises(kind) as caught:
+        session.set(target, sharding)  # type: ignore[arg-type]
+    assert message in str(caught.value)
+    assert (session.annotations, str(session.module)) == (before, text)
+    with pytest.raises(kind):
+        session.set({"x": "P()", target: sharding} if sharding else None)  # type: ignore[arg-type, dict-item]
+    assert session.annotations == before
+
+
+def test_another_mesh() -> None:
+    module = Module.parse(TEXT)
+    session = module.session(mesh={"model": 2, "data": 4})
+    assert session.result.module.meshes["mesh"] == Mesh({"model": 2, "data": 4})
+    assert session.annotations["x"].dims[0].axes == (AxisRef("data"),)
+    with pytest.raises(VerificationError):
+        module.session(mesh={"x": 8})
+
+
+def test_a_program_without_a_mesh() -> None:
+    text = TEXT.replace('{sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}', "")
+    text = text.replace('sdy.mesh @mesh = <["data"=2, "model"=4]>', "")
+    text = "\n".join(line for line in text.split("\n") if "constraint" not in line)
+    text = text.replace("%2,", "%1,")
+    bare = Module.parse(text)
+    with pytest.raises(VerificationError, match="no mesh"):
+        bare.session().set("x", "P('data')")
+    session = bare.session(mesh={"data": 2})
+    session.set("x", "P('data')")
+    assert str(session.result.results()[0].sharding) == '<@mesh, [{"data"}, {}]>'
+    other = bare.session()
+    other.set("x", TensorSharding(Mesh({"i": 2}), [["i"], []], mesh_name="own"))
+    assert list(other.result.module.meshes) == ["own"]
+
+
+def test_cost_is_that_of_a_new_run(session: Session) -> None:
+    session.set("params/**/w", "P('data')")
+    new = Module.parse(str(session.module)).propagate().cost("tpu-v5e")
+    assert session.cost("tpu-v5e").record() == new.record()
+
+
+def test_what_a_session_gave_stays(session: Session) -> None:
+    before = session.result
+    text = str(before.module)
+    session.set("x", "P('model')")
+    assert str(before.module) == text != str(session.result.module)
+    assert session.result is session.result
+
+
+@pytest.mark.parametrize("twin", [copy.copy])
+def test_copies_are_independent(session: Session, twin: Callable[[Session], Session]) -> None:
+    other = twin(session)
+    other.set("x", "P('model')")
+    assert session.annotations != other.annotations
