@@ -25,12 +25,13 @@ __all__ = [
     "Block",
     "DimSharding",
     "FactorTable",
+    "Figures",
     "Mesh",
     "MeshAxis",
     "Module",
     "Op",
     "OpShardingRule",
-    "Outcomes",
+    "Origin",
     "PassManager",
     "Port",
     "Result",
@@ -47,7 +48,7 @@ __all__ = [
     "import_hlo_shardings",
     "known_ops",
     "partition_program",
-    "program_cost",
+    "program_figures",
     "registered_rules",
     "set_data_flow_edges",
     "set_rule",
@@ -1022,7 +1023,7 @@ class Result:
         """
 
     def _annotated(self) -> tuple[list[Port], list[Port]]: ...
-    def _collectives(self) -> Module: ...
+    def _legalized(self) -> Module: ...
     def partition(
         self,
         policy: str = "least",
@@ -1039,6 +1040,7 @@ class Result:
     def cost(
         self,
         hardware: str | Hardware | None = None,
+        policy: str = "xla",
         *,
         topology: str | Sequence[int] | None = None,
         mapping: Mapping[str, Sequence[int]] | str | None = None,
@@ -1049,8 +1051,9 @@ class Result:
     ) -> Cost:
         """Time, memory and communication of one device, by default of a ``"tpu-v5p"``.
 
-        Arguments and errors are those of :func:`shardcore.cost`. Ops of CHLO are counted as the ops
-        that XLA legalizes them to, whether or not :meth:`Module.propagate` had ``legalize_chlo``.
+        Counted is the per-device program of ``policy``; see :meth:`partition`. Arguments and errors
+        are those of :func:`shardcore.cost`. Ops of CHLO are counted as the ops that XLA legalizes
+        them to, whether or not :meth:`Module.propagate` had ``legalize_chlo``.
         """
 
     def values(self) -> list[Value]:
@@ -1137,37 +1140,73 @@ def partition_program(
     | None = None,
     policy: str = "least",
     keep_results: bool = False,
-) -> tuple[Module, int, Outcomes]:
+    replicates_unknown: bool = False,
+) -> tuple[Module, int, Origin]:
     """Lower ``module``, whose shardings are complete, to the program of one device.
 
     ``shard_rules`` has, for signatures of custom calls, the rule by which they are computed on
     shards, the target to call on shards, and its attributes. Under the policy ``least`` the passes
     run that merge, hoist and fuse collectives of the local module. With ``keep_results``, results
     stay as they are computed until an op needs them otherwise, and calls are inlined; else results
-    are resharded to their shardings.
+    are resharded to their shardings. With ``replicates_unknown`` every device computes the ops of
+    which nothing is known, instead of a refusal.
 
-    Returned are the local module; the number of devices; and what became of the ops of ``module``.
+    Returned are the local module; the number of devices; and where its ops come from.
     """
 
 @final
-class Outcomes:
-    """What became of the ops of a program; rows are made when they are asked for."""
+class Origin:
+    """The program that a program of one device was made from, and what became of its ops."""
 
-    def rows(self) -> list[tuple[str, str, str, str | None]]:
+    def outcomes(self) -> list[tuple[str, str, str, str | None]]:
         """For each op its name, how it is computed, why, and its location."""
 
-def collective_traffic(module: Module) -> list[tuple[str, int, int, int]]:
+def collective_traffic(module: Module, origin: Origin) -> list[tuple[str, int, int, int]]:
     """Return what the collectives of ``module``, the program of one device, move.
 
     For those that are alike: their kind, how many devices talk to each other, the bytes of the
     gathered array, and how often they run.
     """
 
-def program_cost(module: Module) -> dict[str, Any]:
-    """Return the figures of one device that :class:`shardcore.Cost` is computed from.
+def program_figures(module: Module, origin: Origin) -> Figures:
+    """Return the figures of ``module``, the program of one device, made from ``origin``."""
 
-    Keys and rows are the fields of :class:`shardcore.costs.figures.ProgramFigures`.
-    """
+@final
+class Figures:
+    """The figures that :class:`shardcore.Cost` is computed from; rows are made when asked for."""
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether figures are lower bounds; see :attr:`shardcore.Cost.is_saturated`."""
+
+    def memory(self) -> list[int]:
+        """Bytes of arguments, of outputs, of donated outputs, and at the peak."""
+
+    def work(self) -> list[tuple[str | None, int, int, int, bool, int, int]]:
+        """The fields of :class:`shardcore.costs.figures.WorkKind`, for each kind of op."""
+
+    def traffic(
+        self,
+    ) -> list[tuple[str, Mesh | None, list[AxisRef] | None, int, int, int]]:
+        """The fields of :class:`shardcore.costs.figures.TrafficKind`, for each kind."""
+
+    def ops(self) -> list[dict[str, Any]]:
+        """For ops of one name, place and cost: name, location, place in :meth:`work`, count."""
+
+    def collectives(self) -> list[dict[str, Any]]:
+        """The collectives in program order; ``kind`` is the place in :meth:`traffic`."""
+
+    def uncounted(self) -> list[dict[str, Any]]:
+        """The fields of :class:`shardcore.costs.UncountedOp`, for each kind of op."""
+
+    def loops(self) -> list[dict[str, Any]]:
+        """The fields of :class:`shardcore.costs.records.LoopTrips`, for each loop."""
+
+    def live_at_peak(self) -> list[dict[str, Any]]:
+        """The fields of :class:`shardcore.costs.LiveValue`, for each value live at the peak."""
+
+    def peak_op(self) -> dict[str, Any] | None:
+        """The fields of :class:`shardcore.costs.records.PeakOp`; ``None`` if there is no op."""
 
 @final
 class SessionProgram:

@@ -7,7 +7,7 @@
 //!
 //! Source: Shardy's sharding representation, "Axis splitting and sub-axes".
 
-use crate::index::AxisId;
+use crate::index::{AxisId, Id};
 use crate::mesh::Mesh;
 use std::ops::DerefMut;
 
@@ -256,6 +256,33 @@ pub fn disjoint(axes: &[AxisRef], mesh: &Mesh) -> Vec<AxisRef> {
         }
     }
     joined
+}
+
+/// The axes and sub-axes of `mesh`, major to minor, along which `size` positions lie at distances of `stride`, each axis from
+/// its start; `None` where they do not lie along axes.
+pub fn axes_along(stride: i64, size: i64, mesh: &Mesh) -> Option<Vec<AxisRef>> {
+    let (mut at, mut left, mut minor) = (stride, size, 1);
+    let mut axes = Vec::new();
+    for (index, axis) in mesh.axes.iter().enumerate().rev() {
+        let end = minor * axis.size;
+        if left > 1 && at < end {
+            let inner = at / minor;
+            let room = axis.size / inner.max(1);
+            let part = room.min(left);
+            let nests = inner * minor == at && axis.size == inner * room;
+            if !nests || room % part != 0 || left % part != 0 {
+                return None;
+            }
+            let id = AxisId::from_index(index);
+            let is_whole = part == axis.size;
+            let part_of_axis = AxisRef::sub(id, room / part, part);
+            axes.push(if is_whole { AxisRef::full(id) } else { part_of_axis });
+            (at, left) = (end, left / part);
+        }
+        minor = end;
+    }
+    axes.reverse();
+    (left == 1).then_some(axes)
 }
 
 /// Number of devices along all of `axes`.

@@ -13,6 +13,8 @@ pub trait RuleSource {
     /// signature that has not been seen yet. `conservative` is Shardy's
     /// `conservative-propagation`.
     fn prepare(&mut self, program: &mut Program, conservative: bool) -> Result<()>;
+    /// Interns the signatures of ops that were made since the last call, without computing rules.
+    fn sign(&self, _program: &mut Program) {}
     /// The rule of `op`, `NONE` if it has none. Only valid after [`RuleSource::prepare`].
     fn rule(&self, program: &Program, op: OpId) -> RuleId;
     /// Whether all ops of a signature have the same rule, but for those that carry one.

@@ -33,8 +33,8 @@ func.func @main(
 }
 """
 # The second product sums over "model": an all-reduce of 32x512 floats among 4 devices. The result
-# that 4 does not divide is gathered: each sends a quarter of its 192 bytes to the 3 others.
-SENT = 2 * 3 * 32 * 512 * 4 // 4 + 3 * 192 // 4
+# that 4 does not divide is padded to 8x8 and gathered: each sends a quarter to the 3 others.
+SENT = 2 * 3 * 32 * 512 * 4 // 4 + 3 * 8 * 8 * 4 // 4
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ FAILS: list[tuple[dict[str, Any], list[str]]] = [
     ({"collectives": {"forbid": ["all_gather on modle"]}}, ['did you mean "model"?']),
     (
         {"collectives": {"max_bytes": {"model": SENT - 1}}},
-        ["collectives.max_bytes.model", "at most 96.1 KiB", "m.py:8:3"],
+        ["collectives.max_bytes.model", "at most 96.2 KiB", "m.py:8:3"],
     ),
     ({"collectives": {"max_bytes": {"modle": 1}}}, ['did you mean "model"?']),
     ({"collectives": {"max_count": {"model": 0}}}, ["- at most 0", "+ 2; the largest:"]),

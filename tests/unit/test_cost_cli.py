@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from shardcore import Module, compare, cost
 from shardcore.cli import main
+from shardcore.partition.partitioned import POLICIES
 
 PROGRAM = """\
 sdy.mesh @mesh = <["x"=4]>
@@ -35,7 +36,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
 def test_tables(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cost", files[1], "--hardware", "tpu-v5e"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("per device, on tpu-v5e\n")
+    assert text.startswith("per device, on tpu-v5e, policy xla\n")
     for title in ("collectives by kind", "collectives by mesh axis", "most expensive collectives"):
         assert f"\n{title}\n" in text
     assert main(["cost", files[0], "--hardware", "tpu-v5e", "--top", "0"]) == 0
@@ -66,6 +67,50 @@ def test_a_program_does_not_differ_from_itself(
 ) -> None:
     assert main(["cost", files[0], files[0], "--hardware", "tpu-v5e"]) == 0
     assert "no line costs more or less" in capsys.readouterr().out
+
+
+REDUCED = """
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(
+    %a: tensor<64x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+    %b: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> tensor<32x16xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [0] x [0]
+      : (tensor<64x32xf32>, tensor<64x16xf32>) -> tensor<32x16xf32> loc("a.py":4:1)
+  return %0 : tensor<32x16xf32>
+}
+"""
+
+
+def test_policies_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "reduced.mlir"
+    path.write_text(REDUCED)
+    sent = {}
+    for policy in POLICIES:
+        assert main(["cost", str(path), "--policy", policy, "--json"]) == 0
+        record = json.loads(capsys.readouterr().out)
+        assert record["policy"] == policy
+        partitioned = Module.parse(REDUCED).propagate().partition(policy)
+        sent[policy] = sum(row["total_wire_bytes"] for row in record["collectives"])
+        assert sent[policy] == partitioned.sent_bytes
+    assert sent["least"] < sent["xla"]
+    assert main(["cost", str(path), "--policy", "xla,least"]) == 0
+    assert capsys.readouterr().out.split()[:4] == ["per", "device", "xla", "least"]
+    assert main(["cost", str(path), "--policy", "least,xla", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["policies"] == {"before": "least", "after": "xla"}
+
+
+@pytest.mark.parametrize("flags", [["--policy", "most"], ["--policy", "xla,least,shardy"]])
+def test_other_policies_are_refused(
+    files: tuple[str, str], flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["cost", files[0], *flags])
+    assert caught.value.code == 2
+    assert "one or two of least, shardy, xla" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["cost", *files, "--policy", "xla,least"])
+    assert "not both" in capsys.readouterr().err
 
 
 def test_changes_are_signed() -> None:

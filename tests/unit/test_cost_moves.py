@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import shardcore
-from shardcore import Cost, Module, Result
+from shardcore import Cost, Module, PartitionError, Result
 
 MESHES = """
 sdy.mesh @grid = <["a"=2, "b"=4]>
@@ -40,18 +40,38 @@ MOVES = {
 }
 
 
-@pytest.mark.parametrize("body", MOVES.values(), ids=MOVES)
+SHARD = 4096 * 4096 * 4 // 8
+SENT = {
+    # Dim 0 is made whole in exchange for dim 1, whose shards then are in another order.
+    "reshard": [("all_to_all", 2 * SHARD), ("collective_permute", SHARD)],
+    "order": [("collective_permute", SHARD)],
+    "one device": [("all_gather", 2 * SHARD), ("all_gather", 8 * SHARD)],
+}
+SENT |= {
+    "constraint": SENT["reshard"],
+    "operand": SENT["reshard"],
+    "order of an operand": SENT["order"],
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
 @pytest.mark.parametrize("hardware", ["tpu-v5p", "h100"])
-def test_what_goes_to_another_mesh_or_order_is_counted(body: str, hardware: str) -> None:
-    result = propagated(body)
+def test_what_goes_to_another_mesh_or_order_is_counted(name: str, hardware: str) -> None:
+    result = propagated(MOVES[name])
     cost = result.cost(hardware)
-    [row] = cost.collectives
-    assert row.kind in ("reshard", "collective_permute")
-    assert row.bytes == 4096 * 4096 * 4 // 8
-    assert row.seconds > 0 or [each.missing for each in cost.uncounted] == ["communication"]
-    forbidden = result.check({"collectives": {"forbid": ["all_gather", row.kind]}})
-    assert [failure.path[-1] for failure in forbidden.failures] == (
-        [0, 1] if row.kind == "reshard" else [1]
+    assert [(row.kind, row.bytes) for row in cost.collectives] == SENT[name]
+    assert all(row.seconds > 0 for row in cost.collectives)
+    assert not cost.uncounted
+    kinds = list(dict.fromkeys(kind for kind, _ in SENT[name]))
+    forbidden = result.check({"collectives": {"forbid": kinds}})
+    assert [failure.path[-1] for failure in forbidden.failures] == list(range(len(kinds)))
+
+
+def test_shardings_of_what_goes_to_another_order_are_over_both_meshes() -> None:
+    [row] = propagated(MOVES["order"]).cost().collectives
+    assert (row.operand_sharding, row.result_sharding) == (
+        '<@grid, [{"a"}, {"b"}]>',
+        '<@turned, [{"a"}, {"b"}]>',
     )
 
 
@@ -71,9 +91,11 @@ def test_what_every_device_has_already_does_not_move(sharding: str, body: str) -
 
 
 def test_a_mesh_that_does_not_lie_on_the_topology_is_listed() -> None:
-    cost = propagated(MOVES["reshard"]).cost("tpu-v5p", topology="2x4", mapping="a=0 b=1")
+    body = f"%0 = sdy.reshard %arg0 <@line, [{{}}, {{}}]> : {T}"
+    cost = propagated(body, '<@line, [{"x"}, {}]>').cost(topology="2x4", mapping="a=0 b=1")
+    assert [row.seconds for row in cost.collectives] == [0.0]
     [row] = cost.uncounted
-    assert (row.name, row.missing, row.bytes) == ("reshard", "communication", 8 << 20)
+    assert (row.name, row.missing, row.bytes) == ("all_gather", "communication", 8 * SHARD)
     assert "does not lie on the topology" in row.reason
 
 
@@ -86,15 +108,20 @@ SMALL = "tensor<64x16xf32>"
 
 def test_an_op_without_a_rule_gathers_its_operands_and_slices_its_results() -> None:
     body = f'%0 = "my.op"(%arg0, %arg0) {on(BY_A)} : ({SMALL}, {SMALL}) -> {SMALL}'
-    cost = propagated(body, '<@grid, [{"a"}, {"b"}]>', SMALL).cost()
+    result = propagated(body, '<@grid, [{"a"}, {"b"}]>', SMALL)
+    cost = result.cost()
     whole = 64 * 16 * 4
     assert gathered(cost) == [
-        ("all_gather", ("a", "b"), whole, "my.op"),
-        ("all_slice", ("a",), whole, "my.op"),
+        ("all_gather", ("a",), whole // 4, "my.op"),
+        ("all_gather", ("b",), whole, "my.op"),
     ]
+    assert "stablehlo.dynamic_slice" in [row.name for row in cost.ops]
     assert [(row.name, row.missing, row.bytes) for row in cost.uncounted] == [
         ("my.op", "compute", 3 * whole)
     ]
+    # To run the program is another matter.
+    with pytest.raises(PartitionError, match=r"'my\.op' op cannot be partitioned"):
+        result.partition("xla")
     # A rule makes the difference.
     shardcore.rule("my.op", "i j, i j -> i j")
     try:
@@ -104,11 +131,30 @@ def test_an_op_without_a_rule_gathers_its_operands_and_slices_its_results() -> N
     assert "all_gather" not in [row.kind for row in ruled.collectives if row.bytes == whole]
 
 
-@pytest.mark.parametrize("target", ["my_kernel", "Sharding"])
+@pytest.mark.parametrize("target", ["my_kernel", "my_callback", "Sharding"])
 def test_custom_calls_of_unknown_targets_gather(target: str) -> None:
     body = f"%0 = stablehlo.custom_call @{target}(%arg0) : ({SMALL}) -> {SMALL}"
-    kinds = [row.kind for row in propagated(body, '<@grid, [{"a"}, {}]>', SMALL).cost().collectives]
-    assert kinds == (["all_gather"] if target == "my_kernel" else [])
+    cost = propagated(body, '<@grid, [{"a"}, {}]>', SMALL).cost()
+    # A call of @Sharding is a reshard, here to no axes.
+    assert [row.kind for row in cost.collectives] == ["all_gather"]
+    assert [row.reason for row in cost.uncounted] == (
+        [] if target == "Sharding" else ["its target is not known"]
+    )
+
+
+@pytest.mark.parametrize("policy", ["xla", "shardy", "least"])
+def test_ops_that_talk_to_the_host_and_unknown_callees_are_listed(policy: str) -> None:
+    text = f"""{MESHES}
+    func.func @main(%arg0: {SMALL} {{sdy.sharding = #sdy.sharding<@grid, [{{"a"}}, {{}}]>}},
+        %token: !stablehlo.token) -> {SMALL} {{
+      %0 = "stablehlo.outfeed"(%arg0, %token) : ({SMALL}, !stablehlo.token) -> !stablehlo.token
+      %1 = stablehlo.negate %arg0 : {SMALL}
+      return %1 : {SMALL}
+    }}"""
+    cost = Module.parse(text).propagate().cost(policy=policy)
+    assert [row.name for row in cost.uncounted] == ["stablehlo.outfeed"]
+    assert [row.kind for row in cost.collectives] == ["all_gather"]
+    assert cost.policy == policy
 
 
 def test_an_fft_is_computed_whole_where_its_batch_is_sharded() -> None:
@@ -116,27 +162,23 @@ def test_an_fft_is_computed_whole_where_its_batch_is_sharded() -> None:
     body = f"%0 = stablehlo.fft %arg0, type = FFT, length = [16] : ({ty}) -> {ty}"
     cost = propagated(body, '<@grid, [{"a"}, {}]>', ty).cost()
     assert gathered(cost)[0] == ("all_gather", ("a",), 8 * 16 * 8, "stablehlo.fft")
-    assert (
-        cost.flops
-        == Module.parse(f"func.func @main(%arg0: {ty}) -> {ty} {{ {body} return %0 : {ty} }}")
-        .propagate()
-        .cost()
-        .flops
-    )
+    alone = Module.parse(f"func.func @main(%arg0: {ty}) -> {ty} {{ {body} return %0 : {ty} }}")
+    # To find its slice of the result a device converts its id, divides and multiplies.
+    assert cost.flops == alone.propagate().cost().flops + 3
 
 
 def test_ops_that_hand_values_on_do_not_gather() -> None:
     text = f"""{MESHES}
     func.func @main(
         %arg0: {SMALL} {{sdy.sharding = #sdy.sharding<@grid, [{{"a"}}, {{}}]>}},
-        %p: tensor<i1>) -> {SMALL} {{
+        %p: tensor<i32>) -> {SMALL} {{
       %0 = stablehlo.optimization_barrier %arg0 : {SMALL}
-      %1 = "stablehlo.if"(%p) ({{
+      %1 = "stablehlo.case"(%p) ({{
         %3 = stablehlo.negate %0 : {SMALL}
         stablehlo.return %3 : {SMALL}
       }}, {{
         stablehlo.return %0 : {SMALL}
-      }}) : (tensor<i1>) -> {SMALL}
+      }}) : (tensor<i32>) -> {SMALL}
       %2 = func.call @f(%1) : ({SMALL}) -> {SMALL}
       return %2 : {SMALL}
     }}
@@ -148,17 +190,29 @@ def test_ops_that_hand_values_on_do_not_gather() -> None:
 
 
 def test_the_summary_says_what_is_not_in_the_step() -> None:
-    body = f"%0 = stablehlo.reverse %arg0, dims = [0] : {SMALL}"
+    body = f"""
+      %1 = sdy.manual_computation(%arg0) in_shardings=[<@grid, [{{"a"}}, {{}}]>]
+          out_shardings=[<@grid, [{{"a"}}, {{}}]>] manual_axes={{"a", "b"}}
+          (%2: tensor<32x16xf32>) {{
+        %3 = "stablehlo.all_reduce"(%2) ({{
+          ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+            %s = stablehlo.add %p, %q : tensor<f32>
+            stablehlo.return %s : tensor<f32>
+        }}) {{replica_groups = dense<[[0, 5], [1, 4], [2, 7], [3, 6]]> : tensor<4x2xi64>}}
+            : (tensor<32x16xf32>) -> tensor<32x16xf32>
+        sdy.return %3 : tensor<32x16xf32>
+      }} : ({SMALL}) -> {SMALL}
+      %0 = "my.op"(%1) : ({SMALL}) -> {SMALL}"""
     cost = propagated(body, '<@grid, [{"a"}, {}]>', SMALL).cost()
-    half = 64 * 16 * 4 // 2
-    assert cost.not_in_step.communication_ops == 1
-    assert cost.not_in_step.communication_bytes == 2 * half
+    whole = 64 * 16 * 4
     assert cost.record()["not_in_step"] == {
-        "compute_ops": 0,
-        "compute_bytes": 0,
+        "compute_ops": 1,
+        "compute_bytes": 2 * whole,
         "communication_ops": 1,
-        "communication_bytes": 2 * half,
+        "communication_bytes": whole // 2,
     }
-    assert "not in step  1 exchange of data, up to 4.0 KiB" in str(cost)
+    assert "not in step  1 exchange of data, up to 2.0 KiB; the work of 1 op on 8.0 KiB" in str(
+        cost
+    )
     complete = propagated(f"%0 = stablehlo.negate %arg0 : {SMALL}", '<@grid, [{"a"}, {}]>', SMALL)
     assert "not in step" not in str(complete.cost())

@@ -247,8 +247,10 @@ def test_threads_that_only_fail_leave_the_module_as_it_was() -> None:
 
 ASKS: dict[str, Callable[[shardcore.Result], Any]] = {
     "with_collectives": lambda result: result.with_collectives,
-    "cost": lambda result: result.cost("tpu-v5p"),
-    "check": lambda result: result.check({"collectives": {"forbid": ["all_gather"]}}),
+    "cost": lambda result: result.cost("tpu-v5p", "shardy"),
+    "check": lambda result: result.check(
+        {"policy": "shardy", "collectives": {"forbid": ["all_gather"]}}
+    ),
 }
 
 
@@ -386,7 +388,7 @@ def test_what_ends_the_program_gets_out_of_rules_as_it_is(raised: BaseException)
         module.propagate,
         lambda: BASIC.run(module),
         lambda: module.factor_table("%0"),
-        lambda: shardcore._core.program_cost(module),
+        lambda: shardcore._core.partition_program(module),
     ):
         with pytest.raises(type(raised)) as caught:
             work()

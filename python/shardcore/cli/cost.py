@@ -1,4 +1,4 @@
-"""``shardcore cost``: what a program costs, or what changed from one program to another."""
+"""``shardcore cost``: what a program costs, or what changes with the program or the policy."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import shardcore
 from shardcore.cli.options import count, print_json, progress_bar, read_module, warn
 from shardcore.cli.where import add_hardware
+from shardcore.partition.partitioned import POLICIES
 
 
 def add(commands: Any) -> None:
@@ -15,17 +16,25 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "cost",
         help="compute time and memory of a program on one device, or compare two programs",
-        description="Complete the shardings of a StableHLO program, make all collectives explicit, "
-        "and compute time, FLOPs, memory and collectives of one device, each with the source line "
-        "that caused it. Of two programs, or one program with two annotations, show "
-        "the differences by line.",
+        description="Complete the shardings of a StableHLO program, lower it to the program of one "
+        "device, and compute time, FLOPs, memory and collectives of that, each with the source "
+        "line that caused it. Of two programs, one program with two annotations, or one program "
+        "under two policies, show the differences by line.",
     )
     parser.set_defaults(command=run, parser=parser)
     parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
     parser.add_argument(
         "other", metavar="FILE", nargs="?", help="a second program to compare with the first"
     )
-    add_hardware(parser)
+    parser.add_argument(
+        "--policy",
+        type=_policies,
+        default=["xla"],
+        metavar="POLICY",
+        help=f"what makes the program of one device: {', '.join(POLICIES)}; two, as in xla,least, "
+        "are compared [xla]",
+    )
+    add_hardware(parser, default="tpu-v5p")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument(
         "--top", type=count, default=10, metavar="N", help="rows to show of each table [10]"
@@ -36,20 +45,22 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if options.file == "-" == options.other:
         options.parser.error("only one of the programs can be standard input")
-    before = _cost(options, options.file)
-    if options.other is None:
-        if options.json:
-            print_json(before.record())
-        else:
-            from shardcore.report.console import show
-            from shardcore.report.cost_table import cost_parts
-
-            show(cost_parts(before, top=options.top))
-        return 0
-    from shardcore.report.comparison_table import comparison_parts
+    if options.other is not None and len(options.policy) > 1:
+        options.parser.error("compare two programs or two policies, not both")
+    costs = [cost for path in _paths(options) for cost in _costs(options, path)]
     from shardcore.report.console import show
 
-    found = shardcore.compare(before, _cost(options, options.other))
+    if len(costs) == 1:
+        if options.json:
+            print_json(costs[0].record())
+        else:
+            from shardcore.report.cost_table import cost_parts
+
+            show(cost_parts(costs[0], top=options.top))
+        return 0
+    from shardcore.report.comparison_table import comparison_parts
+
+    found = shardcore.compare(*costs)
     if options.json:
         print_json(found.record())
     else:
@@ -57,20 +68,39 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _cost(options: argparse.Namespace, path: str) -> shardcore.Cost:
+def _policies(text: str) -> list[str]:
+    """One policy, or two with a comma between."""
+    found = text.split(",")
+    unknown = [name for name in found if name not in POLICIES]
+    if unknown or len(found) > 2:
+        known = ", ".join(POLICIES)
+        raise argparse.ArgumentTypeError(f"expected one or two of {known}, got {text!r}")
+    return found
+
+
+def _paths(options: argparse.Namespace) -> list[str]:
+    return [options.file] if options.other is None else [options.file, options.other]
+
+
+def _costs(options: argparse.Namespace, path: str) -> list[shardcore.Cost]:
+    """The costs of the program at ``path`` under each policy."""
     from shardcore.calculus.topology import parse_mapping
 
     module = read_module(path)
     with progress_bar() as progress:
         result = module.propagate(progress=progress)
         warn(result)
-        return shardcore.cost(
-            result,
-            options.hardware,
-            topology=options.topology,
-            mapping=parse_mapping(options.map),
-            hardware_file=options.hardware_file,
-            exact=options.exact,
-            efficiency=options.efficiency,
-            one_way=options.one_way,
-        )
+        return [
+            shardcore.cost(
+                result,
+                options.hardware,
+                policy,
+                topology=options.topology,
+                mapping=parse_mapping(options.map),
+                hardware_file=options.hardware_file,
+                exact=options.exact,
+                efficiency=options.efficiency,
+                one_way=options.one_way,
+            )
+            for policy in options.policy
+        ]

@@ -4,6 +4,7 @@
 :mod:`~.program`       :class:`Cost`, the answer
 :mod:`~.records`       the records that a cost has
 :mod:`~.figures`       the figures of the engine, which do not depend on hardware
+:mod:`~.rows`          the rows of a cost, made when somebody looks at them
 :mod:`~.build`         computes times from these figures
 :mod:`~.links`         times of collectives on links, by :mod:`shardcore.calculus`
 :mod:`~.compare`       differences between two costs, by line
@@ -30,6 +31,7 @@ from shardcore.costs.records import (
 if TYPE_CHECKING:
     from shardcore._core import Module, Result
     from shardcore.calculus.hardware import Hardware
+    from shardcore.partition import Partitioned
 
 __all__ = [
     "CollectiveCost",
@@ -46,8 +48,9 @@ __all__ = [
 
 
 def cost(
-    program: Module | Result,
+    program: Module | Result | Partitioned,
     hardware: str | Hardware = "tpu-v5p",
+    policy: str = "xla",
     *,
     topology: str | Sequence[int] | None = None,
     mapping: Mapping[str, Sequence[int]] | str | None = None,
@@ -56,11 +59,18 @@ def cost(
     efficiency: float = 1.0,
     one_way: bool = False,
 ) -> Cost:
-    """Return time, memory and communication of one device, with all collectives made explicit.
+    """Return time, memory and communication of one device, which runs the per-device program.
+
+    An op that cannot be partitioned because nothing is known of it, such as a custom call of an
+    unknown target, is taken to be computed by every device on all of its operands, as in XLA;
+    ``Cost.uncounted`` lists it.
 
     Args:
-        program: a module, whose shardings are completed first, or the result of that.
+        program: a module, whose shardings are completed first; the result of that; or a
+            per-device program, which is counted as it is, whatever ``policy`` is.
         hardware: the chip, by name (:func:`shardcore.calculus.hardware_names`) or as an object.
+        policy: the policy that makes the per-device program; see
+            :meth:`shardcore.Result.partition`.
         topology: the torus, ``"4x4x4"``; without it each mesh axis is a physical axis.
         mapping: the physical axes that each mesh axis runs over, ``{"x": (0, 1)}`` or ``"x=0,1"``;
             without it mesh axes take physical axes in order.
@@ -70,6 +80,8 @@ def cost(
         one_way: rings send in one direction only.
 
     Raises:
+        PartitionError: there is no per-device program (``unpartitionable``).
+        ValueError: there is no such policy.
         CalculusError: no such chip (``unknown-hardware``), the mesh does not fit the topology
             (``invalid-topology``), an efficiency not above 0 or above 1 (``invalid-option``).
         VerificationError: the mapping names an axis that the mesh lacks (``unknown-axis``).
@@ -83,6 +95,7 @@ def cost(
     return build(
         program,
         hardware,
+        policy,
         topology=topology,
         mapping=mapping,
         hardware_file=hardware_file,

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardcore._core import Module, Result
+from shardcore._core import Figures, Module, Result
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.dtypes import is_dtype
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.hardware import hardware as find_hardware
-from shardcore.costs.figures import CollectiveFigures, OpFigures, ProgramFigures
+from shardcore.costs.figures import TrafficKind, WorkKind, traffic_kinds, work_kinds
 from shardcore.costs.links import OPS, Links
 from shardcore.costs.program import Cost
-from shardcore.costs.records import CollectiveCost, OpCost, UncountedOp
+from shardcore.costs.records import LoopTrips, PeakOp, UncountedOp
+from shardcore.costs.rows import Rows
 from shardcore.errors import CalculusError, VerificationError
+from shardcore.partition.partitioned import Partitioned, partition
 
 SATURATED = (
     "some figure is beyond what is counted, 2^96 bytes of a tensor or 2^128 in all: it is at least "
@@ -24,10 +25,15 @@ SATURATED = (
 )
 """The note of a cost with such figures."""
 
+UNKNOWN_AXES = "the axes along which it runs are not known"
+UNKNOWN_TIME = "its time is not known"
+OFF_TOPOLOGY = "the mesh that it runs over does not lie on the topology"
+
 
 def build(
-    program: Module | Result,
+    program: Module | Result | Partitioned,
     chip: str | Hardware,
+    policy: str,
     *,
     topology: str | Sequence[int] | None,
     mapping: Mapping[str, Sequence[int]] | str | None,
@@ -35,106 +41,106 @@ def build(
     options: TimeOptions,
 ) -> Cost:
     """Return the cost of ``program``; see :func:`shardcore.cost`."""
-    if not isinstance(program, (Module, Result)):
+    if not isinstance(program, (Module, Result, Partitioned)):
         raise TypeError(f"expected a Module or a Result, not {type(program).__name__}")
     if not isinstance(chip, Hardware):
         chip = find_hardware(chip, hardware_file)
-    result = program.propagate() if isinstance(program, Module) else program
-    module = result._collectives()
+    if not isinstance(program, Partitioned):
+        result = program.propagate() if isinstance(program, Module) else program
+        program = partition(result, policy, replicates_unknown=True)
     links = Links(chip, topology, mapping, options)
-    links.check(mesh for mesh in module.meshes.values() if not mesh.is_maximal)
-    figures = ProgramFigures.of(module)
-    collectives, untimed = _collectives(figures.collectives, links)
-    ops = _ops(figures.ops, chip)
+    links.check(mesh for mesh in program.source.meshes.values() if not mesh.is_maximal)
+    return timed(program.figures, chip, program.policy, links)
+
+
+def timed(figures: Figures, chip: Hardware, policy: str, links: Links) -> Cost:
+    """Return the cost on ``chip`` of a per-device program that ``policy`` made."""
+    rates = _Rates(chip)
+    work = [(kind, *rates.seconds(kind)) for kind in work_kinds(figures)]
+    sent = [_sent(kind, links) for kind in traffic_kinds(figures)]
+    traffic = [(row.kind, row.bytes, row.seconds) for row in sent]
+    arguments, outputs, aliased, peak = figures.memory()
+    at = figures.peak_op()
+    rows = Rows(figures, work, traffic)
+    uncounted = [UncountedOp(**row) for row in figures.uncounted()]
+    if any(row.reason for row in sent):
+        uncounted += _untimed(figures, sent)
     return Cost(
         hardware=chip,
-        flops=sum(row.flops for row in ops),
+        policy=policy,
+        flops=sum(kind.flops * kind.count for kind, *_ in work),
         flops_counting_loops_once=sum(
-            row.flops * row.count_counting_loops_once for row in figures.ops
+            kind.flops * kind.count_counting_loops_once for kind, *_ in work
         ),
-        transcendentals=sum(row.transcendentals for row in ops),
-        hbm_bytes=sum(row.bytes for row in ops),
-        argument_bytes=figures.memory.argument_bytes,
-        output_bytes=figures.memory.output_bytes,
-        alias_bytes=figures.memory.alias_bytes,
-        peak_bytes=figures.memory.peak_bytes,
-        peak_op=figures.memory.peak_op,
-        live_at_peak=figures.memory.live_at_peak,
-        collectives=collectives,
-        ops=ops,
-        uncounted=(*figures.uncounted, *untimed),
-        loops=figures.loops,
+        transcendentals=sum(kind.transcendentals * kind.count for kind, *_ in work),
+        hbm_bytes=sum(kind.bytes * kind.count for kind, *_ in work),
+        argument_bytes=arguments,
+        output_bytes=outputs,
+        alias_bytes=aliased,
+        peak_bytes=peak,
+        peak_op=None if at is None else PeakOp(**at),
+        compute_seconds=sum(max(compute, memory) * kind.count for kind, compute, memory in work),
+        comm_seconds=sum(seconds * kind.count for kind, _, seconds in traffic),
+        rows=rows,
+        uncounted=tuple(uncounted),
+        loops=tuple(LoopTrips(**row) for row in figures.loops()),
         notes=(*links.notes, *([SATURATED] if figures.is_saturated else [])),
         is_saturated=figures.is_saturated,
     )
 
 
-@dataclass
-class _OpSums:
-    """Sums over all runs of the ops of one name at one place."""
+class _Rates:
+    """How long ops take on a chip."""
 
-    flops: int = 0
-    transcendentals: int = 0
+    def __init__(self, chip: Hardware) -> None:
+        self._chip = chip
+        self._known: dict[str | None, float] = {}
+
+    def seconds(self, kind: WorkKind) -> tuple[float, float]:
+        """Seconds of computation and of memory traffic of one run; none for collectives."""
+        if kind.is_collective:
+            return 0.0, 0.0
+        if kind.dtype not in self._known:
+            known = kind.dtype is not None and is_dtype(kind.dtype)
+            dtype = kind.dtype if known and kind.dtype else "bf16"
+            self._known[kind.dtype] = self._chip.flops_per_second(dtype)
+        compute = (kind.flops + kind.transcendentals) / self._known[kind.dtype]
+        return compute, kind.bytes / self._chip.hbm_bytes_per_second
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """What a device sends in one run of some collectives."""
+
+    kind: TrafficKind
     bytes: int = 0
-    count: int = 0
     seconds: float = 0.0
-    compute_seconds: float = 0.0
-    memory_seconds: float = 0.0
-
-    def add(self, row: OpFigures, compute: float, memory: float) -> None:
-        """Add ``row``, of which one run takes ``compute`` and ``memory`` seconds."""
-        self.flops += row.flops * row.count
-        self.transcendentals += row.transcendentals * row.count
-        self.bytes += row.bytes * row.count
-        self.count += row.count
-        self.seconds += max(compute, memory) * row.count
-        self.compute_seconds += compute * row.count
-        self.memory_seconds += memory * row.count
+    reason: str | None = None
+    """Why the time is not known; ``None`` if it is."""
 
 
-def _ops(rows: Sequence[OpFigures], chip: Hardware) -> tuple[OpCost, ...]:
-    """The rows by name and place, the longest first."""
-    rates: dict[str | None, float] = {}
-    sums: dict[tuple[str, str | None], _OpSums] = defaultdict(_OpSums)
-    for row in rows:
-        compute = memory = 0.0
-        if not row.is_collective:
-            if row.dtype not in rates:
-                known = row.dtype is not None and is_dtype(row.dtype)
-                rates[row.dtype] = chip.flops_per_second(
-                    row.dtype if known and row.dtype else "bf16"
-                )
-            compute = (row.flops + row.transcendentals) / rates[row.dtype]
-            memory = row.bytes / chip.hbm_bytes_per_second
-        sums[row.name, row.location].add(row, compute, memory)
-    found = [OpCost(name, place, **vars(total)) for (name, place), total in sums.items()]
-    return tuple(sorted(found, key=lambda row: -row.seconds))
+def _sent(kind: TrafficKind, links: Links) -> _Sent:
+    """What a device sends in one run of collectives of ``kind``, and how long that takes."""
+    if kind.kind not in OPS:
+        return _Sent(kind, reason=UNKNOWN_TIME)
+    if kind.mesh is None or kind.axes is None:
+        return _Sent(kind, reason=UNKNOWN_AXES)
+    try:
+        return _Sent(kind, *links.cost(kind.kind, kind.mesh, tuple(kind.axes), kind.bytes))
+    except (CalculusError, VerificationError):
+        # Some mesh of the program lies on the topology, this one does not.
+        return _Sent(kind, reason=OFF_TOPOLOGY)
 
 
-def _collectives(
-    rows: Sequence[CollectiveFigures], links: Links
-) -> tuple[tuple[CollectiveCost, ...], list[UncountedOp]]:
-    """The collectives with their times in seconds, and those whose time is not known."""
-    found: list[CollectiveCost] = []
-    untimed: list[UncountedOp] = []
-    for row in rows:
-        sent, seconds, reason = 0, 0.0, None
-        if row.kind not in OPS:
-            reason = "its time is not known"
-        elif row.mesh is None or row.axes is None:
-            reason = "the axes along which it runs are not known"
-        else:
-            try:
-                sent, seconds = links.cost(row.kind, row.mesh, tuple(row.axes), row.bytes)
-            except (CalculusError, VerificationError):
-                # A reshard goes to another mesh; the topology and the mapping may not fit that one.
-                if row.kind != "reshard":
-                    raise
-                reason = "the mesh that it goes to does not lie on the topology"
-        if reason is not None:
-            num_bytes = row.bytes * row.count
-            untimed.append(
-                UncountedOp(row.kind, reason, "communication", row.count, num_bytes, row.location)
+def _untimed(figures: Figures, sent: Sequence[_Sent]) -> list[UncountedOp]:
+    """The collectives whose time is not known."""
+    found = []
+    for row in figures.collectives():
+        of = sent[row["kind"]]
+        if of.reason is not None:
+            count, place = row["count"], row["location"]
+            num_bytes = of.kind.bytes * count
+            found.append(
+                UncountedOp(of.kind.kind, of.reason, "communication", count, num_bytes, place)
             )
-        found.append(CollectiveCost.of(row, sent, seconds))
-    return tuple(found), untimed
+    return found

@@ -52,6 +52,8 @@ class LineChange:
 class Comparison:
     """The differences between two costs."""
 
+    policies: tuple[str, str]
+    """The policies of both, as :attr:`shardcore.Cost.policy`."""
     totals: tuple[Figure, ...]
     lines: tuple[LineChange, ...]
     """The places where something changed, the largest change of time first."""
@@ -59,6 +61,7 @@ class Comparison:
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
         return {
+            "policies": {"before": self.policies[0], "after": self.policies[1]},
             "totals": {
                 row.name: {"before": row.before, "after": row.after, "change": row.change}
                 for row in self.totals
@@ -88,7 +91,7 @@ TOTALS = (
 def compare(before: Cost, after: Cost) -> Comparison:
     """Return the differences from ``before`` to ``after``, in total and by source line.
 
-    The costs are those of two programs, or of one program under two annotations.
+    The costs are those of two programs, or of one program under two annotations or policies.
 
     Raises:
         TypeError: one of them is no :class:`~shardcore.Cost`.
@@ -104,7 +107,7 @@ def compare(before: Cost, after: Cost) -> Comparison:
         if (change := _change(place, old.get(place, _Line()), new.get(place, _Line()))) is not None
     ]
     lines.sort(key=lambda row: -abs(row.seconds))
-    return Comparison(totals, tuple(lines))
+    return Comparison((before.policy, after.policy), totals, tuple(lines))
 
 
 @dataclass

@@ -17,8 +17,6 @@ OPS = {
     "all_reduce": "all_reduce",
     "all_to_all": "all_to_all",
     "collective_permute": "permute",
-    "all_slice": "slice",
-    "reshard": "permute",
 }
 """The collective of the calculus that each kind is timed as."""
 

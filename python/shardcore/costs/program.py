@@ -20,6 +20,7 @@ from shardcore.costs.records import (
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
+    from shardcore.costs.rows import Rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,6 +33,8 @@ class Cost:
 
     hardware: Hardware
     """The chip that times are for."""
+    policy: str
+    """The policy that made the per-device program: ``xla``, ``shardy`` or ``least``."""
     flops: int
     """Operations as XLA counts them: a multiply-add is two, an elementwise op one an element."""
     flops_counting_loops_once: int
@@ -48,12 +51,12 @@ class Cost:
     """The most bytes that are live at once, arguments included."""
     peak_op: PeakOp | None
     """The op at which that many bytes are live."""
-    live_at_peak: tuple[LiveValue, ...]
-    """The values that are live at that op: arguments first, then others in program order."""
-    collectives: tuple[CollectiveCost, ...]
-    """In program order, callers before the functions that they call."""
-    ops: tuple[OpCost, ...]
-    """By name and source line, the longest first."""
+    compute_seconds: float
+    """Seconds of all ops: the sum of their roofline times."""
+    comm_seconds: float
+    """Seconds of all collectives: the sum of their times."""
+    rows: Rows
+    """What :attr:`collectives`, :attr:`ops` and :attr:`live_at_peak` are made from."""
     uncounted: tuple[UncountedOp, ...]
     """Ops with work or communication that no figure includes; :attr:`not_in_step` adds them up."""
     loops: tuple[LoopTrips, ...]
@@ -64,14 +67,19 @@ class Cost:
     2^128 or more."""
 
     @property
-    def compute_seconds(self) -> float:
-        """Seconds of all ops: the sum of their roofline times."""
-        return sum(row.seconds for row in self.ops)
+    def live_at_peak(self) -> tuple[LiveValue, ...]:
+        """The values that are live at that op: arguments first, then others in program order."""
+        return self.rows.live_at_peak
 
     @property
-    def comm_seconds(self) -> float:
-        """Seconds of all collectives: the sum of their times."""
-        return sum(row.total_seconds for row in self.collectives)
+    def collectives(self) -> tuple[CollectiveCost, ...]:
+        """The collectives in program order, callers before the functions that they call."""
+        return self.rows.collectives
+
+    @property
+    def ops(self) -> tuple[OpCost, ...]:
+        """The ops by name and source line, the longest first."""
+        return self.rows.ops
 
     @property
     def step_seconds_lower(self) -> float:
@@ -100,10 +108,10 @@ class Cost:
     def by_axis(self) -> dict[str, Totals]:
         """Return the sums by mesh axis; a collective along several axes counts for each of them.
 
-        A sub-axis ``x:(1)2`` counts for ``x``. Slices, which are free, do not count.
+        A sub-axis ``x:(1)2`` counts for ``x``.
         """
-        moving = (row for row in self.collectives if row.kind != "all_slice")
-        names = ((dict.fromkeys(axis.name for axis in row.axis_refs), row) for row in moving)
+        rows = self.collectives
+        names = ((dict.fromkeys(axis.name for axis in row.axis_refs), row) for row in rows)
         return _totals((axis, row) for axes, row in names for axis in axes)
 
     def by_line(self) -> dict[str | None, Totals]:
@@ -118,6 +126,7 @@ class Cost:
         """Return everything as plain data."""
         return {
             "hardware": self.hardware.name,
+            "policy": self.policy,
             "flops": self.flops,
             "flops_counting_loops_once": self.flops_counting_loops_once,
             "transcendentals": self.transcendentals,
@@ -153,7 +162,8 @@ class Cost:
 
     def __repr__(self) -> str:
         return (
-            f"<shardcore.Cost on {self.hardware.name}: {self.flops:.4g} flops, "
+            f"<shardcore.Cost on {self.hardware.name}, policy {self.policy}: "
+            f"{self.flops:.4g} flops, "
             f"{self.peak_bytes} bytes at the peak, {self.step_seconds_lower:.4g} to "
             f"{self.step_seconds_upper:.4g} s>"
         )

@@ -10,7 +10,6 @@ from shardcore.expected import expect
 
 if TYPE_CHECKING:
     from shardcore._core import AxisRef
-    from shardcore.costs.figures import CollectiveFigures
 
 
 @dataclass(frozen=True)
@@ -41,9 +40,8 @@ class CollectiveCost:
     """One collective of the program. ``bytes``, ``wire_bytes`` and ``seconds`` are of one run."""
 
     kind: str
-    """``all_gather``, ``reduce_scatter``, ``all_reduce``, ``all_to_all``, ``collective_permute``,
-    ``all_slice`` (which is free), ``reshard`` (a move from one mesh to another, timed as a permute
-    along all axes of the mesh that it goes to) or ``other``."""
+    """``all_gather``, ``reduce_scatter``, ``all_reduce``, ``all_to_all``, ``collective_permute`` or
+    ``other``."""
     axis_refs: tuple[AxisRef, ...]
     """Mesh axes along which devices communicate; empty if they are not known."""
     count: int
@@ -55,35 +53,19 @@ class CollectiveCost:
     seconds: float
     """Seconds of one run; 0 where that is not known, which ``Cost.uncounted`` lists."""
     op: str | None
-    """Name of its result."""
+    """Name of its result, in the per-device program if the source program does not have it."""
     location: str | None
-    """Source location of its operand."""
+    """Source location of the op that it was made for."""
     cause: str | None
-    """Name of the op that required it: whose partial sums are reduced, or that uses the result."""
+    """Name of the op of the source program that required it: whose partial sums are reduced, or
+    whose operand or result is resharded."""
     cause_location: str | None
     """Source location of that op."""
     operand_sharding: str | None
-    """Sharding of its operand, as ``sdy`` text."""
+    """Sharding of its operand, as ``sdy`` text; of a collective that no reshard made, such as one
+    that exchanges halos, that of the first operand of :attr:`cause`."""
     result_sharding: str | None
-    """Sharding of its result, as ``sdy`` text."""
-
-    @staticmethod
-    def of(figures: CollectiveFigures, wire_bytes: int, seconds: float) -> CollectiveCost:
-        """Return ``figures`` with the bytes that a device sends in one run, and its seconds."""
-        return CollectiveCost(
-            kind=figures.kind,
-            axis_refs=tuple(figures.axes or ()),
-            count=figures.count,
-            bytes=figures.bytes,
-            wire_bytes=wire_bytes,
-            seconds=seconds,
-            op=figures.value,
-            location=figures.location,
-            cause=figures.cause,
-            cause_location=figures.cause_location,
-            operand_sharding=figures.operand_sharding,
-            result_sharding=figures.result_sharding,
-        )
+    """Sharding of its result, as ``sdy`` text; else that of the first result of :attr:`cause`."""
 
     @property
     def axes(self) -> tuple[str, ...]:

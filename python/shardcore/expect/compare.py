@@ -33,7 +33,7 @@ class Comparison:
     @cached_property
     def cost(self) -> Cost:
         """The cost of the result; no figure that is compared here depends on the chip."""
-        return self.result.cost()
+        return self.result.cost(policy=self.expected.policy)
 
     def failures(self) -> list[Failure]:
         """Every expectation that does not hold, in the order of the sections."""
@@ -192,9 +192,7 @@ class Comparison:
         return [] if isinstance(found, str) else found
 
     def _on_axis(self, axis: str) -> list[CollectiveCost]:
-        return [
-            row for row in self.cost.collectives if row.kind != "all_slice" and _is_on(row, axis)
-        ]
+        return [row for row in self.cost.collectives if _is_on(row, axis)]
 
     def _unknown_axis(self, axis: str | None) -> str:
         """The message that no mesh has ``axis``; empty if one has."""
@@ -208,9 +206,6 @@ class Comparison:
 
 
 def _matches(row: CollectiveCost, forbidden: Forbidden) -> bool:
-    # A reshard to another mesh may be any collective, along any axis of either mesh.
-    if row.kind == "reshard" and forbidden.kind != "all_slice":
-        return True
     return row.kind == forbidden.kind and (forbidden.axis is None or _is_on(row, forbidden.axis))
 
 

@@ -1,6 +1,8 @@
 """Expectations as data, read from TOML or a mapping of the same form.
 
 =================  ==========================================================================
+``policy``         the policy that makes the per-device program whose collectives and memory are
+                   compared: ``"xla"``, which it is without this key, ``"shardy"`` or ``"least"``
 ``[shardings]``    for a name the sharding it has; see :mod:`shardcore.expect.sharding_text`
 ``[collectives]``  ``forbid``: kinds, each may be on an axis, ``"all_gather on model"``;
                    ``max_bytes`` and ``max_count``: limits for mesh axes, of what one device sends
@@ -23,17 +25,16 @@ from shardcore.calculus.mistakes import choices, shown
 from shardcore.expect.mistakes import Mistakes
 from shardcore.expect.sharding_text import ExpectedSharding, parse_sharding
 from shardcore.expect.toml_places import Path
+from shardcore.partition.partitioned import POLICIES
 from shardcore.units import MAX_BYTES, parse_bytes
 
 KINDS = (
     "all_gather",
     "all_reduce",
-    "all_slice",
     "all_to_all",
     "collective_permute",
     "other",
     "reduce_scatter",
-    "reshard",
 )
 """The kinds of collectives that can be forbidden."""
 
@@ -65,6 +66,7 @@ class Expectations:
     replicated_allow: list[str] = field(default_factory=list)
     divisible: bool = False
     divisible_allow: list[str] = field(default_factory=list)
+    policy: str = "xla"
 
     @property
     def needs_cost(self) -> bool:
@@ -89,6 +91,7 @@ class _Reader:
 
     def sections(self) -> Mapping[str, Callable[[Path, Any], None]]:
         return {
+            "policy": self.into("policy", self.policy),
             "shardings": self.shardings,
             "collectives": self.keys(
                 {
@@ -226,6 +229,13 @@ class _Reader:
         self.mistakes.invalid(
             path, f"{shown(value)} is no count", "write a whole number, 0 or more"
         )
+        return None
+
+    def policy(self, path: Path, value: Any) -> str | None:
+        if isinstance(value, str) and value in POLICIES:
+            return value
+        hint = choices(value, POLICIES) if isinstance(value, str) else 'write "xla"'
+        self.mistakes.invalid(path, f"{shown(value)} is no policy", hint)
         return None
 
     def flag(self, path: Path, value: Any) -> bool | None:

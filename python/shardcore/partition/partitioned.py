@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shardcore._core import Module, Outcomes, Port, Result, partition_program
+from shardcore._core import (
+    Figures,
+    Module,
+    Origin,
+    Port,
+    Result,
+    partition_program,
+    program_figures,
+)
 from shardcore.rules.shards import shard_rules
 
 if TYPE_CHECKING:
@@ -50,7 +59,7 @@ class Partitioned:
         module: Module,
         policy: str,
         num_devices: int,
-        noted: Outcomes,
+        origin: Origin,
     ) -> None:
         self.source = source
         """The program of all devices, with the shardings by which it was partitioned."""
@@ -60,8 +69,9 @@ class Partitioned:
         """How ways were chosen."""
         self.num_devices = num_devices
         """How many devices run the program."""
-        self.noted = noted
-        """What became of the ops of the source program, as the engine has it."""
+        self.origin = origin
+        """Where the ops of the per-device program come from, as the engine has it."""
+        self._figures: Figures | None = None
         self._outcomes: tuple[Outcome, ...] | None = None
         self._collectives: tuple[CollectiveCost, ...] | None = None
         self._sent_bytes: int | None = None
@@ -85,8 +95,15 @@ class Partitioned:
     def outcomes(self) -> tuple[Outcome, ...]:
         """How the ops of the source program are computed, in program order."""
         if self._outcomes is None:
-            self._outcomes = tuple(Outcome(*row) for row in self.noted.rows())
+            self._outcomes = tuple(Outcome(*row) for row in self.origin.outcomes())
         return self._outcomes
+
+    @property
+    def figures(self) -> Figures:
+        """The figures that costs are computed from."""
+        if self._figures is None:
+            self._figures = program_figures(self.module, self.origin)
+        return self._figures
 
     @property
     def collectives(self) -> tuple[CollectiveCost, ...]:
@@ -97,7 +114,7 @@ class Partitioned:
         if self._collectives is None:
             from shardcore.partition.collectives import collectives
 
-            self._collectives = collectives(self.module)
+            self._collectives = collectives(self.figures)
         return self._collectives
 
     @property
@@ -106,7 +123,7 @@ class Partitioned:
         if self._sent_bytes is None:
             from shardcore.partition.collectives import sent_bytes
 
-            self._sent_bytes = sent_bytes(self.module)
+            self._sent_bytes = sent_bytes(self.module, self.origin)
         return self._sent_bytes
 
     def simulate(self, *arrays: Any, padding: Any = None) -> list[Any]:
@@ -167,6 +184,7 @@ def partition(
     policy: str = "least",
     *,
     progress: Callable[[str, float], object] | None = None,
+    replicates_unknown: bool = False,
 ) -> Partitioned:
     """Lower the program of ``result`` to the program of one device.
 
@@ -183,6 +201,8 @@ def partition(
             concatenations, and takes the way that sends the fewest bytes for other ops.
         progress: called from time to time with the name of the current step and the fraction of the
             work that is done, from 0 to 1.
+        replicates_unknown: let every device compute the ops of which nothing is known, on all of
+            their operands; such a program can be counted, but not run.
 
     Raises:
         PartitionError: an op cannot be split over devices (``unpartitionable``).
@@ -190,27 +210,29 @@ def partition(
     """
     if policy not in POLICIES:
         raise ValueError(f"policy is 'shardy', 'least' or 'xla', not {policy!r}")
+    lower = partial(
+        lowered, policy=policy, progress=progress, replicates_unknown=replicates_unknown
+    )
     if policy == "least":
-        plans = [
-            lowered(result.module, policy, progress),
-            lowered(result.module, policy, progress, keep_results=True),
-            lowered(result.with_collectives, policy, progress),
-        ]
+        source = result._legalized()
+        plans = [lower(source), lower(source, keep_results=True), lower(result.with_collectives)]
         return min(plans, key=lambda plan: plan.sent_bytes)
-    source = result.with_collectives if policy == "shardy" else result.module
-    return lowered(source, policy, progress)
+    return lower(result.with_collectives if policy == "shardy" else result._legalized())
 
 
 def lowered(
     source: Module,
     policy: str,
     progress: Callable[[str, float], object] | None,
+    replicates_unknown: bool = False,
     keep_results: bool = False,
 ) -> Partitioned:
     """Lower ``source`` by one plan of ``policy``; see :func:`partition`."""
     rules = shard_rules(source)
-    module, num_devices, noted = partition_program(source, progress, rules, policy, keep_results)
+    module, num_devices, origin = partition_program(
+        source, progress, rules, policy, keep_results, replicates_unknown
+    )
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are the user's text, which may not parse.
         Module.parse(str(module), filename="<local program>")
-    return Partitioned(source, module, policy, num_devices, noted)
+    return Partitioned(source, module, policy, num_devices, origin)

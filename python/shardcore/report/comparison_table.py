@@ -49,7 +49,11 @@ def comparison_parts(comparison: Comparison, *, top: int = 20) -> list[Part]:
         )
         for row in comparison.totals
     )
-    parts: list[Part] = [table(("per device", ">before", ">after", ">change", ">"), totals)]
+    before, after = comparison.policies
+    title = "per device" if before != after else f"per device, policy {before}"
+    names = (before, after) if before != after else ("before", "after")
+    columns = (title, f">{names[0]}", f">{names[1]}", ">change", ">")
+    parts: list[Part] = [table(columns, totals)]
     if not comparison.lines:
         return [*parts, paragraph("\nno line costs more or less")]
     lines = (

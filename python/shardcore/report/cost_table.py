@@ -56,7 +56,7 @@ def _overview(cost: Cost) -> str:
     fits = "" if cost.fits else f", more than the {format_bytes(cost.hardware.hbm_bytes)} there are"
     return "\n".join(
         [
-            f"per device, on {cost.hardware.name}",
+            f"per device, on {cost.hardware.name}, policy {cost.policy}",
             f"  step         {format_seconds(cost.step_seconds_lower)} with full overlap, "
             f"{format_seconds(cost.step_seconds_upper)} without",
             f"  compute      {format_seconds(cost.compute_seconds)} for "

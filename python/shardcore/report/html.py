@@ -61,7 +61,9 @@ def _costs(result: Result) -> tuple[list[list[str]], str]:
     rest = len(cost.collectives) - len(top)
     others = f"{rest} collectives more; " if rest else ""
     drawn = _table([name.lstrip(">") for name in COLLECTIVE_COLUMNS], map(collective_cells, top))
-    note = f"<div>{escape(f'{others}times are for {cost.hardware.name}')}</div>"
+    note = (
+        f"<div>{escape(f'{others}times are for {cost.hardware.name}, policy {cost.policy}')}</div>"
+    )
     peak = [["live at the peak", "", format_bytes(cost.peak_bytes)]]
     return peak, drawn + note if drawn else ""
 

@@ -1,10 +1,12 @@
 //! The walk over a program that sums the costs of its ops.
 
-use super::collectives::{collective, moved_operand};
+use super::collectives::collective;
 use super::execution::Execution;
 use super::fusion::Fusion;
+use super::groups::KnownGroups;
+use super::inline::Inlined;
+use super::local::Local;
 use super::memory::Liveness;
-use super::meshes;
 use super::schedule::Schedule;
 use super::work::{Movement, Work};
 use super::works::{Outcome, Works};
@@ -13,7 +15,6 @@ use crate::index::{FuncId, OpId, StrId};
 use crate::ir::{OpKind, OpTraits, Program};
 use rustc_hash::FxHashMap;
 
-const HALO: &str = "what it exchanges with neighbours along a sharded dim";
 const MISSING_CALLEE: &str = "what it calls is not there";
 
 /// The key of a row: ops with the same name, location, element type, work and traffic share one.
@@ -21,20 +22,22 @@ type RowKey<'a> = (StrId, &'a str, StrId, Work, u128);
 
 /// The sums of a walk so far.
 pub(super) struct Count<'a> {
+    local: Local<'a>,
+    inlined: &'a Inlined<'a>,
     program: &'a Program,
     works: Works<'a>,
     execution: Execution,
     fusion: Fusion,
-    has_several_meshes: bool,
+    groups: KnownGroups<'a>,
     rows: FxHashMap<RowKey<'a>, usize>,
     uncounted: FxHashMap<(String, &'static str), usize>,
     cost: ProgramCost,
 }
 
 impl<'a> Count<'a> {
-    /// The cost of `program`, whose calls are inlined, on one device. `exchanges_halos` says whether devices
-    /// exchange elements with their neighbours for an op.
-    pub fn of(program: &'a Program, exchanges_halos: &dyn Fn(OpId) -> bool) -> ProgramCost {
+    /// The cost of `inlined`, which is the program of `local`.
+    pub fn of(local: Local<'a>, inlined: &'a Inlined<'a>) -> ProgramCost {
+        let program = &*inlined.program;
         let Some(entry) = program.entry_function() else { return ProgramCost::default() };
         let mut works = Works::new(program);
         let execution = Execution::new(program, &mut works);
@@ -43,11 +46,13 @@ impl<'a> Count<'a> {
         let fusion = Fusion::new(program, &mut works, &functions);
         let depth_first = Schedule::depth_first(program, &mut works.tensors, &functions);
         let mut count = Self {
+            local,
+            inlined,
             program,
             works,
             execution,
             fusion,
-            has_several_meshes: meshes::has_several(program),
+            groups: KnownGroups::default(),
             rows: FxHashMap::default(),
             uncounted: FxHashMap::default(),
             cost: ProgramCost::default(),
@@ -59,14 +64,14 @@ impl<'a> Count<'a> {
                 if count.execution.times_once(program.parent_block(op)) > 0
                     && !program.has_traits(op, OpTraits::TERMINATOR)
                 {
-                    count.add(op, exchanges_halos(op));
+                    count.add(op);
                 }
             }
         }
         count.finish(entry, depth_first)
     }
     /// Adds one op.
-    fn add(&mut self, op: OpId, exchanges_halos: bool) {
+    fn add(&mut self, op: OpId) {
         let program = self.program;
         let mut work = Work::default();
         let mut is_collective = false;
@@ -74,26 +79,19 @@ impl<'a> Count<'a> {
             Outcome::Counted(counted) => work = counted,
             Outcome::Collective(sums) => {
                 (work, is_collective) = (sums, true);
-                let row = collective(program, &mut self.works, &self.execution, op);
-                self.cost.collectives.extend(row);
+                let (works, groups) = (&mut self.works, &mut self.groups);
+                let at = (self.inlined, op);
+                let row = collective(self.local, at, works, &self.execution, groups);
+                self.cost.collectives.push(row);
             }
             Outcome::Inside => {
                 let is_call = matches!(program.kind(op), OpKind::Call | OpKind::Composite);
                 if is_call && self.execution.callee(program, op).is_none() {
-                    self.note(op, MISSING_CALLEE, false);
+                    self.note(op, MISSING_CALLEE);
                 }
                 return;
             }
-            Outcome::Unknown(reason) => self.note(op, reason, false),
-        }
-        if exchanges_halos {
-            self.note(op, HALO, true);
-        }
-        if self.has_several_meshes && !is_collective {
-            for pair in meshes::moved_operands(program, op) {
-                let row = moved_operand(program, &mut self.works, &self.execution, op, pair);
-                self.cost.collectives.push(row);
-            }
+            Outcome::Unknown(reason) => self.note(op, reason),
         }
         self.add_row(op, work, is_collective);
     }
@@ -119,7 +117,7 @@ impl<'a> Count<'a> {
         row.once = row.once.saturating_add(self.execution.times_once(block));
     }
     /// Lists `op` among those that are not counted.
-    fn note(&mut self, op: OpId, reason: &'static str, is_communication: bool) {
+    fn note(&mut self, op: OpId, reason: &'static str) {
         let program = self.program;
         let target = self.works.target(op).filter(|_| program.kind(op) == OpKind::CustomCall);
         let name = match target {
@@ -133,7 +131,7 @@ impl<'a> Count<'a> {
         let rows = &mut self.cost.uncounted;
         let index = *self.uncounted.entry((name.clone(), reason)).or_insert_with(|| {
             let loc = program.loc(op);
-            rows.push(Uncounted { op, loc, name, reason, is_communication, count: 0, bytes: 0 });
+            rows.push(Uncounted { op, loc, name, reason, count: 0, bytes: 0 });
             rows.len() - 1
         });
         let row = &mut self.cost.uncounted[index];

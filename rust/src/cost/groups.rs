@@ -1,50 +1,85 @@
 //! The mesh axes along which a `StableHLO` collective runs, from its groups of devices.
 
-use crate::axis::AxisRef;
-use crate::index::{AxisId, Id, OpId};
+use super::local::Local;
+use crate::axis::{axes_along, sort_and_merge, total_size, AxisRef};
+use crate::index::{AxisId, Id, MeshId, OpId};
 use crate::ir::Program;
 use crate::mesh::Mesh;
 use crate::mlir::op_attribute;
 use crate::mlir::AttrValue;
+use rustc_hash::FxHashMap;
 
-/// The axes of `mesh`, or parts of them, along which the devices of each group of `op` lie; `None` where groups are not
-/// along axes, or are not understood.
-pub fn axes_of_groups(program: &Program, op: OpId, mesh: &Mesh) -> Option<Vec<AxisRef>> {
-    if let Some(pairs) = op_attribute(program, op, "source_target_pairs") {
-        let ids = pairs.as_ints()?;
-        let varying = ids.chunks_exact(2).map(|pair| varying_axes(mesh, pair));
-        let mut axes: Vec<AxisId> = varying.collect::<Option<Vec<_>>>()?.concat();
-        axes.sort_unstable();
-        axes.dedup();
-        return Some(axes.into_iter().map(AxisRef::full).collect());
-    }
-    let groups = op_attribute(program, op, "replica_groups")?;
-    let AttrValue::Dense { ty, .. } = &groups else { return named_axes(program, op, mesh) };
-    let ids = groups.as_ints()?;
-    let size = columns(ty)?;
-    let first: Vec<i64> =
-        if ids.len() == 1 { vec![ids[0]; size] } else { ids.get(..size)?.to_vec() };
-    let axes = varying_axes(mesh, &first)?;
-    let parts: Option<Vec<AxisRef>> =
-        axes.into_iter().map(|axis| part_of_axis(mesh, axis, &first)).collect();
-    let parts = parts?;
-    (crate::axis::total_size(&parts, mesh) == size as i64).then_some(parts)
+/// The devices that talk to each other in a collective.
+#[derive(Clone, Debug)]
+enum Groups {
+    /// Lists of devices, all of this size.
+    Lists { size: usize, ids: Vec<i64> },
+    /// Sources and targets of a permute.
+    Pairs(Vec<[i64; 2]>),
+    /// The text of named axes: `#stablehlo.replica_group_mesh_axes<..., axes = [...]>`.
+    Named(String),
+    /// Something else, or nothing.
+    Unknown,
 }
 
-/// How many devices of a group of `op` talk to each other; `None` where groups are not lists of devices.
-pub fn size_of_groups(program: &Program, op: OpId) -> Option<i64> {
-    if let Some(pairs) = op_attribute(program, op, "source_target_pairs") {
-        let mut ids = pairs.as_ints()?;
-        if ids.chunks_exact(2).all(|pair| pair[0] == pair[1]) {
-            return Some(1);
-        }
-        ids.sort_unstable();
-        ids.dedup();
-        return Some(ids.len() as i64);
+/// Axes of a mesh; `None` where these are not known.
+pub type Along = Option<(MeshId, Vec<AxisRef>)>;
+
+/// The groups of the collectives of a program, and their axes, equal ones once.
+#[derive(Default)]
+pub struct KnownGroups<'a> {
+    ids: FxHashMap<&'a str, usize>,
+    groups: Vec<Groups>,
+    axes: FxHashMap<(usize, MeshId), Option<Vec<AxisRef>>>,
+}
+
+impl<'a> KnownGroups<'a> {
+    /// The id of the groups of `op`.
+    pub fn of(&mut self, program: &'a Program, op: OpId) -> usize {
+        let pairs = program.attr(op, "source_target_pairs");
+        let text = pairs.or_else(|| program.attr(op, "replica_groups")).unwrap_or_default();
+        *self.ids.entry(text).or_insert_with(|| {
+            self.groups.push(groups(program, op));
+            self.groups.len() - 1
+        })
     }
-    match op_attribute(program, op, "replica_groups")? {
-        AttrValue::Dense { ty, .. } => Some(columns(ty)? as i64),
-        _ => None,
+    /// How many devices talk to each other, where the groups are along `axes` of `mesh` if that is known; 1 if it is not known.
+    pub fn num_devices(&self, local: Local<'_>, id: usize, along: &Along) -> i64 {
+        let along = along.as_ref().map(|(mesh, axes)| total_size(axes, local.source.mesh(*mesh)));
+        self.groups[id].num_devices().or(along).unwrap_or(1)
+    }
+    /// The axes of the first of `meshes` that the groups are along, and that mesh.
+    pub fn axes(
+        &mut self,
+        local: Local<'_>,
+        id: usize,
+        mut meshes: impl Iterator<Item = MeshId>,
+    ) -> Along {
+        let groups = &self.groups[id];
+        meshes.find_map(|mesh| {
+            let axes = self.axes.entry((id, mesh));
+            let axes = axes.or_insert_with(|| groups.axes(local.source.mesh(mesh)));
+            axes.clone().map(|axes| (mesh, axes))
+        })
+    }
+}
+
+fn groups(program: &Program, op: OpId) -> Groups {
+    let ints = |value: &AttrValue<'_>| value.as_ints();
+    if let Some(pairs) = op_attribute(program, op, "source_target_pairs") {
+        let Some(ids) = ints(&pairs) else { return Groups::Unknown };
+        return Groups::Pairs(ids.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect());
+    }
+    let Some(value) = op_attribute(program, op, "replica_groups") else { return Groups::Unknown };
+    let AttrValue::Dense { ty, .. } = &value else {
+        return Groups::Named(program.attr(op, "replica_groups").unwrap_or_default().to_owned());
+    };
+    match (columns(ty), ints(&value)) {
+        (Some(size), Some(ids)) if ids.len() == 1 => {
+            Groups::Lists { size, ids: vec![ids[0]; size] }
+        }
+        (Some(size), Some(ids)) if size > 0 && ids.len() % size == 0 => Groups::Lists { size, ids },
+        _ => Groups::Unknown,
     }
 }
 
@@ -54,46 +89,134 @@ fn columns(ty: &str) -> Option<usize> {
     inner.rsplit('x').next()?.parse().ok()
 }
 
-/// The axes along which `devices`, positions in the mesh, differ.
-fn varying_axes(mesh: &Mesh, devices: &[i64]) -> Option<Vec<AxisId>> {
+impl Groups {
+    fn num_devices(&self) -> Option<i64> {
+        match self {
+            Self::Lists { size, .. } => Some(*size as i64),
+            Self::Pairs(pairs) if pairs.iter().all(|[from, to]| from == to) => Some(1),
+            Self::Pairs(pairs) => {
+                let mut ids: Vec<i64> = pairs.iter().flatten().copied().collect();
+                ids.sort_unstable();
+                ids.dedup();
+                Some(ids.len() as i64)
+            }
+            Self::Named(_) | Self::Unknown => None,
+        }
+    }
+    /// The axes of `mesh`, or parts of them, in mesh order, along which the devices of each group lie; `None` where groups are
+    /// not along axes.
+    fn axes(&self, mesh: &Mesh) -> Option<Vec<AxisRef>> {
+        match self {
+            Self::Lists { size, ids } => {
+                let positions = positions(mesh, ids)?;
+                axes_of_groups(mesh, *size, &positions)
+            }
+            Self::Pairs(pairs) => {
+                let ids: Vec<i64> = pairs.iter().flatten().copied().collect();
+                Some(axes_of_pairs(mesh, &positions(mesh, &ids)?))
+            }
+            Self::Named(text) => named_axes(text, mesh),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// The positions in `mesh` of the devices `ids`; `None` where it lacks one of them.
+fn positions(mesh: &Mesh, ids: &[i64]) -> Option<Vec<i64>> {
     let count = mesh.device_count();
-    if devices.iter().any(|device| !(0..count).contains(device)) {
-        return None;
-    }
-    let first = *devices.first()?;
-    let axes = (0..mesh.axes.len()).map(AxisId::from_index);
-    let varies = |&axis: &AxisId| {
-        let of = |device| coordinate(mesh, axis, device);
-        devices.iter().any(|&device| of(device) != of(first))
+    let by_id: FxHashMap<i64, i64> = mesh.device_ids.iter().copied().zip(0..).collect();
+    let position = |&id: &i64| {
+        let at = if by_id.is_empty() { Some(id) } else { by_id.get(&id).copied() };
+        at.filter(|at| (0..count).contains(at))
     };
-    Some(axes.filter(varies).collect())
+    ids.iter().map(position).collect()
 }
 
-/// Where along `axis` a device is, given by its place in the mesh.
-fn coordinate(mesh: &Mesh, axis: AxisId, device: i64) -> i64 {
-    let minor: i64 = mesh.axes[axis.index() + 1..].iter().map(|axis| axis.size).product();
-    device / minor % mesh.axis_size(axis)
-}
-
-/// The part of `axis` along which `devices` lie, evenly spaced.
-fn part_of_axis(mesh: &Mesh, axis: AxisId, devices: &[i64]) -> Option<AxisRef> {
-    let mut places: Vec<i64> =
-        devices.iter().map(|&device| coordinate(mesh, axis, device)).collect();
-    places.sort_unstable();
-    places.dedup();
-    let (count, size) = (places.len() as i64, mesh.axis_size(axis));
-    let step = places.get(1)? - places[0];
-    let is_even = places.windows(2).all(|pair| pair[1] - pair[0] == step);
-    if count == size {
-        return Some(AxisRef::full(axis));
+/// The axes along which each group of `size` of these positions lies, the same for all groups.
+fn axes_of_groups(mesh: &Mesh, size: usize, positions: &[i64]) -> Option<Vec<AxisRef>> {
+    let mut first: Option<Vec<i64>> = None;
+    let mut bases = Vec::with_capacity(positions.len() / size);
+    for group in positions.chunks_exact(size) {
+        let mut group = group.to_vec();
+        group.sort_unstable();
+        let base = group[0];
+        bases.push(base);
+        for position in &mut group {
+            *position -= base;
+        }
+        if *first.get_or_insert_with(|| group.clone()) != group {
+            return None;
+        }
     }
-    let is_part = is_even && size % (step * count) == 0;
-    is_part.then(|| AxisRef::sub(axis, size / (step * count), count))
+    let offsets = first?;
+    let (mut axes, mut count) = (Vec::new(), 1);
+    // Digits, the minor one first: `count` offsets are those of the digits found so far.
+    while count < size {
+        let stride = offsets[count];
+        let is_next = |times: &usize| {
+            let (start, base) = (times * count, (*times as i64).saturating_mul(stride));
+            let expected = |at: usize| base.saturating_add(offsets[at]);
+            (0..count).all(|at| offsets.get(start + at) == Some(&expected(at)))
+        };
+        let times = (1..size).take_while(is_next).count() + 1;
+        let is_digit = |base: &i64| base / stride % times as i64 == 0;
+        let is_none = stride <= 0 || times == 1;
+        if is_none || size % (count * times) != 0 || !bases.iter().all(is_digit) {
+            return None;
+        }
+        let mut major = axes_along(stride, times as i64, mesh)?;
+        major.append(&mut axes);
+        axes = major;
+        count *= times;
+    }
+    Some(axes)
+}
+
+/// The axes, or parts of them, along which the two positions of some pair differ.
+fn axes_of_pairs(mesh: &Mesh, positions: &[i64]) -> Vec<AxisRef> {
+    let mut axes = Vec::new();
+    let mut minor = 1;
+    for (index, axis) in mesh.axes.iter().enumerate().rev() {
+        for (pre_size, size) in smallest_parts(axis.size) {
+            let stride = minor * (axis.size / (pre_size * size));
+            let digit = |position: i64| position / stride % size;
+            if positions.chunks_exact(2).any(|pair| digit(pair[0]) != digit(pair[1])) {
+                let axis_id = AxisId::from_index(index);
+                let is_whole = size == axis.size;
+                let part = AxisRef::sub(axis_id, pre_size, size);
+                axes.push(if is_whole { AxisRef::full(axis_id) } else { part });
+            }
+        }
+        minor *= axis.size;
+    }
+    sort_and_merge(&mut axes, mesh);
+    axes
+}
+
+/// The largest prime factor that is looked for.
+const MAX_FACTOR: i64 = 1 << 12;
+
+/// The parts of an axis of size `size` whose sizes are primes, or have large factors only, major to minor: for each the
+/// size before it, and its own.
+fn smallest_parts(size: i64) -> Vec<(i64, i64)> {
+    let (mut parts, mut before, mut factor) = (Vec::new(), 1, 2);
+    while before < size {
+        let left = size / before;
+        if factor > MAX_FACTOR || factor * factor > left {
+            factor = left;
+        }
+        if left % factor == 0 {
+            parts.push((before, factor));
+            before *= factor;
+        } else {
+            factor += 1;
+        }
+    }
+    parts
 }
 
 /// The axes of groups in the form `#stablehlo.replica_group_mesh_axes<..., axes = [...]>`.
-fn named_axes(program: &Program, op: OpId, mesh: &Mesh) -> Option<Vec<AxisRef>> {
-    let text = program.attr(op, "replica_groups")?;
+fn named_axes(text: &str, mesh: &Mesh) -> Option<Vec<AxisRef>> {
     let list = text.rsplit_once("axes")?.1;
     // Names are quoted; sub-axes are not supported.
     if list.contains("sub_axis_info") {

@@ -18,13 +18,36 @@ const MAX_ADDED: usize = 1 << 17;
 pub struct Inlined<'a> {
     /// The program.
     pub program: Cow<'a, Program>,
-    ops: Origins<OpId>,
-    values: Origins<ValueId>,
+    /// The originals of the clones in it.
+    pub originals: Originals,
     /// Whether a location has a source line of the user's program.
     places: FxHashMap<Span, bool>,
 }
 
+/// The originals of the ops and values of a program whose calls were inlined.
+#[derive(Debug)]
+pub struct Originals {
+    ops: Origins<OpId>,
+    values: Origins<ValueId>,
+}
+
+impl Originals {
+    fn of(program: &Program) -> Self {
+        let (ops, values) = (program.num_op_ids(), program.num_value_ids());
+        Self { ops: Origins::new(ops), values: Origins::new(values) }
+    }
+    /// The op of the original program that `op` is, or is a clone of; `op` itself if it was made later.
+    pub fn op(&self, op: OpId) -> OpId {
+        self.ops.of(op)
+    }
+    /// The value of the original program that `value` is, or is a clone of; `value` itself if it was made later.
+    pub fn value(&self, value: ValueId) -> ValueId {
+        self.values.of(value)
+    }
+}
+
 /// The originals of the rows of a table that were cloned.
+#[derive(Debug)]
 struct Origins<I> {
     /// The number of rows before.
     first: usize,
@@ -57,10 +80,8 @@ impl<'a> Inlined<'a> {
     }
     /// `program` with its calls inlined, as long as that adds no more than `limit` ops.
     pub fn with_limit(program: &'a Program, limit: usize) -> Self {
-        let (ops, values) =
-            (Origins::new(program.num_op_ids()), Origins::new(program.num_value_ids()));
-        let places = FxHashMap::default();
-        let mut this = Self { program: Cow::Borrowed(program), ops, values, places };
+        let (originals, places) = (Originals::of(program), FxHashMap::default());
+        let mut this = Self { program: Cow::Borrowed(program), originals, places };
         let Some(entry) = this.program.entry_function() else { return this };
         if !this.program.has_any(&[OpKind::Call, OpKind::Composite]) {
             return this;
@@ -77,17 +98,9 @@ impl<'a> Inlined<'a> {
         }
         this
     }
-    /// The program, taken out; where its ops and values come from stays known.
-    pub fn take_program(&mut self) -> Program {
-        std::mem::take(&mut self.program).into_owned()
-    }
-    /// The op of the original program that `op` is, or is a clone of.
-    pub fn original_op(&self, op: OpId) -> OpId {
-        self.ops.of(op)
-    }
-    /// The value of the original program that `value` is, or is a clone of.
-    pub fn original_value(&self, value: ValueId) -> ValueId {
-        self.values.of(value)
+    /// The program, and the originals of the clones in it.
+    pub fn into_parts(self) -> (Program, Originals) {
+        (self.program.into_owned(), self.originals)
     }
     fn inline_into(&mut self, calls: &Calls, func: FuncId, sizes: &[usize], left: &mut usize) {
         let inside = self.program.pre_order(self.program.func_op(func));
@@ -119,7 +132,7 @@ impl<'a> Inlined<'a> {
             program.insert_op(clone, Place::Before(call));
             clones.extend(program.pre_order(op).zip(program.pre_order(clone)));
         }
-        note_origins(program, &clones, &mut self.ops, &mut self.values);
+        note_origins(program, &clones, &mut self.originals);
         if has_place(program, &mut self.places, program.loc(call)) {
             for &(_, clone) in &clones {
                 if !has_place(program, &mut self.places, program.loc(clone)) {
@@ -145,20 +158,15 @@ fn has_place(program: &Program, places: &mut FxHashMap<Span, bool>, loc: Span) -
 
 /// Records the originals of the clones of a body's ops, and of their values. A collective that an op of the body
 /// required is required by its clone.
-fn note_origins(
-    program: &mut Program,
-    clones: &[(OpId, OpId)],
-    ops: &mut Origins<OpId>,
-    values: &mut Origins<ValueId>,
-) {
+fn note_origins(program: &mut Program, clones: &[(OpId, OpId)], originals: &mut Originals) {
     let clone_of: FxHashMap<OpId, OpId> = clones.iter().copied().collect();
     for &(from, to) in clones {
-        ops.note(to, from);
+        originals.ops.note(to, from);
         if let Some(cause) = program.cause(from) {
             program.set_cause(to, clone_of.get(&cause).copied().unwrap_or(cause));
         }
         for (from, to) in values_at(program, from).into_iter().zip(values_at(program, to)) {
-            values.note(to, from);
+            originals.values.note(to, from);
         }
     }
 }

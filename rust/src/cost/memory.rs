@@ -331,7 +331,9 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
                     .iter()
                     .map(|read| read.value)
                     .collect(),
-                _ if program.kind(op) == OpKind::AllReduce => program.operands(op).collect(),
+                _ if program.op_name(op) == "stablehlo.all_reduce" => {
+                    program.operands(op).collect()
+                }
                 _ if program.kind(op) == OpKind::While => {
                     program.operands(op).skip(index).take(1).collect()
                 }

@@ -1,17 +1,14 @@
-//! The cost of a program on one device: work, memory traffic, collectives, memory.
+//! The cost of a per-device program: work, memory traffic, collectives, memory.
 //!
-//! The program has explicit collectives: every op computes on the shards of its device. Its values have
-//! global shapes, and shardings that determine the local ones.
+//! Its values have local shapes. [`local`] finds what its source program says of it: names, shardings, meshes.
 //!
-//! 0. [`whole`]: inserts gathers of the operands of ops that are not partitioned; [`inline`]: inlines calls,
-//!    along the call graph of [`calls`].
-//! 1. [`tensors`]: local shape and bytes of each value.
-//! 2. [`work`]: flops of each op, by family; [`works`] looks them up by signature and local shapes.
+//! 0. [`inline`]: inlines calls, along the call graph of [`calls`].
+//! 1. [`tensors`]: bytes of each value.
+//! 2. [`work`]: flops of each op, by family; [`works`] looks them up by signature and shapes.
 //! 3. [`execution`]: the number of runs of each block, from calls, [`trips`] of loops, and branches.
 //! 4. [`fusion`]: which values are written to memory.
 //! 5. [`memory`]: live values and the peak, in the better of two orders ([`schedule`]).
-//! 6. [`collectives`]: bytes sent, along which axes ([`groups`]) or from one mesh to another ([`meshes`]),
-//!    and the op that required it.
+//! 6. [`collectives`]: bytes sent, along which axes ([`groups`]), and the op that required it.
 //!
 //! [`count`] walks over the program and sums all of these; [`traffic`] sums only the bytes of collectives.
 //!
@@ -29,30 +26,26 @@ pub mod execution;
 pub mod fusion;
 pub mod groups;
 pub mod inline;
+pub mod local;
 pub mod memory;
-mod meshes;
 pub mod schedule;
 pub mod tensors;
 pub mod traffic;
 pub mod trips;
-mod whole;
 pub mod work;
 pub mod works;
 
 #[cfg(test)]
 mod tests;
 
-use crate::context::RuleSource;
-use crate::error::{Result, Span};
+use crate::error::Span;
 use crate::index::{OpId, StrId};
-use crate::ir::Program;
-use crate::partition::resolve_permutation_factors::halo_exchanges;
 use collectives::Collective;
 use count::Count;
 use execution::Loop;
 use inline::Inlined;
+use local::Local;
 use memory::Memory;
-use whole::gather_operands;
 use work::Work;
 
 /// Ops with equal costs: same name, location, element type and figures.
@@ -76,7 +69,7 @@ pub struct OpRow {
     pub is_collective: bool,
 }
 
-/// Ops with work or communication that no figure includes.
+/// Ops with work that no figure includes.
 #[derive(Clone, Debug)]
 pub struct Uncounted {
     /// The first such op.
@@ -87,8 +80,6 @@ pub struct Uncounted {
     pub name: String,
     /// The cost that is not included, and the reason.
     pub reason: &'static str,
-    /// Whether it is communication that is not included, rather than work.
-    pub is_communication: bool,
     /// Number of runs of such ops.
     pub count: u128,
     /// Bytes of their operands and results on one device, over all runs.
@@ -112,38 +103,31 @@ pub struct ProgramCost {
     pub is_saturated: bool,
 }
 
-/// The cost of `program`, which has explicit collectives, on one device. Ops and values in it are those of
-/// `program`, or, where calls were inlined, the originals of the clones.
-pub fn program_cost(program: &mut Program, rules: &mut dyn RuleSource) -> Result<ProgramCost> {
-    rules.prepare(program, false)?;
-    gather_operands(program, rules);
-    let halos = halo_exchanges(program, rules);
-    Ok(original_cost(&Inlined::new(program), &|op| halos.contains(&op)))
+/// The cost of the program of `local`, whose ops have signatures, on one device. Ops and values are those of that program, or,
+/// where calls were inlined, the originals of the clones.
+pub fn local_cost(local: Local<'_>) -> ProgramCost {
+    inlined_cost(local, &Inlined::new(local.program))
 }
 
-/// The cost of `inlined`, with the ops and values of the program that it was made from.
-fn original_cost(inlined: &Inlined<'_>, exchanges_halos: &dyn Fn(OpId) -> bool) -> ProgramCost {
-    let exchanges_halos = |op| exchanges_halos(inlined.original_op(op));
-    let mut cost = Count::of(&inlined.program, &exchanges_halos);
+fn inlined_cost(local: Local<'_>, inlined: &Inlined<'_>) -> ProgramCost {
+    let mut cost = Count::of(local, inlined);
+    let originals = &inlined.originals;
     for row in &mut cost.ops {
-        row.op = inlined.original_op(row.op);
+        row.op = originals.op(row.op);
     }
     for row in &mut cost.uncounted {
-        row.op = inlined.original_op(row.op);
+        row.op = originals.op(row.op);
     }
     for row in &mut cost.loops {
-        row.op = inlined.original_op(row.op);
+        row.op = originals.op(row.op);
     }
     for row in &mut cost.collectives {
-        row.op = inlined.original_op(row.op);
-        row.operand = inlined.original_value(row.operand);
-        row.result = inlined.original_value(row.result);
-        row.cause = row.cause.map(|op| inlined.original_op(op));
+        row.op = originals.op(row.op);
     }
     let memory = &mut cost.memory;
-    memory.peak_op = memory.peak_op.map(|op| inlined.original_op(op));
+    memory.peak_op = memory.peak_op.map(|op| originals.op(op));
     for live in &mut memory.live {
-        live.value = inlined.original_value(live.value);
+        live.value = originals.value(live.value);
     }
     cost
 }

@@ -1,5 +1,8 @@
 use super::*;
+use crate::axis::AxisRef;
+use crate::context::RuleSource;
 use crate::index::Id;
+use crate::ir::Program;
 use crate::mlir::parse;
 use crate::rules::Registry;
 use std::fmt::Write;
@@ -8,8 +11,18 @@ fn program(text: &str) -> Program {
     parse(text.into()).unwrap()
 }
 
+fn signed(text: &str) -> Program {
+    let mut program = program(text);
+    Registry::builtin().sign(&mut program);
+    program
+}
+
+fn local(program: &Program) -> Local<'_> {
+    Local { program, source: program, originals: None }
+}
+
 fn cost_of(text: &str) -> ProgramCost {
-    program_cost(&mut program(text), &mut Registry::builtin()).unwrap()
+    local_cost(local(&signed(text)))
 }
 
 fn flops(cost: &ProgramCost) -> u128 {
@@ -17,16 +30,13 @@ fn flops(cost: &ProgramCost) -> u128 {
 }
 
 #[test]
-fn a_dot_is_two_flops_a_pair_on_a_device() {
+fn a_dot_is_two_flops_a_pair() {
     let cost = cost_of(
-        r#"sdy.mesh @mesh = <["x"=2]>
-        func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
-                        %b: tensor<16x4xf32>) -> tensor<8x4xf32> {
+        "func.func @main(%a: tensor<4x16xf32>, %b: tensor<16x4xf32>) -> tensor<4x4xf32> {
           %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
-            {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}
-            : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
-          return %0 : tensor<8x4xf32>
-        }"#,
+            : (tensor<4x16xf32>, tensor<16x4xf32>) -> tensor<4x4xf32>
+          return %0 : tensor<4x4xf32>
+        }",
     );
     assert_eq!(flops(&cost), 2 * 4 * 4 * 16);
     assert_eq!(cost.memory.argument_bytes, 4 * 16 * 4 + 16 * 4 * 4);
@@ -58,9 +68,9 @@ fn doubling(depth: usize) -> String {
 
 #[test]
 fn calls_cost_the_same_inlined_or_not() {
-    let program = program(&doubling(6));
+    let program = signed(&doubling(6));
     for limit in [0, 10, 100, usize::MAX] {
-        let cost = original_cost(&Inlined::with_limit(&program, limit), &|_| false);
+        let cost = inlined_cost(local(&program), &Inlined::with_limit(&program, limit));
         assert_eq!(flops(&cost), 8 << 6, "limit {limit}");
         // The argument, and at least one value besides.
         assert!(cost.memory.peak_bytes >= 64, "limit {limit}");
@@ -68,7 +78,7 @@ fn calls_cost_the_same_inlined_or_not() {
         assert!(cost.ops.iter().all(|row| row.op.index() < program.num_op_ids()));
         assert!(cost.memory.live.iter().all(|live| live.value.index() < program.num_value_ids()));
     }
-    let inlined = original_cost(&Inlined::new(&program), &|_| false);
+    let inlined = local_cost(local(&program));
     assert_eq!(inlined.memory.peak_bytes, 64);
 }
 
@@ -89,4 +99,51 @@ fn ops_that_lack_operands_and_results_do_no_harm() {
         }"#,
     );
     assert_eq!((cost.collectives.len(), cost.uncounted.len()), (2, 1));
+}
+
+fn axes(mesh: &str, groups: &str, columns: usize) -> Vec<String> {
+    let text = format!(
+        "sdy.mesh @mesh = {mesh}
+        func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {{
+          %0 = \"stablehlo.all_to_all\"(%a) {{split_dimension = 0 : i64, concat_dimension = 0 : i64,
+              split_count = {columns} : i64, replica_groups = dense<{groups}>
+              : tensor<{}x{columns}xi64>}} : (tensor<8xf32>) -> tensor<8xf32>
+          return %0 : tensor<8xf32>
+        }}",
+        8 / columns
+    );
+    let program = signed(&text);
+    let [row] = &local_cost(local(&program)).collectives[..] else { panic!("one collective") };
+    let mesh = program.mesh(row.mesh);
+    let name = |axis: &AxisRef| match axis.sub {
+        Some(sub) => format!("{}:({}){}", mesh.axis_name(axis.axis), sub.pre_size, sub.size),
+        None => mesh.axis_name(axis.axis).to_owned(),
+    };
+    row.axes.iter().flatten().map(name).collect()
+}
+
+#[test]
+fn groups_are_along_axes_and_parts_of_axes() {
+    let mesh = r#"<["x"=2, "y"=4]>"#;
+    assert_eq!(axes(mesh, "[[0, 4], [1, 5], [2, 6], [3, 7]]", 2), ["x"]);
+    assert_eq!(axes(mesh, "[[0, 1, 2, 3], [4, 5, 6, 7]]", 4), ["y"]);
+    assert_eq!(axes(mesh, "[[0, 2], [1, 3], [4, 6], [5, 7]]", 2), ["y:(1)2"]);
+    assert_eq!(axes(mesh, "[[0, 4, 1, 5], [2, 6, 3, 7]]", 4), ["x", "y:(2)2"]);
+    assert_eq!(axes(mesh, "[[0, 1, 2, 3, 4, 5, 6, 7]]", 8), ["x", "y"]);
+    assert_eq!(axes(r#"<["x"=8]>"#, "[[0, 4, 2, 6], [1, 5, 3, 7]]", 4), ["x:(1)4"]);
+    // One device of each group is elsewhere, or groups differ.
+    assert!(axes(mesh, "[[0, 5], [1, 4], [2, 7], [3, 6]]", 2).is_empty());
+    assert!(axes(mesh, "[[0, 4], [1, 5], [2, 3], [6, 7]]", 2).is_empty());
+    assert!(axes(mesh, "[[1, 2], [3, 4], [5, 6], [7, 0]]", 2).is_empty());
+}
+
+#[test]
+fn groups_of_permuted_devices_are_along_axes() {
+    let mesh = r#"<["x"=2, "y"=4], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>"#;
+    assert_eq!(axes(mesh, "[[7, 3], [6, 2], [5, 1], [4, 0]]", 2), ["x"]);
+    let mesh = r#"<["x"=2, "y"=4], device_ids=[0, 2, 4, 6, 1, 3, 5, 7]>"#;
+    assert_eq!(axes(mesh, "[[0, 1], [2, 3], [4, 5], [6, 7]]", 2), ["x"]);
+    assert_eq!(axes(mesh, "[[0, 2, 4, 6], [1, 3, 5, 7]]", 4), ["y"]);
+    assert_eq!(axes(mesh, "[[0, 1, 2, 3], [4, 5, 6, 7]]", 4), ["x", "y:(2)2"]);
+    assert!(axes(mesh, "[[0, 3], [1, 2], [4, 7], [5, 6]]", 2).is_empty());
 }

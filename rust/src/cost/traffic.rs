@@ -1,17 +1,13 @@
 //! What the collectives of a program of one device move, and nothing else of its cost: enough to say what a device sends.
 
-use super::collectives::{bytes_moved, collective, CollectiveKind};
+use super::collectives::{bytes_moved, CollectiveKind};
 use super::execution::Execution;
-use super::groups::size_of_groups;
+use super::groups::KnownGroups;
 use super::inline::Inlined;
+use super::local::Local;
 use super::work::Measure;
 use super::works::Works;
-use crate::context::RuleSource;
-use crate::error::Result;
-use crate::index::OpId;
-use crate::ir::{OpKind, Program};
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 
 /// Collectives that are alike.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,18 +22,13 @@ pub struct Traffic {
     pub count: u128,
 }
 
-/// What the collectives of `program`, one of one device, move: those that are alike as one, in order of first appearance.
-pub fn traffic(program: &Program, rules: &mut dyn RuleSource) -> Result<Vec<Traffic>> {
-    let mut program = Cow::Borrowed(program);
-    if program.has_any(&[OpKind::Case, OpKind::If]) {
-        // Which branch counts depends on the work of ops, which is looked up by their signatures.
-        rules.prepare(program.to_mut(), false)?;
-    }
-    let inlined = Inlined::new(&program);
+/// What the collectives of the program of `local` move: those that are alike as one, in order of first appearance.
+pub fn traffic(local: Local<'_>) -> Vec<Traffic> {
+    let inlined = Inlined::new(local.program);
     let program = &*inlined.program;
     let mut works = Works::new(program);
     let execution = Execution::new(program, &mut works);
-    let mut sizes: FxHashMap<(bool, &str), Option<i64>> = FxHashMap::default();
+    let mut groups = KnownGroups::default();
     let mut rows: Vec<Traffic> = Vec::new();
     let mut places: FxHashMap<Traffic, usize> = FxHashMap::default();
     for &func in execution.functions.iter().rev() {
@@ -47,21 +38,12 @@ pub fn traffic(program: &Program, rules: &mut dyn RuleSource) -> Result<Vec<Traf
             if count == 0 || !matches!(measure, Some(Measure::Collective)) {
                 continue;
             }
-            let size =
-                *sizes.entry(groups(program, op)).or_insert_with(|| size_of_groups(program, op));
-            let row = match size {
-                Some(devices) => {
-                    let kind = CollectiveKind::of_name(program.op_name(op));
-                    let bytes = bytes_moved(program, &mut works, op, kind, devices);
-                    Traffic { kind, devices, bytes, count: 0 }
-                }
-                None => match collective(program, &mut works, &execution, op) {
-                    Some(row) => {
-                        Traffic { kind: row.kind, devices: row.devices, bytes: row.bytes, count: 0 }
-                    }
-                    None => continue,
-                },
-            };
+            let kind = CollectiveKind::of_name(program.op_name(op));
+            let id = groups.of(program, op);
+            let along = groups.axes(local, id, local.meshes(None));
+            let devices = groups.num_devices(local, id, &along);
+            let bytes = bytes_moved(program, &mut works, op, kind, devices);
+            let row = Traffic { kind, devices, bytes, count: 0 };
             let place = *places.entry(row).or_insert_with(|| {
                 rows.push(row);
                 rows.len() - 1
@@ -69,13 +51,5 @@ pub fn traffic(program: &Program, rules: &mut dyn RuleSource) -> Result<Vec<Traf
             rows[place].count = rows[place].count.saturating_add(count);
         }
     }
-    Ok(rows)
-}
-
-/// What says which devices talk to each other: whether these are pairs, and the text; empty where there is none.
-fn groups(program: &Program, op: OpId) -> (bool, &str) {
-    match program.attr(op, "source_target_pairs") {
-        Some(pairs) => (true, pairs),
-        None => (false, program.attr(op, "replica_groups").unwrap_or_default()),
-    }
+    rows
 }

@@ -118,6 +118,10 @@ impl Program {
             }
         }
     }
+    /// Whether ops were made since the last call of [`Program::take_new_ops`].
+    pub fn has_new_ops(&self) -> bool {
+        self.signature_rules.signed_ops < self.ops.len()
+    }
     /// The ops that were made since the last call.
     pub fn take_new_ops(&mut self) -> IdRange<OpId> {
         let first = std::mem::replace(&mut self.signature_rules.signed_ops, self.ops.len());

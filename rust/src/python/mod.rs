@@ -22,7 +22,7 @@
 //! | [`session`] | the program behind `Session` |
 //! | [`factor_table`] | `FactorTable` |
 //! | [`completion`] | the arguments of `Module.propagate` |
-//! | [`cost`] | the function behind `shardcore/costs` |
+//! | [`figures`], [`cost_rows`] | the figures behind `shardcore/costs`, and their rows |
 //! | [`caches`] | functions behind `shardcore/caches.py` |
 //! | [`source`] | texts, bytes and files as programs |
 //! | [`arguments`] | sequences that users pass |
@@ -40,10 +40,11 @@ mod attribute;
 mod axis;
 mod caches;
 mod completion;
-mod cost;
+mod cost_rows;
 mod dim_sharding;
 mod errors;
 mod factor_table;
+mod figures;
 mod hlo;
 mod mesh;
 mod mesh_argument;
@@ -52,6 +53,7 @@ mod names;
 mod once;
 mod op;
 mod op_table;
+mod origin;
 mod partition;
 mod pass_manager;
 mod picture;
@@ -77,13 +79,13 @@ mod _core {
     #[pymodule_export]
     use super::caches::{cache_sizes, clear_caches};
     #[pymodule_export]
-    use super::cost::program_cost;
-    #[pymodule_export]
     use super::dim_sharding::PyDimSharding;
     #[pymodule_export]
     use super::error_codes;
     #[pymodule_export]
     use super::factor_table::PyFactorTable;
+    #[pymodule_export]
+    use super::figures::{program_figures, PyFigures};
     #[pymodule_export]
     use super::hlo::import_hlo_shardings;
     #[pymodule_export]
@@ -95,7 +97,9 @@ mod _core {
     #[pymodule_export]
     use super::op_table::known_ops;
     #[pymodule_export]
-    use super::partition::{collective_traffic, partition_program, PyOutcomes};
+    use super::origin::PyOrigin;
+    #[pymodule_export]
+    use super::partition::{collective_traffic, partition_program};
     #[pymodule_export]
     use super::pass_manager::PyPassManager;
     #[pymodule_export]

@@ -5,6 +5,7 @@ use super::module::PyModule;
 use super::once::Once;
 use super::port::PyPort;
 use super::totals::totals_dict;
+use crate::cost::work::Family;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,7 @@ pub struct PyPropagationResult {
     request: Request,
     module: Py<PyModule>,
     collectives: Once<PyModule>,
+    legalized: Once<PyModule>,
     /// Whether the explicit collectives are verified.
     is_checked: AtomicBool,
 }
@@ -22,7 +24,8 @@ pub struct PyPropagationResult {
 impl PyPropagationResult {
     /// The result of `request`, which made `module`.
     pub(super) fn new(request: Request, module: Py<PyModule>) -> Self {
-        Self { request, module, collectives: Once::new(), is_checked: AtomicBool::new(false) }
+        let (collectives, legalized) = (Once::new(), Once::new());
+        Self { request, module, collectives, legalized, is_checked: AtomicBool::new(false) }
     }
 }
 
@@ -35,18 +38,25 @@ impl PyPropagationResult {
     /// The program with every reshard made explicit, as collectives; computed once.
     #[getter]
     fn with_collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
-        let module = self.collectives(py)?;
+        let make = || Py::new(py, self.request.complete(py, true, None)?);
+        let module = self.collectives.get(py, "the collectives of this result", make)?;
         if !self.is_checked.load(Ordering::Relaxed) {
             self.request.check(py, &*module.get().program(py)?)?;
             self.is_checked.store(true, Ordering::Relaxed);
         }
         Ok(module)
     }
-    /// The program of `with_collectives` without verification, from which costs are computed.
-    #[pyo3(name = "_collectives")]
-    fn collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
-        let make = || Py::new(py, self.request.complete(py, true, None)?);
-        self.collectives.get(py, "the collectives of this result", make)
+    /// The program with ops of CHLO sharded as the ops that XLA legalizes them to, from which per-device programs are made.
+    fn _legalized(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
+        let mut names = Family::all().flat_map(|family| family.ops);
+        let strings = self.request.before.strings();
+        let has_chlo = names.any(|name| name.starts_with("chlo.") && strings.find(name).is_some());
+        if self.request.legalize_chlo || !has_chlo {
+            return Ok(self.module.clone_ref(py));
+        }
+        let legalizing = Request { legalize_chlo: true, ..self.request.clone() };
+        let make = || Py::new(py, legalizing.complete(py, false, None)?);
+        self.legalized.get(py, "the legalized program of this result", make)
     }
     /// Warnings about annotated axes that the result does not have.
     #[getter]
@@ -57,12 +67,13 @@ impl PyPropagationResult {
     fn _annotated(&self) -> (Vec<PyPort>, Vec<PyPort>) {
         (PyPort::arguments(&self.request.before), PyPort::results(&self.request.before))
     }
-    #[pyo3(signature = (hardware = None, *, topology = None, mapping = None, hardware_file = None,
+    #[pyo3(signature = (hardware = None, policy = "xla", *, topology = None, mapping = None, hardware_file = None,
                         exact = false, efficiency = 1.0, one_way = false))]
     #[allow(clippy::too_many_arguments)] // They are keywords in Python.
     fn cost<'py>(
         slf: &Bound<'py, Self>,
         hardware: Option<Bound<'py, PyAny>>,
+        policy: &str,
         topology: Option<Bound<'py, PyAny>>,
         mapping: Option<Bound<'py, PyAny>>,
         hardware_file: Option<Bound<'py, PyAny>>,
@@ -71,6 +82,7 @@ impl PyPropagationResult {
         one_way: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = PyDict::new(slf.py());
+        options.set_item("policy", policy)?;
         options.set_item("topology", topology)?;
         options.set_item("mapping", mapping)?;
         options.set_item("hardware_file", hardware_file)?;

@@ -216,6 +216,9 @@ impl Registry {
 }
 
 impl RuleSource for Registry {
+    fn sign(&self, program: &mut Program) {
+        self.sign_new_ops(program);
+    }
     fn prepare(&mut self, program: &mut Program, conservative: bool) -> Result<()> {
         self.is_conservative = conservative;
         if program.signature_rules().generation() != self.generation {

@@ -4,7 +4,7 @@ use super::devices::replica_groups;
 use super::digits::{total_size, Digit};
 use super::emit::Emitter;
 use super::reducer::Reducer;
-use crate::index::{OpId, ValueId};
+use crate::index::{OpId, TypeId, ValueId};
 use rustc_hash::FxHashMap;
 
 /// Builds collectives; each gets a new channel.
@@ -36,6 +36,18 @@ impl Collectives {
         attrs.push(("replica_groups", groups.clone()));
         attrs
     }
+    /// Makes a collective, whose cause is the op that needs it.
+    fn build(
+        emit: &mut Emitter<'_>,
+        name: &str,
+        input: ValueId,
+        ty: TypeId,
+        attrs: &[(&str, String)],
+    ) -> OpId {
+        let op = emit.op_with_results(name, &[input], &[ty], attrs);
+        emit.note_cause(op);
+        op
+    }
     pub(super) fn channel(&mut self) -> String {
         self.channel += 1;
         format!("#stablehlo.channel_handle<handle = {}, type = 1>", self.channel)
@@ -56,7 +68,8 @@ impl Collectives {
         let ty = emit.like(&shape, ty);
         let own = vec![("all_gather_dim", int(dim)), ("use_global_device_ids", String::new())];
         let attrs = self.attrs(emit, (order, digits), own);
-        emit.op("stablehlo.all_gather", &[input], ty, &attrs)
+        let op = Self::build(emit, "stablehlo.all_gather", input, ty, &attrs);
+        emit.program.result(op, 0)
     }
     /// An all-to-all among devices that differ in `digits`, which splits dim `split` and concatenates dim `concat`.
     pub fn all_to_all(
@@ -78,7 +91,8 @@ impl Collectives {
             ("split_count", format!("{count} : i64")),
         ];
         let attrs = self.attrs(emit, (order, digits), own);
-        emit.op("stablehlo.all_to_all", &[input], ty, &attrs)
+        let op = Self::build(emit, "stablehlo.all_to_all", input, ty, &attrs);
+        emit.program.result(op, 0)
     }
     /// A collective permute, by (source, target) pairs of device ids. Devices that are no target get zeros.
     pub fn permute(
@@ -91,7 +105,8 @@ impl Collectives {
         let attrs =
             [("channel_handle", self.channel()), ("source_target_pairs", matrix_text(&rows))];
         let ty = emit.type_of(input);
-        emit.op("stablehlo.collective_permute", &[input], ty, &attrs)
+        let op = Self::build(emit, "stablehlo.collective_permute", input, ty, &attrs);
+        emit.program.result(op, 0)
     }
     /// An all-reduce among devices that differ in `digits`.
     pub fn all_reduce(
@@ -104,7 +119,7 @@ impl Collectives {
         let own = vec![("use_global_device_ids", String::new())];
         let attrs = self.attrs(emit, (order, digits), own);
         let ty = emit.type_of(input);
-        let op = emit.op_with_results("stablehlo.all_reduce", &[input], &[ty], &attrs);
+        let op = Self::build(emit, "stablehlo.all_reduce", input, ty, &attrs);
         reducer.add_body(emit, op, ty);
         emit.program.result(op, 0)
     }
@@ -122,7 +137,7 @@ impl Collectives {
         let attrs = self.attrs(emit, (order, digits), own);
         let like = emit.type_of(input);
         let ty = emit.like(&shape, like);
-        let op = emit.op_with_results("stablehlo.reduce_scatter", &[input], &[ty], &attrs);
+        let op = Self::build(emit, "stablehlo.reduce_scatter", input, ty, &attrs);
         reducer.add_body(emit, op, like);
         emit.program.result(op, 0)
     }

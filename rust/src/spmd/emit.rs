@@ -77,6 +77,11 @@ impl<'p> Emitter<'p> {
         let loc = self.program.loc(self.at.1);
         self.program.build(new, InsertPoint::at(self.at.0).with_loc(loc))
     }
+    /// Records that the op at the insertion point requires `op`; if that op was required by another one, that one does.
+    pub fn note_cause(&mut self, op: OpId) {
+        let cause = self.program.cause(self.at.1).unwrap_or(self.at.1);
+        self.program.set_cause(op, cause);
+    }
     /// Makes an op with one result.
     pub fn op(
         &mut self,

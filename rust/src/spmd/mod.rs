@@ -24,6 +24,8 @@ pub mod reducer;
 pub mod reshard;
 mod results;
 pub mod shaping;
+pub mod steps;
+mod unknown;
 pub mod ways;
 pub mod xla;
 
@@ -32,35 +34,50 @@ pub use one_by_one::OneByOne;
 pub use placement::Placement;
 pub use policy::Policy;
 pub use results::Results;
+pub use unknown::Unknown;
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::ir::Program;
 use custom_calls::ShardRules;
 use outcome::Outcome;
+use steps::Steps;
 
 /// The result of partitioning.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Partitioned {
     /// The number of devices.
     pub num_devices: i64,
     /// How the ops of the source program are computed, in program order.
     pub outcomes: Vec<Outcome>,
+    /// The steps of reshards.
+    pub steps: Steps,
 }
 
-/// Lowers `program`, whose shardings are complete, to the program of one device. For each op `policy` chooses a way, and
-/// results are placed as `results` says; where reshards are explicit already, the way with the fewest bytes needs no
+/// How a program is partitioned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// What chooses among the ways to compute an op.
+    pub policy: Policy,
+    /// The placement of results after the op that computes them.
+    pub results: Results,
+    /// What is done with ops whose computation on shards is not known.
+    pub unknown: Unknown,
+}
+
+/// Lowers `program`, whose shardings are complete, to the program of one device. For each op the policy chooses a way, and
+/// results are placed as the options say; where reshards are explicit already, the way with the fewest bytes needs no
 /// further reshards. Custom calls are computed by `shard_rules`, or by the built-in rules of known targets.
 pub fn partition(
     program: &mut Program,
     context: &mut Context<'_>,
     shard_rules: ShardRules,
-    (policy, results): (Policy, Results),
+    Options { policy, results, unknown }: Options,
 ) -> Result<Partitioned> {
-    let how = lower::How { policy, results, one_by_one: None };
-    let lower::Lowered { num_devices, outcomes } =
-        lower::lower(program, context, shard_rules, how)?;
-    Ok(Partitioned { num_devices, outcomes })
+    let how = lower::How { policy, results, unknown, one_by_one: None };
+    let partitioned = lower::lower(program, context, shard_rules, how)?;
+    context.rules.sign(program);
+    Ok(partitioned)
 }
 
 /// `sdy-convert-global-to-local`: makes types local and turns each collective of `sdy` into that of `StableHLO`. Meshes
@@ -70,7 +87,7 @@ pub fn convert_global_to_local(
     context: &mut Context<'_>,
     options: OneByOne,
 ) -> Result<()> {
-    let (policy, results) = (Policy::default(), Results::AsSharded);
-    let how = lower::How { policy, results, one_by_one: Some(options) };
+    let Options { policy, results, unknown } = Options::default();
+    let how = lower::How { policy, results, unknown, one_by_one: Some(options) };
     lower::lower(program, context, ShardRules::default(), how).map(|_| ())
 }

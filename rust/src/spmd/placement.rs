@@ -1,9 +1,11 @@
 //! Placements: the shard of a tensor that each device holds, by digits of its position.
 
 use super::digits::{digits_of, number_at, total_size, Cuts, Digit};
+use crate::axis::{axes_along, AxisRef};
+use crate::index::MeshId;
 use crate::layout::ceil_div;
 use crate::mesh::Mesh;
-use crate::sharding::TensorSharding;
+use crate::sharding::{DimSharding, TensorSharding};
 use rustc_hash::FxHashMap;
 
 /// The layout of a tensor on devices: for each dim the digits that number its shards, major to minor; and the
@@ -34,6 +36,17 @@ impl Placement {
             partial: digits_of(&sharding.unreduced, mesh),
         };
         placement.in_any_order()
+    }
+    /// The sharding over `mesh`, the mesh `id`, whose devices are in this order, without unreduced axes; `None` where shards
+    /// are not along its axes.
+    pub fn sharding(&self, id: MeshId, mesh: &Mesh) -> Option<TensorSharding> {
+        let dim = |digits: &Vec<Digit>| {
+            let axes: Option<Vec<Vec<AxisRef>>> =
+                digits.iter().map(|digit| axes_along(digit.stride, digit.size, mesh)).collect();
+            Some(DimSharding { axes: axes?.concat(), ..DimSharding::empty(true) })
+        };
+        let dims = self.dims.iter().map(dim).collect::<Option<_>>()?;
+        Some(TensorSharding { dims, ..TensorSharding::fully_replicated(id, 0, true) })
     }
     /// The placement; in order 0 if it has no digits.
     fn in_any_order(self) -> Self {

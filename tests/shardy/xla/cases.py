@@ -6,22 +6,11 @@ differ: an explanation that is no longer needed fails.
 
 from __future__ import annotations
 
-REUSED = (
-    "weights are gathered for the forward and again for the backward pass; XLA's partitioner keeps "
-    "what it gathered first, in memory too"
-)
-HALO = (
-    "slices along a sharded dim: XLA exchanges halos with neighbours, which shardcore lists as "
-    "`uncounted`"
-)
+HALO = "slices along a sharded dim: XLA exchanges some of their halos twice"
 HALO_BUFFERS = "the slices along a sharded dim that XLA exchanges are copies"
-WEIGHTS = (
-    "weights split along the contracted dim: Shardy plans to reshard activations, XLA's "
-    "partitioner gathers the weights and keeps them"
-)
-LOOKUP = (
-    "the lookup in the split embedding: XLA reshards what comes out of it and what goes back into "
-    "it, Shardy gathers the table and reshards the gradient alone"
+SCATTERED = (
+    "hosts have no reduce-scatter: XLA writes an all-reduce, and counts a FLOP for each of its "
+    "elements"
 )
 BF16 = "hosts have no bf16: XLA converts to f32 and back, and counts it"
 BF16_BUFFERS = "hosts have no bf16: XLA stores f32"
@@ -30,13 +19,9 @@ GROUPS = (
     "a convolution with batch groups, the gradient of one with feature groups: XLA for hosts "
     "computes all pairs of groups and keeps the diagonal"
 )
-SEQUENCE = (
-    "positions are added along a sharded dim of 17, which does not divide: XLA pads, exchanges "
-    "and sums what Shardy replicates"
-)
 TOP_K = (
-    "XLA for hosts has one `top_k` for the whole operand and gathers all rows for it; Shardy "
-    "reshards so that each device has whole rows"
+    "XLA for hosts has one `top_k` for the whole operand and gathers all rows for it; here each "
+    "device takes the best of its own rows"
 )
 
 Differences = dict[str, str]
@@ -44,13 +29,11 @@ Differences = dict[str, str]
 CASES: dict[str, Differences] = {
     "mlp-train-megatron": {},
     "mlp-train-only-batch": {},
-    "mlp-train-fsdp": dict.fromkeys(("all_gather", "all_to_all", "flops", "peak_bytes"), WEIGHTS),
+    "mlp-train-fsdp": {"flops": SCATTERED},
     "gpt-data": {},
     "gpt-fsdp": {
-        "all_gather": REUSED,
-        "all_to_all": LOOKUP,
         "flops": BF16,
-        "peak_bytes": f"{BF16_BUFFERS}, and keeps what it gathered",
+        "peak_bytes": BF16_BUFFERS,
     },
     "gpt-tensor": {"collective_permute": HALO, "flops": BF16},
     "gpt-scan-data": {"flops": BF16},
@@ -58,14 +41,14 @@ CASES: dict[str, Differences] = {
     "remat-nothing-saved": {"flops": REMAT},
     "vision-transformer-data": {},
     "vision-transformer-tensor": {},
-    "vision-transformer-sequence": dict.fromkeys(("all_reduce", "collective_permute"), SEQUENCE),
+    "vision-transformer-sequence": {},
     "encoder-decoder-tensor": {},
     "lstm-data": {},
-    "lstm-hidden": {"collective_permute": HALO, "peak_bytes": HALO_BUFFERS},
+    "lstm-hidden": {"peak_bytes": HALO_BUFFERS},
     "state-space-data": {"flops": GROUPS, "peak_bytes": GROUPS},
-    "state-space-width": {"collective_permute": HALO, "flops": GROUPS, "peak_bytes": HALO_BUFFERS},
+    "state-space-width": {"flops": GROUPS, "peak_bytes": HALO_BUFFERS},
     "unet-data": {},
-    "decode-step-tensor": {"all_to_all": TOP_K},
+    "decode-step-tensor": {"all_gather": TOP_K},
     "decode-step-data": {"all_gather": TOP_K},
     "explicit-mlp-step": {},
 }

@@ -16,9 +16,9 @@ use crate::index::{FactorId, Id, MeshId, OpId, RuleId, ShardingId};
 use crate::ir::{OpKind, OpTraits, Payload, Program, SymbolTable};
 use crate::mesh::Mesh;
 use crate::mlir::AttrValue;
-use crate::projection::{Projection, TensorFactorShardings};
+use crate::projection::Projection;
 use crate::rule::OpShardingRule;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// The named mesh of each mesh that has been seen.
 type NamedMeshes = FxHashMap<Mesh, MeshId>;
@@ -55,33 +55,6 @@ fn permuting_rule(program: &Program, rules: &dyn RuleSource, op: OpId) -> Option
     let rule = if is_candidate { rules.rule(program, op).get()? } else { return None };
     let row = &program.rules()[rule];
     (!row.is_custom && !row.permutation.is_empty()).then_some(rule)
-}
-
-/// The ops for which devices have to exchange elements with their neighbours: those that are sharded
-/// along a permutation factor. Reshards of operands and results do not express this.
-pub fn halo_exchanges(program: &mut Program, rules: &dyn RuleSource) -> FxHashSet<OpId> {
-    let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
-    ops.into_iter().filter(|&op| exchanges_halos(program, rules, op)).collect()
-}
-
-fn exchanges_halos(program: &mut Program, rules: &dyn RuleSource, op: OpId) -> bool {
-    let Some(rule) = permuting_rule(program, rules, op) else { return false };
-    let shardings = shardings_of(program, op);
-    let rule = &program.rules()[rule];
-    let Some(mesh) = common_mesh(program, &shardings) else { return false };
-    if program.mesh(mesh).is_maximal() {
-        return false;
-    }
-    let given = shardings.iter().map(|&id| program.shardings().get(id));
-    let projection = Projection::build(rule, given, program.mesh(mesh), true);
-    rule.permutation.iter().any(|&factor| {
-        let is_sharded = |tensor: &TensorFactorShardings| {
-            tensor.factor(factor).is_some_and(|sharding| !sharding.axes.is_empty())
-        };
-        projection.tensors.iter().any(is_sharded)
-            && (program.kind(op) != OpKind::Slice
-                || needs_communication(program, op, factor, &shardings, mesh).unwrap_or(true))
-    })
 }
 
 /// The shardings of the operands and then of the results of `op`.

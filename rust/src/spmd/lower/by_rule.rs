@@ -296,7 +296,7 @@ impl Lowering<'_, '_, '_> {
     }
 
     /// Gathers all operands, computes the op on each device, and slices the results.
-    fn lower_whole(&mut self, op: OpId) {
+    pub(super) fn lower_whole(&mut self, op: OpId) {
         let operands: Vec<ValueId> = self.emit.program.operands(op).collect();
         let mut local = Vec::with_capacity(operands.len());
         let mut gathered = Vec::new();

@@ -98,9 +98,9 @@ impl Lowering<'_, '_, '_> {
             Decision { rule, shapes, abilities: Vec::new(), way, results: Vec::new(), outcome };
         decision.abilities = abilities(self.emit.program, &ByRule::of(&decision, op, tensors));
         if self.how.policy == Policy::Xla {
-            let kind = self.emit.program.kind(op);
+            let (kind, name) = (self.emit.program.kind(op), self.emit.program.op_name(op));
             for ability in &mut decision.abilities {
-                *ability = without_what_xla_gathers(kind, *ability);
+                *ability = without_what_xla_gathers(kind, name, *ability);
             }
         }
         let work = ByRule::of(&decision, op, tensors);

@@ -1,6 +1,7 @@
 //! Functions, calls and returns.
 
 use super::super::placement::PlacementId;
+use super::super::unknown::Unknown;
 use super::{Held, Lowering, Task};
 use crate::error::Result;
 use crate::index::{FuncId, OpId, TypeId, ValueId};
@@ -57,6 +58,10 @@ impl Lowering<'_, '_, '_> {
             _ => None,
         };
         let Some(callee) = callee else {
+            if self.how.unknown == Unknown::Replicate {
+                self.lower_whole(op);
+                return Ok(());
+            }
             return Err(self.refusal(op, "its callee is unknown", "define the function"));
         };
         let args = self.arg_placements(callee);

@@ -3,6 +3,7 @@
 use super::super::one_by_one::OneByOne;
 use super::super::policy::Policy;
 use super::super::results::Results;
+use super::super::unknown::Unknown;
 use crate::ir::OpKind;
 
 /// Options of lowering.
@@ -12,6 +13,8 @@ pub(in crate::spmd) struct How {
     pub policy: Policy,
     /// The placement of results after the op that computes them.
     pub results: Results,
+    /// What is done with ops whose computation on shards is not known.
+    pub unknown: Unknown,
     /// The options of `sdy-convert-global-to-local`, if that is what runs; shardings are kept then.
     pub one_by_one: Option<OneByOne>,
 }

@@ -48,6 +48,8 @@ use super::outcome::{Outcome, OutcomeKind};
 use super::placement::{Placement, PlacementId, Placements};
 use super::reducer::Reducer;
 use super::reshard::Plan;
+use super::steps::{Step, Steps};
+use super::Partitioned;
 use crate::context::Context;
 use crate::error::Result;
 use crate::index::{BlockId, FuncId, Id, OpId, ShardingId, StrId, TypeId, ValueId};
@@ -139,12 +141,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     /// The number of manual computations around the current op.
     manual_depth: usize,
     pub outcomes: Vec<Outcome>,
-}
-
-/// The result of lowering.
-pub(super) struct Lowered {
-    pub num_devices: i64,
-    pub outcomes: Vec<Outcome>,
+    /// The steps of reshards that emitted collectives.
+    steps: Vec<Step>,
 }
 
 /// Lowers `program`, with the users' rules of its custom calls. With [`How::one_by_one`] each collective of `sdy` becomes the
@@ -154,7 +152,7 @@ pub(super) fn lower(
     context: &mut Context<'_>,
     shard_rules: ShardRules,
     how: How,
-) -> Result<Lowered> {
+) -> Result<Partitioned> {
     context.rules.prepare(program, false)?;
     let mut devices = Devices::default();
     let orders = orders(program, &mut devices)?;
@@ -187,6 +185,7 @@ pub(super) fn lower(
         retyped: Vec::new(),
         manual_depth: 0,
         outcomes: Vec::new(),
+        steps: Vec::new(),
     };
     lowering.number_placements(&orders);
     let functions = lowering.emit.program.functions_in_order();
@@ -364,7 +363,7 @@ impl Lowering<'_, '_, '_> {
     }
 
     /// Erases meshes, shardings and other ops and attributes of `sdy`.
-    fn finish(mut self) -> Lowered {
+    fn finish(mut self) -> Partitioned {
         for op in std::mem::take(&mut self.dead).into_iter().rev() {
             self.emit.program.erase_op(op);
         }
@@ -375,7 +374,11 @@ impl Lowering<'_, '_, '_> {
         self.emit.program.update_types_of(&retyped);
         let count = self.emit.devices.count();
         if self.how.one_by_one.is_some() {
-            return Lowered { num_devices: count, outcomes: self.outcomes };
+            return Partitioned {
+                num_devices: count,
+                outcomes: self.outcomes,
+                steps: Steps::default(),
+            };
         }
         let program = &mut *self.emit.program;
         for op in program.ops_of(&[OpKind::Mesh]) {
@@ -386,6 +389,7 @@ impl Lowering<'_, '_, '_> {
         program.set_attr(module, "mhlo.num_replicas", "1 : i32");
         program.drop_shardings();
         program.drop_all_rules();
-        Lowered { num_devices: count, outcomes: self.outcomes }
+        let steps = Steps::new(self.steps, self.placements, self.emit.devices);
+        Partitioned { num_devices: count, outcomes: self.outcomes, steps }
     }
 }

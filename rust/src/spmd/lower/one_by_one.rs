@@ -12,6 +12,7 @@ use super::super::digits::{digits_of, number_at, total_size, Cuts, Digit};
 use super::super::emit::int_array;
 use super::super::one_by_one::OneByOne;
 use super::super::placement::PlacementId;
+use super::super::steps::Step;
 use super::{Held, Lowering, Reducer};
 use crate::attribute::{write_axis, write_mesh};
 use crate::axis::AxisRef;
@@ -47,6 +48,7 @@ impl Lowering<'_, '_, '_> {
         if is_reduction && self.placements[site.held.placement].partial.is_empty() {
             return false;
         }
+        let first = self.next_op_id();
         let payload = self.emit.program.payload(op).cloned();
         let value = match (self.emit.program.kind(op), payload) {
             (OpKind::AllGather, Some(Payload::AxesPerDim(axes))) => {
@@ -73,6 +75,8 @@ impl Lowering<'_, '_, '_> {
             }
             _ => return false,
         };
+        let (ops, before) = ((first, self.next_op_id()), site.held.placement);
+        self.steps.push(Step { ops, before, after: target });
         let held = Held { value, placement: target, is_zero_padded: false, ..site.held };
         self.set_held(result, held);
         self.dead.push(op);

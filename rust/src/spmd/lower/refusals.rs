@@ -1,5 +1,6 @@
 //! Ops that cannot be partitioned.
 
+use super::super::unknown::Unknown;
 use super::treatment::{is_computed_whole, refused};
 use super::Lowering;
 use crate::error::{Code, Diagnostic, Error, Result};
@@ -14,8 +15,11 @@ impl Lowering<'_, '_, '_> {
         let problem = Diagnostic::new(Code::Unpartitionable, message);
         problem.at_op(self.emit.program, op).with_hint(hint).into()
     }
-    /// Fails if `op` has side effects, or if its semantics are not known.
+    /// Fails if `op` has side effects, or if its semantics are not known; not if such ops are replicated.
     pub(super) fn check_known(&mut self, op: OpId) -> Result<()> {
+        if self.how.unknown == Unknown::Replicate {
+            return Ok(());
+        }
         if self.emit.program.kind(op) == OpKind::CustomCall {
             return self.check_custom_call(op);
         }

@@ -3,8 +3,9 @@
 use super::super::placement::{Placement, PlacementId};
 use super::super::policy::Policy;
 use super::super::reshard::{plan, shard_elements, Plan, Traveller};
+use super::super::steps::Step;
 use super::{Held, Lowering};
-use crate::index::OpId;
+use crate::index::{Id, OpId};
 use std::rc::Rc;
 
 impl Lowering<'_, '_, '_> {
@@ -56,18 +57,23 @@ impl Lowering<'_, '_, '_> {
         }
         let mut at = self.placements[held.placement].clone();
         let mut value = held.value;
-        let mut traveller = Traveller {
-            emit: &mut self.emit,
-            collectives: &mut self.collectives,
-            shape: &shape,
-            reducer: held.reducer,
-        };
         for reached in &plan.steps {
+            let first = self.next_op_id();
+            let mut traveller = Traveller {
+                emit: &mut self.emit,
+                collectives: &mut self.collectives,
+                shape: &shape,
+                reducer: held.reducer,
+            };
             value = traveller.step(value, &at, reached);
+            let before = self.placements.intern(at.merged());
             at = reached.placement.clone();
+            let after = self.placements.intern(at.merged());
+            self.steps.push(Step { ops: (first, self.next_op_id()), before, after });
         }
         let wanted = self.placements[target].clone();
         if at.order != wanted.order && !wanted.is_replicated() {
+            let first = self.next_op_id();
             let mut traveller = Traveller {
                 emit: &mut self.emit,
                 collectives: &mut self.collectives,
@@ -75,8 +81,14 @@ impl Lowering<'_, '_, '_> {
                 reducer: held.reducer,
             };
             value = traveller.permute(value, &at, &wanted);
+            let before = self.placements.intern(at.merged());
+            self.steps.push(Step { ops: (first, self.next_op_id()), before, after: target });
         }
         Held { value, placement: target, is_zero_padded: false, ..held }
+    }
+    /// The id of the op that is made next.
+    pub(super) fn next_op_id(&self) -> OpId {
+        OpId::from_index(self.emit.program.num_op_ids())
     }
     /// The plan of a reshard. Digits of another order of devices are treated as those of this order; a permute then
     /// sends shards to the devices with these positions in the other order.

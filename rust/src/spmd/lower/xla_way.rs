@@ -38,7 +38,7 @@ impl Lowering<'_, '_, '_> {
             operands.len() > 1 && operands.iter().all(|held| Some(held.placement) == first);
         let family = Family::of(program.op_name(work.op));
         let is_elementwise = family.is_some_and(|family| family.name == "pointwise");
-        Leader::of(program.kind(work.op), program.op_name(work.op), is_elementwise, are_alike)
+        Leader::of(program.kind(work.op), is_elementwise, are_alike)
     }
     /// The digits of each factor by the tensor that leads, and the order of devices.
     fn digits_of_xla(&self, work: &ByRule) -> Option<(u32, FactorDigits)> {

@@ -27,9 +27,9 @@ pub enum Leader {
 }
 
 impl Leader {
-    /// Returns the leader of an op of `kind` called `name`. `is_elementwise`: its tensors have the same dims;
+    /// Returns the leader of an op of `kind`. `is_elementwise`: its tensors have the same dims;
     /// `are_alike`: it has several operands, all with the same placement.
-    pub fn of(kind: OpKind, name: &str, is_elementwise: bool, are_alike: bool) -> Self {
+    pub fn of(kind: OpKind, is_elementwise: bool, are_alike: bool) -> Self {
         match kind {
             OpKind::DotGeneral | OpKind::Dot | OpKind::Convolution => Self::Product,
             OpKind::Reduce => Self::Operand,
@@ -39,16 +39,17 @@ impl Leader {
             OpKind::Gather => Self::OperandThenIndices,
             OpKind::Scatter => Self::ResultThenUpdates,
             OpKind::CustomCall | OpKind::DynamicUpdateSlice => Self::Compared,
-            OpKind::Other if name == "stablehlo.fft" => Self::Compared,
             _ if is_elementwise && are_alike => Self::Operand,
             _ => Self::Result,
         }
     }
 }
 
-/// What XLA's partitioner cannot do along a sharded dim, though there is a way to: it makes the dim whole.
-pub fn without_what_xla_gathers(kind: OpKind, ability: Ability) -> Ability {
+/// What XLA's partitioner cannot do along a sharded dim, though there is a way to: it makes the dim whole. Of an FFT it makes
+/// batch dims whole, too.
+pub fn without_what_xla_gathers(kind: OpKind, name: &str, ability: Ability) -> Ability {
     match (kind, ability) {
+        _ if name == "stablehlo.fft" => Ability::Whole,
         (OpKind::Concatenate, Ability::Moved)
         | (OpKind::DynamicSlice, Ability::Moved | Ability::Terms) => Ability::Whole,
         _ => ability,

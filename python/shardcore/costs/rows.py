@@ -1,0 +1,113 @@
+"""The rows of a cost: ops, collectives and live values, made when somebody looks at them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from shardcore.costs.records import CollectiveCost, LiveValue, OpCost
+
+if TYPE_CHECKING:
+    from shardcore._core import Figures
+    from shardcore.costs.figures import TrafficKind, WorkKind
+
+
+class Rows:
+    """The rows of a cost, which are equal if all of them are.
+
+    ``work`` and ``traffic`` have the time of one run of each kind of op and of collective: seconds
+    of computation and of memory traffic; bytes that a device sends, and seconds.
+    """
+
+    def __init__(
+        self,
+        figures: Figures,
+        work: Sequence[tuple[WorkKind, float, float]],
+        traffic: Sequence[tuple[TrafficKind, int, float]],
+    ) -> None:
+        self._figures = figures
+        self._work = work
+        self._traffic = traffic
+
+    @cached_property
+    def collectives(self) -> tuple[CollectiveCost, ...]:
+        """The collectives, in program order."""
+        found = []
+        for row in self._figures.collectives():
+            kind, sent, seconds = self._traffic[row.pop("kind")]
+            found.append(
+                CollectiveCost(
+                    kind=kind.kind,
+                    axis_refs=tuple(kind.axes or ()),
+                    bytes=kind.bytes,
+                    wire_bytes=sent,
+                    seconds=seconds,
+                    op=row.pop("value"),
+                    **row,
+                )
+            )
+        return tuple(found)
+
+    @cached_property
+    def ops(self) -> tuple[OpCost, ...]:
+        """The ops by name and place, the longest first."""
+        sums: dict[tuple[str, str | None], _OpSums] = defaultdict(_OpSums)
+        for row in self._figures.ops():
+            kind, compute, memory = self._work[row["kind"]]
+            sums[row["name"], row["location"]].add(kind, row["count"], compute, memory)
+        found = [OpCost(name, place, **vars(total)) for (name, place), total in sums.items()]
+        return tuple(sorted(found, key=lambda row: -row.seconds))
+
+    @cached_property
+    def live_at_peak(self) -> tuple[LiveValue, ...]:
+        """The values that are live at the peak: arguments first, then others in program order."""
+        return tuple(LiveValue(**row) for row in self._figures.live_at_peak())
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.collectives, self.ops, self.live_at_peak
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rows) and (self is other or self._key() == other._key())
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rows, self._key()
+
+
+def _rows(
+    collectives: tuple[CollectiveCost, ...],
+    ops: tuple[OpCost, ...],
+    live_at_peak: tuple[LiveValue, ...],
+) -> Rows:
+    """Rows that are made already."""
+    rows = Rows.__new__(Rows)
+    vars(rows).update(collectives=collectives, ops=ops, live_at_peak=live_at_peak)
+    return rows
+
+
+@dataclass
+class _OpSums:
+    """Sums over all runs of the ops of one name at one place."""
+
+    flops: int = 0
+    transcendentals: int = 0
+    bytes: int = 0
+    count: int = 0
+    seconds: float = 0.0
+    compute_seconds: float = 0.0
+    memory_seconds: float = 0.0
+
+    def add(self, kind: WorkKind, count: int, compute: float, memory: float) -> None:
+        """Add ``count`` runs of ops of ``kind``, one of which takes these seconds."""
+        self.flops += kind.flops * count
+        self.transcendentals += kind.transcendentals * count
+        self.bytes += kind.bytes * count
+        self.count += count
+        self.seconds += max(compute, memory) * count
+        self.compute_seconds += compute * count
+        self.memory_seconds += memory * count

@@ -1,0 +1,87 @@
+//! A per-device program beside the program that it was made from.
+
+use super::inline::Originals;
+use crate::index::{Id, MeshId, OpId, ValueId};
+use crate::ir::{OpKind, Program};
+
+/// A per-device program, and its source. The ops and values that partitioning kept have the ids that they have in the source,
+/// or in the copy of the source in which calls were inlined.
+#[derive(Clone, Copy)]
+pub struct Local<'a> {
+    /// The program that a device runs.
+    pub program: &'a Program,
+    /// The program of all devices, which has names, shardings and meshes.
+    pub source: &'a Program,
+    /// Where calls were inlined before partitioning, the originals of the clones.
+    pub originals: Option<&'a Originals>,
+}
+
+impl<'a> Local<'a> {
+    /// The op of the source that `op` is; `None` if partitioning made it.
+    pub fn source_op(self, op: OpId) -> Option<OpId> {
+        let op = self.originals.map_or(op, |originals| originals.op(op));
+        (op.index() < self.source.num_op_ids()).then_some(op)
+    }
+    /// The value of the source that `value` is; `None` if partitioning made it.
+    pub fn source_value(self, value: ValueId) -> Option<ValueId> {
+        let value = self.originals.map_or(value, |originals| originals.value(value));
+        (value.index() < self.source.num_value_ids()).then_some(value)
+    }
+    /// The op of the source that required a collective that was made for `op`.
+    ///
+    /// It is that op, unless that is a collective of the source. Of one that a pass inserted it is the op that the pass recorded;
+    /// of others, for a reduction, the op whose partial results it reduces, else the first op that uses its result, through other
+    /// collectives.
+    pub fn cause(self, op: OpId) -> Option<OpId> {
+        let cause = self.source_op(op)?;
+        if !self.source.kind(cause).is_collective() {
+            return Some(cause);
+        }
+        if let Some(known) = self.source.cause(cause) {
+            return Some(known);
+        }
+        let is_sum = matches!(self.source.kind(cause), OpKind::AllReduce | OpKind::ReduceScatter);
+        let mut at = cause;
+        while self.source.kind(at).is_collective() {
+            at = if is_sum {
+                self.source.defining_op(self.source.operands(at).next()?)?
+            } else {
+                // Uses are newest first.
+                self.source.user(self.source.uses(self.source.op_results(at).next()?).last()?)
+            };
+        }
+        Some(at)
+    }
+    /// The meshes with several devices over which a collective that `cause` required may run, the most likely ones first: that
+    /// of the manual computation around it, those of its operands and results, and all others.
+    pub fn meshes(self, cause: Option<OpId>) -> impl Iterator<Item = MeshId> + 'a {
+        let source = self.source;
+        let near = cause.into_iter().flat_map(move |op| {
+            let values = source.operands(op).chain(source.op_results(op));
+            let own = values.filter_map(move |value| source.visible_sharding(value)?.mesh.get());
+            mesh_around(source, op).into_iter().chain(own)
+        });
+        let has_several = move |mesh: &MeshId| source.mesh(*mesh).device_count() > 1;
+        near.chain(source.meshes().ids()).filter(has_several)
+    }
+}
+
+/// The mesh of the innermost manual computation around `op`.
+fn mesh_around(program: &Program, op: OpId) -> Option<MeshId> {
+    let mut at = op;
+    while let Some(parent) = program.parent_op(at) {
+        if program.kind(parent) == OpKind::ManualComputation {
+            let arguments =
+                program.op_regions(parent).filter_map(|id| program.region_entry(id).get());
+            let outer = arguments.flat_map(|block| program.block_args(block));
+            let mut values = outer.chain(program.op_results(parent));
+            if let Some(mesh) =
+                values.find_map(|value| program.mesh_of(program.sharding(value)).get())
+            {
+                return Some(mesh);
+            }
+        }
+        at = parent;
+    }
+    None
+}

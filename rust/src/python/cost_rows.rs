@@ -1,0 +1,230 @@
+//! The rows of the cost of a per-device program as dictionaries, with the names, places and shardings of its source.
+
+use super::axis::PyAxisRef;
+use super::origin::Origin;
+use crate::attribute::print_sharding;
+use crate::axis::AxisRef;
+use crate::cost::collectives::Collective;
+use crate::cost::execution::Loop;
+use crate::cost::local::Local;
+use crate::cost::memory::Live;
+use crate::cost::{OpRow, Uncounted};
+use crate::error::Span;
+use crate::index::{FuncId, OpId, ValueId};
+use crate::ir::{Program, Type, ValueDef};
+use crate::mesh::Mesh;
+use crate::mlir::CallSites;
+use crate::sharding::TensorSharding;
+use crate::spmd::steps::Steps;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+
+/// Makes the rows of a program.
+pub(super) struct Tables<'a, 'py> {
+    py: Python<'py>,
+    local: Local<'a>,
+    steps: &'a Steps,
+    calls: CallSites,
+    /// By text and function.
+    locations: FxHashMap<(&'a str, FuncId), Option<String>>,
+    shardings: FxHashMap<TensorSharding, String>,
+    entry: Option<FuncId>,
+}
+
+/// A dictionary of these keys and values.
+macro_rules! record {
+    ($py:expr, { $($key:ident: $value:expr),* $(,)? }) => {{
+        let dict = PyDict::new($py);
+        $(dict.set_item(stringify!($key), $value)?;)*
+        Ok(dict)
+    }};
+}
+
+impl<'a, 'py> Tables<'a, 'py> {
+    /// Makes rows of `program`, which was made from `origin`.
+    pub fn new(py: Python<'py>, origin: &'a Origin, program: &'a Program) -> Self {
+        let source = &*origin.source;
+        Self {
+            py,
+            local: origin.local(program),
+            steps: &origin.steps,
+            calls: CallSites::new(source),
+            locations: FxHashMap::default(),
+            shardings: FxHashMap::default(),
+            entry: source.entry_function(),
+        }
+    }
+    pub fn list<T>(
+        mut self,
+        rows: impl Iterator<Item = T>,
+        of: impl Fn(&mut Self, T) -> PyResult<Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let rows: Vec<_> = rows.map(|row| of(&mut self, row)).collect::<PyResult<_>>()?;
+        PyList::new(self.py, rows)
+    }
+    pub fn op(&mut self, (row, kind): (&OpRow, &usize)) -> PyResult<Bound<'py, PyDict>> {
+        record!(self.py, {
+            name: self.local.program.op_name(row.op),
+            location: self.location(row.loc, row.op),
+            kind: kind,
+            count: row.count,
+        })
+    }
+    pub fn collective(
+        &mut self,
+        (row, kind): (&Collective, &usize),
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let source = self.local.source;
+        let [operand, result] = self.shardings_of(row);
+        record!(self.py, {
+            value: self.op_value_name(row.op),
+            kind: kind,
+            count: row.count,
+            location: self.location(row.loc, row.op),
+            cause: row.cause.map(|cause| source.op_name(cause)),
+            cause_location: row.cause.and_then(|cause| self.source_location(row.cause_loc, cause)),
+            operand_sharding: operand.map(|sharding| self.sharding(&sharding)),
+            result_sharding: result.map(|sharding| self.sharding(&sharding)),
+        })
+    }
+    /// The shardings of operand and result of a collective: of a reshard, those between which its step moves the value; of
+    /// others, those of the first operand and result of the op that required it.
+    fn shardings_of(&self, row: &Collective) -> [Option<TensorSharding>; 2] {
+        let (source, steps) = (self.local.source, self.steps);
+        let of = |value: Option<ValueId>| {
+            value.and_then(|value| source.visible_sharding(value)).map(Cow::into_owned)
+        };
+        if !steps.has(row.op) {
+            let cause =
+                row.cause.map(|op| (source.operands(op).next(), source.op_results(op).next()));
+            return cause.map_or([None, None], |(operand, result)| [of(operand), of(result)]);
+        }
+        // Operand and result may be over different meshes.
+        let mut found = [None, None];
+        for id in row.mesh.get().into_iter().chain(source.meshes().ids()) {
+            for (found, own) in found.iter_mut().zip(steps.shardings(row.op, (id, source.mesh(id))))
+            {
+                *found = found.take().or(own);
+            }
+            if found.iter().all(Option::is_some) {
+                break;
+            }
+        }
+        found
+    }
+    pub fn uncounted(&mut self, row: &Uncounted) -> PyResult<Bound<'py, PyDict>> {
+        record!(self.py, {
+            name: &*row.name,
+            reason: row.reason,
+            missing: "compute",
+            count: row.count,
+            bytes: row.bytes,
+            location: self.location(row.loc, row.op),
+        })
+    }
+    pub fn carried_loop(&mut self, row: &Loop) -> PyResult<Bound<'py, PyDict>> {
+        record!(self.py, {
+            op: self.op_value_name(row.op),
+            trips: row.trips,
+            entered: row.entered,
+            location: self.location(row.loc, row.op),
+        })
+    }
+    pub fn peak_op(&mut self, op: OpId, loc: Span) -> PyResult<Bound<'py, PyDict>> {
+        record!(self.py, {
+            name: self.local.program.op_name(op),
+            value: self.op_value_name(op),
+            location: self.location(loc, op),
+        })
+    }
+    pub fn live(&mut self, live: &Live) -> PyResult<Bound<'py, PyDict>> {
+        let (local, value) = (self.local, live.value);
+        let known = local.source_value(value);
+        let (op, location) = match local.program.def(value) {
+            ValueDef::Result(op) => {
+                (Some(local.program.op_name(op)), self.location(local.program.loc(op), op))
+            }
+            ValueDef::Arg(_) => {
+                (None, known.and_then(|value| self.calls.value_location(local.source, value)))
+            }
+        };
+        let own = tensor(local.program, value);
+        let global =
+            known.map_or_else(|| tensor(local.program, value), |value| tensor(local.source, value));
+        let sharding = known.and_then(|value| local.source.visible_sharding(value));
+        let local_dims: Option<Vec<i64>> = own.0.iter().copied().collect();
+        record!(self.py, {
+            name: self.value_name(value),
+            op: op,
+            bytes: live.bytes,
+            shape: PyTuple::new(self.py, global.0)?,
+            local_shape: local_dims.map(|dims| PyTuple::new(self.py, dims)).transpose()?,
+            dtype: own.1,
+            sharding: sharding.map(|sharding| self.sharding(&sharding)),
+            location: location,
+        })
+    }
+    /// The source line of `op` of the per-device program, whose location is `loc`.
+    fn location(&mut self, loc: Span, op: OpId) -> Option<String> {
+        let program = self.local.program;
+        let function = program.function_of(program.top_level_op(op));
+        self.line(program.text().get(loc), function)
+    }
+    /// The source line of `op` of the source, whose location is `loc`.
+    fn source_location(&mut self, loc: Span, op: OpId) -> Option<String> {
+        let source = self.local.source;
+        let function = source.function_of(source.top_level_op(op));
+        self.line(self.local.program.text().get(loc), function)
+    }
+    fn line(&mut self, text: &'a str, function: FuncId) -> Option<String> {
+        let (source, calls) = (self.local.source, &self.calls);
+        let find = || calls.location(source, text, function);
+        self.locations.entry((text, function)).or_insert_with(find).clone()
+    }
+    fn sharding(&mut self, sharding: &TensorSharding) -> String {
+        if let Some(text) = self.shardings.get(sharding) {
+            return text.clone();
+        }
+        let text = print_sharding(sharding, self.local.source);
+        self.shardings.insert(sharding.clone(), text.clone());
+        text
+    }
+    /// The name of the first result of `op`.
+    fn op_value_name(&self, op: OpId) -> Option<String> {
+        let first: Option<ValueId> = self.local.program.op_results(op).next();
+        first.map(|value| self.value_name(value))
+    }
+    /// The name of `value`, in the source if it is there, with that of its function unless that is the entry function.
+    fn value_name(&self, value: ValueId) -> String {
+        let known = self.local.source_value(value);
+        let (program, value) =
+            known.map_or((self.local.program, value), |value| (self.local.source, value));
+        let name = program.value_name(value);
+        let inside = match program.def(value) {
+            ValueDef::Result(op) => op,
+            ValueDef::Arg(block) => program.block_parent_op(block),
+        };
+        let function = program.function_of(program.top_level_op(inside));
+        if function.is_none() || Some(function) == self.entry {
+            return name;
+        }
+        format!("@{} {name}", program.str(program.func_name(function)))
+    }
+}
+
+/// The shape and the element type of a value; no dims and none if it is no tensor.
+fn tensor(program: &Program, value: ValueId) -> (Vec<Option<i64>>, Option<&str>) {
+    match program.value_type(value) {
+        Type::RankedTensor { shape, element, .. } => {
+            (shape.clone(), element.text.get().map(|id| program.strings().get(id)))
+        }
+        _ => (Vec::new(), None),
+    }
+}
+
+/// `axes` of `mesh` as Python objects.
+pub(super) fn axis_refs(axes: &[AxisRef], mesh: &Mesh) -> Vec<PyAxisRef> {
+    axes.iter().map(|&axis| PyAxisRef::from_axis(axis, mesh)).collect()
+}

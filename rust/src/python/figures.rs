@@ -1,0 +1,179 @@
+//! `Figures`: the figures of [`crate::cost`], from which `shardcore/costs` computes times. Rows become Python objects when they
+//! are asked for.
+
+use super::axis::PyAxisRef;
+use super::cost_rows::{axis_refs, Tables};
+use super::mesh::PyMesh;
+use super::module::PyModule;
+use super::origin::{Origin, PyOrigin};
+use super::rules::registry;
+use crate::axis::AxisRef;
+use crate::context::RuleSource;
+use crate::cost::collectives::CollectiveKind;
+use crate::cost::work::Work;
+use crate::cost::{local_cost, ProgramCost};
+use crate::index::{MeshId, StrId};
+use crate::ir::Program;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// What ops that take equally long have in common: element type, work and traffic of one run, whether they are collectives.
+type WorkKey = (StrId, Work, u128, bool);
+
+/// What collectives that take equally long have in common: kind, mesh, axes, number of devices, bytes.
+type TrafficKey = (CollectiveKind, MeshId, Option<Vec<AxisRef>>, i64, u128);
+
+/// Rows of a table, by what they have in common.
+struct Kinds<K> {
+    keys: Vec<K>,
+    /// The kind of each row of the table.
+    of_rows: Vec<usize>,
+}
+
+impl<K: Clone + Eq + std::hash::Hash> Kinds<K> {
+    fn of(rows: impl Iterator<Item = K>) -> Self {
+        let mut places: FxHashMap<K, usize> = FxHashMap::default();
+        let mut keys = Vec::new();
+        let of_rows = rows.map(|key| {
+            *places.entry(key).or_insert_with_key(|key| {
+                keys.push(key.clone());
+                keys.len() - 1
+            })
+        });
+        let of_rows = of_rows.collect();
+        Self { keys, of_rows }
+    }
+    /// For each kind the sum of `counts`, those of the rows.
+    fn sums<const N: usize>(&self, counts: impl Iterator<Item = [u128; N]>) -> Vec<[u128; N]> {
+        let mut sums = vec![[0_u128; N]; self.keys.len()];
+        for (&kind, counts) in self.of_rows.iter().zip(counts) {
+            for (sum, count) in sums[kind].iter_mut().zip(counts) {
+                *sum = sum.saturating_add(count);
+            }
+        }
+        sums
+    }
+}
+
+/// The figures of a per-device program.
+#[pyclass(name = "Figures", module = "shardcore", frozen)]
+pub struct PyFigures {
+    program: Arc<Program>,
+    origin: Arc<Origin>,
+    cost: ProgramCost,
+    work: Kinds<WorkKey>,
+    traffic: Kinds<TrafficKey>,
+}
+
+impl PyFigures {
+    /// The figures of `program`, which was made from `origin`.
+    pub(super) fn of(program: Arc<Program>, origin: Arc<Origin>) -> Self {
+        let cost = local_cost(origin.local(&program));
+        let ops = cost.ops.iter();
+        let work =
+            Kinds::of(ops.map(|row| (row.element, row.work, row.traffic, row.is_collective)));
+        let collectives = cost.collectives.iter();
+        let traffic = Kinds::of(
+            collectives.map(|row| (row.kind, row.mesh, row.axes.clone(), row.devices, row.bytes)),
+        );
+        Self { program, origin, cost, work, traffic }
+    }
+    fn tables<'a, 'py>(&'a self, py: Python<'py>) -> Tables<'a, 'py> {
+        Tables::new(py, &self.origin, &self.program)
+    }
+}
+
+/// The program of `module`, with signatures for all ops.
+pub(super) fn signed(py: Python<'_>, module: &PyModule) -> PyResult<Arc<Program>> {
+    let program = module.program(py)?;
+    if !program.has_new_ops() {
+        return Ok(program);
+    }
+    let mut program = Arc::unwrap_or_clone(program);
+    registry().legalizing_chlo().sign(&mut program);
+    Ok(Arc::new(program))
+}
+
+/// The figures of `module`, a per-device program, which was made from `origin`.
+#[pyfunction]
+pub(super) fn program_figures(
+    py: Python<'_>,
+    module: &Bound<'_, PyModule>,
+    origin: &Bound<'_, PyOrigin>,
+) -> PyResult<PyFigures> {
+    let program = signed(py, module.get())?;
+    let origin = Arc::clone(&origin.get().0);
+    Ok(py.detach(|| PyFigures::of(program, origin)))
+}
+
+#[pymethods]
+impl PyFigures {
+    /// Bytes of arguments, outputs, donated outputs, and at the peak.
+    fn memory(&self) -> [u128; 4] {
+        let memory = &self.cost.memory;
+        [memory.argument_bytes, memory.output_bytes, memory.alias_bytes, memory.peak_bytes]
+    }
+    #[getter]
+    fn is_saturated(&self) -> bool {
+        self.cost.is_saturated
+    }
+    /// For ops that take equally long: element type, flops, transcendentals, bytes, whether they are collectives, how often
+    /// they run, and how often if each loop ran once.
+    #[allow(clippy::type_complexity)] // It is a tuple in Python.
+    fn work(&self) -> Vec<(Option<&str>, u128, u128, u128, bool, u128, u128)> {
+        let counts = self.cost.ops.iter().map(|row| [row.count, row.once]);
+        let keys = self.work.keys.iter().zip(self.work.sums(counts));
+        let row =
+            |(&(element, work, bytes, is_collective), [count, once]): (&WorkKey, [u128; 2])| {
+                let dtype = element.get().map(|id| self.program.strings().get(id));
+                (dtype, work.flops, work.transcendentals, bytes, is_collective, count, once)
+            };
+        keys.map(row).collect()
+    }
+    /// For collectives that take equally long: kind, mesh, axes, how many devices talk to each other, bytes, and how often they
+    /// run.
+    #[allow(clippy::type_complexity)] // It is a tuple in Python.
+    fn traffic(
+        &self,
+    ) -> Vec<(&'static str, Option<PyMesh>, Option<Vec<PyAxisRef>>, i64, u128, u128)> {
+        let counts = self.cost.collectives.iter().map(|row| [row.count]);
+        let keys = self.traffic.keys.iter().zip(self.traffic.sums(counts));
+        let row = |((kind, id, axes, devices, bytes), [count]): (&TrafficKey, [u128; 1])| {
+            let mesh = id.get().map(|id| &self.origin.source.meshes()[id].mesh);
+            let axes = mesh.zip(axes.as_ref()).map(|(mesh, axes)| axis_refs(axes, mesh));
+            let mesh = mesh.map(|mesh| PyMesh::from_verified(mesh.clone()));
+            (kind.as_str(), mesh, axes, *devices, *bytes, count)
+        };
+        keys.map(row).collect()
+    }
+    /// The fields of the rows of ops; `kind` is the place in `work()`.
+    fn ops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let rows = self.cost.ops.iter().zip(&self.work.of_rows);
+        self.tables(py).list(rows, Tables::op)
+    }
+    /// The fields of the rows of collectives; `kind` is the place in `traffic()`.
+    fn collectives<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let rows = self.cost.collectives.iter().zip(&self.traffic.of_rows);
+        self.tables(py).list(rows, Tables::collective)
+    }
+    /// The fields of the ops that are not counted.
+    fn uncounted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.tables(py).list(self.cost.uncounted.iter(), Tables::uncounted)
+    }
+    /// The fields of the loops.
+    fn loops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.tables(py).list(self.cost.loops.iter(), Tables::carried_loop)
+    }
+    /// The fields of the values that are live at the peak.
+    fn live_at_peak<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.tables(py).list(self.cost.memory.live.iter(), Tables::live)
+    }
+    /// The fields of the op at which most bytes are live; `None` if there is none.
+    fn peak_op<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let memory = &self.cost.memory;
+        let mut tables = self.tables(py);
+        memory.peak_op.map(|op| tables.peak_op(op, memory.peak_loc)).transpose()
+    }
+}

@@ -1,0 +1,59 @@
+//! `Origin`: the program that a per-device program was made from, and what became of its ops.
+
+use crate::cost::inline::Originals;
+use crate::cost::local::Local;
+use crate::index::OpId;
+use crate::ir::Program;
+use crate::spmd::outcome::Outcome;
+use crate::spmd::steps::Steps;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// What partitioning leaves besides the per-device program.
+pub(super) struct Origin {
+    /// The program of all devices.
+    pub source: Arc<Program>,
+    /// Where its calls were inlined first, the originals of the clones.
+    pub originals: Option<Originals>,
+    /// What became of its ops.
+    pub outcomes: Vec<Outcome>,
+    /// The steps of reshards.
+    pub steps: Steps,
+}
+
+impl Origin {
+    /// `program`, which was made from this.
+    pub fn local<'a>(&'a self, program: &'a Program) -> Local<'a> {
+        Local { program, source: &self.source, originals: self.originals.as_ref() }
+    }
+}
+
+/// The program that a per-device program was made from.
+#[pyclass(name = "Origin", module = "shardcore", frozen)]
+pub struct PyOrigin(pub(super) Arc<Origin>);
+
+#[pymethods]
+impl PyOrigin {
+    /// For each op its name and place, how it is computed and why: of what was noted of it what takes most.
+    fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let mut places: FxHashMap<OpId, usize> = FxHashMap::default();
+        let mut of_ops: Vec<&Outcome> = Vec::new();
+        for outcome in &self.0.outcomes {
+            let place = *places.entry(outcome.op).or_insert(of_ops.len());
+            match of_ops.get_mut(place) {
+                Some(known) if known.kind < outcome.kind => *known = outcome,
+                Some(_) => {}
+                None => of_ops.push(outcome),
+            }
+        }
+        let rows = PyList::empty(py);
+        for outcome in of_ops {
+            let source = &self.0.source;
+            let (name, place) = (source.op_name(outcome.op), source.op_location(outcome.op));
+            rows.append((name, outcome.kind.as_str(), &*outcome.reason, place))?;
+        }
+        Ok(rows)
+    }
+}
