@@ -199,7 +199,6 @@ func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{?}}p1
         "#gpu<nope>",
         "#sdy.mesh<1>",
         "affine_map<(d0) -> (d1)>",
-        "sparse<[[5]], [1]> : tensor<2xi32>",
     ],
 )
 def test_attributes_that_are_not_looked_into(attribute: str) -> None:

@@ -124,7 +124,7 @@ impl Element {
     pub fn is_foreign(&self) -> bool {
         match self {
             Self::Complex(part) => part.is_foreign(),
-            Self::Other(text) => text.starts_with('!'),
+            Self::Other(text) => text.starts_with('!') && !text.starts_with("!stablehlo"),
             _ => false,
         }
     }

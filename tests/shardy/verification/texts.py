@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.shardy.verification import attributes, functions, locations, resources, types
+from tests.shardy.verification import attributes, functions, literals, locations, resources, types
 
 FAMILIES: dict[str, Callable[[], list[str]]] = {
     "func": lambda: [*functions.sound(), *functions.broken()],
@@ -12,4 +12,5 @@ FAMILIES: dict[str, Callable[[], list[str]]] = {
     "resource": resources.programs,
     "type": types.programs,
     "attribute": attributes.programs,
+    "literal": literals.programs,
 }

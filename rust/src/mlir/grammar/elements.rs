@@ -1,8 +1,9 @@
 //! Elements of constants: `dense<...>`, `array<...>`, `sparse<...>`, `dense_resource<...>`.
 
 use super::literal::{check, is_shaped, Found};
-use super::number::{IntegerRange, Number};
+use super::number::{float_bits, IntegerRange, Number, Place};
 use super::position::Grammar;
+use super::sparse::check_sparse;
 use crate::error::{Result, Span};
 use crate::mlir::cursor::syntax;
 
@@ -111,7 +112,10 @@ impl<'a> Grammar<'_, 'a> {
             found.note(number, self.cursor.span_since(start));
             return Ok(());
         }
-        self.cursor.pos = start;
+        if self.cursor.pos > start {
+            let message = "expected integer or floating point literal";
+            return Err(syntax(self.cursor.here(), message).into());
+        }
         if matches!(self.cursor.name(), "true" | "false") {
             found.word.get_or_insert(self.cursor.span_since(start));
             return Ok(());
@@ -125,16 +129,18 @@ impl<'a> Grammar<'_, 'a> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
         let ty = self.cursor.name();
-        let range = IntegerRange::of(ty);
-        if ty == "index" || range == IntegerRange::Nothing {
-            self.cursor.pos = start;
-            return Err(self.cursor.expected("an integer or float type"));
-        }
-        let has_part_bytes =
-            ty != "i1" && matches!(range, IntegerRange::Bits(bits, _) if bits % 8 != 0);
-        if has_part_bytes {
+        let span = self.cursor.span_since(start);
+        let bits = match IntegerRange::of(ty) {
+            IntegerRange::Bits(bits, _) if ty != "index" => bits,
+            IntegerRange::Floats => float_bits(ty),
+            _ => {
+                let message = format!("expected integer or float type, got: '{ty}'");
+                return Err(syntax(span, message).into());
+            }
+        };
+        if ty != "i1" && bits % 8 != 0 {
             let message = "element type bitwidth must be a multiple of 8";
-            return Err(syntax(self.cursor.span_since(start), message).into());
+            return Err(syntax(span, message).into());
         }
         if self.cursor.eat(b'>') {
             return Ok(());
@@ -143,44 +149,53 @@ impl<'a> Grammar<'_, 'a> {
             return Err(self.cursor.expected("':' after dense array type"));
         }
         loop {
-            self.array_element(ty, range)?;
+            self.array_element(ty)?;
             if !self.cursor.eat(b',') {
                 return self.cursor.expect(b'>');
             }
         }
     }
-    fn array_element(&mut self, ty: &str, range: IntegerRange) -> Result<()> {
+    fn array_element(&mut self, ty: &str) -> Result<()> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
-        if ty == "i1" {
-            if matches!(self.cursor.name(), "true" | "false") {
-                return Ok(());
+        let number = Number::read(self.cursor);
+        let problem = match number {
+            Some(number) if ty != "i1" => number.problem(ty, Place::Array),
+            _ => {
+                let is_word = number.is_none() && matches!(self.cursor.name(), "true" | "false");
+                match IntegerRange::of(ty) {
+                    _ if ty == "i1" && is_word => None,
+                    _ if ty == "i1" => Some("expected 'true' or 'false' values for i1 type"),
+                    IntegerRange::Bits(..) if is_word => {
+                        Some("expected i1 type for 'true' or 'false' values")
+                    }
+                    IntegerRange::Bits(..) => Some("expected integer literal"),
+                    _ => Some("expected floating point literal"),
+                }
             }
-            return Err(self.cursor.expected("'true' or 'false'"));
-        }
-        let Some(number) = Number::read(self.cursor) else {
-            return Err(self.cursor.expected("a number"));
         };
-        match number.problem(range) {
+        match problem {
             Some(problem) => Err(syntax(self.cursor.span_since(start), problem).into()),
             None => Ok(()),
         }
     }
     /// `<indices, values> : type`.
     pub(super) fn sparse(&mut self) -> Result<()> {
+        let start = self.cursor.pos;
         self.cursor.expect(b'<')?;
+        let mut found = None;
         if !self.cursor.eat(b'>') {
-            let mut found = Found::default();
-            self.elements(&mut found)?;
+            let mut indices = Found::with_all_numbers();
+            self.elements(&mut indices)?;
             self.cursor.expect(b',')?;
-            self.elements(&mut found)?;
+            let mut values = Found::default();
+            self.elements(&mut values)?;
             self.cursor.expect(b'>')?;
+            found = Some((indices, values));
         }
+        let span = self.cursor.span_since(start);
         let ty = self.elements_type()?;
-        if is_shaped(self.cursor.text(), ty) {
-            return Ok(());
-        }
-        Err(syntax(ty, "elements literal must be a shaped type").into())
+        check_sparse(self.cursor.text(), found.as_ref(), span, ty)
     }
     /// `<name> : type`.
     pub(super) fn resource(&mut self) -> Result<()> {

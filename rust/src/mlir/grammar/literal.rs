@@ -1,6 +1,6 @@
 //! Whether elements in `dense<...>` go with their type.
 
-use super::number::{IntegerRange, Number};
+use super::number::{float_bits, IntegerRange, Number, Place};
 use super::shaped::split_tensor;
 use crate::error::{Result, Span};
 use crate::mlir::cursor::{syntax, Cursor};
@@ -14,6 +14,8 @@ pub(super) struct Found<'a> {
     pub count: usize,
     /// The first number of each kind, the most negative and the largest integer.
     numbers: [Option<(Number, Span)>; 4],
+    /// All numbers, if they are asked for.
+    pub all: Option<Vec<Number>>,
     /// The first `true` or `false`.
     pub word: Option<Span>,
     /// The first string.
@@ -21,8 +23,15 @@ pub(super) struct Found<'a> {
 }
 
 impl Found<'_> {
+    /// Nothing found yet; all numbers will be kept.
+    pub fn with_all_numbers() -> Self {
+        Self { all: Some(Vec::new()), ..Self::default() }
+    }
     /// Notes a number.
     pub fn note(&mut self, number: Number, span: Span) {
+        if let Some(all) = &mut self.all {
+            all.push(number);
+        }
         let slot = match number {
             Number::Float => 0,
             Number::Hex(..) => 1,
@@ -38,10 +47,9 @@ impl Found<'_> {
             self.numbers[slot] = Some((number, span));
         }
     }
-    /// What is wrong with an element of type `element`, and where, if something is.
-    fn wrong_element(&self, element: &str) -> Option<(Span, String)> {
+    /// What is wrong with an element of type `element` in `text`, and where, if something is.
+    pub fn wrong_element(&self, text: &str, element: &str) -> Option<(Span, String)> {
         let range = IntegerRange::of(element);
-        let floats = range == IntegerRange::Floats;
         let said = |span: Span, text: &str| Some((span, text.to_owned()));
         if let Some((_, span)) = self.string {
             return match range {
@@ -52,45 +60,24 @@ impl Found<'_> {
         }
         if range == IntegerRange::Nothing {
             let number = self.numbers.iter().flatten().map(|&(_, span)| span).next();
-            return said(number.or(self.word)?, "expected string token, got");
+            let span = number.or(self.word)?;
+            let token = text.get(span.start as usize..span.end as usize).unwrap_or("");
+            let token = token.trim_start_matches(['-', ' ']);
+            return Some((span, format!("expected string token, got {token}")));
         }
         if let Some(span) = self.word.filter(|_| element != "i1") {
-            let text = if floats {
+            let message = if range == IntegerRange::Floats {
                 "expected floating point literal"
             } else {
                 "expected i1 type for 'true' or 'false' values"
             };
-            return said(span, text);
+            return said(span, message);
         }
         let wrong = |&(number, span): &(Number, Span)| {
-            let is_negative = matches!(number, Number::Hex(true, _) | Number::Integer(true, _));
-            let problem = match number {
-                Number::Float if !floats => "expected integer elements, but parsed floating-point",
-                Number::Hex(true, _) if floats => {
-                    "hexadecimal float literal should not have a leading minus"
-                }
-                Number::Hex(_, bits) if floats && !fits(bits, element) => {
-                    "hexadecimal float constant out of range for type"
-                }
-                Number::Integer(..) if floats => {
-                    "unexpected decimal integer literal for a floating point value"
-                }
-                _ if is_negative && element.starts_with("ui") => {
-                    "expected unsigned integer elements, but parsed negative value"
-                }
-                _ if number.problem(range).is_some() => "integer constant out of range for type",
-                _ => return None,
-            };
-            said(span, problem)
+            said(span, number.problem(element, Place::Elements)?)
         };
         self.numbers.iter().flatten().find_map(wrong)
     }
-}
-
-/// Whether a float of type `element` has so many bits.
-fn fits(bits: u128, element: &str) -> bool {
-    let width = crate::ir::element_bits(element).unwrap_or(128);
-    bits.checked_shr(width).unwrap_or(0) == 0
 }
 
 /// Whether the type at `ty` of `text` has a shape, or is of a dialect and may have one.
@@ -99,38 +86,57 @@ pub(super) fn is_shaped(text: &str, ty: Span) -> bool {
     ["tensor", "vector", "memref", "!"].iter().any(|start| name.starts_with(start))
 }
 
+/// A tensor type, or a buffer or vector type like it.
+pub(super) struct ShapedType {
+    pub shape: Vec<i64>,
+    /// Its element type without white space.
+    pub element: String,
+    /// Its text without white space.
+    pub name: String,
+}
+
+impl ShapedType {
+    /// The type at `ty` of elements at `span`; `None` if what elements it has is not known. Fails if it has no static
+    /// shape.
+    pub fn read(text: &str, span: Span, ty: Span) -> Result<Option<Self>> {
+        let fail = |at: Span, problem: &str| Err(syntax(at, problem).into());
+        let name = text.get(ty.start as usize..ty.end as usize).unwrap_or("");
+        if !is_shaped(text, ty) {
+            return fail(ty, "elements literal must be a shaped type");
+        }
+        let is_foreign = name.starts_with('!');
+        if is_foreign || name.contains(['[', '#']) {
+            // Types of dialects, and sizes that are multiples of the machine's.
+            return Ok(None);
+        }
+        let Ok(parts) = split_tensor(&mut Cursor::new(text, ty.start as usize), None) else {
+            // A buffer with more than a shape.
+            return Ok(None);
+        };
+        let shape: Option<Vec<i64>> = parts.shape.and_then(|shape| shape.into_iter().collect());
+        let Some(shape) = shape else {
+            return fail(span, "elements literal type must have static shape");
+        };
+        let element = text.get(parts.element.start as usize..parts.element.end as usize);
+        let element: String = element.unwrap_or("").split_whitespace().collect();
+        Ok(Some(Self { shape, element, name: name.split_whitespace().collect() }))
+    }
+}
+
 /// Checks that the type at `ty` can have the elements at `span`; `None` is none at all.
 pub(super) fn check(text: &str, found: Option<&Found<'_>>, span: Span, ty: Span) -> Result<()> {
-    let fail = |at: Span, problem: &str| Err(syntax(at, problem).into());
-    let name = text.get(ty.start as usize..ty.end as usize).unwrap_or("");
-    if !is_shaped(text, ty) {
-        return fail(ty, "elements literal must be a shaped type");
-    }
-    let is_foreign = name.starts_with('!');
-    if is_foreign || name.contains(['[', '#']) {
-        // Types of dialects, and sizes that are multiples of the machine's.
-        return Ok(());
-    }
-    let Ok(parts) = split_tensor(&mut Cursor::new(text, ty.start as usize), None) else {
-        // A buffer with more than a shape.
+    let Some(ShapedType { shape, element, name }) = ShapedType::read(text, span, ty)? else {
         return Ok(());
     };
-    let shape: Option<Vec<i64>> = parts.shape.and_then(|shape| shape.into_iter().collect());
-    let Some(shape) = shape else {
-        return fail(span, "elements literal type must have static shape");
-    };
-    let element = text.get(parts.element.start as usize..parts.element.end as usize);
-    let element: String = element.unwrap_or("").split_whitespace().collect();
-    let ty: String = name.split_whitespace().collect();
-    match problem(found, &shape, &element, &ty) {
-        Some((at, problem)) => fail(at.unwrap_or(span), &problem),
+    match problem((text, found), &shape, &element, &name) {
+        Some((at, problem)) => Err(syntax(at.unwrap_or(span), problem).into()),
         None => Ok(()),
     }
 }
 
 /// What is wrong with elements for the type `ty` of this shape and element type, and where if it is one element.
-fn problem(
-    found: Option<&Found<'_>>,
+pub(super) fn problem(
+    (text, found): (&str, Option<&Found<'_>>),
     shape: &[i64],
     element: &str,
     ty: &str,
@@ -169,7 +175,7 @@ fn problem(
             return Some((None, text));
         }
     }
-    found.wrong_element(part.unwrap_or(element)).map(|(at, text)| (Some(at), text))
+    found.wrong_element(text, part.unwrap_or(element)).map(|(at, text)| (Some(at), text))
 }
 
 /// What is wrong with `"0x..."` as `count` elements, or one for all, of type `element`.
@@ -195,9 +201,9 @@ fn byte_width(element: &str) -> Option<u32> {
     let digits = ["si", "ui", "i"].iter().find_map(|prefix| element.strip_prefix(prefix));
     let bits = match digits.and_then(|digits| digits.parse::<u32>().ok()) {
         Some(bits) => bits,
-        None if element == "tf32" => 19,
-        None if element == "f80" => 80,
-        None => crate::ir::element_bits(element)?,
+        None if element == "index" => 64,
+        None if IntegerRange::of(element) == IntegerRange::Floats => float_bits(element),
+        None => return None,
     };
     Some(bits.div_ceil(8).max(1))
 }

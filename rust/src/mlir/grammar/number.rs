@@ -13,6 +13,17 @@ pub(super) enum Number {
     Float,
 }
 
+/// Where a number stands; messages of MLIR differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// `1 : i32`
+    Attribute,
+    /// `dense<1> : tensor<i32>`
+    Elements,
+    /// `array<i32: 1>`
+    Array,
+}
+
 /// The integers that a type can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IntegerRange {
@@ -92,31 +103,74 @@ impl Number {
     pub fn is_float(self) -> bool {
         self == Self::Float
     }
-    /// The error message if a type with this range cannot have the number.
-    pub fn problem(self, range: IntegerRange) -> Option<&'static str> {
-        match (self, range) {
-            (_, IntegerRange::Nothing) => Some("a number of this type"),
-            (Self::Float | Self::Hex(..), IntegerRange::Floats) => None,
-            (Self::Integer(..), IntegerRange::Floats) => Some("an integer where a float is needed"),
-            (Self::Float, IntegerRange::Bits(..)) => Some("a float where an integer is needed"),
-            (
-                Self::Integer(is_negative, value) | Self::Hex(is_negative, value),
-                IntegerRange::Bits(bits, is_signed),
-            ) => {
-                let half = bits.checked_sub(1).and_then(|bits| 1_u128.checked_shl(bits));
-                // Wider integers are not checked.
-                let half = half.filter(|_| bits <= 64)?;
-                let fits = if is_negative {
-                    value <= half
-                } else if is_signed {
-                    value < half
-                } else {
-                    value < half * 2
-                };
-                (!fits).then_some("the integer is out of the range of its type")
+    const fn is_negative(self) -> bool {
+        matches!(self, Self::Hex(true, _) | Self::Integer(true, _))
+    }
+    /// The error message if a number of type `ty` cannot be this one.
+    pub fn problem(self, ty: &str, place: Place) -> Option<&'static str> {
+        let says = |messages: [&'static str; 3]| Some(messages[place as usize]);
+        match (self, IntegerRange::of(ty)) {
+            (Self::Float, IntegerRange::Nothing) => {
+                Some("floating point value not valid for specified type")
+            }
+            (_, IntegerRange::Nothing) => Some("integer literal not valid for specified type"),
+            (_, IntegerRange::Floats) => self.float_problem(ty),
+            (Self::Float, IntegerRange::Bits(..)) => says([
+                "floating point value not valid for specified type",
+                "expected integer elements, but parsed floating-point",
+                "expected integer literal",
+            ]),
+            _ if self.is_negative() && ty.starts_with("ui") && place == Place::Attribute => {
+                Some("negative integer literal not valid for unsigned integer type")
+            }
+            _ if self.is_negative() && ty.starts_with("ui") && place == Place::Elements => {
+                Some("expected unsigned integer elements, but parsed negative value")
+            }
+            (_, IntegerRange::Bits(bits, is_signed)) if !self.fits(bits, is_signed) => says([
+                "integer constant out of range for attribute",
+                "integer constant out of range for type",
+                "integer constant out of range",
+            ]),
+            _ => None,
+        }
+    }
+    fn float_problem(self, ty: &str) -> Option<&'static str> {
+        match self {
+            Self::Float => None,
+            Self::Integer(..) => {
+                Some("unexpected decimal integer literal for a floating point value")
+            }
+            Self::Hex(true, _) => Some("hexadecimal float literal should not have a leading minus"),
+            Self::Hex(_, bits) => {
+                let is_too_wide = bits.checked_shr(float_bits(ty)).unwrap_or(0) != 0;
+                is_too_wide.then_some("hexadecimal float constant out of range for type")
             }
         }
     }
+    /// Whether an integer of this many bits can be this one. As in MLIR no negative number is 0.
+    fn fits(self, bits: u32, is_signed: bool) -> bool {
+        let (Self::Integer(is_negative, value) | Self::Hex(is_negative, value)) = self else {
+            return false;
+        };
+        // Wider integers than the numbers that are read here are not checked.
+        let half = bits.checked_sub(1).filter(|_| bits < 128).map(|bits| 1_u128 << bits);
+        let is_below = |end: Option<u128>| end.is_none_or(|end| value < end);
+        if is_negative {
+            value != 0 && half.is_none_or(|half| value <= half)
+        } else if is_signed {
+            is_below(half)
+        } else {
+            is_below(half.map(|half| half * 2))
+        }
+    }
+}
+
+/// The number of bits in the encoding of a float of type `ty`.
+pub(super) fn float_bits(ty: &str) -> u32 {
+    if ty == "tf32" {
+        return 19;
+    }
+    crate::ir::element_bits(ty).unwrap_or(128)
 }
 
 fn skip_digits(cursor: &mut Cursor<'_>) {

@@ -1,5 +1,6 @@
 //! Structures of `StableHLO` and CHLO: `#stablehlo.gather<offset_dims = [0], ...>`.
 
+use super::dot_algorithm;
 use super::position::Grammar;
 use crate::error::Result;
 use crate::mlir::cursor::syntax;
@@ -141,6 +142,7 @@ impl Grammar<'_, '_> {
     pub fn structure(&mut self, name: &str) -> Result<()> {
         let structure = STRUCTURES.iter().find(|(known, ..)| *known == name);
         let Some(&(_, order, fields)) = structure else { return self.cursor.skip_body() };
+        let start = self.cursor.pos;
         // What follows the word `raw` has been opened before.
         if name != "raw" {
             self.cursor.expect(b'<')?;
@@ -149,6 +151,11 @@ impl Grammar<'_, '_> {
             Free => self.free_fields(fields),
             Complete(least) => self.all_fields(least, fields),
             Ordered | UpToLast | FromFirst => self.ordered_fields(order, fields),
+        }?;
+        let is_algorithm = name == "dot_algorithm";
+        match is_algorithm.then(|| dot_algorithm::problem(self.cursor.since(start))).flatten() {
+            Some(problem) => Err(syntax(self.cursor.span_since(start), problem).into()),
+            None => Ok(()),
         }
     }
     /// Any fields in any order; a comma may stand at the end.

@@ -1,6 +1,6 @@
 //! Attributes.
 
-use super::number::{IntegerRange, Number};
+use super::number::{Number, Place};
 use super::position::Grammar;
 use crate::error::{Result, Span};
 use crate::mlir::cursor::syntax;
@@ -83,21 +83,23 @@ impl Grammar<'_, '_> {
     fn number(&mut self) -> Result<()> {
         let start = self.cursor.pos;
         let Some(number) = Number::read(self.cursor) else {
-            return Err(self.cursor.expected("attribute value"));
+            let message = "expected constant integer or floating point value";
+            return Err(syntax(self.cursor.here(), message).into());
         };
         let end = self.cursor.pos;
-        let mut range = Some(IntegerRange::of("i64"));
+        let mut ty = if number.is_float() { "f64" } else { "i64" };
         if self.cursor.eat(b':') {
-            let ty = self.type_of(end)?;
-            let ty = self.cursor.since(ty.start as usize);
-            range = if ty.starts_with('!') { None } else { Some(IntegerRange::of(ty)) };
+            let span = self.type_of(end)?;
+            ty = self.cursor.since(span.start as usize);
+            if ty.starts_with('!') {
+                ty = self.alias_text(ty).unwrap_or(ty);
+            }
         } else {
             self.cursor.pos = end;
-            if number.is_float() {
-                range = None;
-            }
         }
-        match range.and_then(|range| number.problem(range)) {
+        // Types of dialects may be types of numbers, but not those of this one.
+        let is_open = ty.starts_with('!') && !ty.starts_with("!stablehlo");
+        match number.problem(ty, Place::Attribute).filter(|_| !is_open) {
             Some(problem) => Err(syntax(self.cursor.span_since(start), problem).into()),
             None => Ok(()),
         }

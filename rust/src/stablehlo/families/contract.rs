@@ -159,9 +159,6 @@ fn dot_general(op: &OpView<'_>) -> Result<Dims, Mistake> {
 }
 
 fn verify_dot_general(op: &OpView<'_>) -> Result<(), Mistake> {
-    if let Some(algorithm) = op.attributes.value("algorithm") {
-        check_algorithm(algorithm)?;
-    }
     check_shape(op, dot_general(op)?)?;
     let precisions = op.attributes.value("precision_config").and_then(AttrValue::items);
     let is_default = |item: &AttrValue<'_>| item.as_str() == Some("DEFAULT");
@@ -169,46 +166,4 @@ fn verify_dot_general(op: &OpView<'_>) -> Result<(), Mistake> {
     ensure(is_default || op.attributes.value("algorithm").is_none(), || {
         "must specify DEFAULT precision config when algorithm is set.".to_owned()
     })
-}
-
-/// Checks that the dot algorithm is one that `StableHLO` allows.
-fn check_algorithm(algorithm: &AttrValue<'_>) -> Result<(), Mistake> {
-    let int = |name| algorithm.field(name).and_then(AttrValue::as_int).unwrap_or(0);
-    let ty = |name| match algorithm.field(name) {
-        Some(AttrValue::Type(text)) => *text,
-        _ => "",
-    };
-    let counts = ["lhs_component_count", "rhs_component_count", "num_primitive_operations"];
-    for name in counts {
-        ensure(int(name) >= 1, || format!("{} must be positive", name.replace('_', " ")))?;
-    }
-    let [lhs_count, rhs_count, num_operations] = counts.map(int);
-    let types = ["lhs_precision_type", "rhs_precision_type", "accumulation_type"].map(ty);
-    let field = algorithm.field("allow_imprecise_accumulation");
-    let is_imprecise = field.and_then(AttrValue::as_bool).unwrap_or(false);
-    let is_single = lhs_count == 1 && rhs_count == 1;
-    if is_single && is_known(types, num_operations, is_imprecise) {
-        return Ok(());
-    }
-    let [lhs, rhs, sum] = types;
-    let imprecise = u8::from(is_imprecise);
-    Err(bare(format!(
-        "dot algorithm not known to be supported on any hardware: {{lhs:'{lhs}', rhs:'{rhs}', \
-         accum:'{sum}', lhs_components:{lhs_count}, rhs_components:{rhs_count}, \
-         primitive_ops:{num_operations}, imprecise:{imprecise}}}"
-    )))
-}
-
-fn is_known([lhs, rhs, sum]: [&str; 3], num_operations: i64, is_imprecise: bool) -> bool {
-    let is_f8 = |ty: &str| ty.starts_with("f8") && ty != "f8E8M0FNU";
-    if is_f8(lhs) && is_f8(rhs) && sum == "f32" && num_operations == 1 {
-        return true;
-    }
-    let known: &[i64] = match (lhs, sum) {
-        ("f16" | "f32", "f32") | ("f16", "f16") | ("f64", "f64") | ("bf16", "bf16") => &[1],
-        ("bf16", "f32") => &[1, 3, 6, 9],
-        ("tf32", "f32") => &[1, 3],
-        _ => &[],
-    };
-    !is_imprecise && lhs == rhs && known.contains(&num_operations)
 }
