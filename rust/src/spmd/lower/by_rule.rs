@@ -57,24 +57,38 @@ impl Lowering<'_, '_, '_> {
             let way = self.way(work, order, digits);
             let own = way.operands.iter().chain(&way.results);
             let num_moved = own.zip(placements).filter(|(own, other)| own != other).count();
-            ways.push((num_moved, self.elements(work, &way), number, way));
+            let rank = (self.elements(work, &way), self.last_dims_sharded(work, &way), number);
+            ways.push((num_moved, rank, way));
         }
         // Good ways first, so that the cost of others is computed only up to theirs.
-        ways.sort_by_key(|&(num_moved, _, number, _)| (num_moved, number));
-        let mut best: Option<((i64, i64, usize), Way)> = None;
-        for (_, elements, number, way) in ways {
-            let most = best.as_ref().map_or((i64::MAX, i64::MAX, usize::MAX), |best| best.0);
-            if most >= (0, elements, number) {
+        ways.sort_by_key(|&(num_moved, (.., number), _)| (num_moved, number));
+        let mut best: Option<(i64, Rank, Way)> = None;
+        for (_, rank, way) in ways {
+            let most = best.as_ref().map_or((i64::MAX, LAST), |best| (best.0, best.1));
+            if most >= (0, rank) {
                 let sent = self.bits_sent(work, &way, most.0);
-                if (sent, elements, number) < most {
-                    best = Some(((sent, elements, number), way));
+                if (sent, rank) < most {
+                    best = Some((sent, rank, way));
                 }
             }
         }
         best.map_or_else(
             || self.way(work, 0, vec![Vec::new(); work.rule.num_factors()]),
-            |(_, way)| way,
+            |(.., way)| way,
         )
+    }
+    /// The sum of the dims along which `way` shards results, in elementwise ops of tensors of three dims or more. Their first
+    /// dims are those of a batch, along which most ops are local: where all results of a chain of ops that send equally
+    /// many bytes have the same dims sharded, they are not moved back and forth. Other results, as those of products of
+    /// weights, and results that are resharded in any case, have no preference.
+    fn last_dims_sharded(&self, work: &ByRule, way: &Way) -> usize {
+        let rank = work.shapes.first().map_or(0, Vec::len);
+        let are_alike = work.shapes.iter().all(|shape| shape.len() == rank);
+        if self.how.results == Results::AsSharded || rank < 3 || !are_alike {
+            return 0;
+        }
+        let dims = way.results.iter().flat_map(|&id| self.placements[id].dims.iter().enumerate());
+        dims.filter(|(_, digits)| !digits.is_empty()).map(|(dim, _)| dim).sum()
     }
     /// The digits of factors to try: those of each tensor, alone and combined with those of others where they do
     /// not conflict, and none.
@@ -328,6 +342,12 @@ impl Lowering<'_, '_, '_> {
         }
     }
 }
+
+/// What decides between ways in which a device sends equally many bytes: the elements that it computes with, the sum of
+/// [`Lowering::last_dims_sharded`], and the number of the candidate.
+type Rank = (i64, usize, usize);
+
+const LAST: Rank = (i64::MAX, usize::MAX, usize::MAX);
 
 /// The most tensors of an op whose placements are candidates.
 const MAX_TENSORS: usize = 64;
