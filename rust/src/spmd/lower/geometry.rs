@@ -72,6 +72,7 @@ impl Geometry {
             dilation: self.dilation,
             starts: (0..count).map(start).collect(),
             size: (shard - 1) * self.stride + self.reach,
+            end: (total - 1) * self.stride - self.low + self.reach,
         }
     }
 }

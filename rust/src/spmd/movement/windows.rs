@@ -17,6 +17,8 @@ pub struct Windows {
     pub starts: Vec<i64>,
     /// The number of positions of a window.
     pub size: i64,
+    /// The position after the last one that is needed. A window of the padding of the result may lie behind it.
+    pub end: i64,
 }
 
 impl Windows {
@@ -32,7 +34,8 @@ impl Windows {
     /// The schedule of the fetches, for shards of `shard` elements.
     pub fn schedule(&self, shard: i64) -> Schedule {
         let (firsts, count) = self.fetched();
-        let extent = Extent { low: 0, high: self.elements, shard };
+        let end = -(-self.end).div_euclid(self.dilation);
+        let extent = Extent { low: 0, high: self.elements.min(end), shard };
         Schedule::of(&pieces_of(0, extent, &firsts, count))
     }
     /// Whether some window has positions without elements.
@@ -105,9 +108,17 @@ mod tests {
     #[test]
     fn elements_of_dilated_windows_are_fetched_alone() {
         // Places 0, 3, 6, 9 have elements; shards of 5 places start one before.
-        let windows = Windows { elements: 4, dilation: 3, starts: vec![-1, 4], size: 5 };
+        let windows = Windows { elements: 4, dilation: 3, starts: vec![-1, 4], size: 5, end: 9 };
         assert_eq!(windows.fetched(), (vec![0, 2], 2));
         assert!(windows.has_gaps());
-        assert!(!Windows { elements: 8, dilation: 1, starts: vec![0, 4], size: 4 }.has_gaps());
+        let halves = Windows { elements: 8, dilation: 1, starts: vec![0, 4], size: 4, end: 8 };
+        assert!(!halves.has_gaps());
+    }
+
+    #[test]
+    fn nothing_is_fetched_for_padding() {
+        // The first column of 8, whose two shards have one element and none.
+        let column = Windows { elements: 8, dilation: 1, starts: vec![0, 1], size: 1, end: 1 };
+        assert_eq!(column.schedule(4).sent(), 0);
     }
 }
