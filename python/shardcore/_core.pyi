@@ -34,6 +34,7 @@ __all__ = [
     "Origin",
     "PassManager",
     "Port",
+    "ReshardPlans",
     "Result",
     "SessionProgram",
     "TensorSharding",
@@ -1024,6 +1025,7 @@ class Result:
 
     def _annotated(self) -> tuple[list[Port], list[Port]]: ...
     def _legalized(self) -> Module: ...
+    def _inlined(self) -> Module | None: ...
     def partition(
         self,
         policy: str = "least",
@@ -1141,6 +1143,7 @@ def partition_program(
     policy: str = "least",
     keep_results: bool = False,
     replicates_unknown: bool = False,
+    plans: ReshardPlans | None = None,
 ) -> tuple[Module, int, Origin]:
     """Lower ``module``, whose shardings are complete, to the program of one device.
 
@@ -1149,10 +1152,16 @@ def partition_program(
     run that merge, hoist and fuse collectives of the local module. With ``keep_results``, results
     stay as they are computed until an op needs them otherwise, and calls are inlined; else results
     are resharded to their shardings. With ``replicates_unknown`` every device computes the ops of
-    which nothing is known, instead of a refusal.
+    which nothing is known, instead of a refusal. Reshards that ``plans`` has are not planned again.
 
     Returned are the local module; the number of devices; and where its ops come from.
     """
+
+@final
+class ReshardPlans:
+    """Plans of reshards, which lowerings of one program share."""
+
+    def __new__(cls) -> ReshardPlans: ...
 
 @final
 class Origin:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from shardcore._core import (
     Module,
     Origin,
     Port,
+    ReshardPlans,
     Result,
     partition_program,
     program_figures,
@@ -62,7 +63,10 @@ class Partitioned:
         origin: Origin,
     ) -> None:
         self.source = source
-        """The program of all devices, with the shardings by which it was partitioned."""
+        """The program of all devices, with the shardings by which it was partitioned.
+
+        Under ``least`` its calls may be inlined; arguments and results are those of the result.
+        """
         self.module = module
         """The program of one device: ``StableHLO`` with local types and collectives."""
         self.policy = policy
@@ -192,13 +196,14 @@ def partition(
         result: a program whose shardings are complete.
         policy: how to choose where an op can be computed in more than one way. ``shardy`` reshards
             as Shardy's ``sdy-insert-explicit-reshards`` plans (what ``result.with_collectives``
-            shows). ``least`` makes three plans and takes the one that sends the fewest bytes in
-            total: the way that sends the fewest bytes for each op, with results resharded to their
-            shardings; the same with results that stay as they are computed until an op needs them
-            otherwise; and that of ``shardy``. On each it runs the passes that merge, hoist and
-            fuse collectives. ``xla`` chooses as XLA's SPMD partitioner does for products,
-            convolutions, elementwise ops, reductions, gathers, scatters, reshapes, slices and
-            concatenations, and takes the way that sends the fewest bytes for other ops.
+            shows). ``least`` makes up to four plans and takes the one that sends the fewest bytes
+            in total: the way that sends the fewest bytes for each op, with results resharded to
+            their shardings; the same with results that stay as they are computed until an op needs
+            them otherwise; that of ``shardy``; and, where values are resharded for calls, one for
+            the program completed once its calls are inlined. On each it runs the passes that
+            merge, hoist and fuse collectives. ``xla`` chooses as XLA's SPMD partitioner does for
+            products, convolutions, elementwise ops, reductions, gathers, scatters, reshapes, slices
+            and concatenations, and takes the way that sends the fewest bytes for other ops.
         progress: called from time to time with the name of the current step and the fraction of the
             work that is done, from 0 to 1.
         replicates_unknown: let every device compute the ops of which nothing is known, on all of
@@ -214,10 +219,30 @@ def partition(
         lowered, policy=policy, progress=progress, replicates_unknown=replicates_unknown
     )
     if policy == "least":
-        source = result._legalized()
-        plans = [lower(source), lower(source, keep_results=True), lower(result.with_collectives)]
-        return min(plans, key=lambda plan: plan.sent_bytes)
+        return least(result, partial(lower, known=ReshardPlans()))
     return lower(result.with_collectives if policy == "shardy" else result._legalized())
+
+
+def least(result: Result, lower: Callable[..., Partitioned]) -> Partitioned:
+    """Lower ``result`` by the plan that sends the fewest bytes; see :func:`partition`."""
+
+    def plans() -> Iterator[Partitioned]:
+        source = result._legalized()
+        yield lower(source)
+        yield lower(source, keep_results=True)
+        yield lower(result.with_collectives)
+        inlined = result._inlined()
+        if inlined is not None:
+            yield lower(inlined, keep_results=True)
+
+    best: Partitioned | None = None
+    for plan in plans():
+        if best is None or plan.sent_bytes < best.sent_bytes:
+            best = plan
+        if best.sent_bytes == 0:
+            break
+    assert best is not None
+    return best
 
 
 def lowered(
@@ -226,11 +251,12 @@ def lowered(
     progress: Callable[[str, float], object] | None,
     replicates_unknown: bool = False,
     keep_results: bool = False,
+    known: ReshardPlans | None = None,
 ) -> Partitioned:
     """Lower ``source`` by one plan of ``policy``; see :func:`partition`."""
     rules = shard_rules(source)
     module, num_devices, origin = partition_program(
-        source, progress, rules, policy, keep_results, replicates_unknown
+        source, progress, rules, policy, keep_results, replicates_unknown, known
     )
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are the user's text, which may not parse.

@@ -46,6 +46,7 @@ mod errors;
 mod factor_table;
 mod figures;
 mod hlo;
+mod inlined;
 mod mesh;
 mod mesh_argument;
 mod module;
@@ -58,6 +59,7 @@ mod partition;
 mod pass_manager;
 mod picture;
 mod port;
+mod reshard_plans;
 mod result;
 mod rule;
 mod rules;
@@ -104,6 +106,8 @@ mod _core {
     use super::pass_manager::PyPassManager;
     #[pymodule_export]
     use super::port::PyPort;
+    #[pymodule_export]
+    use super::reshard_plans::PyReshardPlans;
     #[pymodule_export]
     use super::result::PyPropagationResult;
     #[pymodule_export]

@@ -6,6 +6,7 @@ use super::figures::signed;
 use super::module::PyModule;
 use super::origin::{Origin, PyOrigin};
 use super::pass_manager::{limits, work};
+use super::reshard_plans::PyReshardPlans;
 use super::rule::PyOpShardingRule;
 use super::rules::registry;
 use crate::cost::inline::Inlined;
@@ -14,7 +15,7 @@ use crate::import::symbol_dce;
 use crate::index::{Id, SignatureId};
 use crate::ir::Program;
 use crate::spmd::custom_calls::{ShardRule, ShardRules};
-use crate::spmd::{improve, partition, Options, Partitioned, Policy, Results, Unknown};
+use crate::spmd::{improve, partition, KnownPlans, Options, Partitioned, Policy, Results, Unknown};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -35,7 +36,8 @@ fn shard_rule(
 /// `replicates_unknown` an op of which nothing is known is computed by every device, instead of refused.
 #[pyfunction]
 #[pyo3(signature = (module, progress = None, shard_rules = None, policy = "least", keep_results = false,
-                    replicates_unknown = false))]
+                    replicates_unknown = false, plans = None))]
+#[allow(clippy::too_many_arguments)] // They are keywords in Python.
 pub(super) fn partition_program(
     py: Python<'_>,
     module: &Bound<'_, PyModule>,
@@ -44,6 +46,7 @@ pub(super) fn partition_program(
     policy: &str,
     keep_results: bool,
     replicates_unknown: bool,
+    plans: Option<PyRef<'_, PyReshardPlans>>,
 ) -> PyResult<(Py<PyModule>, i64, PyOrigin)> {
     let (source, filename) = (module.get().program(py)?, module.get().filename.clone());
     let rules = registry().legalizing_chlo();
@@ -64,17 +67,22 @@ pub(super) fn partition_program(
     let unknown = if replicates_unknown { Unknown::Replicate } else { Unknown::Refuse };
     let options = Options { policy: policy_of_ops, results, unknown };
     let improve = policy == "least";
+    let plans = plans.as_ref();
+    let mut known = plans.map_or_else(KnownPlans::default, |plans| plans.take());
     let outcome = work(py, rules, limits(None), progress.as_ref(), |context| {
         if keep_results {
             symbol_dce::run(&mut program, context)?;
         }
-        let partitioned = partition(&mut program, context, shard_rules, options)?;
+        let partitioned = partition(&mut program, context, shard_rules, options, &mut known)?;
         if improve {
             improve::run(&mut program, context)?;
             context.rules.sign(&mut program);
         }
         Ok(partitioned)
     })?;
+    if let Some(plans) = plans {
+        plans.put(known);
+    }
     let text = source.text().source();
     let Partitioned { num_devices, mut outcomes, steps } =
         outcome.map_err(|error| raise(py, &error, text, &filename))?;

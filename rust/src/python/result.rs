@@ -58,6 +58,12 @@ impl PyPropagationResult {
         let make = || Py::new(py, legalizing.complete(py, false, None)?);
         self.legalized.get(py, "the legalized program of this result", make)
     }
+    /// The program completed once its calls are inlined, with arguments and results placed as in this result; `None` if
+    /// this result reshards no call.
+    fn _inlined(&self, py: Python<'_>) -> PyResult<Option<PyModule>> {
+        let completed = self.module.get().program(py)?;
+        self.request.complete_inlined(py, &completed)
+    }
     /// Warnings about annotated axes that the result does not have.
     #[getter]
     fn warnings<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -33,6 +33,7 @@ pub use lower::Treatment;
 pub use one_by_one::OneByOne;
 pub use placement::Placement;
 pub use policy::Policy;
+pub use reshard::KnownPlans;
 pub use results::Results;
 pub use unknown::Unknown;
 
@@ -73,9 +74,10 @@ pub fn partition(
     context: &mut Context<'_>,
     shard_rules: ShardRules,
     Options { policy, results, unknown }: Options,
+    known: &mut KnownPlans,
 ) -> Result<Partitioned> {
     let how = lower::How { policy, results, unknown, one_by_one: None };
-    let partitioned = lower::lower(program, context, shard_rules, how)?;
+    let partitioned = lower::lower(program, context, shard_rules, how, known)?;
     context.rules.sign(program);
     Ok(partitioned)
 }
@@ -89,5 +91,6 @@ pub fn convert_global_to_local(
 ) -> Result<()> {
     let Options { policy, results, unknown } = Options::default();
     let how = lower::How { policy, results, unknown, one_by_one: Some(options) };
-    lower::lower(program, context, ShardRules::default(), how).map(|_| ())
+    let known = &mut KnownPlans::default();
+    lower::lower(program, context, ShardRules::default(), how, known).map(|_| ())
 }

@@ -97,7 +97,7 @@ impl Placement {
 }
 
 /// An interner of placements: equal ones have equal ids.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Placements {
     rows: Vec<Placement>,
     ids: FxHashMap<Placement, PlacementId>,

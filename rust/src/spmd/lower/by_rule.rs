@@ -176,10 +176,19 @@ impl Lowering<'_, '_, '_> {
     }
     /// Bits that a device sends; if they are more than `most`, any number above it.
     fn bits_sent(&mut self, work: &ByRule, way: &Way, most: i64) -> i64 {
+        let operands = || work.operands.iter().zip(&way.operands);
+        let least = operands().map(|(&held, &placement)| {
+            let elements = self.least_reshard_elements(held, placement);
+            elements.saturating_mul(self.bits(held.global))
+        });
+        // The same value may be two operands.
+        let least = least.max().unwrap_or(0);
+        if least > most {
+            return least;
+        }
         let (mut sent, _) = self.fetched(work, way);
         let mut seen: FxHashSet<(ValueId, PlacementId)> = FxHashSet::default();
-        let operands = work.operands.iter().copied().zip(way.operands.iter().copied());
-        for (held, placement) in operands {
+        for (&held, &placement) in operands() {
             if sent <= most && seen.insert((held.value, placement)) {
                 let elements = self.reshard_elements(held, placement);
                 sent = sent.saturating_add(elements.saturating_mul(self.bits(held.global)));

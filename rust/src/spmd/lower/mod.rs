@@ -47,7 +47,7 @@ use super::emit::Emitter;
 use super::outcome::{Outcome, OutcomeKind};
 use super::placement::{Placement, PlacementId, Placements};
 use super::reducer::Reducer;
-use super::reshard::Plan;
+use super::reshard::{KnownPlans, Plan};
 use super::steps::{Step, Steps};
 use super::Partitioned;
 use crate::context::Context;
@@ -116,8 +116,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     resharded: FxHashMap<(ValueId, PlacementId, u32), (BlockId, Held)>,
     /// Stages of reshards, by the digits along which XLA's partitioner has grouped devices.
     stages: FxHashMap<Vec<Digit>, u32>,
-    plans: FxHashMap<(PlacementId, PlacementId, TypeId), Rc<Plan>>,
-    plans_by_shape: FxHashMap<(PlacementId, PlacementId, Vec<i64>), Rc<Plan>>,
+    plans: FxHashMap<(PlacementId, PlacementId, TypeId), Arc<Plan>>,
+    plans_by_shape: FxHashMap<(PlacementId, PlacementId, Vec<i64>), Arc<Plan>>,
     by_sharding: FxHashMap<(ShardingId, usize), PlacementId>,
     /// What [`Lowering::local_type`] was before.
     local_types: FxHashMap<(TypeId, PlacementId), TypeId>,
@@ -146,12 +146,14 @@ pub(super) struct Lowering<'p, 'c, 'r> {
 }
 
 /// Lowers `program`, with the users' rules of its custom calls. With [`How::one_by_one`] each collective of `sdy` becomes the
-/// corresponding one of `StableHLO`, and shardings are kept.
+/// corresponding one of `StableHLO`, and shardings are kept. Plans of reshards that are known are taken from `known`, and
+/// others added.
 pub(super) fn lower(
     program: &mut Program,
     context: &mut Context<'_>,
     shard_rules: ShardRules,
     how: How,
+    known: &mut KnownPlans,
 ) -> Result<Partitioned> {
     context.rules.prepare(program, false)?;
     let mut devices = Devices::default();
@@ -162,7 +164,7 @@ pub(super) fn lower(
     let mut lowering = Lowering {
         emit: Emitter::new(program, devices),
         collectives,
-        placements: Placements::default(),
+        placements: std::mem::take(&mut known.placements),
         context,
         decisions: Decisions::default(),
         shard_rules,
@@ -171,7 +173,7 @@ pub(super) fn lower(
         resharded: FxHashMap::default(),
         stages: FxHashMap::default(),
         plans: FxHashMap::default(),
-        plans_by_shape: FxHashMap::default(),
+        plans_by_shape: std::mem::take(&mut known.plans),
         by_sharding: FxHashMap::default(),
         local_types: FxHashMap::default(),
         broadcasts: FxHashMap::default(),
@@ -194,6 +196,8 @@ pub(super) fn lower(
     for func in functions {
         lowering.lower_function(func)?;
     }
+    known.placements = lowering.placements.clone();
+    known.plans = std::mem::take(&mut lowering.plans_by_shape);
     Ok(lowering.finish())
 }
 

@@ -6,7 +6,7 @@ use super::super::reshard::{plan, shard_elements, Plan, Traveller};
 use super::super::steps::Step;
 use super::{Held, Lowering};
 use crate::index::{Id, OpId};
-use std::rc::Rc;
+use std::sync::Arc;
 
 impl Lowering<'_, '_, '_> {
     /// `held` resharded to `target`. Equal reshards in a block are made once.
@@ -92,21 +92,21 @@ impl Lowering<'_, '_, '_> {
     }
     /// The plan of a reshard. Digits of another order of devices are treated as those of this order; a permute then
     /// sends shards to the devices with these positions in the other order.
-    fn plan(&mut self, held: Held, target: PlacementId) -> Rc<Plan> {
+    fn plan(&mut self, held: Held, target: PlacementId) -> Arc<Plan> {
         let key = (held.placement, target, held.global);
         if let Some(plan) = self.plans.get(&key) {
-            return Rc::clone(plan);
+            return Arc::clone(plan);
         }
         let by_shape = (key.0, key.1, self.shape_of(held.global).unwrap_or_default());
         let plan = if let Some(plan) = self.plans_by_shape.get(&by_shape) {
-            Rc::clone(plan)
+            Arc::clone(plan)
         } else {
             let from = &self.placements[held.placement];
-            let new = Rc::new(plan(from, &self.in_order_of(target, from), &by_shape.2));
-            self.plans_by_shape.insert(by_shape, Rc::clone(&new));
+            let new = Arc::new(plan(from, &self.in_order_of(target, from), &by_shape.2));
+            self.plans_by_shape.insert(by_shape, Arc::clone(&new));
             new
         };
-        self.plans.insert(key, Rc::clone(&plan));
+        self.plans.insert(key, Arc::clone(&plan));
         plan
     }
     fn in_order_of(&self, target: PlacementId, from: &Placement) -> Placement {
@@ -123,6 +123,13 @@ impl Lowering<'_, '_, '_> {
         let mut wanted = wanted.clone();
         wanted.partial.clear();
         self.placements.intern(wanted.merged())
+    }
+    /// Elements that a device sends at least to reshard `held` to `target`, without a search.
+    pub fn least_reshard_elements(&self, held: Held, target: PlacementId) -> i64 {
+        let (from, to) = (&self.placements[held.placement], &self.placements[target]);
+        let is_known = from.partial.is_empty() && !self.broadcasts.contains_key(&held.value);
+        let shape = self.shape_of(held.global).filter(|_| is_known);
+        shape.map_or(0, |shape| (shard_elements(to, &shape) - shard_elements(from, &shape)).max(0))
     }
     /// Elements that a device sends to reshard `held` to `target`.
     pub fn reshard_elements(&mut self, held: Held, target: PlacementId) -> i64 {

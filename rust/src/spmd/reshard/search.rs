@@ -1,11 +1,12 @@
 //! Finds the steps from one placement to another that send the fewest bytes, and of those the fewest steps.
 //!
-//! Placements are the nodes of a graph, steps its edges; Dijkstra's algorithm finds the shortest path. There
-//! are few nodes, since a mesh has few axes. If there are too many, the plan is the one that always exists:
+//! Placements are the nodes of a graph, steps its edges; the A* algorithm finds the shortest path. Its estimate is
+//! [`missing`]. There are few nodes, since a mesh has few axes. If there are too many, the plan is the one that always exists:
 //! reduce, gather the dims that differ, slice.
 
 use super::super::digits::Cuts;
 use super::super::placement::Placement;
+use super::lower::shard_elements;
 use super::moves::{Moves, Reached, Step};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -71,17 +72,25 @@ struct Node {
     is_done: bool,
 }
 
+/// The elements that a device of placement `at` gets at least until it has a shard of `wanted` elements. No step that adds
+/// elements to shards sends fewer than it adds.
+fn missing(at: &Placement, wanted: i64, shape: &[i64]) -> i64 {
+    (wanted - shard_elements(at, shape)).max(0)
+}
+
 fn search(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut numbers: FxHashMap<Placement, usize> = FxHashMap::default();
     let mut queue = BinaryHeap::new();
     nodes.push(Node { placement: from.clone(), cost: (0, 0, 0), before: None, is_done: false });
     numbers.insert(from.clone(), 0);
-    queue.push(Reverse(((0i64, 0u32, 0u32), 0usize)));
-    while let Some(Reverse((cost, number))) = queue.pop() {
+    let wanted = shard_elements(target, shape);
+    queue.push(Reverse(((missing(from, wanted, shape), 0u32, 0u32), 0usize)));
+    while let Some(Reverse((_, number))) = queue.pop() {
         if std::mem::replace(&mut nodes[number].is_done, true) {
             continue;
         }
+        let cost = nodes[number].cost;
         if nodes[number].placement == *target {
             return Some(way_to(nodes, number));
         }
@@ -93,6 +102,7 @@ fn search(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
             let sends = u32::from(!matches!(reached.step, Step::Slice { .. }));
             let cost = (cost.0.saturating_add(reached.sent), cost.1 + sends, cost.2 + 1);
             let next = nodes.len();
+            let left = missing(&reached.placement, wanted, shape);
             let to = *numbers.entry(reached.placement.clone()).or_insert(next);
             if to == next {
                 let placement = reached.placement.clone();
@@ -103,7 +113,7 @@ fn search(from: &Placement, target: &Placement, shape: &[i64]) -> Option<Plan> {
             } else {
                 continue;
             }
-            queue.push(Reverse((cost, to)));
+            queue.push(Reverse(((cost.0.saturating_add(left), cost.1, cost.2), to)));
         }
     }
     None
