@@ -33,12 +33,13 @@ impl<'a> Local<'a> {
     /// of others, for a reduction, the op whose partial results it reduces, else the first op that uses its result, through other
     /// collectives.
     pub fn cause(self, op: OpId) -> Option<OpId> {
-        let cause = self.source_op(op)?;
+        // The op that a pass recorded may be erased since, as a reshard that became collectives.
+        let cause = self.source_op(op).filter(|&op| !self.source.is_erased(op))?;
         if !self.source.kind(cause).is_collective() {
             return Some(cause);
         }
         if let Some(known) = self.source.cause(cause) {
-            return Some(known);
+            return Some(known).filter(|&op| !self.source.is_erased(op));
         }
         let is_sum = matches!(self.source.kind(cause), OpKind::AllReduce | OpKind::ReduceScatter);
         let mut at = cause;
