@@ -45,7 +45,7 @@ test-deep: build  ## the same comparisons on tens of thousands of random program
 	$(BIN)/python -m tests.shardy.generator.seeded
 	$(BIN)/python -m tests.spmd.seeded
 
-fuzz: build  ## ten minutes for each target: mutated programs, arguments, command lines, files, figures
+fuzz: build  ## ten minutes for each target: mutated programs, arguments, changed ops, command lines, files, figures
 	SHARDCORE_FUZZ_SECONDS=600 cargo test --release --quiet --test fuzz -- --nocapture
 	$(BIN)/python -m tests.fuzz.surfaces --seconds 600
 

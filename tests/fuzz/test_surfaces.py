@@ -7,7 +7,13 @@ import pytest
 from tests.fuzz.surfaces import TARGETS, isolated
 
 pytest.importorskip("resource", reason="memory is limited by it")
-INPUTS = {"arguments": 800, "commands": 250, "expectations": 400, "figures": 100}
+INPUTS = {
+    "arguments": 800,
+    "changed-ops": 1500,
+    "commands": 250,
+    "expectations": 400,
+    "figures": 100,
+}
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from shardcore import Module, PassManager, PipelineError
+from shardcore import Module, PassManager, PipelineError, ShardcoreError
 
 
 def test_unknown_ops_are_accepted() -> None:
@@ -28,6 +28,19 @@ def test_text_is_kept() -> None:
 def test_passes_that_are_not_here(name: str) -> None:
     with pytest.raises(PipelineError, match=f"no pass or pipeline is called {name}"):
         PassManager.parse(f"builtin.module({name})")
+
+
+def test_elements_of_other_dialects() -> None:
+    text = (
+        "func.func @f(%a: tensor<4x8x!q.i<8>>, %t: !q.t) {{\n"
+        "  %0 = stablehlo.transpose %a, dims = {} : (tensor<4x8x!q.i<8>>) -> tensor<8x4x!q.i<9>>\n"
+        "  stablehlo.custom_call @g(%t) {{has_side_effect = true}} : (!q.t) -> ()\n"
+        "  return\n}}"
+    )
+    Module.parse(text.format("[1, 0]"))
+    for dims, problem in [("[1, 9]", "must be a permutation"), ("[0, 1]", "are incompatible")]:
+        with pytest.raises(ShardcoreError, match=problem):
+            Module.parse(text.format(dims))
 
 
 def test_pipelines_print_as_text_that_parses() -> None:

@@ -147,9 +147,6 @@ impl<'p> Checker<'p> {
             constants: &constants,
             differs_in_sizes,
         };
-        if types.has_foreign() && view.types().any(ValueType::is_foreign) {
-            return Ok(());
-        }
         definition.check(&view)?;
         if !differs_in_sizes {
             last.set_valid(counts, outlines());

@@ -87,7 +87,7 @@ pub fn is_promotable(from: &Element, to: &Element) -> bool {
     match (from, to) {
         (Element::Integer { .. }, Element::Integer { .. })
         | (Element::Complex(_), Element::Complex(_)) => from.bits() <= to.bits(),
-        _ => from.is_float() && to.is_float(),
+        _ => from.is_foreign() || to.is_foreign() || from.is_float() && to.is_float(),
     }
 }
 

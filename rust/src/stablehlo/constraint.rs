@@ -95,6 +95,8 @@ impl Alternative {
                 types.iter().all(|ty| self.admits(ty) || admits(inner, ty))
             }
             (Self::Token, ValueType::Token) | (Self::Future, ValueType::Future(_)) => true,
+            // What takes more than tensors may take types of dialects that `StableHLO` does not know.
+            (Self::Token, ValueType::Other(_)) => ty.is_foreign(),
             _ => false,
         }
     }

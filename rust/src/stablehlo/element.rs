@@ -3,8 +3,9 @@
 use std::fmt;
 use std::rc::Rc;
 
-/// The element type of a tensor.
-#[derive(Clone, PartialEq, Debug)]
+/// The element type of a tensor. A foreign one (see [`Element::is_foreign`]) is in all sets and equal to any other, so
+/// that nothing is checked of it.
+#[derive(Clone, Debug)]
 pub enum Element {
     /// A float that `StableHLO` has: `f32`, `bf16`, `f8E4M3FN`.
     Float(Float),
@@ -23,6 +24,23 @@ pub enum Element {
     Complex(Rc<Element>),
     /// Any other type, as text: one of a dialect of its own, such as `!quant.uniform<...>`.
     Other(Rc<str>),
+}
+
+impl PartialEq for Element {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Float(a), Self::Float(b)) => a == b,
+            (Self::OtherFloat(a), Self::OtherFloat(b)) => a == b,
+            (
+                Self::Integer { bits, sign },
+                Self::Integer { bits: other_bits, sign: other_sign },
+            ) => bits == other_bits && sign == other_sign,
+            (Self::Index, Self::Index) => true,
+            (Self::Complex(a), Self::Complex(b)) => a == b,
+            (Self::Other(a), Self::Other(b)) if a == b => true,
+            _ => self.is_foreign() || other.is_foreign(),
+        }
+    }
 }
 
 /// A float that `StableHLO` has, by its place in [`FLOATS`].
@@ -120,7 +138,7 @@ impl Element {
     pub const fn is_integer(&self) -> bool {
         matches!(self, Self::Integer { .. })
     }
-    /// Whether it is a type that is not built in, such as a quantized one, which is not checked.
+    /// Whether it is a type of a dialect that MLIR and `StableHLO` do not have, such as a quantized one.
     pub fn is_foreign(&self) -> bool {
         match self {
             Self::Complex(part) => part.is_foreign(),
@@ -162,6 +180,7 @@ impl Element {
             Self::Complex(part) if matches!(**part, Self::Float(Float::F32 | Float::F64)) => {
                 Elements::COMPLEX
             }
+            _ if self.is_foreign() => Elements::ALL,
             Self::OtherFloat(_) | Self::Complex(_) | Self::Other(_) => Elements::NONE,
         }
     }
@@ -201,6 +220,8 @@ pub struct Elements(u16);
 impl Elements {
     /// None.
     pub const NONE: Self = Self(0);
+    /// All.
+    pub const ALL: Self = Self(u16::MAX);
     /// Floats of `StableHLO`.
     pub const FLOAT: Self = Self(1);
     /// `f32`, `f64`.
@@ -215,10 +236,9 @@ impl Elements {
     pub const INTEGER: Self = Self::SIGNLESS.or(Self::UNSIGNED);
     /// `complex<f32>`, `complex<f64>`.
     pub const COMPLEX: Self = Self(32);
-    /// Quantized with one scale. No [`Element`] is in this set, since quantized types are foreign; it is here
-    /// for its name in MLIR's messages.
+    /// Quantized with one scale.
     pub const QUANTIZED: Self = Self(64);
-    /// Quantized with scales along a dim; no [`Element`] is in it either.
+    /// Quantized with scales along a dim.
     pub const PER_AXIS: Self = Self(128);
     /// `index`.
     pub const INDEX: Self = Self(256);

@@ -4,7 +4,7 @@ use super::element::Element;
 use super::types::{Size, Tensor, ValueType};
 use crate::index::{Id, StrId, TypeId, ValueId};
 use crate::ir::{Program, Type};
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 
 /// A type without the sizes of its dims: equal outlines have either equal types, or tensors of known sizes, without
 /// encodings, of one element type and number of dims.
@@ -36,7 +36,6 @@ pub struct TypeCache<'p> {
     program: &'p Program,
     /// The types by id.
     types: Vec<OnceCell<ReadType>>,
-    has_foreign: Cell<bool>,
     /// The element type that was read last, and its text.
     last_element: RefCell<(StrId, Element)>,
 }
@@ -46,25 +45,18 @@ impl<'p> TypeCache<'p> {
     pub fn new(program: &'p Program) -> Self {
         let types = std::iter::repeat_with(OnceCell::new).take(program.types().len()).collect();
         let last_element = RefCell::new((StrId::NONE, Element::Index));
-        Self { program, types, has_foreign: Cell::new(false), last_element }
+        Self { program, types, last_element }
     }
     /// The type that `id` is.
     #[inline]
     pub fn get(&self, id: TypeId) -> &ReadType {
-        self.types[id.index()].get_or_init(|| {
-            let ty = self.read(id);
-            self.has_foreign.set(self.has_foreign.get() || ty.is_foreign());
-            ReadType { ty, outline: self.outline(id) }
-        })
+        self.types[id.index()]
+            .get_or_init(|| ReadType { ty: self.read(id), outline: self.outline(id) })
     }
     /// The type of `value`.
     #[inline]
     pub fn of(&self, value: ValueId) -> &ReadType {
         self.get(self.program.type_of(value))
-    }
-    /// Whether one of the types converted so far is foreign, see [`Element::is_foreign`].
-    pub fn has_foreign(&self) -> bool {
-        self.has_foreign.get()
     }
     fn outline(&self, id: TypeId) -> Outline {
         match &self.program.types()[id] {

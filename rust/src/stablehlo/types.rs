@@ -106,15 +106,9 @@ impl ValueType {
             _ => None,
         }
     }
-    /// Whether it is foreign or has foreign elements, see [`Element::is_foreign`].
+    /// Whether it is a type of a dialect that MLIR and `StableHLO` do not have.
     pub fn is_foreign(&self) -> bool {
-        match self {
-            Self::Tensor(tensor) | Self::Buffer(tensor, _) => tensor.element.is_foreign(),
-            Self::Unranked(element) => element.is_foreign(),
-            Self::Tuple(types) | Self::Future(types) => types.iter().any(Self::is_foreign),
-            Self::Other(text) => text.starts_with('!') && !text.starts_with("!stablehlo"),
-            Self::Token => false,
-        }
+        matches!(self, Self::Other(text) if text.starts_with('!') && !text.starts_with("!stablehlo"))
     }
     /// Whether it is a tensor, of known rank or not.
     pub const fn is_tensor(&self) -> bool {

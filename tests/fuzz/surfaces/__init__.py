@@ -1,4 +1,4 @@
-"""Fuzz targets for what users touch besides programs: arguments, command lines, files, figures.
+"""Fuzz targets besides the text of programs: arguments, changed ops, command lines, files, figures.
 
 Whatever is given, the outcome is a result or an error of ours (or a TypeError or ValueError of
 Python's own), in bounded time and memory: `isolated.py` runs inputs in a process of their own.
@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.fuzz.surfaces import arguments, commands, expectations, figures
+from tests.fuzz.surfaces import arguments, changed_ops, commands, expectations, figures
 
 TARGETS: dict[str, Callable[[int], None]] = {
     "arguments": arguments.run,
+    "changed-ops": changed_ops.run,
     "commands": commands.run,
     "expectations": expectations.run,
     "figures": figures.run,

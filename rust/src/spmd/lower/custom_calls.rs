@@ -18,9 +18,15 @@ pub(super) fn target(program: &Program, op: OpId) -> String {
     target.as_ref().and_then(|value| value.as_str()).unwrap_or_default().to_owned()
 }
 
-/// Whether `op` is a custom call of target `Sharding`, which is a sharding constraint.
+/// Whether `op` is a custom call of target `Sharding` with a result like its operand: a sharding constraint.
 pub(super) fn is_sharding(program: &Program, op: OpId) -> bool {
-    program.kind(op) == OpKind::CustomCall && target(program, op) == "Sharding"
+    if program.kind(op) != OpKind::CustomCall || target(program, op) != "Sharding" {
+        return false;
+    }
+    let mut values = program.operands(op).chain(program.op_results(op));
+    let type_of = |value: Option<ValueId>| value.map(|value| program.type_of(value));
+    let is_one_each = program.num_operands(op) == 1 && program.num_results(op) == 1;
+    is_one_each && type_of(values.next()) == type_of(values.next())
 }
 
 impl Lowering<'_, '_, '_> {
