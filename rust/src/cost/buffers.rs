@@ -1,68 +1,127 @@
 //! The buffers of a block: which are live after each op.
 
 use super::memory::Live;
-use crate::index::ValueId;
+use crate::index::{Id, ValueId};
 use rustc_hash::FxHashMap;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+
+/// No buffer, or the end of a list.
+const NONE: u32 = u32::MAX;
+
+/// The buffer that each value of a program is in, while its block runs.
+pub(super) struct Places(Vec<u32>);
+
+impl Places {
+    /// Of `count` values, none of which is in a buffer.
+    pub fn new(count: usize) -> Self {
+        Self(vec![NONE; count])
+    }
+    fn get(&self, value: ValueId) -> Option<usize> {
+        let index = self.0[value.index()];
+        (index != NONE).then_some(index as usize)
+    }
+    fn set(&mut self, value: ValueId, index: usize) {
+        self.0[value.index()] = index as u32;
+    }
+    fn remove(&mut self, value: ValueId) -> Option<usize> {
+        let index = self.get(value);
+        self.0[value.index()] = NONE;
+        index
+    }
+}
+
+/// A buffer: a value, its bytes, and the position of its last use.
+type Buffer = (ValueId, u128, u32);
 
 /// The state of a run through a block.
-#[derive(Default)]
 pub(super) struct Run {
     pub now: u128,
     /// Bytes of the results of the current op.
     pub made: u128,
-    /// Buffers in the order of their allocation: value, bytes, position of the last use.
-    buffers: Vec<(ValueId, u128, u32)>,
-    /// The buffer that a value is in.
-    places: FxHashMap<ValueId, usize>,
-    /// Buffers by the position of their last use; a buffer whose last use has moved is listed again.
-    ends: BinaryHeap<Reverse<(u32, usize)>>,
+    /// Buffers in the order of their allocation.
+    buffers: Vec<Buffer>,
+    /// For each position the first of the listed buffers that end there.
+    ends: Vec<u32>,
+    /// Listed buffers, each with the next one that ends at the same position. A buffer whose last use has moved is listed again.
+    listed: Vec<(u32, u32)>,
     /// Outputs, and the arguments whose memory they may take.
     pub taking_over: FxHashMap<ValueId, ValueId>,
 }
 
 impl Run {
-    pub fn make(&mut self, value: ValueId, bytes: u128, last: u32, place: u32) {
+    /// A run through a block of `count` ops, whose positions start at 1.
+    pub fn new(count: usize) -> Self {
+        Self {
+            now: 0,
+            made: 0,
+            buffers: Vec::new(),
+            ends: vec![NONE; count + 1],
+            listed: Vec::new(),
+            taking_over: FxHashMap::default(),
+        }
+    }
+    /// Lists a buffer at the position of its last use; those that live on after the block are not listed.
+    fn list(&mut self, index: usize) {
+        let last = self.buffers[index].2;
+        if let Some(first) = self.ends.get_mut(last as usize) {
+            self.listed.push((index as u32, *first));
+            *first = self.listed.len() as u32 - 1;
+        }
+    }
+    pub fn make(
+        &mut self,
+        places: &mut Places,
+        value: ValueId,
+        bytes: u128,
+        (last, place): (u32, u32),
+    ) {
         let index = self.buffers.len();
         // A result without uses is freed after its op.
-        let last = last.max(place);
-        self.buffers.push((value, bytes, last));
-        self.places.insert(value, index);
-        self.ends.push(Reverse((last, index)));
+        self.buffers.push((value, bytes, last.max(place)));
+        places.set(value, index);
+        self.list(index);
         self.now = self.now.saturating_add(bytes);
         self.made = self.made.saturating_add(bytes);
     }
     /// Whether the buffer of `value` has room for `bytes` and is not needed after `place`.
-    pub fn can_reuse(&self, value: ValueId, bytes: u128, place: u32) -> bool {
-        let buffer = self.places.get(&value).map(|&index| self.buffers[index]);
-        buffer.is_some_and(|(_, size, last)| size == bytes && last == place)
+    pub fn can_reuse(&self, places: &Places, value: ValueId, bytes: u128, place: u32) -> bool {
+        // The value may be in a buffer of an enclosing block.
+        let buffer = places.get(value).and_then(|index| self.buffers.get(index));
+        buffer == Some(&(value, bytes, place))
     }
     /// Gives `new` the buffer of `old`.
-    pub fn rename(&mut self, old: ValueId, new: ValueId, last: u32) {
-        let Some(index) = self.places.remove(&old) else { return };
+    pub fn rename(&mut self, places: &mut Places, old: ValueId, new: ValueId, last: u32) {
+        let Some(index) = places.remove(old) else { return };
         let buffer = &mut self.buffers[index];
+        let moves = last > buffer.2;
         (buffer.0, buffer.2) = (new, last.max(buffer.2));
-        self.places.insert(new, index);
-        self.ends.push(Reverse((self.buffers[index].2, index)));
-    }
-    /// Frees the buffers whose last use is at `place`.
-    pub fn free(&mut self, place: u32) {
-        while let Some(&Reverse((last, index))) = self.ends.peek() {
-            if last > place {
-                break;
-            }
-            self.ends.pop();
-            let (value, bytes, current) = self.buffers[index];
-            if current == last && self.places.remove(&value).is_some() {
-                self.now = self.now.saturating_sub(bytes);
-            }
+        places.set(new, index);
+        if moves {
+            self.list(index);
         }
     }
-    pub fn live(&self) -> Vec<Live> {
-        let is_live = |(index, &(value, bytes, _)): (usize, &(ValueId, u128, u32))| {
-            (self.places.get(&value) == Some(&index)).then_some(Live { value, bytes })
-        };
-        self.buffers.iter().enumerate().filter_map(is_live).collect()
+    /// Frees the buffers whose last use is at `place`.
+    pub fn free(&mut self, places: &mut Places, place: u32) {
+        let mut at = self.ends[place as usize];
+        while at != NONE {
+            let (index, next) = self.listed[at as usize];
+            let (value, bytes, last) = self.buffers[index as usize];
+            if last == place && places.remove(value).is_some() {
+                self.now = self.now.saturating_sub(bytes);
+            }
+            at = next;
+        }
+    }
+    /// The values that are live.
+    pub fn live<'a>(&'a self, places: &'a Places) -> impl Iterator<Item = Live> + 'a {
+        let buffers = self.buffers.iter().enumerate();
+        buffers.filter_map(|(index, &(value, bytes, _))| {
+            (places.get(value) == Some(index)).then_some(Live { value, bytes })
+        })
+    }
+    /// Ends the run: no value is in a buffer any more.
+    pub fn finish(self, places: &mut Places) {
+        for (value, ..) in self.buffers {
+            places.remove(value);
+        }
     }
 }

@@ -17,9 +17,9 @@ impl Calls {
     }
     /// The callee of `op`, a call or a composite, if it has a body.
     pub fn callee(&self, program: &Program, op: OpId) -> Option<FuncId> {
-        let name = match program.payload(op) {
-            Some(Payload::Call(name)) => *name,
-            _ if program.kind(op) == OpKind::Composite => program
+        let name = match (program.kind(op), program.payload(op)) {
+            (OpKind::Call, Some(Payload::Call(name))) => *name,
+            (OpKind::Composite, _) => program
                 .strings()
                 .find(program.attr(op, "decomposition")?.trim().strip_prefix('@')?)?,
             _ => return None,

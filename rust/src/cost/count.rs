@@ -146,12 +146,13 @@ impl<'a> Count<'a> {
     }
     /// Adds the memory figures, for the order of the program or for `depth_first`, whichever needs less.
     fn finish(mut self, entry: FuncId, depth_first: Schedule) -> ProgramCost {
-        let mut memory = |schedule| {
+        let mut memory = |schedule, below| {
             let (works, fusion) = (&mut self.works, &mut self.fusion);
-            Liveness::new(self.program, works, fusion, &self.execution, &schedule).memory(entry)
+            let execution = &self.execution;
+            Liveness::new(self.program, works, fusion, execution, &schedule).memory(entry, below)
         };
-        let in_order = memory(Schedule::of_the_program());
-        let depth_first = memory(depth_first);
+        let depth_first = memory(depth_first, u128::MAX);
+        let in_order = memory(Schedule::of_the_program(), depth_first.peak_bytes.saturating_add(1));
         let is_better = depth_first.peak_bytes < in_order.peak_bytes;
         self.cost.memory = if is_better { depth_first } else { in_order };
         self.cost.loops = self.execution.loops;

@@ -21,13 +21,32 @@ pub struct Fusion {
     has_barrier: Vec<bool>,
     /// Values that are never written.
     is_virtual: Vec<bool>,
-    /// For an alias, or a value computed from one operand, the value that is read in its place.
-    leaf: Vec<(ValueId, u128)>,
-    /// The last query that visited a value, and how many bytes it reads.
-    stamps: Vec<(u32, u128)>,
+    /// For an alias, or a value computed from one operand, what is read in its place.
+    leaf: Vec<Leaf>,
+    /// The last query that visited a value, and the place of the value among what is read.
+    stamps: Vec<(u32, u32)>,
     /// The number of queries so far.
     num_queries: u32,
+    /// What the ops that were asked for read, one after the other.
+    reads: Vec<Read>,
+    /// For each op that was asked for where its part of `reads` begins, and how long it is.
+    reads_of: Vec<(u32, u32)>,
 }
+
+/// What is read in the place of a value.
+#[derive(Clone, Copy)]
+struct Leaf {
+    /// The value that is read; none if the value itself is.
+    value: ValueId,
+    /// The row of [`super::tensors::Tensors`] with as many bytes as are read of it; [`FREE`] if none are.
+    row: u32,
+}
+
+/// The row of what takes no bytes to read.
+const FREE: u32 = u32::MAX;
+
+/// The part of `reads` of an op that was not asked for yet.
+const NOT_ASKED: (u32, u32) = (u32::MAX, 0);
 
 /// A value that an op reads from memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +65,11 @@ impl Fusion {
             uses: vec![0; count],
             has_barrier: vec![false; count],
             is_virtual: vec![false; count],
-            leaf: vec![(ValueId::NONE, 0); count],
+            leaf: vec![Leaf { value: ValueId::NONE, row: FREE }; count],
             stamps: vec![(0, 0); count],
             num_queries: 0,
+            reads: Vec::new(),
+            reads_of: vec![NOT_ASKED; program.num_op_ids()],
         };
         for &func in functions {
             let ops: Vec<OpId> = program.pre_order(func).skip(1).collect();
@@ -67,7 +88,7 @@ impl Fusion {
     }
     /// The value whose memory `value` is an alias of; itself if it is no alias.
     pub fn stored_as(&self, value: ValueId) -> ValueId {
-        self.leaf[value.index()].0.get().unwrap_or(value)
+        self.leaf[value.index()].value.get().unwrap_or(value)
     }
     /// Counts the operand uses of `op`; those of its own results were counted before.
     fn count_uses(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) {
@@ -101,7 +122,6 @@ impl Fusion {
         }
         let result = program.result(op, 0);
         let at = result.index();
-        let own = works.tensors.bytes(result);
         match movement {
             Movement::Alias if program.num_operands(op) == program.num_results(op) => {
                 for (value, result) in program.operands(op).zip(program.op_results(op)) {
@@ -113,16 +133,19 @@ impl Fusion {
                 // Constants are part of the program; a splat is broadcast where it is used.
                 let is_small = is_splat(program, op);
                 self.is_virtual[at] = !self.has_barrier[at] || !is_small;
-                self.leaf[at] = (result, if is_small { 0 } else { own });
+                let row = if is_small { FREE } else { works.tensors.id(result) };
+                self.leaf[at] = Leaf { value: result, row };
             }
             Movement::Expand if !self.has_barrier[at] => {
                 self.is_virtual[at] = true;
                 self.leaf[at] = match program.operands(op).next() {
                     Some(value) => {
-                        let (leaf, bytes) = self.single_source(works, value);
-                        (leaf, bytes.min(own))
+                        let leaf = self.single_source(works, value);
+                        let own = works.tensors.id(result);
+                        let is_less = bytes_of_row(works, own) < bytes_of_row(works, leaf.row);
+                        Leaf { row: if is_less { own } else { leaf.row }, ..leaf }
                     }
-                    None => (result, 0),
+                    None => Leaf { value: result, row: FREE },
                 };
             }
             Movement::Pointwise | Movement::Window if program.num_results(op) == 1 => {
@@ -141,17 +164,27 @@ impl Fusion {
         }
     }
     /// The only value that reading `value` reads, if there is exactly one.
-    fn single_source(&self, works: &mut Works<'_>, value: ValueId) -> (ValueId, u128) {
-        let (leaf, bytes) = self.leaf[value.index()];
-        if leaf.is_some() {
-            return (leaf, bytes);
+    fn single_source(&self, works: &mut Works<'_>, value: ValueId) -> Leaf {
+        let leaf = self.leaf[value.index()];
+        if leaf.value.is_some() {
+            return leaf;
         }
-        (value, works.tensors.bytes(value))
+        Leaf { value, row: works.tensors.id(value) }
     }
     /// The values that `op` reads from memory, each once, through all ops that are fused with it.
-    pub fn reads(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> Vec<Read> {
+    pub fn reads(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> &[Read] {
+        if self.reads_of[op.index()] == NOT_ASKED {
+            let first = self.reads.len();
+            self.find_reads(program, works, op);
+            self.reads_of[op.index()] = (first as u32, (self.reads.len() - first) as u32);
+        }
+        let (first, count) = self.reads_of[op.index()];
+        &self.reads[first as usize..][..count as usize]
+    }
+    /// Appends what `op` reads to `reads`.
+    fn find_reads(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) {
         self.num_queries += 1;
-        let mut reads: Vec<ValueId> = Vec::new();
+        let first = self.reads.len();
         let mut stack: Vec<(OpId, u128)> = vec![(op, u128::MAX)];
         while let Some((reader, cap)) = stack.pop() {
             let movement = works.movement(reader);
@@ -162,26 +195,33 @@ impl Fusion {
                 _ => cap,
             };
             for value in program.operands(reader).skip(skipped) {
-                let (leaf, bytes) = self.single_source(works, value);
-                let made_by = program.defining_op(leaf).filter(|_| self.is_virtual[leaf.index()]);
-                let is_source = self.leaf[leaf.index()].0 == leaf;
+                let leaf = self.single_source(works, value);
+                let at = leaf.value.index();
+                let made_by = program.defining_op(leaf.value).filter(|_| self.is_virtual[at]);
+                let is_source = self.leaf[at].value == leaf.value;
                 if let (Some(inner), false) = (made_by, is_source) {
                     stack.push((inner, cap));
                     continue;
                 }
-                let stamp = &mut self.stamps[leaf.index()];
-                if stamp.0 != self.num_queries {
-                    *stamp = (self.num_queries, 0);
-                    reads.push(leaf);
+                if self.stamps[at].0 != self.num_queries {
+                    self.stamps[at] = (self.num_queries, self.reads.len() as u32);
+                    self.reads.push(Read { value: leaf.value, bytes: 0 });
                 }
-                stamp.1 = stamp.1.saturating_add(bytes.min(cap));
+                let bytes = bytes_of_row(works, leaf.row).min(cap);
+                let read = &mut self.reads[self.stamps[at].1 as usize];
+                read.bytes = read.bytes.saturating_add(bytes);
             }
         }
-        let read = |&value: &ValueId| Read {
-            value,
-            bytes: self.stamps[value.index()].1.min(works.tensors.bytes(value)),
-        };
-        reads.iter().map(read).filter(|read| read.bytes > 0).collect()
+        let mut kept = first;
+        for at in first..self.reads.len() {
+            let Read { value, bytes } = self.reads[at];
+            let bytes = bytes.min(works.tensors.bytes(value));
+            if bytes > 0 {
+                self.reads[kept] = Read { value, bytes };
+                kept += 1;
+            }
+        }
+        self.reads.truncate(kept);
     }
     /// Bytes that `op` reads and writes, with fusion.
     pub fn traffic(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> u128 {
@@ -203,6 +243,14 @@ impl Fusion {
         let written: u128 = results.by_ref().map(|value| works.tensors.bytes(value)).sum();
         read.saturating_add(written)
     }
+}
+
+/// Bytes of a row of tensors.
+fn bytes_of_row(works: &Works<'_>, row: u32) -> u128 {
+    if row == FREE {
+        return 0;
+    }
+    works.tensors.row(row).bytes
 }
 
 /// Whether the result of `op` is an alias of its only operand.

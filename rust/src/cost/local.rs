@@ -38,8 +38,9 @@ impl<'a> Local<'a> {
         if !self.source.kind(cause).is_collective() {
             return Some(cause);
         }
-        if let Some(known) = self.source.cause(cause) {
-            return Some(known).filter(|&op| !self.source.is_erased(op));
+        let recorded = self.source.cause(cause).filter(|&op| !self.source.is_erased(op));
+        if recorded.is_some() {
+            return recorded;
         }
         let is_sum = matches!(self.source.kind(cause), OpKind::AllReduce | OpKind::ReduceScatter);
         let mut at = cause;

@@ -7,7 +7,7 @@
 //! their last use; an op with regions needs the largest peak of its regions, in addition to the values live around it.
 //! An output takes the memory of the argument that is donated to it if that has no later use.
 
-use super::buffers::Run;
+use super::buffers::{Places, Run};
 use super::donation::donated_arguments;
 use super::execution::Execution;
 use super::fusion::Fusion;
@@ -74,6 +74,7 @@ pub struct Liveness<'p, 'w, 'a> {
     /// The position of the last use of a value, in the block that defines it.
     last: Vec<u32>,
     peaks: FxHashMap<BlockId, Peak>,
+    buffers: Places,
 }
 
 impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
@@ -94,6 +95,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             places: vec![0; program.num_op_ids()],
             last: vec![0; program.num_value_ids()],
             peaks: FxHashMap::default(),
+            buffers: Places::new(program.num_value_ids()),
         };
         for &func in &execution.functions {
             this.note_last_uses(program.func_op(func));
@@ -107,7 +109,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             for region in program.op_regions(op) {
                 for block in program.region_blocks(region) {
                     // Positions start at 1: 0 means no use.
-                    for (op, place) in self.schedule.ops(program, block).into_iter().zip(1..) {
+                    for (&op, place) in self.schedule.ops(program, block).iter().zip(1..) {
                         self.places[op.index()] = place;
                     }
                 }
@@ -153,8 +155,9 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         }
         self.places[op.index()]
     }
-    /// The memory of the program, whose entry function is `entry`.
-    pub fn memory(&mut self, entry: FuncId) -> Memory {
+    /// The memory of the program, whose entry function is `entry`; without the op at the peak and what is live there if the
+    /// peak is not below `below`.
+    pub fn memory(&mut self, entry: FuncId, below: u128) -> Memory {
         let program = self.program;
         for func in self.execution.functions.clone() {
             let body = program.func_body(func);
@@ -181,6 +184,9 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         }
         let peak = self.simulate(body, &donated, None, &mut Vec::new());
         memory.peak_bytes = memory.argument_bytes.saturating_add(peak.bytes);
+        if memory.peak_bytes >= below {
+            return memory;
+        }
         memory.peak_op = self.innermost(peak);
         memory.peak_loc = memory.peak_op.map_or(Span::EMPTY, |op| program.loc(op));
         memory.live = program.block_args(body).map(|value| self.live(value)).collect();
@@ -244,6 +250,10 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
     fn peak_inside(&mut self, op: OpId) -> Peak {
         let program = self.program;
         let mut most = Peak::default();
+        let is_call = matches!(program.kind(op), OpKind::Call | OpKind::Composite);
+        if !is_call && program.num_regions(op) == 0 {
+            return most;
+        }
         let mut blocks: Vec<BlockId> = Vec::new();
         if let Some(callee) = self.execution.callee(program, op) {
             blocks.push(program.func_body(callee));
@@ -271,16 +281,18 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         until: Option<OpId>,
         live: &mut Vec<Live>,
     ) -> Peak {
+        let program = self.program;
+        let schedule = self.schedule;
+        let ops = schedule.ops(program, block);
         let returned = self.returned(block);
-        let mut run = Run::default();
+        let mut run = Run::new(ops.len());
         for &(output, arg) in donated {
             if let Some(&value) = returned.get(output) {
                 run.taking_over.insert(self.fusion.stored_as(value), arg);
             }
         }
-        let program = self.program;
         let mut peak = Peak::default();
-        for op in self.schedule.ops(program, block) {
+        for &op in ops.iter() {
             let place = self.places[op.index()];
             let inside = self.peak_inside(op);
             self.make_results(&mut run, op, place);
@@ -299,18 +311,18 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             if until == Some(op) {
                 let is_made_inside =
                     |value: ValueId| made > 0 && program.defining_op(value) == Some(op);
-                live.extend(run.live().into_iter().filter(|row| !is_made_inside(row.value)));
-                return peak;
+                live.extend(run.live(&self.buffers).filter(|row| !is_made_inside(row.value)));
+                break;
             }
-            run.free(place);
+            run.free(&mut self.buffers, place);
         }
+        run.finish(&mut self.buffers);
         peak
     }
     /// Allocates memory for the results of `op`.
     fn make_results(&mut self, run: &mut Run, op: OpId, place: u32) {
         let program = self.program;
         run.made = 0;
-        let movement = self.works.movement(op);
         for (index, result) in program.op_results(op).enumerate() {
             let bytes = self.works.tensors.bytes(result);
             let last = self.last[result.index()];
@@ -323,34 +335,39 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
                     continue;
                 }
             }
-            let candidates: Vec<ValueId> = match movement {
-                Movement::Update => program.operands(op).take(1).collect(),
-                Movement::Pointwise => self
-                    .fusion
-                    .reads(program, self.works, op)
-                    .iter()
-                    .map(|read| read.value)
-                    .collect(),
-                _ if program.op_name(op) == "stablehlo.all_reduce" => {
-                    program.operands(op).collect()
-                }
-                _ if program.kind(op) == OpKind::While => {
-                    program.operands(op).skip(index).take(1).collect()
-                }
-                _ => Vec::new(),
-            };
-            let mut reused = None;
-            for candidate in candidates {
-                let stored = self.fusion.stored_as(candidate);
-                if run.can_reuse(stored, bytes, place) {
-                    reused = Some(stored);
-                    break;
-                }
-            }
+            let reused = self.reusable(run, op, (index, bytes, place));
+            let buffers = &mut self.buffers;
             match reused {
-                Some(stored) => run.rename(stored, result, last),
-                None => run.make(result, bytes, last, place),
+                Some(stored) => run.rename(buffers, stored, result, last),
+                None => run.make(buffers, result, bytes, (last, place)),
             }
         }
+    }
+    /// The value whose buffer of `bytes` result `index` of `op`, at `place`, takes.
+    fn reusable(
+        &mut self,
+        run: &Run,
+        op: OpId,
+        (index, bytes, place): (usize, u128, u32),
+    ) -> Option<ValueId> {
+        let program = self.program;
+        let fits =
+            |buffers: &Places, stored: &ValueId| run.can_reuse(buffers, *stored, bytes, place);
+        let own = match self.works.movement(op) {
+            Movement::Update => program.operands(op).next(),
+            Movement::Pointwise => {
+                // What is read is never an alias.
+                let reads = self.fusion.reads(program, self.works, op).iter();
+                return reads.map(|read| read.value).find(|value| fits(&self.buffers, value));
+            }
+            _ if program.kind(op) == OpKind::While => program.operands(op).nth(index),
+            _ if program.op_name(op) == "stablehlo.all_reduce" => {
+                let mut stored = program.operands(op).map(|value| self.fusion.stored_as(value));
+                return stored.find(|value| fits(&self.buffers, value));
+            }
+            _ => None,
+        };
+        let stored = self.fusion.stored_as(own?);
+        fits(&self.buffers, &stored).then_some(stored)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::tensors::Tensors;
 use super::work::{call_target, Family, Measure, Movement, Work};
-use crate::index::{Id, OpId, StrId, ValueId};
+use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::rules::{Shapes, SignatureView};
 use rustc_hash::FxHashMap;
@@ -20,13 +20,22 @@ pub enum Outcome {
     Unknown(&'static str),
 }
 
+/// What is known of a name.
+#[derive(Clone, Copy)]
+enum Known {
+    /// It was not looked up yet.
+    NotAsked,
+    /// Its family; `None` if it has none.
+    Family(Option<&'static Family>),
+}
+
 /// The work of ops, computed once for each signature with local shapes.
 pub struct Works<'a> {
     program: &'a Program,
     /// The local tensors.
     pub tensors: Tensors<'a>,
-    /// The families of the names looked up so far.
-    families: FxHashMap<StrId, Option<&'static Family>>,
+    /// The family of each name.
+    families: Vec<Known>,
     memo: FxHashMap<Box<[u32]>, Option<Work>>,
     key: Vec<u32>,
 }
@@ -35,13 +44,19 @@ impl<'a> Works<'a> {
     /// The work of the ops of `program`.
     pub fn new(program: &'a Program) -> Self {
         let tensors = Tensors::new(program);
-        let families = FxHashMap::default();
+        let families = vec![Known::NotAsked; program.strings().len()];
         Self { program, tensors, families, memo: FxHashMap::default(), key: Vec::new() }
     }
     /// The family of `op`, `None` if it has none.
     pub fn family(&mut self, op: OpId) -> Option<&'static Family> {
         let (program, name) = (self.program, self.program.op_name_id(op));
-        *self.families.entry(name).or_insert_with(|| Family::of(program.str(name)))
+        let known = &mut self.families[name.index()];
+        if let Known::Family(family) = known {
+            return *family;
+        }
+        let family = Family::of(program.str(name));
+        *known = Known::Family(family);
+        family
     }
     /// How `op` moves data; an op without a family reads its operands and writes its results.
     pub fn movement(&mut self, op: OpId) -> Movement {

@@ -32,6 +32,14 @@ impl Interner {
     pub fn find(&self, text: &str) -> Option<StrId> {
         self.find_hashed(FxBuildHasher.hash_one(text), text)
     }
+    /// How many strings there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+    /// Whether there are no strings.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
     /// The string of `id`.
     #[inline]
     pub fn get(&self, id: StrId) -> &str {

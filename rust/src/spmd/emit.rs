@@ -77,9 +77,12 @@ impl<'p> Emitter<'p> {
         let loc = self.program.loc(self.at.1);
         self.program.build(new, InsertPoint::at(self.at.0).with_loc(loc))
     }
-    /// Records that the op at the insertion point requires `op`; if that op was required by another one, that one does.
+    /// Records that the op whose location new ops get requires `op`; if that is a collective of the per-device program, the op
+    /// that required it does.
     pub fn note_cause(&mut self, op: OpId) {
-        let cause = self.program.cause(self.at.1).unwrap_or(self.at.1);
+        let own = self.at.1;
+        let is_local = self.program.op_name(own).starts_with("stablehlo.");
+        let cause = self.program.cause(own).filter(|_| is_local).unwrap_or(own);
         self.program.set_cause(op, cause);
     }
     /// Makes an op with one result.

@@ -80,6 +80,7 @@ fn replace(program: &mut Program, op: OpId, found: &Scatter) {
     let mut emit = Emitter::new(program, Devices::default());
     emit.go_before(op);
     let new = emit.op_with_results("stablehlo.reduce_scatter", &[input], &[ty], &attrs);
+    emit.note_cause(new);
     found.reducer.add_body(&mut emit, new, like);
     let value = program.result(new, 0);
     program.replace_all_uses(old, value);

@@ -40,6 +40,11 @@ impl Lowering<'_, '_, '_> {
     /// Lowers `op`, a collective of `sdy`, as Shardy's pass does; false if it has to be lowered otherwise.
     pub(super) fn lower_one_by_one(&mut self, op: OpId, options: OneByOne) -> bool {
         let result = self.emit.program.result(op, 0);
+        let shape = self.shape_of(self.emit.program.type_of(result));
+        if self.how.one_by_one.is_none() && shape.is_some_and(|shape| shape.contains(&0)) {
+            // There is nothing to send, and StableHLO has no such collectives.
+            return false;
+        }
         let target = self.target(result);
         let target = self.with_terms_left(result, target);
         let Some(site) = self.site(op, target) else { return false };
