@@ -34,6 +34,19 @@ MESHES = [
 ]
 
 
+EXTREMES = {
+    "f32": ["0x7FC00000"],
+    "bf16": ["0x7FC0"],
+    "i1": ["false", "true"],
+    "i8": ["-128", "127"],
+    "i32": ["-2147483648", "2147483647"],
+    "i64": ["-9223372036854775808", "9223372036854775807"],
+    "ui8": ["0", "255"],
+    "ui32": ["0", "4294967295"],
+}
+"""What elements of each type are in padding."""
+
+
 def sharding(mesh: MeshCase, shape: Sequence[int], rng: np.random.RandomState, even=False) -> str:
     """A random sharding of a tensor of ``shape``."""
     free = list(mesh.axes)
@@ -93,7 +106,7 @@ def annotated(text: str, mesh: MeshCase, rng: np.random.RandomState) -> str:
         new_args.append(f"%{name}: {type_} {{sdy.sharding = #sdy.sharding{entry}}}")
         inner = sharding(mesh, shape, rng)
         constraints.append(f"    %lies_{name} = sdy.sharding_constraint %{name} {inner} : {type_}")
-        constraints.append(poisoned(name, shape, type_))
+        constraints.append(poisoned(name, shape, type_, rng))
     results = re.findall(r"tensor<[^>]*(?:<[^>]*>)?[^>]*>", head[2])
     body_start = head.end()
     body_end = text.index("\n    return ", body_start)
@@ -123,19 +136,32 @@ def annotated(text: str, mesh: MeshCase, rng: np.random.RandomState) -> str:
     return text[:start] + new + text[line_end:]
 
 
-def poisoned(name: str, shape: tuple[int, ...], type_: str) -> str:
-    """``%in_NAME``, which is ``%lies_NAME`` with NaN in its padding.
+def poisoned(name: str, shape: tuple[int, ...], type_: str, rng: np.random.RandomState) -> str:
+    """``%in_NAME``, which is ``%lies_NAME`` with other elements in its padding.
 
-    Partitioners fill padding with zeros; arguments that are floats have none themselves.
+    Partitioners fill padding with zeros. Indices of padding are beyond the dim: there floats are
+    NaN, integers the least or the greatest of their type, and booleans false or true.
     """
-    if not shape or "xf32>" not in type_:
+    element = type_[len("tensor<") : -1].split("x")[-1]
+    if not shape or element not in EXTREMES:
         return f"    %in_{name} = stablehlo.optimization_barrier %lies_{name} : {type_}"
-    mask = type_.replace("xf32>", "xi1>")
-    return f"""
-    %zero_{name} = stablehlo.constant dense<0.0> : {type_}
-    %nan_{name} = stablehlo.constant dense<0x7FC00000> : {type_}
-    %is_{name} = stablehlo.compare EQ, %lies_{name}, %zero_{name} : ({type_}, {type_}) -> {mask}
-    %in_{name} = stablehlo.select %is_{name}, %nan_{name}, %lies_{name} : {mask}, {type_}"""
+    extremes = EXTREMES[element]
+    other = extremes[rng.randint(len(extremes))]
+    mask, index = (f"{type_[: -len(element) - 1]}{kind}>" for kind in ("i1", "i32"))
+    lines = [f"    %other_{name} = stablehlo.constant dense<{other}> : {type_}"]
+    given = f"%lies_{name}"
+    for dim, size in enumerate(shape):
+        at = f"{name}_{dim}"
+        lines += [
+            f"    %at_{at} = stablehlo.iota dim = {dim} : {index}",
+            f"    %end_{at} = stablehlo.constant dense<{size}> : {index}",
+            f"    %is_{at} = stablehlo.compare LT, %at_{at}, %end_{at}"
+            f" : ({index}, {index}) -> {mask}",
+            f"    %in_{at} = stablehlo.select %is_{at}, {given}, %other_{name} : {mask}, {type_}",
+        ]
+        given = f"%in_{at}"
+    lines.append(f"    %in_{name} = stablehlo.optimization_barrier {given} : {type_}")
+    return "\n".join(lines)
 
 
 def shape_of(type_: str) -> tuple[int, ...]:

@@ -23,10 +23,7 @@ DTYPES = {
 
 
 def data(shape, name: str, rng: np.random.RandomState) -> np.ndarray:
-    """Small integers, exact in every type: sums of them come out alike in any order.
-
-    Floats are none of them 0, which is how padding is told from them.
-    """
+    """Small integers, exact in every type: sums of them come out alike in any order."""
     kind = np.dtype(DTYPES[name])
     if kind == np.bool_:
         return rng.randint(0, 2, shape).astype(bool)

@@ -54,9 +54,9 @@ BUGS = [
     Bug(
         "an add for a max",
         "spmd/collectives.rs",
-        'let op = emit.op_with_results("stablehlo.all_reduce", &[input], &[ty], &attrs);',
+        'let op = Self::build(emit, "stablehlo.all_reduce", input, ty, &attrs);',
         "let reducer = if ON && reducer == Reducer::Max { Reducer::Add } else { reducer };\n"
-        '        let op = emit.op_with_results("stablehlo.all_reduce", &[input], &[ty], &attrs);',
+        '        let op = Self::build(emit, "stablehlo.all_reduce", input, ty, &attrs);',
     ),
     Bug(
         "starts are clamped in the shard",
