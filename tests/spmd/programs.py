@@ -252,6 +252,15 @@ OPS = {
         lambda a: lax.reduce_window(a, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"),
         [array(2, 8, 6, 4)],
     ),
+    "maxpool_grad": (
+        jax.grad(
+            lambda a: (
+                3
+                * lax.reduce_window(a, -jnp.inf, lax.max, (1, 2, 3, 1), (1, 2, 3, 1), ((0, 0),) * 4)
+            ).sum()
+        ),
+        [array(2, 8, 12, 4)],
+    ),
     "while": (lambda a: lax.fori_loop(0, 3, lambda i, c: c * 2 - a, a), [array(8, 6)]),
     "scan": (
         lambda a, w: lax.scan(lambda c, x: (c @ w, (c + x).sum(1)), jnp.ones((4, 6)), a),

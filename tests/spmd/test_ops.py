@@ -46,3 +46,28 @@ func.func @main(%a: tensor<6x10xf32>, %b: tensor<2x10x3xf32>, %n: tensor<2xi32>)
         partitioned.simulate(a, b, sizes), module.simulate(a, b, sizes), strict=True
     ):
         np.testing.assert_array_equal(mine, whole)
+
+
+def test_windows_that_do_not_overlap_are_selected_from_on_shards() -> None:
+    """The gradient of a pooling whose windows are next to each other sends nothing."""
+    module = shardcore.Module.parse("""
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>},
+                %b: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>})
+    -> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.select_and_scatter"(%a, %b, %zero) <{
+      window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 2, 2>}> ({
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %1 = stablehlo.compare GE, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    }, {
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %1 = stablehlo.add %x, %y : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+    }) : (tensor<8x16xf32>, tensor<4x8xf32>, tensor<f32>) -> tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}""")
+    partitioned = module.propagate().partition()
+    assert partitioned.sent_bytes == 0
+    assert shardcore.prove(partitioned).is_proven

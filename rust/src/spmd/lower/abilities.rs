@@ -4,7 +4,7 @@ use super::super::ways::Ability;
 use super::concatenate::concatenated_dim;
 use super::geometry::Geometry;
 use super::work::ByRule;
-use super::{convolution, dynamic, indexing, reduce};
+use super::{convolution, dynamic, indexing, reduce, windows};
 use crate::index::{FactorId, Id};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
@@ -31,6 +31,7 @@ pub(super) fn abilities(program: &Program, work: &ByRule) -> Vec<Ability> {
     indexing::refine(program, work, &mut all);
     dynamic::refine(program, work, &mut all);
     convolution::refine(program, work, &mut all);
+    windows::refine(program, work, &mut all);
     all
 }
 

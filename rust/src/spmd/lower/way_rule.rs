@@ -3,6 +3,7 @@
 
 use super::convolution::part_dims;
 use super::geometry::conv_dims;
+use super::windows::part_windows;
 use crate::index::{FactorId, Id, OpId};
 use crate::ir::{OpKind, Program};
 use crate::rule::OpShardingRule;
@@ -23,6 +24,7 @@ pub(super) fn way_rule(
     if let Some(dims) = conv_dims(program, op) {
         part_dims(&mut rule, &dims, shapes);
     }
+    part_windows(program, op, &mut rule, shapes);
     rule
 }
 

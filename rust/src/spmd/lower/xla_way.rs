@@ -9,8 +9,8 @@ use super::super::xla::product::{Class, Decision, Product, Shards};
 use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::Id;
+use crate::ir::OpTraits;
 use crate::rule::TensorMapping;
-use crate::rules::table::Family;
 
 impl Lowering<'_, '_, '_> {
     /// The way that XLA's partitioner takes; none where it compares ways.
@@ -36,8 +36,7 @@ impl Lowering<'_, '_, '_> {
         let first = operands.first().map(|held| held.placement);
         let are_alike =
             operands.len() > 1 && operands.iter().all(|held| Some(held.placement) == first);
-        let family = Family::of(program.op_name(work.op));
-        let is_elementwise = family.is_some_and(|family| family.name == "pointwise");
+        let is_elementwise = program.has_traits(work.op, OpTraits::ELEMENTWISE);
         Leader::of(program.kind(work.op), is_elementwise, are_alike)
     }
     /// The digits of each factor by the tensor that leads, and the order of devices.
