@@ -99,19 +99,32 @@ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
     assert ours(text, pipeline) == reference.run(text, pipeline)
 
 
-def test_result_that_is_invalid() -> None:
-    text = f"""{MESHES}
+PRIORITY_OF_AN_EMPTY_DIM = f"""{MESHES}
 func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{?}}p1]>}})
     -> tensor<8xf32> {{
   return %a : tensor<8xf32>
 }}"""
-    pipeline = "builtin.module(sdy-close-shardings)"
+CLOSE = "builtin.module(sdy-close-shardings)"
+"""It closes the dim, which makes its priority invalid."""
+
+
+def test_result_that_is_invalid() -> None:
     with pytest.raises(reference.RejectedError, match="empty and closed but has a priority"):
-        reference.run(text, pipeline)
-    module = shardcore.Module.parse(text)
-    shardcore.PassManager.parse(pipeline).run(module)
-    assert "[{}p1]" in reference.run(text, pipeline, verify=False)
+        reference.run(PRIORITY_OF_AN_EMPTY_DIM, CLOSE)
+    module = shardcore.Module.parse(PRIORITY_OF_AN_EMPTY_DIM)
+    shardcore.PassManager.parse(CLOSE).run(module)
+    assert "[{}p1]" in reference.run(PRIORITY_OF_AN_EMPTY_DIM, CLOSE, verify=False)
     assert "[{}p1]" in str(module)
+
+
+def test_the_verifier_says_what_the_reference_says() -> None:
+    with pytest.raises(reference.RejectedError) as theirs:
+        reference.run(PRIORITY_OF_AN_EMPTY_DIM, CLOSE)
+    manager = shardcore.PassManager.parse(CLOSE)
+    manager.enable_verifier(True)
+    with pytest.raises(shardcore.ShardcoreError) as raised:
+        manager.run(shardcore.Module.parse(PRIORITY_OF_AN_EMPTY_DIM))
+    assert missing(theirs.value.errors, of_error(raised.value)) == []
 
 
 def test_named_computations_in_the_input() -> None:
@@ -173,22 +186,6 @@ func.func @main() {
     with pytest.raises(shardcore.ShardcoreError, match=said) as caught:
         ours(text, pipeline)
     assert "contact" not in str(caught.value)
-
-
-def test_the_verifier_says_what_the_reference_says() -> None:
-    text = f"""{MESHES}
-func.func @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{?}}p1]>}})
-    -> tensor<8xf32> {{
-  return %a : tensor<8xf32>
-}}"""
-    pipeline = "builtin.module(sdy-close-shardings)"
-    with pytest.raises(reference.RejectedError) as theirs:
-        reference.run(text, pipeline)
-    manager = shardcore.PassManager.parse(pipeline)
-    manager.enable_verifier(True)
-    with pytest.raises(shardcore.ShardcoreError) as raised:
-        manager.run(shardcore.Module.parse(text))
-    assert missing(theirs.value.errors, of_error(raised.value)) == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ use super::origins::{Recorder, Subject};
 use super::plan::specs::OpVisit;
 use super::plan::{OpRow, Plan, WIDE};
 use super::schedule::func_results::FuncResults;
-use super::schedule::{Network, Spent, UserPriorities};
+use super::schedule::{BudgetStatus, Network, UserPriorities};
 use super::state::State;
 use super::visit::{RunMask, Subset};
 use super::wide::WideOps;
@@ -82,13 +82,13 @@ impl<'p> Engine<'p> {
         self.network.budget.start_run(num_ops);
         while let Some(position) = self.network.queue.pop(1 << run) {
             match self.network.budget.spend() {
-                Spent::Visit => {}
-                Spent::Report => {
+                BudgetStatus::Within => {}
+                BudgetStatus::ReportDue => {
                     // How many there will be is not known; this comes near the end only.
                     let visits = self.network.budget.visits();
                     context.progress(pass, visits, visits + num_ops)?;
                 }
-                Spent::Exceeded => return Err(self.no_convergence(position)),
+                BudgetStatus::Exceeded => return Err(self.no_convergence(position)),
             }
             self.visit(position, run);
         }

@@ -55,10 +55,10 @@
 //! | a visit leaves out factors on which all tensors agree | nothing propagates along them | what all have is a prefix of what any could get: law of [`visit::strategy`] | `test_family[mlp]` |
 //! | after an update, the next visit of the op is looked up by the update | the same updates lead to the same shardings | the tensors are different values, each with its own sharding | `a_value_that_is_two_operands_is_looked_at_again` |
 //! | the process remembers visits of other programs ([`memo::process_cache`]) | equal rules, meshes and shardings have equal outcomes | all three are compared by what they are, not by their numbers in the program | `what_is_known_of_one_program_holds_in_another_as_far_as_it_is_the_same`, `test_random_programs[several meshes]` |
-//! | rules are told apart only as far as visits do ([`memo::rule_equivalence`]) | sizes matter only in which tensor is larger | [`visit::strategy::Promise::uses_exact_factor_sizes`], and no dim has several factors | `sizes_count_only_where_they_compare`, `test_random_programs[schedule]` |
-//! | of the tensors of a wide op, one of each group is looked at ([`wide`]) | the others change like it | [`visit::strategy::Promise::repeating_is_idempotent`] | `test_random_rules` |
-//! | components of a wide op are visited apart | they have no effect on each other | [`visit::strategy::Promise::components_are_independent`] | `test_random_programs[wide ops]` |
-//! | visits of a wide op are continued from the one before ([`wide`]) | what depends on no change stays as it is | [`visit::strategy::Promise::continuation`], which excepts elementwise ops | `test_random_rules`, `operands_of_wide_elementwise_ops_look_at_results` |
+//! | rules are told apart only as far as visits do ([`memo::rule_equivalence`]) | sizes matter only in which tensor is larger | [`visit::strategy::StrategyGuarantees::uses_exact_factor_sizes`], and no dim has several factors | `sizes_count_only_where_they_compare`, `test_random_programs[schedule]` |
+//! | of the tensors of a wide op, one of each group is looked at ([`wide`]) | the others change like it | [`visit::strategy::StrategyGuarantees::repeating_is_idempotent`] | `test_random_rules` |
+//! | components of a wide op are visited apart | they have no effect on each other | [`visit::strategy::StrategyGuarantees::components_are_independent`] | `test_random_programs[wide ops]` |
+//! | visits of a wide op are continued from the one before ([`wide`]) | what depends on no change stays as it is | [`visit::strategy::StrategyGuarantees::continuation`], which excepts elementwise ops | `test_random_rules`, `operands_of_wide_elementwise_ops_look_at_results` |
 //! | wide ops are told which tensors have changed ([`notices::readers`]) | the others have the shardings they had | [`state`] tells the readers of every change | `test_family[results]` |
 //!
 //! Source: Shardy's propagation document.

@@ -144,7 +144,7 @@ impl ProcessVisitCache {
     /// Takes the cache for the propagation of a program in these kinds of greedy runs.
     pub fn take(runs: &[Run]) -> Taken<Self> {
         let mut table = KEPT.take(Self::new);
-        let is_exact = |run: &Run| run.strategy.promise().uses_exact_factor_sizes;
+        let is_exact = |run: &Run| run.strategy.guarantees().uses_exact_factor_sizes;
         table.equivalence.start_program(runs.iter().any(is_exact));
         table
     }

@@ -1,7 +1,7 @@
 //! Equivalence of rules: rules with which visits have the same outcomes.
 //!
 //! To a strategy that does not use exact factor sizes
-//! ([`crate::propagation::visit::strategy::Promise`]), sizes matter in two ways: where a dim has more than
+//! ([`crate::propagation::visit::strategy::StrategyGuarantees`]), sizes matter in two ways: where a dim has more than
 //! one factor they say how axes are split among them, and otherwise they only say which tensor is larger.
 //! Rules whose dims have at most one factor each, and whose tensors compare by size in the same way, are
 //! therefore equivalent; the rules of additions of different shapes are an example. Visits are made with one

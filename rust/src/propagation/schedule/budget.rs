@@ -18,14 +18,14 @@ pub struct VisitBudget {
     next_event: usize,
 }
 
-/// What is to be done before a visit.
+/// Where a greedy run is in its budget, before a visit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Spent {
-    /// Nothing.
-    Visit,
-    /// Progress is to be reported.
-    Report,
-    /// Non-convergence is to be reported.
+pub enum BudgetStatus {
+    /// Within it.
+    Within,
+    /// Within it; progress is to be reported.
+    ReportDue,
+    /// Beyond it; non-convergence is to be reported.
     Exceeded,
 }
 
@@ -43,20 +43,20 @@ impl VisitBudget {
     }
     /// Counts a visit.
     #[inline]
-    pub fn spend(&mut self) -> Spent {
+    pub fn spend(&mut self) -> BudgetStatus {
         self.visits += 1;
         if self.visits < self.next_event {
-            return Spent::Visit;
+            return BudgetStatus::Within;
         }
         self.spend_event()
     }
     #[cold]
-    fn spend_event(&mut self) -> Spent {
+    fn spend_event(&mut self) -> BudgetStatus {
         self.next_event = self.event_after(self.visits);
         if self.visits % REPORT_EVERY == 0 {
-            Spent::Report
+            BudgetStatus::ReportDue
         } else {
-            Spent::Exceeded
+            BudgetStatus::Exceeded
         }
     }
     /// Number of visits so far, of all runs.
@@ -75,10 +75,10 @@ mod tests {
         let (fixed, per_op) = BUDGET;
         for _ in 0..2 {
             budget.start_run(1);
-            let spent: Vec<Spent> = (0..=fixed + per_op).map(|_| budget.spend()).collect();
-            let first = spent.iter().position(|&spent| spent == Spent::Exceeded);
+            let spent: Vec<BudgetStatus> = (0..=fixed + per_op).map(|_| budget.spend()).collect();
+            let first = spent.iter().position(|&spent| spent == BudgetStatus::Exceeded);
             assert_eq!(first, Some(fixed + per_op));
-            assert!(spent.contains(&Spent::Report));
+            assert!(spent.contains(&BudgetStatus::ReportDue));
         }
         assert_eq!(budget.visits(), 2 * (fixed + per_op + 1));
     }

@@ -16,6 +16,6 @@ mod network;
 mod queue;
 mod user_priority;
 
-pub use budget::Spent;
+pub use budget::BudgetStatus;
 pub use network::Network;
 pub use user_priority::UserPriorities;

@@ -17,7 +17,7 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`strategy`] | the strategies, and what each promises |
+//! | [`strategy`] | the strategies, and what each guarantees |
 //! | [`direction`] | which factors propagate which way in which op-priority step |
 //! | [`compatible`] | which axes tensors agree on along a factor |
 //! | [`basic`], [`aggressive`] | the two strategies, on the factor table |

@@ -1,11 +1,11 @@
-//! The strategies of a visit, and what each promises to those who take shortcuts.
+//! The strategies of a visit, and what each guarantees to shortcuts.
 //!
 //! All strategies keep two laws. A visit is a function of its spec, the directions of its step, the mesh
 //! and the shardings of its tensors. And it adds axes only along factors along which tensors differ. What
 //! is remembered of visits ([`crate::propagation::memo`]) needs no more than that.
 //!
-//! Everything else that a shortcut relies on is a [`Promise`], declared here and nowhere else. To add a
-//! strategy, add a variant: the compiler then asks what it promises, how it propagates
+//! Everything else that a shortcut relies on is a [guarantee](StrategyGuarantees), declared here and nowhere else. To add a
+//! strategy, add a variant: the compiler then asks what it guarantees, how it propagates
 //! ([`super::workspace`]) and for its column in the cache of the process
 //! ([`crate::propagation::memo::process_cache`]).
 
@@ -18,9 +18,9 @@ pub enum VisitStrategy {
     Aggressive,
 }
 
-/// What a strategy promises of its visits.
+/// What a strategy guarantees of its visits.
 #[derive(Clone, Copy, Debug)]
-pub struct Promise {
+pub struct StrategyGuarantees {
     /// Whether the exact sizes of factors matter. If not, sizes say only how axes are split among the
     /// factors of one dim, and which tensor is larger. Asked by
     /// [`crate::propagation::memo::rule_equivalence`].
@@ -47,17 +47,17 @@ pub enum Continuation {
 }
 
 impl VisitStrategy {
-    /// What visits in this strategy promise.
-    pub const fn promise(self) -> Promise {
+    /// What visits in this strategy guarantee.
+    pub const fn guarantees(self) -> StrategyGuarantees {
         match self {
             // An axis that any tensor uses elsewhere stops all others, whichever component it is in.
-            Self::Basic => Promise {
+            Self::Basic => StrategyGuarantees {
                 uses_exact_factor_sizes: false,
                 repeating_is_idempotent: true,
                 components_are_independent: false,
                 continuation: None,
             },
-            Self::Aggressive => Promise {
+            Self::Aggressive => StrategyGuarantees {
                 uses_exact_factor_sizes: false,
                 repeating_is_idempotent: true,
                 components_are_independent: true,

@@ -15,8 +15,8 @@
 //! Tensors that share no factor have no effect on each other. Each component of the rule is visited by
 //! itself ([`components`], [`decomposition`]), and only if one of its tensors has changed.
 //!
-//! Each of these shortcuts is used for strategies that promise what it relies on
-//! ([`super::visit::strategy::Promise`]), and only while all sub-axes of an axis nest. Sub-axes that do not nest,
+//! Each of these shortcuts is used for strategies that guarantee what it relies on
+//! ([`super::visit::strategy::StrategyGuarantees`]), and only while all sub-axes of an axis nest. Sub-axes that do not nest,
 //! such as `"x":(1)2` and `"x":(1)3`, need an axis whose size is not a power of two. From the first such sub-axis
 //! on, a visit of the op reads every tensor, incrementally where possible.
 
@@ -79,11 +79,11 @@ impl WideOps {
         }
         let op = &mut self.ops[place as usize];
         op.catch_up(state, position, spec, &decomposition);
-        let promise = memo.run(run).strategy.promise();
+        let guarantees = memo.run(run).strategy.guarantees();
         let has_components = decomposition.components.len() > 1;
         let is_whole = op.is_whole
-            || !promise.repeating_is_idempotent
-            || has_components && !promise.components_are_independent;
+            || !guarantees.repeating_is_idempotent
+            || has_components && !guarantees.components_are_independent;
         let mut visit = Visit { state, memo, spec, run };
         if is_whole {
             visit.whole(op, position)
@@ -204,12 +204,12 @@ impl Visit<'_, '_> {
 
     /// Whether the op's visits can be worked out from those before.
     fn can_continue(&self, op: &WideOp) -> bool {
-        let is_promised = match self.memo.run(self.run).strategy.promise().continuation {
+        let is_guaranteed = match self.memo.run(self.run).strategy.guarantees().continuation {
             Some(Continuation::FactorClaims) => !self.spec.is_elementwise,
             None => false,
         };
         let has_devices = |mesh: MeshId| !self.state.program().mesh(mesh).is_maximal();
-        is_promised
+        is_guaranteed
             && !self.state.is_recording()
             && !op.has_other_mesh
             && op.mesh.get().is_some_and(has_devices)
