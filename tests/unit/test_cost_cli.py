@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from shardcore import Module, compare, cost
+from shardcore.calculus import hardware_names
 from shardcore.cli import main
 from shardcore.partition.partitioned import POLICIES
 
@@ -36,7 +37,8 @@ def files(tmp_path: Path) -> tuple[str, str]:
 def test_tables(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cost", files[1], "--hardware", "tpu-v5e"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("per device, on tpu-v5e, policy xla\n")
+    assert text.startswith("peak 5.5 KiB: fits tpu-v5e (14.9 GiB)\n")
+    assert "\nper device, on tpu-v5e, policy xla\n" in text
     for title in ("collectives by kind", "collectives by mesh axis", "most expensive collectives"):
         assert f"\n{title}\n" in text
     assert main(["cost", files[0], "--hardware", "tpu-v5e", "--top", "0"]) == 0
@@ -47,6 +49,54 @@ def test_json_is_the_record(files: tuple[str, str], capsys: pytest.CaptureFixtur
     assert main(["cost", files[1], "--hardware", "h100", "--json"]) == 0
     expected = cost(Module.parse(CUT, filename=files[1]), "h100").record()
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(expected))
+
+
+HUGE = """
+func.func @main(%a: tensor<131072x131072xf32>) -> tensor<131072x131072xf32> {
+  %0 = stablehlo.abs %a : tensor<131072x131072xf32>
+  return %0 : tensor<131072x131072xf32>
+}
+"""
+
+
+def test_the_first_line_says_whether_it_fits() -> None:
+    first = str(cost(Module.parse(HUGE), "tpu-v5e")).splitlines()[0]
+    assert first == "peak 128.0 GiB: DOES NOT FIT tpu-v5e (14.9 GiB)"
+    assert (
+        str(cost(Module.parse(WHOLE), "tpu-v5e"))
+        .splitlines()[0]
+        .endswith(": fits tpu-v5e (14.9 GiB)")
+    )
+
+
+def test_every_chip(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "huge.mlir"
+    path.write_text(HUGE)
+    assert main(["cost", str(path), "--hardware", "all"]) == 0
+    head, columns, *rows = capsys.readouterr().out.splitlines()
+    assert head == "peak 128.0 GiB, policy xla"
+    assert columns.split()[:3] == ["hardware", "memory", "fits"]
+    assert [row.split()[0] for row in rows] == hardware_names()
+    assert max(map(len, [columns, *rows])) <= 80
+    assert main(["cost", str(path), "--hardware", "all", "--json"]) == 0
+    for row in json.loads(capsys.readouterr().out)["hardware"]:
+        alone = cost(Module.parse(HUGE), row["hardware"])
+        assert row["fits"] == alone.fits == (alone.hardware.hbm_bytes >= 128 << 30)
+        assert row["step_seconds_lower"] == alone.step_seconds_lower
+
+
+def test_chips_whose_topology_the_mesh_does_not_fit_are_listed_without_a_cost(
+    files: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cost", files[1], "--hardware", "all", "--topology", "2x2"]) == 0
+    text = capsys.readouterr().out
+    rows = {line.split()[0]: line for line in text.splitlines() if line}
+    assert " yes " in rows["tpu-v5e"]
+    # What is wrong on every chip is an error.
+    assert main(["cost", files[1], "--hardware", "all", "--topology", "3x3"]) == 1
+    with pytest.raises(SystemExit):
+        main(["cost", *files, "--hardware", "all"])
+    assert "one program and one policy" in capsys.readouterr().err
 
 
 def test_what_changed_by_line(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,8 @@ def run(options: argparse.Namespace) -> int:
         options.parser.error("only one of the programs can be standard input")
     if options.other is not None and len(options.policy) > 1:
         options.parser.error("compare two programs or two policies, not both")
+    if options.hardware == "all":
+        return _every_chip(options)
     costs = [cost for path in _paths(options) for cost in _costs(options, path)]
     from shardcore.report.console import show
 
@@ -84,23 +86,46 @@ def _paths(options: argparse.Namespace) -> list[str]:
 
 def _costs(options: argparse.Namespace, path: str) -> list[shardcore.Cost]:
     """The costs of the program at ``path`` under each policy."""
-    from shardcore.calculus.topology import parse_mapping
+    result = _completed(path)
+    given = _given(options)
+    return [shardcore.cost(result, options.hardware, each, **given) for each in options.policy]
 
+
+def _completed(path: str) -> shardcore.Result:
+    """The program at ``path`` with its shardings completed."""
     module = read_module(path)
     with progress_bar() as progress:
         result = module.propagate(progress=progress)
-        warn(result)
-        return [
-            shardcore.cost(
-                result,
-                options.hardware,
-                policy,
-                topology=options.topology,
-                mapping=parse_mapping(options.map),
-                hardware_file=options.hardware_file,
-                exact=options.exact,
-                efficiency=options.efficiency,
-                one_way=options.one_way,
-            )
-            for policy in options.policy
-        ]
+    warn(result)
+    return result
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of :func:`shardcore.cost` that the flags give."""
+    from shardcore.calculus.topology import parse_mapping
+
+    return {
+        "topology": options.topology,
+        "mapping": parse_mapping(options.map),
+        "hardware_file": options.hardware_file,
+        "exact": options.exact,
+        "efficiency": options.efficiency,
+        "one_way": options.one_way,
+    }
+
+
+def _every_chip(options: argparse.Namespace) -> int:
+    """Print the cost of one program under one policy on every chip."""
+    from shardcore.costs.chips import on_every_chip
+    from shardcore.report.chips_table import chips_parts
+    from shardcore.report.console import show
+
+    if options.other is not None or len(options.policy) > 1:
+        options.parser.error("--hardware all takes one program and one policy")
+    [policy] = options.policy
+    rows = on_every_chip(_completed(options.file), policy, **_given(options))
+    if options.json:
+        print_json({"policy": policy, "hardware": [row.record() for row in rows]})
+    else:
+        show(chips_parts(rows))
+    return 0

@@ -7,6 +7,7 @@
 :mod:`~.rows`          the rows of a cost, made when somebody looks at them
 :mod:`~.build`         computes times from these figures
 :mod:`~.links`         times of collectives on links, by :mod:`shardcore.calculus`
+:mod:`~.chips`         the cost on every chip
 :mod:`~.compare`       differences between two costs, by line
 =====================  ========================================================================
 """

@@ -41,16 +41,26 @@ def build(
     options: TimeOptions,
 ) -> Cost:
     """Return the cost of ``program``; see :func:`shardcore.cost`."""
-    if not isinstance(program, (Module, Result, Partitioned)):
-        raise TypeError(f"expected a Module or a Result, not {type(program).__name__}")
+    local = partitioned(program, policy)
     if not isinstance(chip, Hardware):
         chip = find_hardware(chip, hardware_file)
-    if not isinstance(program, Partitioned):
-        result = program.propagate() if isinstance(program, Module) else program
-        program = partition(result, policy, replicates_unknown=True)
     links = Links(chip, topology, mapping, options)
-    links.check(mesh for mesh in program.source.meshes.values() if not mesh.is_maximal)
-    return timed(program.figures, chip, program.policy, links)
+    links.check(mesh for mesh in local.source.meshes.values() if not mesh.is_maximal)
+    return timed(local.figures, chip, local.policy, links)
+
+
+def partitioned(program: Module | Result | Partitioned, policy: str) -> Partitioned:
+    """Return the per-device program that ``policy`` makes of ``program``, to be counted.
+
+    Raises:
+        TypeError: ``program`` is none.
+    """
+    if isinstance(program, Partitioned):
+        return program
+    if not isinstance(program, (Module, Result)):
+        raise TypeError(f"expected a Module or a Result, not {type(program).__name__}")
+    result = program.propagate() if isinstance(program, Module) else program
+    return partition(result, policy, replicates_unknown=True)
 
 
 def timed(figures: Figures, chip: Hardware, policy: str, links: Links) -> Cost:

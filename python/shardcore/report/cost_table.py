@@ -53,9 +53,11 @@ def _overview(cost: Cost) -> str:
     where = "" if peak is None else f" at {peak.value or peak.name} ({peak.name})"
     source = f", {peak.location}" if peak is not None and peak.location else ""
     aliased = f", {format_bytes(cost.alias_bytes)} of them donated" if cost.alias_bytes else ""
-    fits = "" if cost.fits else f", more than the {format_bytes(cost.hardware.hbm_bytes)} there are"
+    chip = f"{cost.hardware.name} ({format_bytes(cost.hardware.hbm_bytes)})"
+    fits = "fits" if cost.fits else "DOES NOT FIT"
     return "\n".join(
         [
+            f"peak {format_bytes(cost.peak_bytes)}: {fits} {chip}",
             f"per device, on {cost.hardware.name}, policy {cost.policy}",
             f"  step         {format_seconds(cost.step_seconds_lower)} with full overlap, "
             f"{format_seconds(cost.step_seconds_upper)} without",
@@ -64,7 +66,7 @@ def _overview(cost: Cost) -> str:
             f"  collectives  {format_seconds(cost.comm_seconds)}",
             f"  arguments    {format_bytes(cost.argument_bytes)}",
             f"  outputs      {format_bytes(cost.output_bytes)}{aliased}",
-            f"  peak memory  {format_bytes(cost.peak_bytes)}{where}{source}{fits}",
+            f"  peak memory  {format_bytes(cost.peak_bytes)}{where}{source}",
             *_not_in_step(cost.not_in_step),
         ]
     )

@@ -1,0 +1,79 @@
+"""What one program costs on every chip that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shardcore.errors import ShardcoreError
+
+if TYPE_CHECKING:
+    from shardcore._core import Module, Result
+    from shardcore.costs.program import Cost
+    from shardcore.partition import Partitioned
+
+
+@dataclass(frozen=True)
+class ChipCost:
+    """The cost on one chip."""
+
+    hardware: str
+    """The name of the chip."""
+    cost: Cost | None
+    """``None`` if the mesh does not lie on a topology of such chips."""
+    reason: str | None
+    """Why there is no cost."""
+
+    def record(self) -> dict[str, Any]:
+        """Return the figures that depend on the chip as plain data."""
+        cost = self.cost
+        return {
+            "hardware": self.hardware,
+            "reason": self.reason,
+            "hbm_bytes": None if cost is None else cost.hardware.hbm_bytes,
+            "fits": None if cost is None else cost.fits,
+            "compute_seconds": None if cost is None else cost.compute_seconds,
+            "comm_seconds": None if cost is None else cost.comm_seconds,
+            "step_seconds_lower": None if cost is None else cost.step_seconds_lower,
+            "step_seconds_upper": None if cost is None else cost.step_seconds_upper,
+        }
+
+
+def on_every_chip(
+    program: Module | Result | Partitioned, policy: str = "xla", **options: Any
+) -> tuple[ChipCost, ...]:
+    """Return the cost of ``program`` on every chip; it is partitioned once.
+
+    Args:
+        program, policy: as for :func:`shardcore.cost`.
+        **options: those of :func:`shardcore.cost`; with ``hardware_file`` also the chips in it.
+
+    Raises:
+        PartitionError, ShardcoreError: as for :func:`shardcore.cost`, but for a mesh that does not
+            lie on the topology of some chips.
+    """
+    from shardcore.calculus.hardware import hardware_names
+    from shardcore.costs.build import partitioned
+
+    local = partitioned(program, policy)
+    names = hardware_names(options.get("hardware_file"))
+    rows = tuple(_rows(local, names, options))
+    if all(row.cost is None for row in rows):
+        # The mistake is in the options, not in the chips.
+        _cost(local, names[0], options)
+    return rows
+
+
+def _rows(local: Partitioned, names: list[str], options: dict[str, Any]) -> Iterator[ChipCost]:
+    for name in names:
+        try:
+            yield ChipCost(name, _cost(local, name, options), None)
+        except ShardcoreError as error:
+            yield ChipCost(name, None, error.message)
+
+
+def _cost(local: Partitioned, name: str, options: dict[str, Any]) -> Cost:
+    from shardcore.costs import cost
+
+    return cost(local, name, **options)
