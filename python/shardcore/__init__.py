@@ -10,6 +10,7 @@ from shardcore._core import (
     AxisRef,
     Block,
     DimSharding,
+    Explainer,
     FactorTable,
     Figures,
     Mesh,
@@ -51,6 +52,7 @@ from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned, Proof, prove
 from shardcore.rules import PartitionRule, data_flow_edges, partition_rule, rule
 from shardcore.session import Evaluation, Session
+from shardcore.why import Why
 
 __all__ = [
     "AxisRef",
@@ -64,6 +66,7 @@ __all__ = [
     "DimSharding",
     "Evaluation",
     "ExpectationError",
+    "Explainer",
     "FactorTable",
     "Figures",
     "HloSharding",
@@ -95,6 +98,7 @@ __all__ = [
     "TensorSharding",
     "Value",
     "VerificationError",
+    "Why",
     "__version__",
     "cache_info",
     "clear_caches",

@@ -19,11 +19,13 @@ from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned
 from shardcore.report.picture import Picture
 from shardcore.session import Session
+from shardcore.why import Why
 
 __all__ = [
     "AxisRef",
     "Block",
     "DimSharding",
+    "Explainer",
     "FactorTable",
     "Figures",
     "Mesh",
@@ -1023,6 +1025,26 @@ class Result:
         ``sub-axis`` where an open dim had sub-axes.
         """
 
+    @property
+    def _explainer(self) -> Explainer: ...
+    def why(
+        self, value: Value | str, axis: AxisRef | str | None = None, dim: int | None = None
+    ) -> Why:
+        """Return where the axes of ``value`` come from.
+
+        The first call propagates once more, and keeps every change of a sharding.
+
+        Args:
+            value: a value, or its name: the path of an argument or result,
+                ``"params['w']"``, or a name in the program given, ``"%12"``, ``"@helper %12"``.
+            axis: this axis, or part of one, only.
+            dim: this dim only.
+
+        Raises:
+            LocationError: no value is called that, or it does not have the axis
+                (``unknown-location``).
+            BusyError: a rule asks the result that it is called to compute.
+        """
     def _annotated(self) -> tuple[list[Port], list[Port]]: ...
     def _legalized(self) -> Module: ...
     def _inlined(self) -> Module | None: ...
@@ -1216,6 +1238,21 @@ class Figures:
 
     def peak_op(self) -> dict[str, Any] | None:
         """The fields of :class:`shardcore.costs.records.PeakOp`; ``None`` if there is no op."""
+
+@final
+class Explainer:
+    """What :meth:`Result.why` asks. Values are given by their numbers in the program."""
+
+    def find(self, name: str, function: str | None = None) -> int | None:
+        """The value called ``name``, ``"%12"``, in a function, by default the entry function."""
+    def number(self, value: Value) -> int | None:
+        """The number of ``value``, if it is one of the program given or of the completed one."""
+    def of_value(self, value: int) -> list[dict[str, Any]]:
+        """Where the axes of a value come from."""
+    def of_result(self, index: int) -> list[dict[str, Any]]:
+        """Where the axes of a result of the entry function come from."""
+    def describe(self, value: int) -> tuple[str, str] | None:
+        """The sharding and the type of a value, as text."""
 
 @final
 class SessionProgram:

@@ -27,7 +27,7 @@
 //! | 10 | [`propagation`], [`export`], [`cost`], [`spmd`] |
 //! | 11 | [`import`], [`op_table`] |
 //! | 12 | [`pipeline`] |
-//! | 13 | [`caches`], [`module`], [`session`] |
+//! | 13 | [`caches`], [`explain`], [`module`], [`session`] |
 //! | 14 | `python` |
 
 /// A separate allocator keeps the tables of a program together, apart from other memory of the process, and reuses
@@ -43,6 +43,7 @@ pub mod context;
 pub mod cost;
 pub mod diagnostics;
 pub mod error;
+pub mod explain;
 pub mod export;
 pub mod import;
 pub mod index;

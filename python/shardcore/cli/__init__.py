@@ -26,6 +26,7 @@ examples:
   shardcore cost model.mlir --hardware tpu-v5p       time, memory, collectives of one device
   shardcore cost old.mlir new.mlir --hardware h100   what changed, by line
   shardcore partition model.mlir --prove             the program of one device, proven by running it
+  shardcore why model.mlir '%12'                      where its axes come from
   shardcore sweep model.mlir --set '%arg0=[{"x"}, {}]|[{}, {"x"}]' --hardware tpu-v5e
   shardcore check model.mlir --expect expected.toml
   shardcore show '[{"x"}, {"y"}]' --mesh x=2,y=4
@@ -99,6 +100,7 @@ def _parser() -> Parser:
         propagate,
         show,
         sweep,
+        why,
     )
 
     parser = Parser(
@@ -116,6 +118,7 @@ def _parser() -> Parser:
     cost.add(commands)
     partition.add(commands)
     sweep.add(commands)
+    why.add(commands)
     array.add(commands)
     collective.add(commands)
     matmul.add(commands)

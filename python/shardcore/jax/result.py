@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
-from shardcore._core import Module, Port, Result, Value
+from shardcore._core import AxisRef, Module, Port, Result, Value
 from shardcore.errors import Diagnostic
 from shardcore.jax.mesh import abstract_mesh, is_same_mesh
 from shardcore.jax.mistakes import mistakes
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from shardcore.costs import Cost
     from shardcore.expect import Check
     from shardcore.partition import Partitioned
+    from shardcore.why import Why
 
 JaxMesh = AbstractMesh | jax.sharding.Mesh
 
@@ -111,6 +112,12 @@ class JaxResult:
             if frames:
                 lines.setdefault(frames[0].rpartition(":")[0], []).append(value)
         return lines
+
+    def why(
+        self, value: str | Value, axis: AxisRef | str | None = None, dim: int | None = None
+    ) -> Why:
+        """Where the axes of a value come from; see :meth:`shardcore.Result.why`."""
+        return self.result.why(value, axis, dim)
 
     def summary(self) -> dict[str, Any]:
         """Counts and bytes before and after propagation; see :meth:`shardcore.Result.summary`."""

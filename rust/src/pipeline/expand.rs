@@ -87,9 +87,8 @@ fn import(dedup_functions_fully: bool) -> Vec<Item> {
     items
 }
 
-/// `sdy-propagation-pipeline`, with the options `how` for import, propagation and export.
-pub(super) fn propagation(how: Completion) -> Result<Vec<Item>> {
-    let dedup_functions_fully = how.dedup_functions_fully;
+/// The passes of `sdy-propagation-pipeline` before propagation.
+pub(super) fn before_propagation(dedup_functions_fully: bool) -> Vec<Item> {
     let mut items = import(dedup_functions_fully);
     if dedup_functions_fully {
         items.push(pass(&table::ADD_FUNC_DATA_FLOW_EDGES));
@@ -104,10 +103,22 @@ pub(super) fn propagation(how: Completion) -> Result<Vec<Item>> {
         ]));
     }
     items.push(pass(&table::PRE_ORDER_FUNCS));
+    items
+}
+
+/// The options of the pass that propagates in `sdy-propagation-pipeline`.
+pub(super) fn user_priority(how: Completion) -> Result<Options> {
     let up_to_priority = how.up_to_priority.map(|priority| priority.to_string());
     let mut settings = vec![(&option::KEEP_SHARDING_RULES, "true")];
     settings.extend(up_to_priority.as_deref().map(|priority| (&option::UP_TO_PRIORITY, priority)));
-    items.push(pass_with(&table::USER_PRIORITY_PROPAGATE, &settings)?);
+    Options::defaults(table::USER_PRIORITY_PROPAGATE.options).with(&settings)
+}
+
+/// `sdy-propagation-pipeline`, with the options `how` for import, propagation and export.
+pub(super) fn propagation(how: Completion) -> Result<Vec<Item>> {
+    let dedup_functions_fully = how.dedup_functions_fully;
+    let mut items = before_propagation(dedup_functions_fully);
+    items.push(item(&table::USER_PRIORITY_PROPAGATE, user_priority(how)?));
     items.extend(if dedup_functions_fully {
         passes([&table::PROPAGATE_TO_FUNC_RESULTS, &table::SINK_FUNC_DATA_FLOW_EDGES])
     } else {

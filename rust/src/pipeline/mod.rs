@@ -26,6 +26,8 @@ use crate::context::Context;
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::OpId;
 use crate::ir::Program;
+use crate::propagation::explain::Explanation;
+use crate::propagation::propagate_explained;
 use crate::verify::verify_after_pass;
 
 /// The op that a pipeline for modules runs on.
@@ -83,6 +85,18 @@ impl Pipeline {
     /// The pipeline that completes the shardings of a module: `sdy-propagation-pipeline` with `options`.
     pub fn propagation(options: Completion) -> Result<Self> {
         Ok(Self { anchor: MODULE, items: expand::propagation(options)? })
+    }
+    /// Completes the shardings of `program` as [`Pipeline::propagation`] does, without the passes after propagation,
+    /// and keeps what it takes to explain them.
+    pub fn explain(
+        how: Completion,
+        program: &mut Program,
+        context: &mut Context<'_>,
+    ) -> Result<Explanation> {
+        let items = expand::before_propagation(how.dedup_functions_fully);
+        Self { anchor: MODULE, items }.run(program, context)?;
+        let options = propagate::with_user_priority(&expand::user_priority(how)?)?;
+        propagate_explained(program, context, &options)
     }
     /// The names of all passes and pipelines, sorted.
     pub fn pass_names() -> Vec<&'static str> {

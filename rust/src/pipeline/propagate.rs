@@ -56,11 +56,15 @@ pub(super) fn op_priority(p: &mut Program, c: &mut Context<'_>, o: &Options) -> 
 
 /// `sdy-user-priority-propagate`.
 pub(super) fn user_priority(p: &mut Program, c: &mut Context<'_>, o: &Options) -> Result<()> {
-    let options = propagation::Options {
+    propagation::propagate(p, c, &with_user_priority(o)?).map(drop)
+}
+
+/// The options of `sdy-user-priority-propagate`.
+pub(super) fn with_user_priority(o: &Options) -> Result<propagation::Options> {
+    Ok(propagation::Options {
         run_op_priority: o.flag(&option::RUN_OP_PRIORITY)?,
         user_priority: true,
         up_to_priority: o.number(&option::UP_TO_PRIORITY)?,
         ..with_strategy(o)?
-    };
-    propagation::propagate(p, c, &options).map(drop)
+    })
 }

@@ -3,12 +3,12 @@
 use super::current::CurrentShardings;
 use super::memo::{Memo, MemoId, Outcome, SpecClassId, UpdateListId};
 use super::observe::Cause;
-use super::origins::{Recorder, Subject};
+use super::origins::Subject;
 use super::plan::specs::OpVisit;
-use super::plan::{OpRow, Plan, WIDE};
+use super::plan::{OpRow, WIDE};
 use super::schedule::func_results::FuncResults;
 use super::schedule::{BudgetStatus, Network, UserPriorities};
-use super::state::State;
+use super::state::{Finished, State};
 use super::visit::{RunMask, Subset};
 use super::wide::WideOps;
 use super::Stats;
@@ -51,15 +51,15 @@ impl<'p> Engine<'p> {
         priorities.start(&mut self.network, priority);
     }
     /// Ends propagation.
-    pub fn finish(self) -> (Plan, Stats, Option<Box<Recorder>>) {
+    pub fn finish(self) -> (Finished, Stats) {
         let Self { network: Network { state, budget, updates, .. }, memo, greedy_runs, .. } = self;
         let (memo_hits, memo_entries) = (memo.hits, memo.len());
         memo.leave();
         let visits = budget.visits();
-        let (plan, clock, recorder) = state.finish();
-        let changes = clock.num_changes();
+        let finished = state.finish();
+        let changes = finished.clock.num_changes();
         let stats = Stats { visits, memo_hits, memo_entries, updates, changes, greedy_runs };
-        (plan, stats, recorder)
+        (finished, stats)
     }
 
     /// Makes the greedy runs of one user priority.

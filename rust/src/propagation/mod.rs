@@ -38,6 +38,7 @@
 //! | [`current`] | the shardings of the op that is visited |
 //! | [`options`] | what to propagate, and how |
 //! | [`engine`] | greedy runs: the loop |
+//! | [`explain`] | which steps brought an axis to a tensor |
 //!
 //! # Shortcuts
 //!
@@ -65,6 +66,7 @@
 
 mod current;
 mod engine;
+pub mod explain;
 mod memo;
 mod notices;
 pub mod observe;
@@ -92,13 +94,14 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::ir::Program;
 use engine::Engine;
+use explain::{Explanation, Trace};
 use memo::Memo;
 use observe::Observer;
 use origins::{Origins, Recorder};
 use plan::groups::ShardingGroups;
 use plan::{preconditions, Plan};
 use schedule::func_results::main_function;
-use state::State;
+use state::{Finished, State};
 
 /// Completes the shardings of `program`, which is left half done if that fails.
 pub fn propagate(
@@ -117,6 +120,28 @@ pub fn propagate_observed(
     options: &Options,
     observer: Option<&mut dyn Observer>,
 ) -> Result<(Stats, Origins)> {
+    let (finished, stats) = run(program, context, options, observer)?;
+    let origins = finished.recorder.map_or_else(Origins::default, |known| known.finish(program));
+    Ok((stats, origins))
+}
+
+/// Completes the shardings of `program`, and keeps what it takes to say which steps brought an axis to a tensor.
+pub fn propagate_explained(
+    program: &mut Program,
+    context: &mut Context<'_>,
+    options: &Options,
+) -> Result<Explanation> {
+    let mut trace = Trace::default();
+    let (finished, _) = run(program, context, options, Some(&mut trace))?;
+    Ok(Explanation::new(finished, trace))
+}
+
+fn run(
+    program: &mut Program,
+    context: &mut Context<'_>,
+    options: &Options,
+    observer: Option<&mut dyn Observer>,
+) -> Result<(Finished, Stats)> {
     let recorder = Recorder::start(program, options.debug).map(Box::new);
     preconditions::check_shapes(program)?;
     preconditions::check_meshes(program)?;
@@ -139,8 +164,7 @@ pub fn propagate_observed(
     } else {
         engine.run_all(0, context, options.pass())?;
     }
-    let (plan, stats, recorder) = engine.finish();
-    plan.leave_rules(program, options.keep_sharding_rules);
-    let origins = recorder.map_or_else(Origins::default, |recorder| recorder.finish(program));
-    Ok((stats, origins))
+    let (finished, stats) = engine.finish();
+    finished.plan.leave_rules(program, options.keep_sharding_rules);
+    Ok((finished, stats))
 }

@@ -73,6 +73,8 @@ pub struct Change {
     pub new: ShardingId,
     /// Why it changes.
     pub cause: Cause,
+    /// How many causes there were before: changes of one visit have the same number.
+    pub visit: u32,
 }
 
 /// Is told of every change of a sharding while a program propagates.

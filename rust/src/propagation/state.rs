@@ -26,9 +26,23 @@ pub struct State<'p> {
     observer: Option<&'p mut dyn Observer>,
     /// The cause of the next changes, for observers.
     cause: Cause,
+    /// How many causes there were so far.
+    num_causes: u32,
     clock: Clock,
     /// Values whose shardings have changed, and whose ops are not marked as changed yet.
     changed: BitSet<ValueId>,
+}
+
+/// What is left when propagation ends.
+pub struct Finished {
+    /// The plan.
+    pub plan: Plan,
+    /// The sharding groups.
+    pub groups: ShardingGroups,
+    /// The number of changes.
+    pub clock: Clock,
+    /// The record of origins, if one was kept.
+    pub recorder: Option<Box<Recorder>>,
 }
 
 impl<'p> State<'p> {
@@ -49,6 +63,7 @@ impl<'p> State<'p> {
             recorder,
             observer,
             cause: Cause::UserPriority,
+            num_causes: 0,
             clock: Clock::default(),
         }
     }
@@ -105,6 +120,7 @@ impl<'p> State<'p> {
     #[inline]
     pub fn set_cause(&mut self, cause: Cause) {
         self.cause = cause;
+        self.num_causes = self.num_causes.wrapping_add(1);
     }
     /// Sets the sharding that `holder` holds; true if that is a change.
     #[inline(always)]
@@ -140,7 +156,8 @@ impl<'p> State<'p> {
     #[cold]
     fn tell(&mut self, slot: Slot, old: ShardingId, new: ShardingId) {
         if let Some(observer) = &mut self.observer {
-            observer.changed(Change { at: self.clock, slot, old, new, cause: self.cause });
+            let (cause, visit) = (self.cause, self.num_causes);
+            observer.changed(Change { at: self.clock, slot, old, new, cause, visit });
         }
     }
 
@@ -197,7 +214,7 @@ impl<'p> State<'p> {
         self.plan.recount_uses(self.program, op);
     }
     /// Ends propagation: the printer is told which ops have new shardings.
-    pub fn finish(self) -> (Plan, Clock, Option<Box<Recorder>>) {
+    pub fn finish(self) -> Finished {
         for value in self.changed.iter() {
             let owner = match self.program.def(value) {
                 ValueDef::Result(op) => op,
@@ -205,6 +222,7 @@ impl<'p> State<'p> {
             };
             self.program.mark_attrs_changed(owner);
         }
-        (self.plan, self.clock, self.recorder)
+        let Self { plan, groups, clock, recorder, .. } = self;
+        Finished { plan, groups, clock, recorder }
     }
 }

@@ -3,9 +3,11 @@
 
 use super::errors::{raise, raise_unlocated};
 use super::module::PyModule;
-use super::pass_manager::{limits, run};
+use super::pass_manager::{limits, run, work};
 use super::rules::registry;
+use super::why::PyExplainer;
 use crate::error::Error;
+use crate::explain::Explained;
 use crate::ir::Program;
 use crate::pipeline::{Completion, Pipeline};
 use crate::verify::verify_made;
@@ -49,6 +51,23 @@ impl Request {
             self.check(py, &program)?;
         }
         Ok(PyModule::new(program, self.filename.clone()))
+    }
+    /// What it takes to explain `result`, the completed program.
+    pub fn explain(&self, py: Python<'_>, result: Arc<Program>) -> PyResult<PyExplainer> {
+        let mut rules = registry();
+        if self.legalize_chlo {
+            rules = rules.legalizing_chlo();
+        }
+        let mut program = Program::clone(&self.before);
+        rules.install_edges(&mut program);
+        let limits = limits(self.max_ops);
+        let explained = work(py, rules, limits, None, |context| {
+            Pipeline::explain(self.how, &mut program, context)
+        })?;
+        let text = self.before.text().source();
+        let explanation = explained.map_err(|error| raise(py, &error, text, &self.filename))?;
+        let explained = Explained::new(self.before.clone(), program, explanation);
+        Ok(PyExplainer::new(explained, self.before.clone(), result))
     }
     /// Fails if `program`, a completed program, does not verify.
     pub fn check(&self, py: Python<'_>, program: &Program) -> PyResult<()> {

@@ -20,6 +20,7 @@
 //! | [`pass_manager`] | `PassManager` |
 //! | [`result`] | `Result` |
 //! | [`session`] | the program behind `Session` |
+//! | [`why`] | what `Result.why` asks |
 //! | [`factor_table`] | `FactorTable` |
 //! | [`completion`] | the arguments of `Module.propagate` |
 //! | [`figures`], [`cost_rows`] | the figures behind `shardcore/costs`, and their rows |
@@ -70,6 +71,7 @@ mod text;
 mod totals;
 mod user_code;
 mod value;
+mod why;
 
 use crate::error::Code;
 use pyo3::prelude::*;
@@ -122,6 +124,8 @@ mod _core {
     use super::user_code::{after_fork_in_child, finish};
     #[pymodule_export]
     use super::value::PyValue;
+    #[pymodule_export]
+    use super::why::PyExplainer;
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -5,6 +5,7 @@ use super::module::PyModule;
 use super::once::Once;
 use super::port::PyPort;
 use super::totals::totals_dict;
+use super::why::PyExplainer;
 use crate::cost::work::Family;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -17,6 +18,7 @@ pub struct PyPropagationResult {
     module: Py<PyModule>,
     collectives: Once<PyModule>,
     legalized: Once<PyModule>,
+    explainer: Once<PyExplainer>,
     /// Whether the explicit collectives are verified.
     is_checked: AtomicBool,
 }
@@ -24,8 +26,9 @@ pub struct PyPropagationResult {
 impl PyPropagationResult {
     /// The result of `request`, which made `module`.
     pub(super) fn new(request: Request, module: Py<PyModule>) -> Self {
-        let (collectives, legalized) = (Once::new(), Once::new());
-        Self { request, module, collectives, legalized, is_checked: AtomicBool::new(false) }
+        let (collectives, legalized, explainer) = (Once::new(), Once::new(), Once::new());
+        let is_checked = AtomicBool::new(false);
+        Self { request, module, collectives, legalized, explainer, is_checked }
     }
 }
 
@@ -63,6 +66,26 @@ impl PyPropagationResult {
     fn _inlined(&self, py: Python<'_>) -> PyResult<Option<PyModule>> {
         let completed = self.module.get().program(py)?;
         self.request.complete_inlined(py, &completed)
+    }
+    /// What says where the axes of values come from; made at the first call, by propagating once more.
+    #[getter]
+    fn _explainer(&self, py: Python<'_>) -> PyResult<Py<PyExplainer>> {
+        let make = || {
+            let result = self.module.get().program(py)?;
+            Py::new(py, self.request.explain(py, result)?)
+        };
+        self.explainer.get(py, "the explanations of this result", make)
+    }
+    /// Where the axes of a value come from.
+    #[pyo3(signature = (value, axis = None, dim = None))]
+    fn why<'py>(
+        slf: &Bound<'py, Self>,
+        value: Bound<'py, PyAny>,
+        axis: Option<Bound<'py, PyAny>>,
+        dim: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let why = slf.py().import("shardcore.why")?.getattr("why")?;
+        why.call1((slf, value, axis, dim))
     }
     /// Warnings about annotated axes that the result does not have.
     #[getter]

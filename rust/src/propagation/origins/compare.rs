@@ -16,6 +16,8 @@ pub(crate) struct Arrival {
     pub axis: AxisRef,
     /// The tensor that had it before.
     pub source: u32,
+    /// The factor that it came along.
+    pub factor: FactorId,
 }
 
 /// What is new in `new`, compared with `old`; in order of the tensors, which have these `mappings`.
@@ -100,7 +102,7 @@ impl Tensor<'_, '_> {
                 previous = Some(last);
                 if let Some(source) = self.sources.of(factor, after) {
                     let shown: Vec<AxisRef> = rest.iter().copied().chain([merged]).collect();
-                    self.add_new(before, &shown, source);
+                    self.add_new(before, &shown, (source, factor));
                 }
             }
         }
@@ -114,13 +116,18 @@ impl Tensor<'_, '_> {
     }
 
     /// Adds those of `after` that `before` does not have; the last of `before` may have grown.
-    fn add_new(&mut self, before: &[AxisRef], after: &[AxisRef], source: u32) {
+    fn add_new(
+        &mut self,
+        before: &[AxisRef],
+        after: &[AxisRef],
+        (source, factor): (u32, FactorId),
+    ) {
         let grown = before.len().checked_sub(1).filter(|&last| after.get(last) != before.last());
         let added = before.len().min(after.len())..after.len();
         for index in grown.into_iter().chain(added) {
             let Some(&axis) = after.get(index) else { continue };
             if self.arrivals[self.start..].iter().all(|arrival| arrival.axis != axis) {
-                self.arrivals.push(Arrival { target: self.target, axis, source });
+                self.arrivals.push(Arrival { target: self.target, axis, source, factor });
             }
         }
     }

@@ -20,7 +20,7 @@ mod observe;
 mod origin;
 mod record;
 
-pub(crate) use compare::arrivals;
+pub(crate) use compare::{arrivals, Arrival};
 pub(super) use observe::{record_arrivals, record_visit, Arrivals};
 pub use origin::{Flow, NamedAxis, Origin, Origins, Settings};
 pub(crate) use record::{Recorder, Subject, Visited};

@@ -40,9 +40,10 @@ impl Arrivals {
         same: impl Fn(u32) -> I,
     ) {
         self.mesh = new.mesh;
-        for Arrival { target, axis, source } in new.list {
-            let source = first(source);
-            self.list.extend(same(target).map(|target| Arrival { target, axis, source }));
+        for arrival in new.list {
+            let source = first(arrival.source);
+            let of = |target| Arrival { target, source, ..arrival };
+            self.list.extend(same(arrival.target).map(of));
         }
     }
 

@@ -53,7 +53,7 @@ impl Recorder {
             None => EdgeValueRef::Operand(tensor),
             Some(index) => EdgeValueRef::Result(index),
         };
-        for &Arrival { target, axis, source } in visited.arrivals {
+        for &Arrival { target, axis, source, .. } in visited.arrivals {
             let name = strings.intern(visited.mesh.axis_name(axis.axis));
             let axis = NamedAxis { name, sub: axis.sub };
             if self.settings.propagation_edges {

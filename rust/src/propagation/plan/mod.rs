@@ -21,6 +21,7 @@ use crate::propagation::visit::VisitSpec;
 use edges::Edges;
 use effects::is_trivially_dead;
 use op_facts::{OpFacts, OpFactsTable};
+use rustc_hash::FxHashMap;
 use specs::{is_edge, OpVisit, VisitSpecs};
 
 /// Ops with more tensors than this are wide: see [`crate::propagation::wide`].
@@ -58,6 +59,8 @@ pub struct Plan {
     pub has_siblings: BitSet<ValueId>,
     /// The positions, in order, of ops that are trivially dead at the start.
     pub unused: Vec<u32>,
+    /// The positions of ops that were erased, and how they had been visited.
+    erased: FxHashMap<OpId, (u32, OpVisit)>,
 }
 
 impl Plan {
@@ -81,6 +84,7 @@ impl Plan {
             specs: VisitSpecs::default(),
             has_siblings: BitSet::new(program.num_value_ids()),
             unused: Vec::new(),
+            erased: FxHashMap::default(),
             edges,
         };
         plan.look_at_ops(program, source, is_conservative);
@@ -106,6 +110,14 @@ impl Plan {
     /// The spec of visits of the op at `position`; `None` if it is not visited.
     pub fn spec(&self, position: u32) -> Option<VisitSpec> {
         self.visit(position).spec().map(|id| self.specs.get(id))
+    }
+    /// The position of `op`, and the spec of its visits, also if it was erased.
+    pub fn position_and_spec(&self, op: OpId) -> Option<(u32, VisitSpec)> {
+        let (position, visit) = self.erased.get(&op).copied().unwrap_or_else(|| {
+            let position = self.facts.position(op);
+            (position, self.visit(position))
+        });
+        Some((position, self.specs.get(visit.spec()?)))
     }
     /// The rule that the op at `position` is visited with, `NONE` if that is none of its own, as of
     /// data-flow edges and barriers.
@@ -144,7 +156,9 @@ impl Plan {
     }
     /// Takes out `op`, which is erased.
     pub fn remove(&mut self, op: OpId) {
-        self.rows[self.facts.position(op) as usize].visit = OpVisit::NEVER;
+        let position = self.facts.position(op);
+        let visit = std::mem::replace(&mut self.rows[position as usize].visit, OpVisit::NEVER);
+        self.erased.insert(op, (position, visit));
         self.facts.remove(op);
     }
     /// Whether `op` is visited.

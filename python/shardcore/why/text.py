@@ -1,0 +1,55 @@
+"""Explanations as trees that a person reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_WRITTEN = {
+    "argument": "the argument is annotated",
+    "result": "the result is annotated",
+    "constraint": "a sharding constraint",
+    "group": "a sharding group",
+    "op": "the op is annotated",
+    "manual": "a manual computation",
+}
+
+
+def tree(record: dict[str, Any]) -> str:
+    """Return the tree of a record of a :class:`Why`."""
+    name = record["label"] or record["value"]
+    lines = [f"{name} {without_mesh(record['sharding'])}".rstrip()]
+    if not record["axes"]:
+        lines.append("└─ no dim has an axis")
+    for place, axis in enumerate(record["axes"]):
+        is_last = place == len(record["axes"]) - 1
+        lines.append(f'{"└─" if is_last else "├─"} "{axis["axis"]}" on dim {axis["dim"]}')
+        lead = "   " if is_last else "│  "
+        steps = axis["chain"][::-1]
+        lines += [f"{lead}← {step_text(step)}" for step in steps]
+        lines.append(f"{lead}← {source_text(axis['source'])}")
+    return "\n".join(lines)
+
+
+def step_text(step: dict[str, Any]) -> str:
+    """Return one step: the op, its line, how the axis went through it, and the tensor before."""
+    where = f" {step['line']}" if step["line"] else ""
+    how = [f"factor {step['factor']}"] if step["factor"] else []
+    how += [step["direction"]] if step["direction"] != "both" else []
+    if step["factor"]:
+        how += [f"priority {step['priority']}", f"step {step['step']}"]
+    detail = f" ({', '.join(how)})" if how else ""
+    return f"{step['op'].removeprefix('stablehlo.')}{where}{detail} from {step['from']}"
+
+
+def source_text(source: dict[str, Any]) -> str:
+    """Return what a user wrote, and where."""
+    name = source["label"] or source["name"]
+    where = f", {source['location']}" if source["location"] else ""
+    sharding = without_mesh(source["sharding"])
+    return f"{name} {sharding} ({_WRITTEN[source['kind']]}{where})"
+
+
+def without_mesh(sharding: str) -> str:
+    """Return ``sharding``, ``<@mesh, [...]>``, without its mesh."""
+    at = sharding.find(", [")
+    return sharding[at + 2 : -1] if at >= 0 else sharding

@@ -1,0 +1,82 @@
+"""Finds the value that a user asks about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shardcore._core import Value
+from shardcore.errors import Diagnostic, LocationError
+from shardcore.session.paths import steps
+
+if TYPE_CHECKING:
+    from shardcore._core import Port, Result
+
+
+@dataclass(frozen=True)
+class Found:
+    """A value, or a result of the entry function."""
+
+    name: str
+    """Its name in the program given."""
+    label: str | None
+    """Its path in the user's program."""
+    sharding: str
+    """Its sharding, as text; empty if it has none."""
+    number: int | None
+    """The number of the value; ``None`` for a result."""
+    index: int = 0
+    """The index of the result."""
+
+
+def find(result: Result, value: Value | str) -> Found:
+    """Return what ``value`` denotes in ``result``.
+
+    Raises:
+        LocationError: nothing is called that (``unknown-location``).
+        TypeError: it is neither a value nor a name.
+    """
+    explainer = result._explainer
+    if isinstance(value, Value):
+        number = explainer.number(value)
+        if number is None:
+            message = f"{value.name} is a value of another program"
+            raise LocationError(Diagnostic("unknown-location", message, "give its name"))
+        return _value(result, value.name, None, number)
+    if not isinstance(value, str):
+        raise TypeError(f"a value is a Value or a name, not a {type(value).__name__}")
+    port = _port(result, value)
+    if port is not None:
+        if port.name.startswith("%"):
+            number = explainer.find(port.name)
+            if number is not None:
+                return _value(result, port.name, port.label, number)
+        sharding = "" if port.sharding is None else str(port.sharding)
+        return Found(port.name, port.label, sharding, None, port.index)
+    function, name = None, value.strip()
+    if name.startswith("@"):
+        function, _, name = name[1:].partition(" ")
+        name = name.strip()
+    number = explainer.find(name if name.startswith("%") else f"%{name}", function)
+    if number is None:
+        hint = "give the path of an argument or result, or the name of a value, %12"
+        message = f"the completed program has no value {value}"
+        raise LocationError(Diagnostic("unknown-location", message, hint))
+    return _value(result, value.strip(), None, number)
+
+
+def _value(result: Result, name: str, label: str | None, number: int) -> Found:
+    found = result._explainer.describe(number)
+    return Found(name, label, found[0] if found else "", number)
+
+
+def _port(result: Result, name: str) -> Port | None:
+    """The argument or result with this name or path."""
+    ports = [*result.arguments(), *result.results()]
+    for port in ports:
+        if name in (port.label, port.name):
+            return port
+    if name.startswith(("%", "@")):
+        return None
+    wanted = steps(name)
+    return next((port for port in ports if port.label and steps(port.label) == wanted), None)

@@ -1,0 +1,192 @@
+//! Why a value is sharded as it is: for each axis the steps from what a user wrote, in the names of the program
+//! that the user gave.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | [`names`] | the name that a value of the propagated program has in the given one |
+//! | [`tensors`] | tensors and steps in words |
+//! | [`source`] | which annotation an axis comes from |
+//!
+//! [`crate::propagation::explain`] finds the steps.
+
+mod names;
+mod source;
+mod tensors;
+
+use crate::index::{Id, OpId, ValueId};
+use crate::ir::{Direction, OpKind, Program};
+use crate::propagation::explain::{AxisName, Explanation, Path};
+use crate::propagation::observe::Slot;
+pub use source::{Kind, Source};
+use std::sync::Arc;
+pub use tensors::Step;
+use tensors::Tensors;
+
+/// Where an axis of a value comes from.
+#[derive(Clone, Debug)]
+pub struct AxisSource {
+    /// The axis.
+    pub axis: AxisName,
+    /// The dim that has it.
+    pub dim: usize,
+    /// What the user wrote.
+    pub source: Source,
+    /// The steps from there to the value.
+    pub chain: Vec<Step>,
+}
+
+/// A program whose propagation can be explained.
+pub struct Explained(Tensors);
+
+impl Explained {
+    /// The explanation of `done`, which was made from `given`.
+    pub fn new(given: Arc<Program>, done: Program, explanation: Explanation) -> Self {
+        Self(Tensors::new(given, done, explanation))
+    }
+    /// Where the axes of `value` of `result`, the completed program, come from.
+    pub fn value(&mut self, result: &Program, value: ValueId) -> Vec<AxisSource> {
+        let Some(sharding) = result.visible_sharding(value) else { return Vec::new() };
+        let mesh = result.mesh(sharding.mesh);
+        let mut found = Vec::new();
+        for (dim, row) in sharding.dims.iter().enumerate() {
+            for axis in &row.axes {
+                let axis = AxisName { name: mesh.axis_name(axis.axis).to_owned(), sub: axis.sub };
+                let known = self.axis(result, value, &axis);
+                found.extend(known.map(|(source, chain)| AxisSource { axis, dim, source, chain }));
+            }
+        }
+        found
+    }
+    /// Where the axes of a result of the entry function of `result`, the completed program, come from.
+    pub fn func_result(&mut self, result: &Program, index: usize) -> Vec<AxisSource> {
+        let Some(func) = result.entry_function() else { return Vec::new() };
+        let port = result.func_results(func).get(index).map(|port| port.sharding);
+        let Some(sharding) = port.and_then(|id| result.shardings().get(id)) else {
+            return Vec::new();
+        };
+        let mesh = result.mesh(sharding.mesh);
+        let mut found = Vec::new();
+        for (dim, row) in sharding.dims.iter().enumerate() {
+            for axis in &row.axes {
+                let axis = AxisName { name: mesh.axis_name(axis.axis).to_owned(), sub: axis.sub };
+                let slot = Slot::FuncResult(func, index);
+                let known = self.slot(slot, &axis).or_else(|| self.returned(result, index, &axis));
+                found.extend(known.map(|(source, chain)| AxisSource { axis, dim, source, chain }));
+            }
+        }
+        found
+    }
+    /// Where `axis` of a result of the entry function comes from, if the export copied it from the returned value.
+    fn returned(
+        &mut self,
+        result: &Program,
+        index: usize,
+        axis: &AxisName,
+    ) -> Option<(Source, Vec<Step>)> {
+        let func = result.entry_function()?;
+        let last = result.last_op(result.func_body(func).get()?).get()?;
+        let value = result.operands(last).nth(index)?;
+        let (source, mut chain) = self.axis(result, value, axis)?;
+        let to = format!("result {index}");
+        let from = chain.last().map_or_else(|| source.name.clone(), |step| step.value.clone());
+        chain.push(Step::made(from, to, "func.return", None, Direction::Forward));
+        Some((source, chain))
+    }
+
+    fn axis(
+        &mut self,
+        result: &Program,
+        value: ValueId,
+        axis: &AxisName,
+    ) -> Option<(Source, Vec<Step>)> {
+        let known = self.known(value, axis);
+        let Some((source, mut chain)) = known else { return self.resharded(result, value, axis) };
+        let to = self.0.names.of(&self.0.given, &self.0.done, value);
+        let last = chain.last().map_or(&source.name, |step| &step.value);
+        if *last != to {
+            // The value shares the sharding of the owner of a data-flow edge.
+            let from = last.clone();
+            let op = self.0.owner_op(value);
+            let direction = Direction::Both;
+            let (name, line) = (self.0.op_name(op).0, self.0.line(op));
+            chain.push(Step::made(from, to, &name, line, direction));
+        }
+        Some((source, chain))
+    }
+
+    /// Where `axis` of a value comes from that has it by propagation.
+    fn known(&mut self, value: ValueId, axis: &AxisName) -> Option<(Source, Vec<Step>)> {
+        if value.index() >= self.0.done.num_value_ids() {
+            return None;
+        }
+        let slot = self.0.explanation.slot_of(value)?;
+        self.slot(slot, axis)
+    }
+
+    /// Where `axis` of a value comes from that has it by a reshard that the export inserted: from what is resharded,
+    /// or else from another tensor of the op that needs it.
+    fn resharded(
+        &mut self,
+        result: &Program,
+        value: ValueId,
+        axis: &AxisName,
+    ) -> Option<(Source, Vec<Step>)> {
+        /// The most ops that are looked at.
+        const MOST: usize = 64;
+        let mut near: Vec<OpId> = result.defining_op(value).into_iter().collect();
+        near.extend(near.first().and_then(|&op| result.cause(op)));
+        near.extend(result.users(value));
+        let mut next = 0;
+        while let Some(&op) = near.get(next).filter(|_| next < MOST) {
+            next += 1;
+            let tensors: Vec<ValueId> = result.operands(op).chain(result.op_results(op)).collect();
+            for tensor in tensors {
+                let tensor = before_reshards(result, tensor);
+                if tensor != value {
+                    if let Some((source, mut chain)) = self.known(tensor, axis) {
+                        let last = chain.last().map_or(&source.name, |step| &step.value).clone();
+                        let to = self.result_name(result, value);
+                        let (name, line) =
+                            (result.op_name(near[0]), self.0.calls.op_location(result, op));
+                        chain.push(Step::made(last, to, name, line, Direction::Both));
+                        return Some((source, chain));
+                    }
+                }
+                let around = result.defining_op(tensor).into_iter().chain(result.users(tensor));
+                let new: Vec<OpId> = around.filter(|op| !near.contains(op)).collect();
+                near.extend(new);
+            }
+        }
+        None
+    }
+
+    /// The name of `value` of the completed program: in the given one, if it is there.
+    fn result_name(&self, result: &Program, value: ValueId) -> String {
+        if value.index() < self.0.done.num_value_ids() {
+            self.0.names.of(&self.0.given, &self.0.done, value)
+        } else {
+            result.value_name(value)
+        }
+    }
+
+    /// Where `axis` of `slot` comes from.
+    fn slot(&mut self, slot: Slot, axis: &AxisName) -> Option<(Source, Vec<Step>)> {
+        let path = self.0.explanation.path(&mut self.0.done, slot, axis)?;
+        let Path { source, axis, sharding, steps } = path;
+        let (source, first) = self.0.source(source, &axis, sharding);
+        let chain = first.into_iter().chain(steps.iter().map(|step| self.0.step(step))).collect();
+        Some((source, chain))
+    }
+}
+
+/// What `value` is a reshard of, directly or through others.
+fn before_reshards(program: &Program, value: ValueId) -> ValueId {
+    let mut value = value;
+    while let Some(op) = program.defining_op(value) {
+        if program.kind(op) != OpKind::Reshard {
+            break;
+        }
+        value = program.operand(op, 0);
+    }
+    value
+}

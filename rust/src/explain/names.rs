@@ -1,0 +1,112 @@
+//! The names that values of the propagated program have in the given one.
+//!
+//! Import keeps the ids of what the program has. What it adds are data-flow edges, which stand for their owners,
+//! constraints, and clones, which have the text, or at least the names, of what they were cloned from.
+
+use crate::index::{FuncId, Id, OpId, ValueId};
+use crate::ir::{OpKind, Payload, Program, ValueDef};
+use rustc_hash::FxHashMap;
+
+/// The ops of the given program by the start of their text.
+pub(super) struct Names {
+    ops: FxHashMap<u32, OpId>,
+    /// Ops by the place where the text names their results.
+    by_result: FxHashMap<u32, OpId>,
+    functions: FxHashMap<String, FuncId>,
+}
+
+impl Names {
+    pub fn new(given: &Program) -> Self {
+        let ops = given.pre_order(given.module_op());
+        let ops = ops.filter_map(|op| Some((start(given, op)?, op))).collect();
+        let by_result = given.pre_order(given.module_op());
+        let by_result = by_result.filter_map(|op| Some((result_name(given, op)?, op))).collect();
+        let functions = given.functions_in_order().into_iter();
+        let functions =
+            functions.map(|func| (given.str(given.func_name(func)).to_owned(), func)).collect();
+        Self { ops, by_result, functions }
+    }
+    /// The name of `value` of `done`, as `"%12"`, or `"@helper %12"` in another function than the entry function.
+    pub fn of(&self, given: &Program, done: &Program, value: ValueId) -> String {
+        let Some(known) = self.given_value(given, done, value) else {
+            return done.value_name(value);
+        };
+        let name = given.value_name(known);
+        match function_of(given, known) {
+            Some(func) if Some(func) != given.entry_function() => {
+                format!("@{} {name}", given.str(given.func_name(func)))
+            }
+            _ => name,
+        }
+    }
+    /// The value of `given` that `value` of `done` is, stands for, or was cloned from.
+    pub fn given_value(&self, given: &Program, done: &Program, value: ValueId) -> Option<ValueId> {
+        if value.index() < given.num_value_ids() {
+            return Some(value);
+        }
+        match done.def(value) {
+            ValueDef::Result(op) => match done.kind(op) {
+                OpKind::DataFlowEdge | OpKind::FuncDataFlowEdge | OpKind::ShardingConstraint
+                    if self.given_op(given, done, op).is_none() =>
+                {
+                    self.given_value(given, done, done.operand(op, 0))
+                }
+                _ => {
+                    let known = self.given_op(given, done, op)?;
+                    let index = done.value_index(value);
+                    (index < given.num_results(known)).then(|| given.result(known, index))
+                }
+            },
+            ValueDef::Arg(block) => {
+                let (index, owner) = (done.value_index(value), done.block_parent_op(block));
+                let payload = done.payload(owner);
+                let body = if let Some(Payload::NamedComputation { name, .. }) = payload {
+                    given.func_body(*self.functions.get(done.str(*name))?)
+                } else {
+                    let known = self.given_op(given, done, owner)?;
+                    let region = done.block_region(block);
+                    let place = done.op_regions(owner).position(|other| other == region)?;
+                    given.region_entry(given.op_regions(known).nth(place)?)
+                };
+                let body = body.get()?;
+                (index < given.num_block_args(body)).then(|| given.block_arg(body, index))
+            }
+        }
+    }
+    /// The op of `given` that `op` of `done` is or was cloned from.
+    pub fn given_op(&self, given: &Program, done: &Program, op: OpId) -> Option<OpId> {
+        if op.index() < given.num_op_ids() {
+            return Some(op);
+        }
+        let by_text = start(done, op).and_then(|start| self.ops.get(&start));
+        let known = by_text.or_else(|| self.by_result.get(&result_name(done, op)?));
+        let known = *known?;
+        let is_call = given.kind(known) == OpKind::Call;
+        let is_same = done.op_name(op) == given.op_name(known)
+            || (is_call && done.kind(op) == OpKind::NamedComputation);
+        is_same.then_some(known)
+    }
+}
+
+/// Where the text names the results of `op`, if it does.
+fn result_name(program: &Program, op: OpId) -> Option<u32> {
+    let first = program.op_results(op).next()?;
+    program.printing().has_name(first).then(|| program.printing().value_name(first))
+}
+
+/// Where the text of `op` starts, if it has one.
+fn start(program: &Program, op: OpId) -> Option<u32> {
+    program.op_span(op).map(|span| span.start)
+}
+
+/// The function that `value` is in.
+pub(super) fn function_of(program: &Program, value: ValueId) -> Option<FuncId> {
+    let mut op = match program.def(value) {
+        ValueDef::Result(op) => op,
+        ValueDef::Arg(block) => program.block_parent_op(block),
+    };
+    while program.kind(op) != OpKind::Func {
+        op = program.parent_op(op)?;
+    }
+    Some(program.function_of(op))
+}

@@ -1,0 +1,233 @@
+//! Which annotation an axis comes from, and how it got to the value that had it before propagation.
+
+use super::tensors::{Step, Tensors};
+use crate::attribute::print_sharding;
+use crate::index::{FuncId, ShardingId, ValueId};
+use crate::ir::{Direction, OpKind, Payload, ValueDef};
+use crate::propagation::explain::{part_in, AxisName};
+use crate::propagation::observe::Slot;
+
+/// What has the annotation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// An argument of a function.
+    Argument,
+    /// A result of a function.
+    Result,
+    /// A sharding constraint.
+    Constraint,
+    /// Another member of a sharding group.
+    Group,
+    /// The op that makes the value.
+    Op,
+    /// A manual computation.
+    Manual,
+}
+
+impl Kind {
+    /// The name in records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Argument => "argument",
+            Self::Result => "result",
+            Self::Constraint => "constraint",
+            Self::Group => "group",
+            Self::Op => "op",
+            Self::Manual => "manual",
+        }
+    }
+}
+
+/// An annotation.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// What is annotated, by its name in the given program.
+    pub name: String,
+    /// What has the annotation.
+    pub kind: Kind,
+    /// The path of an argument or result in the user's program.
+    pub label: Option<String>,
+    /// The source line.
+    pub location: Option<String>,
+    /// The annotation.
+    pub sharding: String,
+}
+
+impl Tensors {
+    /// The annotation that gave `slot` this `sharding`, in which `axis` is, before propagation; and the step from
+    /// there to `slot` that import made, if it did.
+    pub(super) fn source(
+        &self,
+        slot: Slot,
+        axis: &AxisName,
+        sharding: ShardingId,
+    ) -> (Source, Option<Step>) {
+        let Slot::Value(value) = slot else {
+            let Slot::FuncResult(_, index) = slot else { return self.of(slot, Kind::Op, sharding) };
+            return (self.func_result_source(self.given.entry_function(), index, sharding), None);
+        };
+        let owner = self.owner(value);
+        let known = self.names.given_value(&self.given, &self.done, value);
+        if let Some(kind) = known.and_then(|known| self.own_kind(known, axis)) {
+            return self.of(slot, kind, sharding);
+        }
+        if let Some(found) = self.constrained(value, owner, axis) {
+            return found;
+        }
+        if let Some(found) = self.callee_result(owner, sharding) {
+            return found;
+        }
+        match self.group(value, owner) {
+            Some(group) => self.grouped(slot, group, sharding),
+            None => self.of(slot, Kind::Op, sharding),
+        }
+    }
+
+    /// The sharding group that `value`, whose owner is `owner`, is in with others.
+    fn group(&self, value: ValueId, owner: ValueId) -> Option<i64> {
+        let others = self.explanation.group_of(value)?;
+        let members = others.iter().chain([&value, &owner]).filter(|_| others.len() > 1);
+        let users = members.flat_map(|&member| self.done.users(member));
+        users.into_iter().find_map(|op| match self.done.payload(op) {
+            Some(&Payload::ShardingGroup(id)) => Some(id),
+            _ => None,
+        })
+    }
+
+    /// The group that gave `slot` its sharding.
+    fn grouped(&self, slot: Slot, group: i64, sharding: ShardingId) -> (Source, Option<Step>) {
+        let (name, kind) = (format!("group {group}"), Kind::Group);
+        let to = self.slot_name(slot);
+        let step = Step::made(name.clone(), to, "sdy.sharding_group", None, Direction::Both);
+        let sharding = self.text(sharding);
+        (Source { name, kind, label: None, location: None, sharding }, Some(step))
+    }
+
+    /// The owner of the edge that `value` is, or the value itself.
+    fn owner(&self, value: ValueId) -> ValueId {
+        match self.done.defining_op(value) {
+            Some(op) if self.done.kind(op) == OpKind::DataFlowEdge => self.done.operand(op, 0),
+            _ => value,
+        }
+    }
+
+    /// What `value` of the given program is, if it is annotated with `axis` there.
+    fn own_kind(&self, value: ValueId, axis: &AxisName) -> Option<Kind> {
+        part_in(&self.given, self.given.sharding(value), axis)?;
+        let (op, is_arg) = match self.given.def(value) {
+            ValueDef::Result(op) => (op, false),
+            ValueDef::Arg(block) => (self.given.block_parent_op(block), true),
+        };
+        Some(match self.given.kind(op) {
+            OpKind::Func if is_arg => Kind::Argument,
+            OpKind::ShardingConstraint => Kind::Constraint,
+            OpKind::ManualComputation => Kind::Manual,
+            _ => Kind::Op,
+        })
+    }
+
+    /// The constraint on `owner`, or the manual computation that takes it, whose sharding import gave it.
+    fn constrained(
+        &self,
+        value: ValueId,
+        owner: ValueId,
+        axis: &AxisName,
+    ) -> Option<(Source, Option<Step>)> {
+        let users = self.done.uses(owner).chain(self.done.uses(value));
+        let found = users.filter_map(|slot| {
+            let (op, index) = (self.done.user(slot), self.done.operand_index(slot));
+            let other = match self.done.kind(op) {
+                OpKind::ShardingConstraint => self.done.result(op, 0),
+                OpKind::ManualComputation => {
+                    let body = self.done.op_regions(op).next()?;
+                    let body = self.done.region_entry(body).get()?;
+                    (index < self.done.num_block_args(body))
+                        .then(|| self.done.block_arg(body, index))?
+                }
+                _ => return None,
+            };
+            let holder = self.explanation.slot_of(other)?;
+            let sharding = self.initial(holder);
+            part_in(&self.done, sharding, axis)?;
+            Some((op, other, sharding))
+        });
+        let (op, other, sharding) = found.last()?;
+        let kind = match self.done.kind(op) {
+            OpKind::ShardingConstraint => Kind::Constraint,
+            _ => Kind::Manual,
+        };
+        let (source, _) = self.of(Slot::Value(other), kind, sharding);
+        let to = self.slot_name(Slot::Value(value));
+        let (name, line) = (self.done.op_name(op).to_owned(), self.line(op));
+        let step = Step::made(source.name.clone(), to, &name, line, Direction::Backward);
+        Some((source, Some(step)))
+    }
+
+    /// The result of the called function that `owner`, the result of a call, got its sharding from.
+    fn callee_result(
+        &self,
+        owner: ValueId,
+        sharding: ShardingId,
+    ) -> Option<(Source, Option<Step>)> {
+        let op = self.done.defining_op(owner)?;
+        let Some(Payload::NamedComputation { name, .. }) = self.done.payload(op) else {
+            return None;
+        };
+        let name = self.done.str(*name);
+        let functions = self.given.functions_in_order();
+        let func = functions
+            .into_iter()
+            .find(|&func| self.given.str(self.given.func_name(func)) == name)?;
+        let index = self.done.value_index(owner);
+        self.given.func_results(func).get(index)?.sharding.get()?;
+        let source = self.func_result_source(Some(func), index, sharding);
+        let to = self.slot_name(Slot::Value(owner));
+        let line = self.line(op);
+        let step = Step::made(source.name.clone(), to, "func.call", line, Direction::Forward);
+        Some((source, Some(step)))
+    }
+
+    fn func_result_source(
+        &self,
+        func: Option<FuncId>,
+        index: usize,
+        sharding: ShardingId,
+    ) -> Source {
+        let is_entry = func == self.given.entry_function();
+        let name = match func.filter(|_| !is_entry) {
+            Some(func) => {
+                format!("@{} result {index}", self.given.str(self.given.func_name(func)))
+            }
+            None => format!("result {index}"),
+        };
+        let label = func.and_then(|func| self.result_label(func, index));
+        Source { name, kind: Kind::Result, label, location: None, sharding: self.text(sharding) }
+    }
+
+    fn of(&self, slot: Slot, kind: Kind, sharding: ShardingId) -> (Source, Option<Step>) {
+        let name = self.slot_name(slot);
+        let known = match slot {
+            Slot::Value(value) => self.names.given_value(&self.given, &self.done, value),
+            Slot::FuncResult(..) => None,
+        };
+        let label = known
+            .filter(|_| kind == Kind::Argument)
+            .and_then(|value| self.given.value_location(value));
+        let location = known
+            .filter(|_| kind != Kind::Argument)
+            .and_then(|value| self.calls.value_location(&self.given, value));
+        (Source { name, kind, label, location, sharding: self.text(sharding) }, None)
+    }
+
+    fn text(&self, sharding: ShardingId) -> String {
+        let sharding = self.done.shardings().get(sharding);
+        sharding.map_or_else(String::new, |sharding| print_sharding(sharding, &self.done))
+    }
+
+    fn result_label(&self, func: FuncId, index: usize) -> Option<String> {
+        let port = self.given.func_results(func).get(index)?;
+        let mut attrs = self.given.attr_list(port.attrs).iter();
+        let info = attrs.find(|attr| self.given.str(attr.name) == "jax.result_info")?;
+        Some(self.given.text().get(info.value).trim_matches('"').to_owned())
+    }
+}

@@ -1,0 +1,140 @@
+//! What `Result.why` asks: where the axes of a value come from.
+
+use super::names::Names;
+use super::value::PyValue;
+use crate::attribute::write_free_axis;
+use crate::explain::{AxisSource, Explained, Step};
+use crate::index::{Id, ValueId};
+use crate::ir::{Direction, Program};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A completed program that says where the axes of its values come from; see the stub.
+#[pyclass(name = "Explainer", module = "shardcore", frozen)]
+pub struct PyExplainer {
+    explained: Mutex<Explained>,
+    given: Arc<Program>,
+    result: Arc<Program>,
+    names: Names,
+    result_names: Names,
+}
+
+impl PyExplainer {
+    /// The explainer of `result`, the completed program of `given`.
+    pub(super) fn new(explained: Explained, given: Arc<Program>, result: Arc<Program>) -> Self {
+        let explained = Mutex::new(explained);
+        Self { explained, given, result, names: Names::default(), result_names: Names::default() }
+    }
+}
+
+#[pymethods]
+impl PyExplainer {
+    /// The value called `name` in `function`, by default the entry function: in the program given, or else in the
+    /// completed one.
+    #[pyo3(signature = (name, function = None))]
+    fn find(&self, name: &str, function: Option<&str>) -> Option<usize> {
+        let find = |names: &Names, program: &Arc<Program>| {
+            let function = match function {
+                None => names.entry(program),
+                Some(name) => names.function(program, name),
+            };
+            names.find(program, function?, name)
+        };
+        let known = find(&self.names, &self.given).filter(|&value| self.is_left(value));
+        known.or_else(|| find(&self.result_names, &self.result)).map(Id::index)
+    }
+    /// The number of `value`, if it is one of the program given or of the completed one.
+    fn number(&self, value: &PyValue) -> Option<usize> {
+        let known = value.id_in(&self.given).or_else(|| value.id_in(&self.result));
+        known.filter(|&value| self.is_left(value)).map(Id::index)
+    }
+    /// Where the axes of the value with this number come from.
+    fn of_value<'py>(&self, py: Python<'py>, value: usize) -> PyResult<Bound<'py, PyList>> {
+        let value = ValueId::from_index(value);
+        let axes = if self.is_left(value) {
+            let mut explained = self.explained.lock().unwrap_or_else(PoisonError::into_inner);
+            explained.value(&self.result, value)
+        } else {
+            Vec::new()
+        };
+        list(py, &axes)
+    }
+    /// Where the axes of a result of the entry function come from.
+    fn of_result<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyList>> {
+        let mut explained = self.explained.lock().unwrap_or_else(PoisonError::into_inner);
+        let axes = explained.func_result(&self.result, index);
+        drop(explained);
+        list(py, &axes)
+    }
+    /// The sharding of the value with this number, as text without the mesh, and its type.
+    fn describe(&self, value: usize) -> Option<(String, String)> {
+        let value = ValueId::from_index(value);
+        if !self.is_left(value) {
+            return None;
+        }
+        let sharding = self.result.visible_sharding(value);
+        let text = sharding.map_or_else(String::new, |sharding| {
+            crate::attribute::print_sharding(&sharding, &*self.result)
+        });
+        Some((text, self.result.type_text(self.result.type_of(value)).to_owned()))
+    }
+}
+
+impl PyExplainer {
+    /// Whether `value` is one of the completed program.
+    fn is_left(&self, value: ValueId) -> bool {
+        if value.index() >= self.result.num_value_ids() {
+            return false;
+        }
+        match self.result.def(value) {
+            crate::ir::ValueDef::Result(op) => !self.result.is_erased(op),
+            crate::ir::ValueDef::Arg(block) => {
+                !self.result.is_erased(self.result.block_parent_op(block))
+            }
+        }
+    }
+}
+
+fn list<'py>(py: Python<'py>, axes: &[AxisSource]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for found in axes {
+        let dict = PyDict::new(py);
+        let mut axis = String::new();
+        write_free_axis(&mut axis, &found.axis.name, found.axis.sub);
+        dict.set_item("axis", axis)?;
+        dict.set_item("dim", found.dim)?;
+        let source = PyDict::new(py);
+        source.set_item("name", &found.source.name)?;
+        source.set_item("kind", found.source.kind.as_str())?;
+        source.set_item("label", &found.source.label)?;
+        source.set_item("location", &found.source.location)?;
+        source.set_item("sharding", &found.source.sharding)?;
+        dict.set_item("source", source)?;
+        let chain = PyList::empty(py);
+        for step in &found.chain {
+            chain.append(step_dict(py, step)?)?;
+        }
+        dict.set_item("chain", chain)?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
+fn step_dict<'py>(py: Python<'py>, step: &Step) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("from", &step.from)?;
+    dict.set_item("value", &step.value)?;
+    dict.set_item("op", &step.op)?;
+    dict.set_item("line", &step.line)?;
+    dict.set_item("factor", &step.factor)?;
+    let direction = match step.direction {
+        Direction::Forward => "forward",
+        Direction::Backward => "backward",
+        Direction::Both | Direction::None => "both",
+    };
+    dict.set_item("direction", direction)?;
+    dict.set_item("priority", step.priority)?;
+    dict.set_item("step", step.step)?;
+    Ok(dict)
+}

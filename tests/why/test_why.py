@@ -1,0 +1,168 @@
+"""Where axes come from: in chosen programs, in random ones, and without the annotation named."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+from shardcore import LocationError, Module, Result, ShardcoreError, Why
+from shardcore.cli import main
+
+from tests.session.test_session import TEXT
+from tests.shardy.generator import programs
+from tests.shardy.programs import registry
+from tests.why.chains import check, values
+
+IS_DEEP = bool(os.environ.get("SHARDCORE_DEEP"))
+NUM_MODULES = 8_000 if IS_DEEP else 400
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return Module.parse(TEXT).propagate()
+
+
+def steps(why: Why) -> list[tuple[str, str, str, str | None, str, int]]:
+    return [
+        (step.from_value, step.value, step.op, step.factor, step.direction, step.step)
+        for step in why.axes[0].chain
+    ]
+
+
+def test_a_chain_from_an_argument(result: Result) -> None:
+    why = result.why("%3")
+    assert why.axes[0].source.name == "%arg0"
+    assert why.axes[0].source.label == "x"
+    assert why.axes[0].source.kind == "argument"
+    assert steps(why) == [
+        ("%arg0", "%0", "stablehlo.dot_general", "i", "forward", 2),
+        ("%0", "%1", "stablehlo.tanh", "i", "forward", 2),
+        ("%1", "%2", "sdy.sharding_constraint", "i", "forward", 2),
+        ("%2", "%3", "stablehlo.dot_general", "i", "forward", 2),
+    ]
+
+
+def test_a_chain_from_a_constraint(result: Result) -> None:
+    why = result.why("params['b']['w']")
+    assert (why.value, why.label) == ("%arg2", "params['b']['w']")
+    assert (why.axes[0].source.name, why.axes[0].source.kind) == ("%2", "constraint")
+    assert steps(why) == [("%2", "%arg2", "stablehlo.dot_general", "k", "backward", 3)]
+
+
+def test_a_result(result: Result) -> None:
+    why = result.why("result['y']")
+    assert why.value == "result 0"
+    assert why.axes[0].chain[-1].op == "func.return"
+    assert why.axes[0].chain[-1].value == "result 0"
+
+
+def test_one_axis_and_one_dim(result: Result) -> None:
+    assert [axis.dim for axis in result.why("%0").axes] == [0, 1]
+    assert [str(axis.axis) for axis in result.why("%0", axis="model").axes] == ['"model"']
+    assert [str(axis.axis) for axis in result.why("%0", dim=0).axes] == ['"data"']
+    assert result.why(result["%0"]) == result.why("%0")
+    assert not result.why("params['b']['b']").axes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("%77",), "no value %77"),
+        (("params['x']",), "no value params['x']"),
+        (("%0", "nodel"), "%0 has no axis nodel"),
+        (("%0", "data", 1), "%0 has no axis data on dim 1"),
+        (("%0", None, 7), "%0 has no axis on dim 7"),
+    ],
+)
+def test_mistakes(result: Result, arguments: tuple[object, ...], message: str) -> None:
+    with pytest.raises(LocationError, match="unknown-location") as caught:
+        result.why(*arguments)  # type: ignore[arg-type]
+    assert message in str(caught.value)
+
+
+def test_a_value_of_another_program_is_refused(result: Result) -> None:
+    with pytest.raises(LocationError, match="another program"):
+        result.why(Module.parse(TEXT)["%0"])
+    with pytest.raises(TypeError):
+        result.why(3)  # type: ignore[arg-type]
+
+
+def test_a_later_user_priority() -> None:
+    text = TEXT.replace('[{"data"}, {}]', '[{"data"}p1, {}]')
+    why = Module.parse(text).propagate().why("%0", axis="data")
+    assert why.axes[0].source.name == "%arg0"
+    assert [step.priority for step in why.axes[0].chain] == [1]
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(TEXT)
+    assert main(["why", str(path), "params['b']['w']"]) == 0
+    tree = capsys.readouterr().out
+    assert '└─ "model" on dim 0\n   ← dot_general (factor k, backward' in tree
+    assert main(["why", str(path), "%0", "--dim", "1", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["axes"][0]["source"]["name"] == "%2"
+    assert set(record["axes"][0]["chain"][0]) == {
+        *("from", "value", "op", "line", "factor", "direction", "priority", "step")
+    }
+    assert main(["why", str(path), "%9"]) == 1
+
+
+def test_every_axis_of_random_modules_has_a_source() -> None:
+    axes = missing = 0
+    for seed in range(NUM_MODULES):
+        try:
+            result = Module.parse(programs.make(seed)).propagate()
+        except ShardcoreError:
+            continue
+        for value in values(result):
+            why = result.why(value)
+            missing += check(value, why)
+            axes += len(why.axes)
+    # Some axes of reshards that the export inserts come from no tensor nearby.
+    assert missing <= axes // 500
+
+
+@pytest.mark.parametrize("name", registry.names() if IS_DEEP else sorted(registry.names())[::9])
+def test_every_axis_of_real_programs_has_a_source(name: str) -> None:
+    try:
+        result = Module.parse(registry.text(name)).propagate()
+    except ShardcoreError:
+        return
+    for value in values(result):
+        assert not check(value, result.why(value))
+
+
+def test_without_the_annotation_named_the_axis_goes_or_comes_from_another_one() -> None:
+    samples = 0
+    for seed in range(NUM_MODULES):
+        rng = Random(seed)
+        session = Module.parse(programs.make(seed)).session()
+        try:
+            found = [(value, session.result.why(value)) for value in values(session.result)]
+        except ShardcoreError:
+            continue
+        axes = [(value, axis) for value, why in found for axis in why.axes]
+        for value, axis in rng.sample(axes, min(len(axes), 6)):
+            if axis.source.kind not in ("argument", "result", "constraint"):
+                continue
+            if axis.source.name.startswith("@"):
+                continue
+            session.unset(axis.source.name)
+            try:
+                after = session.result.why(f"@{value.function} {value.name}")
+            except ShardcoreError:
+                after = None
+            session.undo()
+            samples += 1
+            same = [
+                other
+                for other in (after.axes if after else ())
+                if other.axis.overlaps(axis.axis) and other.source.name == axis.source.name
+            ]
+            assert not same, f"{seed}: {value}\n{axis}\n{after}"
+    assert samples > NUM_MODULES
