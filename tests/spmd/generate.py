@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -68,6 +69,21 @@ def sharding(mesh: MeshCase, shape: Sequence[int], rng: np.random.RandomState, e
     return f"<@mesh, [{', '.join(dims)}]>"
 
 
+def shardings(mesh: MeshCase, rank: int) -> list[str]:
+    """All shardings of a tensor by the whole axes of ``mesh``, in each order."""
+    axes = [axis for axis in mesh.axes if ":" not in axis]
+    found = []
+    for order in itertools.permutations(axes):
+        for places in itertools.product(range(rank + 1), repeat=len(axes)):
+            dims: list[list[str]] = [[] for _ in range(rank + 1)]
+            for axis, place in zip(order, places, strict=True):
+                dims[place].append(axis)
+            # The last place is that of axes that shard no dim.
+            listed = ["{" + ", ".join(dim) + "}" for dim in dims[:rank]]
+            found.append(f"<@mesh, [{', '.join(listed)}]>")
+    return list(dict.fromkeys(found))
+
+
 def part(axis: str) -> tuple[int, int] | None:
     found = re.search(r":\((\d+)\)(\d+)", axis)
     return (int(found[1]), int(found[2])) if found else None
@@ -94,8 +110,21 @@ def lowered(fn: Callable, args: Sequence[jax.ShapeDtypeStruct]) -> str:
     return jax.jit(fn).lower(*args).as_text()
 
 
-def annotated(text: str, mesh: MeshCase, rng: np.random.RandomState) -> str:
-    """The program with random constraints on arguments and results, which are sharded evenly."""
+def ranks(text: str) -> list[int]:
+    """The ranks of the arguments of the program."""
+    head = re.search(r"func\.func public @main\((.*?)\) -> ", text, re.S)
+    assert head, text[:500]
+    types = re.findall(r"%arg\d+: (tensor<[^>]*(?:<[^>]*>)?[^>]*>)", head[1])
+    return [len(shape_of(type_)) for type_ in types]
+
+
+def annotated(
+    text: str, mesh: MeshCase, rng: np.random.RandomState, given: Sequence[str] = ()
+) -> str:
+    """The program with constraints on arguments and results, which are sharded evenly.
+
+    The first arguments are constrained to the shardings ``given``, others at random.
+    """
     head = re.search(r"func\.func public @main\((.*?)\) -> \((.*?)\) \{", text, re.S)
     assert head, text[:500]
     types = re.findall(r"%(arg\d+): (tensor<[^>]*(?:<[^>]*>)?[^>]*>)", head[1])
@@ -105,6 +134,8 @@ def annotated(text: str, mesh: MeshCase, rng: np.random.RandomState) -> str:
         entry = sharding(mesh, shape, rng, even=True)
         new_args.append(f"%{name}: {type_} {{sdy.sharding = #sdy.sharding{entry}}}")
         inner = sharding(mesh, shape, rng)
+        if len(new_args) <= len(given):
+            inner = given[len(new_args) - 1]
         constraints.append(f"    %lies_{name} = sdy.sharding_constraint %{name} {inner} : {type_}")
         constraints.append(poisoned(name, shape, type_, rng))
     results = re.findall(r"tensor<[^>]*(?:<[^>]*>)?[^>]*>", head[2])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
+from collections.abc import Sequence
 from functools import cache
 
 import jax
@@ -46,12 +48,19 @@ def whole(name: str) -> object:
     return runtime.compile_replicas(lowered(name), 1)
 
 
-def problems(name: str, seed: int, policy: str) -> list[str]:
-    """What is wrong with program ``name`` under the shardings that ``seed`` gives."""
+def combinations(name: str) -> list[tuple[str, ...]]:
+    """All shardings of the first two arguments of program ``name`` on a mesh of 2x4."""
+    each = [generate.shardings(generate.MESHES[0], rank) for rank in generate.ranks(lowered(name))]
+    return list(itertools.product(*each[:2]))
+
+
+def problems(name: str, seed: int, policy: str, given: Sequence[str] = ()) -> list[str]:
+    """What is wrong with program ``name`` under the shardings that ``seed`` gives, but for those of
+    the first arguments that are ``given``, on a mesh of 2x4."""
     # Not `hash`, which differs from process to process.
     rng = np.random.RandomState(seed * 7919 + zlib.crc32(name.encode()) % 7919)
-    mesh = generate.MESHES[seed % len(generate.MESHES)]
-    text = generate.annotated(lowered(name), mesh, rng)
+    mesh = generate.MESHES[0 if given else seed % len(generate.MESHES)]
+    text = generate.annotated(lowered(name), mesh, rng, given)
     module = shardcore.Module.parse(text, filename=f"{name}-{seed}")
     partitioned = plan(module.propagate(), policy, seed)
     shardcore.Module.parse(str(partitioned.module))

@@ -31,6 +31,16 @@ def prove(name: str, seeds: range, policy: str) -> list[str]:
     return [problem for seed in seeds for problem in proof.problems(name, seed, policy)]
 
 
+def prove_combinations(name: str) -> list[str]:
+    """What is wrong with program ``name`` under all shardings of its first two arguments."""
+    from tests.spmd import proof
+
+    found = []
+    for seed, given in enumerate(proof.combinations(name)):
+        found += proof.problems(name, seed, "least", given)
+    return found
+
+
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ProcessPoolExecutor]:
     context = multiprocessing.get_context("spawn")
@@ -51,5 +61,12 @@ def test_devices_compute_what_the_global_program_does(pool: ProcessPoolExecutor)
         for policy in POLICIES
         for name in programs.OPS
     ]
+    wrong = [problem for answer in asked for problem in answer.result(timeout=SECONDS)]
+    assert not wrong, "\n\n".join(wrong[:3])
+
+
+def test_all_combinations_of_sharded_dims(pool: ProcessPoolExecutor) -> None:
+    names = programs.OPS if IS_DEEP else ["outer", "slice"]
+    asked = [pool.submit(prove_combinations, name) for name in names]
     wrong = [problem for answer in asked for problem in answer.result(timeout=SECONDS)]
     assert not wrong, "\n\n".join(wrong[:3])
