@@ -7,6 +7,7 @@ import json
 import pytest
 import shardcore
 from shardcore import CalculusError, Cost, Module, ShardcoreError
+from shardcore.costs.records import Site
 
 MESH = 'sdy.mesh @mesh = <["x"=2, "y"=4]>'
 
@@ -74,6 +75,9 @@ def test_sums_by_kind_axis_and_line() -> None:
         assert list(found) == [key]
         assert (found[key].count, found[key].bytes) == (1, sums.bytes)
         assert found[key].seconds == sums.seconds
+    ((site, found),) = cost.by_site().items()
+    assert site == Site("all_reduce", ("y",), "stablehlo.dot_general", "mlp.py:5:8")
+    assert (found.count, found.seconds) == (1, sums.seconds)
     assert cost.top_collectives(1) == (sums,)
     assert cost.top_collectives(0) == ()
 
@@ -135,6 +139,42 @@ def test_times_are_those_of_the_calculus() -> None:
         assert (found.bytes, found.wire_bytes) == (expected.bytes, expected.wire_bytes)
         assert found.seconds == expected.seconds
         assert (found.cause, found.op) == ("func.return", found.op)
+
+
+def test_collectives_of_one_line_are_one_row() -> None:
+    text = mlp().replace(
+        "return %2",
+        """%3 = stablehlo.dot_general %2, %w, contracting_dims = [1] x [0]
+        : (tensor<64x512xbf16>, tensor<512x2048xbf16>) -> tensor<64x2048xbf16> loc("mlp.py":3:4)
+      %4 = stablehlo.dot_general %3, %v, contracting_dims = [1] x [0]
+        : (tensor<64x2048xbf16>, tensor<2048x512xbf16>) -> tensor<64x512xbf16>
+          loc("/home/me/mlp.py":5:8)
+      %5 = stablehlo.dot_general %3, %v, contracting_dims = [1] x [0]
+        : (tensor<64x2048xbf16>, tensor<2048x512xbf16>) -> tensor<64x512xbf16>
+          loc("/home/me/mlp.py":5:8)
+      %6 = stablehlo.add %4, %5 : tensor<64x512xbf16>
+      return %6""",
+    )
+    cost = cost_of(text)
+    assert [(site.location, sums.count) for site, sums in cost.by_site().items()] == [
+        ("/home/me/mlp.py:5:8", 2),
+        ("mlp.py:5:8", 1),
+    ]
+    start = str(cost).index("most expensive collectives")
+    title, columns, first, *_ = str(cost)[start:].splitlines()
+    assert columns.split() == ["kind", "axes", "count", "sent", "time", "because", "of", "source"]
+    assert first.split() == [
+        "all_reduce",
+        "y",
+        "2",
+        "96.0",
+        "KiB",
+        "8",
+        "us",
+        "dot_general",
+        "mlp.py:5:8",
+    ]
+    assert all(len(line) <= 80 for line in (title, columns, first))
 
 
 def test_topology_and_how_time_is_counted() -> None:

@@ -14,6 +14,7 @@ from shardcore.costs.records import (
     NotInStep,
     OpCost,
     PeakOp,
+    Site,
     Totals,
     UncountedOp,
 )
@@ -118,6 +119,16 @@ class Cost:
         """Return the sums by the source line of the op that required the collective."""
         return _totals((row.cause_location or row.location, row) for row in self.collectives)
 
+    def by_site(self) -> dict[Site, Totals]:
+        """Return the sums over collectives of one kind along the same axes that one op of the
+        source required at one line, the longest first.
+        """
+        sums = _totals(
+            (Site(row.kind, row.axes, row.cause, row.cause_location or row.location), row)
+            for row in self.collectives
+        )
+        return dict(sorted(sums.items(), key=lambda item: -item[1].seconds))
+
     def top_collectives(self, n: int = 10) -> tuple[CollectiveCost, ...]:
         """Return the ``n`` that take longest over all their runs, the longest first."""
         return tuple(sorted(self.collectives, key=lambda row: -row.total_seconds)[:n])
@@ -147,6 +158,7 @@ class Cost:
             "by_line": [
                 {"location": place, **asdict(sums)} for place, sums in self.by_line().items()
             ],
+            "by_site": [{**asdict(site), **asdict(sums)} for site, sums in self.by_site().items()],
             "collectives": [row.record() for row in self.collectives],
             "ops": [row.record() for row in self.ops],
             "live_at_peak": [row.record() for row in self.live_at_peak],

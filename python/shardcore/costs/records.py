@@ -13,6 +13,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Site:
+    """Where collectives of one kind come from."""
+
+    kind: str
+    axes: tuple[str, ...]
+    """The texts of the axes, ``"x"`` or ``"x:(1)2"``."""
+    cause: str | None
+    """Name of the op of the source program that required them."""
+    location: str | None
+    """Source location of that op."""
+
+
+@dataclass(frozen=True)
 class Totals:
     """Sums over some collectives."""
 

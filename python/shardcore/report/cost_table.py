@@ -10,7 +10,14 @@ from shardcore.units import format_bytes, format_count, format_seconds, plural
 
 if TYPE_CHECKING:
     from shardcore.costs.program import Cost
-    from shardcore.costs.records import CollectiveCost, LiveValue, NotInStep, OpCost, Totals
+    from shardcore.costs.records import (
+        CollectiveCost,
+        LiveValue,
+        NotInStep,
+        OpCost,
+        Site,
+        Totals,
+    )
     from shardcore.report.console import Part
 
 
@@ -25,14 +32,14 @@ def cost_parts(cost: Cost, *, top: int = 10) -> list[Part]:
     """The parts of the report, ``top`` rows of each ranking."""
     parts: list[Part] = [paragraph(_overview(cost))]
     timed = [row for row in cost.ops[:top] if row.seconds > 0]
-    moving = [row for row in cost.top_collectives(top) if row.total_seconds > 0]
+    sites = [(site, sums) for site, sums in cost.by_site().items() if sums.seconds > 0]
     pieces: list[tuple[str, Sequence[object], Callable[[], Part]]] = [
         ("collectives by kind", cost.collectives, lambda: _sums("kind", cost.by_kind())),
-        ("collectives by mesh axis", moving, lambda: _sums("axis", cost.by_axis())),
+        ("collectives by mesh axis", sites, lambda: _sums("axis", cost.by_axis())),
         (
             "most expensive collectives",
-            moving,
-            lambda: _collectives(moving),
+            sites,
+            lambda: _sites(sites[:top]),
         ),
         ("most expensive ops", timed, lambda: _ops(timed)),
         (
@@ -130,8 +137,26 @@ def collective_cells(row: CollectiveCost) -> tuple[str, ...]:
     )
 
 
-def _collectives(collectives: Iterable[CollectiveCost]) -> Part:
-    return table(COLLECTIVE_COLUMNS, map(collective_cells, collectives))
+def _sites(sites: Iterable[tuple[Site, Totals]]) -> Part:
+    rows = (
+        (
+            site.kind,
+            ",".join(site.axes),
+            str(sums.count),
+            format_bytes(sums.wire_bytes),
+            format_seconds(sums.seconds),
+            (site.cause or "").removeprefix("stablehlo."),
+            _file_line(site.location),
+        )
+        for site, sums in sites
+    )
+    columns = ("kind", "axes", ">count", ">sent", ">time", "because of", "source")
+    return table(columns, rows)
+
+
+def _file_line(location: str | None) -> str:
+    """``llama.py:41:8`` of ``/home/me/llama.py:41:8``."""
+    return (location or "").rpartition("/")[2]
 
 
 def _ops(ops: Iterable[OpCost]) -> Part:
