@@ -69,7 +69,7 @@ class Editor:
                 session.reset()
             else:
                 session.set(name, TensorSharding("no_such_mesh", [["no_such_axis"]]))
-        except (ShardcoreError, IndexError) as error:
+        except ValueError as error:
             refusal = error
         else:
             return f"{kind} {name}"

@@ -129,7 +129,7 @@ def test_unset_reset_and_undo(session: Session) -> None:
     session.undo()
     session.undo()
     assert session.annotations == first
-    with pytest.raises(IndexError):
+    with pytest.raises(ValueError, match="nothing to undo"):
         session.undo()
 
 

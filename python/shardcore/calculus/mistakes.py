@@ -28,6 +28,9 @@ CODES = (
 )
 """Every code that a mistake in the calculus may have."""
 
+_LONGEST_NAME = 200
+"""More characters of a name are not compared with others."""
+
 Span = tuple[int, int]
 """Where something starts and ends in a text, in characters from 0."""
 
@@ -73,10 +76,16 @@ def shown(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else f"{text[:limit]}..."
 
 
+def close_names(wanted: str, names: Iterable[str], count: int, cutoff: float = 0.6) -> list[str]:
+    """Return at most ``count`` of ``names`` that ``wanted`` may be a misspelling of."""
+    # It takes more than linear time in the length of the text.
+    return difflib.get_close_matches(wanted[:_LONGEST_NAME], list(names), count, cutoff)
+
+
 def choices(wanted: str, known: Iterable[str]) -> str:
     """A hint with the name that is close to ``wanted``, or with all ``known`` names."""
     names = items(known, "names")
-    close = difflib.get_close_matches(wanted, names, 1)
+    close = close_names(wanted, names, 1)
     if not close:
         close = [name for name in names if name.lower() == wanted.lower()]
     if close:

@@ -8,10 +8,10 @@ function, ``%12``; a value of another, ``@f %12``; the values of ops whose locat
 
 from __future__ import annotations
 
-import difflib
 import re
 
 from shardcore._core import Port, Result, Value
+from shardcore.calculus.mistakes import close_names
 from shardcore.errors import LocationError
 
 Subject = Port | Value
@@ -62,7 +62,7 @@ class Subjects:
             return list(found) or "the line made no tensor"
         if name.startswith(("%", "@")):
             return "the program has no such value; values are numbered as it prints them"
-        close = difflib.get_close_matches(name, self._ports, _MAX_CLOSE)
+        close = close_names(name, self._ports, _MAX_CLOSE)
         names = close or list(self._ports)[:_MAX_CLOSE]
         listed = ", ".join(f'"{known}"' for known in names)
         if close:

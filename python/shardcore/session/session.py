@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 MOST_UNDOS = 1000
 """The number of edits that can be undone."""
 
+_OPTIONS = {
+    "up_to_priority",
+    "keep_non_divisible_on_io",
+    "keep_sub_axes_on_io",
+    "dedup_functions_fully",
+    "legalize_chlo",
+    "max_ops",
+}
+
 Edit = Mapping[str, object]
 """Shardings by target; ``None`` removes the annotation."""
 
@@ -64,6 +73,9 @@ class Session:
         """
         if mesh is not None and not isinstance(mesh, Mesh):
             mesh = Mesh(mesh)
+        unknown = options.keys() - _OPTIONS
+        if unknown:
+            raise TypeError(f"a session has no option {min(unknown)}")
         options["keep_non_divisible_on_io"] = bool(
             options.pop("keep_sub_axes_on_io", False) or options.get("keep_non_divisible_on_io")
         )
@@ -111,10 +123,10 @@ class Session:
         """Take back the last :meth:`set`, :meth:`unset` or :meth:`reset`.
 
         Raises:
-            IndexError: there is none, or more than :data:`MOST_UNDOS` were taken back.
+            ValueError: there is none, or more than :data:`MOST_UNDOS` were taken back.
         """
         if not self._history:
-            raise IndexError("there is nothing to undo")
+            raise ValueError("there is nothing to undo")
         self._edits = self._history.pop()
         self._result = None
 

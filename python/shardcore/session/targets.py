@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
+from shardcore.calculus.mistakes import close_names
 from shardcore.errors import Diagnostic, LocationError
 from shardcore.session.paths import Pattern, is_pattern, steps
 
@@ -96,7 +96,7 @@ class Targets:
             )
         names = [self._names[target] for target in self._exact]
         wanted = text.replace("*", "")
-        close = difflib.get_close_matches(wanted, names, _MAX_CLOSE, cutoff=0.4)
+        close = close_names(wanted, names, _MAX_CLOSE, cutoff=0.4)
         what = "matches" if is_pattern(text) else "is called"
         message = f"no argument or result {what} {text}"
         if not names:

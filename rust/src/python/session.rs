@@ -1,6 +1,6 @@
 //! The program behind `shardcore.Session`: finds targets by name, and puts annotations on them.
 
-use super::arguments::{Items, Limit};
+use super::arguments::{Int, Items, Limit};
 use super::completion::Request;
 use super::dim_sharding::resolve_all;
 use super::errors::raise_unlocated;
@@ -27,8 +27,11 @@ use std::sync::Arc;
 /// those of the entry function.
 type PyTarget = (u8, usize);
 
+/// A target as an argument.
+type TargetArgument = (Int<u8>, Int<usize>);
+
 /// An edit: a target, its name in errors, and the sharding that it gets, `None` to remove the one it has.
-type PyEdit = (PyTarget, String, Option<PyTensorSharding>);
+type PyEdit = (TargetArgument, String, Option<PyTensorSharding>);
 
 /// A program that annotations are put on; see the stub.
 #[pyclass(name = "SessionProgram", module = "shardcore", frozen)]
@@ -39,7 +42,7 @@ pub struct PySessionProgram {
 }
 
 impl PySessionProgram {
-    fn target(&self, (kind, index): PyTarget) -> PyResult<Target> {
+    fn target(&self, (Int(kind), Int(index)): TargetArgument) -> PyResult<Target> {
         let (program, entry) = (&*self.program, self.names.entry(&self.program));
         let target = match (kind, entry) {
             (0, Some(func)) if index < program.func_args(func).len() => {
@@ -202,12 +205,12 @@ impl PySessionProgram {
         })
     }
     /// The sharding that `target` has as an annotation.
-    fn annotation(&self, target: PyTarget) -> PyResult<Option<PyTensorSharding>> {
+    fn annotation(&self, target: TargetArgument) -> PyResult<Option<PyTensorSharding>> {
         let id = annotation(&self.program, self.target(target)?).get();
         Ok(id.map(|id| PyTensorSharding::from_program(&self.program, id)))
     }
     /// The number of dims of `target`; `None` if it is not a ranked tensor.
-    fn rank(&self, target: PyTarget) -> PyResult<Option<usize>> {
+    fn rank(&self, target: TargetArgument) -> PyResult<Option<usize>> {
         Ok(self.type_of(self.target(target)?).rank())
     }
     /// The constraints of the entry function: for each its result.

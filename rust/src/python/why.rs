@@ -1,5 +1,6 @@
 //! What `Result.why` asks: where the axes of a value come from.
 
+use super::arguments::Int;
 use super::names::Names;
 use super::value::PyValue;
 use crate::attribute::write_free_axis;
@@ -50,8 +51,8 @@ impl PyExplainer {
         known.filter(|&value| self.is_left(value)).map(Id::index)
     }
     /// Where the axes of the value with this number come from.
-    fn of_value<'py>(&self, py: Python<'py>, value: usize) -> PyResult<Bound<'py, PyList>> {
-        let value = ValueId::from_index(value);
+    fn of_value<'py>(&self, py: Python<'py>, value: Int<usize>) -> PyResult<Bound<'py, PyList>> {
+        let value = id(value);
         let axes = if self.is_left(value) {
             let mut explained = self.explained.lock().unwrap_or_else(PoisonError::into_inner);
             explained.value(&self.result, value)
@@ -61,15 +62,16 @@ impl PyExplainer {
         list(py, &axes)
     }
     /// Where the axes of a result of the entry function come from.
-    fn of_result<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyList>> {
+    fn of_result<'py>(&self, py: Python<'py>, index: Int<usize>) -> PyResult<Bound<'py, PyList>> {
+        let Int(index) = index;
         let mut explained = self.explained.lock().unwrap_or_else(PoisonError::into_inner);
         let axes = explained.func_result(&self.result, index);
         drop(explained);
         list(py, &axes)
     }
     /// The sharding of the value with this number, as text without the mesh, and its type.
-    fn describe(&self, value: usize) -> Option<(String, String)> {
-        let value = ValueId::from_index(value);
+    fn describe(&self, value: Int<usize>) -> Option<(String, String)> {
+        let value = id(value);
         if !self.is_left(value) {
             return None;
         }
@@ -94,6 +96,11 @@ impl PyExplainer {
             }
         }
     }
+}
+
+/// The value with this number; `NONE` for a number that no value has.
+fn id(Int(number): Int<usize>) -> ValueId {
+    u32::try_from(number).map_or(ValueId::NONE, |number| ValueId::from_index(number as usize))
 }
 
 fn list<'py>(py: Python<'py>, axes: &[AxisSource]) -> PyResult<Bound<'py, PyList>> {
