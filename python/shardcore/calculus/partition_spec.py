@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from shardcore._core import AxisRef, TensorSharding
-from shardcore.bounded import items
+from shardcore.bounded import MOST_ITEMS, items
 from shardcore.calculus.axes import axis_text
 from shardcore.calculus.mistakes import mistake
 from shardcore.calculus.notation import NamedArray, NamedDim, default_names
-from shardcore.errors import CalculusError
+from shardcore.errors import CalculusError, Diagnostic, ProgramTooLargeError
 from shardcore.expected import expect
 
 
@@ -115,6 +115,8 @@ def from_spec(
     )
     if rank is None:
         rank = next((len(known) for known in (names, shape) if known is not None), len(entries))
+    if rank > MOST_ITEMS:
+        raise ProgramTooLargeError(Diagnostic("program-too-large", f"more than {MOST_ITEMS} dims"))
     if len(entries) > rank:
         raise mistake(
             CalculusError,
