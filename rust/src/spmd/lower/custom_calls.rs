@@ -18,18 +18,17 @@ pub(super) fn target(program: &Program, op: OpId) -> String {
     target.as_ref().and_then(|value| value.as_str()).unwrap_or_default().to_owned()
 }
 
-/// Whether `op` is a custom call of target `Sharding` with a result like its operand: a sharding constraint.
-pub(super) fn is_sharding(program: &Program, op: OpId) -> bool {
-    if program.kind(op) != OpKind::CustomCall || target(program, op) != "Sharding" {
-        return false;
-    }
-    let mut values = program.operands(op).chain(program.op_results(op));
-    let type_of = |value: Option<ValueId>| value.map(|value| program.type_of(value));
-    let is_one_each = program.num_operands(op) == 1 && program.num_results(op) == 1;
-    is_one_each && type_of(values.next()) == type_of(values.next())
-}
-
 impl Lowering<'_, '_, '_> {
+    /// Whether `op` is a custom call of target `Sharding` with a result like its operand: a sharding constraint.
+    pub(super) fn is_sharding_call(&self, op: OpId) -> bool {
+        let program = &*self.emit.program;
+        if program.kind(op) != OpKind::CustomCall || target(program, op) != "Sharding" {
+            return false;
+        }
+        program.num_operands(op) == 1
+            && program.num_results(op) == 1
+            && self.global_type(program.operand(op, 0)) == program.type_of(program.result(op, 0))
+    }
     /// Fails if `op`, a custom call, has to be computed on shards and there is no rule for that.
     pub(super) fn check_custom_call(&mut self, op: OpId) -> Result<()> {
         let target = target(self.emit.program, op);

@@ -358,7 +358,7 @@ impl Lowering<'_, '_, '_> {
                 let hint = "run sdy-export-pipeline first";
                 return Err(self.refusal(op, "it is not exported", hint));
             }
-            Treatment::ByRule if custom_calls::is_sharding(self.emit.program, op) => {
+            Treatment::ByRule if self.is_sharding_call(op) => {
                 self.lower_reshard(op);
             }
             Treatment::ByRule => return self.lower_by_rule(op),
