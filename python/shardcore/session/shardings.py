@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from shardcore._core import DimSharding, Mesh, TensorSharding
-from shardcore.calculus.mistakes import shown
-from shardcore.calculus.partition_spec import Spec, from_spec, parse_spec
 from shardcore.errors import Diagnostic, VerificationError
 
 _HINT = 'write [{"data"}, {?}], P("data", None), or give a TensorSharding'
@@ -28,6 +26,10 @@ def read(
         VerificationError: it is none of these (``invalid-sharding``), or is not valid.
         ParseError: malformed text.
     """
+    # The calculus is not imported with the package.
+    from shardcore.calculus.mistakes import shown
+    from shardcore.calculus.partition_spec import Spec, parse_spec
+
     if isinstance(sharding, TensorSharding):
         return sharding
     if isinstance(sharding, str):
@@ -48,6 +50,8 @@ def read(
 
 
 def _of_spec(spec: Any, rank: int | None, mesh: tuple[str, Mesh] | None) -> TensorSharding:
+    from shardcore.calculus.partition_spec import from_spec
+
     name, known = _known(mesh)
     array = from_spec(spec, rank)
     dims = [DimSharding(dim.axes, is_closed=not dim.is_open) for dim in array.dims]

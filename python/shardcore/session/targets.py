@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shardcore.calculus.mistakes import close_names
 from shardcore.errors import Diagnostic, LocationError
 from shardcore.session.paths import Pattern, is_pattern, steps
 
@@ -94,6 +93,9 @@ class Targets:
                 f"the program has no value {text}",
                 "values are called as the program before propagation prints them",
             )
+        # The calculus is not imported with the package.
+        from shardcore.calculus.mistakes import close_names
+
         names = [self._names[target] for target in self._exact]
         wanted = text.replace("*", "")
         close = close_names(wanted, names, _MAX_CLOSE, cutoff=0.4)
