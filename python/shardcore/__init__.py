@@ -52,9 +52,10 @@ from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned, Proof, prove
 from shardcore.rules import PartitionRule, data_flow_edges, partition_rule, rule
 from shardcore.session import Evaluation, Session
-from shardcore.why import Why
+from shardcore.why import WHY_NOT, Why, WhyNot
 
 __all__ = [
+    "WHY_NOT",
     "AxisRef",
     "Block",
     "BusyError",
@@ -99,6 +100,7 @@ __all__ = [
     "Value",
     "VerificationError",
     "Why",
+    "WhyNot",
     "__version__",
     "cache_info",
     "clear_caches",

@@ -19,7 +19,7 @@ from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned
 from shardcore.report.picture import Picture
 from shardcore.session import Session
-from shardcore.why import Why
+from shardcore.why import Why, WhyNot
 
 __all__ = [
     "AxisRef",
@@ -1045,6 +1045,18 @@ class Result:
                 (``unknown-location``).
             BusyError: a rule asks the result that it is called to compute.
         """
+    def why_not(self, value: Value | str, dim: int, axis: AxisRef | str) -> WhyNot:
+        """Return why ``axis`` is not on dim ``dim`` of ``value``: one reason of ``WHY_NOT``.
+
+        Args:
+            value: as for :meth:`why`.
+            dim: the dim, from 0.
+            axis: an axis of a mesh of the program, or a part of one.
+
+        Raises:
+            LocationError: no value is called that, it has no such dim, no mesh has the axis, or
+                the axis is there (``unknown-location``).
+        """
     def _annotated(self) -> tuple[list[Port], list[Port]]: ...
     def _legalized(self) -> Module: ...
     def _inlined(self) -> Module | None: ...
@@ -1251,8 +1263,12 @@ class Explainer:
         """Where the axes of a value come from."""
     def of_result(self, index: int) -> list[dict[str, Any]]:
         """Where the axes of a result of the entry function come from."""
-    def describe(self, value: int) -> tuple[str, str] | None:
-        """The sharding and the type of a value, as text."""
+    def missing(
+        self, number: int, is_result: bool, dim: int, axis: AxisRef
+    ) -> dict[str, Any] | None:
+        """Why an axis is not on a dim of a value, or of a result of the entry function."""
+    def describe(self, value: int) -> tuple[str, int | None] | None:
+        """The sharding of a value, as text, and the number of its dims."""
 
 @final
 class SessionProgram:

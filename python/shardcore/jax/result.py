@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shardcore.costs import Cost
     from shardcore.expect import Check
     from shardcore.partition import Partitioned
-    from shardcore.why import Why
+    from shardcore.why import Why, WhyNot
 
 JaxMesh = AbstractMesh | jax.sharding.Mesh
 
@@ -118,6 +118,10 @@ class JaxResult:
     ) -> Why:
         """Where the axes of a value come from; see :meth:`shardcore.Result.why`."""
         return self.result.why(value, axis, dim)
+
+    def why_not(self, value: str | Value, dim: int, axis: AxisRef | str) -> WhyNot:
+        """Why an axis is not on a dim of a value; see :meth:`shardcore.Result.why_not`."""
+        return self.result.why_not(value, dim, axis)
 
     def summary(self) -> dict[str, Any]:
         """Counts and bytes before and after propagation; see :meth:`shardcore.Result.summary`."""

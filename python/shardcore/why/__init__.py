@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore._core import AxisRef, Explainer, Value
 from shardcore.errors import Diagnostic, LocationError
-from shardcore.why.text import tree
+from shardcore.why.text import WHY_NOT, absence, tree
 from shardcore.why.values import Found, find
 
 if TYPE_CHECKING:
     from shardcore._core import Result
 
-__all__ = ["AxisWhy", "Source", "Step", "Why", "why"]
+__all__ = ["WHY_NOT", "AxisWhy", "Source", "Step", "Why", "WhyNot", "why", "why_not"]
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,9 @@ def why(
 ) -> Why:
     """Return where the axes of ``value`` come from; see :meth:`shardcore.Result.why`."""
     found = find(result, value)
-    wanted = AxisRef.parse(axis) if isinstance(axis, str) and ":" in axis else axis
     axes = _axes(result._explainer, found)
-    if wanted is not None:
-        ref = AxisRef(wanted) if isinstance(wanted, str) else wanted
+    if axis is not None:
+        ref = _axis(axis)
         axes = [each for each in axes if each.axis.overlaps(ref)]
     if dim is not None:
         axes = [each for each in axes if each.dim == dim]
@@ -127,8 +126,98 @@ def why(
         message = (
             f"{found.label or found.name} has {what}{where}: {found.sharding or 'no sharding'}"
         )
-        raise LocationError(Diagnostic("unknown-location", message, "ask for all axes: why(value)"))
+        raise _mistake(message, "ask for all axes: why(value)")
     return Why(found.name, found.label, found.sharding, tuple(axes))
+
+
+@dataclass(frozen=True)
+class WhyNot:
+    """Why an axis is not on a dim of a value: the one reason, from a closed list."""
+
+    code: str
+    """One of :data:`shardcore.WHY_NOT`."""
+    value: str
+    """The name of the value in the program given."""
+    label: str | None
+    """The path of an argument or result in the user's program."""
+    dim: int
+    axis: AxisRef
+    at: tuple[str, int]
+    """The tensor, and its dim, at which the axis stopped: the value, or one on the way to it."""
+    op: str | None
+    """The op that does not pass it on; ``None`` where the tensor itself is the reason."""
+    location: str | None
+    """The source line of the op."""
+    instead: tuple[str, int, tuple[str, ...]] | None
+    """What won instead: a tensor, its dim, and the axes that the dim has."""
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        instead = self.instead
+        return {
+            "code": self.code,
+            "value": self.value,
+            "label": self.label,
+            "dim": self.dim,
+            "axis": _axis_text(self.axis),
+            "location": self.location,
+            "op": self.op,
+            "at": {"value": self.at[0], "dim": self.at[1]},
+            "instead": instead
+            and {"value": instead[0], "dim": instead[1], "axes": list(instead[2])},
+        }
+
+    def __str__(self) -> str:
+        return absence(self.record())
+
+
+def why_not(result: Result, value: Value | str, dim: int, axis: AxisRef | str) -> WhyNot:
+    """Return why ``axis`` is not on ``dim``; see :meth:`shardcore.Result.why_not`."""
+    # The calculus is not imported with the package.
+    from shardcore.calculus.mistakes import choices
+
+    found = find(result, value)
+    ref = _axis(axis)
+    if isinstance(dim, bool) or not isinstance(dim, int):
+        raise TypeError(f"a dim is a number, not a {type(dim).__name__}")
+    name = found.label or found.name
+    if not 0 <= dim < (found.rank or 0):
+        what = "no tensor" if found.rank is None else f"a tensor of {found.rank} dims"
+        raise _mistake(f"{name} is {what}; it has no dim {dim}", "dims count from 0")
+    known = {axis for mesh in result.module.meshes.values() for axis in mesh.axis_names}
+    if ref.name not in known:
+        raise _mistake(f"no mesh of the program has an axis {ref.name}", choices(ref.name, known))
+    if any(each.dim == dim and each.axis.overlaps(ref) for each in _axes(result._explainer, found)):
+        raise _mistake(f"{axis} is on dim {dim} of {name}", "ask why: result.why(value)")
+    number, is_result = (found.index, True) if found.number is None else (found.number, False)
+    row = result._explainer.missing(number, is_result, dim, ref)
+    if row is None:
+        raise _mistake(f"{name} was made by the export", "ask for what it reshards")
+    instead = row["instead"]
+    if instead is not None:
+        other, place, axes = instead
+        instead = (other, place, tuple(_axis_text(AxisRef.parse(each)) for each in axes))
+    return WhyNot(
+        row["code"],
+        found.name,
+        found.label,
+        dim,
+        ref,
+        tuple(row["at"]),
+        row["op"],
+        row["location"],
+        instead,
+    )
+
+
+def _axis(axis: AxisRef | str) -> AxisRef:
+    if isinstance(axis, str):
+        return AxisRef.parse(axis) if ":" in axis else AxisRef(axis)
+    return axis
+
+
+def _mistake(message: str, hint: str) -> LocationError:
+    return LocationError(Diagnostic("unknown-location", message, hint))
 
 
 def _axes(explainer: Explainer, found: Found) -> list[AxisWhy]:

@@ -14,6 +14,39 @@ _WRITTEN = {
 }
 
 
+WHY_NOT = {
+    "taken": "the axis, or a part of it, is on another dim of the tensor",
+    "replicated": "the axis is kept free on the tensor, as a replicated or unreduced axis",
+    "closed": "the dim is closed",
+    "blocked": "the sharding rule of the op blocks propagation along this factor",
+    "direction": "the op propagates in the other direction only",
+    "other-mesh": "the tensors of the op are over different meshes",
+    "other-factor": "another factor of the op has the axis",
+    "conflict": "other axes are there, or on a dim that is the same factor",
+    "no-rule": "the op has no sharding rule",
+    "trimmed": "the export removed the axis: it does not divide the dim of the input or output",
+    "never-arrived": "no dim that it could have come from has the axis",
+}
+"""The reasons why an axis is not on a dim, by code."""
+
+
+def absence(record: dict[str, Any]) -> str:
+    """Return the sentence of a record of a :class:`WhyNot`."""
+    name = record["label"] or record["value"]
+    lines = [f'"{record["axis"]}" is not on dim {record["dim"]} of {name}']
+    lines[0] += f": {WHY_NOT[record['code']]} ({record['code']})"
+    at, instead = record["at"], record["instead"]
+    if (at["value"], at["dim"]) != (record["value"], record["dim"]):
+        lines.append(f"  it stops before dim {at['dim']} of {at['value']}")
+    if record["op"]:
+        where = f" {record['location']}" if record["location"] else ""
+        lines.append(f"  at {record['op'].removeprefix('stablehlo.')}{where}")
+    if instead:
+        axes = ", ".join(f'"{axis}"' for axis in instead["axes"]) or "no axis"
+        lines.append(f"  dim {instead['dim']} of {instead['value']} has {axes}")
+    return "\n".join(lines)
+
+
 def tree(record: dict[str, Any]) -> str:
     """Return the tree of a record of a :class:`Why`."""
     name = record["label"] or record["value"]

@@ -25,6 +25,8 @@ class Found:
     """Its sharding, as text; empty if it has none."""
     number: int | None
     """The number of the value; ``None`` for a result."""
+    rank: int | None
+    """The number of its dims; ``None`` if it is not a ranked tensor."""
     index: int = 0
     """The index of the result."""
 
@@ -52,7 +54,8 @@ def find(result: Result, value: Value | str) -> Found:
             if number is not None:
                 return _value(result, port.name, port.label, number)
         sharding = "" if port.sharding is None else str(port.sharding)
-        return Found(port.name, port.label, sharding, None, port.index)
+        rank = None if port.shape is None else len(port.shape)
+        return Found(port.name, port.label, sharding, None, rank, port.index)
     function, name = None, value.strip()
     if name.startswith("@"):
         function, _, name = name[1:].partition(" ")
@@ -67,7 +70,8 @@ def find(result: Result, value: Value | str) -> Found:
 
 def _value(result: Result, name: str, label: str | None, number: int) -> Found:
     found = result._explainer.describe(number)
-    return Found(name, label, found[0] if found else "", number)
+    sharding, rank = found or ("", None)
+    return Found(name, label, sharding, number, rank)
 
 
 def _port(result: Result, name: str) -> Port | None:

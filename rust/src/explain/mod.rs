@@ -3,20 +3,23 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
+//! | [`absence`] | why an axis is not on a dim |
 //! | [`names`] | the name that a value of the propagated program has in the given one |
 //! | [`tensors`] | tensors and steps in words |
 //! | [`source`] | which annotation an axis comes from |
 //!
 //! [`crate::propagation::explain`] finds the steps.
 
+mod absence;
 mod names;
 mod source;
 mod tensors;
 
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{Direction, OpKind, Program};
-use crate::propagation::explain::{AxisName, Explanation, Path};
+use crate::propagation::explain::{AxisName, Explanation, Neighbours, Path, Place};
 use crate::propagation::observe::Slot;
+pub use absence::{Missing, Reason};
 pub use source::{Kind, Source};
 use std::sync::Arc;
 pub use tensors::Step;
@@ -36,12 +39,12 @@ pub struct AxisSource {
 }
 
 /// A program whose propagation can be explained.
-pub struct Explained(Tensors);
+pub struct Explained(Tensors, Option<Neighbours>);
 
 impl Explained {
     /// The explanation of `done`, which was made from `given`.
     pub fn new(given: Arc<Program>, done: Program, explanation: Explanation) -> Self {
-        Self(Tensors::new(given, done, explanation))
+        Self(Tensors::new(given, done, explanation), None)
     }
     /// Where the axes of `value` of `result`, the completed program, come from.
     pub fn value(&mut self, result: &Program, value: ValueId) -> Vec<AxisSource> {
@@ -75,6 +78,36 @@ impl Explained {
             }
         }
         found
+    }
+    /// Why `axis` is not on dim `dim` of `value` of `result`, the completed program; `None` for a value that the export
+    /// made.
+    pub fn missing(
+        &mut self,
+        result: &Program,
+        value: ValueId,
+        dim: usize,
+        axis: &AxisName,
+    ) -> Option<Missing> {
+        let value = before_reshards(result, value);
+        if value.index() >= self.0.done.num_value_ids() {
+            return None;
+        }
+        let slot = self.0.explanation.slot_of(value)?;
+        Some(self.missing_at(Place { slot, dim }, axis))
+    }
+    /// Why `axis` is not on dim `dim` of a result of the entry function.
+    pub fn missing_in_result(
+        &mut self,
+        index: usize,
+        dim: usize,
+        axis: &AxisName,
+    ) -> Option<Missing> {
+        let func = self.0.done.entry_function()?;
+        Some(self.missing_at(Place { slot: Slot::FuncResult(func, index), dim }, axis))
+    }
+    fn missing_at(&mut self, place: Place, axis: &AxisName) -> Missing {
+        let around = self.1.get_or_insert_with(|| self.0.explanation.neighbours());
+        self.0.missing(around, place, axis)
     }
     /// Where `axis` of a result of the entry function comes from, if the export copied it from the returned value.
     fn returned(

@@ -87,6 +87,16 @@ impl PyPropagationResult {
         let why = slf.py().import("shardcore.why")?.getattr("why")?;
         why.call1((slf, value, axis, dim))
     }
+    /// Why an axis is not on a dim of a value.
+    fn why_not<'py>(
+        slf: &Bound<'py, Self>,
+        value: Bound<'py, PyAny>,
+        dim: Bound<'py, PyAny>,
+        axis: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let why_not = slf.py().import("shardcore.why")?.getattr("why_not")?;
+        why_not.call1((slf, value, dim, axis))
+    }
     /// Warnings about annotated axes that the result does not have.
     #[getter]
     fn warnings<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -1,12 +1,14 @@
 //! What `Result.why` asks: where the axes of a value come from.
 
 use super::arguments::Int;
+use super::axis::PyAxisRef;
 use super::names::Names;
 use super::value::PyValue;
 use crate::attribute::write_free_axis;
-use crate::explain::{AxisSource, Explained, Step};
+use crate::explain::{AxisSource, Explained, Missing, Step};
 use crate::index::{Id, ValueId};
 use crate::ir::{Direction, Program};
+use crate::propagation::explain::AxisName;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -69,8 +71,32 @@ impl PyExplainer {
         drop(explained);
         list(py, &axes)
     }
-    /// The sharding of the value with this number, as text without the mesh, and its type.
-    fn describe(&self, value: Int<usize>) -> Option<(String, String)> {
+    /// Why an axis is not on a dim of the value with this number, or of the result with it.
+    #[pyo3(signature = (number, is_result, dim, axis))]
+    fn missing<'py>(
+        &self,
+        py: Python<'py>,
+        number: Int<usize>,
+        is_result: bool,
+        dim: Int<usize>,
+        axis: &Bound<'py, PyAxisRef>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let axis = axis.get();
+        let axis = AxisName { name: axis.name.to_string(), sub: axis.sub };
+        let mut explained = self.explained.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = if is_result {
+            explained.missing_in_result(number.0, dim.0, &axis)
+        } else {
+            let value = id(number);
+            self.is_left(value)
+                .then(|| explained.missing(&self.result, value, dim.0, &axis))
+                .flatten()
+        };
+        drop(explained);
+        found.map(|found| missing_dict(py, &found)).transpose()
+    }
+    /// The sharding of the value with this number, as text, and the number of its dims.
+    fn describe(&self, value: Int<usize>) -> Option<(String, Option<usize>)> {
         let value = id(value);
         if !self.is_left(value) {
             return None;
@@ -79,7 +105,7 @@ impl PyExplainer {
         let text = sharding.map_or_else(String::new, |sharding| {
             crate::attribute::print_sharding(&sharding, &*self.result)
         });
-        Some((text, self.result.type_text(self.result.type_of(value)).to_owned()))
+        Some((text, self.result.types()[self.result.type_of(value)].rank()))
     }
 }
 
@@ -107,9 +133,7 @@ fn list<'py>(py: Python<'py>, axes: &[AxisSource]) -> PyResult<Bound<'py, PyList
     let list = PyList::empty(py);
     for found in axes {
         let dict = PyDict::new(py);
-        let mut axis = String::new();
-        write_free_axis(&mut axis, &found.axis.name, found.axis.sub);
-        dict.set_item("axis", axis)?;
+        dict.set_item("axis", axis_text(&found.axis))?;
         dict.set_item("dim", found.dim)?;
         let source = PyDict::new(py);
         source.set_item("name", &found.source.name)?;
@@ -126,6 +150,26 @@ fn list<'py>(py: Python<'py>, axes: &[AxisSource]) -> PyResult<Bound<'py, PyList
         list.append(dict)?;
     }
     Ok(list)
+}
+
+fn missing_dict<'py>(py: Python<'py>, found: &Missing) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("code", found.reason.as_str())?;
+    dict.set_item("at", &found.at)?;
+    dict.set_item("op", found.op.as_ref().map(|(name, _)| name))?;
+    dict.set_item("location", found.op.as_ref().and_then(|(_, line)| line.as_ref()))?;
+    let instead = found.instead.as_ref().map(|(value, dim, axes)| {
+        let axes: Vec<String> = axes.iter().map(axis_text).collect();
+        (value, dim, axes)
+    });
+    dict.set_item("instead", instead)?;
+    Ok(dict)
+}
+
+fn axis_text(axis: &AxisName) -> String {
+    let mut text = String::new();
+    write_free_axis(&mut text, &axis.name, axis.sub);
+    text
 }
 
 fn step_dict<'py>(py: Python<'py>, step: &Step) -> PyResult<Bound<'py, PyDict>> {

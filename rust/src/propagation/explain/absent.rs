@@ -1,0 +1,308 @@
+//! The reason why an axis is not on a dim of a tensor.
+//!
+//! Dims that are one factor of an op have the same axes unless something prevents it. So the dims that the axis could
+//! have come from are searched, from op to op, the nearest first. Where one of them has the axis, the op between it and
+//! the next dim, which does not, says why.
+
+use super::steps::{holder_slot, name_of, part_in, AxisName, Explanation};
+use crate::index::{FactorId, Id, OpId, ShardingId, ValueId};
+use crate::ir::{Direction, Program};
+use crate::propagation::observe::Slot;
+use crate::propagation::visit::direction::NUM_STEPS;
+use crate::propagation::visit::VisitSpec;
+use crate::rule::{OpShardingRule, TensorMapping};
+use crate::sharding::DimSharding;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
+
+/// Why an axis is not there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Code {
+    /// The axis, or a part of it, is on another dim of the tensor.
+    Taken,
+    /// The axis, or a part of it, is kept free on the tensor, as a replicated or unreduced axis.
+    Replicated,
+    /// The dim is closed.
+    Closed,
+    /// The op's rule blocks propagation along the factor.
+    Blocked,
+    /// The op propagates in the other direction only.
+    Direction,
+    /// The tensors of the op are over different meshes.
+    OtherMesh,
+    /// Another factor of the op has the axis.
+    OtherFactor,
+    /// Other axes are on the dim, or on one that is the same factor.
+    Conflict,
+    /// An op next to it, one of whose tensors has the axis, has no sharding rule.
+    NoRule,
+    /// No dim that it could have come from has the axis.
+    NeverArrived,
+}
+
+impl Code {
+    /// All codes.
+    pub const ALL: [Self; 10] = [
+        Self::Taken,
+        Self::Replicated,
+        Self::Closed,
+        Self::Blocked,
+        Self::Direction,
+        Self::OtherMesh,
+        Self::OtherFactor,
+        Self::Conflict,
+        Self::NoRule,
+        Self::NeverArrived,
+    ];
+    /// The name in records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Taken => "taken",
+            Self::Replicated => "replicated",
+            Self::Closed => "closed",
+            Self::Blocked => "blocked",
+            Self::Direction => "direction",
+            Self::OtherMesh => "other-mesh",
+            Self::OtherFactor => "other-factor",
+            Self::Conflict => "conflict",
+            Self::NoRule => "no-rule",
+            Self::NeverArrived => "never-arrived",
+        }
+    }
+}
+
+/// A dim of a tensor.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Place {
+    /// The tensor.
+    pub slot: Slot,
+    /// The dim.
+    pub dim: usize,
+}
+
+/// Why an axis is not on a dim.
+#[derive(Clone, Debug)]
+pub struct Absence {
+    /// The reason.
+    pub code: Code,
+    /// The dim at which the axis stopped: the one asked for, or one on the way there.
+    pub at: Place,
+    /// The op that does not pass it on; `None` where the tensor itself is the reason.
+    pub op: Option<OpId>,
+    /// What won instead: a dim, and the axes that it has.
+    pub instead: Option<(Place, Vec<AxisName>)>,
+}
+
+/// The ops that each tensor is a tensor of, by their positions.
+#[derive(Default)]
+pub struct Neighbours(FxHashMap<Slot, Vec<u32>>);
+
+/// Two tensors of an op, by their numbers, and the factor that a dim of each has.
+struct Link {
+    position: u32,
+    /// The number of the tensor that is nearer to the dim asked for.
+    near: usize,
+    factor: FactorId,
+    /// The other dim.
+    place: Place,
+}
+
+impl Explanation {
+    /// The ops around each tensor.
+    pub fn neighbours(&self) -> Neighbours {
+        let mut found = Neighbours::default();
+        for position in 0..self.plan.order().len() as u32 {
+            for &tensor in self.plan.row(position).tensors {
+                let Some(slot) = holder_slot(&self.plan.edges, tensor) else { continue };
+                let known = found.0.entry(slot).or_default();
+                if known.last() != Some(&position) {
+                    known.push(position);
+                }
+            }
+        }
+        found
+    }
+
+    /// Why `axis` is not on the dim at `place`.
+    pub fn absence(
+        &self,
+        program: &Program,
+        around: &Neighbours,
+        place: Place,
+        axis: &AxisName,
+    ) -> Absence {
+        if let Some((code, instead)) = self.own_reason(program, place, axis) {
+            return Absence { code, at: place, op: None, instead: Some(instead) };
+        }
+        let mut seen: FxHashSet<Place> = std::iter::once(place).collect();
+        let mut todo: VecDeque<Place> = seen.iter().copied().collect();
+        while let Some(near) = todo.pop_front() {
+            for link in self.links(program, around, near) {
+                if self.has(program, link.place, axis) {
+                    return self.between(program, near, &link, axis);
+                }
+                if seen.insert(link.place) {
+                    todo.push_back(link.place);
+                }
+            }
+        }
+        let op = self.op_without_rule(program, place.slot, axis);
+        let code = if op.is_some() { Code::NoRule } else { Code::NeverArrived };
+        Absence { code, at: place, op, instead: None }
+    }
+
+    /// An op without a sharding rule that makes or uses the tensor of `slot`, and another tensor of which has `axis`.
+    fn op_without_rule(&self, program: &Program, slot: Slot, axis: &AxisName) -> Option<OpId> {
+        let Slot::Value(value) = slot else { return None };
+        let mut around = program.defining_op(value).into_iter().chain(program.users(value));
+        around.find(|&op| {
+            let mut tensors = program.operands(op).chain(program.op_results(op));
+            let has_axis = |tensor: ValueId| {
+                holder_slot(&self.plan.edges, tensor)
+                    .is_some_and(|slot| part_in(program, self.now(program, slot), axis).is_some())
+            };
+            program.num_results(op) > 0 && !self.plan.is_visited(op) && tensors.any(has_axis)
+        })
+    }
+
+    /// The reason that the tensor at `place` itself is.
+    fn own_reason(
+        &self,
+        program: &Program,
+        place: Place,
+        axis: &AxisName,
+    ) -> Option<(Code, (Place, Vec<AxisName>))> {
+        let id = self.now(program, place.slot);
+        if let Some((dim, _)) = part_in(program, id, axis) {
+            let other = Place { dim, ..place };
+            return Some((Code::Taken, (other, self.axes(program, other))));
+        }
+        let sharding = program.shardings().get(id)?;
+        let mut kept = sharding.replicated.iter().chain(&sharding.unreduced);
+        if kept.any(|&kept| name_of(program, sharding.mesh, kept).overlaps(axis)) {
+            return Some((Code::Replicated, (place, self.axes(program, place))));
+        }
+        let initial = program.shardings().get(self.initial(program, place.slot))?;
+        let is_closed = initial.dims.get(place.dim).is_some_and(|dim| dim.is_closed);
+        is_closed.then(|| (Code::Closed, (place, self.axes(program, place))))
+    }
+
+    /// The dims that are one factor with that at `near`, op by op.
+    fn links(&self, program: &Program, around: &Neighbours, near: Place) -> Vec<Link> {
+        let mut links = Vec::new();
+        for &position in around.0.get(&near.slot).into_iter().flatten() {
+            let Some(spec) = self.plan.spec(position) else { continue };
+            let rule = &program.rules()[spec.rule];
+            let tensors = self.plan.row(position).tensors;
+            let slots: Vec<Option<Slot>> =
+                tensors.iter().map(|&tensor| holder_slot(&self.plan.edges, tensor)).collect();
+            for (index, _) in slots.iter().enumerate().filter(|(_, slot)| **slot == Some(near.slot))
+            {
+                let factors = mapping(rule, index).and_then(|mapping| mapping.dims.get(near.dim));
+                for &factor in factors.into_iter().flatten() {
+                    for (far, slot) in slots.iter().enumerate() {
+                        let (Some(slot), Some(mapping)) = (*slot, mapping(rule, far)) else {
+                            continue;
+                        };
+                        let dims = mapping.dims.iter().enumerate();
+                        let dims = dims.filter(|(_, dim)| far != index && dim.contains(&factor));
+                        links.extend(dims.map(|(dim, _)| Link {
+                            position,
+                            near: index,
+                            factor,
+                            place: Place { slot, dim },
+                        }));
+                    }
+                }
+            }
+        }
+        links
+    }
+
+    /// Why the op of `link` does not pass `axis` on to the dim at `near`.
+    fn between(&self, program: &Program, near: Place, link: &Link, axis: &AxisName) -> Absence {
+        let op = Some(self.plan.op(link.position));
+        let of = |code, instead| Absence { code, at: near, op, instead };
+        if let Some((code, instead)) = self.own_reason(program, near, axis) {
+            return of(code, Some(instead));
+        }
+        let Some(spec) = self.plan.spec(link.position) else { return of(Code::NoRule, None) };
+        let rule = &program.rules()[spec.rule];
+        if rule.blocked.binary_search(&link.factor).is_ok() {
+            return of(Code::Blocked, None);
+        }
+        if !passes(program, spec, link) {
+            return of(Code::Direction, None);
+        }
+        let tensors = self.plan.row(link.position).tensors;
+        let slots: Vec<(usize, Slot)> = tensors
+            .iter()
+            .enumerate()
+            .filter_map(|(index, &tensor)| Some((index, holder_slot(&self.plan.edges, tensor)?)))
+            .collect();
+        let mesh = |slot| program.mesh_of(self.now(program, slot));
+        let far = mesh(link.place.slot);
+        let other = slots.iter().find(|&&(_, slot)| {
+            mesh(slot).get().is_some_and(|mesh| program.mesh(mesh) != program.mesh(far))
+        });
+        if let Some(&(_, slot)) = other {
+            let place = Place { slot, dim: 0 };
+            return of(Code::OtherMesh, Some((place, self.axes(program, place))));
+        }
+        for &(index, slot) in &slots {
+            let Some((dim, _)) = part_in(program, self.now(program, slot), axis) else { continue };
+            let factors = mapping(rule, index).and_then(|mapping| mapping.dims.get(dim));
+            if factors.is_some_and(|factors| !factors.contains(&link.factor)) {
+                let place = Place { slot, dim };
+                return of(Code::OtherFactor, Some((place, self.axes(program, place))));
+            }
+        }
+        let wanted = self.axes(program, link.place);
+        let differs = slots.iter().find_map(|&(index, slot)| {
+            let dims = mapping(rule, index)?.dims.iter().enumerate();
+            let mut dims = dims.filter(|(_, dim)| dim.contains(&link.factor));
+            let place = Place { slot, dim: dims.next()?.0 };
+            let axes = self.axes(program, place);
+            let is_prefix = wanted.starts_with(&axes) || axes.starts_with(&wanted);
+            (!is_prefix).then_some((place, axes))
+        });
+        of(Code::Conflict, Some(differs.unwrap_or((near, self.axes(program, near)))))
+    }
+
+    /// Whether the dim at `place` has `axis`, or a part of it, after propagation.
+    pub fn has(&self, program: &Program, place: Place, axis: &AxisName) -> bool {
+        self.axes(program, place).iter().any(|found| found.overlaps(axis))
+    }
+    /// The axes of the dim at `place` after propagation.
+    fn axes(&self, program: &Program, place: Place) -> Vec<AxisName> {
+        let Some(sharding) = program.shardings().get(self.now(program, place.slot)) else {
+            return Vec::new();
+        };
+        let dim: Option<&DimSharding> = sharding.dims.get(place.dim);
+        let axes = dim.into_iter().flat_map(|dim| &dim.axes);
+        axes.map(|&axis| name_of(program, sharding.mesh, axis)).collect()
+    }
+    fn now(&self, program: &Program, slot: Slot) -> ShardingId {
+        self.sharding_at(program, slot, self.trace.num_changes())
+    }
+}
+
+/// The mapping of the tensor with this number, operands before results.
+fn mapping(rule: &OpShardingRule, index: usize) -> Option<&TensorMapping> {
+    match index.checked_sub(rule.operands.len()) {
+        None => rule.operands.get(index),
+        Some(index) => rule.results.get(index),
+    }
+}
+
+/// Whether the op propagates to the near tensor of `link` in its last step.
+fn passes(program: &Program, spec: VisitSpec, link: &Link) -> bool {
+    let rules = program.rules();
+    let directions = spec.directions(rules);
+    let direction = directions.of(NUM_STEPS - 1)[link.factor.index()];
+    let num_operands = rules[spec.rule].operands.len();
+    let is_result = |index: usize| index >= num_operands;
+    let needed = if is_result(link.near) { Direction::Forward } else { Direction::Backward };
+
+    direction == Direction::Both || direction == needed
+}

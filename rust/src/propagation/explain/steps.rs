@@ -1,0 +1,315 @@
+//! The steps that brought an axis to a tensor.
+//!
+//! An axis came to a tensor by the change that is the last before which the tensor did not have it. Its cause is a
+//! visit; what the tensors of the op had before follows from the trace, and the visit made once more tells the
+//! factor, the direction and the tensor that had the axis. That tensor is looked up in turn, at the time before
+//! the visit, until no change brought the axis: then a user wrote it. Time goes back with each step, so this ends.
+
+use super::trace::Trace;
+use crate::axis::{AxisRef, SubAxis};
+use crate::index::{FactorId, FuncId, Id, OpId, RuleId, ShardingId, ValueId};
+use crate::ir::{Direction, Program};
+use crate::propagation::observe::{Cause, Slot};
+use crate::propagation::origins::{Arrival, Arrivals};
+use crate::propagation::plan::edges::{Edges, Holder};
+use crate::propagation::plan::groups::ShardingGroups;
+use crate::propagation::plan::Plan;
+use crate::propagation::state::Finished;
+use crate::propagation::visit::{Subset, VisitInput};
+use crate::sharding::TensorSharding;
+
+/// An axis, or a part of it, by its name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AxisName {
+    /// The name.
+    pub name: String,
+    /// Which part, or `None` for all of it.
+    pub sub: Option<SubAxis>,
+}
+
+/// What passes an axis on from one tensor to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Through {
+    /// An op, along a factor of its rule.
+    Op(OpId, Option<(RuleId, FactorId)>),
+    /// The return of the main function.
+    Return(FuncId),
+    /// A sharding group.
+    Group,
+}
+
+/// One tensor gets an axis from another one.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The tensor that had it.
+    pub from: Slot,
+    /// The tensor that gets it.
+    pub to: Slot,
+    /// What passes it on.
+    pub through: Through,
+    /// Forward to results, backward to operands.
+    pub direction: Direction,
+    /// The user priority of the greedy run.
+    pub priority: i64,
+    /// The op-priority step of the greedy run.
+    pub step: usize,
+}
+
+/// How an axis came to a tensor.
+#[derive(Clone, Debug)]
+pub struct Path {
+    /// The tensor that had it from the beginning.
+    pub source: Slot,
+    /// The axis there, or a part of the same one.
+    pub axis: AxisName,
+    /// The sharding that it had there.
+    pub sharding: ShardingId,
+    /// The steps from there, in order.
+    pub steps: Vec<Step>,
+}
+
+/// A completed propagation that can be asked how it came about.
+pub struct Explanation {
+    pub(super) plan: Plan,
+    groups: ShardingGroups,
+    pub(super) trace: Trace,
+}
+
+impl Explanation {
+    /// The explanation of a run.
+    pub(in crate::propagation) fn new(finished: Finished, trace: Trace) -> Self {
+        Self { plan: finished.plan, groups: finished.groups, trace }
+    }
+    /// What holds the sharding of `value`; `None` if nothing does.
+    pub fn slot_of(&self, value: ValueId) -> Option<Slot> {
+        self.plan.edges.holder_of(value).map(Slot::Value)
+    }
+    /// The group that `value` is in.
+    pub fn group_of(&self, value: ValueId) -> Option<&[ValueId]> {
+        self.groups.group_of(value).map(|group| self.groups.members(group))
+    }
+    /// How `axis` came to `slot` of `program`, which was propagated; `None` if it is not there.
+    pub fn path(&self, program: &mut Program, slot: Slot, axis: &AxisName) -> Option<Path> {
+        let (mut slot, mut axis, mut time) = (slot, axis.clone(), self.trace.num_changes());
+        let mut steps = Vec::new();
+        loop {
+            let sharding = self.sharding_at(program, slot, time);
+            if part_in(program, sharding, &axis).is_none() {
+                let sharding = self.manual_sharding(program, steps.last()?)?;
+                steps.reverse();
+                return Some(Path { source: slot, axis, sharding, steps });
+            }
+            let Some(index) = self.arrival(program, slot, &axis, time) else {
+                steps.reverse();
+                let sharding = self.sharding_at(program, slot, 0);
+                let sharding = if sharding.is_none() {
+                    self.sharding_at(program, slot, time)
+                } else {
+                    sharding
+                };
+                return Some(Path { source: slot, axis, sharding, steps });
+            };
+            let start = self.trace.visit(index).start;
+            let (found, next) = self.step(program, slot, &axis, index)?;
+            slot = found.last()?.from;
+            steps.extend(found);
+            (axis, time) = (next, start);
+        }
+    }
+
+    /// The sharding, manual axes included, that a manual computation gives to the tensor where `step` starts, an
+    /// argument of its body.
+    fn manual_sharding(&self, program: &Program, step: &Step) -> Option<ShardingId> {
+        let Through::Op(op, _) = step.through else { return None };
+        self.plan.edges.manual_end(op).map(|end| program.sharding(end.owner))
+    }
+
+    /// The change before `time` that brought `axis` to `slot`; `None` if it was there from the beginning, or if
+    /// that is where its user priority begins.
+    fn arrival(
+        &self,
+        program: &Program,
+        slot: Slot,
+        axis: &AxisName,
+        time: usize,
+    ) -> Option<usize> {
+        for &index in self.trace.before(slot, time).iter().rev() {
+            let change = self.trace.change(index as usize);
+            if part_in(program, change.old, axis).is_none() {
+                return (change.cause != Cause::UserPriority).then_some(index as usize);
+            }
+        }
+        None
+    }
+
+    /// The sharding that `slot` of `program` had before propagation.
+    pub fn initial(&self, program: &Program, slot: Slot) -> ShardingId {
+        self.sharding_at(program, slot, 0)
+    }
+    pub(super) fn sharding_at(&self, program: &Program, slot: Slot, time: usize) -> ShardingId {
+        self.trace.sharding_at(slot, time).unwrap_or_else(|| match slot {
+            Slot::Value(value) => program.sharding(value),
+            Slot::FuncResult(func, index) => program.func_results(func)[index].sharding,
+        })
+    }
+
+    /// The steps, last first, that the change with this index makes, and the axis where they start.
+    fn step(
+        &self,
+        program: &mut Program,
+        slot: Slot,
+        axis: &AxisName,
+        index: usize,
+    ) -> Option<(Vec<Step>, AxisName)> {
+        let run = self.trace.run(index)?;
+        let (priority, step) = (run.priority, run.run.step);
+        let of = |from, through, direction| {
+            let to = slot;
+            Step { from, to, through, direction, priority, step }
+        };
+        match self.trace.change(index).cause {
+            Cause::UserPriority => None,
+            Cause::FuncResult(result) => {
+                let (returned, ports) = self.returned(program, result)?;
+                let (from, direction) = if slot == ports {
+                    (returned, Direction::Forward)
+                } else {
+                    (ports, Direction::Backward)
+                };
+                let Slot::FuncResult(func, _) = ports else { return None };
+                Some((vec![of(from, Through::Return(func), direction)], axis.clone()))
+            }
+            Cause::Visit(op) => {
+                let start = self.trace.visit(index).start;
+                let found = self.through_op(program, op, (slot, axis), (start, index))?;
+                let Found { tensor, from, axis, factor, direction } = found;
+                let through = Through::Op(op, factor);
+                let mut steps = Vec::new();
+                if tensor != slot {
+                    steps.push(of(tensor, Through::Group, Direction::Both));
+                }
+                steps.push(Step { to: tensor, ..of(from, through, direction) });
+                Some((steps, axis))
+            }
+        }
+    }
+
+    /// The value that is returned as a result of the main function, and the result.
+    fn returned(&self, program: &Program, result: usize) -> Option<(Slot, Slot)> {
+        let func = crate::propagation::main_function(program).ok()?;
+        let last = program.last_op(program.func_body(func).get()?).get()?;
+        let value = program.operands(last).nth(result)?;
+        Some((self.slot_of(value)?, Slot::FuncResult(func, result)))
+    }
+
+    /// How `axis` came to `slot` by the visit of `op` that begins at the change `start`.
+    fn through_op(
+        &self,
+        program: &mut Program,
+        op: OpId,
+        (slot, axis): (Slot, &AxisName),
+        (start, index): (usize, usize),
+    ) -> Option<Found> {
+        let (position, spec) = self.plan.position_and_spec(op)?;
+        let tensors = self.plan.row(position).tensors;
+        let mut shardings: Vec<ShardingId> = Vec::with_capacity(tensors.len());
+        for &tensor in tensors {
+            shardings.push(self.tensor_at(program, tensor, start));
+        }
+        if let (Some(end), Some(last)) = (self.plan.edges.manual_end(op), shardings.last_mut()) {
+            *last = if end.is_arg {
+                program.with_manual_axes(end.op, end.owner, *last)
+            } else {
+                program.inside_manual(end.op, *last)
+            };
+        }
+        let input = VisitInput { spec, subset: Subset::ALL, shardings: &shardings };
+        let run = self.trace.run(index)?.run;
+        let arrivals = Arrivals::of(&program.tables(), input, run);
+        let mesh = arrivals.mesh.get()?;
+        let edges = &self.plan.edges;
+        let is_here = |arrival: &&Arrival| {
+            let holder = holder_slot(edges, tensors[arrival.target as usize]);
+            let is_target = holder.is_some_and(|holder| self.are_alike(holder, slot));
+            is_target && name_of(program, mesh, arrival.axis).overlaps(axis)
+        };
+        // The tensor itself comes before others of its group.
+        let of_slot =
+            |arrival: &&Arrival| holder_slot(edges, tensors[arrival.target as usize]) == Some(slot);
+        let here: Vec<&Arrival> = arrivals.list.iter().filter(is_here).collect();
+        let arrival =
+            here.iter().copied().find(|arrival| of_slot(arrival)).or(here.first().copied())?;
+        let num_operands = program.rules()[spec.rule].operands.len();
+        let is_result = arrival.target as usize >= num_operands;
+        Some(Found {
+            tensor: holder_slot(edges, tensors[arrival.target as usize])?,
+            from: holder_slot(edges, tensors[arrival.source as usize])?,
+            axis: name_of(program, mesh, arrival.axis),
+            factor: Some((spec.rule, arrival.factor)),
+            direction: if is_result { Direction::Forward } else { Direction::Backward },
+        })
+    }
+
+    /// Whether two tensors are one, or members of one group.
+    fn are_alike(&self, one: Slot, other: Slot) -> bool {
+        let (Slot::Value(a), Slot::Value(b)) = (one, other) else { return one == other };
+        a == b
+            || self.groups.group_of(a).is_some_and(|group| self.groups.group_of(b) == Some(group))
+    }
+
+    /// The sharding of `value`, whatever holds it, at `time`.
+    fn tensor_at(&self, program: &mut Program, value: ValueId, time: usize) -> ShardingId {
+        match self.plan.edges.holder(value) {
+            Holder::None => ShardingId::NONE,
+            Holder::Value(holder) => self.sharding_at(program, Slot::Value(holder), time),
+            Holder::ManualArg(op, arg) => {
+                let outer = self.sharding_at(program, Slot::Value(arg), time);
+                program.inside_manual(op, outer)
+            }
+        }
+    }
+}
+
+/// How a visit brought an axis to a tensor.
+struct Found {
+    tensor: Slot,
+    from: Slot,
+    axis: AxisName,
+    factor: Option<(RuleId, FactorId)>,
+    direction: Direction,
+}
+
+pub(super) fn holder_slot(edges: &Edges, value: ValueId) -> Option<Slot> {
+    edges.holder_of(value).map(Slot::Value)
+}
+
+pub(super) fn name_of(program: &Program, mesh: crate::index::MeshId, axis: AxisRef) -> AxisName {
+    AxisName { name: program.mesh(mesh).axis_name(axis.axis).to_owned(), sub: axis.sub }
+}
+
+impl AxisName {
+    /// Whether the two have a part in common.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let part =
+            |axis: &Self| AxisRef { axis: crate::index::AxisId::from_index(0), sub: axis.sub };
+        self.name == other.name && part(self).overlaps(part(other))
+    }
+}
+
+/// The axis of a dim of the sharding that has a part in common with `axis`, and the dim.
+pub fn part_in(
+    program: &Program,
+    sharding: ShardingId,
+    axis: &AxisName,
+) -> Option<(usize, AxisName)> {
+    let sharding: &TensorSharding = program.shardings().get(sharding)?;
+    let mut axes = sharding
+        .dims
+        .iter()
+        .enumerate()
+        .flat_map(|(dim, row)| row.axes.iter().map(move |&axis| (dim, axis)));
+    axes.find_map(|(dim, found)| {
+        let found = name_of(program, sharding.mesh, found);
+        found.overlaps(axis).then_some((dim, found))
+    })
+}

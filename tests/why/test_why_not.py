@@ -1,0 +1,175 @@
+"""Why an axis is not on a dim: each reason once, and on random modules."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+import shardcore
+from shardcore import LocationError, Module, ShardcoreError
+
+from tests.shardy.generator import programs
+from tests.why.test_why import NUM_MODULES
+
+HEAD = 'sdy.mesh @mesh = <["x"=2, "y"=4]>\nsdy.mesh @other = <["x"=4]>\n'
+
+
+def arg(name: str, shape: str, sharding: str = "") -> str:
+    """An argument, annotated with the dims ``sharding``."""
+    attribute = f" {{sdy.sharding = #sdy.sharding<@mesh, [{sharding}]>}}" if sharding else ""
+    return f"%{name}: tensor<{shape}xf32>{attribute}"
+
+
+def function(arguments: list[str], body: str, result: str, shape: str = "8x8") -> str:
+    return (
+        f"{HEAD}func.func @main({', '.join(arguments)}) -> tensor<{shape}xf32> {{\n{body}\n"
+        f"return %{result} : tensor<{shape}xf32>\n}}\n"
+    )
+
+
+ADD = "%0 = stablehlo.add %a, %b : tensor<8x8xf32>"
+KEPT = arg("a", "8x8", '{"x"}, {?}').replace("{?}]", '{?}], replicated={"y"}')
+NEGATE = "%0 = stablehlo.negate %a : tensor<8x8xf32>"
+RULE = "<([i, j])->([i, j]) {i=8, j=8} blocked_propagation={i}, custom>"
+CASES = {
+    "taken": (function([arg("a", "8x8", '{"x"}, {}')], "", "a"), "%a", 1, "x", "%a"),
+    "closed": (function([arg("a", "8x8", '{"x"}, {}')], "", "a"), "%a", 1, "y", "%a"),
+    "replicated": (
+        function(
+            [arg("a", "8x8", '{"x"}, {?}').replace("{?}]", '{?}], replicated={"y"}')], "", "a"
+        ),
+        "%a",
+        1,
+        "y",
+        "%a",
+    ),
+    "blocked": (
+        function(
+            [arg("a", "8x8", '{"x"}, {}')],
+            f"%0 = stablehlo.custom_call @f(%a) {{sdy.sharding_rule = #sdy.op_sharding_rule{RULE}}}"
+            " : (tensor<8x8xf32>) -> tensor<8x8xf32>",
+            "0",
+        ),
+        "%0",
+        0,
+        "x",
+        "%0",
+    ),
+    "direction": (
+        function(
+            [arg("a", "8x8")],
+            "%0 = sdy.propagation_barrier %a allowed_direction=FORWARD : tensor<8x8xf32>\n"
+            '%1 = sdy.sharding_constraint %0 <@mesh, [{"x"}, {}]> : tensor<8x8xf32>',
+            "1",
+        ),
+        "%a",
+        0,
+        "x",
+        "%a",
+    ),
+    "conflict": (
+        function([arg("a", "8x8", '{"x"}, {}'), arg("b", "8x8", '{"y"}, {}')], ADD, "0"),
+        "%0",
+        0,
+        "y",
+        "%0",
+    ),
+    "no-rule": (
+        function(
+            [arg("a", "8x8", '{"x"}, {}')],
+            "%0 = stablehlo.custom_call @unknown(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>",
+            "0",
+        ),
+        "%0",
+        0,
+        "x",
+        "%0",
+    ),
+    "trimmed": (
+        function([arg("a", "9x8", '{"x"}, {}')], "", "a", "9x8"),
+        "%a",
+        0,
+        "x",
+        "%a",
+    ),
+    "never-arrived": (
+        function(
+            [arg("a", "8x8", '{"x"}, {?}')], "%0 = stablehlo.negate %a : tensor<8x8xf32>", "0"
+        ),
+        "%0",
+        1,
+        "y",
+        "%0",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", list(CASES))
+def test_each_reason(code: str) -> None:
+    text, value, dim, axis, at = CASES[code]
+    found = Module.parse(text).propagate().why_not(value, dim, axis)
+    assert found.code == code, str(found)
+    assert found.at[0] == at
+    assert found.record()["code"] in shardcore.WHY_NOT
+    assert shardcore.WHY_NOT[found.code] in str(found)
+
+
+def test_the_way_there_is_searched() -> None:
+    text = function(
+        [arg("a", "8x8", '{"x"}, {}'), arg("b", "8x8", '{"y"}, {}')],
+        f"{ADD}\n%1 = stablehlo.negate %0 : tensor<8x8xf32>",
+        "1",
+    )
+    result = Module.parse(text).propagate()
+    have = [str(axis.axis) for axis in result.why("%1").axes]
+    missing = "x" if have != ['"x"'] else "y"
+    found = result.why_not("%1", 0, missing)
+    assert (found.code, found.at, found.op) == ("conflict", ("%0", 0), "stablehlo.add")
+    assert found.instead is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("%a", 0, "x"), "x is on dim 0 of %a"),
+        (("%a", 2, "x"), "it has no dim 2"),
+        (("%a", -1, "x"), "it has no dim -1"),
+        (("%a", 0, "z"), "no mesh of the program has an axis z"),
+        (("%q", 0, "x"), "no value %q"),
+    ],
+)
+def test_mistakes(arguments: tuple[str, int, str], message: str) -> None:
+    result = Module.parse(function([arg("a", "8x8", '{"x"}, {}')], "", "a")).propagate()
+    with pytest.raises(LocationError) as caught:
+        result.why_not(*arguments)
+    assert message in str(caught.value)
+
+
+def test_every_absence_on_random_modules_has_a_reason() -> None:
+    codes, refused = set(), []
+    for seed in range(NUM_MODULES):
+        rng = Random(seed)
+        module = Module.parse(programs.make(seed))
+        try:
+            result = module.propagate()
+        except ShardcoreError:
+            continue
+        axes = sorted({name for mesh in result.module.meshes.values() for name in mesh.axis_names})
+        values = [value for value in result.values() if value.shape]
+        for value in rng.sample(values, min(len(values), 8)):
+            if not axes or value.shape is None:
+                continue
+            dim, axis = rng.randrange(len(value.shape)), rng.choice(axes)
+            try:
+                found = result.why_not(value, dim, axis)
+            except LocationError as error:
+                refused.append(error.message)
+                continue
+            codes.add(found.code)
+            assert found.code in shardcore.WHY_NOT
+            if found.code == "taken" and found.at == (found.value, dim):
+                assert found.instead is not None
+                assert found.instead[0] == found.value
+                assert found.instead[1] != dim
+    assert len(codes) >= 8, codes
+    assert all("is on dim" in text or "by the export" in text for text in refused)
