@@ -1267,8 +1267,8 @@ class Explainer:
         self, number: int, is_result: bool, dim: int, axis: AxisRef
     ) -> dict[str, Any] | None:
         """Why an axis is not on a dim of a value, or of a result of the entry function."""
-    def describe(self, value: int) -> tuple[str, int | None] | None:
-        """The sharding of a value, as text, and the number of its dims."""
+    def describe(self, value: int) -> tuple[TensorSharding | None, int | None] | None:
+        """The sharding of a value, and the number of its dims."""
 
 @final
 class SessionProgram:
@@ -1294,17 +1294,6 @@ class SessionProgram:
         self, edits: Iterable[tuple[tuple[int, int], str, TensorSharding | None]]
     ) -> Module:
         """The program with edits on it: target, name in errors, and sharding or ``None``."""
-    def propagate(
-        self,
-        edits: Iterable[tuple[tuple[int, int], str, TensorSharding | None]],
-        *,
-        up_to_priority: int | None = None,
-        keep_non_divisible_on_io: bool = False,
-        dedup_functions_fully: bool = False,
-        legalize_chlo: bool = False,
-        max_ops: int | None = None,
-    ) -> Result:
-        """Complete the shardings of the program with edits on it."""
 
 def after_fork_in_child() -> None:
     """Reset the count of calls of users' functions: a forked child has no other threads."""

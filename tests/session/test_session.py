@@ -13,6 +13,7 @@ from shardcore import (
     Mesh,
     Module,
     ParseError,
+    PassManager,
     Session,
     ShardcoreError,
     TensorSharding,
@@ -186,6 +187,22 @@ def test_another_mesh() -> None:
     assert session.annotations["x"].dims[0].axes == (AxisRef("data"),)
     with pytest.raises(VerificationError):
         module.session(mesh={"x": 8})
+
+
+def test_the_mesh_of_a_program_in_generic_form_is_replaced() -> None:
+    text = TEXT.replace(
+        'sdy.mesh @mesh = <["data"=2, "model"=4]>',
+        '"sdy.mesh"() <{mesh = #sdy.mesh<["data"=2, "model"=4]>, sym_name = "mesh"}> : () -> ()',
+    )
+    session = Module.parse(text).session(mesh={"model": 2, "data": 4})
+    assert session.module.meshes["mesh"] == Mesh({"model": 2, "data": 4})
+    assert session.annotations["x"].dims[0].axes == (AxisRef("data"),)
+
+
+def test_what_is_done_to_the_module_of_a_session_does_not_touch_it(session: Session) -> None:
+    before = str(session.module)
+    PassManager.parse("builtin.module(sdy-propagation-pipeline)").run(session.module)
+    assert str(session.module) == before
 
 
 def test_a_program_without_a_mesh() -> None:

@@ -76,9 +76,6 @@ class Session:
         unknown = options.keys() - _OPTIONS
         if unknown:
             raise TypeError(f"a session has no option {min(unknown)}")
-        options["keep_non_divisible_on_io"] = bool(
-            options.pop("keep_sub_axes_on_io", False) or options.get("keep_non_divisible_on_io")
-        )
         self._program = SessionProgram(module, mesh)
         self._targets = Targets(self._program)
         self._options = options
@@ -86,8 +83,9 @@ class Session:
         self._key = uuid.uuid4().hex
         self._edits: dict[Target, TensorSharding | None] = {}
         self._history: list[dict[Target, TensorSharding | None]] = []
+        self._module = self._annotated(self._edits)
         self._result: Result | None = None
-        self._meshes = self._program.annotated([]).meshes
+        self._meshes = self._module.meshes
 
     def set(self, target: str | Edit, sharding: object = None) -> None:
         """Annotate ``target`` with ``sharding``, or each target of a mapping with its own.
@@ -115,9 +113,7 @@ class Session:
 
     def reset(self) -> None:
         """Restore the annotations that the program came with; can be undone."""
-        self._remember()
-        self._edits = {}
-        self._result = None
+        self._change_to({})
 
     def undo(self) -> None:
         """Take back the last :meth:`set`, :meth:`unset` or :meth:`reset`.
@@ -127,8 +123,8 @@ class Session:
         """
         if not self._history:
             raise ValueError("there is nothing to undo")
-        self._edits = self._history.pop()
-        self._result = None
+        self._move_to(self._history[-1])
+        self._history.pop()
 
     @property
     def annotations(self) -> dict[str, TensorSharding]:
@@ -149,7 +145,7 @@ class Session:
     @property
     def module(self) -> Module:
         """The program as it is annotated now, before propagation."""
-        return self._program.annotated(self._listed(self._edits))
+        return copy.copy(self._module)
 
     @property
     def result(self) -> Any:
@@ -213,7 +209,7 @@ class Session:
         twin = copy.copy(self)
         twin._history = []
         if edits is not None:
-            twin._edits, twin._result = twin._read(edits), None
+            twin._move_to(twin._read(edits))
         return twin
 
     def _edits_by_name(self) -> dict[str, TensorSharding | None]:
@@ -229,12 +225,15 @@ class Session:
         return {**self._edits, **self._read(edit)}
 
     def _propagate(self, edits: dict[Target, TensorSharding | None]) -> Result:
-        return self._program.propagate(self._listed(edits), **self._options)
+        return self._annotated(edits).propagate(**self._options)
 
     def _propagated(self) -> Result:
         if self._result is None:
-            self._result = self._propagate(self._edits)
+            self._result = self._module.propagate(**self._options)
         return self._result
+
+    def _annotated(self, edits: dict[Target, TensorSharding | None]) -> Module:
+        return self._program.annotated(self._listed(edits))
 
     def _read(self, edit: Edit) -> dict[Target, TensorSharding | None]:
         """The targets of ``edit``, with their shardings; a later one has precedence."""
@@ -269,13 +268,15 @@ class Session:
         return [(target, name(target), sharding) for target, sharding in edits.items()]
 
     def _change(self, edits: dict[Target, TensorSharding | None]) -> None:
-        merged = {**self._edits, **edits}
-        self._program.annotated(self._listed(merged))
-        self._remember()
-        self._edits = merged
-        self._result = None
+        self._change_to({**self._edits, **edits})
 
-    def _remember(self) -> None:
-        self._history.append(self._edits)
-        if len(self._history) > MOST_UNDOS:
-            del self._history[0]
+    def _change_to(self, edits: dict[Target, TensorSharding | None]) -> None:
+        before = self._edits
+        self._move_to(edits)
+        self._history.append(before)
+        del self._history[:-MOST_UNDOS]
+
+    def _move_to(self, edits: dict[Target, TensorSharding | None]) -> None:
+        """Make ``edits`` those of now; if they are refused, nothing changes."""
+        self._module = self._annotated(edits)
+        self._edits, self._result = edits, None

@@ -67,8 +67,7 @@ def sweep(
         message = f"{count * len(own)} combinations are more than {MOST_COMBINATIONS}"
         raise ProgramTooLargeError(Diagnostic("program-too-large", message, "try fewer at a time"))
     sessions = [Session(module, mesh=mesh, legalize_chlo=True) for mesh in own]
-    for session in sessions[:1]:
-        session.check_targets(choices)
+    sessions[0].check_targets(choices)
     edits = [
         dict(zip(choices, chosen, strict=True)) for chosen in itertools.product(*choices.values())
     ]

@@ -120,14 +120,13 @@ def why(
         axes = [each for each in axes if each.axis.overlaps(ref)]
     if dim is not None:
         axes = [each for each in axes if each.dim == dim]
+    sharding = "" if found.sharding is None else str(found.sharding)
     if not axes and (axis is not None or dim is not None):
         where = "" if dim is None else f" on dim {dim}"
         what = "no axis" if axis is None else f"no axis {axis}"
-        message = (
-            f"{found.label or found.name} has {what}{where}: {found.sharding or 'no sharding'}"
-        )
+        message = f"{found.label or found.name} has {what}{where}: {sharding or 'no sharding'}"
         raise _mistake(message, "ask for all axes: why(value)")
-    return Why(found.name, found.label, found.sharding, tuple(axes))
+    return Why(found.name, found.label, sharding, tuple(axes))
 
 
 @dataclass(frozen=True)
@@ -187,7 +186,9 @@ def why_not(result: Result, value: Value | str, dim: int, axis: AxisRef | str) -
     known = {axis for mesh in result.module.meshes.values() for axis in mesh.axis_names}
     if ref.name not in known:
         raise _mistake(f"no mesh of the program has an axis {ref.name}", choices(ref.name, known))
-    if any(each.dim == dim and each.axis.overlaps(ref) for each in _axes(result._explainer, found)):
+    # A sharding on one device has no dims.
+    dims = () if found.sharding is None else found.sharding.dims[dim : dim + 1]
+    if any(each.overlaps(ref) for there in dims for each in there.axes):
         raise _mistake(f"{axis} is on dim {dim} of {name}", "ask why: result.why(value)")
     number, is_result = (found.index, True) if found.number is None else (found.number, False)
     row = result._explainer.missing(number, is_result, dim, ref)

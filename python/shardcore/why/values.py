@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shardcore._core import Value
+from shardcore._core import TensorSharding, Value
 from shardcore.errors import Diagnostic, LocationError
 from shardcore.session.paths import steps
 
@@ -21,8 +21,7 @@ class Found:
     """Its name in the program given."""
     label: str | None
     """Its path in the user's program."""
-    sharding: str
-    """Its sharding, as text; empty if it has none."""
+    sharding: TensorSharding | None
     number: int | None
     """The number of the value; ``None`` for a result."""
     rank: int | None
@@ -53,9 +52,8 @@ def find(result: Result, value: Value | str) -> Found:
             number = explainer.find(port.name)
             if number is not None:
                 return _value(result, port.name, port.label, number)
-        sharding = "" if port.sharding is None else str(port.sharding)
         rank = None if port.shape is None else len(port.shape)
-        return Found(port.name, port.label, sharding, None, rank, port.index)
+        return Found(port.name, port.label, port.sharding, None, rank, port.index)
     function, name = None, value.strip()
     if name.startswith("@"):
         function, _, name = name[1:].partition(" ")
@@ -70,7 +68,7 @@ def find(result: Result, value: Value | str) -> Found:
 
 def _value(result: Result, name: str, label: str | None, number: int) -> Found:
     found = result._explainer.describe(number)
-    sharding, rank = found or ("", None)
+    sharding, rank = found or (None, None)
     return Found(name, label, sharding, number, rank)
 
 

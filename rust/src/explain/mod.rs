@@ -19,6 +19,7 @@ use crate::index::{Id, OpId, ValueId};
 use crate::ir::{Direction, OpKind, Program};
 use crate::propagation::explain::{AxisName, Explanation, Neighbours, Path, Place};
 use crate::propagation::observe::Slot;
+use crate::sharding::TensorSharding;
 pub use absence::{Missing, Reason};
 pub use source::{Kind, Source};
 use std::sync::Arc;
@@ -48,36 +49,18 @@ impl Explained {
     }
     /// Where the axes of `value` of `result`, the completed program, come from.
     pub fn value(&mut self, result: &Program, value: ValueId) -> Vec<AxisSource> {
-        let Some(sharding) = result.visible_sharding(value) else { return Vec::new() };
-        let mesh = result.mesh(sharding.mesh);
-        let mut found = Vec::new();
-        for (dim, row) in sharding.dims.iter().enumerate() {
-            for axis in &row.axes {
-                let axis = AxisName { name: mesh.axis_name(axis.axis).to_owned(), sub: axis.sub };
-                let known = self.axis(result, value, &axis);
-                found.extend(known.map(|(source, chain)| AxisSource { axis, dim, source, chain }));
-            }
-        }
-        found
+        let sharding = result.visible_sharding(value);
+        sources(result, sharding.as_deref(), |axis| self.axis(result, value, axis))
     }
     /// Where the axes of a result of the entry function of `result`, the completed program, come from.
     pub fn func_result(&mut self, result: &Program, index: usize) -> Vec<AxisSource> {
         let Some(func) = result.entry_function() else { return Vec::new() };
         let port = result.func_results(func).get(index).map(|port| port.sharding);
-        let Some(sharding) = port.and_then(|id| result.shardings().get(id)) else {
-            return Vec::new();
-        };
-        let mesh = result.mesh(sharding.mesh);
-        let mut found = Vec::new();
-        for (dim, row) in sharding.dims.iter().enumerate() {
-            for axis in &row.axes {
-                let axis = AxisName { name: mesh.axis_name(axis.axis).to_owned(), sub: axis.sub };
-                let slot = Slot::FuncResult(func, index);
-                let known = self.slot(slot, &axis).or_else(|| self.returned(result, index, &axis));
-                found.extend(known.map(|(source, chain)| AxisSource { axis, dim, source, chain }));
-            }
-        }
-        found
+        let sharding = port.and_then(|id| result.shardings().get(id));
+        sources(result, sharding, |axis| {
+            let slot = Slot::FuncResult(func, index);
+            self.slot(slot, axis).or_else(|| self.returned(result, index, axis))
+        })
     }
     /// Why `axis` is not on dim `dim` of `value` of `result`, the completed program; `None` for a value that the export
     /// made.
@@ -222,4 +205,23 @@ fn before_reshards(program: &Program, value: ValueId) -> ValueId {
         value = program.operand(op, 0);
     }
     value
+}
+
+/// Where the axes of `sharding` come from, each by `source_of`.
+fn sources(
+    program: &Program,
+    sharding: Option<&TensorSharding>,
+    mut source_of: impl FnMut(&AxisName) -> Option<(Source, Vec<Step>)>,
+) -> Vec<AxisSource> {
+    let Some(sharding) = sharding else { return Vec::new() };
+    let mesh = program.mesh(sharding.mesh);
+    let mut found = Vec::new();
+    for (dim, row) in sharding.dims.iter().enumerate() {
+        for axis in &row.axes {
+            let axis = AxisName { name: mesh.axis_name(axis.axis).to_owned(), sub: axis.sub };
+            let known = source_of(&axis);
+            found.extend(known.map(|(source, chain)| AxisSource { axis, dim, source, chain }));
+        }
+    }
+    found
 }

@@ -1,21 +1,18 @@
 //! The program behind `shardcore.Session`: finds targets by name, and puts annotations on them.
 
-use super::arguments::{Int, Items, Limit};
-use super::completion::Request;
+use super::arguments::{Int, Items};
 use super::dim_sharding::resolve_all;
 use super::errors::raise_unlocated;
 use super::mesh::PyMesh;
 use super::module::PyModule;
 use super::names::Names;
 use super::port::PyPort;
-use super::result::PyPropagationResult;
 use super::sharding::PyTensorSharding;
 use crate::attribute::verify_sharding;
 use crate::error::{Code, Diagnostic, Error};
 use crate::index::{Id, ShardingId, ValueId};
 use crate::ir::{OpKind, Program, Source, Type};
 use crate::mlir::{print, read, Parsed};
-use crate::pipeline::Completion;
 use crate::session::{annotate, annotation, mesh_for, with_mesh, Target};
 use crate::sharding::TensorSharding;
 use crate::verify::verify_read;
@@ -233,32 +230,5 @@ impl PySessionProgram {
     fn annotated(&self, py: Python<'_>, edits: Items<PyEdit>) -> PyResult<PyModule> {
         let edited = self.edited(py, &edits.0)?;
         Ok(PyModule::new(edited, self.filename.clone()))
-    }
-    /// The result for the program with `edits` on it.
-    #[pyo3(signature = (edits, *, up_to_priority = None, keep_non_divisible_on_io = false,
-                        dedup_functions_fully = false, legalize_chlo = false, max_ops = None))]
-    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // They are keywords in Python.
-    fn propagate(
-        &self,
-        py: Python<'_>,
-        edits: Items<PyEdit>,
-        up_to_priority: Option<Limit>,
-        keep_non_divisible_on_io: bool,
-        dedup_functions_fully: bool,
-        legalize_chlo: bool,
-        max_ops: Option<Limit>,
-    ) -> PyResult<PyPropagationResult> {
-        let edited = self.edited(py, &edits.0)?;
-        let how = Completion {
-            dedup_functions_fully,
-            up_to_priority: up_to_priority.map(|priority| priority.0),
-            keep_non_divisible_on_io,
-            collectives: false,
-        };
-        let (before, filename) = (Arc::new(edited), self.filename.clone());
-        let max_ops = max_ops.map(Limit::count);
-        let request = Request { before, filename, how, legalize_chlo, max_ops };
-        let module = request.complete(py, false, None)?;
-        Ok(PyPropagationResult::new(request, Py::new(py, module)?))
     }
 }

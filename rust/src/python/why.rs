@@ -3,11 +3,12 @@
 use super::arguments::Int;
 use super::axis::PyAxisRef;
 use super::names::Names;
+use super::sharding::PyTensorSharding;
 use super::value::PyValue;
 use crate::attribute::write_free_axis;
 use crate::explain::{AxisSource, Explained, Missing, Step};
 use crate::index::{Id, ValueId};
-use crate::ir::{Direction, Program};
+use crate::ir::{Direction, Program, ValueDef};
 use crate::propagation::explain::AxisName;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -95,17 +96,15 @@ impl PyExplainer {
         drop(explained);
         found.map(|found| missing_dict(py, &found)).transpose()
     }
-    /// The sharding of the value with this number, as text, and the number of its dims.
-    fn describe(&self, value: Int<usize>) -> Option<(String, Option<usize>)> {
+    /// The sharding of the value with this number, and the number of its dims.
+    fn describe(&self, value: Int<usize>) -> Option<(Option<PyTensorSharding>, Option<usize>)> {
         let value = id(value);
         if !self.is_left(value) {
             return None;
         }
         let sharding = self.result.visible_sharding(value);
-        let text = sharding.map_or_else(String::new, |sharding| {
-            crate::attribute::print_sharding(&sharding, &*self.result)
-        });
-        Some((text, self.result.types()[self.result.type_of(value)].rank()))
+        let sharding = sharding.map(|sharding| PyTensorSharding::of(&self.result, &sharding));
+        Some((sharding, self.result.types()[self.result.type_of(value)].rank()))
     }
 }
 
@@ -116,10 +115,8 @@ impl PyExplainer {
             return false;
         }
         match self.result.def(value) {
-            crate::ir::ValueDef::Result(op) => !self.result.is_erased(op),
-            crate::ir::ValueDef::Arg(block) => {
-                !self.result.is_erased(self.result.block_parent_op(block))
-            }
+            ValueDef::Result(op) => !self.result.is_erased(op),
+            ValueDef::Arg(block) => !self.result.is_erased(self.result.block_parent_op(block)),
         }
     }
 }

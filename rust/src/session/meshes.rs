@@ -2,7 +2,7 @@
 
 use crate::attribute::print_mesh;
 use crate::error::{Code, Diagnostic};
-use crate::index::MeshId;
+use crate::index::{MeshId, OpId, StrId};
 use crate::ir::{InsertPoint, OpKind, Payload, Place, Program};
 use crate::mesh::Mesh;
 use crate::mlir::print;
@@ -57,17 +57,32 @@ pub fn with_mesh(program: &mut Program, mesh: &Mesh) -> Result<String, Diagnosti
             mesh_for(program, mesh, Some("mesh"))?;
             Ok(print(program))
         }
-        [only] if program.meshes()[only].symbol.is_some() => {
-            let text = print(program);
-            let (old, new) = (print_mesh(program.mesh(only)), print_mesh(mesh));
-            let is_mesh = |line: &&str| line.trim_start().starts_with("sdy.mesh ");
-            let Some(line) = text.lines().find(is_mesh) else { return Ok(text) };
-            Ok(text.replacen(line, &line.replacen(&old, &new, 1), 1))
-        }
-        _ => {
-            let message = "the program has several meshes, or one that is written in its shardings";
-            let hint = "write one mesh that all shardings name: sdy.mesh @mesh = <[...]>";
-            Err(Diagnostic::new(Code::UnknownMesh, message).with_hint(hint))
+        [only] => match program.meshes()[only].symbol {
+            Some(symbol) => {
+                replace(program, only, symbol, mesh);
+                Ok(print(program))
+            }
+            None => Err(several()),
+        },
+        _ => Err(several()),
+    }
+}
+
+/// Makes the op that defines the mesh `old`, called `symbol`, define `mesh` instead. Shardings still name the axes of
+/// `old`: they are resolved when the text is parsed.
+fn replace(program: &mut Program, old: MeshId, symbol: StrId, mesh: &Mesh) {
+    let new = program.add_mesh(symbol, mesh.clone());
+    let ops: Vec<OpId> = program.block_ops(program.module_block()).collect();
+    for op in ops {
+        if program.payload(op) == Some(&Payload::Mesh(old)) {
+            program.set_payload(op, Payload::Mesh(new));
+            program.remove_attr(op, "stablehlo.mesh");
         }
     }
+}
+
+fn several() -> Diagnostic {
+    let message = "the program has several meshes, or one that is written in its shardings";
+    let hint = "write one mesh that all shardings name: sdy.mesh @mesh = <[...]>";
+    Diagnostic::new(Code::UnknownMesh, message).with_hint(hint)
 }

@@ -2,13 +2,14 @@
 
 use super::super::placement::{Placement, PlacementId};
 use super::super::policy::Policy;
+use super::super::reducer::Reducer;
 use super::super::reshard::{plan, shard_elements, Plan, Traveller};
 use super::super::steps::Step;
 use super::{Held, Lowering};
 use crate::index::{Id, OpId};
 use std::sync::Arc;
 
-impl Lowering<'_, '_, '_> {
+impl<'p> Lowering<'p, '_, '_> {
     /// `held` resharded to `target`. Equal reshards in a block are made once.
     pub fn reshard(&mut self, held: Held, target: PlacementId) -> Held {
         self.reshard_at(0, held, target)
@@ -59,13 +60,7 @@ impl Lowering<'_, '_, '_> {
         let mut value = held.value;
         for reached in &plan.steps {
             let first = self.next_op_id();
-            let mut traveller = Traveller {
-                emit: &mut self.emit,
-                collectives: &mut self.collectives,
-                shape: &shape,
-                reducer: held.reducer,
-            };
-            value = traveller.step(value, &at, reached);
+            value = self.traveller(&shape, held.reducer).step(value, &at, reached);
             let before = self.placements.intern(at.merged());
             at = reached.placement.clone();
             let after = self.placements.intern(at.merged());
@@ -74,17 +69,15 @@ impl Lowering<'_, '_, '_> {
         let wanted = self.placements[target].clone();
         if at.order != wanted.order && !wanted.is_replicated() {
             let first = self.next_op_id();
-            let mut traveller = Traveller {
-                emit: &mut self.emit,
-                collectives: &mut self.collectives,
-                shape: &shape,
-                reducer: held.reducer,
-            };
-            value = traveller.permute(value, &at, &wanted);
+            value = self.traveller(&shape, held.reducer).permute(value, &at, &wanted);
             let before = self.placements.intern(at.merged());
             self.steps.push(Step { ops: (first, self.next_op_id()), before, after: target });
         }
         Held { value, placement: target, is_zero_padded: false, ..held }
+    }
+    /// What emits the steps of a reshard of a value of `shape`, whose terms `reducer` adds.
+    fn traveller<'t>(&'t mut self, shape: &'t [i64], reducer: Reducer) -> Traveller<'t, 'p> {
+        Traveller { emit: &mut self.emit, collectives: &mut self.collectives, shape, reducer }
     }
     /// The id of the op that is made next.
     pub(super) fn next_op_id(&self) -> OpId {
