@@ -29,13 +29,18 @@ impl<'a> Local<'a> {
     }
     /// The op of the source that required a collective that was made for `op`.
     ///
-    /// It is that op, unless that is a collective of the source. Of one that a pass inserted it is the op that the pass recorded;
-    /// of others, for a reduction, the op whose partial results it reduces, else the first op that uses its result, through other
-    /// collectives.
+    /// It is that op, unless that is a collective of the source, or a reshard that the text does not have. Of one that a pass
+    /// inserted it is the op that the pass recorded; of others, for a reduction, the op whose partial results it reduces, else the
+    /// first op that uses its result, through other collectives.
     pub fn cause(self, op: OpId) -> Option<OpId> {
         // The op that a pass recorded may be erased since, as a reshard that became collectives.
         let cause = self.source_op(op).filter(|&op| !self.source.is_erased(op))?;
-        if !self.source.kind(cause).is_collective() {
+        let moves = |op: OpId| {
+            let is_inserted =
+                self.source.kind(op) == OpKind::Reshard && self.source.op_span(op).is_none();
+            is_inserted || self.source.kind(op).is_collective()
+        };
+        if !moves(cause) {
             return Some(cause);
         }
         let recorded = self.source.cause(cause).filter(|&op| !self.source.is_erased(op));
@@ -44,7 +49,7 @@ impl<'a> Local<'a> {
         }
         let is_sum = matches!(self.source.kind(cause), OpKind::AllReduce | OpKind::ReduceScatter);
         let mut at = cause;
-        while self.source.kind(at).is_collective() {
+        while moves(at) {
             at = if is_sum {
                 self.source.defining_op(self.source.operands(at).next()?)?
             } else {

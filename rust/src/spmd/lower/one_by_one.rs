@@ -81,6 +81,9 @@ impl Lowering<'_, '_, '_> {
             _ => return false,
         };
         let (ops, before) = ((first, self.next_op_id()), site.held.placement);
+        for made in first.index()..ops.1.index() {
+            self.emit.program.set_cause(OpId::from_index(made), op);
+        }
         self.steps.push(Step { ops, before, after: target });
         let held = Held { value, placement: target, is_zero_padded: false, ..site.held };
         self.set_held(result, held);
