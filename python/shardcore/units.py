@@ -32,9 +32,10 @@ def format_seconds(seconds: float, digits: int = 3) -> str:
     least 1: ``format_seconds(0.00125) == "1.25 ms"``. Zero is ``"0"``.
     """
     for unit, factor in _SECONDS:
-        if abs(seconds) * factor >= 1 or unit == "ns":
+        rounded = float(f"{seconds * factor:.{digits}g}")
+        if abs(rounded) >= 1 or unit == "ns":
             break
-    return f"{seconds * factor:.{digits}g} {unit}" if seconds else "0"
+    return f"{rounded:g} {unit}" if seconds else "0"
 
 
 def format_count(count: float) -> str:
