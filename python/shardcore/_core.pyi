@@ -1027,6 +1027,8 @@ class Result:
 
     @property
     def _explainer(self) -> Explainer: ...
+    def _given(self) -> Module: ...
+    def _options(self) -> dict[str, Any]: ...
     def why(
         self, value: Value | str, axis: AxisRef | str | None = None, dim: int | None = None
     ) -> Why:
@@ -1267,6 +1269,14 @@ class Explainer:
         self, number: int, is_result: bool, dim: int, axis: AxisRef
     ) -> dict[str, Any] | None:
         """Why an axis is not on a dim of a value, or of a result of the entry function."""
+    def around(
+        self, origin: Origin, op: int
+    ) -> tuple[list[tuple[int, str]], list[tuple[int, str]], bool, list[int]] | None:
+        """The numbers and names of the operands and results of an op of the program that was
+        partitioned, whether it returns from the entry function, and the indices of the arguments
+        that reach it; ``None`` if the program given does not have it."""
+    def annotation(self, value: int) -> dict[str, Any] | None:
+        """What is written on a value itself, if anything is."""
     def describe(self, value: int) -> tuple[TensorSharding | None, int | None] | None:
         """The sharding of a value, and the number of its dims."""
 

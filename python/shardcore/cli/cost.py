@@ -7,7 +7,7 @@ from typing import Any
 
 import shardcore
 from shardcore.cli.options import count, print_json, progress_bar, read_module, warn
-from shardcore.cli.where import add_hardware
+from shardcore.cli.where import add_hardware, cost_options
 from shardcore.partition.partitioned import POLICIES
 
 
@@ -87,7 +87,7 @@ def _paths(options: argparse.Namespace) -> list[str]:
 def _costs(options: argparse.Namespace, path: str) -> list[shardcore.Cost]:
     """The costs of the program at ``path`` under each policy."""
     result = _completed(path)
-    given = _given(options)
+    given = cost_options(options)
     return [shardcore.cost(result, options.hardware, each, **given) for each in options.policy]
 
 
@@ -100,20 +100,6 @@ def _completed(path: str) -> shardcore.Result:
     return result
 
 
-def _given(options: argparse.Namespace) -> dict[str, Any]:
-    """The options of :func:`shardcore.cost` that the flags give."""
-    from shardcore.calculus.topology import parse_mapping
-
-    return {
-        "topology": options.topology,
-        "mapping": parse_mapping(options.map),
-        "hardware_file": options.hardware_file,
-        "exact": options.exact,
-        "efficiency": options.efficiency,
-        "one_way": options.one_way,
-    }
-
-
 def _every_chip(options: argparse.Namespace) -> int:
     """Print the cost of one program under one policy on every chip."""
     from shardcore.costs.chips import on_every_chip
@@ -123,7 +109,7 @@ def _every_chip(options: argparse.Namespace) -> int:
     if options.other is not None or len(options.policy) > 1:
         options.parser.error("--hardware all takes one program and one policy")
     [policy] = options.policy
-    rows = on_every_chip(_completed(options.file), policy, **_given(options))
+    rows = on_every_chip(_completed(options.file), policy, **cost_options(options))
     if options.json:
         print_json({"policy": policy, "hardware": [row.record() for row in rows]})
     else:

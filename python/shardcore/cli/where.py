@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shardcore._core import Mesh
@@ -123,3 +123,17 @@ def time_options(options: argparse.Namespace) -> TimeOptions:
     from shardcore.calculus.collective_time import TimeOptions
 
     return TimeOptions(options.exact, options.efficiency, options.one_way)
+
+
+def cost_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of :func:`shardcore.cost` that the flags of :func:`add_hardware` give."""
+    from shardcore.calculus.topology import parse_mapping
+
+    return {
+        "topology": options.topology,
+        "mapping": parse_mapping(options.map),
+        "hardware_file": options.hardware_file,
+        "exact": options.exact,
+        "efficiency": options.efficiency,
+        "one_way": options.one_way,
+    }

@@ -1,42 +1,90 @@
-"""``shardcore why``: where the axes of a value come from."""
+"""``shardcore why``: where the axes of a value come from, and why collectives are there."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shardcore.cli.options import count, print_json, print_text, progress_bar, read_module, warn
+from shardcore.cli.where import add_hardware, cost_options
+from shardcore.why.text import collective_tree
+
+if TYPE_CHECKING:
+    from shardcore import Result
+    from shardcore.costs import CollectiveCost
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser's ``commands``."""
     parser = commands.add_parser(
         "why",
-        help="say where the axes of a value come from",
+        help="say where the axes of a value come from, and why collectives are there",
         description="Complete the shardings of a StableHLO program and say of each axis of a value "
-        "from which annotation it comes, and through which ops it went.",
+        "from which annotation it comes, and through which ops it went; or, of the collectives "
+        "that take longest, which annotations disagree, and which edit of one removes them.",
     )
     parser.set_defaults(command=run, parser=parser)
     parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
     parser.add_argument(
         "value",
         metavar="VALUE",
+        nargs="?",
         help="the path of an argument or result, params['w'], or a value, %%12 or '@helper %%12'",
     )
     parser.add_argument("--dim", type=count, metavar="N", help="this dim only")
     parser.add_argument("--axis", metavar="NAME", help="this axis only")
+    parser.add_argument(
+        "--collectives",
+        type=count,
+        metavar="N",
+        help="instead of a value, the N places of the program whose collectives take longest",
+    )
+    add_hardware(parser, default="tpu-v5p")
+    parser.add_argument(
+        "--policy",
+        choices=("xla", "shardy", "least"),
+        default="xla",
+        help="what makes the collectives (default: xla)",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a tree")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
+    if (options.value is None) == (options.collectives is None):
+        options.parser.error("give a VALUE or --collectives N")
     module = read_module(options.file)
     with progress_bar() as progress:
         result = module.propagate(progress=progress)
     warn(result)
+    if options.collectives is not None:
+        return _collectives(options, result)
     found = result.why(options.value, options.axis, options.dim)
     if options.json:
         print_json(found.record())
     else:
         print_text(found)
+    return 0
+
+
+def _collectives(options: argparse.Namespace, result: Result) -> int:
+    """Say why the collectives that take longest are there, one for each place of the source."""
+    cost = result.cost(options.hardware, options.policy, **cost_options(options))
+    places: dict[tuple[object, ...], CollectiveCost] = {}
+    for row in cost.collectives:
+        place = (row.kind, row.axes, row.cause, row.cause_location or row.location)
+        known = places.setdefault(place, row)
+        if row.total_seconds > known.total_seconds:
+            places[place] = row
+    longest = sorted(places.values(), key=lambda row: -row.total_seconds)[: options.collectives]
+    with progress_bar() as progress:
+        found = []
+        for done, row in enumerate(longest):
+            progress("trying edits", done / len(longest))
+            found.append(row.why.record())
+    if options.json:
+        print_json({"collectives": found})
+        return 0
+    for number, record in enumerate(found):
+        print_text(("\n" if number else "") + collective_tree(record))
     return 0

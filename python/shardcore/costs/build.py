@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from shardcore.costs.records import LoopTrips, PeakOp, UncountedOp
 from shardcore.costs.rows import Rows
 from shardcore.errors import CalculusError, VerificationError
 from shardcore.partition.partitioned import Partitioned, partition
+from shardcore.why.trial import Trial
 
 SATURATED = (
     "some figure is beyond what is counted, 2^96 bytes of a tensor or 2^128 in all: it is at least "
@@ -44,9 +45,14 @@ def build(
     local = partitioned(program, policy)
     if not isinstance(chip, Hardware):
         chip = find_hardware(chip, hardware_file)
-    links = Links(chip, topology, mapping, options)
-    links.check(mesh for mesh in local.source.meshes.values() if not mesh.is_maximal)
-    return timed(local.figures, chip, local.policy, links)
+    known = chip
+
+    def count(local: Partitioned) -> Cost:
+        links = Links(known, topology, mapping, options)
+        links.check(mesh for mesh in local.source.meshes.values() if not mesh.is_maximal)
+        return timed(local, known, links, count)
+
+    return count(local)
 
 
 def partitioned(program: Module | Result | Partitioned, policy: str) -> Partitioned:
@@ -63,21 +69,24 @@ def partitioned(program: Module | Result | Partitioned, policy: str) -> Partitio
     return partition(result, policy, replicates_unknown=True)
 
 
-def timed(figures: Figures, chip: Hardware, policy: str, links: Links) -> Cost:
-    """Return the cost on ``chip`` of a per-device program that ``policy`` made."""
+def timed(
+    local: Partitioned, chip: Hardware, links: Links, count: Callable[[Partitioned], Cost]
+) -> Cost:
+    """Return the cost on ``chip`` of ``local``; ``count`` is how others are counted."""
+    figures = local.figures
     rates = _Rates(chip)
     work = [(kind, *rates.seconds(kind)) for kind in work_kinds(figures)]
     sent = [_sent(kind, links) for kind in traffic_kinds(figures)]
     traffic = [(row.kind, row.bytes, row.seconds) for row in sent]
     arguments, outputs, aliased, peak = figures.memory()
     at = figures.peak_op()
-    rows = Rows(figures, work, traffic)
+    rows = Rows(figures, work, traffic, Trial(local, count))
     uncounted = [UncountedOp(**row) for row in figures.uncounted()]
     if any(row.reason for row in sent):
         uncounted += _untimed(figures, sent)
     return Cost(
         hardware=chip,
-        policy=policy,
+        policy=local.policy,
         flops=sum(kind.flops * kind.count for kind, *_ in work),
         flops_counting_loops_once=sum(
             kind.flops * kind.count_counting_loops_once for kind, *_ in work

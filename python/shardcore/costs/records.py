@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from shardcore.expected import expect
 
 if TYPE_CHECKING:
     from shardcore._core import AxisRef
+    from shardcore.why.collective import CollectiveWhy
+    from shardcore.why.trial import Trial
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,27 @@ class CollectiveCost:
     that exchanges halos, that of the first operand of :attr:`cause`."""
     result_sharding: str | None
     """Sharding of its result, as ``sdy`` text; else that of the first result of :attr:`cause`."""
+    cause_op: int | None = field(default=None, repr=False, compare=False)
+    """The number of the op in the program that was partitioned."""
+    trial: Trial | None = field(default=None, repr=False, compare=False)
+    """What :attr:`why` asks; ``None`` in a copy that was pickled."""
+
+    @cached_property
+    def why(self) -> CollectiveWhy:
+        """The annotations that disagree, and the cheapest edit that removes it.
+
+        Raises:
+            LocationError: it is a copy that was pickled (``unknown-location``).
+            BusyError: a rule asks the result that it is called to compute.
+        """
+        from shardcore.why.collective import collective_why
+
+        return collective_why(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**vars(self), "trial": None}
+        state.pop("why", None)
+        return state
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -108,7 +132,8 @@ class CollectiveCost:
         runs as ``total_bytes``, ``total_wire_bytes`` and ``total_seconds``.
         """
         figures = {row.name: getattr(self, row.name) for row in fields(self)}
-        del figures["axis_refs"]
+        for name in ("axis_refs", "cause_op", "trial"):
+            del figures[name]
         return {
             "kind": self.kind,
             "axes": list(self.axes),

@@ -13,13 +13,15 @@ from shardcore.costs.records import CollectiveCost, LiveValue, OpCost
 if TYPE_CHECKING:
     from shardcore._core import Figures
     from shardcore.costs.figures import TrafficKind, WorkKind
+    from shardcore.why.trial import Trial
 
 
 class Rows:
     """The rows of a cost, which are equal if all of them are.
 
     ``work`` and ``traffic`` have the time of one run of each kind of op and of collective: seconds
-    of computation and of memory traffic; bytes that a device sends, and seconds.
+    of computation and of memory traffic; bytes that a device sends, and seconds. ``trial`` is what
+    collectives ask why they are there.
     """
 
     def __init__(
@@ -27,10 +29,12 @@ class Rows:
         figures: Figures,
         work: Sequence[tuple[WorkKind, float, float]],
         traffic: Sequence[tuple[TrafficKind, int, float]],
+        trial: Trial | None = None,
     ) -> None:
         self._figures = figures
         self._work = work
         self._traffic = traffic
+        self._trial = trial
 
     @cached_property
     def collectives(self) -> tuple[CollectiveCost, ...]:
@@ -46,6 +50,7 @@ class Rows:
                     wire_bytes=sent,
                     seconds=seconds,
                     op=row.pop("value"),
+                    trial=self._trial,
                     **row,
                 )
             )

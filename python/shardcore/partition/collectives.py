@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from shardcore._core import Figures, Module, Origin, collective_traffic
+from typing import TYPE_CHECKING
+
+from shardcore._core import Module, Origin, collective_traffic
 from shardcore.costs.records import CollectiveCost
 
+if TYPE_CHECKING:
+    from shardcore.costs import Cost
+    from shardcore.partition.partitioned import Partitioned
 
-def collectives(figures: Figures) -> tuple[CollectiveCost, ...]:
-    """Return the collectives of ``figures``, in program order, without times."""
+
+def collectives(local: Partitioned) -> tuple[CollectiveCost, ...]:
+    """Return the collectives of ``local``, in program order, without times."""
     # The calculus is not imported with the package.
     from shardcore.calculus.collective_time import wire_bytes
     from shardcore.costs.figures import traffic_kinds
     from shardcore.costs.links import OPS
     from shardcore.costs.rows import Rows
+    from shardcore.why.trial import Trial
 
     kinds = [
         (row, wire_bytes(OPS[row.kind], row.bytes, row.devices) if row.kind in OPS else 0, 0.0)
-        for row in traffic_kinds(figures)
+        for row in traffic_kinds(local.figures)
     ]
-    return Rows(figures, (), kinds).collectives
+    return Rows(local.figures, (), kinds, Trial(local, _default_cost)).collectives
+
+
+def _default_cost(local: Partitioned) -> Cost:
+    from shardcore.costs import cost
+
+    return cost(local)
 
 
 def sent_bytes(module: Module, origin: Origin) -> int:

@@ -61,7 +61,10 @@ class Partitioned:
         policy: str,
         num_devices: int,
         origin: Origin,
+        result: Result,
     ) -> None:
+        self.result = result
+        """What was partitioned."""
         self.source = source
         """The program of all devices, with the shardings by which it was partitioned.
 
@@ -118,7 +121,7 @@ class Partitioned:
         if self._collectives is None:
             from shardcore.partition.collectives import collectives
 
-            self._collectives = collectives(self.figures)
+            self._collectives = collectives(self)
         return self._collectives
 
     @property
@@ -216,7 +219,7 @@ def partition(
     if policy not in POLICIES:
         raise ValueError(f"policy is 'shardy', 'least' or 'xla', not {policy!r}")
     lower = partial(
-        lowered, policy=policy, progress=progress, replicates_unknown=replicates_unknown
+        lowered, result, policy=policy, progress=progress, replicates_unknown=replicates_unknown
     )
     if policy == "least":
         return least(result, partial(lower, known=ReshardPlans()))
@@ -246,6 +249,7 @@ def least(result: Result, lower: Callable[..., Partitioned]) -> Partitioned:
 
 
 def lowered(
+    result: Result,
     source: Module,
     policy: str,
     progress: Callable[[str, float], object] | None,
@@ -253,7 +257,7 @@ def lowered(
     keep_results: bool = False,
     known: ReshardPlans | None = None,
 ) -> Partitioned:
-    """Lower ``source`` by one plan of ``policy``; see :func:`partition`."""
+    """Lower ``source``, a form of ``result``, by one plan of ``policy``; see :func:`partition`."""
     rules = shard_rules(source)
     module, num_devices, origin = partition_program(
         source, progress, rules, policy, keep_results, replicates_unknown, known
@@ -261,4 +265,4 @@ def lowered(
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are the user's text, which may not parse.
         Module.parse(str(module), filename="<local program>")
-    return Partitioned(source, module, policy, num_devices, origin)
+    return Partitioned(source, module, policy, num_devices, origin, result)

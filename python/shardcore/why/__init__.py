@@ -114,7 +114,7 @@ def why(
 ) -> Why:
     """Return where the axes of ``value`` come from; see :meth:`shardcore.Result.why`."""
     found = find(result, value)
-    axes = _axes(result._explainer, found)
+    axes = of_axes(result._explainer, found)
     if axis is not None:
         ref = _axis(axis)
         axes = [each for each in axes if each.axis.overlaps(ref)]
@@ -221,7 +221,8 @@ def _mistake(message: str, hint: str) -> LocationError:
     return LocationError(Diagnostic("unknown-location", message, hint))
 
 
-def _axes(explainer: Explainer, found: Found) -> list[AxisWhy]:
+def of_axes(explainer: Explainer, found: Found) -> list[AxisWhy]:
+    """Return where the axes of ``found`` come from."""
     if found.number is None:
         rows: Sequence[dict[str, Any]] = explainer.of_result(found.index)
     else:

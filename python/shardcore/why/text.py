@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from shardcore.units import format_bytes, format_seconds, plural
+
 _WRITTEN = {
     "argument": "the argument is annotated",
     "result": "the result is annotated",
@@ -86,3 +88,41 @@ def without_mesh(sharding: str) -> str:
     """Return ``sharding``, ``<@mesh, [...]>``, without its mesh."""
     at = sharding.find(", [")
     return sharding[at + 2 : -1] if at >= 0 else sharding
+
+
+MOST_STEPS = 6
+"""The steps of a chain that the tree of a collective shows; the others are in ``why(value)``."""
+
+
+def collective_tree(record: dict[str, Any]) -> str:
+    """Return the tree of a record of a :class:`CollectiveWhy`."""
+    axes = ", ".join(f'"{axis}"' for axis in record["axes"]) or "unknown axes"
+    cause = (record["cause"] or "an op").removeprefix("stablehlo.")
+    where = f" {record['location']}" if record["location"] else ""
+    lines = [f"{record['kind']} along {axes} for {cause}{where}"]
+    shown: dict[tuple[str, str | None], dict[str, Any]] = {}
+    for side in record["sides"]:
+        # Of the tensors with an axis from one annotation, the nearest to it.
+        known = shown.setdefault((side["source"]["name"], side["axis"]), side)
+        if len(side["chain"]) < len(known["chain"]):
+            shown[side["source"]["name"], side["axis"]] = side
+    if not shown:
+        lines.append("├─ no annotation that requires it was found")
+    for side in shown.values():
+        axis = f' has "{side["axis"]}" on dim {side["dim"]}' if side["axis"] else ""
+        lines.append(f"├─ {side['value']} {without_mesh(side['sharding'])}{axis}")
+        steps = side["chain"][::-1]
+        lines += [f"│  ← {step_text(step)}" for step in steps[:MOST_STEPS]]
+        if len(steps) > MOST_STEPS:
+            lines.append(f"│  ← ... {plural(len(steps) - MOST_STEPS, 'more step')}")
+        lines.append(f"│  ← {source_text(side['source'])}")
+    edit = record["edit"]
+    if edit is None:
+        return "\n".join([*lines, "└─ no edit of one annotation that was tried removes it"])
+    changes = (format_seconds(abs(edit["seconds"])), format_bytes(abs(edit["peak_bytes"])))
+    signs = ["-" if edit[key] < 0 else "+" for key in ("seconds", "peak_bytes")]
+    step, peak = (sign + text for sign, text in zip(signs, changes, strict=True))
+    lines.append(f"└─ annotate {edit['target']} with {without_mesh(edit['sharding'])}:")
+    becomes = "becomes one of another kind" if edit["is_replaced"] else "goes"
+    lines.append(f"   this {record['kind']} {becomes} (step {step}, peak {peak})")
+    return "\n".join(lines)

@@ -30,43 +30,44 @@ class Found:
     """The index of the result."""
 
 
-def find(result: Result, value: Value | str) -> Found:
-    """Return what ``value`` denotes in ``result``.
+def find(result: Result, asked: Value | str) -> Found:
+    """Return what ``asked`` denotes in ``result``.
 
     Raises:
         LocationError: nothing is called that (``unknown-location``).
         TypeError: it is neither a value nor a name.
     """
     explainer = result._explainer
-    if isinstance(value, Value):
-        number = explainer.number(value)
+    if isinstance(asked, Value):
+        number = explainer.number(asked)
         if number is None:
-            message = f"{value.name} is a value of another program"
+            message = f"{asked.name} is a value of another program"
             raise LocationError(Diagnostic("unknown-location", message, "give its name"))
-        return _value(result, value.name, None, number)
-    if not isinstance(value, str):
-        raise TypeError(f"a value is a Value or a name, not a {type(value).__name__}")
-    port = _port(result, value)
+        return value(result, asked.name, None, number)
+    if not isinstance(asked, str):
+        raise TypeError(f"a value is a Value or a name, not a {type(asked).__name__}")
+    port = _port(result, asked)
     if port is not None:
         if port.name.startswith("%"):
             number = explainer.find(port.name)
             if number is not None:
-                return _value(result, port.name, port.label, number)
+                return value(result, port.name, port.label, number)
         rank = None if port.shape is None else len(port.shape)
         return Found(port.name, port.label, port.sharding, None, rank, port.index)
-    function, name = None, value.strip()
+    function, name = None, asked.strip()
     if name.startswith("@"):
         function, _, name = name[1:].partition(" ")
         name = name.strip()
     number = explainer.find(name if name.startswith("%") else f"%{name}", function)
     if number is None:
         hint = "give the path of an argument or result, or the name of a value, %12"
-        message = f"the completed program has no value {value}"
+        message = f"the completed program has no value {asked}"
         raise LocationError(Diagnostic("unknown-location", message, hint))
-    return _value(result, value.strip(), None, number)
+    return value(result, asked.strip(), None, number)
 
 
-def _value(result: Result, name: str, label: str | None, number: int) -> Found:
+def value(result: Result, name: str, label: str | None, number: int) -> Found:
+    """Return the value with this number, called ``name``."""
     found = result._explainer.describe(number)
     sharding, rank = found or (None, None)
     return Found(name, label, sharding, number, rank)

@@ -4,6 +4,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | [`absence`] | why an axis is not on a dim |
+//! | [`around`] | the tensors of an op that required a collective |
 //! | [`names`] | the name that a value of the propagated program has in the given one |
 //! | [`tensors`] | tensors and steps in words |
 //! | [`source`] | which annotation an axis comes from |
@@ -11,6 +12,7 @@
 //! [`crate::propagation::explain`] finds the steps.
 
 mod absence;
+mod around;
 mod names;
 mod source;
 mod tensors;
@@ -21,6 +23,7 @@ use crate::propagation::explain::{AxisName, Explanation, Neighbours, Path, Place
 use crate::propagation::observe::Slot;
 use crate::sharding::TensorSharding;
 pub use absence::{Missing, Reason};
+pub use around::Around;
 pub use source::{Kind, Source};
 use std::sync::Arc;
 pub use tensors::Step;
@@ -87,6 +90,18 @@ impl Explained {
     ) -> Option<Missing> {
         let func = self.0.done.entry_function()?;
         Some(self.missing_at(Place { slot: Slot::FuncResult(func, index), dim }, axis))
+    }
+    /// The tensors of the op of the program given that `op` of `program` is or was cloned from; `None` if there is none.
+    pub fn around(&self, program: &Program, op: OpId) -> Option<Around> {
+        self.0.around(program, op)
+    }
+    /// What is written on `value` itself in the program given, if anything is.
+    pub fn annotation(&self, value: ValueId) -> Option<Source> {
+        self.0.annotation(value)
+    }
+    /// The name of `value` in the program given.
+    pub fn name(&self, value: ValueId) -> String {
+        self.0.names.of(&self.0.given, &self.0.done, value)
     }
     fn missing_at(&mut self, place: Place, axis: &AxisName) -> Missing {
         let around = self.1.get_or_insert_with(|| self.0.explanation.neighbours());

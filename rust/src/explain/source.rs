@@ -114,16 +114,29 @@ impl Tensors {
     /// What `value` of the given program is, if it is annotated with `axis` there.
     fn own_kind(&self, value: ValueId, axis: &AxisName) -> Option<Kind> {
         part_in(&self.given, self.given.sharding(value), axis)?;
+        Some(self.kind_of(value))
+    }
+
+    /// What `value` of the given program is, which is annotated.
+    fn kind_of(&self, value: ValueId) -> Kind {
         let (op, is_arg) = match self.given.def(value) {
             ValueDef::Result(op) => (op, false),
             ValueDef::Arg(block) => (self.given.block_parent_op(block), true),
         };
-        Some(match self.given.kind(op) {
+        match self.given.kind(op) {
             OpKind::Func if is_arg => Kind::Argument,
             OpKind::ShardingConstraint => Kind::Constraint,
             OpKind::ManualComputation => Kind::Manual,
             _ => Kind::Op,
-        })
+        }
+    }
+
+    /// The `sharding` that is written on `value` of the given program, whose tensor is `slot`.
+    pub(super) fn own(&self, slot: Slot, value: ValueId, sharding: ShardingId) -> Source {
+        let sharding = self.given.shardings().get(sharding);
+        let text = sharding.map_or_else(String::new, |own| print_sharding(own, &*self.given));
+        let (source, _) = self.of(slot, self.kind_of(value), ShardingId::NONE);
+        Source { sharding: text, ..source }
     }
 
     /// The constraint on `owner`, or the manual computation that takes it, whose sharding import gave it.

@@ -12,6 +12,7 @@ use crate::ir::Program;
 use crate::pipeline::{Completion, Pipeline};
 use crate::verify::verify_made;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::sync::Arc;
 
 /// The arguments of `Module.propagate`, and the program that it was called on.
@@ -51,6 +52,16 @@ impl Request {
             self.check(py, &program)?;
         }
         Ok(PyModule::new(program, self.filename.clone()))
+    }
+    /// The options, by their names in Python.
+    pub fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let options = PyDict::new(py);
+        options.set_item("up_to_priority", self.how.up_to_priority)?;
+        options.set_item("keep_non_divisible_on_io", self.how.keep_non_divisible_on_io)?;
+        options.set_item("dedup_functions_fully", self.how.dedup_functions_fully)?;
+        options.set_item("legalize_chlo", self.legalize_chlo)?;
+        options.set_item("max_ops", self.max_ops)?;
+        Ok(options)
     }
     /// What it takes to explain `result`, the completed program.
     pub fn explain(&self, py: Python<'_>, result: Arc<Program>) -> PyResult<PyExplainer> {

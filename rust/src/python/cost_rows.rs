@@ -10,7 +10,7 @@ use crate::cost::local::Local;
 use crate::cost::memory::Live;
 use crate::cost::{OpRow, Uncounted};
 use crate::error::Span;
-use crate::index::{FuncId, OpId, ValueId};
+use crate::index::{FuncId, Id, OpId, ValueId};
 use crate::ir::{Program, Type, ValueDef};
 use crate::mesh::Mesh;
 use crate::mlir::CallSites;
@@ -84,6 +84,7 @@ impl<'a, 'py> Tables<'a, 'py> {
             count: row.count,
             location: self.location(row.loc, row.op),
             cause: row.cause.map(|cause| source.op_name(cause)),
+            cause_op: row.cause.map(Id::index),
             cause_location: row.cause.and_then(|cause| self.source_location(row.cause_loc, cause)),
             operand_sharding: operand.map(|sharding| self.sharding(&sharding)),
             result_sharding: result.map(|sharding| self.sharding(&sharding)),

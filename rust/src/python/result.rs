@@ -7,6 +7,7 @@ use super::port::PyPort;
 use super::totals::totals_dict;
 use super::why::PyExplainer;
 use crate::cost::work::Family;
+use crate::ir::Program;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,6 +76,14 @@ impl PyPropagationResult {
             Py::new(py, self.request.explain(py, result)?)
         };
         self.explainer.get(py, "the explanations of this result", make)
+    }
+    /// The program before propagation.
+    fn _given(&self) -> PyModule {
+        PyModule::new(Program::clone(&self.request.before), self.request.filename.clone())
+    }
+    /// The options of the propagation, by their names in Python.
+    fn _options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.request.options(py)
     }
     /// Where the axes of a value come from.
     #[pyo3(signature = (value, axis = None, dim = None))]

@@ -3,11 +3,12 @@
 use super::arguments::Int;
 use super::axis::PyAxisRef;
 use super::names::Names;
+use super::origin::PyOrigin;
 use super::sharding::PyTensorSharding;
 use super::value::PyValue;
 use crate::attribute::write_free_axis;
-use crate::explain::{AxisSource, Explained, Missing, Step};
-use crate::index::{Id, ValueId};
+use crate::explain::{Around, AxisSource, Explained, Missing, Source, Step};
+use crate::index::{Id, OpId, ValueId};
 use crate::ir::{Direction, Program, ValueDef};
 use crate::propagation::explain::AxisName;
 use pyo3::prelude::*;
@@ -96,6 +97,37 @@ impl PyExplainer {
         drop(explained);
         found.map(|found| missing_dict(py, &found)).transpose()
     }
+    /// The numbers and names of the operands and results of the op with this number in the program that a per-device program
+    /// was made from; whether it returns from the entry function; and the indices of the arguments that reach it.
+    #[allow(clippy::type_complexity)] // It is a tuple in Python.
+    fn around(
+        &self,
+        origin: &Bound<'_, PyOrigin>,
+        op: Int<usize>,
+    ) -> Option<(Vec<(usize, String)>, Vec<(usize, String)>, bool, Vec<usize>)> {
+        let source = &*origin.get().0.source;
+        let op = (op.0 < source.num_op_ids()).then(|| OpId::from_index(op.0))?;
+        let explained = self.explained.lock().unwrap_or_else(PoisonError::into_inner);
+        let around = explained.around(source, op)?;
+        let named = |values: Vec<ValueId>| {
+            let left = values.into_iter().filter(|&value| self.is_left(value));
+            left.map(|value| (value.index(), explained.name(value))).collect()
+        };
+        let Around { operands, results, returns, arguments } = around;
+        Some((named(operands), named(results), returns, arguments))
+    }
+    /// What is written on the value with this number, if anything is.
+    fn annotation<'py>(
+        &self,
+        py: Python<'py>,
+        value: Int<usize>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let value = id(value);
+        let explained = self.explained.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = self.is_left(value).then(|| explained.annotation(value)).flatten();
+        drop(explained);
+        found.map(|source| source_dict(py, &source)).transpose()
+    }
     /// The sharding of the value with this number, and the number of its dims.
     fn describe(&self, value: Int<usize>) -> Option<(Option<PyTensorSharding>, Option<usize>)> {
         let value = id(value);
@@ -132,13 +164,7 @@ fn list<'py>(py: Python<'py>, axes: &[AxisSource]) -> PyResult<Bound<'py, PyList
         let dict = PyDict::new(py);
         dict.set_item("axis", axis_text(&found.axis))?;
         dict.set_item("dim", found.dim)?;
-        let source = PyDict::new(py);
-        source.set_item("name", &found.source.name)?;
-        source.set_item("kind", found.source.kind.as_str())?;
-        source.set_item("label", &found.source.label)?;
-        source.set_item("location", &found.source.location)?;
-        source.set_item("sharding", &found.source.sharding)?;
-        dict.set_item("source", source)?;
+        dict.set_item("source", source_dict(py, &found.source)?)?;
         let chain = PyList::empty(py);
         for step in &found.chain {
             chain.append(step_dict(py, step)?)?;
@@ -147,6 +173,16 @@ fn list<'py>(py: Python<'py>, axes: &[AxisSource]) -> PyResult<Bound<'py, PyList
         list.append(dict)?;
     }
     Ok(list)
+}
+
+fn source_dict<'py>(py: Python<'py>, source: &Source) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("name", &source.name)?;
+    dict.set_item("kind", source.kind.as_str())?;
+    dict.set_item("label", &source.label)?;
+    dict.set_item("location", &source.location)?;
+    dict.set_item("sharding", &source.sharding)?;
+    Ok(dict)
 }
 
 fn missing_dict<'py>(py: Python<'py>, found: &Missing) -> PyResult<Bound<'py, PyDict>> {

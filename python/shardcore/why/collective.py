@@ -1,0 +1,197 @@
+"""Why a collective is there: the annotations that disagree, and the edit that removes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from shardcore.errors import Diagnostic, LocationError
+from shardcore.why import AxisWhy, Source, of_axes
+from shardcore.why.remedy import Remedy, Search, remedy
+from shardcore.why.text import collective_tree
+from shardcore.why.values import Found, find, value
+
+if TYPE_CHECKING:
+    from shardcore._core import AxisRef, Explainer, Result
+    from shardcore.costs.records import CollectiveCost
+    from shardcore.why.trial import Trial
+
+_COMPETING = frozenset({"taken", "replicated", "closed", "other-factor", "conflict"})
+"""The reasons for which an axis is not on a dim because of what else is there."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A tensor of the op that required a collective, and what decided its sharding."""
+
+    value: str
+    """The name of the tensor in the program given."""
+    sharding: str
+    """Its sharding, as ``sdy`` text."""
+    source: Source
+    """The annotation that decided it."""
+    origin: AxisWhy | None
+    """How an axis came from there; ``None`` where the annotation keeps axes away."""
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        origin = None if self.origin is None else self.origin.record()
+        return {
+            "value": self.value,
+            "sharding": self.sharding,
+            "source": dict(vars(self.source)),
+            "axis": origin and origin["axis"],
+            "dim": origin and origin["dim"],
+            "chain": origin["chain"] if origin else [],
+        }
+
+
+@dataclass(frozen=True)
+class CollectiveWhy:
+    """Why a collective is there. ``str()`` is a tree that a person reads."""
+
+    collective: CollectiveCost
+    sides: tuple[Side, ...]
+    """The tensors of the op that required it whose shardings do not go together."""
+    search: Search = field(repr=False, compare=False)
+    """What finds :attr:`edit`."""
+
+    @property
+    def annotations(self) -> tuple[Source, ...]:
+        """The annotations that disagree, each once; one where a single annotation requires it."""
+        return _sources(self.sides)
+
+    @cached_property
+    def edit(self) -> Remedy | None:
+        """The edit of one annotation that removes it, the one that makes the shortest step;
+        ``None`` if none of those tried does.
+
+        The first access completes the program and counts its cost for each edit, of which there are
+        at most :data:`shardcore.why.remedy.MOST_TRIALS`.
+        """
+        return remedy(self.search)
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        row = self.collective
+        return {
+            "kind": row.kind,
+            "axes": list(row.axes),
+            "op": row.op,
+            "cause": row.cause,
+            "location": row.cause_location or row.location,
+            "count": row.count,
+            "total_bytes": row.total_bytes,
+            "total_seconds": row.total_seconds,
+            "annotations": [dict(vars(source)) for source in self.annotations],
+            "sides": [side.record() for side in self.sides],
+            "edit": None if self.edit is None else self.edit.record(),
+        }
+
+    def __str__(self) -> str:
+        return collective_tree(self.record())
+
+
+def collective_why(row: CollectiveCost) -> CollectiveWhy:
+    """Return why ``row`` is there; see :attr:`shardcore.costs.CollectiveCost.why`."""
+    trial = row.trial
+    if trial is None:
+        message = "the program of this collective is not known: it is a copy that was pickled"
+        raise LocationError(Diagnostic("unknown-location", message, "ask the Cost itself"))
+    tensors, arguments = _tensors(trial, row)
+    explainer = trial.result._explainer
+    sides = tuple(_sides(trial.result, explainer, tensors, row.axis_refs))
+    return CollectiveWhy(row, sides, Search(trial, row, _sources(sides), tensors, arguments))
+
+
+def _sources(sides: Iterable[Side]) -> tuple[Source, ...]:
+    return tuple({side.source.name: side.source for side in sides}.values())
+
+
+def _tensors(trial: Trial, row: CollectiveCost) -> tuple[list[Found], list[int]]:
+    """The tensors of the op that required ``row``, and the arguments from which they come."""
+    result = trial.result
+    if row.cause_op is None:
+        return [], []
+    around = result._explainer.around(trial.local.origin, row.cause_op)
+    if around is None:
+        return [], []
+    operands, results, returns, arguments = around
+    found = [value(result, name, None, number) for number, name in [*operands, *results]]
+    if not returns:
+        return found, arguments
+    # What is returned, and the results of the program, which are resharded one by one.
+    ports = result.results()
+    pairs = [(tensor, port) for tensor, port in zip(found, ports, strict=False)]
+    moved = [pair for pair in pairs if _dims(pair[0].sharding) != _dims(pair[1].sharding)]
+    fits = [pair for pair in moved if str(pair[0].sharding) == row.operand_sharding]
+    chosen = fits or moved
+    tensors = [tensor for tensor, _ in chosen]
+    tensors += [
+        Found(port.name, port.label, port.sharding, None, len(port.shape or ()), port.index)
+        for _, port in chosen
+    ]
+    return tensors, arguments
+
+
+def _dims(sharding: Any) -> Any:
+    return None if sharding is None else tuple(dim.axes for dim in sharding.dims)
+
+
+def _sides(
+    result: Result, explainer: Explainer, tensors: list[Found], axes: tuple[AxisRef, ...]
+) -> list[Side]:
+    """What decided the shardings of ``tensors``, as far as ``axes`` are concerned."""
+    holding: list[Side] = []
+    others: list[Side] = []
+    for tensor in tensors:
+        rows = of_axes(explainer, tensor)
+        own = [row for row in rows if any(row.axis.overlaps(axis) for axis in axes)]
+        holding += [_side(tensor, row) for row in own]
+        if not own:
+            others += _absent(result, explainer, tensor, axes)
+    if holding or others:
+        return [*holding, *others]
+    return [_side(tensor, row) for tensor in tensors for row in of_axes(explainer, tensor)]
+
+
+def _side(tensor: Found, row: AxisWhy) -> Side:
+    return Side(tensor.name, str(tensor.sharding or ""), row.source, row)
+
+
+def _absent(
+    result: Result, explainer: Explainer, tensor: Found, axes: tuple[AxisRef, ...]
+) -> list[Side]:
+    """What keeps ``axes`` away from ``tensor``: what is written on it, or other axes."""
+    written = _written(result, explainer, tensor)
+    if written is not None:
+        return [Side(tensor.name, str(tensor.sharding or ""), written, None)]
+    number, is_result = (tensor.index, True) if tensor.number is None else (tensor.number, False)
+    for axis in axes:
+        for dim in range(tensor.rank or 0):
+            row = explainer.missing(number, is_result, dim, axis)
+            if row is None or row["code"] not in _COMPETING:
+                continue
+            name, place, _ = row["instead"] or (*row["at"], ())
+            winner = find(result, name)
+            won = [each for each in of_axes(explainer, winner) if each.dim == place]
+            if won:
+                return [_side(winner, each) for each in won]
+            written = _written(result, explainer, winner)
+            if written is not None:
+                return [Side(winner.name, str(winner.sharding or ""), written, None)]
+    return []
+
+
+def _written(result: Result, explainer: Explainer, tensor: Found) -> Source | None:
+    """The annotation that is written on ``tensor`` itself."""
+    if tensor.number is not None:
+        row = explainer.annotation(tensor.number)
+        return None if row is None else Source(**row)
+    ports = result._annotated()[1]
+    port = ports[tensor.index] if tensor.index < len(ports) else None
+    if port is None or port.sharding is None:
+        return None
+    return Source(port.name, "result", port.label, None, str(port.sharding))

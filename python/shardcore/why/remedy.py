@@ -1,0 +1,206 @@
+"""The cheapest edit of one annotation that removes a collective, found by trying edits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from shardcore._core import AxisRef, DimSharding, Mesh, TensorSharding
+from shardcore.errors import ShardcoreError
+
+if TYPE_CHECKING:
+    from shardcore.costs import Cost
+    from shardcore.costs.records import CollectiveCost
+    from shardcore.why import Source
+    from shardcore.why.trial import Trial
+    from shardcore.why.values import Found
+
+MOST_TRIALS = 48
+"""The most edits that are tried."""
+
+_MOST_ARGUMENTS = 4
+"""The most arguments without an annotation that are tried, the nearest ones."""
+
+_SETTABLE = frozenset({"argument", "result", "constraint"})
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """An edit that removes a collective, and what else it changes."""
+
+    target: str
+    """What to annotate, as :meth:`shardcore.Session.set` takes it."""
+    sharding: str
+    """The annotation, likewise."""
+    seconds: float
+    """What is added to the step, nothing overlapped; negative if it gets shorter."""
+    peak_bytes: int
+    """What is added to the peak memory."""
+    wire_bytes: int
+    """What is added to the bytes that a device sends."""
+    is_replaced: bool = False
+    """Whether a collective of another kind takes its place, in a shorter step."""
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is known of a collective for which an edit is searched."""
+
+    trial: Trial
+    row: CollectiveCost
+    sources: Sequence[Source]
+    """The annotations that disagree."""
+    tensors: Sequence[Found]
+    """The tensors of the op that required it."""
+    arguments: Sequence[int]
+    """The indices of the arguments from which these come, the nearest first."""
+
+
+def remedy(search: Search) -> Remedy | None:
+    """Return the edit that removes the collective and makes the shortest step; where none does, one
+    after which a collective of another kind takes its place in a shorter step.
+
+    Tried are annotations of the sources, of the arguments and of the tensors: without the axes of
+    the collective, with these on one dim only, and left to propagation.
+    """
+    trial, row = search.trial, search.row
+    session, before = trial.session, trial.cost
+    runs, same, sent = _runs(before, row), _runs(before, row, row.kind), _sent(before)
+    best: tuple[tuple[bool, float, int, int], Remedy] | None = None
+    for target, sharding in islice(_edits(search), MOST_TRIALS):
+        try:
+            after = trial.cost_of(session._propagate(session._merged({target: sharding})))
+        except ShardcoreError:
+            continue
+        if _runs(after, row, row.kind) > same - row.count:
+            continue
+        change = after.step_seconds_upper - before.step_seconds_upper
+        is_replaced = _runs(after, row) > runs - row.count
+        if is_replaced and change >= 0:
+            continue
+        memory, wire = after.peak_bytes - before.peak_bytes, _sent(after) - sent
+        rank = (is_replaced, change, wire, memory)
+        if best is None or rank < best[0]:
+            best = rank, Remedy(target, _text(sharding), change, memory, wire, is_replaced)
+    return None if best is None else best[1]
+
+
+def _runs(cost: Cost, row: CollectiveCost, kind: str | None = None) -> int:
+    """How many collectives, of one kind or any, run along axes of ``row`` for ops at its place."""
+    place = (row.cause, row.cause_location or row.location)
+    return sum(
+        each.count
+        for each in cost.collectives
+        if (each.cause, each.cause_location or each.location) == place
+        and kind in (None, each.kind)
+        and any(axis.overlaps(own) for axis in each.axis_refs for own in row.axis_refs)
+    )
+
+
+def _sent(cost: Cost) -> int:
+    return sum(row.total_wire_bytes for row in cost.collectives)
+
+
+def _edits(search: Search) -> Iterator[tuple[str, TensorSharding]]:
+    """The edits to try, each once, those of annotations that exist first."""
+    seen: set[tuple[str, str]] = set()
+    for target, sharding, shape in _targets(search):
+        seen.add((target, str(sharding)))
+        for edit in _variants(sharding, shape, search.row.axis_refs):
+            if (target, str(edit)) not in seen:
+                seen.add((target, str(edit)))
+                yield target, edit
+
+
+def _targets(
+    search: Search,
+) -> Iterator[tuple[str, TensorSharding, tuple[int | None, ...]]]:
+    """What can be annotated: name, its sharding, and shape."""
+    result = search.trial.result
+    inputs, outputs = result.arguments(), result.results()
+    ports = {port.name: port for port in [*inputs, *outputs]}
+    written = search.trial.session.annotations
+    known = {source.name for source in search.sources}
+    for source in search.sources:
+        if source.kind not in _SETTABLE:
+            continue
+        port = ports.get(source.name)
+        name = (port and port.label) or source.name
+        sharding = written.get(name) or written.get(source.name)
+        if sharding is None:
+            sharding = TensorSharding.parse(source.sharding, result.module.meshes)
+        shape = port.shape if port else None
+        yield name, sharding, shape or (None,) * sharding.rank
+    near = [inputs[index] for index in search.arguments if index < len(inputs)]
+    new = [port for port in near if port.name not in known][:_MOST_ARGUMENTS]
+    names = {tensor.name for tensor in search.tensors} - known
+    for port in [*new, *(port for port in outputs if port.name in names)]:
+        if port.shape is not None:
+            sharding = port.sharding or _replicated(result.module.meshes, len(port.shape))
+            if sharding is not None:
+                yield port.label or port.name, sharding, port.shape
+    for tensor in search.tensors:
+        is_value = tensor.number is not None and tensor.name not in ports
+        if is_value and tensor.sharding is not None:
+            yield tensor.name, tensor.sharding, (None,) * tensor.sharding.rank
+
+
+def _replicated(meshes: dict[str, Mesh], rank: int) -> TensorSharding | None:
+    for name, mesh in meshes.items():
+        return TensorSharding.fully_replicated(mesh, rank, mesh_name=name)
+    return None
+
+
+def _variants(
+    sharding: TensorSharding, shape: tuple[int | None, ...], axes: Sequence[AxisRef]
+) -> Iterator[TensorSharding]:
+    """Shardings like ``sharding``: with ``axes`` nowhere, on one dim only, and all dims open."""
+    mesh = sharding.mesh
+    if mesh is None or not {axis.name for axis in axes} <= {*mesh.axis_names}:
+        return
+
+    def of(dims: Sequence[DimSharding]) -> TensorSharding | None:
+        try:
+            return TensorSharding(mesh, dims, mesh_name=sharding.mesh_name)
+        except ShardcoreError:
+            return None
+
+    bare = [_without(dim, axes) for dim in sharding.dims]
+    found = [of(bare)]
+    for place, dim in enumerate(bare):
+        added = _with(dim, axes)
+        if added is not None and _divides(shape[place], added, mesh):
+            found.append(of([*bare[:place], added, *bare[place + 1 :]]))
+    found.append(of([DimSharding((), is_closed=False)] * sharding.rank))
+    yield from (edit for edit in found if edit is not None)
+
+
+def _without(dim: DimSharding, axes: Sequence[AxisRef]) -> DimSharding:
+    left = [axis for axis in dim.axes if not any(axis.overlaps(other) for other in axes)]
+    keeps_priority = bool(left) or dim.is_open
+    return DimSharding(left, dim.is_closed, dim.priority if keeps_priority else None)
+
+
+def _with(dim: DimSharding, axes: Sequence[AxisRef]) -> DimSharding | None:
+    try:
+        return DimSharding([*dim.axes, *axes], dim.is_closed, dim.priority)
+    except ShardcoreError:
+        return None
+
+
+def _divides(size: int | None, dim: DimSharding, mesh: Mesh) -> bool:
+    parts = 1
+    for axis in dim.axes:
+        parts *= axis.size_in(mesh)
+    return size is None or size % parts == 0
+
+
+def _text(sharding: TensorSharding) -> str:
+    """``sharding`` as :meth:`shardcore.Session.set` takes it."""
+    return str(sharding).removeprefix("#sdy.sharding")

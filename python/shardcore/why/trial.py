@@ -1,0 +1,51 @@
+"""A per-device program that was counted, and how other annotations of its program are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shardcore._core import Result
+    from shardcore.costs import Cost
+    from shardcore.partition.partitioned import Partitioned
+    from shardcore.session import Session
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What the collectives of a per-device program ask why they are there."""
+
+    local: Partitioned
+    count: Callable[[Partitioned], Cost]
+    """Counts a per-device program as this one was counted."""
+
+    @cached_property
+    def result(self) -> Result:
+        """The result that was partitioned: with ops of CHLO sharded as the ops that XLA legalizes
+        them to."""
+        result = self.local.result
+        if result._legalized() is result.module:
+            return result
+        return result._given().propagate(**{**result._options(), "legalize_chlo": True})
+
+    @cached_property
+    def session(self) -> Session:
+        """The program that was partitioned, as it was given."""
+        from shardcore.session import Session
+
+        result = self.local.result
+        return Session(result._given(), **result._options())
+
+    @cached_property
+    def cost(self) -> Cost:
+        """The cost of the program as it is annotated."""
+        return self.count(self.local)
+
+    def cost_of(self, result: Result) -> Cost:
+        """Return the cost of another result, by the same policy and on the same hardware."""
+        from shardcore.partition.partitioned import partition
+
+        return self.count(partition(result, self.local.policy, replicates_unknown=True))
