@@ -1241,6 +1241,12 @@ class Figures:
     def collectives(self) -> list[dict[str, Any]]:
         """The collectives in program order; ``kind`` is the place in :meth:`traffic`."""
 
+    def steps(self) -> list[dict[str, Any]]:
+        """The ops in the order in which they run: the fields of
+        :class:`shardcore.costs.records.TimedStep`, with the places in :meth:`work` and
+        :meth:`traffic` instead of times.
+        """
+
     def uncounted(self) -> list[dict[str, Any]]:
         """The fields of :class:`shardcore.costs.UncountedOp`, for each kind of op."""
 

@@ -174,6 +174,32 @@ class OpCost:
 
 
 @dataclass(frozen=True)
+class TimedStep:
+    """An op that takes time or sends data, at its place in the order in which ops run."""
+
+    name: str
+    """Its name, ``stablehlo.add``."""
+    value: str | None
+    """Name of its first result, in the per-device program if the source program lacks it."""
+    location: str | None
+    collective: int | None
+    """The place in ``Cost.collectives``; ``None`` if it is no collective."""
+    count: int
+    """Number of its runs."""
+    seconds: float
+    """Seconds of one run."""
+    live_bytes: int
+    """The most bytes that are live, besides the arguments, since the step before."""
+    link: str | None
+    """The mesh axes along which a collective communicates, if they are known."""
+
+    @property
+    def total_seconds(self) -> float:
+        """``seconds`` of all runs."""
+        return self.seconds * self.count
+
+
+@dataclass(frozen=True)
 class LiveValue:
     """A value that is in memory at the peak."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from shardcore.costs.records import CollectiveCost, LiveValue, OpCost
+from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, TimedStep
 
 if TYPE_CHECKING:
     from shardcore._core import Figures
@@ -71,6 +71,21 @@ class Rows:
         """The values that are live at the peak: arguments first, then others in program order."""
         return tuple(LiveValue(**row) for row in self._figures.live_at_peak())
 
+    @cached_property
+    def steps(self) -> tuple[TimedStep, ...]:
+        """The ops that take time or send data, in the order in which they run."""
+        found = []
+        for row in self._figures.steps():
+            work, traffic = row.pop("work"), row.pop("traffic")
+            seconds = 0.0 if work is None else max(self._work[work][1:])
+            link = None
+            if traffic is not None:
+                kind, _, sent = self._traffic[traffic]
+                seconds += sent
+                link = ", ".join(dict.fromkeys(axis.name for axis in kind.axes or ())) or None
+            found.append(TimedStep(seconds=seconds, link=link, **row))
+        return tuple(found)
+
     def _key(self) -> tuple[Any, ...]:
         return self.collectives, self.ops, self.live_at_peak
 
@@ -81,17 +96,18 @@ class Rows:
         return hash(self._key())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rows, self._key()
+        return _rows, (*self._key(), self.steps)
 
 
 def _rows(
     collectives: tuple[CollectiveCost, ...],
     ops: tuple[OpCost, ...],
     live_at_peak: tuple[LiveValue, ...],
+    steps: tuple[TimedStep, ...],
 ) -> Rows:
     """Rows that are made already."""
     rows = Rows.__new__(Rows)
-    vars(rows).update(collectives=collectives, ops=ops, live_at_peak=live_at_peak)
+    vars(rows).update(collectives=collectives, ops=ops, live_at_peak=live_at_peak, steps=steps)
     return rows
 
 

@@ -8,10 +8,11 @@ use super::inline::Inlined;
 use super::local::Local;
 use super::memory::Liveness;
 use super::schedule::Schedule;
+use super::steps::{Order, RowsOfOp};
 use super::work::{Movement, Work};
 use super::works::{Outcome, Works};
 use super::{OpRow, ProgramCost, Uncounted};
-use crate::index::{FuncId, OpId, StrId};
+use crate::index::{FuncId, Id, OpId, StrId};
 use crate::ir::{OpKind, OpTraits, Program};
 use rustc_hash::FxHashMap;
 
@@ -31,6 +32,8 @@ pub(super) struct Count<'a> {
     groups: KnownGroups<'a>,
     rows: FxHashMap<RowKey<'a>, usize>,
     uncounted: FxHashMap<(String, &'static str), usize>,
+    /// The rows of each op.
+    rows_of: Vec<RowsOfOp>,
     cost: ProgramCost,
 }
 
@@ -55,6 +58,7 @@ impl<'a> Count<'a> {
             groups: KnownGroups::default(),
             rows: FxHashMap::default(),
             uncounted: FxHashMap::default(),
+            rows_of: vec![RowsOfOp::default(); program.num_op_ids()],
             cost: ProgramCost::default(),
         };
         // Callers first, so that rows of the entry function come first.
@@ -82,6 +86,7 @@ impl<'a> Count<'a> {
                 let (works, groups) = (&mut self.works, &mut self.groups);
                 let at = (self.inlined, op);
                 let row = collective(self.local, at, works, &self.execution, groups);
+                self.rows_of[op.index()].collective = Some(self.cost.collectives.len() as u32);
                 self.cost.collectives.push(row);
             }
             Outcome::Inside => {
@@ -111,6 +116,7 @@ impl<'a> Count<'a> {
             ops.push(OpRow { op, loc, element, work, traffic, count: 0, once: 0, is_collective });
             ops.len() - 1
         });
+        self.rows_of[op.index()].row = Some(index as u32);
         let block = program.parent_block(op);
         let row = &mut self.cost.ops[index];
         row.count = row.count.saturating_add(self.execution.times(block));
@@ -155,6 +161,10 @@ impl<'a> Count<'a> {
         let in_order = memory(Schedule::of_the_program(), depth_first.peak_bytes.saturating_add(1));
         let is_better = depth_first.peak_bytes < in_order.peak_bytes;
         self.cost.memory = if is_better { depth_first } else { in_order };
+        let over_time = std::mem::take(&mut self.cost.memory.over_time);
+        let (program, execution, rows) = (self.program, &self.execution, &*self.rows_of);
+        let order = Order { program, execution, rows, originals: &self.inlined.originals };
+        self.cost.steps = order.steps(&over_time);
         self.cost.loops = self.execution.loops;
         let rows = self.cost.ops.iter();
         let mut figures =

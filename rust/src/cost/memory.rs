@@ -45,6 +45,9 @@ pub struct Memory {
     pub peak_loc: Span,
     /// The values that are live at that op, in the order of their definition.
     pub live: Vec<Live>,
+    /// The ops of the entry function in the order in which they run, with the bytes that are live at each besides the
+    /// arguments.
+    pub over_time: Vec<(OpId, u128)>,
 }
 
 /// The peak of a block, in addition to its arguments and to values from outside.
@@ -75,6 +78,8 @@ pub struct Liveness<'p, 'w, 'a> {
     last: Vec<u32>,
     peaks: FxHashMap<BlockId, Peak>,
     buffers: Places,
+    /// The bytes that are live at each op of the block that is run through, if they are kept.
+    over_time: Option<Vec<(OpId, u128)>>,
 }
 
 impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
@@ -96,6 +101,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             last: vec![0; program.num_value_ids()],
             peaks: FxHashMap::default(),
             buffers: Places::new(program.num_value_ids()),
+            over_time: None,
         };
         for &func in &execution.functions {
             this.note_last_uses(program.func_op(func));
@@ -182,7 +188,9 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         for &(output, _) in &donated {
             memory.alias_bytes += self.works.tensors.bytes(returned[output]);
         }
+        self.over_time = Some(Vec::new());
         let peak = self.simulate(body, &donated, None, &mut Vec::new());
+        memory.over_time = self.over_time.take().unwrap_or_default();
         memory.peak_bytes = memory.argument_bytes.saturating_add(peak.bytes);
         if memory.peak_bytes >= below {
             return memory;
@@ -284,6 +292,8 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         let program = self.program;
         let schedule = self.schedule;
         let ops = schedule.ops(program, block);
+        // Blocks inside are not kept.
+        let mut over_time = self.over_time.take();
         let returned = self.returned(block);
         let mut run = Run::new(ops.len());
         for &(output, arg) in donated {
@@ -305,6 +315,9 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
                 (false, _) => (0, inside),
             };
             let now = run.now.saturating_add(inner.bytes).saturating_sub(made);
+            if let Some(kept) = &mut over_time {
+                kept.push((op, now));
+            }
             if now > peak.bytes || peak.op.is_none() {
                 peak = Peak { bytes: now, op: Some(op), inner: inner.inner };
             }
@@ -317,6 +330,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             run.free(&mut self.buffers, place);
         }
         run.finish(&mut self.buffers);
+        self.over_time = over_time;
         peak
     }
     /// Allocates memory for the results of `op`.

@@ -9,6 +9,7 @@
 //! 4. [`fusion`]: which values are written to memory.
 //! 5. [`memory`]: live values and the peak, in the better of two orders ([`schedule`]).
 //! 6. [`collectives`]: bytes sent, along which axes ([`groups`]), and the op that required it.
+//! 7. [`steps`]: the ops in the order in which they run.
 //!
 //! [`count`] walks over the program and sums all of these; [`traffic`] sums only the bytes of collectives.
 //!
@@ -29,6 +30,7 @@ pub mod inline;
 pub mod local;
 pub mod memory;
 pub mod schedule;
+pub mod steps;
 pub mod tensors;
 pub mod traffic;
 pub mod trips;
@@ -46,6 +48,7 @@ use execution::Loop;
 use inline::Inlined;
 use local::Local;
 use memory::Memory;
+use steps::Step;
 use work::Work;
 
 /// Ops with equal costs: same name, location, element type and figures.
@@ -99,6 +102,8 @@ pub struct ProgramCost {
     pub loops: Vec<Loop>,
     /// Memory.
     pub memory: Memory,
+    /// The ops in the order in which they run.
+    pub steps: Vec<Step>,
     /// Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is 2^128 or more.
     pub is_saturated: bool,
 }

@@ -8,6 +8,7 @@ use crate::cost::collectives::Collective;
 use crate::cost::execution::Loop;
 use crate::cost::local::Local;
 use crate::cost::memory::Live;
+use crate::cost::steps::Step;
 use crate::cost::{OpRow, Uncounted};
 use crate::error::Span;
 use crate::index::{FuncId, Id, OpId, ValueId};
@@ -114,6 +115,21 @@ impl<'a, 'py> Tables<'a, 'py> {
             }
         }
         found
+    }
+    pub fn step(
+        &mut self,
+        (step, work, traffic): (&Step, Option<usize>, Option<usize>),
+    ) -> PyResult<Bound<'py, PyDict>> {
+        record!(self.py, {
+            name: self.local.program.op_name(step.op),
+            value: self.op_value_name(step.op),
+            location: self.location(step.loc, step.op),
+            work: work,
+            traffic: traffic,
+            collective: step.collective,
+            count: step.count,
+            live_bytes: step.live_bytes,
+        })
     }
     pub fn uncounted(&mut self, row: &Uncounted) -> PyResult<Bound<'py, PyDict>> {
         record!(self.py, {

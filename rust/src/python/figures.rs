@@ -158,6 +158,16 @@ impl PyFigures {
         let rows = self.cost.collectives.iter().zip(&self.traffic.of_rows);
         self.tables(py).list(rows, Tables::collective)
     }
+    /// The fields of the steps, in the order in which they run; `work` and `traffic` are the places in `work()` and
+    /// `traffic()`.
+    fn steps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let rows = self.cost.steps.iter().map(|step| {
+            let work = step.row.map(|row| self.work.of_rows[row as usize]);
+            let traffic = step.collective.map(|row| self.traffic.of_rows[row as usize]);
+            (step, work, traffic)
+        });
+        self.tables(py).list(rows, Tables::step)
+    }
     /// The fields of the ops that are not counted.
     fn uncounted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.tables(py).list(self.cost.uncounted.iter(), Tables::uncounted)
