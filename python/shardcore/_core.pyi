@@ -17,6 +17,7 @@ from shardcore.errors import Diagnostic, Place
 from shardcore.expect import Check
 from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned
+from shardcore.report.page import Page
 from shardcore.report.picture import Picture
 from shardcore.session import Session
 from shardcore.why import Why, WhyNot
@@ -1093,6 +1094,38 @@ class Result:
         are those of :func:`shardcore.cost`. Ops of CHLO are counted as the ops that XLA legalizes
         them to, whether or not :meth:`Module.propagate` had ``legalize_chlo``.
         """
+
+    def report(
+        self,
+        path: str | PathLike[str],
+        hardware: str | Hardware | None = None,
+        *,
+        against: Any = None,
+        **options: Any,
+    ) -> None:
+        """Write one self-contained page of HTML about the result.
+
+        It shows the user's source, where the files named in locations can be read, else the text of
+        the program, with shardings and collectives beside each line; all values with pictures and
+        with where their axes come from; the predicted timeline, and the memory over it.
+
+        Args:
+            path: the file.
+            hardware: the chip that times are for, by default a ``"tpu-v5p"``.
+            against: another result, of the same program under other annotations, or of another
+                version of it: what changed is marked.
+            **options: other arguments of :func:`shardcore.cost`.
+
+        Raises:
+            OSError: the file cannot be written.
+            ShardcoreError: as for :func:`shardcore.cost`; a program that cannot be partitioned has
+                a page without costs.
+        """
+
+    def show(
+        self, hardware: str | Hardware | None = None, *, against: Any = None, **options: Any
+    ) -> Page:
+        """Return the page of :meth:`report` as an object that a notebook displays."""
 
     def values(self) -> list[Value]:
         """The values of :attr:`module`."""

@@ -26,6 +26,7 @@ examples:
   shardcore cost model.mlir --hardware tpu-v5p       time, memory, collectives of one device
   shardcore cost old.mlir new.mlir --hardware h100   what changed, by line
   shardcore partition model.mlir --prove             the program of one device, proven by running it
+  shardcore report model.mlir -o out.html            a page for a browser
   shardcore why model.mlir '%12'                      where its axes come from
   shardcore sweep model.mlir --set '%arg0=[{"x"}, {}]|[{}, {"x"}]' --hardware tpu-v5e
   shardcore check model.mlir --expect expected.toml
@@ -98,6 +99,7 @@ def _parser() -> Parser:
         matmul,
         partition,
         propagate,
+        report,
         show,
         sweep,
         why,
@@ -117,6 +119,7 @@ def _parser() -> Parser:
     commands.add_parser("opt", help="run passes on a program, as sdy_opt does", add_help=False)
     cost.add(commands)
     partition.add(commands)
+    report.add(commands)
     sweep.add(commands)
     why.add(commands)
     array.add(commands)

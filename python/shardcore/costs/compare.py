@@ -69,6 +69,12 @@ class Comparison:
             "lines": [row.record() for row in self.lines],
         }
 
+    def _repr_html_(self) -> str:
+        from shardcore.report.comparison_table import comparison_parts
+        from shardcore.report.html import parts_html
+
+        return parts_html(comparison_parts(self))
+
     def __str__(self) -> str:
         from shardcore.report.comparison_table import comparison_text
 

@@ -180,6 +180,12 @@ class Cost:
             f"{self.step_seconds_upper:.4g} s>"
         )
 
+    def _repr_html_(self) -> str:
+        from shardcore.report.cost_table import cost_parts
+        from shardcore.report.html import parts_html
+
+        return parts_html(cost_parts(self))
+
     def __str__(self) -> str:
         from shardcore.report.cost_table import cost_text
 

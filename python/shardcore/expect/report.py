@@ -57,6 +57,11 @@ class Check:
         failures = (f"\n{failure}" for failure in self.failures)
         return visible("\n".join([*written, f"{self.filename}: {broken}", *failures]))
 
+    def _repr_html_(self) -> str:
+        from shardcore.report.html import text_html
+
+        return text_html(self)
+
     def __repr__(self) -> str:
         return f"<shardcore.expect.Check: {self}>"
 

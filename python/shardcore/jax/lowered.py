@@ -87,6 +87,11 @@ class Lowered:
         wrap = functools.partial(JaxResult, trees=self._trees, mesh=self._mesh)
         return Session(self.module, wrap=wrap, **{"legalize_chlo": True, **options})
 
+    def _repr_html_(self) -> str:
+        from shardcore.report.html import module_html
+
+        return module_html(self.module)
+
     def __repr__(self) -> str:
         return f"<shardcore.jax.Lowered of {self.module!r}>"
 

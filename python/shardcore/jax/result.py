@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from shardcore.costs import Cost
     from shardcore.expect import Check
     from shardcore.partition import Partitioned
+    from shardcore.report.page import Page
     from shardcore.why import Why, WhyNot
 
 JaxMesh = AbstractMesh | jax.sharding.Mesh
@@ -138,6 +139,27 @@ class JaxResult:
         """Time, memory and communication of one device; see :func:`shardcore.cost`."""
         return self.result.cost(hardware, **options)
 
+    def report(
+        self,
+        path: str | PathLike[str],
+        hardware: str | Hardware | None = None,
+        *,
+        against: JaxResult | Result | None = None,
+        **options: Any,
+    ) -> None:
+        """Write a page about the result; see :meth:`shardcore.Result.report`."""
+        self.result.report(path, hardware, against=against, **options)
+
+    def show(
+        self,
+        hardware: str | Hardware | None = None,
+        *,
+        against: JaxResult | Result | None = None,
+        **options: Any,
+    ) -> Page:
+        """The page, for a notebook to display; see :meth:`shardcore.Result.show`."""
+        return self.result.show(hardware, against=against, **options)
+
     def partition(
         self, policy: str = "least", *, progress: Callable[[str, float], object] | None = None
     ) -> Partitioned:
@@ -152,6 +174,9 @@ class JaxResult:
 
     def __getitem__(self, key: str | tuple[str, str]) -> Value:
         return self.result[key]
+
+    def __str__(self) -> str:
+        return str(self.result)
 
     def __repr__(self) -> str:
         return f"<shardcore.jax.JaxResult of {self.result!r}>"

@@ -177,6 +177,12 @@ class Partitioned:
             counts[outcome.kind] += 1
         return dict(counts)
 
+    def _repr_html_(self) -> str:
+        from shardcore.report.html import parts_html
+        from shardcore.report.partition_table import partition_parts
+
+        return parts_html(partition_parts(self))
+
     def __repr__(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.count_outcomes().items())
         return (

@@ -29,20 +29,20 @@ class PlainTable:
     """A table of columns aligned by spaces, whose cells are neither wrapped nor shortened."""
 
     def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        self._columns = columns
-        self._rows = rows
+        self.columns = columns
+        self.rows = rows
 
     def lines(self) -> Iterable[str]:
         """The lines of the table; columns whose names start with ``>`` are right-aligned."""
-        widths = [len(name.lstrip(">")) for name in self._columns]
-        for row in self._rows:
+        widths = [len(name.lstrip(">")) for name in self.columns]
+        for row in self.rows:
             widths = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
         line = "  ".join(
             f"{{:{'>' if name.startswith('>') else '<'}{width}}}"
-            for name, width in zip(self._columns, widths, strict=True)
+            for name, width in zip(self.columns, widths, strict=True)
         )
-        yield line.format(*(name.lstrip(">") for name in self._columns)).rstrip()
-        for row in self._rows:
+        yield line.format(*(name.lstrip(">") for name in self.columns)).rstrip()
+        for row in self.rows:
             yield visible(line.format(*row)).rstrip()
 
 

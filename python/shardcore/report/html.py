@@ -1,4 +1,4 @@
-"""A result in a notebook: tables of memory, axes, collectives and values."""
+"""Results and others in a notebook: tables of memory, axes, collectives and values."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from rich.table import Table
+
 from shardcore.errors import ShardcoreError
+from shardcore.report.console import PlainTable
 from shardcore.report.cost_table import COLLECTIVE_COLUMNS, collective_cells
+from shardcore.report.labels import folded
 from shardcore.report.table import COLUMNS, cells, selection
 from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
-    from shardcore._core import Result, Value
+    from shardcore._core import FactorTable, Module, Result, Value
+    from shardcore.report.console import Part
+    from shardcore.session import Session
 
 MAX_ROWS = 40
 """More values than these are not listed."""
@@ -75,6 +81,70 @@ def value_html(value: Value) -> str:
     known = value.sharding is not None and value.sharding.mesh is not None
     drawing = value.visualize()._repr_html_() if known else "<div>no sharding</div>"
     return f"<div {_STYLE}><div><b>{head}</b>{where}</div>{drawing}</div>"
+
+
+def module_html(module: Module) -> str:
+    """Return ``module`` as an element of HTML: what is in it, its meshes, its first values."""
+    totals = module.totals()
+    meshes = [
+        [f"@{name}", ", ".join(f"{axis.name}={axis.size}" for axis in mesh.axes)]
+        for name, mesh in module.meshes.items()
+    ]
+    counts = f"{module.num_ops} ops; {totals['sharded_values']} of {totals['values']} values"
+    values, more = selection(module, MAX_ROWS)
+    return (
+        f"<div {_STYLE}><div>{escape(f'{module.filename}: {counts} are sharded')}</div>"
+        f"{_table(('mesh', 'axes'), meshes)}"
+        f"{_table(COLUMNS, map(cells, values))}<div>{escape(more)}</div></div>"
+    )
+
+
+def session_html(session: Session) -> str:
+    """Return ``session`` as an element of HTML: what is annotated."""
+    rows = folded(
+        (target, str(sharding), str(sharding)) for target, sharding in session.annotations.items()
+    )
+    lines = [[target, str(len(joined)), joined[0]] for target, joined in rows]
+    more = f"... {len(lines) - MAX_ROWS} rows more" if len(lines) > MAX_ROWS else ""
+    drawn = _table(("annotated", "count", "sharding"), lines[:MAX_ROWS])
+    return f"<div {_STYLE}><div>{escape(repr(session))}</div>{drawn}<div>{more}</div></div>"
+
+
+def factor_table_html(table: FactorTable) -> str:
+    """Return ``table`` as an element of HTML: factors before and after a visit."""
+    columns = ("", *(f"{symbol}={size}" for symbol, size, _ in table.factors))
+    kinds = ("kind", *(kind for _, _, kind in table.factors))
+    drawn = "".join(
+        _table(
+            (title, *columns[1:]),
+            [
+                [name, *(row.get(symbol, "-") or "{}" for symbol, _, _ in table.factors)]
+                for name, row in rows.items()
+            ]
+            + ([list(kinds)] if title == "before" else []),
+        )
+        for title, rows in (("before", table.before), ("after", table.after))
+    )
+    return f"<div {_STYLE}><div><b>{escape(table.op)}</b></div>{drawn}</div>"
+
+
+def parts_html(parts: Iterable[Part]) -> str:
+    """Return the parts of a report as an element of HTML."""
+    return f"<div {_STYLE}>{''.join(map(_part, parts))}</div>"
+
+
+def text_html(text: object) -> str:
+    """Return the lines of ``str(text)`` as an element of HTML."""
+    return f'<pre style="font-size: 12px">{escape(str(text))}</pre>'
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, PlainTable):
+        return _table([name.lstrip(">") for name in part.columns], part.rows)
+    if isinstance(part, Table):
+        rows = zip(*(map(str, column.cells) for column in part.columns), strict=True)
+        return _table([str(column.header) for column in part.columns], rows)
+    return f'<div style="white-space: pre">{escape(str(part))}</div>'
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

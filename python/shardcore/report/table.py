@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from shardcore.report.console import MAX_DRAWN_ROWS, PlainTable, paragraph, show
+from shardcore.report.console import MAX_DRAWN_ROWS, PlainTable, paragraph, plain_text, show
+from shardcore.report.console import table as plain_table
+from shardcore.report.labels import folded
 from shardcore.units import format_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from shardcore._core import Result, Value
+    from shardcore._core import Module, Port, Result, Value
     from shardcore.report.console import Part
 
+MAX_PORTS = 60
+"""The most rows of arguments, and of results, that ``str(result)`` has."""
 COLUMNS = ("value", "shape", "sharding", "local shape", "per device", "source")
 
 
-def format_shape(value: Value) -> str:
+def format_shape(value: Value | Port) -> str:
     """Shape and element type as MLIR writes them inside ``tensor<...>``: ``8x16xf32``."""
     if value.shape is None:
         return value.type
@@ -28,7 +32,12 @@ def format_shape(value: Value) -> str:
     )
 
 
-def format_sharding(value: Value) -> str:
+def format_local_shape(value: Value | Port) -> str:
+    """The shape that one device holds, ``4x16``; empty if it is not known."""
+    return "" if value.local_shape is None else "x".join(map(str, value.local_shape))
+
+
+def format_sharding(value: Value | Port) -> str:
     """The sharding without its mesh, ``[{"data"}, {}]``."""
     if value.sharding is None:
         return ""
@@ -38,10 +47,31 @@ def format_sharding(value: Value) -> str:
 
 def cells(value: Value) -> list[str]:
     """The cells of the row of ``value``, one for each of ``COLUMNS``."""
-    local = "" if value.local_shape is None else "x".join(map(str, value.local_shape))
+    return [value.name, *_figures(value), value.location or ""]
+
+
+def _figures(value: Value | Port) -> list[str]:
+    """Shape, sharding, local shape and bytes of a device."""
     size = "" if value.bytes_per_device is None else format_bytes(value.bytes_per_device)
-    sharding = format_sharding(value)
-    return [value.name, format_shape(value), sharding, local, size, value.location or ""]
+    return [format_shape(value), format_sharding(value), format_local_shape(value), size]
+
+
+def result_text(result: Result) -> str:
+    """The arguments and results of ``result`` as a table, those of repeated layers in one row;
+    then totals.
+    """
+    parts: list[Part] = []
+    for name, ports in (("argument", result.arguments()), ("result", result.results())):
+        found = [(port.label or port.name, tuple(_figures(port)), port) for port in ports]
+        rows = [
+            [label, "" if len(joined) == 1 else f"x {len(joined)}", *_figures(joined[0])]
+            for label, joined in folded(found)
+        ]
+        if rows:
+            more = f"... {len(rows) - MAX_PORTS} rows more\n" if len(rows) > MAX_PORTS else ""
+            columns = (name, "", "shape", "sharding", "local shape", ">per device")
+            parts += [plain_table(columns, rows[:MAX_PORTS]), paragraph(more)]
+    return plain_text([*parts, paragraph(summary_text(result.summary()))])
 
 
 def values_table(values: Sequence[Value]) -> Part:
@@ -96,7 +126,7 @@ def print_result(
     show([values_table(values), summary], console)
 
 
-def selection(result: Result, limit: int) -> tuple[list[Value], str]:
+def selection(result: Result | Module, limit: int) -> tuple[list[Value], str]:
     """The tensors of ``result`` to show, ``limit`` at most unless it is 0, and a note on others.
 
     If there are more, half are the first arguments and half the first results of ops.

@@ -105,6 +105,11 @@ class Why:
             "axes": [axis.record() for axis in self.axes],
         }
 
+    def _repr_html_(self) -> str:
+        from shardcore.report.html import text_html
+
+        return text_html(self)
+
     def __str__(self) -> str:
         return tree(self.record())
 
@@ -165,6 +170,11 @@ class WhyNot:
             "instead": instead
             and {"value": instead[0], "dim": instead[1], "axes": list(instead[2])},
         }
+
+    def _repr_html_(self) -> str:
+        from shardcore.report.html import text_html
+
+        return text_html(self)
 
     def __str__(self) -> str:
         return absence(self.record())

@@ -179,6 +179,30 @@ impl PyPropagationResult {
         let check = slf.py().import("shardcore.expect")?.getattr("check")?;
         check.call1((slf, expect, update))
     }
+    /// Writes a page about the result to a file.
+    #[pyo3(signature = (path, hardware = None, **options))]
+    fn report<'py>(
+        slf: &Bound<'py, Self>,
+        path: Bound<'py, PyAny>,
+        hardware: Option<Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let write = slf.py().import("shardcore.report.page")?.getattr("write_page")?;
+        write.call((slf, path, hardware), options)
+    }
+    /// The page as an object that a notebook displays.
+    #[pyo3(signature = (hardware = None, **options))]
+    fn show<'py>(
+        slf: &Bound<'py, Self>,
+        hardware: Option<Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let show = slf.py().import("shardcore.report.page")?.getattr("show")?;
+        show.call((slf, hardware), options)
+    }
+    fn __str__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("shardcore.report.table")?.call_method1("result_text", (slf,))
+    }
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("shardcore.report.html")?.call_method1("result_html", (slf,))
     }

@@ -1,0 +1,71 @@
+"""``shardcore report``: a page about a program."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from shardcore.cli.options import progress_bar, read_module, warn
+from shardcore.cli.where import add_hardware
+from shardcore.partition.partitioned import POLICIES
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's ``commands``."""
+    parser = commands.add_parser(
+        "report",
+        help="write a page about a program, for a browser",
+        description="Complete the shardings of a StableHLO program and write one self-contained "
+        "page of HTML: the source with shardings and collectives beside each line, all values with "
+        "where their axes come from, the predicted timeline, and the memory over it.",
+    )
+    parser.set_defaults(command=run, parser=parser)
+    parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", required=True, help="where the page goes: out.html"
+    )
+    parser.add_argument(
+        "--against", metavar="FILE", help="a program to compare with: what changed is marked"
+    )
+    parser.add_argument(
+        "--policy",
+        choices=POLICIES,
+        default="xla",
+        help="what makes the program of one device [xla]",
+    )
+    add_hardware(parser, default="tpu-v5p")
+    parser.add_argument(
+        "--legalize-chlo",
+        action="store_true",
+        help="treat ops of CHLO as XLA does, which legalizes them first",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    from shardcore.calculus.topology import parse_mapping
+
+    if options.file == "-" == options.against:
+        options.parser.error("only one of the programs can be standard input")
+    if options.output == "-":
+        options.parser.error("a page is a file")
+    paths = [options.file] if options.against is None else [options.file, options.against]
+    with progress_bar() as progress:
+        results = [
+            read_module(path).propagate(legalize_chlo=options.legalize_chlo, progress=progress)
+            for path in paths
+        ]
+    warn(results[0])
+    results[0].report(
+        options.output,
+        options.hardware,
+        against=results[1] if len(results) > 1 else None,
+        policy=options.policy,
+        topology=options.topology,
+        mapping=parse_mapping(options.map),
+        hardware_file=options.hardware_file,
+        exact=options.exact,
+        efficiency=options.efficiency,
+        one_way=options.one_way,
+    )
+    return 0

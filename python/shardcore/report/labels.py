@@ -1,0 +1,40 @@
+"""Paths of arguments and results that differ in the numbers of layers alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_NUMBER = re.compile(r"(\[\d+\]|(?<=[a-zA-Z_])\d+\b)")
+"""The number of a layer in a path: ``[3]``, or that of ``layer_3``."""
+
+
+def folded(rows: Iterable[tuple[str, Hashable, T]]) -> list[tuple[str, list[T]]]:
+    """Join rows, each with its label and what it has in common with others, that are alike.
+
+    Returned are labels, with ``*`` for the numbers in which the joined ones differ, and what was
+    joined: ``("params[*]['w']", [...])``.
+    """
+    known: dict[tuple[str, Hashable], tuple[list[str], list[T]]] = {}
+    for label, key, row in rows:
+        labels, joined = known.setdefault((_NUMBER.sub("*", label), key), ([], []))
+        labels.append(label)
+        joined.append(row)
+    return [(pattern(labels), joined) for labels, joined in known.values()]
+
+
+def pattern(labels: Sequence[str]) -> str:
+    """``labels``, which are alike but for their numbers, with ``*`` for those that differ."""
+    if len(labels) == 1:
+        return labels[0]
+    columns = zip(*map(_NUMBER.split, labels), strict=True)
+    return "".join(_common(set(column)) for column in columns)
+
+
+def _common(texts: set[str]) -> str:
+    if len(texts) == 1:
+        return texts.pop()
+    return "[*]" if texts.pop().startswith("[") else "*"

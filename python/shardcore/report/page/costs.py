@@ -1,0 +1,186 @@
+"""Time, memory and collectives of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from shardcore.report.cost_table import sharding_text
+from shardcore.report.page.tables import Tables
+
+if TYPE_CHECKING:
+    from shardcore.costs import CollectiveCost, Cost
+    from shardcore.costs.records import TimedStep
+
+MAX_STEPS = 8000
+"""The most steps of the timeline: of a longer program neighbours are drawn as one."""
+MAX_LIVE = 200
+"""The most values that are listed at the peak."""
+
+
+def cost_record(cost: Cost, tables: Tables, row_of_value: Mapping[str, int]) -> dict[str, Any]:
+    """Return ``cost`` as plain data of a page; ``row_of_value`` has the rows of values by name."""
+    rows, row_of = _collectives(cost.collectives, tables)
+    missing = cost.not_in_step
+    live = sorted(cost.live_at_peak, key=lambda row: -row.bytes)
+    return {
+        "hardware": cost.hardware.name,
+        "hbm_bytes": cost.hardware.hbm_bytes,
+        "policy": cost.policy,
+        "fits": cost.fits,
+        "lower": cost.step_seconds_lower,
+        "upper": cost.step_seconds_upper,
+        "compute": cost.compute_seconds,
+        "comm": cost.comm_seconds,
+        "flops": cost.flops,
+        "argument_bytes": cost.argument_bytes,
+        "output_bytes": cost.output_bytes,
+        "peak_bytes": cost.peak_bytes,
+        "not_timed": [missing.compute_ops, missing.communication_ops],
+        "notes": list(cost.notes),
+        "collectives": rows,
+        "before": _before(cost.rows.steps, row_of, row_of_value),
+        **_steps(cost, row_of, tables),
+        "live": [
+            [
+                row.name,
+                row.op,
+                "x".join([*("?" if n is None else str(n) for n in row.shape), row.dtype or ""]),
+                sharding_text(row.sharding),
+                row.bytes,
+                _place(row.location, tables),
+            ]
+            for row in live[:MAX_LIVE]
+        ],
+        "num_live": len(live),
+    }
+
+
+def _place(location: str | None, tables: Tables) -> int:
+    return tables.stacks.number(None if location is None else (location,))
+
+
+def _collectives(
+    collectives: Iterable[CollectiveCost], tables: Tables
+) -> tuple[list[dict[str, Any]], list[int]]:
+    """Rows of collectives that are alike, and the row of each collective."""
+    rows: list[dict[str, Any]] = []
+    known: dict[tuple[Any, ...], int] = {}
+    row_of = []
+    for each in collectives:
+        place = _place(each.cause_location or each.location, tables)
+        moved = sharding_text(each.operand_sharding), sharding_text(each.result_sharding)
+        key = (each.kind, each.axes, each.cause, place, moved, each.bytes)
+        row = known.setdefault(key, len(rows))
+        row_of.append(row)
+        if row == len(rows):
+            rows.append(
+                {
+                    "kind": each.kind,
+                    "axes": list(each.axes),
+                    "names": [axis.name for axis in each.axis_refs],
+                    "cause": each.cause,
+                    "place": place,
+                    "from": moved[0],
+                    "to": moved[1],
+                    "bytes": each.bytes,
+                    "count": 0,
+                    "sent": 0,
+                    "seconds": 0.0,
+                    "ops": [],
+                }
+            )
+        found = rows[row]
+        found["count"] += each.count
+        found["sent"] += each.total_wire_bytes
+        found["seconds"] += each.total_seconds
+        found["ops"].append(each.op or "")
+    return rows, row_of
+
+
+def _before(
+    steps: Iterable[TimedStep], row_of: list[int], row_of_value: Mapping[str, int]
+) -> dict[int, list[int]]:
+    """The rows of the collectives without a line that run before the op of a row."""
+    found: dict[int, list[int]] = {}
+    waiting: dict[int, None] = {}
+    for step in steps:
+        if step.collective is not None and step.location is None:
+            waiting[row_of[step.collective]] = None
+        elif waiting and step.value is not None and step.value in row_of_value:
+            before = found.setdefault(row_of_value[step.value], [])
+            before += [row for row in waiting if row not in before]
+            waiting.clear()
+    return found
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """One or several neighbouring steps, in one lane."""
+
+    lane: int
+    name: str
+    place: int
+    seconds: float
+    live_bytes: int
+    collective: int
+    ops: int = 1
+
+
+def _steps(cost: Cost, row_of: list[int], tables: Tables) -> dict[str, Any]:
+    """The lanes of the timeline, and its pieces in order, as a list for each of their fields."""
+    lanes = ["compute"]
+    pieces = list(_pieces(cost.rows.steps, row_of, lanes, tables))
+    if len(pieces) > MAX_STEPS:
+        pieces = list(_joined(pieces, lambda one, other: one.place == other.place))
+    if len(pieces) > MAX_STEPS:
+        most = -(-len(pieces) // MAX_STEPS) * 2
+        pieces = list(_joined(pieces, lambda one, _: one.ops < most))
+    return {
+        "lanes": lanes,
+        "steps": {
+            "lane": [piece.lane for piece in pieces],
+            "name": [tables.text(piece.name) for piece in pieces],
+            "place": [piece.place for piece in pieces],
+            # Picoseconds.
+            "time": [round(piece.seconds * 1e12) for piece in pieces],
+            "live": [piece.live_bytes + cost.argument_bytes for piece in pieces],
+            "collective": [piece.collective for piece in pieces],
+            "ops": [piece.ops for piece in pieces],
+        },
+    }
+
+
+def _pieces(
+    steps: Iterable[TimedStep], row_of: list[int], lanes: list[str], tables: Tables
+) -> Iterator[_Piece]:
+    for step in steps:
+        lane, row = 0, -1
+        if step.collective is not None:
+            row = row_of[step.collective]
+            name = step.link or "unknown links"
+            if name not in lanes:
+                lanes.append(name)
+            lane = lanes.index(name)
+        place = _place(step.location, tables)
+        yield _Piece(lane, step.name, place, step.total_seconds, step.live_bytes, row)
+
+
+def _joined(pieces: Iterable[_Piece], can_join: Any) -> Iterator[_Piece]:
+    """Pieces of computation, joined with the one before where ``can_join``."""
+    last: _Piece | None = None
+    for piece in pieces:
+        if last is not None and last.lane == piece.lane == 0 and can_join(last, piece):
+            last = replace(
+                last,
+                seconds=last.seconds + piece.seconds,
+                live_bytes=max(last.live_bytes, piece.live_bytes),
+                ops=last.ops + piece.ops,
+            )
+            continue
+        if last is not None:
+            yield last
+        last = piece
+    if last is not None:
+        yield last

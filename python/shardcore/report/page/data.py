@@ -1,0 +1,108 @@
+"""What is in a page, as plain data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shardcore.errors import ShardcoreError
+from shardcore.report.page.changes import Before, costs_record
+from shardcore.report.page.costs import cost_record
+from shardcore.report.page.folded import Values, ports
+from shardcore.report.page.sources import listing, sources
+from shardcore.report.page.tables import Tables
+from shardcore.report.page.whys import Whys
+
+if TYPE_CHECKING:
+    from shardcore._core import Result
+    from shardcore.calculus.hardware import Hardware
+    from shardcore.costs import Cost
+
+VERSION = 1
+"""The version of the form of the data."""
+
+
+def page_data(
+    result: Result,
+    hardware: str | Hardware | None,
+    against: Result | None,
+    options: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the data of the page about ``result``.
+
+    Args:
+        result: what the page is about.
+        hardware: the chip that times are for.
+        against: a result to compare with.
+        options: other arguments of :meth:`shardcore.Result.cost`.
+    """
+    tables = Tables()
+    whys = Whys(result, tables)
+    before = None if against is None else Before(against)
+    given_arguments, given_results = result._annotated()
+    arguments = ports(result.arguments(), given_arguments, tables, whys, before, are_results=False)
+    results = ports(result.results(), given_results, tables, whys, before, are_results=True)
+    values = Values(result, tables, whys, before)
+    cost, reason = _cost(result, hardware, options)
+    record = {
+        "version": VERSION,
+        "title": result.module.filename,
+        "summary": result.summary(),
+        "meshes": [
+            [name, [[axis.name, axis.size] for axis in mesh.axes]]
+            for name, mesh in result.module.meshes.items()
+        ],
+        "arguments": arguments,
+        "results": results,
+        "values": values.rows,
+        "cost": None if cost is None else cost_record(cost, tables, values.of_entry()),
+        "no_cost": reason,
+        "diagnostics": _diagnostics(result),
+        "changes": None if against is None else _changes(against, cost, hardware, options),
+    }
+    files = sources(result.module, tables)
+    is_read = any(file["is_read"] for file in files)
+    return {
+        **record,
+        "files": files,
+        "listing": None if is_read else listing(result.module, values.entry, values.row_of),
+        "links": whys.record(),
+        "has_all_whys": whys.is_complete,
+        **tables.record(),
+    }
+
+
+def _cost(
+    result: Result, hardware: str | Hardware | None, options: dict[str, Any]
+) -> tuple[Cost | None, str | None]:
+    """The cost of ``result``, or the reason why it has none."""
+    try:
+        return result.cost(hardware, **options), None
+    except ShardcoreError as error:
+        if error.code != "unpartitionable":
+            raise
+        return None, error.message
+
+
+def _changes(
+    against: Result,
+    cost: Cost | None,
+    hardware: str | Hardware | None,
+    options: dict[str, Any],
+) -> dict[str, Any]:
+    before, _ = _cost(against, hardware, options)
+    title = {"title": against.module.filename}
+    return title if before is None or cost is None else {**title, **costs_record(before, cost)}
+
+
+def _diagnostics(result: Result) -> list[dict[str, Any]]:
+    """What a person should look at: the warnings of the export."""
+    return [
+        {
+            "code": warning.code,
+            "severity": "warning",
+            "message": warning.message,
+            "hint": warning.hint,
+            "place": -1,
+        }
+        for warning in result.warnings
+    ]

@@ -1,0 +1,129 @@
+"""Puts a page together: data, style and scripts in one document."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shardcore import files
+from shardcore.report.page.data import page_data
+
+if TYPE_CHECKING:
+    from shardcore._core import Result
+    from shardcore.calculus.hardware import Hardware
+
+SCRIPTS = (
+    "dom.js",
+    "format.js",
+    "table.js",
+    "picture.js",
+    "details.js",
+    "source.js",
+    "values.js",
+    "timeline.js",
+    "changes.js",
+    "main.js",
+)
+"""The scripts, in the order in which they are joined."""
+
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "base-uri 'none'; form-action 'none'"
+)
+"""Lets nothing be loaded: what the page needs is in it."""
+
+_PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<noscript>This page needs JavaScript.</noscript>
+<script type="application/json" id="data">{data}</script>
+<script>
+{script}</script>
+</body>
+</html>
+"""
+
+
+class Page:
+    """A page; a notebook displays it in a frame."""
+
+    def __init__(self, html: str) -> None:
+        self.html = html
+        """The document."""
+
+    def __repr__(self) -> str:
+        return f"<shardcore.report.page.Page of {len(self.html)} characters>"
+
+    def _repr_html_(self) -> str:
+        # Scripts run in an origin of their own, which cannot reach the notebook.
+        return (
+            f'<iframe sandbox="allow-scripts" srcdoc="{escape(self.html)}" title="shardcore" '
+            'style="width: 100%; height: 720px; border: 1px solid #8888"></iframe>'
+        )
+
+
+def show(
+    result: Result,
+    hardware: str | Hardware | None = None,
+    *,
+    against: Result | None = None,
+    **options: Any,
+) -> Page:
+    """Return the page about ``result``; see :meth:`shardcore.Result.show`.
+
+    Raises:
+        TypeError: ``against`` is no result.
+        ShardcoreError: as for :meth:`shardcore.Result.cost`.
+    """
+    other = getattr(against, "result", against)
+    if other is not None and type(other) is not type(result):
+        raise TypeError(f"a result is compared with a result, not a {type(against).__name__}")
+    data = page_data(result, hardware, other, options)
+    return Page(
+        _PAGE.format(
+            policy=escape(_POLICY),
+            title=escape(f"{data['title']} - shardcore"),
+            style=_read("page.css"),
+            data=_json(data),
+            script="".join(map(_read, SCRIPTS)),
+        )
+    )
+
+
+def write_page(
+    result: Result,
+    path: str | os.PathLike[str],
+    hardware: str | Hardware | None = None,
+    **options: Any,
+) -> None:
+    """Write the page about ``result`` to ``path``; see :meth:`shardcore.Result.report`.
+
+    Raises:
+        OSError: the file cannot be written; it is then as it was.
+    """
+    files.write(path, show(result, hardware, **options).html)
+
+
+def _json(data: dict[str, Any]) -> str:
+    """``data`` as JSON that no element of HTML ends."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+@cache
+def _read(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")

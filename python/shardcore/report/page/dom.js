@@ -1,0 +1,50 @@
+"use strict";
+// The data, and elements. Text goes into the page as text nodes only.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const SAME = -2;
+
+const textOf = (number) => (number < 0 ? "" : data.texts[number]);
+const stackOf = (number) => (number < 0 ? [] : data.stacks[number]);
+const shardingOf = (number) => (number < 0 ? null : data.shardings[number]);
+const shortSharding = (number) => (number < 0 ? "no sharding" : data.shardings[number].short);
+
+// An element with attributes; functions are listeners. Children are elements or text.
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  fill(made, attributes, children);
+  return made;
+}
+
+function drawn(tag, attributes = {}, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  fill(made, attributes, children);
+  return made;
+}
+
+function fill(made, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(name, value);
+    else if (value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+}
+
+function section(id, title, ...children) {
+  return element("section", { id, "aria-labelledby": `${id}-title` },
+    element("h2", { id: `${id}-title` }, title), ...children);
+}
+
+// What the reader looks for, and who wants to know when that changes.
+const sought = { query: "", axis: "", changed: false };
+const watchers = [];
+
+function soughtChanged() {
+  for (const watch of watchers) watch();
+}
+
+function isSought(text, axes, was = SAME) {
+  if (sought.axis && !axes.includes(sought.axis)) return false;
+  if (sought.changed && was === SAME) return false;
+  return sought.query.split(/\s+/).every((word) => text.includes(word));
+}

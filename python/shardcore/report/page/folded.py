@@ -1,0 +1,133 @@
+"""Values, arguments and results: those that differ in their names alone are one row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from shardcore.report.labels import folded
+from shardcore.report.page.tables import ABSENT, Tables
+from shardcore.report.page.whys import Whys
+from shardcore.report.table import format_local_shape, format_shape
+
+if TYPE_CHECKING:
+    from shardcore._core import Port, Result, TensorSharding, Value
+    from shardcore.report.page.changes import Before
+
+SAME = -2
+"""The number of a sharding that is the same in both results, or is not in the other one."""
+
+_Key = tuple[Any, ...]
+
+
+class Values:
+    """The values of a result but its arguments: rows by what they have in common, and the row of
+    each name.
+    """
+
+    def __init__(
+        self, result: Result, tables: Tables, whys: Whys, before: Before | None = None
+    ) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.row_of: dict[tuple[str, str], int] = {}
+        """The row of each value, by function and name."""
+        self.entry = entry_function(result)
+        known: dict[_Key, int] = {}
+        firsts: list[Value] = []
+        arguments = {port.name for port in result.arguments()}
+        for value in result.values():
+            # Arguments have rows of their own.
+            is_argument = value.op is None and value.name in arguments
+            if value.shape is None or (is_argument and value.function == self.entry):
+                continue
+            number = tables.sharding(value.sharding)
+            function = value.function
+            was = SAME
+            if before is not None:
+                is_there, other = before.of_value((function, value.name), value.op, value.type)
+                was = _was(is_there, other, number, tables)
+            stack = value.traceback or _lone(value.location)
+            place = tables.stacks.number(stack or None)
+            key = (function, value.op, value.type, number, place, was)
+            row = known.setdefault(key, len(firsts))
+            if row == len(firsts):
+                firsts.append(value)
+                self.rows.append({**self._row(value, number, place, tables), "was": was})
+            self.rows[row]["names"].append(value.name)
+            self.row_of[function, value.name] = row
+        for found, value in zip(self.rows, firsts, strict=True):
+            found["names"] = " ".join(found["names"])
+            found["why"] = whys.of_value(value)
+
+    def of_entry(self) -> dict[str, int]:
+        """Return the row of each value of the entry function, by name."""
+        return {
+            name: row for (function, name), row in self.row_of.items() if function == self.entry
+        }
+
+    def _row(self, value: Value, sharding: int, place: int, tables: Tables) -> dict[str, Any]:
+        function = None if value.function == self.entry else value.function
+        return {
+            "names": [],
+            "function": tables.text(function),
+            "op": tables.text(value.op),
+            "type": tables.text(format_shape(value)),
+            "shape": value.shape,
+            "sharding": sharding,
+            "local": tables.text(format_local_shape(value)),
+            "bytes": value.bytes_per_device,
+            "place": place,
+        }
+
+
+def entry_function(result: Result) -> str | None:
+    """The name of the function that a value is in unless it says another one."""
+    functions = dict.fromkeys(value.function for value in result.values())
+    return "main" if "main" in functions else next(iter(functions), None)
+
+
+def _was(is_there: bool, other: TensorSharding | None, now: int, tables: Tables) -> int:
+    """The number of the sharding in the other result; :data:`SAME` unless it differs."""
+    number = tables.sharding(other)
+    return number if is_there and number != now else SAME
+
+
+def _lone(location: str | None) -> tuple[str, ...]:
+    return () if location is None else (location,)
+
+
+def ports(
+    completed: Iterable[Port],
+    annotated: Iterable[Port],
+    tables: Tables,
+    whys: Whys,
+    before: Before | None,
+    *,
+    are_results: bool,
+) -> list[dict[str, Any]]:
+    """Return rows of arguments or results, ``completed`` and as they were ``annotated``."""
+    found = []
+    for port, written in zip(completed, annotated, strict=True):
+        given, number = tables.sharding(written.sharding), tables.sharding(port.sharding)
+        was = SAME
+        if before is not None:
+            was = _was(*before.of_port(port, is_result=are_results), number, tables)
+        key = (port.type, given, number, was)
+        found.append((port.label or port.name, key, (port, key)))
+    return [
+        {
+            "label": label,
+            "labels": [port.label or port.name for port, _ in joined],
+            "names": [port.name for port, _ in joined],
+            "type": tables.text(format_shape(joined[0][0])),
+            "shape": joined[0][0].shape,
+            "given": joined[0][1][1],
+            "sharding": joined[0][1][2],
+            "local": tables.text(format_local_shape(joined[0][0])),
+            "bytes": joined[0][0].bytes_per_device,
+            "place": ABSENT,
+            "was": joined[0][1][3],
+            "why": whys.of_port(joined[0][0], is_result=are_results),
+        }
+        for label, joined in folded(found)
+    ]

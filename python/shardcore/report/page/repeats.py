@@ -1,0 +1,68 @@
+"""Finds the repeated layers of a text, by lines that are alike but for the names in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MIN_LINES = 8
+"""Fewer lines are not folded."""
+MAX_LINES = 4000
+"""Longer layers are not found."""
+
+_NAME = re.compile(r"%[\w#:.$-]+|@[\w.$-]+")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Lines from ``start`` to ``stop``; the ``skipped`` lines after them repeat them."""
+
+    start: int
+    stop: int
+    skipped: int = 0
+
+    @property
+    def times(self) -> int:
+        """How often the lines are repeated."""
+        return self.skipped // max(1, self.stop - self.start)
+
+
+def unnamed(line: str) -> str:
+    """``line`` without the names of values and functions, which differ between layers."""
+    return _NAME.sub("%", line)
+
+
+def runs(lines: Sequence[str]) -> list[Run]:
+    """Return ``lines`` as runs, those that are repeated with the number of lines that repeat them.
+
+    Takes time in proportion to the lines: a repetition is found where the next
+    :data:`MIN_LINES` lines occurred last.
+    """
+    numbers: dict[str, int] = {}
+    keys = [numbers.setdefault(unnamed(line), len(numbers)) for line in lines]
+    found: list[Run] = []
+    last: dict[tuple[int, ...], int] = {}
+    start = at = 0
+    while at < len(keys):
+        window = tuple(keys[at : at + MIN_LINES])
+        before = last.get(window)
+        last[window] = at
+        length = 0 if before is None or len(window) < MIN_LINES else at - before
+        if before is None or not MIN_LINES <= length <= MAX_LINES or before < start:
+            at += 1
+            continue
+        end = at
+        while end < len(keys) and keys[end] == keys[end - length]:
+            end += 1
+        if end - at < length:
+            at += 1
+            continue
+        skipped = (end - at) // length * length
+        if before > start:
+            found.append(Run(start, before))
+        found.append(Run(before, at, skipped))
+        start = at = at + skipped
+    if start < len(keys):
+        found.append(Run(start, len(keys)))
+    return found

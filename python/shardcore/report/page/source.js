@@ -1,0 +1,137 @@
+// The user's source, or the text of the program, with shardings and collectives beside each line.
+
+const MAX_CHIPS = 4;
+const MAX_OPEN_LINES = 800;
+
+const lineId = (file, line) => `line-${file}:${line}`;
+
+function showLine(target) {
+  for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  target.scrollIntoView({ block: "center" });
+  for (const old of document.querySelectorAll(".marked")) old.classList.remove("marked");
+  target.classList.add("marked");
+}
+
+// Rows, collectives and time of each line.
+function byLine() {
+  const lines = new Map();
+  const of = (place) => {
+    const [top] = stackOf(place);
+    if (!top) return null;
+    const key = lineId(top[0], top[1]);
+    if (!lines.has(key)) lines.set(key, { rows: [], collectives: [], diagnostics: [], seconds: 0 });
+    return lines.get(key);
+  };
+  for (const row of data.values) if (row.op >= 0) of(row.place)?.rows.push(row);
+  for (const row of data.cost?.collectives ?? []) of(row.place)?.collectives.push(row);
+  for (const row of data.diagnostics) of(row.place)?.diagnostics.push(row);
+  data.cost?.steps.time.forEach((time, at) => {
+    const line = of(data.cost.steps.place[at]);
+    if (line) line.seconds += time * 1e-12;
+  });
+  return lines;
+}
+
+const NOTHING = { rows: [], collectives: [], diagnostics: [], seconds: 0 };
+
+function sourceSection() {
+  const notes = byLine();
+  const blocks = [];
+  let open = 0;
+  for (const file of data.files) {
+    for (const block of file.blocks) {
+      const lines = block.lines.map((code, at) => {
+        const id = lineId(file.name, block.first + at);
+        return { id, number: block.first + at, code, ...(notes.get(id) ?? NOTHING) };
+      });
+      open += lines.length;
+      const title = `${block.name ? `${block.name} ` : ""}${lineText([file.name, block.first])}`;
+      blocks.push(sourceBlock(title, lines, open <= MAX_OPEN_LINES));
+    }
+  }
+  for (const run of data.listing?.runs ?? []) {
+    const lines = run.lines.map((code, at) => {
+      const row = run.rows[at] < 0 ? null : data.values[run.rows[at]];
+      const before = row ? data.cost?.before[run.rows[at]] ?? [] : [];
+      const collectives = before.map((number) => data.cost.collectives[number]);
+      return { id: null, number: run.first + at, code, ...NOTHING, rows: row ? [row] : [], collectives };
+    });
+    open += lines.length;
+    const again = run.times ? `, and ${countOf(run.times, "time")} more alike` : "";
+    blocks.push(sourceBlock(`lines ${run.first} to ${run.first + lines.length - 1}${again}`, lines,
+      open <= MAX_OPEN_LINES));
+  }
+  if (!blocks.length) blocks.push(element("p", { class: "quiet" }, "no line of a source is known"));
+  return section("source", "Source", ...blocks);
+}
+
+function sourceBlock(title, lines, isOpen) {
+  const seconds = lines.reduce((sum, line) => sum + line.seconds, 0);
+  const collectives = lines.reduce((sum, line) => sum + line.collectives.reduce((some, row) => some + row.count, 0), 0);
+  const sums = [seconds ? secondsText(seconds) : "", collectives ? countOf(collectives, "collective") : ""];
+  const body = element("div", { class: "code" });
+  const made = element("details", { class: "block", toggle: fillBody },
+    element("summary", {}, element("b", {}, title), ` ${sums.filter(Boolean).join(", ")}`), body);
+  // Lines are made when they are looked at, links to them need ids.
+  let isFilled = false;
+  function fillBody() {
+    if (isFilled) return;
+    isFilled = true;
+    body.append(...lines.map(sourceLine));
+  }
+  fillBody();
+  made.open = isOpen;
+  return made;
+}
+
+function sourceLine(line) {
+  const notes = element("span", { class: "notes" });
+  const redraw = () => notes.replaceChildren(...chips(line));
+  watchers.push(redraw);
+  redraw();
+  return element("div", { class: "line", id: line.id },
+    element("span", { class: "number" }, String(line.number)),
+    element("code", {}, line.code || " "),
+    element("span", { class: "time" }, line.seconds ? secondsText(line.seconds) : ""), notes);
+}
+
+// The shardings of a line, each once, with the number of its values; its collectives.
+function chips(line) {
+  const shardings = new Map();
+  for (const row of line.rows) {
+    const { text, axes, was } = (row.sought ??= valueSearch(row));
+    if (!isSought(text, axes, was)) continue;
+    const key = `${row.sharding} ${row.was}`;
+    if (!shardings.has(key)) shardings.set(key, []);
+    shardings.get(key).push(row);
+  }
+  const times = (rows) => rows.reduce((sum, row) => sum + row.times, 0);
+  const found = [...shardings.values()].sort((a, b) => (a[0].sharding < 0) - (b[0].sharding < 0) || times(b) - times(a));
+  const shown = found.slice(0, MAX_CHIPS).map((rows) => {
+    const open = () => (rows.length === 1 ? openValue(rows[0]) : openRows(`Line ${line.number}`, rows, []));
+    const count = times(rows) > 1 ? ` ×${times(rows)}` : "";
+    return element("button", { type: "button", class: rows[0].sharding < 0 ? "chip quiet" : "chip", click: open },
+      shardingFact(rows[0].sharding, rows[0].was), count);
+  });
+  const rest = found.slice(MAX_CHIPS).flat();
+  if (rest.length) {
+    shown.push(element("button", { type: "button", class: "chip quiet",
+      click: () => openRows(`Line ${line.number}`, found.flat(), line.collectives) }, `+${found.length - MAX_CHIPS}`));
+  }
+  const sent = line.collectives.filter((row) => isSought(...collectiveSearch(row)));
+  const moved = new Map();
+  for (const row of sent) {
+    const key = `${row.kind} ${row.axes.join(",")}`;
+    const sum = moved.get(key) ?? { rows: [], count: 0, seconds: 0 };
+    moved.set(key, { rows: [...sum.rows, row], count: sum.count + row.count, seconds: sum.seconds + row.seconds });
+  }
+  for (const [key, { rows, count, seconds }] of moved) {
+    const open = () => (rows.length === 1 ? openCollective(rows[0]) : openRows(`Line ${line.number}`, [], rows));
+    shown.push(element("button", { type: "button", class: "chip moved", click: open },
+      `${key} ×${count}, ${secondsText(seconds)}`));
+  }
+  for (const { code, message } of line.diagnostics) {
+    shown.push(element("span", { class: "chip wrong", title: message }, code));
+  }
+  return shown;
+}

@@ -1,0 +1,91 @@
+"""Texts, shardings and places of a page, which rows refer to by number."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Generic, TypeVar
+
+from shardcore._core import TensorSharding
+
+T = TypeVar("T", bound=Hashable)
+
+ABSENT = -1
+"""The number of what is not there."""
+
+
+class Numbered(Generic[T]):
+    """Numbers things in the order in which they are first seen."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[T, int] = {}
+
+    def number(self, thing: T | None) -> int:
+        """Return the number of ``thing``; :data:`ABSENT` for ``None``."""
+        if thing is None:
+            return ABSENT
+        return self.numbers.setdefault(thing, len(self.numbers))
+
+
+class Tables:
+    """The tables of a page."""
+
+    def __init__(self) -> None:
+        self.texts: Numbered[str] = Numbered()
+        self.stacks: Numbered[tuple[str, ...]] = Numbered()
+        """Call stacks, innermost line first."""
+        self._shardings: Numbered[str] = Numbered()
+        self._details: list[dict[str, Any]] = []
+
+    def text(self, text: str | None) -> int:
+        """Return the number of ``text``."""
+        return self.texts.number(text)
+
+    def sharding(self, sharding: TensorSharding | None) -> int:
+        """Return the number of ``sharding``."""
+        if sharding is None:
+            return ABSENT
+        number = self._shardings.number(str(sharding))
+        if number == len(self._details):
+            self._details.append(_details(sharding))
+        return number
+
+    def record(self) -> dict[str, Any]:
+        """Return the tables as plain data."""
+        return {
+            "texts": list(self.texts.numbers),
+            "stacks": [[split_place(place) for place in stack] for stack in self.stacks.numbers],
+            "shardings": self._details,
+        }
+
+
+def split_place(place: str) -> tuple[str, int, int]:
+    """Split ``file:line:column``; line and column are 0 where it has none."""
+    file, numbers = place, [0, 0]
+    for at in (1, 0):
+        rest, _, last = file.rpartition(":")
+        if not rest or not last.isdecimal():
+            return (place, 0, 0) if at == 1 else (file, numbers[1], 0)
+        file, numbers[at] = rest, int(last)
+    return file, numbers[0], numbers[1]
+
+
+def _details(sharding: TensorSharding) -> dict[str, Any]:
+    """What a picture of ``sharding`` is drawn from."""
+    mesh = sharding.mesh
+    text = str(sharding)
+    at = text.find(", [")
+    details: dict[str, Any] = {"text": text, "short": text[at + 2 : -1] if at >= 0 else text}
+    axes = {axis.name for dim in sharding.dims for axis in dim.axes}
+    details["axes"] = sorted(axes)
+    if mesh is None:
+        return details
+    details["unreduced"] = [str(axis) for axis in sharding.unreduced]
+    details["mesh"] = [[axis.name, axis.size] for axis in mesh.axes]
+    details["devices"] = mesh.device_ids
+    names = list(mesh.axis_names)
+    # For each dim the number of an axis, its pre-size and its size.
+    details["dims"] = [
+        [[names.index(axis.name), axis.pre_size or 1, axis.size_in(mesh)] for axis in dim.axes]
+        for dim in sharding.dims
+    ]
+    return details

@@ -1,0 +1,79 @@
+"""Where the axes of values come from: chains of steps, whose beginnings are shared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from shardcore.report.page.tables import ABSENT, Tables
+
+if TYPE_CHECKING:
+    from shardcore._core import Port, Result, Value
+
+MAX_STEPS = 100_000
+"""The most steps that chains may have in all: half a second."""
+
+MAX_LINKS = 20_000
+"""The most different steps: a megabyte of the page."""
+
+
+class Whys:
+    """The chains of a result. A link is a source, or a step after another link."""
+
+    def __init__(self, result: Result, tables: Tables) -> None:
+        self._explainer = result._explainer
+        self._tables = tables
+        self._left = MAX_STEPS
+        self._numbers: dict[tuple[Any, ...], int] = {}
+        self.is_complete = True
+        """Whether all values that were asked for have their chains."""
+
+    def of_value(self, value: Value) -> list[tuple[str, int, int]] | None:
+        """Return axis, dim and link of each axis of ``value``; ``None`` if there are too many."""
+        if value.sharding is None or self._is_full():
+            return None
+        number = self._explainer.number(value)
+        return None if number is None else self._links(self._explainer.of_value(number))
+
+    def of_port(self, port: Port, *, is_result: bool) -> list[tuple[str, int, int]] | None:
+        """Return axis, dim and link of each axis of an argument or a result."""
+        if port.sharding is None or self._is_full():
+            return None
+        if is_result:
+            return self._links(self._explainer.of_result(port.index))
+        number = self._explainer.find(port.name)
+        return None if number is None else self._links(self._explainer.of_value(number))
+
+    def record(self) -> list[tuple[Any, ...]]:
+        """Return the links; the last number of each is that of the link before it."""
+        return list(self._numbers)
+
+    def _is_full(self) -> bool:
+        is_full = self._left <= 0 or len(self._numbers) >= MAX_LINKS
+        self.is_complete &= not is_full
+        return is_full
+
+    def _links(self, rows: Sequence[dict[str, Any]]) -> list[tuple[str, int, int]]:
+        return [(row["axis"], row["dim"], self._link(row)) for row in rows]
+
+    def _link(self, row: dict[str, Any]) -> int:
+        """The last link of the chain of ``row``."""
+        text, numbers = self._tables.text, self._numbers
+        source = row["source"]
+        written = source["label"] or source["name"]
+        start = (written, source["kind"], text(source["location"]), source["sharding"], ABSENT)
+        link = numbers.setdefault(start, len(numbers))
+        for step in row["chain"]:
+            key = (
+                step["value"],
+                text(step["op"]),
+                text(step["line"]),
+                step["factor"],
+                step["direction"],
+                step["priority"],
+                step["step"],
+                link,
+            )
+            link = numbers.setdefault(key, len(numbers))
+        self._left -= len(row["chain"])
+        return link

@@ -1,0 +1,190 @@
+"""The page of a result: what is in it, how large it is, how long it takes."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import shardcore
+from shardcore import Module, PartitionError
+from shardcore.report.page.repeats import MIN_LINES, Run, runs
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MESH = 'sdy.mesh @mesh = <["x"=2, "y"=4]>\n'
+TWO = (
+    MESH
+    + """func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {?}]>},
+    %b: tensor<16x32xf32>) -> tensor<8x32xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+  return %0 : tensor<8x32xf32>
+}"""
+)
+
+
+def data_of(html: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    assert found
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def test_the_gpt_step_fits_and_is_fast(tmp_path: Path) -> None:
+    result = Module.from_file(EXAMPLES / "gpt_step.mlir").propagate()
+    seconds = []
+    for _ in range(3):
+        start = time.process_time()
+        result.report(tmp_path / "out.html", "tpu-v5p")
+        seconds.append(time.process_time() - start)
+    html = (tmp_path / "out.html").read_text()
+    assert len(html) < 2_000_000
+    assert min(seconds) < 1, seconds
+    data = data_of(html)
+    cost = result.cost("tpu-v5p")
+    assert sum(len(row["names"].split()) for row in data["values"]) == sum(
+        value.shape is not None for value in result.values()
+    ) - len(result.arguments())
+    assert sum(row["count"] for row in data["cost"]["collectives"]) == sum(
+        row.count for row in cost.collectives
+    )
+    assert max(data["cost"]["steps"]["live"]) == cost.peak_bytes
+    assert sum(data["cost"]["steps"]["time"]) == pytest.approx(cost.step_seconds_upper * 1e12)
+    assert data["has_all_whys"]
+    # The source is beside the program.
+    assert [file["is_read"] for file in data["files"]] == [True]
+    assert "layer_norm" in [block["name"] for file in data["files"] for block in file["blocks"]]
+
+
+def chains(data: dict[str, Any], rows: Any) -> list[Any]:
+    """The chains of a row as ``Why.record`` has them."""
+    found = []
+    for axis, dim, link in rows:
+        values = []
+        while len(data["links"][link]) > 5:
+            values.insert(0, data["links"][link][0])
+            link = data["links"][link][-1]
+        found.append((axis, dim, data["links"][link][0], values))
+    return found
+
+
+def test_chains_are_those_of_why() -> None:
+    result = Module.from_file(EXAMPLES / "gpt_step.mlir").propagate()
+    data = data_of(result.show().html)
+    for row in data["values"][::40]:
+        name = row["names"].split()[0]
+        function = "" if row["function"] < 0 else f"@{data['texts'][row['function']]} "
+        if row["sharding"] < 0:
+            assert row["why"] is None
+            continue
+        expected = [
+            (
+                str(each.axis),
+                each.dim,
+                each.source.label or each.source.name,
+                [step.value for step in each.chain],
+            )
+            for each in result.why(function + name).axes
+        ]
+        assert chains(data, row["why"]) == expected
+
+
+def test_nothing_in_a_program_ends_its_element() -> None:
+    evil = "</script><script>alert(1)</script>"
+    text = TWO.replace('"x"', f'"{evil}"').replace("func.func", "func.func", 1)
+    html = Module.parse(text, filename=f"{evil}.mlir").propagate().show().html
+    assert evil not in html
+    assert html.count("<script") == 2
+    assert evil in {axis for row in data_of(html)["shardings"] for axis in row["axes"]}
+
+
+def test_another_result_is_compared() -> None:
+    before = Module.parse(TWO).propagate()
+    after = Module.parse(TWO.replace('[{"x"}, {?}]', '[{?}, {"y"}]')).propagate()
+    data = data_of(after.show(against=before).html)
+    shardings = [row["short"] for row in data["shardings"]]
+    changed = {
+        row["names"]: (shardings[row["was"]], shardings[row["sharding"]])
+        for row in data["values"]
+        if row["was"] != -2 and row["op"] >= 0
+    }
+    assert changed == {"%0": ('[{"x"}, {}]', '[{"y"}, {}]')}
+    totals = {name: (old, new) for name, old, new in data["changes"]["totals"]}
+    costs = before.cost(), after.cost()
+    assert totals["comm_seconds"] == (costs[0].comm_seconds, costs[1].comm_seconds)
+    same = data_of(before.show(against=before).html)
+    assert all(row["was"] == -2 for row in same["values"] + same["arguments"])
+    with pytest.raises(TypeError, match="compared with a result, not a str"):
+        before.show(against="before")
+
+
+def test_the_text_of_a_program_without_locations_is_shown() -> None:
+    data = data_of(Module.parse(TWO).propagate().show().html)
+    lines = [line for run in data["listing"]["runs"] for line in run["lines"]]
+    rows = [row for run in data["listing"]["runs"] for row in run["rows"]]
+    [at] = [at for at, line in enumerate(lines) if "dot_general" in line]
+    assert data["values"][rows[at]]["names"] == "%0"
+
+
+def test_a_program_that_cannot_be_partitioned_has_a_page() -> None:
+    text = """sdy.mesh @small = <["x"=2]>
+sdy.mesh @large = <["x"=4]>
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@small, [{"x"}]>},
+    %b: tensor<8xf32> {sdy.sharding = #sdy.sharding<@large, [{"x"}]>}) -> tensor<8xf32> {
+  %0 = stablehlo.add %a, %b : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}"""
+    result = Module.parse(text).propagate()
+    with pytest.raises(PartitionError) as caught:
+        result.cost()
+    data = data_of(result.show().html)
+    assert (data["cost"], data["no_cost"]) == (None, caught.value.message)
+
+
+def test_unknown_hardware_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(shardcore.CalculusError, match="tpu-v9"):
+        Module.parse(TWO).propagate().report(tmp_path / "out.html", "tpu-v9")
+    assert not (tmp_path / "out.html").exists()
+
+
+def test_only_python_is_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("hunter2\n" * 10)
+    text = TWO.replace(
+        "-> tensor<8x32xf32>\n  return", f'-> tensor<8x32xf32> loc("{secret}":3:1)\n  return'
+    )
+    result = Module.parse(text).propagate()
+    assert result["%0"].location == f"{secret}:3:1"
+    html = result.show().html
+    assert "hunter2" not in html
+    source = tmp_path / "model.py"
+    source.write_text("import jax\n\n\ndef step(a, b):\n    return a @ b\n\n\nsecret = 1\n")
+    text = text.replace(f'"{secret}":3:1', f'"{source}":5:12')
+    [file] = data_of(Module.parse(text).propagate().show().html)["files"]
+    assert file["blocks"] == [
+        {"name": "step", "first": 4, "lines": ["def step(a, b):", "    return a @ b"]}
+    ]
+
+
+def test_layers_of_a_text_are_folded() -> None:
+    layer = [f"%{{n}}{at} = op{at} %x" for at in range(MIN_LINES + 2)]
+    lines = ["first"] + [line.format(n=n) for n in range(5) for line in layer] + ["last"]
+    size = len(layer)
+    assert runs(lines) == [Run(0, 1), Run(1, 1 + size, 4 * size), Run(1 + 5 * size, 2 + 5 * size)]
+    assert runs(lines)[1].times == 4
+    assert runs([]) == []
+    assert runs(["a", "b"] * 3) == [Run(0, 6)]
+    for each in ([str(n) for n in range(100)], ["same"] * 100, lines * 3):
+        covered = [place for run in runs(each) for place in (run.start, run.stop + run.skipped)]
+        assert covered == sorted(covered)
+        assert covered[0] == 0
+        assert covered[-1] == len(each)
+
+
+def test_notebooks_show_it_in_a_frame() -> None:
+    html = Module.parse(TWO).propagate().show()._repr_html_()
+    assert html.startswith('<iframe sandbox="allow-scripts" srcdoc="&lt;!DOCTYPE html&gt;')
+    assert html.count('"') == 8
