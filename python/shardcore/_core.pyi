@@ -705,6 +705,7 @@ class Module:
         keep_sub_axes_on_io: bool = False,
         dedup_functions_fully: bool = False,
         legalize_chlo: bool = False,
+        strategy: str | None = None,
         max_ops: int | None = None,
         progress: Callable[[str, float], object] | None = None,
     ) -> Result:
@@ -724,6 +725,8 @@ class Module:
             legalize_chlo: give ops of CHLO, such as ``chlo.square`` and ``chlo.erf``, the rules of
                 the ops that XLA legalizes them to before it propagates; without it they have no
                 rules, as in ``sdy-propagation-pipeline``.
+            strategy: how conflicts between axes are resolved: ``"aggressive"``, as in Shardy's
+                pipeline, ``"basic"`` or ``"basic-then-aggressive"``.
             max_ops: the most ops the program may have, also after its call graph is
                 flattened [16 million].
             progress: called from time to time with the name of the current step and the fraction
@@ -732,6 +735,7 @@ class Module:
         Raises:
             PropagationError: the program is recursive, or has types that cannot be propagated.
             ProgramTooLargeError: it would have more than ``max_ops`` ops.
+            ValueError: there is no such strategy.
             KeyboardInterrupt: Ctrl-C was pressed.
         """
 
@@ -748,6 +752,14 @@ class Module:
         """
     def factor_table(self, target: Value | str | tuple[str, str]) -> FactorTable:
         """The tensor x factor table of the op that defines ``target``, before and after one visit.
+
+        Raises:
+            KeyError: ``target`` is an argument, or there is no such value.
+            VerificationError: the op has no sharding rule.
+        """
+
+    def rule(self, target: Value | str | tuple[str, str]) -> OpShardingRule:
+        """The sharding rule of the op that defines ``target``.
 
         Raises:
             KeyError: ``target`` is an argument, or there is no such value.

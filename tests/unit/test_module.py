@@ -498,3 +498,53 @@ def test_inside_a_manual_computation_shapes_are_local_along_manual_axes() -> Non
         assert result[name].manual_axes == axes
     assert str(result["%inner"].sharding) == '<@mesh, [{}, {"model"}]>'
     assert result.summary()["after"]["bytes_per_device"] == 4 * 32 * 128 * 4
+
+
+def test_the_rule_of_an_op() -> None:
+    module = mlp()
+    [dot] = [value for value in module.values() if value.op == "stablehlo.dot_general"][:1]
+    rule = module.rule(dot)
+    assert isinstance(rule, shardcore.OpShardingRule)
+    assert rule == module.rule(dot.name)
+    assert rule.notation == "i k, k j -> i j"
+    assert str(module.factor_table(dot)).startswith(f"stablehlo.dot_general  {rule}\n")
+    with pytest.raises(KeyError, match="is an argument"):
+        module.rule(module.arguments()[0].name)
+
+
+CONFLICT = """
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {?}]>},
+    %y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"a"}]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.tanh %0 : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}"""
+
+
+@pytest.mark.parametrize("strategy", ["basic", "aggressive", "basic-then-aggressive"])
+def test_strategies_are_those_of_the_pass(strategy: str) -> None:
+    done = Module.parse(CONFLICT)
+    # What `propagate` runs, with the option of the pass that propagates.
+    passes = str(shardcore.PassManager.parse("builtin.module(sdy-propagation-pipeline)"))
+    name = "propagation-strategy="
+    assert passes.count(f"{name}aggressive") == 1
+    passes = passes.replace(f"{name}aggressive", f"{name}{strategy}")
+    shardcore.PassManager.parse(passes).run(done)
+    result = Module.parse(CONFLICT).propagate(strategy=strategy)
+    assert str(result.module) == str(done)
+    assert (
+        result.why("%0").axes == Module.parse(CONFLICT).propagate(strategy=strategy).why("%0").axes
+    )
+
+
+def test_strategies_differ_and_unknown_ones_are_mistakes() -> None:
+    found = {
+        str(Module.parse(CONFLICT).propagate(strategy=name)["%1"].sharding)
+        for name in ("basic", "aggressive")
+    }
+    assert len(found) == 2
+    assert str(Module.parse(CONFLICT).session(strategy="basic").result["%1"].sharding) in found
+    with pytest.raises(ValueError, match="aggressive, basic, basic-then-aggressive, not 'bold'"):
+        Module.parse(CONFLICT).propagate(strategy="bold")

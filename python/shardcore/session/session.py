@@ -28,6 +28,7 @@ _OPTIONS = {
     "keep_sub_axes_on_io",
     "dedup_functions_fully",
     "legalize_chlo",
+    "strategy",
     "max_ops",
 }
 
@@ -189,6 +190,11 @@ class Session:
             **options: those of :func:`shardcore.cost`.
         """
         return evaluate(self, edits, hardware, executor, progress, options)
+
+    def _repr_html_(self) -> str:
+        from shardcore.report.html import session_html
+
+        return session_html(self)
 
     def __repr__(self) -> str:
         return f"<shardcore.Session: {len(self.annotations)} annotations, {len(self._edits)} edits>"

@@ -109,7 +109,8 @@ pub(super) fn before_propagation(dedup_functions_fully: bool) -> Vec<Item> {
 /// The options of the pass that propagates in `sdy-propagation-pipeline`.
 pub(super) fn user_priority(how: Completion) -> Result<Options> {
     let up_to_priority = how.up_to_priority.map(|priority| priority.to_string());
-    let mut settings = vec![(&option::KEEP_SHARDING_RULES, "true")];
+    let mut settings =
+        vec![(&option::KEEP_SHARDING_RULES, "true"), (&option::STRATEGY, how.strategy.name())];
     settings.extend(up_to_priority.as_deref().map(|priority| (&option::UP_TO_PRIORITY, priority)));
     Options::defaults(table::USER_PRIORITY_PROPAGATE.options).with(&settings)
 }

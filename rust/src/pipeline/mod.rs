@@ -27,7 +27,7 @@ use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::OpId;
 use crate::ir::Program;
 use crate::propagation::explain::Explanation;
-use crate::propagation::propagate_explained;
+use crate::propagation::{propagate_explained, Strategy};
 use crate::verify::verify_after_pass;
 
 /// The op that a pipeline for modules runs on.
@@ -60,6 +60,8 @@ pub struct Completion {
     pub up_to_priority: Option<i64>,
     /// Keep axes of inputs and outputs that do not divide their dims, and sub-axes, instead of trimming them.
     pub keep_non_divisible_on_io: bool,
+    /// How conflicts between axes are resolved.
+    pub strategy: Strategy,
     /// Insert all reshards, as collectives.
     pub collectives: bool,
 }

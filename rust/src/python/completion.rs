@@ -10,7 +10,9 @@ use crate::error::Error;
 use crate::explain::Explained;
 use crate::ir::Program;
 use crate::pipeline::{Completion, Pipeline};
+use crate::propagation::Strategy;
 use crate::verify::verify_made;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
@@ -85,4 +87,12 @@ impl Request {
         let checked = py.detach(|| Error::check(verify_made(program)));
         checked.map_err(|error| raise(py, &error, program.text().source(), &self.filename))
     }
+}
+
+/// The strategy called `name`.
+pub(super) fn strategy_named(name: &str) -> PyResult<Strategy> {
+    Strategy::named(name).ok_or_else(|| {
+        let known = Strategy::NAMES.join(", ");
+        PyValueError::new_err(format!("a strategy is one of {known}, not '{name}'"))
+    })
 }

@@ -1,9 +1,13 @@
 //! `shardcore.FactorTable`: the factor table of an op before and after one visit.
 
+use super::errors::raise;
+use super::rules::registry;
 use crate::attribute::print_rule;
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::Program;
-use crate::propagation::factor_table::{Cell, FactorTable, Row};
+use crate::propagation::factor_table::{factor_table, Cell, FactorTable, Row};
+use crate::rule::OpShardingRule;
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -16,11 +20,30 @@ pub struct PyFactorTable {
 }
 
 impl PyFactorTable {
-    /// The table of `op`.
-    pub(super) fn new(program: &Program, op: OpId, table: FactorTable) -> Self {
+    /// The table of the op of `program` that defines `value`; `filename` names the program in errors.
+    pub(super) fn of_value(
+        py: Python<'_>,
+        program: &Program,
+        value: ValueId,
+        filename: &str,
+    ) -> PyResult<Self> {
+        let op = program.defining_op(value).ok_or_else(|| {
+            let name = program.value_name(value);
+            PyKeyError::new_err(format!("{name} is an argument: no op defines it"))
+        })?;
+        let mut program = program.clone();
+        let table = factor_table(&mut program, &mut registry(), op)
+            .map_err(|error| raise(py, &error, program.text().source(), filename))?;
+        Ok(Self::new(&program, op, table))
+    }
+    fn new(program: &Program, op: OpId, table: FactorTable) -> Self {
         let name = |value: ValueId| program.value_name(value);
         let names = table.rows.iter().map(|row| name(row.value)).collect();
         Self { op: program.op_name(op).to_owned(), names, table }
+    }
+    /// The rule of the op.
+    pub(super) fn into_rule(self) -> OpShardingRule {
+        self.table.rule
     }
     /// `{tensor: {factor: axes}}`; a factor that the tensor does not have is missing.
     fn cells<'py>(
@@ -88,6 +111,9 @@ impl PyFactorTable {
     #[getter]
     fn after<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.cells(py, |row| &row.after)
+    }
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("shardcore.report.html")?.call_method1("factor_table_html", (slf,))
     }
     fn __str__(&self) -> String {
         let title = format!("{}  {}", self.op, print_rule(&self.table.rule));

@@ -2,7 +2,7 @@
 
 use super::arguments::{Int, Limit};
 use super::attribute::to_python;
-use super::completion::Request;
+use super::completion::{strategy_named, Request};
 use super::errors::{raise, raise_unlocated};
 use super::factor_table::PyFactorTable;
 use super::hlo::imported;
@@ -11,7 +11,7 @@ use super::names::{LastNames, Names};
 use super::op::PyOp;
 use super::port::PyPort;
 use super::result::PyPropagationResult;
-use super::rules::registry;
+use super::rule::PyOpShardingRule;
 use super::source::{source, source_of_file};
 use super::text::text;
 use super::totals::totals_dict;
@@ -24,7 +24,7 @@ use crate::ir::{Program, Source};
 use crate::mlir::{self, Parsed};
 use crate::module::{Module, Origin, Read, Ticket};
 use crate::pipeline::Completion;
-use crate::propagation::factor_table::factor_table;
+use crate::propagation::Strategy;
 use crate::verify::verify_read;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
@@ -273,7 +273,8 @@ impl PyModule {
     }
 
     #[pyo3(signature = (*, up_to_priority = None, keep_non_divisible_on_io = false, keep_sub_axes_on_io = false,
-                        dedup_functions_fully = false, legalize_chlo = false, max_ops = None, progress = None))]
+                        dedup_functions_fully = false, legalize_chlo = false, strategy = None, max_ops = None,
+                        progress = None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // They are keywords in Python.
     fn propagate(
         &self,
@@ -283,6 +284,7 @@ impl PyModule {
         keep_sub_axes_on_io: bool,
         dedup_functions_fully: bool,
         legalize_chlo: bool,
+        strategy: Option<&str>,
         max_ops: Option<Limit>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyPropagationResult> {
@@ -294,6 +296,7 @@ impl PyModule {
                 keep_sub_axes_on_io,
                 dedup_functions_fully,
                 legalize_chlo,
+                strategy,
                 max_ops,
                 progress,
             );
@@ -302,6 +305,7 @@ impl PyModule {
             dedup_functions_fully,
             up_to_priority: up_to_priority.map(|priority| priority.0),
             keep_non_divisible_on_io: keep_non_divisible_on_io || keep_sub_axes_on_io,
+            strategy: strategy.map_or(Ok(Strategy::default()), strategy_named)?,
             collectives: false,
         };
         let max_ops = max_ops.map(Limit::count);
@@ -331,14 +335,16 @@ impl PyModule {
             self.__getitem__(target)?.parts()
         };
         let value = value.ok_or_else(|| PyTypeError::new_err("a value of another module"))?;
-        let op = program.defining_op(value).ok_or_else(|| {
-            let name = program.value_name(value);
-            PyKeyError::new_err(format!("{name} is an argument: no op defines it"))
-        })?;
-        let mut program = Program::clone(&program);
-        let table = factor_table(&mut program, &mut registry(), op)
-            .map_err(|error| raise(py, &error, program.text().source(), &self.filename))?;
-        Ok(PyFactorTable::new(&program, op, table))
+        PyFactorTable::of_value(py, &program, value, &self.filename)
+    }
+
+    /// The sharding rule of the op that is, or defines, `target`: a `Value` or a name.
+    fn rule(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<PyOpShardingRule> {
+        Ok(PyOpShardingRule { rule: self.factor_table(py, target)?.into_rule() })
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("shardcore.report.html")?.call_method1("module_html", (slf,))
     }
 
     /// Totals of the module as plain data.
