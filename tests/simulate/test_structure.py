@@ -128,6 +128,17 @@ def test_dynamic_slices_out_of_range(data: st.DataObject) -> None:
     check_text(function(body, arguments, {"0": part, "1": whole}), x, update, *starts)
 
 
+def test_dims_longer_than_starts_count() -> None:
+    x = np.arange(300, dtype=np.float32)
+    for kind, start in (("ui8", np.uint8(200)), ("i8", np.int8(100)), ("i8", np.int8(-1))):
+        body = [
+            "%0 = stablehlo.dynamic_slice %x, %s, sizes = [150] "
+            f": (tensor<300xf32>, tensor<{kind}>) -> tensor<150xf32>"
+        ]
+        arguments = {"x": "tensor<300xf32>", "s": f"tensor<{kind}>"}
+        check_text(function(body, arguments, {"0": "tensor<150xf32>"}), x, start)
+
+
 @st.composite
 def gathers(draw: st.DrawFn) -> tuple[Any, ...]:
     """An operand, indices and the dimension numbers and sizes of a gather."""

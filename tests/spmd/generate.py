@@ -114,7 +114,7 @@ def ranks(text: str) -> list[int]:
     """The ranks of the arguments of the program."""
     head = re.search(r"func\.func public @main\((.*?)\) -> ", text, re.S)
     assert head, text[:500]
-    types = re.findall(r"%arg\d+: (tensor<[^>]*(?:<[^>]*>)?[^>]*>)", head[1])
+    types = re.findall(r"%arg\d+: (tensor<[^<>]*(?:<[^<>]*>)?[^<>]*>)", head[1])
     return [len(shape_of(type_)) for type_ in types]
 
 
@@ -127,7 +127,7 @@ def annotated(
     """
     head = re.search(r"func\.func public @main\((.*?)\) -> \((.*?)\) \{", text, re.S)
     assert head, text[:500]
-    types = re.findall(r"%(arg\d+): (tensor<[^>]*(?:<[^>]*>)?[^>]*>)", head[1])
+    types = re.findall(r"%(arg\d+): (tensor<[^<>]*(?:<[^<>]*>)?[^<>]*>)", head[1])
     new_args, constraints = [], []
     for name, type_ in types:
         shape = shape_of(type_)
@@ -138,7 +138,7 @@ def annotated(
             inner = given[len(new_args) - 1]
         constraints.append(f"    %lies_{name} = sdy.sharding_constraint %{name} {inner} : {type_}")
         constraints.append(poisoned(name, shape, type_, rng))
-    results = re.findall(r"tensor<[^>]*(?:<[^>]*>)?[^>]*>", head[2])
+    results = re.findall(r"tensor<[^<>]*(?:<[^<>]*>)?[^<>]*>", head[2])
     body_start = head.end()
     body_end = text.index("\n    return ", body_start)
     line_end = text.index("\n", body_end + 1)

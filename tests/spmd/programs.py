@@ -316,10 +316,39 @@ OPS = {
     "convert": (lambda a: a.astype(jnp.int8).astype(jnp.float32), [array(8, 6)]),
     "cumprod": (lambda a: jnp.cumprod(a, 1), [array(3, 5)]),
     "histo": (lambda a: jnp.bincount(a, length=7), [array(20, d=i32)]),
+    # Slices of one tensor, of which devices have the same values.
+    "cross": (lambda a, b: jnp.cross(a, b), [array(7, 3), array(7, 3)]),
+    "windows": (lambda a: sum(a[k : k + 10] for k in range(5)), [array(14, 2)]),
+    "pad_edge": (lambda a: jnp.pad(a, ((2, 3), (1, 1)), mode="edge"), [array(8, 6)]),
+    "concat_parts": (
+        lambda a, b: jnp.concatenate([a, b, a, b[:2], a[1:3]], 0),
+        [array(5, 4), array(3, 4)],
+    ),
+    "interp": (lambda a, b: jnp.interp(a, jnp.arange(6.0), b), [array(9), array(6)]),
+    # Tensors without elements.
+    "empty_rev": (lambda a: (a[::-1], a.sum(0)), [array(0, 4)]),
+    "empty_slice": (lambda a: (a[3:3], a[:, 2:2] @ a[:6, :0].T), [array(8, 6)]),
+    "prefixes": (lambda a: lax.associative_scan(jnp.add, a), [array(9, 4)]),
+    "topk_all": (lambda a: lax.top_k(a, 9), [array(4, 9)]),
+    # The dim is longer than the type of indices counts.
+    "narrow_take": (
+        lambda a, i: lax.gather(
+            a,
+            (i * 31).astype(jnp.int8)[:, None],
+            lax.GatherDimensionNumbers((1,), (0,), (0,)),
+            (1, 3),
+            mode="clip",
+        ),
+        [array(300, 3), array(9, d=i32)],
+    ),
+    "narrow_dslice": (
+        lambda a, i: lax.dynamic_slice(a, ((i * 31).astype(jnp.int8), jnp.int8(0)), (150, 2)),
+        [array(300, 3), array(d=i32)],
+    ),
 }
 
 TOLERANCE = {
     **dict.fromkeys(("cholesky", "trisolve", "qr", "eigh", "svd", "solve", "tridiag"), 1e-4),
-    **dict.fromkeys(("prod", "cumprod", "erfinv"), 1e-6),
+    **dict.fromkeys(("prod", "cumprod", "erfinv", "interp"), 1e-6),
 }
 """How far results may be apart, where arithmetic is not exact."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import shardcore
+from shardcore.partition.partitioned import POLICIES
 
 
 def test_elements_written_as_digits_are_sliced() -> None:
@@ -71,3 +73,28 @@ func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
     partitioned = module.propagate().partition()
     assert partitioned.sent_bytes == 0
     assert shardcore.prove(partitioned).is_proven
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_updates_are_placed_by_indices_of_eight_bits(policy: str) -> None:
+    """The dim is longer than 256; XLA for hosts writes out of bounds here."""
+    module = shardcore.Module.parse("""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<300x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %i: tensor<9x1xui8>, %u: tensor<9x3xf32>)
+    -> (tensor<300x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+  %0 = "stablehlo.scatter"(%a, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<
+      update_window_dims = [1], inserted_window_dims = [0],
+      scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %1 = stablehlo.add %x, %y : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+    }) : (tensor<300x3xf32>, tensor<9x1xui8>, tensor<9x3xf32>) -> tensor<300x3xf32>
+  return %0 : tensor<300x3xf32>
+}""")
+    partitioned = module.propagate().partition(policy)
+    a, u = np.zeros((300, 3), np.float32), np.ones((9, 3), np.float32)
+    indices = np.array([[0], [1], [74], [75], [76], [149], [225], [254], [255]], np.uint8)
+    [found] = partitioned.simulate(a, indices, u)
+    np.add.at(a, indices[:, 0], 1)
+    np.testing.assert_array_equal(found, a)

@@ -17,7 +17,7 @@ def clamped(start: Array, size: int, length: int) -> Array:
     start = wide(start)
     if start.dtype.kind == "u":
         # The largest unsigned integers do not fit the signed type.
-        start = np.minimum(start, np.asarray(length, start.dtype))
+        start = np.minimum(start.astype(np.uint64), np.uint64(length))
     return np.clip(start.astype(np.int64), 0, length - size)
 
 

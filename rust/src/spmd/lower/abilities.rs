@@ -2,6 +2,7 @@
 
 use super::super::ways::Ability;
 use super::concatenate::concatenated_dim;
+use super::custom_calls::target;
 use super::geometry::Geometry;
 use super::work::ByRule;
 use super::{convolution, dynamic, indexing, reduce, windows};
@@ -87,6 +88,7 @@ fn is_local_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
             let sorted = dim.map_or(rank - 1, |dim| if dim < 0 { dim + rank } else { dim });
             dim_of(0) != usize::try_from(sorted).ok()
         }
+        _ if is_selected_along(program, work, factor) => false,
         // The number of groups would change.
         OpKind::Convolution => {
             let in_result = rule.results.first().is_some_and(|tensor| tensor.contains(factor));
@@ -94,5 +96,20 @@ fn is_local_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
             in_result && !both
         }
         _ => true,
+    }
+}
+
+/// Whether the op takes the k largest elements along `factor`, where k may be all of them.
+fn is_selected_along(program: &Program, work: &ByRule, factor: FactorId) -> bool {
+    let name = match program.kind(work.op) {
+        OpKind::CustomCall => target(program, work.op),
+        _ => program.op_name(work.op).to_owned(),
+    };
+    let Some(mapping) = work.rule.operands.first() else { return false };
+    match &*name {
+        "chlo.top_k" | "mhlo.topk" => mapping.dims.last().is_some_and(|dim| dim[..] == [factor]),
+        // Of which dim is in attributes of its own. Of all elements nobody asks an approximation.
+        "ApproxTopK" | "PartialReduce" => work.shapes.first() == work.shapes.last(),
+        _ => false,
     }
 }

@@ -18,7 +18,7 @@ impl Lowering<'_, '_, '_> {
         let Some(operand) = operand else { return };
         let dims: Rc<[i64]> = self.ints(op, "broadcast_dimensions").into();
         let result = self.held(program.result(op, 0));
-        let new = match self.broadcasts.get(&operand.value) {
+        let new = match self.broadcasts.get(&operand.shard()) {
             // Of what the operand is a broadcast of itself.
             Some(known) => Broadcast {
                 operand: known.operand,
@@ -26,19 +26,19 @@ impl Lowering<'_, '_, '_> {
             },
             None => Broadcast { operand, dims },
         };
-        self.broadcasts.insert(result.value, new);
+        self.broadcasts.insert(result.shard(), new);
     }
     /// The origins of those of `operands` that are broadcasts.
     pub(super) fn origins(&self, operands: &[Held]) -> Vec<Origin> {
         let origin = |(index, held): (usize, &Held)| {
-            let Broadcast { operand, dims } = self.broadcasts.get(&held.value)?;
+            let Broadcast { operand, dims } = self.broadcasts.get(&held.shard())?;
             Some((index, operand.placement, operand.global, Rc::clone(dims)))
         };
         operands.iter().enumerate().filter_map(origin).collect()
     }
     /// The operand that `held` is a broadcast of, and the placement of it from which `held` is broadcast as `target`.
     fn origin_at(&mut self, held: Held, target: PlacementId) -> Option<(Broadcast, PlacementId)> {
-        let known = self.broadcasts.get(&held.value)?.clone();
+        let known = self.broadcasts.get(&held.shard())?.clone();
         let wanted = &self.placements[target];
         if !wanted.partial.is_empty() {
             return None;
@@ -68,7 +68,8 @@ impl Lowering<'_, '_, '_> {
         let operand = self.reshard(known.operand, placement);
         let local = self.local_type(held.global, target);
         let value = self.emit.broadcast(operand.value, &known.dims, local);
-        self.broadcasts.insert(value, known);
-        Some(Held { value, placement: target, is_zero_padded: false, ..held })
+        let new = Held { value, placement: target, is_zero_padded: false, ..held };
+        self.broadcasts.insert(new.shard(), known);
+        Some(new)
     }
 }

@@ -24,7 +24,7 @@ impl Lowering<'_, '_, '_> {
             OpKind::Gather => self.gather_locally(work, way, &operands),
             OpKind::Scatter => self.scatter_locally(work, way, operands),
             OpKind::DynamicSlice => self.dynamic_slice_locally(work, way, operands),
-            OpKind::DynamicUpdateSlice => self.update_locally(work, way, &operands),
+            OpKind::DynamicUpdateSlice => self.update_locally(work, way, operands),
             OpKind::Convolution => self.convolve_locally(work, way, operands),
             OpKind::CustomCall => self.call_locally(work, way, operands),
             _ => {

@@ -81,6 +81,7 @@ impl Lowering<'_, '_, '_> {
         way: &Way,
         mut operands: Vec<Held>,
     ) {
+        self.widen_starts(&mut operands[1..]);
         let mut starts: Vec<Option<ValueId>> =
             operands[1..].iter().map(|held| Some(held.value)).collect();
         let mut shape = self.result_shape(work, way, 0);
@@ -115,15 +116,16 @@ impl Lowering<'_, '_, '_> {
     }
     /// Computes an update: each device writes the part in its shard, by updating its shard padded by the size of the
     /// update on both sides and removing the padding. Nothing is sent.
-    pub(super) fn update_locally(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
+    pub(super) fn update_locally(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
         let placement = self.placements[way.operands[0]].clone();
         let update = &work.shapes[1];
         let partly: Vec<usize> = (0..update.len())
             .filter(|&dim| !placement.dims[dim].is_empty() && update[dim] != work.shapes[0][dim])
             .collect();
         if partly.is_empty() {
-            return self.in_place(work, way, operands);
+            return self.in_place(work, way, &operands);
         }
+        self.widen_starts(&mut operands[2..]);
         let local = self.emit.shape(operands[0].value);
         let mut room = vec![0; local.len()];
         let mut values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
@@ -138,12 +140,14 @@ impl Lowering<'_, '_, '_> {
         let value = self.emit.slice(updated, &room, &limits);
         self.replace(work, way, &[value]);
     }
+    fn widen_starts(&mut self, starts: &mut [Held]) {
+        for start in starts {
+            *start = self.with_wide_indices(*start);
+        }
+    }
     /// `start` clamped to 0..=`last`, as these ops clamp it.
     fn within_bounds(&mut self, start: ValueId, last: i64) -> ValueId {
         let own = self.emit.type_of(start);
-        // No start exceeds the largest number of its type.
-        let most = Reducer::Min.identity(self.emit.element(own)).and_then(|most| most.parse().ok());
-        let last = most.map_or(last, |most: i64| last.min(most));
         let (zero, last) = (self.emit.scalar("0", own), self.emit.scalar(&last.to_string(), own));
         self.emit.op("stablehlo.clamp", &[zero, start, last], own, &[])
     }

@@ -121,6 +121,19 @@ impl Lowering<'_, '_, '_> {
         Some(self.emit.times(number, size))
     }
 
+    /// `held`, indices, as `i32` if their type has fewer bits, so that offsets of shards and sizes of dims are numbers of
+    /// their type.
+    pub(super) fn with_wide_indices(&mut self, held: Held) -> Held {
+        if self.bits(held.global) >= 32 {
+            return held;
+        }
+        let wide = self.emit.index_type();
+        let shape = self.emit.shape(held.value);
+        let ty = self.emit.like(&shape, wide);
+        let value = self.emit.op("stablehlo.convert", &[held.value], ty, &[]);
+        let shape = self.shape_of(held.global).unwrap_or_default();
+        Held { value, global: self.emit.like(&shape, wide), ..held }
+    }
     /// Computes a gather: slices that take a sharded dim in full have the size of the shard. Along a dim of which they
     /// take one element, the device that holds it contributes it, and others contribute zero.
     pub(super) fn gather_locally(&mut self, work: &ByRule, way: &Way, operands: &[Held]) {
@@ -142,6 +155,7 @@ impl Lowering<'_, '_, '_> {
             return self.in_place(work, way, operands);
         }
         let mut operands = operands.to_vec();
+        operands[1] = self.with_wide_indices(operands[1]);
         let inside = self.localize_indices(work, way, &indexed, &mut operands[1]);
         let values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
         self.set_operands(op, &values);
@@ -255,7 +269,7 @@ impl Lowering<'_, '_, '_> {
             |this: &Self, dim: &usize| total_size(&this.placements[way.operands[0]].dims[*dim]) > 1;
         if indexed.dims.index_map.iter().any(|dim| is_sharded(self, dim)) {
             let num_inputs = work.results.len();
-            let mut indices = operands[num_inputs];
+            let mut indices = self.with_wide_indices(operands[num_inputs]);
             // Indices beyond the global dim may fall into the padding of the last shard.
             self.localize_indices(work, way, &indexed, &mut indices);
             operands[num_inputs] = indices;

@@ -9,6 +9,7 @@
 mod abilities;
 mod broadcasts;
 mod by_rule;
+mod choose;
 mod compute;
 mod concatenate;
 mod constants;
@@ -20,6 +21,7 @@ mod decisions;
 mod dynamic;
 mod functions;
 mod geometry;
+mod held;
 mod how;
 mod indexing;
 mod joined;
@@ -34,6 +36,7 @@ mod refusals;
 mod resharding;
 mod scan;
 mod treatment;
+mod values;
 mod way_rule;
 mod windows;
 mod work;
@@ -52,9 +55,10 @@ use super::steps::{Step, Steps};
 use super::Partitioned;
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{BlockId, FuncId, Id, OpId, ShardingId, StrId, TypeId, ValueId};
-use crate::ir::{OpKind, Program, ValueDef};
+use crate::index::{BlockId, FuncId, OpId, ShardingId, StrId, TypeId, ValueId};
+use crate::ir::{OpKind, Program};
 use decisions::Decisions;
+pub(super) use held::{Held, Shard};
 pub(super) use how::How;
 use orders::orders;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -62,21 +66,6 @@ use std::borrow::Borrow;
 use std::rc::Rc;
 use std::sync::Arc;
 pub use treatment::Treatment;
-
-/// The local value of a value of the source program.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
-    /// The value in the per-device program.
-    pub value: ValueId,
-    /// The type in the source program.
-    pub global: TypeId,
-    /// Its placement.
-    pub placement: PlacementId,
-    /// How terms are reduced, where the placement has some.
-    pub reducer: Reducer,
-    /// Whether padding is known to be zero.
-    pub is_zero_padded: bool,
-}
 
 /// The operand of a broadcast.
 #[derive(Clone, Debug)]
@@ -112,8 +101,8 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     pub shard_rules: ShardRules,
     how: How,
     held: Vec<Option<Held>>,
-    /// Reshards made so far, by value, placement and stage, with their blocks.
-    resharded: FxHashMap<(ValueId, PlacementId, u32), (BlockId, Held)>,
+    /// Reshards made so far, with their blocks.
+    resharded: FxHashMap<(Shard, PlacementId, u32), (BlockId, Held)>,
     /// Stages of reshards, by the digits along which XLA's partitioner has grouped devices.
     stages: FxHashMap<Vec<Digit>, u32>,
     plans: FxHashMap<(PlacementId, PlacementId, TypeId), Arc<Plan>>,
@@ -122,7 +111,7 @@ pub(super) struct Lowering<'p, 'c, 'r> {
     /// What [`Lowering::local_type`] was before.
     local_types: FxHashMap<(TypeId, PlacementId), TypeId>,
     /// The values that are broadcasts, and of what.
-    broadcasts: FxHashMap<ValueId, Broadcast>,
+    broadcasts: FxHashMap<Shard, Broadcast>,
     /// Slices that concatenations fetch themselves: their operands and starts.
     slices: FxHashMap<ValueId, (ValueId, i64)>,
     /// Names of ops of which nothing but their rules says how they are lowered.
@@ -246,44 +235,6 @@ impl Lowering<'_, '_, '_> {
         };
         self.local_types.insert((ty, placement), local);
         local
-    }
-    /// The local value of `value`, a value of the source program.
-    pub fn held(&mut self, value: ValueId) -> Held {
-        if let Some(held) = self.held.get(value.index()).copied().flatten() {
-            return held;
-        }
-        let global = self.emit.program.type_of(value);
-        let rank = self.emit.program.types()[global].rank().unwrap_or(0);
-        let placement = self.placements.replicated(rank);
-        Held { value, global, placement, reducer: Reducer::Add, is_zero_padded: false }
-    }
-    /// The type of `value` in the source program.
-    pub fn global_type(&self, value: ValueId) -> TypeId {
-        let held = self.held.get(value.index()).copied().flatten();
-        held.map_or_else(|| self.emit.program.type_of(value), |held| held.global)
-    }
-    /// Records the local value of `value`.
-    pub fn set_held(&mut self, value: ValueId, held: Held) {
-        if self.held.len() <= value.index() {
-            self.held.resize(value.index() + 1, None);
-        }
-        self.held[value.index()] = Some(held);
-    }
-    /// Gives `value` the local type of `placement`, and records it as its own local value.
-    pub fn keep(&mut self, value: ValueId, placement: PlacementId) -> Held {
-        let global = self.emit.program.type_of(value);
-        let local = self.local_type(global, placement);
-        if local != global {
-            self.emit.program.set_type(value, local);
-            let op = match self.emit.program.def(value) {
-                ValueDef::Result(op) => op,
-                ValueDef::Arg(block) => self.emit.program.block_parent_op(block),
-            };
-            self.retyped.push(op);
-        }
-        let held = Held { value, global, placement, reducer: Reducer::Add, is_zero_padded: false };
-        self.set_held(value, held);
-        held
     }
     /// Gives `op` these operands.
     pub fn set_operands(

@@ -23,7 +23,7 @@ impl<'p> Lowering<'p, '_, '_> {
         if held.placement == target {
             return held;
         }
-        let key = (held.value, target, stage);
+        let key = (held.shard(), target, stage);
         let block = self.emit.block();
         if let Some(&(at, known)) = self.resharded.get(&key) {
             if at == block {
@@ -42,13 +42,9 @@ impl<'p> Lowering<'p, '_, '_> {
         let Some(shape) = self.shape_of(held.global) else {
             return Held { placement: target, ..held };
         };
-        if shape.contains(&0) {
+        if self.is_empty(held.global) {
             // Nothing has to be sent: tensors without elements are equal.
-            let local = self.local_type(held.global, target);
-            let zero = super::super::emit::zero(self.emit.element(held.global));
-            let zero = self.emit.scalar(zero, held.global);
-            let value = self.emit.broadcast(zero, &[], local);
-            return Held { value, placement: target, is_zero_padded: true, ..held };
+            return Held { reducer: held.reducer, ..self.empty(held.global, target) };
         }
         let plan = self.plan(held, target);
         if self.rebroadcast_elements(held, target).is_some_and(|sent| sent < plan.sent()) {
@@ -120,7 +116,7 @@ impl<'p> Lowering<'p, '_, '_> {
     /// Elements that a device sends at least to reshard `held` to `target`, without a search.
     pub fn least_reshard_elements(&self, held: Held, target: PlacementId) -> i64 {
         let (from, to) = (&self.placements[held.placement], &self.placements[target]);
-        let is_known = from.partial.is_empty() && !self.broadcasts.contains_key(&held.value);
+        let is_known = from.partial.is_empty() && !self.broadcasts.contains_key(&held.shard());
         let shape = self.shape_of(held.global).filter(|_| is_known);
         shape.map_or(0, |shape| (shard_elements(to, &shape) - shard_elements(from, &shape)).max(0))
     }
