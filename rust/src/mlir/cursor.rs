@@ -129,15 +129,12 @@ impl<'a> Cursor<'a> {
     /// Steps over `byte` or fails.
     #[inline]
     pub fn expect(&mut self, byte: u8) -> Result<()> {
-        if self.eat(byte) {
-            return Ok(());
-        }
-        Err(self.expected_byte(byte))
+        self.eat(byte).then_some(()).ok_or_else(|| self.expected(&format!("'{}'", byte as char)))
     }
-    /// The complaint that `byte` should be here.
-    #[cold]
-    fn expected_byte(&mut self, byte: u8) -> crate::error::Error {
-        self.expected(&format!("'{}'", byte as char))
+    /// Steps over `byte`, which is there for `purpose`: `')' to end operand list`.
+    pub fn expect_for(&mut self, byte: u8, purpose: &str) -> Result<()> {
+        let what = || format!("'{}' {purpose}", byte as char);
+        self.eat(byte).then_some(()).ok_or_else(|| self.expected(&what()))
     }
     /// Steps over `token` if it is next.
     pub fn eat_str(&mut self, token: &str) -> bool {
@@ -358,6 +355,7 @@ impl<'a> Cursor<'a> {
         }
     }
     /// The error that `what` is expected here.
+    #[cold]
     pub fn expected(&mut self, what: &str) -> crate::error::Error {
         self.skip_space();
         let start = self.pos;

@@ -117,7 +117,7 @@ impl<'a> Grammar<'_, 'a> {
             return Err(syntax(self.cursor.here(), message).into());
         }
         if matches!(self.cursor.name(), "true" | "false") {
-            found.word.get_or_insert(self.cursor.span_since(start));
+            found.note_word(self.cursor.span_since(start));
             return Ok(());
         }
         self.cursor.pos = start;
@@ -134,6 +134,9 @@ impl<'a> Grammar<'_, 'a> {
             IntegerRange::Bits(bits, _) if ty != "index" => bits,
             IntegerRange::Floats => float_bits(ty),
             _ => {
+                self.cursor.pos = start;
+                let span = self.type_of(start)?;
+                let ty: String = self.cursor.since(start).split_whitespace().collect();
                 let message = format!("expected integer or float type, got: '{ty}'");
                 return Err(syntax(span, message).into());
             }
@@ -150,9 +153,14 @@ impl<'a> Grammar<'_, 'a> {
         }
         loop {
             self.array_element(ty)?;
-            if !self.cursor.eat(b',') {
-                return self.cursor.expect(b'>');
+            if self.cursor.eat(b',') {
+                continue;
             }
+            if self.cursor.eat(b'>') {
+                return Ok(());
+            }
+            let message = "expected '>' to close an array attribute";
+            return Err(syntax(self.cursor.here(), message).into());
         }
     }
     fn array_element(&mut self, ty: &str) -> Result<()> {
@@ -165,7 +173,9 @@ impl<'a> Grammar<'_, 'a> {
                 let is_word = number.is_none() && matches!(self.cursor.name(), "true" | "false");
                 match IntegerRange::of(ty) {
                     _ if ty == "i1" && is_word => None,
-                    _ if ty == "i1" => Some("expected 'true' or 'false' values for i1 type"),
+                    _ if number.is_some_and(|number| !number.is_float()) => {
+                        Some("expected 'true' or 'false' values for i1 type")
+                    }
                     IntegerRange::Bits(..) if is_word => {
                         Some("expected i1 type for 'true' or 'false' values")
                     }

@@ -17,9 +17,11 @@ pub(super) struct Found<'a> {
     /// All numbers, if they are asked for.
     pub all: Option<Vec<Number>>,
     /// The first `true` or `false`.
-    pub word: Option<Span>,
+    word: Option<Span>,
     /// The first string.
     pub string: Option<(&'a str, Span)>,
+    /// The first number or word.
+    first: Option<Span>,
 }
 
 impl Found<'_> {
@@ -27,13 +29,19 @@ impl Found<'_> {
     pub fn with_all_numbers() -> Self {
         Self { all: Some(Vec::new()), ..Self::default() }
     }
+    /// Notes `true` or `false`.
+    pub fn note_word(&mut self, span: Span) {
+        self.first.get_or_insert(span);
+        self.word.get_or_insert(span);
+    }
     /// Notes a number.
     pub fn note(&mut self, number: Number, span: Span) {
+        self.first.get_or_insert(span);
         if let Some(all) = &mut self.all {
             all.push(number);
         }
         let slot = match number {
-            Number::Float => 0,
+            Number::Float(_) => 0,
             Number::Hex(..) => 1,
             Number::Integer(true, _) => 2,
             Number::Integer(false, _) => 3,
@@ -59,8 +67,7 @@ impl Found<'_> {
             };
         }
         if range == IntegerRange::Nothing {
-            let number = self.numbers.iter().flatten().map(|&(_, span)| span).next();
-            let span = number.or(self.word)?;
+            let span = self.first?;
             let token = text.get(span.start as usize..span.end as usize).unwrap_or("");
             let token = token.trim_start_matches(['-', ' ']);
             return Some((span, format!("expected string token, got {token}")));
@@ -76,7 +83,8 @@ impl Found<'_> {
         let wrong = |&(number, span): &(Number, Span)| {
             said(span, number.problem(element, Place::Elements)?)
         };
-        self.numbers.iter().flatten().find_map(wrong)
+        let all = self.numbers.iter().flatten().filter_map(wrong);
+        all.min_by_key(|(span, _)| span.start)
     }
 }
 

@@ -9,8 +9,8 @@ pub(super) enum Number {
     Integer(bool, u128),
     /// `0x1F`, an integer, or the bits of a float.
     Hex(bool, u128),
-    /// `1.5e3`
-    Float,
+    /// `1.5e3`, `-1.5e3`: whether it is negative.
+    Float(bool),
 }
 
 /// Where a number stands; messages of MLIR differ.
@@ -98,33 +98,33 @@ impl Number {
                 cursor.pos = end;
             }
         }
-        Some(Self::Float)
+        Some(Self::Float(is_negative))
     }
     pub fn is_float(self) -> bool {
-        self == Self::Float
+        matches!(self, Self::Float(_))
     }
     const fn is_negative(self) -> bool {
-        matches!(self, Self::Hex(true, _) | Self::Integer(true, _))
+        matches!(self, Self::Hex(true, _) | Self::Integer(true, _) | Self::Float(true))
     }
     /// The error message if a number of type `ty` cannot be this one.
     pub fn problem(self, ty: &str, place: Place) -> Option<&'static str> {
         let says = |messages: [&'static str; 3]| Some(messages[place as usize]);
         match (self, IntegerRange::of(ty)) {
-            (Self::Float, IntegerRange::Nothing) => {
+            (Self::Float(_), IntegerRange::Nothing) => {
                 Some("floating point value not valid for specified type")
             }
             (_, IntegerRange::Nothing) => Some("integer literal not valid for specified type"),
             (_, IntegerRange::Floats) => self.float_problem(ty),
-            (Self::Float, IntegerRange::Bits(..)) => says([
+            _ if self.is_negative() && ty.starts_with("ui") && place == Place::Elements => {
+                Some("expected unsigned integer elements, but parsed negative value")
+            }
+            (Self::Float(_), IntegerRange::Bits(..)) => says([
                 "floating point value not valid for specified type",
                 "expected integer elements, but parsed floating-point",
                 "expected integer literal",
             ]),
             _ if self.is_negative() && ty.starts_with("ui") && place == Place::Attribute => {
                 Some("negative integer literal not valid for unsigned integer type")
-            }
-            _ if self.is_negative() && ty.starts_with("ui") && place == Place::Elements => {
-                Some("expected unsigned integer elements, but parsed negative value")
             }
             (_, IntegerRange::Bits(bits, is_signed)) if !self.fits(bits, is_signed) => says([
                 "integer constant out of range for attribute",
@@ -136,7 +136,7 @@ impl Number {
     }
     fn float_problem(self, ty: &str) -> Option<&'static str> {
         match self {
-            Self::Float => None,
+            Self::Float(_) => None,
             Self::Integer(..) => {
                 Some("unexpected decimal integer literal for a floating point value")
             }

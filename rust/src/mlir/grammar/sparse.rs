@@ -57,7 +57,13 @@ fn elements_problem(
     let num_indices = shape_of_indices(indices, ty.shape.len())[0];
     let shape: Vec<i64> =
         shape_of_values(values, num_indices).into_iter().map(|size| size as i64).collect();
-    problem((text, Some(values)), &shape, &ty.element, &ty.name)
+    let of_values = format!("tensor<{}x{}>", x_joined(&shape), ty.element);
+    problem((text, Some(values)), &shape, &ty.element, &of_values)
+}
+
+/// `2x3`
+fn x_joined(shape: &[i64]) -> String {
+    shape.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
 }
 
 /// What is wrong with the shapes of indices and values, or with the first index that is out of bounds.
@@ -111,6 +117,6 @@ fn value(number: Number) -> i128 {
                 value
             }
         }
-        Number::Float => -1,
+        Number::Float(_) => -1,
     }
 }

@@ -292,7 +292,7 @@ impl Grammar<'_, '_> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
         match Number::read(self.cursor) {
-            Some(Number::Float | Number::Hex(..)) => Ok(()),
+            Some(Number::Float(_) | Number::Hex(..)) => Ok(()),
             Some(Number::Integer(..)) => {
                 let message = "unexpected decimal integer literal for a floating point value";
                 Err(syntax(self.cursor.span_since(start), message)

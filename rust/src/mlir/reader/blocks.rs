@@ -76,7 +76,7 @@ impl Parser<'_> {
                 }
             }
         }
-        self.cursor.expect(b':')?;
+        self.cursor.expect_for(b':', "after block name")?;
         let last = self.open_regions.last().map_or(BlockId::NONE, |region| region.block);
         let header = Span::new(self.last_end, self.cursor.pos as u32);
         let block = self.program.push_block(header);

@@ -47,8 +47,13 @@ impl Parser<'_> {
     fn finish_operands(&mut self, pending: &PendingOp) -> Result<()> {
         let count = self.parts.operands.len() - pending.base.operands;
         if count != pending.num_inputs {
-            let (what, were) = (plural(count, "operand"), pending.num_inputs);
-            let message = format!("the op has {what}, but its type has {were}");
+            let needs = pending.num_inputs;
+            let message = if pending.is_generic {
+                format!("expected {} but had {needs}", plural(count, "operand type"))
+            } else {
+                let name = self.program.str(pending.name.id);
+                format!("custom op '{name}' {count} operands present, but expected {needs}")
+            };
             let span = self.name_span(pending);
             return Err(Diagnostic::new(Code::TypeMismatch, message).at(span).into());
         }
@@ -68,11 +73,12 @@ impl Parser<'_> {
         let total: usize =
             self.parts.results[names.clone()].iter().map(|name| name.count as usize).sum();
         if total != count && !names.is_empty() {
-            let message = format!(
-                "the op has {}, but {total} {} named",
-                plural(count, "result"),
-                if total == 1 { "is" } else { "are" }
-            );
+            let message = if count == 0 {
+                "cannot name an operation with no results".to_owned()
+            } else {
+                let count = plural(count, "result");
+                format!("operation defines {count} but was provided {total} to bind")
+            };
             let start = self.parts.results[names.start].offset;
             let span = Span::new(start, self.name_span(pending).end);
             return Err(Diagnostic::new(Code::TypeMismatch, message).at(span).into());

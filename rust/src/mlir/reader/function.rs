@@ -5,6 +5,7 @@ use super::parts::PendingArg;
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{BlockId, FuncId, StrId, TypeId};
 use crate::ir::{AttrRange, Port};
+use crate::mlir::meaning::in_own_syntax;
 use crate::mlir::meaning::{symbol_name, Target};
 
 impl Parser<'_> {
@@ -23,7 +24,7 @@ impl Parser<'_> {
         }
         self.cursor.skip_space();
         let start = self.cursor.pos;
-        self.cursor.symbol()?;
+        self.cursor.symbol().map_err(|error| in_own_syntax("func.func", error))?;
         let name = self.cursor.span_since(start);
         self.name_function(&pending, name)?;
         self.parse_function_args(id)?;

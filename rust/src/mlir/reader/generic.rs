@@ -10,8 +10,8 @@ impl Parser<'_> {
     /// Parses an op from its operands on; the name has been read.
     pub(super) fn parse_generic(&mut self, mut pending: PendingOp) -> Result<()> {
         let start = self.cursor.pos as u32;
-        self.cursor.expect(b'(')?;
-        self.parse_operands_to(b')')?;
+        self.cursor.expect_for(b'(', "to start operand list")?;
+        self.parse_operands()?;
         if self.cursor.next_byte() == b'[' {
             self.parse_successors()?;
         }
@@ -40,7 +40,7 @@ impl Parser<'_> {
         } else {
             pending.dict = Span::new(end, end);
         }
-        self.cursor.expect(b':')?;
+        self.cursor.expect_for(b':', "followed by operation type")?;
         self.parse_signature_types(&mut pending)?;
         self.finish(pending)
     }
@@ -54,7 +54,9 @@ impl Parser<'_> {
     /// Reads `-> types` onto the stack of types, which has those of the operands.
     pub(super) fn parse_result_types(&mut self, pending: &mut PendingOp) -> Result<()> {
         pending.num_inputs = self.num_types(pending);
-        self.cursor.expect_arrow()?;
+        if !self.cursor.eat_str("->") {
+            return Err(self.cursor.expected("'->' in function type"));
+        }
         let (cursor, program) = (&mut self.cursor, &mut self.program);
         self.types.read_results(cursor, program, &mut self.parts.types)
     }

@@ -29,7 +29,7 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        self.cursor.expect(b'=')?;
+        self.cursor.expect_for(b'=', "after SSA name")?;
         self.cursor.skip_space();
         Ok(())
     }
@@ -68,16 +68,14 @@ impl<'a> Parser<'a> {
         self.parts.operands.push(NameUse { name, number, span });
         Ok(())
     }
-    /// Reads operands separated by commas, up to `end`; the opening bracket was read.
-    pub(super) fn parse_operands_to(&mut self, end: u8) -> Result<()> {
-        if self.cursor.eat(end) {
-            return Ok(());
-        }
-        loop {
+    /// Reads operands separated by commas, up to `)`; the opening bracket was read.
+    pub(super) fn parse_operands(&mut self) -> Result<()> {
+        if self.cursor.next_byte() == b'%' {
             self.parse_operand()?;
-            if !self.cursor.eat(b',') {
-                return self.cursor.expect(end);
+            while self.cursor.eat(b',') {
+                self.parse_operand()?;
             }
         }
+        self.cursor.expect_for(b')', "to end operand list")
     }
 }

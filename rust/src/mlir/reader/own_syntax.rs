@@ -273,10 +273,13 @@ impl Parser<'_> {
     fn parse_call(&mut self, mut pending: PendingOp) -> Result<()> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
+        if self.cursor.peek() != b'@' {
+            return Err(self.cursor.expected("attribute value"));
+        }
         self.cursor.symbol()?;
         let callee = self.cursor.span_since(start);
         self.cursor.expect(b'(')?;
-        self.parse_operands_to(b')')?;
+        self.parse_operands()?;
         pending.syntax = self.cursor.span_since(pending.syntax.start as usize);
         self.parse_optional_op_dict(&mut pending)?;
         self.cursor.expect(b':')?;
@@ -288,7 +291,7 @@ impl Parser<'_> {
     fn parse_call_indirect(&mut self, mut pending: PendingOp) -> Result<()> {
         self.parse_operand()?;
         self.cursor.expect(b'(')?;
-        self.parse_operands_to(b')')?;
+        self.parse_operands()?;
         pending.syntax = self.cursor.span_since(pending.syntax.start as usize);
         self.parse_optional_op_dict(&mut pending)?;
         self.cursor.expect(b':')?;
@@ -304,10 +307,10 @@ impl Parser<'_> {
     fn parse_scan(&mut self, mut pending: PendingOp) -> Result<()> {
         let start = pending.syntax.start as usize;
         self.cursor.expect(b'(')?;
-        self.parse_operands_to(b')')?;
+        self.parse_operands()?;
         self.cursor.expect_keyword("inits")?;
         self.cursor.expect(b'(')?;
-        self.parse_operands_to(b')')?;
+        self.parse_operands()?;
         self.cursor.expect_keyword("dimension")?;
         self.cursor.expect(b'=')?;
         self.cursor.integer()?;

@@ -119,7 +119,7 @@ impl Parser<'_> {
     fn parse_manual_computation(&mut self, mut pending: PendingOp) -> Result<()> {
         let start = self.cursor.pos;
         self.cursor.expect(b'(')?;
-        self.parse_operands_to(b')')?;
+        self.parse_operands()?;
         self.own_keyword(&pending, "in_shardings")?;
         self.cursor.expect(b'=')?;
         let inputs = self.parse_stripped(&pending, Some(Form::Shardings))?;
@@ -147,7 +147,7 @@ impl Parser<'_> {
         let name = self.cursor.span_since(at);
         self.cursor.expect(b'>')?;
         self.cursor.expect(b'(')?;
-        self.parse_operands_to(b')')?;
+        self.parse_operands()?;
         let mut inputs = None;
         if self.cursor.eat_keyword("in_shardings") {
             self.cursor.expect(b'=')?;
