@@ -215,6 +215,7 @@ impl SignatureTable {
         self.keys.get(StrId::from_index(id.index()))
     }
     /// The text of a signature without its types: equal for ops that differ in their types alone.
+    #[inline]
     pub fn key_without_types(&self, id: SignatureId) -> &str {
         &self.key(id)[..self.signatures[id].stem_len as usize]
     }

@@ -2,8 +2,8 @@
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, SignatureView};
-use crate::mlir::AttrValue;
 use crate::rule::OpShardingRule;
+use crate::stablehlo::windows::{WindowDim, WindowLists, REDUCTION, SELECTION};
 
 /// `reduce` of inputs with initial values, which are scalars.
 pub fn reduce(view: &SignatureView<'_>) -> Option<OpShardingRule> {
@@ -28,45 +28,19 @@ pub fn reduce(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// The window attributes of an op: size, stride and the like of each dim.
-struct Windows {
-    sizes: Vec<i64>,
-    strides: Vec<i64>,
-    padding: Option<Vec<i64>>,
-}
-
-impl Windows {
-    fn read(view: &SignatureView<'_>) -> Option<Self> {
-        let ints = |name| view.attribute(name).map_or(Some(Vec::new()), AttrValue::as_ints);
-        let padding = match view.attribute("padding") {
-            Some(value) => Some(value.as_ints()?),
-            None => None,
-        };
-        Some(Self { sizes: ints("window_dimensions")?, strides: ints("window_strides")?, padding })
-    }
-    /// Whether each window of `dim` is one element, in order, so that the dim passes through.
-    fn pass_through(&self, dim: usize) -> Option<bool> {
-        if let Some(padding) = &self.padding {
-            // A splat has one element.
-            let pad =
-                |at: usize| if padding.len() == 1 { padding.first() } else { padding.get(at) };
-            if *pad(2 * dim)? != 0 || *pad(2 * dim + 1)? != 0 {
-                return Some(false);
-            }
-        }
-        let is_one =
-            |list: &[i64]| if list.is_empty() { Some(true) } else { Some(*list.get(dim)? == 1) };
-        Some(is_one(&self.strides)? && is_one(&self.sizes)?)
-    }
+/// Whether each window of `dim` is one element, in order, so that the dim passes through.
+fn passes_through(windows: &WindowLists, dim: usize) -> Option<bool> {
+    let WindowDim { size, stride, padding, .. } = windows.dim(dim)?;
+    Some(size == Some(1) && stride == 1 && padding == [0, 0])
 }
 
 /// `reduce_window`: each dim has a factor of the number of windows, the size of the result's dim; it is a
 /// permutation factor unless windows have one element.
 pub fn reduce_window(view: &SignatureView<'_>) -> Option<OpShardingRule> {
-    let windows = Windows::read(view)?;
+    let windows = WindowLists::read(|name| view.attribute(name), REDUCTION)?;
     let mut builder = RuleBuilder::new(view);
     for (dim, &size) in view.result(0)?.iter().enumerate() {
-        if windows.pass_through(dim)? {
+        if passes_through(&windows, dim)? {
             builder.everywhere(dim, size, FactorKind::PassThrough);
         } else {
             builder.everywhere(dim, size, FactorKind::Permutation).blocked_if(view.conservative);
@@ -78,11 +52,11 @@ pub fn reduce_window(view: &SignatureView<'_>) -> Option<OpShardingRule> {
 /// `select_and_scatter`: a dim with windows of one element passes through; any other has a permutation factor of
 /// operand and result, and one of the source that needs replication.
 pub fn select_and_scatter(view: &SignatureView<'_>) -> Option<OpShardingRule> {
-    let windows = Windows::read(view)?;
+    let windows = WindowLists::read(|name| view.attribute(name), SELECTION)?;
     let source = view.operand(1)?;
     let mut builder = RuleBuilder::new(view);
     for (dim, &size) in view.result(0)?.iter().enumerate() {
-        if windows.pass_through(dim)? {
+        if passes_through(&windows, dim)? {
             builder.everywhere(dim, size, FactorKind::PassThrough);
             continue;
         }

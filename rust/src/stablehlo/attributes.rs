@@ -84,7 +84,8 @@ fn dense_type(text: &str) -> Option<(Vec<i64>, Element)> {
     Some((sizes, Element::parse(rest)))
 }
 
-fn dense_ints(value: &AttrValue<'_>) -> Option<Vec<i64>> {
+/// The integers in a `dense<...>` value; a splat is repeated for each element of the type.
+pub fn dense_ints(value: &AttrValue<'_>) -> Option<Vec<i64>> {
     let AttrValue::Dense { elements, ty } = value else { return None };
     let (sizes, _) = dense_type(ty)?;
     let count = sizes.iter().try_fold(1_usize, |n, &size| n.checked_mul(size.try_into().ok()?))?;
@@ -151,8 +152,12 @@ impl<'a> Attributes<'a> {
         self.0.iter()
     }
     /// The attribute `name`.
+    #[inline]
     pub fn get(&self, name: &str) -> Option<&Attribute<'a>> {
-        self.0.iter().find(|attribute| attribute.name == name)
+        // Names mostly differ in their lengths or first bytes.
+        let [len, first] = outline(name);
+        let is_alike = |other: &str| outline(other) == [len, first];
+        self.0.iter().find(|attribute| is_alike(attribute.name) && attribute.name == name)
     }
     /// The value of attribute `name`.
     pub fn value(&self, name: &str) -> Option<&AttrValue<'a>> {
@@ -164,9 +169,8 @@ impl<'a> Attributes<'a> {
     }
     /// The integers that attribute `name` lists; none if there is no such attribute.
     pub fn ints(&self, name: &str) -> &[i64] {
-        self.get(name).map_or(&[], |attribute| {
-            attribute.ints.get_or_init(|| attribute.value.as_ints().unwrap_or_default())
-        })
+        let Some(attribute) = self.get(name) else { return &[] };
+        attribute.ints.get_or_init(|| attribute.value.as_ints().unwrap_or_default())
     }
     /// Whether attribute `name` is there and true.
     pub fn is_true(&self, name: &str) -> bool {
@@ -176,6 +180,12 @@ impl<'a> Attributes<'a> {
     pub fn word(&self, name: &str) -> Option<&str> {
         self.value(name)?.as_str()
     }
+}
+
+/// The length of `name` and its first byte.
+#[inline]
+fn outline(name: &str) -> [usize; 2] {
+    [name.len(), name.as_bytes().first().map_or(0, |&byte| byte.into())]
 }
 
 /// Whether `op`, a constant, has its elements in custom syntax.

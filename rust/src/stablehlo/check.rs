@@ -6,6 +6,7 @@ use super::compatible::{all_compatible, of_compatible_shape};
 use super::constraint;
 use super::definition::{Compares, Definition, Group, Regions};
 use super::mistake::{of_op, Mistake};
+use super::result_types::ResultTypes;
 use super::traits::Trait;
 use super::types::{quoted, ValueType};
 use super::view::OpView;
@@ -31,7 +32,7 @@ impl Definition {
         self.verify.map_or(Ok(()), |verify| verify(op))
     }
     /// The inferred result types of `op`; `None` if the definition has no inference.
-    pub fn infer(&self, op: &OpView<'_>) -> Option<Result<Vec<ValueType>, Mistake>> {
+    pub fn infer(&self, op: &OpView<'_>) -> Option<Result<ResultTypes, Mistake>> {
         self.infer.map(|infer| infer(op))
     }
     fn check_inferred(&self, op: &OpView<'_>) -> Result<(), Vec<String>> {
@@ -39,22 +40,10 @@ impl Definition {
         let Some(inferred) = self.infer(op).filter(|_| self.compares != Compares::Nothing) else {
             return Ok(());
         };
-        let why = match inferred {
-            Ok(types) => {
-                if self.fits(&types, op.results) {
-                    return Ok(());
-                }
-                let (inferred, given) = (quoted(&types), quoted(op.results));
-                of_op(format!(
-                    "inferred type(s) {inferred} are incompatible with return type(s) of operation \
-                     {given}"
-                ))
-            }
-            Err(mistake) => mistake,
-        };
-        let failure = of_op("failed to infer returned types").of(op.name);
-        let said = [why.of(op.name), failure];
-        Err(said.into_iter().filter(|text| !text.is_empty()).collect())
+        match &inferred {
+            Ok(types) if self.fits(types, op.results) => Ok(()),
+            _ => Err(not_inferred(op, inferred)),
+        }
     }
     /// Whether the inferred types match those given, as far as MLIR compares them.
     fn fits(&self, types: &[ValueType], given: &[&ValueType]) -> bool {
@@ -161,6 +150,24 @@ impl Definition {
         }
         Ok(())
     }
+}
+
+/// The errors of an op whose inferred result types do not match its results, or cannot be inferred.
+#[cold]
+fn not_inferred(op: &OpView<'_>, inferred: Result<ResultTypes, Mistake>) -> Vec<String> {
+    let why = inferred.map_or_else(
+        |mistake| mistake,
+        |types| {
+            let (inferred, given) = (quoted(&types), quoted(op.results));
+            of_op(format!(
+                "inferred type(s) {inferred} are incompatible with return type(s) of operation \
+                 {given}"
+            ))
+        },
+    );
+    let failure = of_op("failed to infer returned types").of(op.name);
+    let said = [why.of(op.name), failure];
+    said.into_iter().filter(|text| !text.is_empty()).collect()
 }
 
 /// Checks that there are `needs` operands, results or regions (`noun`), or more if `is_open`.

@@ -3,20 +3,19 @@
 use super::attributes::Attributes;
 use super::definition::Definition;
 use super::families::definition_of;
-use super::inline_list::InlineList;
 use super::last_ops::{LastOp, LastOps};
-use super::read_types::{Outline, ReadType, TypeCache};
+use super::read_types::TypeCache;
 use super::types::ValueType;
 use super::view::{OpView, RegionView};
 use crate::index::{Id, OpId, RegionId, SignatureId, StrId, TypeId};
 use crate::ir::{OpTraits, Program};
 use crate::mlir::AttrValue;
 
-/// The cached definition of an op name.
+/// The cached definition of an op name, and the name.
 #[derive(Clone, Copy)]
-enum Lookup {
+enum Lookup<'p> {
     NotYet,
-    Found(Option<&'static Definition>),
+    Found(&'p str, Option<&'static Definition>),
 }
 
 /// Checks ops of a program, and caches the results by signature.
@@ -24,7 +23,7 @@ pub struct Checker<'p> {
     program: &'p Program,
     types: TypeCache<'p>,
     /// The definitions of op names, filled in when first needed.
-    definitions: Vec<Lookup>,
+    definitions: Vec<Lookup<'p>>,
     /// For each op name, the type of the last plain op of that name; see [`Definition::is_plain`].
     plain_types: Vec<TypeId>,
     /// For each signature, whether an op with it was found valid.
@@ -56,10 +55,10 @@ impl<'p> Checker<'p> {
     /// Whether `op` has a definition; if it does not match it, MLIR's messages, mostly one, at most two.
     pub fn check(&mut self, op: OpId) -> Result<bool, Vec<String>> {
         let program = self.program;
-        let name = program.op_name_id(op);
-        let Some(definition) = self.definition(name) else { return Ok(false) };
+        let (name, definition) = self.definition(program.op_name_id(op));
+        let Some(definition) = definition else { return Ok(false) };
         if !self.is_plain(op, definition) {
-            self.check_by(op, definition)?;
+            self.check_by(op, name, definition)?;
         }
         let signature = program.signature(op);
         if signature.is_some() && !definition.looks_around {
@@ -73,19 +72,20 @@ impl<'p> Checker<'p> {
         }
         self.is_right[signature.index()] = true;
     }
-    fn definition(&mut self, name: StrId) -> Option<&'static Definition> {
+    /// The op name `name` and its definition.
+    fn definition(&mut self, name: StrId) -> (&'p str, Option<&'static Definition>) {
         if self.definitions.len() <= name.index() {
             self.definitions.resize(name.index() + 1, Lookup::NotYet);
             self.plain_types.resize(name.index() + 1, TypeId::NONE);
         }
         let known = &mut self.definitions[name.index()];
-        if let Lookup::NotYet = known {
-            *known = Lookup::Found(definition_of(self.program.str(name)));
+        if let Lookup::Found(name, definition) = *known {
+            return (name, definition);
         }
-        match *known {
-            Lookup::Found(definition) => definition,
-            Lookup::NotYet => None,
-        }
+        let name = self.program.str(name);
+        let definition = definition_of(name);
+        *known = Lookup::Found(name, definition);
+        (name, definition)
     }
     /// Whether all values of `op` have one type, a valid tensor type, and the definition has no other
     /// condition, which is the case for most elementwise ops.
@@ -118,7 +118,12 @@ impl<'p> Checker<'p> {
         }
         is_right
     }
-    fn check_by(&mut self, op: OpId, definition: &Definition) -> Result<(), Vec<String>> {
+    fn check_by(
+        &mut self,
+        op: OpId,
+        name: &str,
+        definition: &Definition,
+    ) -> Result<(), Vec<String>> {
         let Self { program, types, last_ops, .. } = self;
         let program = *program;
         let mut only;
@@ -130,26 +135,40 @@ impl<'p> Checker<'p> {
         };
         let counts = [program.num_operands(op), program.num_regions(op)];
         let values = program.operands(op).chain(program.op_results(op));
-        let read: InlineList<_, NUM_INLINE> =
-            InlineList::new(values.map(|value| types.of(value)), FILLER);
-        let outlines = || read.as_slice().iter().map(|read| read.outline);
-        let all: InlineList<_, NUM_INLINE> =
-            InlineList::new(read.as_slice().iter().map(|read| &read.ty), &FILLER.ty);
-        let (operands, results) = all.as_slice().split_at(counts[0]);
-        let differs_in_sizes = last.differs_in_sizes(counts, outlines());
+        let num_values = counts[0] + program.num_results(op);
+        let mut differs_in_sizes = last.is_valid(counts, num_values);
+        let (mut few, mut many);
+        let all: &mut [&ValueType] = if num_values <= NUM_INLINE {
+            few = [&ValueType::Token; NUM_INLINE];
+            &mut few[..num_values]
+        } else {
+            many = vec![&ValueType::Token; num_values];
+            &mut many
+        };
+        for (at, (place, value)) in all.iter_mut().zip(values).enumerate() {
+            let read = types.of(value);
+            differs_in_sizes = differs_in_sizes && last.outline(at) == read.outline;
+            *place = &read.ty;
+        }
+        let (operands, results) = all.split_at(counts[0]);
+        let mut regions = Vec::new();
+        if counts[1] != 0 {
+            regions.extend(program.op_regions(op).map(|id| region(program, types, id)));
+        }
         let constants = |index: usize| constant_ints(program, op, index);
         let view = OpView {
-            name: program.op_name(op),
+            name,
             operands,
             results,
             attributes: &last.attributes,
-            regions: program.op_regions(op).map(|id| region(program, types, id)).collect(),
+            regions,
             constants: &constants,
             differs_in_sizes,
         };
         definition.check(&view)?;
         if !differs_in_sizes {
-            last.set_valid(counts, outlines());
+            let values = program.operands(op).chain(program.op_results(op));
+            last.set_valid(counts, values.map(|value| types.of(value).outline));
         }
         Ok(())
     }
@@ -157,8 +176,6 @@ impl<'p> Checker<'p> {
 
 /// Ops with at most this many operands and results are checked without allocations for their types.
 const NUM_INLINE: usize = 8;
-/// Any type.
-const FILLER: &ReadType = &ReadType { ty: ValueType::Token, outline: Outline::NONE };
 
 fn region<'a>(program: &'a Program, types: &'a TypeCache<'_>, region: RegionId) -> RegionView<'a> {
     let Some(block) = program.region_entry(region).get() else { return RegionView::default() };

@@ -4,10 +4,11 @@
 
 use super::element::Element;
 use super::mistake::{bare, Mistake};
-use super::types::{Size, Tensor, ValueType};
+use super::types::{Size, Sizes, Tensor, ValueType};
 use std::borrow::Borrow;
 
 /// Whether both may be the same size.
+#[inline]
 pub fn compatible_sizes(a: Size, b: Size) -> bool {
     a.is_none() || b.is_none() || a == b
 }
@@ -42,8 +43,10 @@ pub fn of_same_element(a: &ValueType, b: &ValueType) -> bool {
 
 /// Whether types are compatible.
 pub fn compatible(a: &ValueType, b: &ValueType) -> bool {
-    if a == b && a.tensor().is_some_and(|tensor| tensor.bounds.is_empty()) {
-        return true;
+    if let (ValueType::Tensor(a), ValueType::Tensor(b)) = (a, b) {
+        if a.encoding.is_none() && b.encoding.is_none() && a.element == b.element {
+            return compatible_shapes(&a.shape, &b.shape);
+        }
     }
     if a.element().is_some() && b.element().is_some() && !of_compatible_shape(a, b) {
         return false;
@@ -53,7 +56,7 @@ pub fn compatible(a: &ValueType, b: &ValueType) -> bool {
         pairs.into_iter().all(|(size, bound)| !matches!((size, bound), (Some(s), Some(b)) if b < s))
     };
     if let (ValueType::Tensor(a), ValueType::Tensor(b)) = (a, b) {
-        if !within(a, &b.bounds) || !within(b, &a.bounds) {
+        if !within(a, b.bounds()) || !within(b, a.bounds()) {
             return false;
         }
     }
@@ -135,7 +138,7 @@ type Merge = fn(usize, Bounded, Bounded) -> Result<Bounded, Mistake>;
 fn merged_tensors(tensors: &[&Tensor], merge: Merge) -> Result<Tensor, Mistake> {
     let Some((first, others)) = tensors.split_first() else { return Err(Mistake::silent()) };
     let mut merged = (*first).clone();
-    let has_bounds = tensors.iter().any(|tensor| !tensor.bounds.is_empty());
+    let has_bounds = tensors.iter().any(|tensor| !tensor.bounds().is_empty());
     for other in others {
         if other.rank() != merged.rank() {
             let (a, b) = (first.rank(), other.rank());
@@ -146,7 +149,7 @@ fn merged_tensors(tensors: &[&Tensor], merge: Merge) -> Result<Tensor, Mistake> 
             .map(|dim| merge(dim, bounded(&merged, dim), bounded(other, dim)))
             .collect();
         let (shape, bounds) = sizes?.into_iter().unzip();
-        merged = first.with_shape(shape, if has_bounds { bounds } else { Vec::new() });
+        merged = first.with_shape(shape, if has_bounds { bounds } else { Sizes::new() });
     }
     Ok(merged)
 }

@@ -4,14 +4,15 @@
 use super::constraint::Constraint;
 use super::kinds::Kind;
 use super::mistake::Mistake;
+use super::result_types::ResultTypes;
 use super::traits::Trait;
-use super::types::ValueType;
+
 use super::view::OpView;
 
 /// Checks the conditions on an op that its traits do not express.
 pub type Verify = fn(&OpView<'_>) -> Result<(), Mistake>;
 /// Infers the result types. Element types that cannot be inferred are those of the op's results.
-pub type Infer = fn(&OpView<'_>) -> Result<Vec<ValueType>, Mistake>;
+pub type Infer = fn(&OpView<'_>) -> Result<ResultTypes, Mistake>;
 
 /// A group of operands or results.
 #[derive(Clone, Copy, Debug)]

@@ -27,6 +27,7 @@ pub enum Element {
 }
 
 impl PartialEq for Element {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Float(a), Self::Float(b)) => a == b,
@@ -37,8 +38,7 @@ impl PartialEq for Element {
             ) => bits == other_bits && sign == other_sign,
             (Self::Index, Self::Index) => true,
             (Self::Complex(a), Self::Complex(b)) => a == b,
-            (Self::Other(a), Self::Other(b)) if a == b => true,
-            _ => self.is_foreign() || other.is_foreign(),
+            _ => self.is_equal_to_foreign(other),
         }
     }
 }
@@ -137,6 +137,11 @@ impl Element {
     /// Whether it is an integer of any width and sign; `index` is none.
     pub const fn is_integer(&self) -> bool {
         matches!(self, Self::Integer { .. })
+    }
+    /// Whether one of the two is foreign, or both are the same other type.
+    fn is_equal_to_foreign(&self, other: &Self) -> bool {
+        let is_same = matches!((self, other), (Self::Other(a), Self::Other(b)) if a == b);
+        is_same || self.is_foreign() || other.is_foreign()
     }
     /// Whether it is a type of a dialect that MLIR and `StableHLO` do not have, such as a quantized one.
     pub fn is_foreign(&self) -> bool {

@@ -28,16 +28,15 @@ impl<'p> LastOp<'p> {
     pub fn new(attributes: Attributes<'p>) -> Self {
         Self { attributes, ..Self::default() }
     }
-    /// Whether it was found valid, and an op with this many operands and regions, and with operands and results of
-    /// types with these outlines, differs from it in the sizes of dims alone.
-    pub fn differs_in_sizes(
-        &self,
-        counts: [usize; 2],
-        outlines: impl Iterator<Item = Outline>,
-    ) -> bool {
-        !self.outlines.is_empty()
-            && self.counts == counts
-            && self.outlines.iter().copied().eq(outlines)
+    /// Whether it was found valid and has this many operands and regions, and operands and results together.
+    #[inline]
+    pub fn is_valid(&self, counts: [usize; 2], num_values: usize) -> bool {
+        !self.outlines.is_empty() && self.counts == counts && self.outlines.len() == num_values
+    }
+    /// The outline of the type of the operand or result at `index`, operands first.
+    #[inline]
+    pub fn outline(&self, index: usize) -> Outline {
+        self.outlines[index]
     }
     /// Records that an op with this many operands and regions and types with these outlines is valid.
     pub fn set_valid(&mut self, counts: [usize; 2], outlines: impl Iterator<Item = Outline>) {

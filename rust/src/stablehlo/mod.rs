@@ -4,7 +4,8 @@
 //! types, and how to infer result types from operands and attributes. One table of definitions, by families,
 //! is used to make ops ([`infer`]) and to check them ([`Checker`]).
 //! Shape functions depend on types ([`types`]) and attributes ([`attributes`]) and no program, so that result
-//! types can be inferred before an op is made; dimension numbers have one reader each ([`dims`]).
+//! types can be inferred before an op is made; dimension numbers have one reader each ([`dims`]), and so
+//! have windows ([`windows`]).
 //!
 //! Messages are those of MLIR's verifier; as there, only the first error of an op is reported.
 //!
@@ -28,9 +29,11 @@ mod kinds;
 mod last_ops;
 mod mistake;
 mod read_types;
+mod result_types;
 mod traits;
 pub mod types;
 mod view;
+pub mod windows;
 
 pub use attributes::Attributes;
 pub use checker::Checker;
@@ -39,11 +42,12 @@ pub use element::Element;
 pub use families::{definition_of, names};
 pub use mistake::Mistake;
 pub use read_types::TypeCache;
+pub use result_types::ResultTypes;
 pub use types::{Size, Tensor, ValueType};
 pub use view::{OpView, RegionView};
 
 /// The inferred result types of `op`, with element types that cannot be inferred taken from the types of its
 /// results; `None` if the definition of the op has no inference.
-pub fn infer(op: &OpView<'_>) -> Option<Result<Vec<ValueType>, Mistake>> {
+pub fn infer(op: &OpView<'_>) -> Option<Result<ResultTypes, Mistake>> {
     definition_of(op.name)?.infer(op)
 }

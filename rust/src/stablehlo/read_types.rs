@@ -1,7 +1,7 @@
 //! Converts the types of a program to those of shape functions, each once.
 
 use super::element::Element;
-use super::types::{Size, Tensor, ValueType};
+use super::types::{Encoding, Size, Sizes, Tensor, ValueType};
 use crate::index::{Id, StrId, TypeId, ValueId};
 use crate::ir::{Program, Type};
 use std::cell::{OnceCell, RefCell};
@@ -50,23 +50,13 @@ impl<'p> TypeCache<'p> {
     /// The type that `id` is.
     #[inline]
     pub fn get(&self, id: TypeId) -> &ReadType {
-        self.types[id.index()]
-            .get_or_init(|| ReadType { ty: self.read(id), outline: self.outline(id) })
+        let read = &self.types[id.index()];
+        read.get().unwrap_or_else(|| read.get_or_init(|| self.read(id)))
     }
     /// The type of `value`.
     #[inline]
     pub fn of(&self, value: ValueId) -> &ReadType {
         self.get(self.program.type_of(value))
-    }
-    fn outline(&self, id: TypeId) -> Outline {
-        match &self.program.types()[id] {
-            Type::RankedTensor { shape, element, encoding: None }
-                if self.program.types().is_static_tensor(id) =>
-            {
-                Outline { element: element.text, rank_or_type: shape.len() as u32 }
-            }
-            _ => Outline { element: StrId::NONE, rank_or_type: id.index() as u32 },
-        }
     }
     /// The element type whose text is `text`.
     fn element(&self, text: StrId) -> Element {
@@ -76,25 +66,29 @@ impl<'p> TypeCache<'p> {
         }
         last.1.clone()
     }
-    fn read(&self, id: TypeId) -> ValueType {
+    fn read(&self, id: TypeId) -> ReadType {
         let program = self.program;
-        match &program.types()[id] {
+        let alone = Outline { element: StrId::NONE, rank_or_type: id.index() as u32 };
+        let (ty, outline) = match &program.types()[id] {
             Type::RankedTensor { shape, element, encoding } => {
-                let element = self.element(element.text);
-                let mut tensor = Tensor::new(shape.clone(), element);
+                let mut tensor = Tensor::new(Sizes::of(shape), self.element(element.text));
+                let is_static = program.types().is_static_tensor(id);
+                let outline = Outline { element: element.text, rank_or_type: shape.len() as u32 };
                 if let Some(encoding) = encoding {
                     read_encoding(program, program.str(*encoding), &mut tensor);
                 }
-                tensor.into()
+                (tensor.into(), if is_static && encoding.is_none() { outline } else { alone })
             }
             Type::UnrankedTensor(element) => {
-                ValueType::Unranked(Element::parse(program.str(*element)))
+                (ValueType::Unranked(Element::parse(program.str(*element))), alone)
             }
             Type::Tuple(elements) => {
-                ValueType::Tuple(elements.iter().map(|&id| self.get(id).ty.clone()).collect())
+                let elements = elements.iter().map(|&id| self.get(id).ty.clone());
+                (ValueType::Tuple(elements.collect()), alone)
             }
-            Type::Other(text) => other(program.str(*text)),
-        }
+            Type::Other(text) => (other(program.str(*text)), alone),
+        };
+        ReadType { ty, outline }
     }
 }
 
@@ -132,7 +126,7 @@ fn tensors(list: &str) -> Option<Vec<ValueType>> {
 /// `2x?xf32`
 fn tensor(body: &str) -> Option<Tensor> {
     let mut rest = body;
-    let mut shape = Vec::new();
+    let mut shape = Sizes::new();
     while let Some((size, after)) = rest.split_once('x') {
         let size: Size = match size {
             "?" => None,
@@ -161,12 +155,10 @@ fn read_encoding(program: &Program, text: &str, tensor: &mut Tensor) {
             "?" => Some(None),
             digits => digits.parse().ok().map(Some),
         };
-        list.split(',').map(bound).collect::<Option<Vec<Size>>>()
+        list.split(',').map(bound).collect::<Option<Sizes>>()
     });
-    match bounds {
-        Some(bounds) => tensor.bounds = bounds,
-        None => tensor.encoding = Some(text.into()),
-    }
+    let encoding = bounds.map_or_else(|| Encoding::Other(text.into()), Encoding::Bounds);
+    tensor.encoding = Some(Box::new(encoding));
 }
 
 #[cfg(test)]

@@ -1,23 +1,33 @@
 //! The types of values for shape functions, independent of the tables of a program.
 
 use super::element::Element;
+use super::inline_list::InlineList;
 use std::fmt;
 use std::rc::Rc;
 
 /// The size of a dim; `None` if it is dynamic.
 pub type Size = Option<i64>;
+/// The sizes of the dims of a tensor.
+pub type Sizes = InlineList<Size, 4>;
 
 /// A tensor with a known number of dims.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tensor {
     /// The sizes of its dims.
-    pub shape: Vec<Size>,
-    /// Bounds of dynamic sizes, from `#stablehlo.bounds<4, ?>`; empty if there are none.
-    pub bounds: Vec<Size>,
+    pub shape: Sizes,
     /// The element type.
     pub element: Element,
-    /// Another encoding, as text.
-    pub encoding: Option<Rc<str>>,
+    /// Its encoding, which few types have.
+    pub encoding: Option<Box<Encoding>>,
+}
+
+/// The encoding of a tensor type.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Encoding {
+    /// Bounds of dynamic sizes: `#stablehlo.bounds<4, ?>`.
+    Bounds(Sizes),
+    /// Another one, as text.
+    Other(Rc<str>),
 }
 
 /// The type of a value.
@@ -41,12 +51,13 @@ pub enum ValueType {
 
 impl Tensor {
     /// A tensor without bounds and encoding.
-    pub const fn new(shape: Vec<Size>, element: Element) -> Self {
-        Self { shape, bounds: Vec::new(), element, encoding: None }
+    #[inline]
+    pub fn new(shape: Sizes, element: Element) -> Self {
+        Self { shape, element, encoding: None }
     }
     /// A tensor without dims.
-    pub const fn scalar(element: Element) -> Self {
-        Self::new(Vec::new(), element)
+    pub fn scalar(element: Element) -> Self {
+        Self::new(Sizes::new(), element)
     }
     /// The number of dims.
     pub fn rank(&self) -> usize {
@@ -56,13 +67,20 @@ impl Tensor {
     pub fn is_static(&self) -> bool {
         self.shape.iter().all(Option::is_some)
     }
+    /// The bounds of its dims; empty if it has none.
+    pub fn bounds(&self) -> &[Size] {
+        match self.encoding.as_deref() {
+            Some(Encoding::Bounds(bounds)) => bounds,
+            _ => &[],
+        }
+    }
     /// The bound of `dim`, if it has one.
     pub fn bound(&self, dim: usize) -> Size {
-        self.bounds.get(dim).copied().flatten()
+        self.bounds().get(dim).copied().flatten()
     }
     /// Whether it has one dynamic size and one bound.
     pub fn has_single_bound(&self) -> bool {
-        self.bounds.iter().flatten().count() == 1
+        self.bounds().iter().flatten().count() == 1
             && self.shape.iter().filter(|size| size.is_none()).count() == 1
     }
     /// The number of elements, with wrapping overflow as in MLIR; `None` if a size is dynamic.
@@ -77,9 +95,18 @@ impl Tensor {
     /// The tensor type with these elements and the dims `shape`, bounded by `bounds`. Without bounds, an
     /// encoding other than bounds is kept.
     #[must_use]
-    pub fn with_shape(&self, shape: Vec<Size>, bounds: Vec<Size>) -> Self {
-        let bounds = if bounds.iter().all(Option::is_none) { Vec::new() } else { bounds };
-        Self { shape, bounds, element: self.element.clone(), encoding: self.encoding.clone() }
+    #[inline]
+    pub fn with_shape(&self, shape: Sizes, bounds: Sizes) -> Self {
+        if bounds.is_empty() && self.encoding.is_none() {
+            return Self::new(shape, self.element.clone());
+        }
+        let encoding = if bounds.iter().any(Option::is_some) {
+            Some(Box::new(Encoding::Bounds(bounds)))
+        } else {
+            let is_other = matches!(self.encoding.as_deref(), Some(Encoding::Other(_)));
+            self.encoding.clone().filter(|_| is_other)
+        };
+        Self { shape, element: self.element.clone(), encoding }
     }
 }
 
@@ -130,15 +157,17 @@ impl fmt::Display for Tensor {
             f.write_str("x")?;
         }
         write!(f, "{}", self.element)?;
-        if !self.bounds.is_empty() {
-            f.write_str(", #stablehlo.bounds<")?;
-            for (at, bound) in self.bounds.iter().enumerate() {
-                f.write_str(if at == 0 { "" } else { ", " })?;
-                write_size(f, *bound)?;
+        match self.encoding.as_deref() {
+            Some(Encoding::Bounds(bounds)) => {
+                f.write_str(", #stablehlo.bounds<")?;
+                for (at, bound) in bounds.iter().enumerate() {
+                    f.write_str(if at == 0 { "" } else { ", " })?;
+                    write_size(f, *bound)?;
+                }
+                f.write_str(">")?;
             }
-            f.write_str(">")?;
-        } else if let Some(encoding) = &self.encoding {
-            write!(f, ", {encoding}")?;
+            Some(Encoding::Other(text)) => write!(f, ", {text}")?,
+            None => {}
         }
         f.write_str(">")
     }

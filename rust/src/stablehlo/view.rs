@@ -3,7 +3,8 @@
 use super::attributes::Attributes;
 use super::element::Element;
 use super::mistake::Mistake;
-use super::types::{Size, Tensor, ValueType};
+use super::result_types::ResultTypes;
+use super::types::{Sizes, Tensor, ValueType};
 
 /// The parts of an op, or of one that is to be made, that its definition is checked against.
 pub struct OpView<'a> {
@@ -76,11 +77,8 @@ impl<'a> OpView<'a> {
         element.cloned().ok_or_else(Mistake::silent)
     }
     /// The type of the one result, of inferred sizes and bounds and the element type that it has.
-    pub fn shaped(
-        &self,
-        (shape, bounds): (Vec<Size>, Vec<Size>),
-    ) -> Result<Vec<ValueType>, Mistake> {
-        let tensor = Tensor::new(Vec::new(), self.result_element(0)?);
-        Ok(vec![tensor.with_shape(shape, bounds).into()])
+    pub fn shaped(&self, (shape, bounds): (Sizes, Sizes)) -> Result<ResultTypes, Mistake> {
+        let tensor = Tensor::new(Sizes::new(), self.result_element(0)?);
+        Ok(tensor.with_shape(shape, bounds).into())
     }
 }

@@ -1,9 +1,9 @@
 //! Contractions: two flops, a multiplication and an addition, for each pair of elements that are multiplied.
 
 use super::Work;
-use crate::mlir::AttrValue;
 use crate::rules::SignatureView;
 use crate::stablehlo::dims::{ConvDims, DotDims, RaggedDotDims};
+use crate::stablehlo::windows::{WindowDim, WindowLists, CONVOLUTION};
 
 /// The product of sizes, with negative ones as 0; saturates.
 pub(super) fn product<'a>(sizes: impl IntoIterator<Item = &'a i64>) -> u128 {
@@ -46,10 +46,7 @@ struct Window {
     input: i64,
     kernel: i64,
     output: i64,
-    stride: i64,
-    padding: i64,
-    input_dilation: i64,
-    kernel_dilation: i64,
+    dim: WindowDim,
 }
 
 impl Window {
@@ -57,11 +54,13 @@ impl Window {
     /// holes of the dilated input. Linear in the size of the kernel.
     fn meetings(&self) -> u128 {
         let (input, output) = (i128::from(self.input), i128::from(self.output));
-        let (stride, dilation) = (i128::from(self.stride), i128::from(self.input_dilation));
+        let WindowDim { stride, padding: [padding, _], base_dilation, window_dilation, .. } =
+            self.dim;
+        let (stride, dilation) = (i128::from(stride), i128::from(base_dilation));
         let mut meetings: u128 = 0;
         for place in 0..i128::from(self.kernel) {
             // Output position p reads dilated input position p * stride + offset.
-            let offset = place * i128::from(self.kernel_dilation) - i128::from(self.padding);
+            let offset = place * i128::from(window_dilation) - i128::from(padding);
             let first =
                 (-offset).max(0).div_euclid(stride) + i128::from((-offset).max(0) % stride != 0);
             let last = ((input - 1) * dilation - offset).div_euclid(stride).min(output - 1);
@@ -98,26 +97,17 @@ const MAX_EXTENT: i64 = 1 << 12;
 pub(super) fn convolution(view: &SignatureView<'_>) -> Option<Work> {
     let dims: ConvDims = ConvDims::read(view.attribute("dimension_numbers")?)?;
     let (input, kernel, result) = (view.operand(0)?, view.operand(1)?, view.result(0)?);
-    let list = |name: &str| view.attribute(name).and_then(AttrValue::as_ints).unwrap_or_default();
-    let (strides, padding) = (list("window_strides"), list("padding"));
-    let (lhs_dilation, rhs_dilation) = (list("lhs_dilation"), list("rhs_dilation"));
-    // A splat has one element; omitted attributes are 1, or no padding.
-    let at = |list: &[i64], at: usize, default: i64| {
-        let value = if list.len() == 1 { list.first() } else { list.get(at) };
-        value.copied().unwrap_or(default)
-    };
+    let windows = WindowLists::read(|name| view.attribute(name), CONVOLUTION)?;
     let mut pairs: u128 = 1;
     for (index, &dim) in dims.input_spatial.iter().enumerate() {
         let window = Window {
             input: *input.get(dim)?,
             kernel: *kernel.get(*dims.kernel_spatial.get(index)?)?,
             output: *result.get(*dims.output_spatial.get(index)?)?,
-            stride: at(&strides, index, 1),
-            padding: at(&padding, 2 * index, 0),
-            input_dilation: at(&lhs_dilation, index, 1),
-            kernel_dilation: at(&rhs_dilation, index, 1),
+            dim: windows.dim(index)?,
         };
-        let extents = [window.kernel, window.stride, window.input_dilation, window.kernel_dilation];
+        let WindowDim { stride, base_dilation, window_dilation, .. } = window.dim;
+        let extents = [window.kernel, stride, base_dilation, window_dilation];
         if extents.iter().any(|extent| !(0..=MAX_EXTENT).contains(extent))
             || extents[1..].contains(&0)
         {

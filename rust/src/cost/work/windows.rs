@@ -2,8 +2,8 @@
 
 use super::contract::product;
 use super::Work;
-use crate::mlir::AttrValue;
 use crate::rules::SignatureView;
+use crate::stablehlo::windows::{WindowLists, SELECTION};
 
 /// The logarithm to base 2, rounded up.
 fn log2_ceil(count: u128) -> u128 {
@@ -21,8 +21,7 @@ pub(super) fn reduce(view: &SignatureView<'_>, bodies: &[Work]) -> Option<Work> 
 }
 
 fn window_size(view: &SignatureView<'_>) -> Option<u128> {
-    let sizes = view.attribute("window_dimensions").map_or(Some(Vec::new()), AttrValue::as_ints)?;
-    Some(product(&sizes))
+    Some(product(&WindowLists::read(|name| view.attribute(name), SELECTION)?.sizes))
 }
 
 /// The region's work times the window's size minus one, for each element of the result.

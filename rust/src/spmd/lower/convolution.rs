@@ -2,15 +2,16 @@
 //! each shard has some of them.
 
 use super::super::ways::{Ability, Way};
-use super::geometry::{conv_dims, is_reversed, padding};
+use super::geometry::{array_of, conv_dims, window_dims};
 use super::scan::pairs_attr;
 use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{FactorId, Id, OpId};
-use crate::ir::{int_array, OpKind, Program};
+use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
 use crate::rule::{OpShardingRule, TensorMapping};
 use crate::stablehlo::dims::ConvDims;
+use crate::stablehlo::windows::WindowDim;
 
 fn group_count(program: &Program, op: OpId, name: &str) -> i64 {
     op_attribute(program, op, name).and_then(|value| value.as_int()).unwrap_or(1)
@@ -91,23 +92,17 @@ impl Lowering<'_, '_, '_> {
         let zero = self.emit.scalar(zero, operands[0].global);
         self.move_operands(way, &moves, &mut operands, |_| Some(zero));
         let rank = dims.input_spatial.len();
-        let mut edges = padding(self.emit.program, op, rank);
-        let mut steps = ["window_strides", "lhs_dilation", "rhs_dilation"].map(|name| {
-            let mut list = self.ints(op, name);
-            list.resize(rank, 1);
-            list
-        });
+        let mut windows = window_dims(self.emit.program, op, rank);
         for step in &moves {
             let at = dims.input_spatial.iter().position(|&spatial| spatial == step.dim);
-            if let Some(at) = at {
-                edges[at] = [0, 0];
-                steps[1][at] = 1;
+            if let Some(window) = at.and_then(|at| windows.get_mut(at)) {
+                (window.padding, window.base_dilation) = ([0, 0], 1);
                 if step.thinned.is_some() {
-                    (steps[0][at], steps[2][at]) = (1, 1);
+                    (window.stride, window.window_dilation) = (1, 1);
                 }
             }
         }
-        let attrs = self.conv_attrs(op, &dims, (&edges, &steps), shards);
+        let attrs = self.conv_attrs(op, &dims, &windows, shards);
         let values = [operands[0].value, operands[1].value];
         let ty = self.local_type(work.results[0].0, way.results[0]);
         let value = self.emit.op("stablehlo.convolution", &values, ty, &attrs);
@@ -119,27 +114,27 @@ impl Lowering<'_, '_, '_> {
         let parts = factors.filter(|&factor| work.abilities[factor] == Ability::Parts);
         parts.map(|factor| super::super::digits::total_size(&way.factors[factor])).product()
     }
-    /// The attributes of `op` with other padding, strides and dilations, and its groups divided into `shards`.
+    /// The attributes of `op` with these windows, and its groups divided into `shards`.
     fn conv_attrs(
         &self,
         op: OpId,
         dims: &ConvDims,
-        (edges, [strides, dilations, inside]): (&[[i64; 2]], &[Vec<i64>; 3]),
+        windows: &[WindowDim],
         shards: i64,
     ) -> Vec<(&'static str, String)> {
         let program = &*self.emit.program;
-        let rank = dims.input_spatial.len();
+        let padding: Vec<[i64; 2]> = windows.iter().map(|window| window.padding).collect();
         let reversal: Vec<String> =
-            (0..rank).map(|at| is_reversed(program, op, at).to_string()).collect();
+            windows.iter().map(|window| window.is_reversed.to_string()).collect();
         let count = |name: &str| {
             let count = group_count(program, op, name);
             format!("{} : i64", if count == 1 { 1 } else { count / shards })
         };
         let mut attrs = vec![
-            ("window_strides", int_array(strides)),
-            ("padding", pairs_attr(edges)),
-            ("lhs_dilation", int_array(dilations)),
-            ("rhs_dilation", int_array(inside)),
+            ("window_strides", array_of(windows, |window| window.stride)),
+            ("padding", pairs_attr(&padding)),
+            ("lhs_dilation", array_of(windows, |window| window.base_dilation)),
+            ("rhs_dilation", array_of(windows, |window| window.window_dilation)),
             ("window_reversal", format!("array<i1: {}>", reversal.join(", "))),
             ("dimension_numbers", dims.text()),
             ("feature_group_count", count("feature_group_count")),

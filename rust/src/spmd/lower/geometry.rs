@@ -3,9 +3,10 @@
 use super::super::movement::Windows;
 use super::work::ByRule;
 use crate::index::OpId;
-use crate::ir::{OpKind, Program};
-use crate::mlir::{op_attribute, AttrValue};
+use crate::ir::{int_array, OpKind, Program};
+use crate::mlir::{op_attribute, op_attributes};
 use crate::stablehlo::dims::ConvDims;
+use crate::stablehlo::windows::{WindowDim, WindowLists, CONVOLUTION, REDUCTION, SELECTION};
 
 /// Along a dim, element `o` of the *partner* dim needs the `reach` positions from `o * stride - low` on; element `i` of the
 /// operand is at position `i * dilation`. The partner is the dim of the result, or of the kernel of a convolution, that is
@@ -42,13 +43,12 @@ impl Geometry {
                 (start >= 0).then_some(Self { low: -start, ..Self::SAME })
             }
             OpKind::ReduceWindow => {
-                let [low, _] = *padding(program, work.op, work.shapes[0].len()).get(dim)?;
-                let size = at("window_dimensions", 1);
+                let window = window_lists(program, work.op)?.dim(dim)?;
                 Some(Self {
-                    stride: at("window_strides", 1),
-                    low,
-                    reach: (size - 1) * at("window_dilations", 1) + 1,
-                    dilation: at("base_dilations", 1),
+                    stride: window.stride,
+                    low: window.padding[0],
+                    reach: (window.size? - 1) * window.window_dilation + 1,
+                    dilation: window.base_dilation,
                     is_reversed: false,
                 })
             }
@@ -89,36 +89,42 @@ pub(super) fn conv_dims(program: &Program, op: OpId) -> Option<ConvDims> {
 fn of_convolution(program: &Program, work: &ByRule, dim: usize) -> Option<Geometry> {
     let dims = conv_dims(program, work.op)?;
     let at = dims.input_spatial.iter().position(|&spatial| spatial == dim)?;
-    let list = |name| ints(program, work.op, name).get(at).copied().unwrap_or(1);
-    let [low, _] = *padding(program, work.op, dims.input_spatial.len()).get(at)?;
+    let window = window_lists(program, work.op)?.dim(at)?;
+    let (stride, inside, low) = (window.stride, window.window_dilation, window.padding[0]);
     let kernel = *dims.kernel_spatial.get(at)?;
     let size = |tensor: usize, dim: usize| work.shapes.get(tensor)?.get(dim).copied();
-    let (stride, inside) = (list("window_strides"), list("rhs_dilation"));
-    let (dilation, reach) = (list("lhs_dilation"), (size(1, kernel)? - 1) * inside + 1);
+    let (dilation, reach) = (window.base_dilation, (size(1, kernel)? - 1) * inside + 1);
     if work.rule.operands[0].dims[dim] != work.rule.operands[1].dims[kernel] {
         return Some(Geometry { stride, low, reach, dilation, is_reversed: false });
     }
-    let is_reversed = is_reversed(program, work.op, at);
+    let is_reversed = window.is_reversed;
     let windows = size(2, *dims.output_spatial.get(at)?)?;
     let reach = (windows - 1) * stride + 1;
     Some(Geometry { stride: inside, low, reach, dilation, is_reversed })
 }
 
-/// Whether the kernel of `op`, a convolution, is reversed along its `at`-th spatial dim.
-pub(super) fn is_reversed(program: &Program, op: OpId, at: usize) -> bool {
-    let reversal = op_attribute(program, op, "window_reversal");
-    let reversal = reversal.as_ref().and_then(|value| value.items()).unwrap_or_default();
-    let own = reversal.get(if reversal.len() == 1 { 0 } else { at });
-    own.and_then(AttrValue::as_bool).unwrap_or_default()
+/// The windows of `op`, which reduces or selects in windows or is a convolution.
+pub(super) fn window_lists(program: &Program, op: OpId) -> Option<WindowLists> {
+    let dilations = match program.kind(op) {
+        OpKind::Convolution => CONVOLUTION,
+        OpKind::ReduceWindow => REDUCTION,
+        _ => SELECTION,
+    };
+    let attributes = op_attributes(program, op);
+    let value =
+        |name: &str| attributes.iter().find(|(own, _)| *own == name).map(|(_, value)| value);
+    WindowLists::read(value, dilations)
 }
 
-/// The low and high padding of each of `rank` dims of `op`.
-pub(super) fn padding(program: &Program, op: OpId, rank: usize) -> Vec<[i64; 2]> {
-    match ints(program, op, "padding")[..] {
-        [] => vec![[0; 2]; rank],
-        [splat] => vec![[splat; 2]; rank],
-        ref list => list.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect(),
-    }
+/// The windows along the first `rank` dims of `op`, which was verified.
+pub(super) fn window_dims(program: &Program, op: OpId, rank: usize) -> Vec<WindowDim> {
+    let lists = window_lists(program, op).unwrap_or_default();
+    (0..rank).map_while(|dim| lists.dim(dim)).collect()
+}
+
+/// The attribute that lists one number of each window.
+pub(super) fn array_of(windows: &[WindowDim], number: fn(&WindowDim) -> i64) -> String {
+    int_array(&windows.iter().map(number).collect::<Vec<_>>())
 }
 
 /// The integers of attribute `name` of `op`; empty if it has no such attribute.

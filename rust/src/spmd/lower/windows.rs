@@ -2,12 +2,12 @@
 //! shards of whole windows.
 
 use super::super::ways::{Ability, Way};
-use super::geometry::{ints, padding};
+use super::geometry::{array_of, window_dims};
 use super::scan::pairs_attr;
 use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{FactorId, Id, OpId};
-use crate::ir::{int_array, OpKind, Program};
+use crate::ir::{OpKind, Program};
 use crate::rule::OpShardingRule;
 
 /// Whether `op` is a `select_and_scatter`.
@@ -24,13 +24,10 @@ pub(super) fn part_windows(
     shapes: &[Vec<i64>],
 ) {
     let ([operand, source, ..], true) = (shapes, is_selection(program, op)) else { return };
-    let (sizes, strides) =
-        (ints(program, op, "window_dimensions"), ints(program, op, "window_strides"));
-    let edges = padding(program, op, operand.len());
-    for dim in 0..operand.len() {
-        let size = sizes.get(dim).copied().unwrap_or(1);
-        let is_partition = strides.get(dim).copied().unwrap_or(1) == size
-            && edges.get(dim) == Some(&[0, 0])
+    for (dim, window) in window_dims(program, op, operand.len()).into_iter().enumerate() {
+        let Some(size) = window.size else { continue };
+        let is_partition = window.stride == size
+            && window.padding == [0, 0]
             && source[dim].checked_mul(size) == Some(operand[dim]);
         if !is_partition || size == 1 {
             continue;
@@ -79,21 +76,25 @@ impl Lowering<'_, '_, '_> {
         let num_inputs = operands.len() / 2;
         self.move_operands(way, &moves, &mut operands, |index| Some(inits[num_inputs + index]));
         let rank = work.shapes[0].len();
-        let mut edges = padding(self.emit.program, work.op, rank);
-        let mut dilations = ints(self.emit.program, work.op, "base_dilations");
-        dilations.resize(rank, 1);
-        let mut strides = ints(self.emit.program, work.op, "window_strides");
-        strides.resize(rank, 1);
+        let mut windows = window_dims(self.emit.program, work.op, rank);
         for step in &moves {
-            edges[step.dim] = [0, 0];
-            dilations[step.dim] = 1;
+            let window = &mut windows[step.dim];
+            (window.padding, window.base_dilation) = ([0, 0], 1);
             if step.thinned.is_some() {
-                strides[step.dim] = 1;
+                window.stride = 1;
             }
         }
-        self.emit.program.set_attr(work.op, "window_strides", &int_array(&strides));
-        self.emit.program.set_attr(work.op, "padding", &pairs_attr(&edges));
-        self.emit.program.set_attr(work.op, "base_dilations", &int_array(&dilations));
+        let attrs = [
+            ("window_strides", array_of(&windows, |window| window.stride)),
+            (
+                "padding",
+                pairs_attr(&windows.iter().map(|window| window.padding).collect::<Vec<_>>()),
+            ),
+            ("base_dilations", array_of(&windows, |window| window.base_dilation)),
+        ];
+        for (name, text) in attrs {
+            self.emit.program.set_attr(work.op, name, &text);
+        }
         self.in_place(work, way, &operands);
     }
 }

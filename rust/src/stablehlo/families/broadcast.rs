@@ -7,8 +7,9 @@ use crate::stablehlo::definition::{
 use crate::stablehlo::element::{Element, Elements as E};
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;
-use crate::stablehlo::types::{Size, Tensor, ValueType};
+use crate::stablehlo::types::{Size, Sizes, Tensor, ValueType};
 use crate::stablehlo::view::OpView;
 
 pub const FAMILIES: &[Family] = &[
@@ -96,7 +97,7 @@ const SELECT: Definition = Definition {
     ..NOTHING
 };
 
-fn binary(op: &OpView<'_>, element: Option<Element>) -> Result<Vec<ValueType>, Mistake> {
+fn binary(op: &OpView<'_>, element: Option<Element>) -> Result<ResultTypes, Mistake> {
     let [lhs, rhs] = op.operands else { return Err(Mistake::silent()) };
     let elements = lhs.element().zip(rhs.element());
     let Some((left, right)) = elements else { return Err(bare("mismatched operand types")) };
@@ -106,31 +107,33 @@ fn binary(op: &OpView<'_>, element: Option<Element>) -> Result<Vec<ValueType>, M
         None => numpy(&[lhs, rhs]),
         Some(_) => along(lhs, rhs, op.attributes.ints("broadcast_dimensions")),
     };
-    Ok(vec![result(shape, element)])
+    Ok(result(shape, element).into())
 }
 
 /// The result type; unranked, as in MLIR, if operands cannot be broadcast.
 fn result(shape: Option<Shape>, element: Element) -> ValueType {
     match shape {
-        Some((shape, bounds)) => Tensor::new(Vec::new(), element).with_shape(shape, bounds).into(),
+        Some((shape, bounds)) => {
+            Tensor::new(Sizes::new(), element).with_shape(shape, bounds).into()
+        }
         None => ValueType::Unranked(element),
     }
 }
 
 /// Sizes, and their bounds.
-type Shape = (Vec<Size>, Vec<Size>);
+type Shape = (Sizes, Sizes);
 
-fn select(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn select(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let [predicate, chosen, other] = op.operands else { return Err(Mistake::silent()) };
     ensure(chosen.element() == other.element(), || "mismatched operand types".to_owned())?;
     let element = chosen.element().cloned().ok_or_else(Mistake::silent)?;
-    Ok(vec![result(numpy(&[predicate, chosen, other]), element)])
+    Ok(result(numpy(&[predicate, chosen, other]), element).into())
 }
 
 /// The shape of all operands, dims being aligned at the last one.
 fn numpy(operands: &[&ValueType]) -> Option<Shape> {
     let tensors: Vec<&Tensor> = operands.iter().map(|ty| ty.tensor()).collect::<Option<_>>()?;
-    let is_exact = tensors.iter().all(|tensor| tensor.is_static() || !tensor.bounds.is_empty());
+    let is_exact = tensors.iter().all(|tensor| tensor.is_static() || !tensor.bounds().is_empty());
     let rank = tensors.iter().map(|tensor| tensor.rank()).max()?;
     let dim = |tensor: &Tensor, dim: usize| match (dim + tensor.rank()).checked_sub(rank) {
         Some(dim) => (tensor.shape[dim], tensor.bound(dim)),
@@ -182,5 +185,5 @@ fn along(lhs: &ValueType, rhs: &ValueType, dims: &[i64]) -> Option<Shape> {
         let place = shape.get_mut(dim)?;
         *place = broadcast_sizes(size, large.shape[dim])?;
     }
-    Some((shape, Vec::new()))
+    Some((shape, Sizes::new()))
 }

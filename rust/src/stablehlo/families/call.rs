@@ -9,6 +9,7 @@ use crate::stablehlo::definition::{
 use crate::stablehlo::dim_checks::list;
 use crate::stablehlo::kinds::{Kind, Least};
 use crate::stablehlo::mistake::{bare, ensure, of_op, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::types::ValueType;
 use crate::stablehlo::view::OpView;
 use std::borrow::Cow;
@@ -64,11 +65,11 @@ const GET_TUPLE_ELEMENT: Definition = Definition {
 };
 
 #[allow(clippy::unnecessary_wraps)] // It is an `Infer`.
-fn tuple(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
-    Ok(vec![ValueType::Tuple(op.operands.iter().map(|&ty| ty.clone()).collect())])
+fn tuple(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
+    Ok(ValueType::Tuple(op.operands.iter().map(|&ty| ty.clone()).collect()).into())
 }
 
-fn get_tuple_element(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn get_tuple_element(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let Some(ValueType::Tuple(elements)) = op.operands.first().map(|ty| &**ty) else {
         return Err(Mistake::silent());
     };
@@ -76,7 +77,7 @@ fn get_tuple_element(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     let element = usize::try_from(index).ok().and_then(|index| elements.get(index));
     let size = elements.len();
     match element {
-        Some(element) => Ok(vec![element.clone()]),
+        Some(element) => Ok(element.clone().into()),
         None => Err(bare(format!("index {index} is out of bounds of operand with size {size}"))),
     }
 }

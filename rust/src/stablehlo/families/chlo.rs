@@ -9,6 +9,7 @@ use crate::stablehlo::definition::{chlo, one, required, Definition, Family, NOTH
 use crate::stablehlo::element::{Element, Elements as E};
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{of_op, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;
 use crate::stablehlo::types::{Tensor, ValueType};
 use crate::stablehlo::view::OpView;
@@ -98,16 +99,16 @@ fn with_element(ty: &ValueType, element: Element) -> ValueType {
     }
 }
 
-fn booleans(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn booleans(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operand = op.operands.first().ok_or_else(Mistake::silent)?;
-    Ok(vec![with_element(operand, Element::BOOL)])
+    Ok(with_element(operand, Element::BOOL).into())
 }
 
-fn constant(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn constant(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     // In custom syntax a constant has the type of its elements.
     let ty = op.attributes.get("value").and_then(Attribute::dense_type);
-    let Some((sizes, element)) = ty else { return Ok(vec![op.result(0)?.clone().into()]) };
-    Ok(vec![Tensor::new(sizes.into_iter().map(Some).collect(), element).into()])
+    let Some((sizes, element)) = ty else { return Ok(op.result(0)?.clone().into()) };
+    Ok(Tensor::new(sizes.into_iter().map(Some).collect(), element).into())
 }
 
 /// The type of the attribute `value`; `None` if it is not a number.
@@ -129,8 +130,8 @@ fn verify_constant_like(op: &OpView<'_>) -> Result<(), Mistake> {
     }
 }
 
-fn constant_like(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn constant_like(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operand = op.operands.first().ok_or_else(Mistake::silent)?;
     let element = value_type(op).map_or_else(|| op.result_element(0), Ok)?;
-    Ok(vec![with_element(operand, element)])
+    Ok(with_element(operand, element).into())
 }

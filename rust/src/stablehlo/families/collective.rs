@@ -12,8 +12,9 @@ use crate::stablehlo::definition::{
 };
 use crate::stablehlo::kinds::{Kind, COUNT, INDEX};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;
-use crate::stablehlo::types::{sizes, Size, Tensor, ValueType, DYNAMIC};
+use crate::stablehlo::types::{sizes, Size, Sizes, Tensor, ValueType, DYNAMIC};
 use crate::stablehlo::view::OpView;
 
 pub const FAMILIES: &[Family] = &[
@@ -198,7 +199,7 @@ fn verify_all_reduce(op: &OpView<'_>) -> Result<(), Mistake> {
     op.all_operands()?.into_iter().try_for_each(|operand| check_computation(op, operand))
 }
 
-fn all_reduce(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn all_reduce(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operands = op.all_operands()?;
     let element = accumulators(op.region(0)?, &operands).into_iter().next();
     let like = |operand: &Tensor| {
@@ -245,7 +246,7 @@ fn verify_reduce_scatter(op: &OpView<'_>) -> Result<(), Mistake> {
     })
 }
 
-fn all_to_all(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn all_to_all(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let count = op.attributes.int("split_count").unwrap_or(1).max(1);
     let needs = GroupNeeds { is_uniform: true, is_global: false, size: Some(count) };
     check_groups(op.attributes, needs)?;
@@ -263,19 +264,19 @@ fn all_to_all(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
             )));
         }
         let moved = |list: &[Size]| {
-            let mut list = list.to_vec();
+            let mut list = Sizes::of(list);
             if !list.is_empty() {
                 list[split] = list[split].map(|size| size / count);
                 list[concat] = list[concat].map(|size| size.wrapping_mul(count));
             }
             list
         };
-        Ok(operand.with_shape(moved(&operand.shape), moved(&operand.bounds)).into())
+        Ok(operand.with_shape(moved(&operand.shape), moved(operand.bounds())).into())
     };
     op.all_operands()?.into_iter().map(result).collect()
 }
 
-fn async_start(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn async_start(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let wrong = |text: String| bare(format!("'stablehlo.async_start' op {text}"));
     let body = op.region(0)?;
     if body.num_ops != 2 {
@@ -310,13 +311,13 @@ fn async_start(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
         return Err(wrong(format!("region must return exactly one value, but got {count}")));
     }
     let types = body.returned.iter().map(|&ty| ty.clone()).collect();
-    Ok(vec![ValueType::Future(types)])
+    Ok(ValueType::Future(types).into())
 }
 
-fn async_done(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn async_done(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     match op.operands.first().map(|ty| &**ty) {
         Some(ValueType::Future(types)) => match &types[..] {
-            [only] => Ok(vec![only.clone()]),
+            [only] => Ok(only.clone().into()),
             _ => Err(bare(format!(
                 "'stablehlo.async_done' op future must have exactly one type parameter, but got {}",
                 types.len()

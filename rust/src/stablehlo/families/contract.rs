@@ -10,7 +10,7 @@ use crate::stablehlo::dim_checks::distinct;
 use crate::stablehlo::dims::DotDims;
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
-use crate::stablehlo::types::{sizes, Size, Tensor};
+use crate::stablehlo::types::{sizes, Size, Sizes, Tensor};
 use crate::stablehlo::view::OpView;
 
 pub const FAMILIES: &[Family] = &[
@@ -54,7 +54,7 @@ const EINSUM: Definition = Definition {
 };
 const UNARY_EINSUM: Definition = Definition { operands: &[one(takes::TENSOR)], ..EINSUM };
 /// Sizes of the result's dims, and their bounds.
-pub type Dims = (Vec<Size>, Vec<Size>);
+pub type Dims = (Sizes, Sizes);
 
 /// Checks that the result has the inferred shape.
 pub fn check_shape(op: &OpView<'_>, (shape, _): Dims) -> Result<(), Mistake> {

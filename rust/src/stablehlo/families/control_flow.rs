@@ -5,6 +5,7 @@ use crate::stablehlo::constraint as takes;
 use crate::stablehlo::definition::{many, one, stablehlo, Definition, Family, Regions, NOTHING};
 use crate::stablehlo::element::Element;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;
 use crate::stablehlo::types::{quoted, Tensor, ValueType};
 use crate::stablehlo::view::OpView;
@@ -47,11 +48,11 @@ const RETURN: Definition =
     Definition { operands: &[many(takes::PER_AXIS_TOKEN_OR_BUFFER)], ..NOTHING };
 
 #[allow(clippy::unnecessary_wraps)] // It is an `Infer`.
-fn like_operands(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn like_operands(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     Ok(op.operands.iter().map(|ty| (**ty).clone()).collect())
 }
 
-fn branches(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn branches(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let rank = op.operand(0)?.rank();
     ensure(rank == 0, || format!("operand should be rank 0 tensor but got rank {rank}"))?;
     let Some(first) = op.regions.first() else {

@@ -1,7 +1,7 @@
 //! Definitions of convolutions, with padding as an attribute or as an operand.
 
 use super::contract::{check_precisions, check_shape, Dims};
-use super::window::{num_windows, WindowLists};
+use super::window::{num_windows, window_dims, window_lists};
 use crate::stablehlo::constraint::{self as takes, Alternative, Form};
 use crate::stablehlo::definition::{
     one, optional, required, stablehlo, AttributeDefinition, Compares, Definition, Family, NOTHING,
@@ -11,8 +11,9 @@ use crate::stablehlo::dims::ConvDims;
 use crate::stablehlo::element::Elements as E;
 use crate::stablehlo::kinds::{Kind, COUNT};
 use crate::stablehlo::mistake::{ensure, Mistake};
-use crate::stablehlo::types::{Size, Tensor};
+use crate::stablehlo::types::{Sizes, Tensor};
 use crate::stablehlo::view::OpView;
+use crate::stablehlo::windows::{self, WindowLists};
 
 pub const FAMILIES: &[Family] =
     &[stablehlo(&["convolution"], CONVOLUTION), stablehlo(&["dynamic_conv"], DYNAMIC_CONV)];
@@ -190,25 +191,25 @@ fn groups(op: &OpView<'_>) -> (i64, i64) {
 /// The dims of the result of a convolution that was checked, with this window.
 fn shape(op: &OpView<'_>, dims: &ConvDims<i64>, lists: &WindowLists) -> Result<Dims, Mistake> {
     let (lhs, rhs) = (op.operand(0)?, op.operand(1)?);
-    let sizes = |side: &Tensor, dims: &[i64]| -> Vec<Size> {
+    let sizes = |side: &Tensor, dims: &[i64]| -> Sizes {
         dims.iter().map(|&dim| side.shape[dim as usize]).collect()
     };
-    let window = lists.dims(&sizes(rhs, &dims.kernel_spatial))?;
+    let window = window_dims(lists, &sizes(rhs, &dims.kernel_spatial))?;
     let windows = num_windows(&sizes(lhs, &dims.input_spatial), &window);
-    let mut result: Vec<Size> = vec![None; lhs.rank()];
-    for (&dim, size) in dims.output_spatial.iter().zip(windows) {
+    let mut result = Sizes::repeat(None, lhs.rank());
+    for (&dim, &size) in dims.output_spatial.iter().zip(&windows) {
         result[dim as usize] = size;
     }
     let (batches, _) = groups(op);
     let batch = lhs.shape[dims.input_batch as usize];
     result[dims.output_batch as usize] = batch.map(|batch| batch / batches);
     result[dims.output_feature as usize] = rhs.shape[dims.kernel_output_feature as usize];
-    Ok((result, Vec::new()))
+    Ok((result, Sizes::new()))
 }
 
 fn convolution(op: &OpView<'_>) -> Result<Dims, Mistake> {
     let dims = check(op)?;
-    let lists = WindowLists::read(op.attributes, ["lhs_dilation", "rhs_dilation"])?;
+    let lists = window_lists(op.attributes, windows::CONVOLUTION)?;
     shape(op, &dims, &lists)
 }
 
@@ -222,8 +223,8 @@ fn verify_dynamic_conv(op: &OpView<'_>) -> Result<(), Mistake> {
         })?;
     }
     if let Some(values) = (op.constants)(2) {
-        let mut lists = WindowLists::read(op.attributes, ["lhs_dilation", "rhs_dilation"])?;
-        lists.padding = values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+        let mut lists = window_lists(op.attributes, windows::CONVOLUTION)?;
+        lists.padding = values.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
         shape(op, &dims, &lists)?;
     }
     Ok(())

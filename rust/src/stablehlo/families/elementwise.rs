@@ -11,6 +11,7 @@ use crate::stablehlo::definition::{
 use crate::stablehlo::element::{Element, Elements as E};
 use crate::stablehlo::kinds::{Kind, Least};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;
 use crate::stablehlo::types::{sizes, Tensor, ValueType};
 use crate::stablehlo::view::OpView;
@@ -214,26 +215,26 @@ const DEQUANTIZE: Definition = Definition {
 };
 
 /// The most specific type of the operands: each size from the first operand in which it is static.
-pub fn like_operands(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+pub fn like_operands(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let types: Vec<&ValueType> = op.operands.iter().map(|ty| &**ty).collect();
-    Ok(vec![most_specific(&types)?])
+    Ok(most_specific(&types)?.into())
 }
 
-fn real_part(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn real_part(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operand = op.operand(0)?;
-    Ok(vec![operand.with_element(operand.element.real_part().clone()).into()])
+    Ok(operand.with_element(operand.element.real_part().clone()).into())
 }
 
-fn booleans(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
-    Ok(vec![op.operand(0)?.with_element(Element::BOOL).into()])
+fn booleans(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
+    Ok(op.operand(0)?.with_element(Element::BOOL).into())
 }
 
-fn complex(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn complex(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operand = op.operand(0)?;
-    Ok(vec![operand.with_element(operand.element.clone().into_complex()).into()])
+    Ok(operand.with_element(operand.element.clone().into_complex()).into())
 }
 
-fn select(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn select(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let [predicate, chosen, other] = op.operands else { return Err(Mistake::silent()) };
     if !same_but_for_unknown_sizes(chosen, other) {
         return Err(bare("requires compatible types for non-predicate operands"));
@@ -242,10 +243,10 @@ fn select(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     if !is_scalar && !of_compatible_shape(predicate, chosen) {
         return Err(bare("requires the same shape for all operands"));
     }
-    Ok(vec![most_specific(&[chosen, other])?])
+    Ok(most_specific(&[chosen, other])?.into())
 }
 
-fn clamp(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn clamp(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operand = op.operand(1)?;
     for (index, what) in [(0, "min"), (2, "max")] {
         let bound = op.operand(index)?;
@@ -258,7 +259,7 @@ fn clamp(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
             )));
         }
     }
-    Ok(vec![operand.clone().into()])
+    Ok(operand.clone().into())
 }
 
 /// Checks the tolerances of `result_accuracy`.

@@ -10,8 +10,9 @@ use crate::stablehlo::dims::{self, IndexingDims};
 use crate::stablehlo::element::Elements as E;
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{ensure, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::{Trait, RESULT};
-use crate::stablehlo::types::{sizes, Size, Tensor, ValueType, DYNAMIC};
+use crate::stablehlo::types::{sizes, Size, Sizes, Tensor, DYNAMIC};
 use crate::stablehlo::view::OpView;
 
 pub const FAMILIES: &[Family] =
@@ -165,7 +166,7 @@ fn result(
     indices: &Tensor,
     dims: &IndexingDims<i64>,
     slice: &[Size],
-) -> Result<Vec<ValueType>, Mistake> {
+) -> Result<ResultTypes, Mistake> {
     let vector = usize::try_from(dims.index_vector).map_err(|_| Mistake::silent())?;
     let num_batch_dims = if vector < indices.rank() { indices.rank() - 1 } else { indices.rank() };
     let rank = dims.window.len() + num_batch_dims;
@@ -180,9 +181,9 @@ fn result(
         let is_offset = dims.window.contains(&(dim as i64));
         if is_offset { offsets.next() } else { batch.next() }.ok_or_else(Mistake::silent)
     };
-    let (shape, bounds): (Vec<Size>, Vec<Size>) =
+    let (shape, bounds): (Sizes, Sizes) =
         (0..rank).map(dim).collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-    Ok(vec![indices.with_element(operand.element.clone()).with_shape(shape, bounds).into()])
+    Ok(indices.with_element(operand.element.clone()).with_shape(shape, bounds).into())
 }
 
 fn dimension_numbers(op: &OpView<'_>) -> Result<IndexingDims<i64>, Mistake> {
@@ -190,17 +191,17 @@ fn dimension_numbers(op: &OpView<'_>) -> Result<IndexingDims<i64>, Mistake> {
     IndexingDims::read(numbers, &dims::GATHER).ok_or_else(Mistake::silent)
 }
 
-fn gather(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn gather(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let (operand, indices) = (op.operand(0)?, op.operand(1)?);
     let dims = dimension_numbers(op)?;
     let slice = op.attributes.ints("slice_sizes");
     check(operand, indices, &dims, slice.len())?;
     check_slices(operand, &dims, slice)?;
-    let slice: Vec<Size> = slice.iter().copied().map(Some).collect();
+    let slice: Sizes = slice.iter().copied().map(Some).collect();
     result(operand, indices, &dims, &slice)
 }
 
-fn dynamic_gather(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn dynamic_gather(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let (operand, indices) = (op.operand(0)?, op.operand(1)?);
     let dims = dimension_numbers(op)?;
     let count = op.operand(2)?.num_elements().and_then(|count| usize::try_from(count).ok());
@@ -211,7 +212,7 @@ fn dynamic_gather(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     }
     let slice = match slice {
         Some(slice) => slice.into_iter().map(Some).collect(),
-        None => vec![None; operand.rank()],
+        None => Sizes::repeat(None, operand.rank()),
     };
     result(operand, indices, &dims, &slice)
 }

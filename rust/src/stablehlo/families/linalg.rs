@@ -9,8 +9,9 @@ use crate::stablehlo::dim_checks::list;
 use crate::stablehlo::element::{Element, Elements as E, Float};
 use crate::stablehlo::kinds::{Kind, I64};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::{Trait, RESULT};
-use crate::stablehlo::types::{sizes, Size, Tensor, ValueType, DYNAMIC};
+use crate::stablehlo::types::{sizes, Size, Sizes, Tensor, DYNAMIC};
 use crate::stablehlo::view::OpView;
 
 pub const FAMILIES: &[Family] = &[
@@ -88,7 +89,7 @@ const TORCH_INDEX_SELECT: Definition = Definition {
     ..NOTHING
 };
 
-fn cholesky(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn cholesky(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operand = op.operand(0)?;
     let shape = || sizes(&operand.shape, DYNAMIC);
     let [.., rows, columns] = operand.shape[..] else {
@@ -97,10 +98,10 @@ fn cholesky(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     ensure(compatible_sizes(rows, columns), || {
         format!("minor dimensions of 'a' must have equal size, got shape {}.", shape())
     })?;
-    Ok(vec![operand.clone().into()])
+    Ok(operand.clone().into())
 }
 
-fn triangular_solve(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn triangular_solve(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let (a, b) = (op.operand(0)?, op.operand(1)?);
     let [ref a_batch @ .., rows, columns] = a.shape[..] else {
         return Err(bare(format!("operand 'a' must have rank >= 2, but got '{a}'")));
@@ -126,10 +127,10 @@ fn triangular_solve(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     ensure(op.attributes.word("transpose_a") != Some("TRANSPOSE_INVALID"), || {
         "Invalid transpose option value for triangular solve".to_owned()
     })?;
-    Ok(vec![b.clone().into()])
+    Ok(b.clone().into())
 }
 
-fn fft(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn fft(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operand = op.operand(0)?;
     let kind = op.attributes.word("fft_type").unwrap_or_default();
     let length = op.attributes.ints("fft_length");
@@ -183,11 +184,11 @@ fn fft(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
         }
         _ => {}
     }
-    let mut bounds: Vec<Size> = operand.bounds.clone();
+    let mut bounds = Sizes::of(operand.bounds());
     if let Some(last) = bounds.last_mut().filter(|_| kind.ends_with("RFFT")) {
         *last = None;
     }
-    Ok(vec![operand.with_element(result).with_shape(shape, bounds).into()])
+    Ok(operand.with_element(result).with_shape(shape, bounds).into())
 }
 
 /// Checks the dims of an FFT against its lengths.
@@ -211,7 +212,7 @@ fn check_lengths(
     )))
 }
 
-fn rng(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn rng(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let (a, b) = (op.operand(0)?, op.operand(1)?);
     let is_uniform = op.attributes.word("rng_distribution") == Some("UNIFORM");
     ensure(is_uniform || (a.element.is_float() && b.element.is_float()), || {
@@ -220,9 +221,9 @@ fn rng(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     let count = op.operand(2)?.shape.first().copied().flatten().unwrap_or(0);
     let shape = match (op.constants)(2) {
         Some(sizes) => sizes.into_iter().map(Some).collect(),
-        None => vec![None; usize::try_from(count).unwrap_or(0).min(MAX_RANK)],
+        None => Sizes::repeat(None, usize::try_from(count).unwrap_or(0).min(MAX_RANK)),
     };
-    Ok(vec![Tensor::new(shape, b.element.clone()).into()])
+    Ok(Tensor::new(shape, b.element.clone()).into())
 }
 
 /// Shapes with more dims than this are not inferred.

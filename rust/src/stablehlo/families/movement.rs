@@ -7,8 +7,9 @@ use crate::stablehlo::dim_checks::is_unique;
 use crate::stablehlo::element::Elements as E;
 use crate::stablehlo::kinds::{Kind, INDEX};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::{Trait, RESULT};
-use crate::stablehlo::types::{sizes, Size, Tensor, ValueType, DYNAMIC};
+use crate::stablehlo::types::{sizes, Size, Sizes, Tensor, DYNAMIC};
 use crate::stablehlo::view::OpView;
 
 pub const FAMILIES: &[Family] = &[
@@ -84,14 +85,15 @@ const REVERSE: Definition = Definition {
     ..NOTHING
 };
 
-fn like_operand(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
-    Ok(vec![op.operand(0)?.clone().into()])
+fn like_operand(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
+    Ok(op.operand(0)?.clone().into())
 }
 
-fn slice(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn slice(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operand = op.operand(0)?;
-    let [starts, limits, strides] =
-        ["start_indices", "limit_indices", "strides"].map(|name| op.attributes.ints(name));
+    let starts = op.attributes.ints("start_indices");
+    let limits = op.attributes.ints("limit_indices");
+    let strides = op.attributes.ints("strides");
     let (len, rank) = (starts.len(), operand.rank());
     ensure(len == rank, || {
         format!(
@@ -99,7 +101,7 @@ fn slice(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
              operand ({rank})"
         )
     })?;
-    let mut shape: Vec<Size> = Vec::new();
+    let mut shape = Sizes::new();
     for (dim, ((&start, &limit), &stride)) in starts.iter().zip(limits).zip(strides).enumerate() {
         ensure(start >= 0, || format!("negative start index {start} in dimension {dim}"))?;
         let (size, what) = match operand.shape[dim] {
@@ -119,7 +121,7 @@ fn slice(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
         })?;
         shape.push(Some((limit - start) / stride + i64::from((limit - start) % stride != 0)));
     }
-    Ok(vec![operand.with_shape(shape, Vec::new()).into()])
+    Ok(operand.with_shape(shape, Sizes::new()).into())
 }
 
 /// Checks that the start indices of a dynamic slice have one type.
@@ -129,7 +131,7 @@ fn starts_match(starts: &[&Tensor]) -> Result<(), Mistake> {
     ensure(others.iter().all(same), || "start indices must have same element type".to_owned())
 }
 
-fn dynamic_slice(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn dynamic_slice(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operand = op.operand(0)?;
     let slice_sizes = op.attributes.ints("slice_sizes");
     let (len, num_starts, rank) = (slice_sizes.len(), op.operands.len() - 1, operand.rank());
@@ -155,10 +157,10 @@ fn dynamic_slice(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
         }
     }
     let shape = slice_sizes.iter().copied().map(Some).collect();
-    Ok(vec![Tensor::new(shape, operand.element.clone()).into()])
+    Ok(Tensor::new(shape, operand.element.clone()).into())
 }
 
-fn dynamic_update_slice(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn dynamic_update_slice(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let (operand, update) = (op.operand(0)?, op.operand(1)?);
     let (rank, update_rank, num_starts) = (operand.rank(), update.rank(), op.operands.len() - 2);
     ensure(rank == update_rank, || {
@@ -178,7 +180,7 @@ fn dynamic_update_slice(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
             })?;
         }
     }
-    Ok(vec![operand.clone().into()])
+    Ok(operand.clone().into())
 }
 
 /// The size of a dim of `size` with this padding: low, high, between elements.
@@ -187,34 +189,37 @@ fn padded(size: i64, [low, high, interior]: [i64; 3]) -> i64 {
     size.wrapping_add(low).wrapping_add(high).wrapping_add(between)
 }
 
-fn pad(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn pad(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operand = op.operand(0)?;
-    let lists = ["edge_padding_low", "edge_padding_high", "interior_padding"];
-    let [low, high, interior] = lists.map(|name| op.attributes.ints(name));
+    let low = op.attributes.ints("edge_padding_low");
+    let high = op.attributes.ints("edge_padding_high");
+    let interior = op.attributes.ints("interior_padding");
     let (len, rank) = (low.len(), operand.rank());
     ensure(len == rank, || {
         format!("edge_padding_low length ({len}) must match operand rank ({rank})")
     })?;
-    let mut shape: Vec<Size> = vec![None; rank];
-    let mut bounds: Vec<Size> = vec![None; operand.bounds.len()];
-    for (dim, ((&low, &high), &interior)) in low.iter().zip(high).zip(interior).enumerate() {
-        let padding = [low, high, interior];
-        let between = padding[2];
-        ensure(between >= 0, || format!("Interior padding cannot be negative: {between}"))?;
-        let is_static = operand.shape[dim].is_some();
-        let Some(size) = operand.shape[dim].or(operand.bound(dim)) else { continue };
-        let size = padded(size, padding);
-        ensure(size >= 0, || {
-            let what = if is_static { "size" } else { "bound" };
-            format!("Padding result in negative {what} for dimension {dim}")
-        })?;
-        let place = if is_static { &mut shape } else { &mut bounds };
-        place[dim] = Some(size);
-    }
-    Ok(vec![operand.with_shape(shape, bounds).into()])
+    let padded = |sizes: &[Size], what: &str| -> Result<Sizes, Mistake> {
+        let mut shape = Sizes::repeat(None, sizes.len());
+        let padding = low.iter().zip(high).zip(interior);
+        let places = shape.iter_mut().zip(sizes).zip(padding).enumerate();
+        for (dim, ((place, size), ((&low, &high), &interior))) in places {
+            ensure(interior >= 0, || format!("Interior padding cannot be negative: {interior}"))?;
+            let Some(size) = *size else { continue };
+            let size = padded(size, [low, high, interior]);
+            ensure(size >= 0, || format!("Padding result in negative {what} for dimension {dim}"))?;
+            *place = Some(size);
+        }
+        Ok(shape)
+    };
+    let shape = padded(&operand.shape, "size")?;
+    let bounds = match operand.bounds() {
+        [] => Sizes::new(),
+        bounds => padded(bounds, "bound")?,
+    };
+    Ok(operand.with_shape(shape, bounds).into())
 }
 
-fn concatenate(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn concatenate(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let inputs = op.all_operands()?;
     let Some(&first) = inputs.first() else { return Err(Mistake::silent()) };
     let rank = first.rank();
@@ -254,7 +259,7 @@ fn concatenate(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
         }
     }
     let (shape, bounds) = dims.into_iter().unzip();
-    Ok(vec![first.with_shape(shape, bounds).into()])
+    Ok(first.with_shape(shape, bounds).into())
 }
 
 /// Size and bound of two concatenated dims.
@@ -270,7 +275,7 @@ fn reverse(op: &OpView<'_>) -> Result<(), Mistake> {
     let rank = op.operand(0)?.rank();
     let dims = op.attributes.ints("dimensions");
     ensure(is_unique(dims), || {
-        let dims: Vec<Size> = dims.iter().copied().map(Some).collect();
+        let dims: Sizes = dims.iter().copied().map(Some).collect();
         format!("dimensions should be unique. Got: {}", sizes(&dims, "?"))
     })?;
     for &dim in dims {

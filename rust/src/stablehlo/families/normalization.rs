@@ -8,8 +8,9 @@ use crate::stablehlo::definition::{
 use crate::stablehlo::element::Elements as E;
 use crate::stablehlo::kinds::{Kind, INDEX};
 use crate::stablehlo::mistake::{ensure, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;
-use crate::stablehlo::types::{sizes, Tensor, ValueType};
+use crate::stablehlo::types::{sizes, Sizes, Tensor, ValueType};
 use crate::stablehlo::view::OpView;
 
 pub const FAMILIES: &[Family] = &[
@@ -44,7 +45,7 @@ const TRAINING: Definition = Definition {
 };
 
 /// The results of an op whose operands `whole` are batches and `features` have an element a feature.
-fn infer(op: &OpView<'_>, whole: &[usize], features: &[usize]) -> Result<Vec<ValueType>, Mistake> {
+fn infer(op: &OpView<'_>, whole: &[usize], features: &[usize]) -> Result<ResultTypes, Mistake> {
     for (group, what) in [(whole, "multi"), (features, "single")] {
         let ty = |at: &usize| op.operands.get(*at).ok_or_else(Mistake::silent);
         for a in group {
@@ -74,10 +75,11 @@ fn infer(op: &OpView<'_>, whole: &[usize], features: &[usize]) -> Result<Vec<Val
              {count}."
         )
     })?;
-    let per_feature: Tensor = operand.with_shape(vec![count], vec![operand.bound(dim)]);
+    let per_feature: Tensor =
+        operand.with_shape(Sizes::of(&[count]), Sizes::of(&[operand.bound(dim)]));
     let mut results: Vec<ValueType> = vec![operand.clone().into()];
     if op.results.len() > 1 {
         results.extend([per_feature.clone().into(), per_feature.into()]);
     }
-    Ok(results)
+    Ok(ResultTypes::Many(results))
 }

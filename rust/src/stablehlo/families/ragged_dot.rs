@@ -11,7 +11,7 @@ use crate::stablehlo::dim_checks::{distinct, in_bounds};
 use crate::stablehlo::dims::RaggedDotDims;
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
-use crate::stablehlo::types::{sizes, Size, Tensor, DYNAMIC};
+use crate::stablehlo::types::{sizes, Size, Sizes, Tensor, DYNAMIC};
 use crate::stablehlo::view::OpView;
 
 pub const FAMILIES: &[Family] = &[chlo(&["ragged_dot"], RAGGED_DOT)];
@@ -79,7 +79,7 @@ pub fn ragged_dot(op: &OpView<'_>) -> Result<Dims, Mistake> {
     result.extend(free);
     let bound: [&[i64]; 3] = [&dot.rhs_batching, &dot.rhs_contracting, &dims.rhs_group];
     result.extend(free_dims(rhs, &bound));
-    Ok((result.into_iter().map(|(size, _)| size).collect(), Vec::new()))
+    Ok((result.into_iter().map(|(size, _)| size).collect(), Sizes::new()))
 }
 
 /// Checks the shape of the group sizes: one list, or one for each index of the dims before the ragged one.
@@ -111,7 +111,7 @@ fn check_group_sizes(
     ensure(rank == expected, || {
         format!("expected group_sizes to have rank {expected}, got {rank}")
     })?;
-    let prefix: Vec<Size> = prefix.iter().map(|&dim| lhs.shape[dim as usize]).collect();
+    let prefix: Sizes = prefix.iter().map(|&dim| lhs.shape[dim as usize]).collect();
     ensure(groups.shape.starts_with(&prefix), || {
         let last = sizes(&groups.shape[rank - 1..], DYNAMIC);
         let (prefix, got) = (sizes(&prefix, DYNAMIC), sizes(&groups.shape, DYNAMIC));

@@ -9,8 +9,9 @@ use crate::stablehlo::definition::{
 use crate::stablehlo::dim_checks::list;
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;
-use crate::stablehlo::types::{Size, Tensor, ValueType};
+use crate::stablehlo::types::{Size, Sizes, Tensor, ValueType};
 use crate::stablehlo::view::OpView;
 
 pub const FAMILIES: &[Family] = &[stablehlo(&["reduce"], REDUCE), stablehlo(&["map"], MAP)];
@@ -71,20 +72,20 @@ fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Dims), Mistake> {
 fn verify_reduce(op: &OpView<'_>) -> Result<(), Mistake> {
     let (inputs, kept) = inputs(op)?;
     let init_values = op.operands(inputs.len()..2 * inputs.len())?;
-    let allowed: Vec<Size> = kept.into_iter().map(|(size, _)| size).collect();
+    let allowed: Sizes = kept.into_iter().map(|(size, _)| size).collect();
     check_reducer(op.region(0)?, &inputs, &init_values, &allowed)
 }
 
-fn reduce(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn reduce(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let (inputs, kept) = inputs(op)?;
     let elements = accumulators(op.region(0)?, &inputs);
-    let (shape, bounds): (Vec<Size>, Vec<Size>) = kept.into_iter().unzip();
+    let (shape, bounds): (Sizes, Sizes) = kept.into_iter().unzip();
     let result =
-        |element| Tensor::new(Vec::new(), element).with_shape(shape.clone(), bounds.clone());
+        |element| Tensor::new(Sizes::new(), element).with_shape(shape.clone(), bounds.clone());
     Ok(elements.into_iter().map(result).map(ValueType::Tensor).collect())
 }
 
-fn map(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn map(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let region = op.region(0)?;
     let (operands, args) = (op.operands.len(), region.args.len());
     ensure(operands == args, || {
@@ -132,5 +133,5 @@ fn map(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
         })?;
     }
     let shape = op.all_operands()?.last().map(|operand| operand.shape.clone()).unwrap_or_default();
-    Ok(vec![Tensor::new(shape, output.element.clone()).into()])
+    Ok(Tensor::new(shape, output.element.clone()).into())
 }

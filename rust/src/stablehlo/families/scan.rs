@@ -7,6 +7,7 @@ use crate::stablehlo::definition::{
 };
 use crate::stablehlo::kinds::{Kind, INDEX};
 use crate::stablehlo::mistake::{bare, ensure, of_op, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::types::{Size, Tensor, ValueType};
 use crate::stablehlo::view::OpView;
 
@@ -61,9 +62,9 @@ fn dim(op: &OpView<'_>) -> usize {
 }
 
 fn without_dim(tensor: &Tensor, dim: usize) -> Tensor {
-    let mut shape = tensor.shape.clone();
+    let mut shape = tensor.shape.to_vec();
     shape.remove(dim);
-    Tensor::new(shape, tensor.element.clone())
+    Tensor::new(shape.into(), tensor.element.clone())
 }
 
 /// Checks that the segment sizes of the generic form add up to the lengths of their lists.
@@ -129,7 +130,7 @@ fn verify(op: &OpView<'_>) -> Result<(), Mistake> {
     Ok(())
 }
 
-fn infer(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn infer(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let ((inputs, carried), dim, body) = (segments(op), dim(op), op.region(0)?);
     ensure(body.num_blocks != 0, || "ScanOp region is empty".to_owned())?;
     ensure(body.returned.len() >= carried, || {
@@ -143,12 +144,12 @@ fn infer(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
         let Some(tensor) = ty.tensor() else {
             return Err(bare(format!("terminator operand {at} is not ranked")));
         };
-        let mut shape = tensor.shape.clone();
+        let mut shape = tensor.shape.to_vec();
         if at < outputs {
             let place = dim.min(shape.len());
             shape.insert(place, size);
         }
-        Ok(Tensor::new(shape, tensor.element.clone()).into())
+        Ok(Tensor::new(shape.into(), tensor.element.clone()).into())
     };
     body.returned.iter().enumerate().map(result).collect()
 }

@@ -11,7 +11,8 @@ use crate::stablehlo::dims::{self, IndexingDims};
 use crate::stablehlo::element::Elements as E;
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{ensure, Mistake};
-use crate::stablehlo::types::{sizes, Size, Tensor, ValueType, DYNAMIC};
+use crate::stablehlo::result_types::ResultTypes;
+use crate::stablehlo::types::{sizes, Size, Tensor, DYNAMIC};
 use crate::stablehlo::view::OpView;
 
 pub const FAMILIES: &[Family] = &[stablehlo(&["scatter"], SCATTER)];
@@ -43,7 +44,7 @@ fn num_inputs(op: &OpView<'_>) -> usize {
     op.operands.len().saturating_sub(1) / 2
 }
 
-fn infer(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn infer(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let inputs = op.operands(0..num_inputs(op))?;
     let elements = accumulators(op.region(0)?, &inputs);
     let results = inputs.iter().zip(elements);

@@ -8,8 +8,9 @@ use crate::stablehlo::dim_checks::{is_unique, list};
 use crate::stablehlo::element::{Element, Elements as E};
 use crate::stablehlo::kinds::{Kind, INDEX};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;
-use crate::stablehlo::types::{sizes, Size, Tensor, ValueType};
+use crate::stablehlo::types::{sizes, Sizes, Tensor};
 use crate::stablehlo::view::OpView;
 
 pub const FAMILIES: &[Family] = &[
@@ -107,11 +108,11 @@ fn iota(op: &OpView<'_>) -> Result<(), Mistake> {
     ensure(dim < rank, || "iota dimension cannot go beyond the output rank.".to_owned())
 }
 
-fn constant(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn constant(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     // In custom syntax a constant has the type of its elements.
     let ty = op.attributes.get("value").and_then(Attribute::dense_type);
-    let Some((sizes, element)) = ty else { return Ok(vec![op.result(0)?.clone().into()]) };
-    Ok(vec![Tensor::new(sizes.into_iter().map(Some).collect(), element).into()])
+    let Some((sizes, element)) = ty else { return Ok(op.result(0)?.clone().into()) };
+    Ok(Tensor::new(sizes.into_iter().map(Some).collect(), element).into())
 }
 
 fn reshape(op: &OpView<'_>) -> Result<(), Mistake> {
@@ -131,7 +132,7 @@ pub fn same_num_elements(operand: &Tensor, result: &Tensor) -> Result<(), Mistak
     })
 }
 
-fn transpose(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn transpose(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operand = op.operand(0)?;
     let permutation = op.attributes.ints("permutation");
     let (rank, len) = (operand.rank(), permutation.len());
@@ -150,18 +151,18 @@ fn transpose(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
     let from = |dim: &i64| *dim as usize;
     let shape = permutation.iter().map(|dim| operand.shape[from(dim)]).collect();
     let bounds = permutation.iter().map(|dim| operand.bound(from(dim))).collect();
-    Ok(vec![operand.with_shape(shape, bounds).into()])
+    Ok(operand.with_shape(shape, bounds).into())
 }
 
-fn broadcast(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn broadcast(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operand = op.operand(0)?;
-    let mut shape: Vec<Size> = Vec::new();
+    let mut shape = Sizes::new();
     for &size in op.attributes.ints("broadcast_sizes") {
         ensure(size >= 0, || format!("Broadcast with negative dimension size {size}"))?;
         shape.push(Some(size));
     }
-    shape.extend(&operand.shape);
-    Ok(vec![Tensor::new(shape, operand.element.clone()).into()])
+    shape.extend(operand.shape.iter().copied());
+    Ok(Tensor::new(shape, operand.element.clone()).into())
 }
 
 fn broadcast_in_dim(op: &OpView<'_>) -> Result<(), Mistake> {
@@ -247,28 +248,28 @@ fn check_dimension(operand: &Tensor, dim: i64) -> Result<usize, Mistake> {
     Ok(dim as usize)
 }
 
-fn get_dimension_size(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn get_dimension_size(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     check_dimension(op.operand(0)?, op.attributes.int("dimension").unwrap_or(0))?;
-    Ok(vec![Tensor::scalar(Element::I32).into()])
+    Ok(Tensor::scalar(Element::I32).into())
 }
 
-fn set_dimension_size(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn set_dimension_size(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operand = op.operand(0)?;
     ensure(op.operand(1)?.rank() == 0, || "size operand should be of rank-0".to_owned())?;
     let dim = check_dimension(operand, op.attributes.int("dimension").unwrap_or(0))?;
     let mut shape = operand.shape.clone();
-    let mut bounds: Vec<Size> = (0..operand.rank()).map(|dim| operand.bound(dim)).collect();
+    let mut bounds: Sizes = (0..operand.rank()).map(|dim| operand.bound(dim)).collect();
     bounds[dim] = shape[dim].or(bounds[dim]);
     shape[dim] = None;
     let size = (op.constants)(1).and_then(|sizes| sizes.first().copied());
     if size.is_some() && size == bounds[dim] {
         (shape[dim], bounds[dim]) = (size, None);
     }
-    let tensor = Tensor::new(Vec::new(), operand.element.clone());
-    Ok(vec![tensor.with_shape(shape, bounds).into()])
+    let tensor = Tensor::new(Sizes::new(), operand.element.clone());
+    Ok(tensor.with_shape(shape, bounds).into())
 }
 
 #[allow(clippy::unnecessary_wraps)] // It is an `Infer`.
-fn device_id(_: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
-    Ok(vec![Tensor::scalar(Element::parse("ui32")).into()])
+fn device_id(_: &OpView<'_>) -> Result<ResultTypes, Mistake> {
+    Ok(Tensor::scalar(Element::parse("ui32")).into())
 }

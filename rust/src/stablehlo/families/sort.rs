@@ -7,8 +7,9 @@ use crate::stablehlo::definition::{
 use crate::stablehlo::element::Element;
 use crate::stablehlo::kinds::{Kind, I64};
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::traits::Trait;
-use crate::stablehlo::types::{Size, Tensor, ValueType};
+use crate::stablehlo::types::{Sizes, Tensor, ValueType};
 use crate::stablehlo::view::OpView;
 
 pub const FAMILIES: &[Family] = &[stablehlo(&["sort"], SORT), chlo(&["top_k"], TOP_K)];
@@ -32,7 +33,7 @@ const TOP_K: Definition = Definition {
     ..NOTHING
 };
 
-fn sort(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn sort(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let like = |operand: &Tensor| operand.clone().into();
     Ok(op.all_operands()?.into_iter().map(like).collect())
 }
@@ -67,12 +68,13 @@ fn verify_sort(op: &OpView<'_>) -> Result<(), Mistake> {
     })
 }
 
-fn top_k(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn top_k(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let k = op.attributes.int("k").unwrap_or(0);
     let operand = match op.operands.first().map(|ty| &**ty) {
         Some(ValueType::Tensor(operand)) => operand,
         Some(ValueType::Unranked(element)) => {
-            return Ok([element.clone(), Element::I32].map(ValueType::Unranked).into());
+            let types = [element.clone(), Element::I32].map(ValueType::Unranked);
+            return Ok(types.into_iter().collect());
         }
         _ => return Err(Mistake::silent()),
     };
@@ -83,12 +85,13 @@ fn top_k(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
         format!("operand's last dimension must be at least {k}")
     })?;
     let mut shape = operand.shape.clone();
-    let mut bounds: Vec<Size> = operand.bounds.clone();
+    let mut bounds = Sizes::of(operand.bounds());
     for (list, value) in [(&mut shape, Some(k)), (&mut bounds, None)] {
         if let Some(last) = list.last_mut() {
             *last = value;
         }
     }
     let values = operand.with_shape(shape, bounds);
-    Ok(vec![values.clone().into(), values.with_element(Element::I32).into()])
+    let indices = values.with_element(Element::I32);
+    Ok([values, indices].into_iter().map(ValueType::Tensor).collect())
 }

@@ -8,6 +8,7 @@ use crate::stablehlo::definition::{
 };
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
+use crate::stablehlo::result_types::ResultTypes;
 use crate::stablehlo::types::ValueType;
 use crate::stablehlo::view::OpView;
 
@@ -65,8 +66,8 @@ const RECV: Definition = Definition {
 };
 
 #[allow(clippy::unnecessary_wraps)] // It is an `Infer`.
-fn token(_: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
-    Ok(vec![ValueType::Token])
+fn token(_: &OpView<'_>) -> Result<ResultTypes, Mistake> {
+    Ok(ValueType::Token.into())
 }
 
 /// Checks the type of the channel: device to device, or `host` for transfers with the host.

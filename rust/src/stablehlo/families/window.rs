@@ -1,8 +1,7 @@
-//! Windows over tensors: their attributes, the result shapes, and windowed reductions.
+//! Windows over tensors: checks of their attributes, the result shapes, and windowed reductions.
 
 use super::reducer::{accumulators, check_reducer};
-use crate::mlir::AttrValue;
-use crate::stablehlo::attributes::Attributes;
+use crate::stablehlo::attributes::{Attribute, Attributes};
 use crate::stablehlo::compatible::{of_compatible_shape, same_but_for_precision};
 use crate::stablehlo::constraint::{self as takes};
 use crate::stablehlo::definition::{
@@ -12,8 +11,10 @@ use crate::stablehlo::dim_checks::list;
 use crate::stablehlo::element::Element;
 use crate::stablehlo::kinds::Kind;
 use crate::stablehlo::mistake::{bare, ensure, Mistake};
-use crate::stablehlo::types::{Size, Tensor, ValueType};
+use crate::stablehlo::result_types::ResultTypes;
+use crate::stablehlo::types::{Size, Sizes, Tensor, ValueType};
 use crate::stablehlo::view::OpView;
+use crate::stablehlo::windows::{DilationNames, WindowDim, WindowLists, REDUCTION, SELECTION};
 
 pub const FAMILIES: &[Family] = &[
     stablehlo(&["reduce_window"], REDUCE_WINDOW),
@@ -50,104 +51,55 @@ const SELECT_AND_SCATTER: Definition = Definition {
     ..NOTHING
 };
 
-/// One dim of a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WindowDim {
-    /// The number of elements; `None` for a kernel of dynamic size.
-    pub size: Size,
-    /// The distance between windows, in elements of the base.
-    pub stride: i64,
-    /// Padding before and after the base, in elements.
-    pub padding: (i64, i64),
-    /// The dilation of the base.
-    pub base_dilation: i64,
-    /// The dilation of the window.
-    pub window_dilation: i64,
-}
-
-/// The attributes that describe a window; an empty list means the default.
-#[derive(Clone, Debug, Default)]
-pub struct WindowLists {
-    /// Strides.
-    pub strides: Vec<i64>,
-    /// Padding before and after.
-    pub padding: Vec<(i64, i64)>,
-    /// Dilations of the base.
-    pub base_dilations: Vec<i64>,
-    /// Dilations of the window.
-    pub window_dilations: Vec<i64>,
-    /// The length of the attribute `window_reversal`.
-    pub num_reversals: usize,
-}
-
-/// The pairs of attribute `padding`.
-pub fn padding(attributes: &Attributes<'_>) -> Result<Vec<(i64, i64)>, Mistake> {
-    let Some(attribute) = attributes.get("padding") else { return Ok(Vec::new()) };
-    if let Some((sizes, _)) = attribute.dense_type() {
+/// The window attributes of an op, whose dilations have these names.
+pub fn window_lists(
+    attributes: &Attributes<'_>,
+    dilations: DilationNames,
+) -> Result<WindowLists, Mistake> {
+    if let Some((sizes, _)) = attributes.get("padding").and_then(Attribute::dense_type) {
         ensure(matches!(sizes[..], [_, 2]), || {
             let sizes = list(&sizes);
             format!("expects the shape of padding-attribute to be {{N, 2}}, but got {{{sizes}}}.")
         })?;
     }
-    let dense = attribute.dense_ints();
-    let values = dense.or_else(|| attribute.value.as_ints()).unwrap_or_default();
-    Ok(values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
+    WindowLists::read(|name| attributes.value(name), dilations).ok_or_else(Mistake::silent)
 }
 
-impl WindowLists {
-    /// Reads the attributes with these names for strides and dilations; an empty name means the default.
-    pub fn read(
-        attributes: &Attributes<'_>,
-        [base_dilations, window_dilations]: [&str; 2],
-    ) -> Result<Self, Mistake> {
-        let reversals = attributes.value("window_reversal").and_then(AttrValue::items);
-        Ok(Self {
-            strides: attributes.ints("window_strides").to_vec(),
-            padding: padding(attributes)?,
-            base_dilations: attributes.ints(base_dilations).to_vec(),
-            window_dilations: attributes.ints(window_dilations).to_vec(),
-            num_reversals: reversals.map_or(0, <[_]>::len),
+/// The dims of a window of these sizes, whose other lists are `lists`.
+pub fn window_dims(lists: &WindowLists, sizes: &[Size]) -> Result<Vec<WindowDim>, Mistake> {
+    let count = sizes.len();
+    for (len, what) in [
+        (lists.strides.len(), "window-strides"),
+        (lists.base_dilations.len(), "base-dilation factors"),
+        (lists.window_dilations.len(), "window-dilation factors"),
+        (lists.padding.len(), "padding-entries"),
+        (lists.reversals.len(), "window-reversal"),
+    ] {
+        ensure(len == 0 || len == count, || {
+            format!(
+                "expects {what} to have same dimension-size as size of window dimensions \
+                 ({count}), but got: {len}."
+            )
+        })?;
+    }
+    sizes.iter().enumerate().map(|(at, &size)| window_dim(lists, at, size)).collect()
+}
+
+fn window_dim(lists: &WindowLists, at: usize, size: Size) -> Result<WindowDim, Mistake> {
+    let positive = |value: i64, what: &str| {
+        ensure(value > 0, || {
+            format!(
+                "expects window to have positive {what} for {at}-th window dimension, but got \
+                 {value}."
+            )
         })
-    }
-    /// The dims of a window of these sizes.
-    pub fn dims(&self, sizes: &[Size]) -> Result<Vec<WindowDim>, Mistake> {
-        let count = sizes.len();
-        for (len, what) in [
-            (self.strides.len(), "window-strides"),
-            (self.base_dilations.len(), "base-dilation factors"),
-            (self.window_dilations.len(), "window-dilation factors"),
-            (self.padding.len(), "padding-entries"),
-            (self.num_reversals, "window-reversal"),
-        ] {
-            ensure(len == 0 || len == count, || {
-                format!(
-                    "expects {what} to have same dimension-size as size of window dimensions \
-                     ({count}), but got: {len}."
-                )
-            })?;
-        }
-        sizes.iter().enumerate().map(|(at, &size)| self.dim(at, size)).collect()
-    }
-    fn dim(&self, at: usize, size: Size) -> Result<WindowDim, Mistake> {
-        let number = |list: &[i64]| list.get(at).copied().unwrap_or(1);
-        let positive = |value: i64, what: &str| {
-            ensure(value > 0, || {
-                format!(
-                    "expects window to have positive {what} for {at}-th window dimension, but got \
-                     {value}."
-                )
-            })
-        };
-        let stride = number(&self.strides);
-        let base_dilation = number(&self.base_dilations);
-        let window_dilation = number(&self.window_dilations);
-        size.map_or(Ok(()), |size| positive(size, "value"))?;
-        positive(stride, "stride")?;
-        positive(base_dilation, "base dilation factor")?;
-        positive(window_dilation, "window dilation factor")?;
-        let padding = self.padding.get(at).copied().unwrap_or((0, 0));
-        Ok(WindowDim { size, stride, padding, base_dilation, window_dilation })
-    }
+    };
+    let dim = WindowDim { size, ..lists.dim(at).ok_or_else(Mistake::silent)? };
+    size.map_or(Ok(()), |size| positive(size, "value"))?;
+    positive(dim.stride, "stride")?;
+    positive(dim.base_dilation, "base dilation factor")?;
+    positive(dim.window_dilation, "window dilation factor")?;
+    Ok(dim)
 }
 
 /// The extent of `size` elements with this dilation.
@@ -160,9 +112,9 @@ const fn dilated(size: i64, dilation: i64) -> i64 {
 }
 
 /// The number of windows in each dim of a base.
-pub fn num_windows(base: &[Size], window: &[WindowDim]) -> Vec<Size> {
+pub fn num_windows(base: &[Size], window: &[WindowDim]) -> Sizes {
     let places = |(base, dim): (&Size, &WindowDim)| {
-        let (low, high) = dim.padding;
+        let [low, high] = dim.padding;
         let base = dilated((*base)?, dim.base_dilation).wrapping_add(low).wrapping_add(high);
         let extent = dilated(dim.size?, dim.window_dilation);
         Some(if base == 0 || extent > base { 0 } else { (base - extent) / dim.stride + 1 })
@@ -182,7 +134,7 @@ fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Vec<WindowDim>), M
             )
         })?;
     }
-    let lists = WindowLists::read(op.attributes, ["base_dilations", "window_dilations"])?;
+    let lists = window_lists(op.attributes, REDUCTION)?;
     let sizes = op.attributes.ints("window_dimensions");
     for input in &inputs {
         let (len, rank) = (sizes.len(), input.rank());
@@ -193,23 +145,23 @@ fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Vec<WindowDim>), M
             )
         })?;
     }
-    let sizes: Vec<Size> = sizes.iter().copied().map(Some).collect();
-    Ok((inputs, lists.dims(&sizes)?))
+    let sizes: Sizes = sizes.iter().copied().map(Some).collect();
+    Ok((inputs, window_dims(&lists, &sizes)?))
 }
 
 fn verify_reduce_window(op: &OpView<'_>) -> Result<(), Mistake> {
     let (inputs, window) = inputs(op)?;
     let init_values = op.operands(inputs.len()..2 * inputs.len())?;
-    let dims: Vec<Size> = window.iter().map(|dim| dim.size).collect();
+    let dims: Sizes = window.iter().map(|dim| dim.size).collect();
     check_reducer(op.region(0)?, &inputs, &init_values, &dims)
 }
 
-fn reduce_window(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn reduce_window(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let (inputs, window) = inputs(op)?;
     let elements = accumulators(op.region(0)?, &inputs);
     let result = |(input, element): (&&Tensor, Element)| {
         let shape = num_windows(&input.shape, &window);
-        let bounds = num_windows(&input.bounds, &window);
+        let bounds = num_windows(input.bounds(), &window);
         input.with_element(element).with_shape(shape, bounds).into()
     };
     Ok(inputs.iter().zip(elements).map(result).collect())
@@ -250,8 +202,8 @@ fn verify_select_and_scatter(op: &OpView<'_>) -> Result<(), Mistake> {
              and operand-type: '{operand}' with rank = {rank}."
         )
     })?;
-    let lists = WindowLists::read(op.attributes, ["", ""])?;
-    let window = lists.dims(&sizes.iter().copied().map(Some).collect::<Vec<_>>())?;
+    let lists = window_lists(op.attributes, SELECTION)?;
+    let window = window_dims(&lists, &sizes.iter().copied().map(Some).collect::<Vec<_>>())?;
     let shape = num_windows(&operand.shape, &window);
     let expected = ValueType::from(Tensor::new(shape, operand.element.clone()));
     let source = &op.operands[1];
@@ -260,8 +212,8 @@ fn verify_select_and_scatter(op: &OpView<'_>) -> Result<(), Mistake> {
     })
 }
 
-fn select_and_scatter(op: &OpView<'_>) -> Result<Vec<ValueType>, Mistake> {
+fn select_and_scatter(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     let operand = op.operand(0)?;
     let element = accumulators(op.region(1)?, &[operand]).into_iter().next();
-    Ok(vec![operand.with_element(element.ok_or_else(Mistake::silent)?).into()])
+    Ok(operand.with_element(element.ok_or_else(Mistake::silent)?).into())
 }
