@@ -31,6 +31,7 @@ from shardcore._core import (
 )
 from shardcore.caches import CacheInfo, cache_info, clear_caches
 from shardcore.costs import Comparison, Cost, compare, cost
+from shardcore.diagnose import DIAGNOSTICS
 from shardcore.errors import (
     BusyError,
     CalculusError,
@@ -55,6 +56,7 @@ from shardcore.session import Evaluation, Session
 from shardcore.why import WHY_NOT, Why, WhyNot
 
 __all__ = [
+    "DIAGNOSTICS",
     "WHY_NOT",
     "AxisRef",
     "Block",

@@ -1072,6 +1072,28 @@ class Result:
             LocationError: no value is called that, it has no such dim, no mesh has the axis, or
                 the axis is there (``unknown-location``).
         """
+    def diagnostics(
+        self,
+        hardware: str | Hardware | None = None,
+        *,
+        ignore: Iterable[str] = (),
+        hardware_file: str | Path | None = None,
+    ) -> tuple[Diagnostic, ...]:
+        """Return what a person should look at: warnings, what matters most first.
+
+        Each has a ``code`` of :data:`shardcore.DIAGNOSTICS`, the value that it is about, its place
+        in the user's source where that is known, and a hint. :attr:`warnings` are among them. Of
+        one code at most five are given; the last one says how many there are more.
+
+        Args:
+            hardware: a chip; then the peak memory is compared with what it has.
+            ignore: codes to leave out.
+            hardware_file: as for :meth:`cost`.
+
+        Raises:
+            ValueError: ``ignore`` has an unknown code.
+            CalculusError: there is no such chip (``unknown-hardware``).
+        """
     def _annotated(self) -> tuple[list[Port], list[Port]]: ...
     def _legalized(self) -> Module: ...
     def _inlined(self) -> Module | None: ...

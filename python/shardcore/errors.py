@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shardcore.controls import visible
 
@@ -79,7 +79,9 @@ class Diagnostic(NamedTuple):
     detail: Place | None = None
     """The part of the op that is wrong, if it is on another line than ``place``, its start."""
     severity: str = "error"
-    """``"error"``, or ``"warning"`` in :attr:`shardcore.Result.warnings`."""
+    """``"error"``, or ``"warning"`` in :meth:`shardcore.Result.diagnostics`."""
+    value: str | None = None
+    """The value that a warning is about, by its path in the user's program or its name."""
 
     @property
     def line(self) -> int | None:
@@ -101,6 +103,19 @@ class Diagnostic(NamedTuple):
         """The line of text that the mistake is in; ``None`` if it has no place."""
         return self.place.source_line if self.place else None
 
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data; ``location`` is ``file:line:column``."""
+        at = None if self.place is None else f"{self.filename}:{self.line}:{self.column}"
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "hint": self.hint,
+            "value": self.value,
+            "location": at or self.filename,
+            "source_line": self.source_line or None,
+        }
+
     def __str__(self) -> str:
         return self._text(with_excerpt=True)
 
@@ -109,6 +124,8 @@ class Diagnostic(NamedTuple):
         if self.place:
             lines.append(f"  --> {self.filename or '<string>'}:{self.line}:{self.column}")
             lines += self._excerpts(self.place) if with_excerpt else []
+        elif self.filename and self.severity == "warning":
+            lines.append(f"  --> {self.filename}")
         if self.hint:
             lines.append(f"  help: {self.hint}")
         return visible("\n".join(lines))

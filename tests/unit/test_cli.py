@@ -83,7 +83,7 @@ def test_propagate_writes_json(run, mlp: str) -> None:
     code, out, _ = run("propagate", mlp, "--json")
     assert code == 0
     record = json.loads(out)
-    assert set(record) == {"values", "summary", "warnings"}
+    assert set(record) == {"values", "summary", "warnings", "diagnostics"}
     assert record["values"][2] == {
         "name": "%0",
         "function": "main",

@@ -179,7 +179,7 @@ func.func @main(%a: tensor<8xf32>, %n: tensor<i32>) -> tensor<8xf32> {
 }"""
     good = Module.parse(MLP).propagate().partition()
     for module in (good.module, Module.parse(text)):
-        partitioned = Partitioned(good.source, module, good.policy, 4, good.origin)
+        partitioned = Partitioned(good.source, module, good.policy, 4, good.origin, good.result)
         collectives = partitioned.collectives
         assert partitioned.sent_bytes == sum(row.total_wire_bytes for row in collectives) > 0
     assert [(row.kind, row.wire_bytes) for row in collectives] == [
@@ -218,7 +218,7 @@ def test_proof_finds_a_wrong_collective() -> None:
     good = Module.parse(MLP).propagate().partition()
     assert shardcore.prove(good).is_proven
     text = str(good.module).replace('"stablehlo.add"(', '"stablehlo.maximum"(')
-    bad = Partitioned(good.source, Module.parse(text), good.policy, 8, good.origin)
+    bad = Partitioned(good.source, Module.parse(text), good.policy, 8, good.origin, good.result)
     proof = shardcore.prove(bad)
     assert not proof.is_proven
     assert "NOT proven" in str(proof)

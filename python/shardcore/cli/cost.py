@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 import shardcore
+from shardcore.cli.diagnosed import add_ignore, show_diagnostics
 from shardcore.cli.options import count, print_json, progress_bar, read_module, warn
 from shardcore.cli.where import add_hardware, cost_options
 from shardcore.partition.partitioned import POLICIES
@@ -35,6 +36,7 @@ def add(commands: Any) -> None:
         "are compared [xla]",
     )
     add_hardware(parser, default="tpu-v5p")
+    add_ignore(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument(
         "--top", type=count, default=10, metavar="N", help="rows to show of each table [10]"
@@ -49,16 +51,22 @@ def run(options: argparse.Namespace) -> int:
         options.parser.error("compare two programs or two policies, not both")
     if options.hardware == "all":
         return _every_chip(options)
-    costs = [cost for path in _paths(options) for cost in _costs(options, path)]
+    results = [_completed(path) for path in _paths(options)]
+    costs = [cost for result in results for cost in _costs(options, result)]
     from shardcore.report.console import show
 
     if len(costs) == 1:
+        [result] = results
+        known = {"hardware_file": options.hardware_file}
         if options.json:
-            print_json(costs[0].record())
+            listed = result.diagnostics(options.hardware, ignore=options.ignore, **known)
+            diagnostics = [each.record() for each in listed]
+            print_json({**costs[0].record(), "diagnostics": diagnostics})
         else:
             from shardcore.report.cost_table import cost_parts
 
             show(cost_parts(costs[0], top=options.top))
+            show_diagnostics(result, options.ignore, options.hardware, **known)
         return 0
     from shardcore.report.comparison_table import comparison_parts
 
@@ -84,9 +92,8 @@ def _paths(options: argparse.Namespace) -> list[str]:
     return [options.file] if options.other is None else [options.file, options.other]
 
 
-def _costs(options: argparse.Namespace, path: str) -> list[shardcore.Cost]:
-    """The costs of the program at ``path`` under each policy."""
-    result = _completed(path)
+def _costs(options: argparse.Namespace, result: shardcore.Result) -> list[shardcore.Cost]:
+    """The costs of a program under each policy."""
     given = cost_options(options)
     return [shardcore.cost(result, options.hardware, each, **given) for each in options.policy]
 

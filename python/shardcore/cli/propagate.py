@@ -6,6 +6,7 @@ import argparse
 import time
 from typing import Any
 
+from shardcore.cli.diagnosed import add_ignore, show_diagnostics
 from shardcore.cli.options import count, print_json, progress_bar, read_module, warn, write
 
 
@@ -52,6 +53,7 @@ def add(commands: Any) -> None:
         action="store_true",
         help="propagate through ops of CHLO, as XLA does, which legalizes them first",
     )
+    add_ignore(propagate)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -76,7 +78,9 @@ def run(options: argparse.Namespace) -> int:
         from shardcore.report.records import record, value_record
 
         print_json(
-            record(result) if values is None else {"values": list(map(value_record, values))}
+            record(result, options.ignore)
+            if values is None
+            else {"values": list(map(value_record, values))}
         )
     elif options.output != "-":
         from shardcore.report.console import show
@@ -84,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
 
         if values is None:
             print_result(result, limit=options.limit, seconds=seconds)
+            show_diagnostics(result, options.ignore)
         else:
             show([values_table(values)])
     return 0

@@ -84,6 +84,8 @@ class CollectiveCost:
     """Sharding of its result, as ``sdy`` text; else that of the first result of :attr:`cause`."""
     cause_op: int | None = field(default=None, repr=False, compare=False)
     """The number of the op in the program that was partitioned."""
+    moved: int | None = field(default=None, repr=False, compare=False)
+    """The number of the value of that program that it sends; ``None`` if it sends another one."""
     trial: Trial | None = field(default=None, repr=False, compare=False)
     """What :attr:`why` asks; ``None`` in a copy that was pickled."""
 
@@ -132,7 +134,7 @@ class CollectiveCost:
         runs as ``total_bytes``, ``total_wire_bytes`` and ``total_seconds``.
         """
         figures = {row.name: getattr(self, row.name) for row in fields(self)}
-        for name in ("axis_refs", "cause_op", "trial"):
+        for name in ("axis_refs", "cause_op", "moved", "trial"):
             del figures[name]
         return {
             "kind": self.kind,

@@ -37,7 +37,8 @@ class Comparison:
 
     def failures(self) -> list[Failure]:
         """Every expectation that does not hold, in the order of the sections."""
-        parts = (self.shardings, self.collectives, self.memory, self.replicated, self.divisible)
+        limits = (self.memory, self.replicated, self.divisible, self.diagnostics)
+        parts = (self.shardings, self.collectives, *limits)
         return [failure for part in parts for failure in part()]
 
     @property
@@ -52,6 +53,7 @@ class Comparison:
             + len(expected.max_count)
             + sum(limit is not None for limit in limits)
             + int(expected.divisible)
+            + len(expected.diagnostics)
         )
 
     def shardings(self) -> Iterator[Failure]:
@@ -162,6 +164,19 @@ class Comparison:
                     lines.append(f"dim {dim} of {_value(subject)}: {size} over {shards} devices")
         if lines:
             yield Failure(("divisible", "all"), "every dim divides", shortened(lines))
+
+    def diagnostics(self) -> Iterator[Failure]:
+        """Diagnostics that are forbidden."""
+        expected = self.expected
+        if not expected.diagnostics:
+            return
+        found = self.result.diagnostics(expected.hardware)
+        left = [each for each in found if each.code not in expected.diagnostics_allow]
+        for number, code in enumerate(expected.diagnostics):
+            lines = [f"{each.code}: {each.message}" for each in left if code in ("all", each.code)]
+            if lines:
+                what = "diagnostic" if code == "all" else code
+                yield Failure(("diagnostics", "forbid", number), f"no {what}", shortened(lines))
 
     def _all(self) -> list[Subject]:
         return [*self.result.results(), *self.result.values()]

@@ -10,6 +10,8 @@
 ``[memory]``       ``peak``: the most bytes live on a device; ``arguments``: of its arguments
 ``[replicated]``   ``max_bytes``: of a value that every device holds whole; ``allow``: names
 ``[divisible]``    ``all = true``: no dim is padded; ``allow``: names
+``[diagnostics]``  ``forbid``: codes that ``result.diagnostics()`` may not find, or ``["all"]``;
+                   ``allow``: codes that it may; ``hardware``: the chip that it is asked for
 =================  ==========================================================================
 
 Bytes are numbers, or text with a unit, ``"1.5 GiB"``.
@@ -21,7 +23,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from shardcore.calculus.hardware import hardware, hardware_names
 from shardcore.calculus.mistakes import choices, shown
+from shardcore.diagnose import DIAGNOSTICS
+from shardcore.errors import ShardcoreError
 from shardcore.expect.mistakes import Mistakes
 from shardcore.expect.sharding_text import ExpectedSharding, parse_sharding
 from shardcore.expect.toml_places import Path
@@ -66,6 +71,9 @@ class Expectations:
     replicated_allow: list[str] = field(default_factory=list)
     divisible: bool = False
     divisible_allow: list[str] = field(default_factory=list)
+    diagnostics: list[str] = field(default_factory=list)
+    diagnostics_allow: list[str] = field(default_factory=list)
+    hardware: str | None = None
     policy: str = "xla"
 
     @property
@@ -116,6 +124,13 @@ class _Reader:
                 {
                     "all": self.into("divisible", self.flag),
                     "allow": self.into("divisible_allow", self.names),
+                }
+            ),
+            "diagnostics": self.keys(
+                {
+                    "forbid": self.into("diagnostics", self.codes),
+                    "allow": self.into("diagnostics_allow", self.codes),
+                    "hardware": self.into("hardware", self.chip),
                 }
             ),
         }
@@ -197,6 +212,25 @@ class _Reader:
 
     def names(self, path: Path, value: Any) -> list[str]:
         return [text for _, text in self.items(path, value)]
+
+    def codes(self, path: Path, value: Any) -> list[str]:
+        known = ("all", *DIAGNOSTICS)
+        found = []
+        for number, code in self.items(path, value):
+            if code in known:
+                found.append(code)
+            else:
+                message = f"{shown(code)} is no code of a diagnostic"
+                self.mistakes.invalid((*path, number), message, choices(code, known))
+        return found
+
+    def chip(self, path: Path, value: Any) -> str | None:
+        try:
+            return hardware(value).name
+        except (ShardcoreError, TypeError):
+            hint = choices(str(value), hardware_names())
+            self.mistakes.invalid(path, f"{shown(value)} is no chip", hint)
+            return None
 
     def items(self, path: Path, value: Any) -> list[tuple[int, str]]:
         """The texts of an array, with their numbers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,9 +27,10 @@ def value_record(value: Value) -> dict[str, Any]:
     }
 
 
-def record(result: Result) -> dict[str, Any]:
-    """``result`` as ``{"values": [...], "summary": {...}, "warnings": [...]}``; see
-    :func:`value_record`. A warning has a ``code``, a ``message`` and a ``hint``.
+def record(result: Result, ignore: Sequence[str] = ()) -> dict[str, Any]:
+    """``result`` as plain data: ``values``, see :func:`value_record`; ``summary``; ``warnings``,
+    each with a ``code``, a ``message`` and a ``hint``; and ``diagnostics``, but for the codes in
+    ``ignore``.
     """
     return {
         "values": [value_record(value) for value in result.values()],
@@ -37,4 +39,5 @@ def record(result: Result) -> dict[str, Any]:
             {"code": warning.code, "message": warning.message, "hint": warning.hint}
             for warning in result.warnings
         ],
+        "diagnostics": [each.record() for each in result.diagnostics(ignore=ignore)],
     }

@@ -34,6 +34,8 @@ class Side:
     """The annotation that decided it."""
     origin: AxisWhy | None
     """How an axis came from there; ``None`` where the annotation keeps axes away."""
+    number: int | None = field(default=None, repr=False, compare=False)
+    """The number of the tensor in its program; ``None`` of a result."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -158,7 +160,7 @@ def _sides(
 
 
 def _side(tensor: Found, row: AxisWhy) -> Side:
-    return Side(tensor.name, str(tensor.sharding or ""), row.source, row)
+    return Side(tensor.name, str(tensor.sharding or ""), row.source, row, tensor.number)
 
 
 def _absent(

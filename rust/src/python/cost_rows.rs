@@ -86,10 +86,15 @@ impl<'a, 'py> Tables<'a, 'py> {
             location: self.location(row.loc, row.op),
             cause: row.cause.map(|cause| source.op_name(cause)),
             cause_op: row.cause.map(Id::index),
+            moved: self.moved(row.op).map(Id::index),
             cause_location: row.cause.and_then(|cause| self.source_location(row.cause_loc, cause)),
             operand_sharding: operand.map(|sharding| self.sharding(&sharding)),
             result_sharding: result.map(|sharding| self.sharding(&sharding)),
         })
+    }
+    /// The value of the source that `op`, a collective, sends as it is.
+    fn moved(&self, op: OpId) -> Option<ValueId> {
+        self.local.source_value(self.local.program.operands(op).next()?)
     }
     /// The shardings of operand and result of a collective: of a reshard, those between which its step moves the value; of
     /// others, those of the first operand and result of the op that required it.

@@ -106,6 +106,22 @@ impl PyPropagationResult {
         let why_not = slf.py().import("shardcore.why")?.getattr("why_not")?;
         why_not.call1((slf, value, dim, axis))
     }
+    /// What a person should look at.
+    #[pyo3(signature = (hardware = None, *, ignore = None, hardware_file = None))]
+    fn diagnostics<'py>(
+        slf: &Bound<'py, Self>,
+        hardware: Option<Bound<'py, PyAny>>,
+        ignore: Option<Bound<'py, PyAny>>,
+        hardware_file: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = PyDict::new(slf.py());
+        options.set_item("hardware_file", hardware_file)?;
+        if let Some(ignore) = ignore {
+            options.set_item("ignore", ignore)?;
+        }
+        let diagnose = slf.py().import("shardcore.diagnose")?;
+        diagnose.call_method("diagnostics", (slf, hardware), Some(&options))
+    }
     /// Warnings about annotated axes that the result does not have.
     #[getter]
     fn warnings<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

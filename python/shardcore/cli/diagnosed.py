@@ -1,0 +1,39 @@
+"""Diagnostics below the tables of commands."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+import shardcore
+from shardcore.cli.options import print_text
+from shardcore.diagnose import DIAGNOSTICS
+
+MOST_OPS = 100_000
+"""The ops of a program up to which its tables end with its diagnostics."""
+
+
+def add_ignore(parser: argparse.ArgumentParser) -> None:
+    """Add ``--ignore``."""
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        choices=sorted(DIAGNOSTICS),
+        metavar="CODE",
+        help="leave out diagnostics with this code, e.g. padding; may be given several times",
+    )
+
+
+def show_diagnostics(
+    result: shardcore.Result, ignore: Sequence[str], hardware: Any = None, **given: Any
+) -> None:
+    """Print what a person should look at, but for the warnings, which are printed already."""
+    if result.summary()["ops"] > MOST_OPS:
+        print_text(f"\ndiagnostics of programs above {MOST_OPS} ops: result.diagnostics()")
+        return
+    known = set(result.warnings)
+    for each in result.diagnostics(hardware, ignore=ignore, **given):
+        if each not in known:
+            print_text(f"\n{each}")

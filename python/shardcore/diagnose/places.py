@@ -1,0 +1,61 @@
+"""Places in the user's source, and warnings at them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from shardcore import files
+from shardcore.errors import Diagnostic, Place
+
+MOST_EACH = 5
+"""The most warnings with one code; the last one says how many there are more."""
+
+_MAX_SOURCE_BYTES = 1 << 22
+
+
+def warning(code: str, message: str, hint: str, value: str | None, at: str | None) -> Diagnostic:
+    """Return a warning about ``value`` at the location ``at``, ``file:line:column``."""
+    filename, place = _place(at)
+    return Diagnostic(code, message, hint, filename, place, severity="warning", value=value)
+
+
+def first_of(found: list[Diagnostic]) -> list[Diagnostic]:
+    """Return the first :data:`MOST_EACH` of ``found``, which have one code."""
+    left = len(found) - MOST_EACH
+    if left <= 0:
+        return found
+    *kept, last = found[:MOST_EACH]
+    return [*kept, last._replace(message=f"{last.message}; and {left} more like it")]
+
+
+def _place(at: str | None) -> tuple[str | None, Place | None]:
+    """The file and the place of a location; no place if it has none."""
+    parts = (at or "").rsplit(":", 2)
+    if len(parts) != 3 or not all(part.isdecimal() and len(part) < 10 for part in parts[1:]):
+        return at or None, None
+    filename, line, column = parts[0], int(parts[1]), int(parts[2])
+    lines = _lines(filename)
+    if not 0 < line <= len(lines) or not 0 < column <= len(lines[line - 1]):
+        return at, None
+    text = lines[line - 1]
+    return filename, Place(line, column, _end(text, column), text)
+
+
+def _end(text: str, column: int) -> int:
+    """The column after the name that starts at ``column``."""
+    end = column - 1
+    while end < len(text) and (text[end].isalnum() or text[end] in "_."):
+        end += 1
+    return max(end + 1, column + 1)
+
+
+@lru_cache(maxsize=64)
+def _lines(filename: str) -> tuple[str, ...]:
+    """The lines of a source file; none if it is not here, or is not text."""
+    try:
+        if not files.is_regular(filename):
+            return ()
+        text = files.read(filename, _MAX_SOURCE_BYTES).decode()
+    except (OSError, UnicodeDecodeError, ValueError):
+        return ()
+    return tuple(text.split("\n"))

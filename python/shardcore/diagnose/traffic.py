@@ -1,0 +1,94 @@
+"""Values that are large and resharded, and programs that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shardcore.diagnose.places import first_of, warning
+from shardcore.diagnose.values import LARGE_BYTES
+from shardcore.errors import Diagnostic, PartitionError
+from shardcore.units import format_bytes
+
+if TYPE_CHECKING:
+    from shardcore._core import Result
+    from shardcore.calculus.hardware import Hardware
+    from shardcore.costs import CollectiveCost, Cost
+    from shardcore.why.collective import Side
+
+_MOVES = frozenset({"all_gather", "all_to_all", "collective_permute"})
+"""The kinds of collectives that reshard a value."""
+
+_FEW_STEPS = 4
+"""The steps of a chain within which a value still is its argument, cast or transposed."""
+
+
+def traffic_diagnostics(
+    result: Result, hardware: str | Hardware | None, hardware_file: str | Path | None
+) -> list[Diagnostic]:
+    """Return warnings about collectives, and with ``hardware`` about memory."""
+    from shardcore.partition.partitioned import partition
+
+    try:
+        local = partition(result, "xla", replicates_unknown=True)
+    except PartitionError:
+        return []
+    found = first_of(list(_resharded(local.collectives)))
+    if hardware is None:
+        return found
+    from shardcore.costs import cost
+
+    counted = cost(local, hardware, hardware_file=hardware_file)
+    return [*_too_large(counted), *found]
+
+
+def _resharded(collectives: tuple[CollectiveCost, ...]) -> Iterator[Diagnostic]:
+    """Warnings about large values that ops compute and that are moved, the largest first."""
+    large = [row for row in collectives if row.kind in _MOVES and row.bytes >= LARGE_BYTES]
+    seen: set[tuple[object, ...]] = set()
+    for row in sorted(large, key=lambda row: -row.total_bytes):
+        place = row.cause_location or row.location
+        key = (row.cause, place, row.axes)
+        if key in seen:
+            continue
+        seen.add(key)
+        names = [source.label or source.name for source in row.why.annotations]
+        side = _computed(row)
+        if len(names) < 2 or side is None:
+            continue
+        axes = ", ".join(f'"{axis}"' for axis in row.axes)
+        cause = (row.cause or "an op").removeprefix("stablehlo.")
+        value = side.value
+        times = f" {row.count} times" if row.count > 1 else ""
+        message = (
+            f"{value} of {format_bytes(row.bytes)} is resharded{times}: {row.kind} along {axes} "
+            f"for {cause}, because {', '.join(names[:-1])} and {names[-1]} disagree"
+        )
+        ask = "ask for the edit that removes it: shardcore why FILE --collectives 5"
+        hint = f"annotate {value}, or {ask}"
+        yield warning("large-resharded", message, hint, value, place)
+
+
+def _computed(row: CollectiveCost) -> Side | None:
+    """What is moved, unless it is an argument, cast or transposed, as weights of FSDP are."""
+    for side in row.why.sides:
+        if side.number == row.moved and side.origin is not None:
+            return side if len(side.origin.chain) >= _FEW_STEPS else None
+    return None
+
+
+def _too_large(cost: Cost) -> Iterator[Diagnostic]:
+    if cost.fits:
+        return
+    size, chip = cost.hardware.hbm_bytes, cost.hardware.name
+    at = cost.peak_op
+    largest = sorted(cost.live_at_peak, key=lambda row: -row.bytes)[:3]
+    names = ", ".join(f"{row.name} ({format_bytes(row.bytes)})" for row in largest)
+    message = (
+        f"the peak of {format_bytes(cost.peak_bytes)} does not fit {chip}, "
+        f"which has {format_bytes(size)}"
+    )
+    hint = f"shard what is largest at the peak: {names}; or use more devices"
+    place = None if at is None else at.location
+    yield warning("does-not-fit", message, hint, largest[0].name if largest else None, place)

@@ -1,0 +1,172 @@
+"""Values that are large and replicated, or padded, and mesh axes that no value uses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from shardcore.diagnose.places import first_of, warning
+from shardcore.errors import Diagnostic
+from shardcore.units import format_bytes, plural
+
+if TYPE_CHECKING:
+    from shardcore._core import Mesh, Op, Port, Result, TensorSharding, Value
+
+LARGE_BYTES = 64 << 20
+"""Bytes on a device from which a value is large."""
+
+WASTED_SHARE = 1 / 8
+"""The share of padding in a value from which it is reported."""
+
+WASTED_BYTES = 1 << 20
+"""Bytes of padding on a device from which it is reported."""
+
+
+def value_diagnostics(result: Result) -> list[Diagnostic]:
+    """Return warnings about values and about mesh axes."""
+    # XLA legalizes CHLO before it propagates.
+    module = result._legalized()
+    meshes = [mesh for mesh in module.meshes.values() if not mesh.is_maximal]
+    if not any(mesh.num_devices > 1 for mesh in meshes):
+        return []
+    ops = module.ops()
+    found = [*_replicated_ports(result, ops, meshes), *_replicated_values(ops, meshes)]
+    found.sort(key=lambda pair: -pair[0])
+    padded = sorted(_padded(result, ops), key=lambda pair: -pair[0])
+    return [
+        *first_of([each for _, each in found]),
+        *first_of([each for _, each in padded]),
+        *_unused(result),
+    ]
+
+
+def _replicated_ports(
+    result: Result, ops: list[Op], meshes: list[Mesh]
+) -> Iterator[tuple[int, Diagnostic]]:
+    """Warnings about arguments, and about results that are sharded where they are computed."""
+    returned = [op.operands for op in ops if op.name == "func.return" and op.function == "main"]
+    gathered = [
+        port
+        for values in returned[-1:]
+        for value, port in zip(values, result.results(), strict=False)
+        if not _is_replicated(value)
+    ]
+    for port in [*result.arguments(), *gathered]:
+        mesh = _mesh_of(port, meshes) if _is_replicated(port) else None
+        if mesh is not None and mesh.num_devices > 1:
+            yield _replicated(port.label or port.name, port, mesh, None)
+
+
+def _replicated_values(ops: Iterable[Op], meshes: list[Mesh]) -> Iterator[tuple[int, Diagnostic]]:
+    """Warnings about values that ops compute from others which are not replicated."""
+    for op in ops:
+        if not op.operands:
+            continue
+        whole = [value for value in op.results if _is_replicated(value)]
+        if not whole or any(map(_is_replicated, op.operands)):
+            continue
+        for value in whole:
+            mesh = _mesh_of(value, meshes)
+            if mesh is not None and mesh.num_devices > 1:
+                yield _replicated(value.name, value, mesh, value.location)
+
+
+def _mesh_of(value: Port | Value, meshes: list[Mesh]) -> Mesh | None:
+    """The mesh of ``value``, or the only one of the program."""
+    if value.sharding is not None:
+        return value.sharding.mesh
+    return meshes[0] if len(meshes) == 1 else None
+
+
+def _is_replicated(value: Port | Value) -> bool:
+    """Whether ``value`` is large, and whole on every device."""
+    if (value.bytes_per_device or 0) < LARGE_BYTES:
+        return False
+    sharding = value.sharding
+    return sharding is None or sharding.is_fully_replicated
+
+
+def _replicated(
+    name: str, value: Port | Value, mesh: Mesh, at: str | None
+) -> tuple[int, Diagnostic]:
+    size = value.bytes_per_device or 0
+    devices = plural(mesh.num_devices, "device")
+    message = f"{name} is replicated: each of {devices} holds all {format_bytes(size)}"
+    return size, warning("large-replicated", message, _suggestion(name, value, mesh), name, at)
+
+
+def _suggestion(name: str, value: Port | Value, mesh: Mesh) -> str:
+    """An annotation that can be typed: the largest axis that divides the largest dim it can."""
+    axes = sorted(mesh.axis_names, key=lambda axis: -mesh.axis_size(axis))
+    dims = sorted(enumerate(value.shape or ()), key=lambda pair: -(pair[1] or 0))
+    for axis in axes:
+        for place, size in dims:
+            parts = mesh.axis_size(axis)
+            if size and parts > 1 and size % parts == 0:
+                shown = ["{}"] * len(value.shape or ())
+                shown[place] = f'{{"{axis}"}}'
+                left = format_bytes((value.bytes_per_device or 0) // parts)
+                return f"annotate {name} with [{', '.join(shown)}]: {left} on a device"
+    return f"no axis of the mesh divides a dim of {name}: pad it, or choose another mesh"
+
+
+def _padded(result: Result, ops: Iterable[Op]) -> Iterator[tuple[int, Diagnostic]]:
+    seen: set[tuple[object, ...]] = set()
+    ports = [(port.label or port.name, port, None) for port in result.arguments()]
+    values = [(value.name, value, value.location) for op in ops for value in op.results]
+    named: list[tuple[str, Port | Value, str | None]] = [*ports, *values]
+    for name, value, at in named:
+        padding = _padding(value)
+        if padding is None:
+            continue
+        dim, wasted, share = padding
+        key = (value.shape, str(value.sharding))
+        if key not in seen:
+            # Values of one shape and sharding waste the same; the first is named.
+            seen.add(key)
+            message = (
+                f"{name} wastes {format_bytes(wasted)} on a device, {share:.0%} of it, as padding: "
+                f"dim {dim} of size {(value.shape or ())[dim]} does not divide"
+            )
+            hint = f"choose a size that divides, or shard another dim than dim {dim}"
+            yield wasted, warning("padding", message, hint, name, at)
+
+
+def _padding(value: Port | Value) -> tuple[int, int, float] | None:
+    """The dim with most padding, the wasted bytes and their share, if that is much."""
+    size = value.bytes_per_device or 0
+    if size < WASTED_BYTES:
+        return None
+    sharding, shape, local = value.sharding, value.shape, value.local_shape
+    if sharding is None or sharding.mesh is None or not shape or not local:
+        return None
+    if sharding.rank != len(shape):
+        # On a single device.
+        return None
+    shares = [
+        1 - dim / (part * _shards(sharding, place, sharding.mesh)) if dim and part else 0.0
+        for place, (dim, part) in enumerate(zip(shape, local, strict=True))
+    ]
+    share = 1 - math.prod(1 - each for each in shares)
+    wasted = int(size * share)
+    if share < WASTED_SHARE or wasted < WASTED_BYTES:
+        return None
+    return shares.index(max(shares)), wasted, share
+
+
+def _shards(sharding: TensorSharding, dim: int, mesh: Mesh) -> int:
+    return math.prod(axis.size_in(mesh) for axis in sharding.dims[dim].axes)
+
+
+def _unused(result: Result) -> Iterator[Diagnostic]:
+    """Warnings about axes of the only mesh that no value is sharded over, where others are."""
+    axes = result.summary()["after"]["axes"]
+    if len({row["mesh"] for row in axes}) != 1 or not any(row["values"] for row in axes):
+        return
+    for row in axes:
+        if row["size"] > 1 and not row["values"]:
+            name, size = row["name"], row["size"]
+            message = f'no value is sharded over "{name}": its {size} devices all do the same'
+            hint = f'annotate the batch with "{name}", or use a mesh without it'
+            yield warning("unused-axis", message, hint, None, None)

@@ -1,0 +1,226 @@
+"""What ``result.diagnostics()`` finds: each code by programs with and without it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import shardcore
+from shardcore import CalculusError, ExpectationError, Module, Result
+from shardcore.cli import main
+
+from tests.shardy.programs import registry
+
+MESH = 'sdy.mesh @mesh = <["data"=2, "model"=4]>\n'
+BIG = "tensor<8192x8192xf32>"
+
+
+def result(body: str, arguments: str, returns: str = BIG) -> Result:
+    text = f"{MESH}func.func @main({arguments}) -> {returns} {{\n{body}\n}}"
+    return Module.parse(text).propagate()
+
+
+def annotated(*dims: str) -> str:
+    """The annotation of dims with these axes; ``?`` is an open dim, ``""`` has none."""
+    text = ", ".join(f'{{"{dim}"}}' if dim.isalpha() else f"{{{dim}}}" for dim in dims)
+    return f"{{sdy.sharding = #sdy.sharding<@mesh, [{text}]>}}"
+
+
+BOTH = annotated("data", "model")
+
+
+def codes(of: Result, *given: object) -> list[str]:
+    return [each.code for each in of.diagnostics(*given)]  # type: ignore[arg-type]
+
+
+SHARDED = result(f"return %x : {BIG}", f"%x: {BIG} {BOTH}")
+
+
+def test_nothing_to_say() -> None:
+    assert SHARDED.diagnostics() == ()
+    assert Module.parse("func.func @main() { return }").propagate().diagnostics() == ()
+
+
+QUIET = """
+    gpt-fsdp gpt-full gpt-scan-full gpt-tensor
+    llama-train-constrained mlp-megatron mlp-train-fsdp mlp-train-megatron
+    moe-einsum resnet-data encoder-decoder-fsdp vision-transformer-tensor
+"""
+
+
+@pytest.mark.parametrize("name", QUIET.split())
+def test_well_annotated_programs(name: str) -> None:
+    assert Module.parse(registry.text(name)).propagate().diagnostics() == ()
+
+
+def test_the_example_is_well_annotated() -> None:
+    root = Path(__file__).parents[2]
+    example = Module.from_file(root / "examples" / "gpt_step.mlir").propagate()
+    assert example.diagnostics("tpu-v5p") == ()
+
+
+def test_a_large_replicated_argument() -> None:
+    found = result(f"return %x : {BIG}", f"%x: {BIG} {BOTH}, %w: {BIG} loc(\"params['w']\")")
+    [each] = found.diagnostics()
+    assert (each.code, each.value, each.severity) == ("large-replicated", "params['w']", "warning")
+    assert each.hint == "annotate params['w'] with [{\"model\"}, {}]: 64.0 MiB on a device"
+    small = result("return %x : tensor<8x8xf32>", "%x: tensor<8x8xf32>", "tensor<8x8xf32>")
+    assert codes(small) == []
+
+
+def test_replication_is_reported_where_it_begins() -> None:
+    body = f"""
+      %0 = "my.op"(%x) : ({BIG}) -> {BIG}
+      %1 = stablehlo.tanh %0 : {BIG}
+      %2 = stablehlo.tanh %1 : {BIG}
+      return %2 : {BIG}"""
+    sharding = BOTH
+    found = result(body, f"%x: {BIG} {sharding}").diagnostics()
+    assert [(each.code, each.value) for each in found] == [("no-rule", "%0")]
+    assert '@shardcore.rule("my.op")' in str(found[0].hint)
+    shardcore.rule("my.op", "i j -> i j")
+    try:
+        assert codes(result(body, f"%x: {BIG} {sharding}")) == []
+    finally:
+        shardcore.rules.unregister("my.op")
+
+
+def test_a_custom_call_of_an_unknown_target() -> None:
+    body = f"%0 = stablehlo.custom_call @kernel(%x) : ({BIG}) -> {BIG}\nreturn %0 : {BIG}"
+    found = result(body, f"%x: {BIG} {BOTH}").diagnostics()
+    assert [each.code for each in found] == ["no-rule"]
+    assert "at kernel, which" in found[0].message
+
+
+def test_a_large_activation_that_is_resharded() -> None:
+    steps = "\n".join(f"%{k + 1} = stablehlo.tanh %{k} : {BIG}" for k in range(4))
+    body = f"""
+      %0 = stablehlo.sine %x : {BIG}
+      {steps}
+      %5 = stablehlo.dot_general %4, %w, contracting_dims = [1] x [0] : ({BIG}, {BIG}) -> {BIG}
+      return %5 : {BIG}"""
+    first, second = BOTH, BOTH
+    found = result(body, f"%x: {BIG} {first}, %w: {BIG} {second}")
+    moved = [each for each in found.diagnostics() if each.code == "large-resharded"]
+    assert moved
+    assert "%x and %w disagree" in moved[0].message
+    assert moved[0].value == "%4"
+    # Weights that are gathered before they are used are not reported.
+    weights = annotated("", "model")
+    gathered = result(body, f"%x: {BIG} {annotated('data', '')}, %w: {BIG} {weights}")
+    assert "large-resharded" not in codes(gathered)
+
+
+def test_annotations_that_contradict_each_other() -> None:
+    body = """
+      %0 = sdy.sharding_constraint %x <@mesh, [{"model"}, {}]> : tensor<8x8xf32>
+      return %0 : tensor<8x8xf32>"""
+    found = result(
+        body, f"%x: tensor<8x8xf32> {annotated('data', '')}", "tensor<8x8xf32>"
+    ).diagnostics()
+    assert [each.code for each in found] == ["contradiction"]
+    assert '{"data"}' in found[0].message
+    assert '{"model"}' in found[0].message
+
+
+def test_annotations_without_effect() -> None:
+    repeated = """
+      %0 = sdy.sharding_constraint %x <@mesh, [{"data"}, {}]> : tensor<8x8xf32>
+      return %0 : tensor<8x8xf32>"""
+    sharding, small = annotated("data", ""), "tensor<8x8xf32>"
+    found = result(repeated, f"%x: {small} {sharding}", small)
+    assert codes(found) == ["no-effect", "unused-axis"]
+    opened = f"%x: {small} {sharding}, %y: {small} {annotated('?', '?')}"
+    found = result(f"return %x : {small}", opened, small)
+    assert [each.value for each in found.diagnostics(ignore=["unused-axis"])] == ["%y"]
+
+
+def test_padding() -> None:
+    odd = "tensor<9x1048576xf32>"
+    body = (
+        f'%0 = sdy.sharding_constraint %x <@mesh, [{{"model"}}, {{}}]> : {odd}\nreturn %0 : {odd}'
+    )
+    found = [
+        each for each in result(body, f"%x: {odd}", odd).diagnostics() if each.code == "padding"
+    ]
+    assert [each.value for each in found] == ["%0"]
+    assert "25%" in found[0].message
+    assert "dim 0 of size 9" in found[0].message
+
+
+def test_what_the_export_removed() -> None:
+    odd = "tensor<9x8xf32>"
+    found = result(f"return %x : {odd}", f"%x: {odd} {BOTH}", odd)
+    assert codes(found) == ["unused-axis", "non-divisible"]
+    assert found.diagnostics()[1] == found.warnings[0]
+
+
+def test_memory() -> None:
+    huge = "tensor<65536x131072xf32>"
+    found = result(f"return %x : {huge}", f"%x: {huge} {annotated('data', '')}", huge)
+    assert "does-not-fit" not in codes(found)
+    assert codes(found, "tpu-v5e")[0] == "does-not-fit"
+    assert "does-not-fit" not in codes(found, "tpu-v5p")
+    with pytest.raises(CalculusError, match="unknown-hardware"):
+        found.diagnostics("tpu-v99")
+
+
+def test_many_of_one_code_are_counted() -> None:
+    arguments = ", ".join(f"%w{k}: {BIG}" for k in range(9))
+    found = result(f"return %x : {BIG}", f"%x: {BIG} {BOTH}, {arguments}")
+    assert codes(found) == ["large-replicated"] * 5
+    assert found.diagnostics()[-1].message.endswith("; and 4 more like it")
+
+
+def test_codes_can_be_left_out() -> None:
+    found = result(f"return %x : {BIG}", f"%x: {BIG}")
+    assert codes(found) == ["large-replicated"]
+    assert found.diagnostics(ignore=["large-replicated"]) == ()
+    assert found.diagnostics(ignore="large-replicated") == ()
+    with pytest.raises(ValueError, match="no diagnostic is called huge"):
+        found.diagnostics(ignore=["huge"])
+
+
+def test_places_in_the_source(tmp_path: Path) -> None:
+    source = tmp_path / "model.py"
+    source.write_text("def f(x):\n    return kernel(x)\n")
+    body = f'%0 = "my.op"(%x) : ({BIG}) -> {BIG} loc("{source}":2:12)\nreturn %0 : {BIG}'
+    found = result(body, f"%x: {BIG} {BOTH}").diagnostics()[0]
+    assert (found.line, found.column, found.end_column) == (2, 12, 18)
+    assert str(found).splitlines()[2:4] == ["  2 |     return kernel(x)", "    |            ^^^^^^"]
+    assert found.record()["location"] == f"{source}:2:12"
+    source.unlink()
+    body = body.replace("model.py", "gone.py")
+    found = result(body, f"%x: {BIG} {BOTH}").diagnostics()[0]
+    assert found.place is None
+    assert found.record()["location"] == f"{tmp_path}/gone.py:2:12"
+
+
+def test_expectations() -> None:
+    found = result(f"return %x : {BIG}", f"%x: {BIG}")
+    assert not found.check({"diagnostics": {"forbid": ["all"]}})
+    assert "large-replicated: %x" in str(found.check({"diagnostics": {"forbid": ["all"]}}))
+    assert found.check({"diagnostics": {"forbid": ["padding"]}})
+    allowed = {"forbid": ["all"], "allow": ["large-replicated"]}
+    assert found.check({"diagnostics": allowed})
+    assert SHARDED.check({"diagnostics": {"forbid": ["all"], "hardware": "tpu-v5e"}})
+    for wrong in ({"forbid": ["paddings"]}, {"hardware": "v99"}, {"hardware": 3}, {"forbid": 1}):
+        with pytest.raises(ExpectationError):
+            found.check({"diagnostics": wrong})
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(f"{MESH}func.func @main(%x: {BIG}) -> {BIG} {{ return %x : {BIG} }}")
+    for command in (["propagate"], ["cost", "--hardware", "tpu-v5e"]):
+        assert main([*command, str(path)]) == 0
+        assert "warning[large-replicated]: %x is replicated" in capsys.readouterr().out
+        assert main([*command, str(path), "--ignore", "large-replicated"]) == 0
+        assert "warning" not in capsys.readouterr().out
+        assert main([*command, str(path), "--json"]) == 0
+        [record] = json.loads(capsys.readouterr().out)["diagnostics"]
+        assert (record["code"], record["value"]) == ("large-replicated", "%x")
+    with pytest.raises(SystemExit):
+        main(["propagate", str(path), "--ignore", "nothing"])
+    capsys.readouterr()
