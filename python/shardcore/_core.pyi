@@ -35,6 +35,7 @@ __all__ = [
     "Op",
     "OpShardingRule",
     "Origin",
+    "Originals",
     "PassManager",
     "Port",
     "ReshardPlans",
@@ -1097,6 +1098,7 @@ class Result:
     def _annotated(self) -> tuple[list[Port], list[Port]]: ...
     def _legalized(self) -> Module: ...
     def _inlined(self) -> Module | None: ...
+    def _as_xla(self) -> tuple[Module, Originals]: ...
     def partition(
         self,
         policy: str = "least",
@@ -1247,6 +1249,7 @@ def partition_program(
     keep_results: bool = False,
     replicates_unknown: bool = False,
     plans: ReshardPlans | None = None,
+    originals: Originals | None = None,
 ) -> tuple[Module, int, Origin]:
     """Lower ``module``, whose shardings are complete, to the program of one device.
 
@@ -1265,6 +1268,10 @@ class ReshardPlans:
     """Plans of reshards, which lowerings of one program share."""
 
     def __new__(cls) -> ReshardPlans: ...
+
+@final
+class Originals:
+    """What the ops and values of a program with inlined calls are clones of."""
 
 @final
 class Origin:

@@ -12,6 +12,7 @@ from shardcore._core import (
     Figures,
     Module,
     Origin,
+    Originals,
     Port,
     ReshardPlans,
     Result,
@@ -229,7 +230,10 @@ def partition(
     )
     if policy == "least":
         return least(result, partial(lower, known=ReshardPlans()))
-    return lower(result.with_collectives if policy == "shardy" else result._legalized())
+    if policy == "shardy":
+        return lower(result.with_collectives)
+    completed, originals = result._as_xla()
+    return lower(completed, originals=originals)
 
 
 def least(result: Result, lower: Callable[..., Partitioned]) -> Partitioned:
@@ -262,11 +266,12 @@ def lowered(
     replicates_unknown: bool = False,
     keep_results: bool = False,
     known: ReshardPlans | None = None,
+    originals: Originals | None = None,
 ) -> Partitioned:
     """Lower ``source``, a form of ``result``, by one plan of ``policy``; see :func:`partition`."""
     rules = shard_rules(source)
     module, num_devices, origin = partition_program(
-        source, progress, rules, policy, keep_results, replicates_unknown, known
+        source, progress, rules, policy, keep_results, replicates_unknown, known, originals
     )
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are the user's text, which may not parse.

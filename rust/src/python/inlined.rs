@@ -8,7 +8,9 @@ use super::completion::Request;
 use super::module::PyModule;
 use super::pass_manager::{limits, run};
 use super::rules::registry;
-use crate::cost::inline::Inlined;
+use crate::context::RuleSource;
+use crate::cost::inline::{Inlined, Originals};
+use crate::import::{hlo_form, hlo_order};
 use crate::index::ShardingId;
 use crate::ir::{OpKind, Program};
 use crate::pipeline::{Completion, Pipeline};
@@ -31,14 +33,52 @@ impl Request {
         if !place_ports(&mut program, completed) {
             return Ok(None);
         }
+        self.finish(py, program).map(Some)
+    }
+    /// The program completed as XLA does: calls are inlined, and ops are in the order that HLO gives them. Arguments and
+    /// results are placed as in `completed`.
+    pub fn complete_as_xla(
+        &self,
+        py: Python<'_>,
+        completed: &Program,
+    ) -> PyResult<(PyModule, Originals)> {
+        let (mut program, originals) = Inlined::new(&self.before).into_parts();
+        hlo_form::run(&mut program);
+        hlo_order::run(&mut program);
+        registry().legalizing_chlo().sign(&mut program);
+        let found = self.finish(py, program.clone())?;
+        if same_ports(&*found.program(py)?, completed) || !place_ports(&mut program, completed) {
+            return Ok((found, originals));
+        }
+        Ok((self.finish(py, program)?, originals))
+    }
+    /// `program` with its shardings completed, and CHLO sharded as what XLA legalizes it to.
+    fn finish(&self, py: Python<'_>, mut program: Program) -> PyResult<PyModule> {
         let how = Completion { collectives: false, ..self.how };
         let pipeline = Pipeline::propagation(how)
             .map_err(|error| super::errors::raise_unlocated(py, error.diagnostics))?;
         let rules = registry().legalizing_chlo();
         let limits = (limits(self.max_ops), false);
         run(py, &pipeline, rules, &mut program, &self.filename, limits, None)?;
-        Ok(Some(PyModule::new(program, self.filename.clone())))
+        Ok(PyModule::new(program, self.filename.clone()))
     }
+}
+
+/// Whether arguments and results of the entry functions are sharded alike.
+fn same_ports(program: &Program, other: &Program) -> bool {
+    let ports = |program: &Program| {
+        let func = program.entry_function()?;
+        let axes = |id: ShardingId| {
+            let sharding =
+                program.shardings().get(id).filter(|sharding| !sharding.has_no_axes())?;
+            Some(sharding.dims.iter().map(|dim| dim.axes.clone()).collect::<Vec<_>>())
+        };
+        let args = 0..program.func_args(func).len();
+        let args = args.map(|index| axes(program.func_arg_sharding(func, index)));
+        let results = program.func_results(func).iter().map(|port| axes(port.sharding));
+        Some(args.chain(results).collect::<Vec<_>>())
+    };
+    ports(program) == ports(other)
 }
 
 /// Whether a value is resharded for a call, or behind one.

@@ -56,6 +56,7 @@ mod once;
 mod op;
 mod op_table;
 mod origin;
+mod originals;
 mod partition;
 mod pass_manager;
 mod picture;
@@ -102,6 +103,8 @@ mod _core {
     use super::op_table::known_ops;
     #[pymodule_export]
     use super::origin::PyOrigin;
+    #[pymodule_export]
+    use super::originals::PyOriginals;
     #[pymodule_export]
     use super::partition::{collective_traffic, partition_program};
     #[pymodule_export]

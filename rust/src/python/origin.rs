@@ -16,7 +16,7 @@ pub(super) struct Origin {
     /// The program of all devices.
     pub source: Arc<Program>,
     /// Where its calls were inlined first, the originals of the clones.
-    pub originals: Option<Originals>,
+    pub originals: Option<Arc<Originals>>,
     /// What became of its ops.
     pub outcomes: Vec<Outcome>,
     /// The steps of reshards.
@@ -26,7 +26,7 @@ pub(super) struct Origin {
 impl Origin {
     /// `program`, which was made from this.
     pub fn local<'a>(&'a self, program: &'a Program) -> Local<'a> {
-        Local { program, source: &self.source, originals: self.originals.as_ref() }
+        Local { program, source: &self.source, originals: self.originals.as_deref() }
     }
 }
 

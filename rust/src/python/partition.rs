@@ -5,6 +5,7 @@ use super::errors::raise;
 use super::figures::signed;
 use super::module::PyModule;
 use super::origin::{Origin, PyOrigin};
+use super::originals::PyOriginals;
 use super::pass_manager::{limits, work};
 use super::reshard_plans::PyReshardPlans;
 use super::rule::PyOpShardingRule;
@@ -33,10 +34,11 @@ fn shard_rule(
 /// `shard_rules` are what users say of custom calls: signature, rule, the target of shards, attributes.
 /// Under the policy `least` the passes of [`improve`] run on the local module. With `keep_results` results stay as they are
 /// computed until some op needs them otherwise, and calls are inlined, so that what they take and return does too. With
-/// `replicates_unknown` an op of which nothing is known is computed by every device, instead of refused.
+/// `replicates_unknown` an op of which nothing is known is computed by every device, instead of refused. `originals` are
+/// those of `module`, if its calls were inlined before.
 #[pyfunction]
 #[pyo3(signature = (module, progress = None, shard_rules = None, policy = "least", keep_results = false,
-                    replicates_unknown = false, plans = None))]
+                    replicates_unknown = false, plans = None, originals = None))]
 #[allow(clippy::too_many_arguments)] // They are keywords in Python.
 pub(super) fn partition_program(
     py: Python<'_>,
@@ -47,13 +49,14 @@ pub(super) fn partition_program(
     keep_results: bool,
     replicates_unknown: bool,
     plans: Option<PyRef<'_, PyReshardPlans>>,
+    originals: Option<PyRef<'_, PyOriginals>>,
 ) -> PyResult<(Py<PyModule>, i64, PyOrigin)> {
     let (source, filename) = (module.get().program(py)?, module.get().filename.clone());
     let rules = registry().legalizing_chlo();
     let inlined = keep_results.then(|| Inlined::with_limit(&source, source.num_op_ids()));
     let (mut program, originals) = match inlined.map(Inlined::into_parts) {
-        Some((program, originals)) => (program, Some(originals)),
-        None => (Program::clone(&source), None),
+        Some((program, originals)) => (program, Some(Arc::new(originals))),
+        None => (Program::clone(&source), originals.map(|originals| Arc::clone(&originals.0))),
     };
     let shard_rules = shard_rules.map_or_else(ShardRules::default, |Items(rules)| {
         rules.into_iter().map(shard_rule).collect()

@@ -3,14 +3,16 @@
 use super::completion::Request;
 use super::module::PyModule;
 use super::once::Once;
+use super::originals::PyOriginals;
 use super::port::PyPort;
 use super::totals::totals_dict;
 use super::why::PyExplainer;
 use crate::cost::work::Family;
 use crate::ir::Program;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 /// What `module.propagate()` returns.
 #[pyclass(name = "Result", module = "shardcore", frozen)]
@@ -19,6 +21,7 @@ pub struct PyPropagationResult {
     module: Py<PyModule>,
     collectives: Once<PyModule>,
     legalized: Once<PyModule>,
+    as_xla: Once<PyTuple>,
     explainer: Once<PyExplainer>,
     /// Whether the explicit collectives are verified.
     is_checked: AtomicBool,
@@ -27,9 +30,10 @@ pub struct PyPropagationResult {
 impl PyPropagationResult {
     /// The result of `request`, which made `module`.
     pub(super) fn new(request: Request, module: Py<PyModule>) -> Self {
-        let (collectives, legalized, explainer) = (Once::new(), Once::new(), Once::new());
+        let (collectives, legalized, as_xla, explainer) =
+            (Once::new(), Once::new(), Once::new(), Once::new());
         let is_checked = AtomicBool::new(false);
-        Self { request, module, collectives, legalized, explainer, is_checked }
+        Self { request, module, collectives, legalized, as_xla, explainer, is_checked }
     }
 }
 
@@ -67,6 +71,17 @@ impl PyPropagationResult {
     fn _inlined(&self, py: Python<'_>) -> PyResult<Option<PyModule>> {
         let completed = self.module.get().program(py)?;
         self.request.complete_inlined(py, &completed)
+    }
+    /// The program completed as XLA does, which inlines calls and gives ops another order, and the originals of what is
+    /// inlined; computed once.
+    fn _as_xla(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
+        let completed = self.module.get().program(py)?;
+        let make = || {
+            let (module, originals) = self.request.complete_as_xla(py, &completed)?;
+            let made = (Py::new(py, module)?, Py::new(py, PyOriginals(Arc::new(originals)))?);
+            Ok(made.into_pyobject(py)?.unbind())
+        };
+        self.as_xla.get(py, "the program of this result as XLA completes it", make)
     }
     /// What says where the axes of values come from; made at the first call, by propagating once more.
     #[getter]

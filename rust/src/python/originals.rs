@@ -1,0 +1,9 @@
+//! `shardcore._core.Originals`: the ops and values that those of a program with inlined calls are clones of.
+
+use crate::cost::inline::Originals;
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// The originals of the clones in a program whose calls were inlined.
+#[pyclass(name = "Originals", module = "shardcore", frozen)]
+pub struct PyOriginals(pub(super) Arc<Originals>);

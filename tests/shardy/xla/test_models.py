@@ -1,0 +1,32 @@
+"""What models cost is what XLA says of the compiled ones, but for what is explained."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.shardy.xla.measured import kept, measure, measured
+from tests.shardy.xla.model_cases import CASES
+from tests.shardy.xla.model_rows import names, rows, text
+from tests.shardy.xla.models import catalog
+
+
+@pytest.mark.parametrize("name", names())
+def test_cost(name: str) -> None:
+    differ = {row.figure for row in rows(name).values() if not row.agrees}
+    assert differ == CASES.get(name, {}).keys(), [rows(name)[figure] for figure in differ]
+
+
+def test_nearly_all_send_what_xla_does() -> None:
+    near = [name for name in names() if rows(name)["sent_bytes"].agrees]
+    assert len(near) >= 0.87 * len(names())
+
+
+@pytest.mark.parametrize("name", ["classify-vocabulary", "sharded-by-hand-gathered"])
+def test_what_is_kept_is_what_xla_says(name: str) -> None:
+    assert measured(name, catalog.text(name)) == measure(catalog.text(name))
+
+
+def test_nothing_is_kept_that_is_not_there() -> None:
+    assert kept().keys() == set(names())
+    assert CASES.keys() <= set(names())
+    assert all(measured(name, text(name)).key == kept()[name]["key"] for name in names())
