@@ -1137,6 +1137,7 @@ class Result:
         hardware: str | Hardware | None = None,
         *,
         against: Any = None,
+        edits: int = 0,
         **options: Any,
     ) -> None:
         """Write one self-contained page of HTML about the result.
@@ -1150,6 +1151,8 @@ class Result:
             hardware: the chip that times are for, by default a ``"tpu-v5p"``.
             against: another result, of the same program under other annotations, or of another
                 version of it: what changed is marked.
+            edits: for so many of the collectives that take longest, the cheapest edit that removes
+                them is sought, which takes a second each on a large program.
             **options: other arguments of :func:`shardcore.cost`.
 
         Raises:
@@ -1159,7 +1162,12 @@ class Result:
         """
 
     def show(
-        self, hardware: str | Hardware | None = None, *, against: Any = None, **options: Any
+        self,
+        hardware: str | Hardware | None = None,
+        *,
+        against: Any = None,
+        edits: int = 0,
+        **options: Any,
     ) -> Page:
         """Return the page of :meth:`report` as an object that a notebook displays."""
 

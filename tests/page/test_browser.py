@@ -207,6 +207,33 @@ def test_what_changed_is_marked(browser: Browser, tmp_path: Path) -> None:
     assert any(row.startswith("peak memory") and "\N{MINUS SIGN}" in row for row in rows)
 
 
+def test_a_collective_says_why_and_how_to_remove_it(browser: Browser, tmp_path: Path) -> None:
+    text = TWO.replace(
+        "%b: tensor<16x32xf32>)",
+        '%b: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})',
+    )
+    result = Module.parse(text).propagate()
+    collective = result.cost().top_collectives(1)[0]
+    edit = collective.why.edit
+    assert edit is not None
+    result.report(tmp_path / "why.html", edits=1)
+    browser.open(tmp_path / "why.html")
+    browser.click("#collectives tbody tr")
+    sides = texts(browser, "#details .why > li")
+    assert [side.partition(" ")[0] for side in sides] == [
+        side.value for side in collective.why.sides
+    ]
+    assert "an annotated argument" in sides[0]
+    [found] = texts(browser, "#details .edit")
+    assert found.startswith(f"annotate {edit.target} with [")
+    assert browser.mistakes() == []
+    result.report(tmp_path / "why.html")
+    browser.open(tmp_path / "why.html")
+    browser.click("#collectives tbody tr")
+    assert texts(browser, "#details .edit") == []
+    assert len(texts(browser, "#details .why > li")) == len(sides)
+
+
 def test_ninety_six_layers(browser: Browser, tmp_path: Path) -> None:
     """The layers of the example, eight times as often: as many ops as 96 layers have."""
     layer = "\n".join(

@@ -83,7 +83,8 @@ def test_propagate_writes_json(run, mlp: str) -> None:
     code, out, _ = run("propagate", mlp, "--json")
     assert code == 0
     record = json.loads(out)
-    assert set(record) == {"values", "summary", "warnings", "diagnostics"}
+    keys = {"schema", "values", "summary", "warnings", "diagnostics"}
+    assert set(record) == keys
     assert record["values"][2] == {
         "name": "%0",
         "function": "main",
@@ -136,7 +137,7 @@ def test_propagate_takes_options(run, tmp_path: Path) -> None:
         (["propagate", "MLP", "-o", "no/such/dir"], 1, "error[io]: no/such/dir: No such file"),
         ([], 2, "required: COMMAND"),
         (["propagate"], 2, "required: FILE"),
-        (["propagte", "MLP"], 2, "invalid choice: 'propagte'"),
+        (["propagte", "MLP"], 2, "no command is called 'propagte': did you mean"),
         (["propagate", "MLP", "--limit", "-1"], 2, "expected a number >= 0, got '-1'"),
         (["propagate", "MLP", "--json", "-o", "-"], 2, "both want standard output"),
         (["opt", "MLP", "other.mlir"], 2, "unrecognized arguments: other.mlir"),

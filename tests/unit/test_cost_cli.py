@@ -47,7 +47,7 @@ def test_tables(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> N
 
 def test_json_is_the_record(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cost", files[1], "--hardware", "h100", "--json"]) == 0
-    expected = cost(Module.parse(CUT, filename=files[1]), "h100").record()
+    expected = {"schema": 1, **cost(Module.parse(CUT, filename=files[1]), "h100").record()}
     record = json.loads(capsys.readouterr().out)
     assert record.pop("diagnostics") == []
     assert record == json.loads(json.dumps(expected))

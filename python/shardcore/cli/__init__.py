@@ -37,7 +37,9 @@ examples:
   shardcore matmul 'A[I, J_X] * B[J, K] -> C[I, K]' --sizes I=128,J=8192,K=32768 \\
       --dtype bf16 --mesh X=4,Y=4 --hardware tpu-v5e
 
-A program is StableHLO text as jax.jit(f, in_shardings=...).lower(...).as_text() gives it.
+A program is StableHLO text as jax.jit(f, in_shardings=...).lower(...).as_text() gives it, or
+model.py:build, a function without arguments that returns a function and its arguments:
+(step, (state, batch), {"mesh": {"data": 8}}), with the options of shardcore.jax.lower.
 """
 
 
@@ -78,9 +80,24 @@ def _run(arguments: list[str]) -> int:
         from shardcore.cli import opt
 
         return opt.run(arguments[1:])
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    if arguments and not arguments[0].startswith("-"):
+        check_command(parser, arguments[0])
+    options = parser.parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
     return command(options)
+
+
+def check_command(parser: Parser, name: str) -> None:
+    """Leave with exit code 2 and the command that was meant unless ``name`` is one."""
+    [commands] = [
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    ]
+    if name not in commands.choices:
+        # The calculus is not imported with the command line.
+        from shardcore.calculus.mistakes import choices, shown
+
+        parser.error(f"no command is called {shown(name)}: {choices(name, commands.choices)}")
 
 
 def _not_utf8(error: UnicodeError) -> str:
@@ -95,6 +112,7 @@ def _parser() -> Parser:
         array,
         check,
         collective,
+        completion,
         cost,
         matmul,
         partition,
@@ -127,4 +145,5 @@ def _parser() -> Parser:
     matmul.add(commands)
     check.add(commands)
     show.add(commands)
+    completion.add(commands, parser)
     return parser

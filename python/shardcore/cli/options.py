@@ -26,6 +26,8 @@ _MAX_INDENTED_ROWS = 1000
 _MAX_DIGITS = 18
 _MAX_COUNT = 2**63 - 1
 
+JSON_SCHEMA = 1
+"""The version of the JSON of all commands: raised when a key goes, or changes its meaning."""
 PROGRESS_AFTER_SECONDS = 1.0
 """Work shorter than this shows no progress bar."""
 
@@ -63,11 +65,21 @@ def shape(text: str) -> tuple[int, ...]:
 def read_text(path: str) -> tuple[bytes, str]:
     """The text of ``path``, or of standard input for ``-``, and its name in errors.
 
+    ``model.py:build`` is the program that the function ``build`` of ``model.py`` returns; see
+    :mod:`shardcore.entry_point`.
+
     Raises:
         OSError: it cannot be read, or is longer than any program.
+        LoweringError: the function makes no program.
     """
     if path == "-":
         return standard_input(), "<stdin>"
+    if ".py:" in path:
+        from shardcore import entry_point
+
+        entry = entry_point.split(path)
+        if entry is not None:
+            return entry_point.program_text(*entry), visible(path)
     return files.read(path), os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
@@ -110,11 +122,12 @@ def print_text(text: object = "", end: str = "\n") -> None:
 
 
 def print_json(record: dict[str, Any]) -> None:
-    """Print ``record`` to standard output, as JSON that every reader takes.
+    """Print ``record`` to standard output, as JSON that every reader takes, with its schema.
 
     Infinities and NaN become ``null``, and control characters are escaped. A record with a long
     list is on one line, which Python writes five times as fast.
     """
+    record = {"schema": JSON_SCHEMA, **record}
     lists = (value for value in record.values() if isinstance(value, list))
     indent = None if sum(map(len, lists)) > _MAX_INDENTED_ROWS else 1
     try:

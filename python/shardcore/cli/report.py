@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from shardcore.cli.options import progress_bar, read_module, warn
+from shardcore.cli.options import count, progress_bar, read_module, warn
 from shardcore.cli.where import add_hardware
 from shardcore.partition.partitioned import POLICIES
 
@@ -26,6 +26,13 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--against", metavar="FILE", help="a program to compare with: what changed is marked"
+    )
+    parser.add_argument(
+        "--edits",
+        type=count,
+        default=3,
+        metavar="N",
+        help="find the cheapest edit that removes a collective, of the N that take longest [3]",
     )
     parser.add_argument(
         "--policy",
@@ -60,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
         options.output,
         options.hardware,
         against=results[1] if len(results) > 1 else None,
+        edits=options.edits,
         policy=options.policy,
         topology=options.topology,
         mapping=parse_mapping(options.map),

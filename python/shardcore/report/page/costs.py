@@ -12,16 +12,33 @@ from shardcore.report.page.tables import Tables
 if TYPE_CHECKING:
     from shardcore.costs import CollectiveCost, Cost
     from shardcore.costs.records import TimedStep
+    from shardcore.report.page.whys import Whys
 
 MAX_STEPS = 8000
 """The most steps of the timeline: of a longer program neighbours are drawn as one."""
+MAX_WHYS = 5
+"""Of the collectives that take longest, so many are explained: each takes 10 ms."""
 MAX_LIVE = 200
 """The most values that are listed at the peak."""
 
 
-def cost_record(cost: Cost, tables: Tables, row_of_value: Mapping[str, int]) -> dict[str, Any]:
-    """Return ``cost`` as plain data of a page; ``row_of_value`` has the rows of values by name."""
+def cost_record(
+    cost: Cost, tables: Tables, whys: Whys, row_of_value: Mapping[str, int], edits: int
+) -> dict[str, Any]:
+    """Return ``cost`` as plain data of a page.
+
+    Args:
+        cost: the cost.
+        tables: get the texts and places.
+        whys: get the chains of the collectives that take longest.
+        row_of_value: the rows of values by name.
+        edits: for how many collectives the cheapest edit is sought.
+    """
     rows, row_of = _collectives(cost.collectives, tables)
+    ranked = sorted(range(len(rows)), key=lambda row: -rows[row]["seconds"])
+    for rank, row in enumerate(ranked[: max(MAX_WHYS, edits)]):
+        first = cost.collectives[row_of.index(row)]
+        rows[row]["why"] = whys.of_collective(first, has_edit=rank < edits)
     missing = cost.not_in_step
     live = sorted(cost.live_at_peak, key=lambda row: -row.bytes)
     return {

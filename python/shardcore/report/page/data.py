@@ -25,6 +25,7 @@ def page_data(
     result: Result,
     hardware: str | Hardware | None,
     against: Result | None,
+    edits: int,
     options: dict[str, Any],
 ) -> dict[str, Any]:
     """Return the data of the page about ``result``.
@@ -33,6 +34,7 @@ def page_data(
         result: what the page is about.
         hardware: the chip that times are for.
         against: a result to compare with.
+        edits: for how many collectives the cheapest edit that removes them is sought.
         options: other arguments of :meth:`shardcore.Result.cost`.
     """
     tables = Tables()
@@ -54,7 +56,7 @@ def page_data(
         "arguments": arguments,
         "results": results,
         "values": values.rows,
-        "cost": None if cost is None else cost_record(cost, tables, values.of_entry()),
+        "cost": None if cost is None else cost_record(cost, tables, whys, values.of_entry(), edits),
         "no_cost": reason,
         "diagnostics": _diagnostics(result),
         "changes": None if against is None else _changes(against, cost, hardware, options),

@@ -65,8 +65,8 @@ function lineLink(at) {
 // Where each axis comes from: the steps back to what the user wrote.
 function why(row, name) {
   if (!row.why) {
-    const reason = row.sharding < 0 ? "it has no sharding" : "too long for this page";
-    return element("p", { class: "quiet" }, `${reason}: result.why(${JSON.stringify(name)}) answers`);
+    const asked = `this page has no room for it: result.why(${JSON.stringify(name)}) answers`;
+    return element("p", { class: "quiet" }, row.sharding < 0 ? "no axis reached it" : asked);
   }
   if (!row.why.length) {
     return element("p", { class: "quiet" },
@@ -97,9 +97,7 @@ function stepItem([, op, line, factor, direction, priority, step], before) {
 }
 
 function sourceItem([written, kind, location, given]) {
-  const at = given.indexOf(", [");
-  const short = at < 0 ? given : given.slice(at + 2, -1);
-  return element("li", { class: "origin" }, element("b", {}, written), ` ${short}, ${ORIGINS[kind] ?? kind} `,
+  return element("li", { class: "origin" }, element("b", {}, written), ` ${withoutMesh(given)}, ${ORIGINS[kind] ?? kind} `,
     ...textPlace(location));
 }
 
@@ -126,9 +124,25 @@ function openCollective(row) {
       ["to", row.to],
       ["source", row.place < 0 ? "" : stackLinks(row.place)],
     ]),
-    row.why ? element("h3", {}, "Why") : null,
-    row.why ? element("pre", {}, row.why) : null,
+    ...collectiveWhy(row),
     element("p", { class: "names" }, row.ops.slice(0, MAX_NAMES).join(" ")));
+}
+
+// The tensors that disagree, with what decided their shardings, and the edit that removes the collective.
+function collectiveWhy(row) {
+  if (!row.why) return [element("p", { class: "quiet" }, "why: shardcore why FILE --collectives N")];
+  const sides = row.why.sides.map(([value, sharding, axis, dim, link]) => {
+    const short = withoutMesh(sharding);
+    const what = axis ? [" has ", element("b", {}, axis), ` on dim ${dim}`] : [" keeps other axes away"];
+    return element("li", {}, `${value} ${short}`, ...what, element("ol", {}, ...chain(link)));
+  });
+  const { edit, is_edit_sought: isSought } = row.why;
+  const found = edit ? [element("p", { class: "edit" }, "annotate ", element("code", {}, edit.target), " with ",
+    element("code", {}, withoutMesh(edit.sharding)), `: ${edit.is_replaced ? "another collective takes its place" : "it goes"}`
+    + ` (step ${signed(edit.seconds, secondsText)}, peak ${signed(edit.peak_bytes, bytesText)})`)]
+    : isSought ? [element("p", { class: "quiet" }, "no edit of one annotation removes it")] : [];
+  return [element("h3", {}, "Why"), sides.length ? element("ul", { class: "why" }, ...sides)
+    : element("p", { class: "quiet" }, "the program itself has it, or no annotation asks for it"), ...found];
 }
 
 function openRows(title, rows, collectives) {

@@ -81,6 +81,7 @@ def show(
     hardware: str | Hardware | None = None,
     *,
     against: Result | None = None,
+    edits: int = 0,
     **options: Any,
 ) -> Page:
     """Return the page about ``result``; see :meth:`shardcore.Result.show`.
@@ -92,7 +93,7 @@ def show(
     other = getattr(against, "result", against)
     if other is not None and type(other) is not type(result):
         raise TypeError(f"a result is compared with a result, not a {type(against).__name__}")
-    data = page_data(result, hardware, other, options)
+    data = page_data(result, hardware, other, edits, options)
     return Page(
         _PAGE.format(
             policy=escape(_POLICY),

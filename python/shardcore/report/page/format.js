@@ -38,3 +38,11 @@ function namesText(names) {
   const more = names.length - 1;
   return more ? `${names[0]} ×${names.length}` : names[0];
 }
+
+// The text of a sharding without its mesh.
+function withoutMesh(sharding) {
+  const at = sharding.indexOf(", [");
+  return at < 0 ? sharding : sharding.slice(at + 2, -1);
+}
+
+const signed = (value, format) => (value ? `${value < 0 ? "−" : "+"}${format(Math.abs(value))}` : "±0");

@@ -9,6 +9,8 @@ from shardcore.report.page.tables import ABSENT, Tables
 
 if TYPE_CHECKING:
     from shardcore._core import Port, Result, Value
+    from shardcore.costs import CollectiveCost
+    from shardcore.why.collective import Side
 
 MAX_STEPS = 100_000
 """The most steps that chains may have in all: half a second."""
@@ -43,6 +45,27 @@ class Whys:
             return self._links(self._explainer.of_result(port.index))
         number = self._explainer.find(port.name)
         return None if number is None else self._links(self._explainer.of_value(number))
+
+    def of_collective(self, row: CollectiveCost, *, has_edit: bool) -> dict[str, Any] | None:
+        """Return the tensors that disagree, each with the link of what decided its sharding; with
+        the cheapest edit that removes ``row`` if ``has_edit``.
+        """
+        if row.trial is None or self._is_full():
+            return None
+        found = row.why
+        return {
+            "sides": [self._side(side) for side in found.sides],
+            "edit": found.edit.record() if has_edit and found.edit is not None else None,
+            "is_edit_sought": has_edit,
+        }
+
+    def _side(self, side: Side) -> list[Any]:
+        """Name, sharding, axis, dim and link; no axis where the annotation keeps axes away."""
+        if side.origin is None:
+            link = self._link({"source": vars(side.source), "chain": []})
+            return [side.value, side.sharding, None, None, link]
+        row = side.origin.record()
+        return [side.value, side.sharding, row["axis"], row["dim"], self._link(row)]
 
     def record(self) -> list[tuple[Any, ...]]:
         """Return the links; the last number of each is that of the link before it."""

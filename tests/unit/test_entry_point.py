@@ -1,0 +1,164 @@
+"""Commands take a Python function that returns a program: ``model.py:build``."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from shardcore.cli import main
+
+needs_jax = pytest.mark.skipif(
+    importlib.util.find_spec("jax") is None, reason="jax needs Python 3.11"
+)
+
+MODEL = """
+import os
+
+import shardcore
+
+print("printed by the model")
+
+
+def module():
+    # The folder of the file is the first of the search path.
+    import beside
+
+    return shardcore.Module.parse(beside.TEXT)
+
+
+def result():
+    return module().propagate()
+
+
+def number():
+    return 3
+
+
+def pair():
+    return module, 3
+
+
+def fails():
+    raise ZeroDivisionError("the user's own mistake")
+
+
+def ends():
+    os._exit(7)
+"""
+BESIDE = '''TEXT = """sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+    -> tensor<8xf32> {
+  %0 = stablehlo.negate %a : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}"""
+'''
+JAX_MODEL = """
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+import shardcore.jax
+
+
+def step(params, x):
+    return jnp.tanh(x @ params["w"])
+
+
+def arguments():
+    shape = jax.ShapeDtypeStruct
+    return {"w": shape((16, 32), jnp.float32)}, shape((8, 16), jnp.float32)
+
+
+OPTIONS = {"mesh": {"data": 2}, "in_shardings": (None, P("data"))}
+
+
+def build():
+    return step, arguments(), OPTIONS
+
+
+def lowered():
+    return shardcore.jax.lower(step, *arguments(), **OPTIONS)
+
+
+def propagated():
+    return lowered().propagate()
+
+
+def traced():
+    return jax.jit(step).trace(*arguments())
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "beside.py").write_text(BESIDE)
+    (tmp_path / "jax_model.py").write_text(JAX_MODEL)
+    return str(tmp_path / "model.py")
+
+
+@pytest.mark.parametrize("name", ["module", "result"])
+def test_a_module_or_a_result(model: str, name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["propagate", f"{model}:{name}", "--json"]) == 0
+    out, err = capfd.readouterr()
+    record = json.loads(out)
+    assert record["schema"] == 1
+    assert [value["sharding"] for value in record["values"]] == ['<@mesh, [{"x"}]>'] * 2
+    assert "printed by the model" in err
+
+
+@needs_jax
+@pytest.mark.parametrize("name", ["build", "lowered", "propagated"])
+def test_a_function_with_its_arguments(
+    model: str, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = model.replace("model.py", "jax_model.py")
+    assert main(["propagate", f"{path}:{name}", "--json"]) == 0
+    values = json.loads(capfd.readouterr().out)["values"]
+    assert {str(value["sharding"]) for value in values[1:]} == {'<@mesh, [{"data"}, {}]>'}
+    assert any(f"{path}:10" in str(value["location"]) for value in values)
+
+
+@needs_jax
+def test_every_command_takes_one(
+    model: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = model.replace("model.py", "jax_model.py") + ":build"
+    out = tmp_path / "out.html"
+    assert main(["why", path, "result"]) == 0
+    assert "the argument is annotated" in capfd.readouterr().out
+    assert main(["report", path, "-o", str(out)]) == 0
+    # The source is that of the model.
+    assert "jnp.tanh(x @ params" in out.read_text()
+    assert main(["opt", model + ":module", "--sdy-close-shardings"]) == 0
+    assert "stablehlo.negate" in capfd.readouterr().out
+
+
+def test_mistakes(model: str, capfd: pytest.CaptureFixture[str]) -> None:
+    for name, message in (
+        ("modul", "it has no function modul; it has ends, fails, module, number, pair, result"),
+        ("number", "it returned an object of type int"),
+        ("pair", "it returned a tuple that is no function with its arguments"),
+        ("fails", "it ended with exit code 1"),
+        ("ends", "it ended with exit code 7"),
+    ):
+        assert main(["propagate", f"{model}:{name}"]) == 1
+        error = capfd.readouterr().err
+        assert f"error[lowering]: {name} of {model} makes no program: {message}" in error
+        if name == "fails":
+            assert "ZeroDivisionError: the user's own mistake" in error
+    assert main(["propagate", "nowhere.py:build"]) == 1
+    assert "error[io]: nowhere.py: No such file" in capfd.readouterr().err
+
+
+def test_a_file_may_be_called_like_that(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        Path("a.py:b").write_text("func.func @main() { return }")
+    except OSError:
+        pytest.skip("this system has no such names")
+    assert main(["propagate", "a.py:b"]) == 0
