@@ -534,6 +534,8 @@ def test_strategies_are_those_of_the_pass(strategy: str) -> None:
     shardcore.PassManager.parse(passes).run(done)
     result = Module.parse(CONFLICT).propagate(strategy=strategy)
     assert str(result.module) == str(done)
+    # Edits are tried by the same strategy.
+    assert str(result._given().propagate(**result._options()).module) == str(done)
     assert (
         result.why("%0").axes == Module.parse(CONFLICT).propagate(strategy=strategy).why("%0").axes
     )

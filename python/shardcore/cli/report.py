@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
-from shardcore.cli.options import count, progress_bar, read_module, warn
+from shardcore.cli.options import count, print_text, progress_bar, read_module, warn, write
 from shardcore.cli.where import add_hardware
 from shardcore.partition.partitioned import POLICIES
+
+if TYPE_CHECKING:
+    from shardcore._core import Result
 
 
 def add(commands: Any) -> None:
@@ -21,8 +25,17 @@ def add(commands: Any) -> None:
     )
     parser.set_defaults(command=run, parser=parser)
     parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where the page goes: out.html")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", required=True, help="where the page goes: out.html"
+        "--trace",
+        metavar="FILE",
+        help="where the predicted step goes as a Chrome trace, for Perfetto: out.json",
+    )
+    parser.add_argument(
+        "--model-explorer",
+        metavar="PREFIX",
+        help="write the completed program and node data for Google's Model Explorer: PREFIX.mlir, "
+        "PREFIX.sharding.json, PREFIX.bytes.json, PREFIX.seconds.json",
     )
     parser.add_argument(
         "--against", metavar="FILE", help="a program to compare with: what changed is marked"
@@ -54,8 +67,10 @@ def run(options: argparse.Namespace) -> int:
 
     if options.file == "-" == options.against:
         options.parser.error("only one of the programs can be standard input")
-    if options.output == "-":
-        options.parser.error("a page is a file")
+    if "-" in (options.output, options.trace):
+        options.parser.error("a page or a trace is a file")
+    if not (options.output or options.trace or options.model_explorer):
+        options.parser.error("there is nothing to write: give -o, --trace or --model-explorer")
     paths = [options.file] if options.against is None else [options.file, options.against]
     with progress_bar() as progress:
         results = [
@@ -63,17 +78,33 @@ def run(options: argparse.Namespace) -> int:
             for path in paths
         ]
     warn(results[0])
-    results[0].report(
-        options.output,
-        options.hardware,
-        against=results[1] if len(results) > 1 else None,
-        edits=options.edits,
-        policy=options.policy,
-        topology=options.topology,
-        mapping=parse_mapping(options.map),
-        hardware_file=options.hardware_file,
-        exact=options.exact,
-        efficiency=options.efficiency,
-        one_way=options.one_way,
-    )
+    how = {
+        "policy": options.policy,
+        "topology": options.topology,
+        "mapping": parse_mapping(options.map),
+        "hardware_file": options.hardware_file,
+        "exact": options.exact,
+        "efficiency": options.efficiency,
+        "one_way": options.one_way,
+    }
+    if options.output:
+        against = results[1] if len(results) > 1 else None
+        results[0].report(
+            options.output, options.hardware, against=against, edits=options.edits, **how
+        )
+    if options.trace or options.model_explorer:
+        _exports(results[0], options, how)
     return 0
+
+
+def _exports(result: Result, options: argparse.Namespace, how: dict[str, Any]) -> None:
+    """Write what other tools read."""
+    from shardcore.report import model_explorer
+    from shardcore.report.trace import trace
+
+    cost = result.cost(options.hardware, **how)
+    if options.trace:
+        write(options.trace, json.dumps(trace(cost, result.module.filename), allow_nan=False))
+    if options.model_explorer:
+        for path in model_explorer.write(result, cost, options.model_explorer):
+            print_text(path)

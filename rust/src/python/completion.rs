@@ -61,6 +61,7 @@ impl Request {
         options.set_item("up_to_priority", self.how.up_to_priority)?;
         options.set_item("keep_non_divisible_on_io", self.how.keep_non_divisible_on_io)?;
         options.set_item("dedup_functions_fully", self.how.dedup_functions_fully)?;
+        options.set_item("strategy", self.how.strategy.name())?;
         options.set_item("legalize_chlo", self.legalize_chlo)?;
         options.set_item("max_ops", self.max_ops)?;
         Ok(options)
