@@ -121,6 +121,25 @@ def test_another_result_is_compared() -> None:
         before.show(against="before")
 
 
+def test_diagnostics_are_those_of_the_result(tmp_path: Path) -> None:
+    source = tmp_path / "model.py"
+    source.write_text("\n".join(f"line {n}" for n in range(1, 9)))
+    large, sharding = "tensor<8192x8192xf32>", '#sdy.sharding<@mesh, [{"x"}, {}]>'
+    text = f"""{MESH}func.func @main(%a: {large} {{sdy.sharding = {sharding}}}) -> {large} {{
+  %0 = "my.op"(%a) : ({large}) -> {large} loc("{source}":7:3)
+  return %0 : {large}
+}}"""
+    result = Module.parse(text).propagate()
+    data = data_of(result.show("tpu-v5e").html)
+    expected = [each.record() for each in result.diagnostics("tpu-v5e")]
+    assert "no-rule" in {row["code"] for row in expected}
+    assert [(row["code"], row["message"], row["hint"]) for row in data["diagnostics"]] == [
+        (row["code"], row["message"], row["hint"]) for row in expected
+    ]
+    places = {row["code"]: data["stacks"][row["place"]][0] for row in data["diagnostics"]}
+    assert places["no-rule"] == [str(source), 7, 3]
+
+
 def test_the_text_of_a_program_without_locations_is_shown() -> None:
     data = data_of(Module.parse(TWO).propagate().show().html)
     lines = [line for run in data["listing"]["runs"] for line in run["lines"]]

@@ -58,7 +58,7 @@ def page_data(
         "values": values.rows,
         "cost": None if cost is None else cost_record(cost, tables, whys, values.of_entry(), edits),
         "no_cost": reason,
-        "diagnostics": _diagnostics(result),
+        "diagnostics": _diagnostics(result, hardware, options, tables),
         "changes": None if against is None else _changes(against, cost, hardware, options),
     }
     files = sources(result.module, tables)
@@ -96,15 +96,13 @@ def _changes(
     return title if before is None or cost is None else {**title, **costs_record(before, cost)}
 
 
-def _diagnostics(result: Result) -> list[dict[str, Any]]:
-    """What a person should look at: the warnings of the export."""
-    return [
-        {
-            "code": warning.code,
-            "severity": "warning",
-            "message": warning.message,
-            "hint": warning.hint,
-            "place": -1,
-        }
-        for warning in result.warnings
-    ]
+def _diagnostics(
+    result: Result, hardware: str | Hardware | None, options: dict[str, Any], tables: Tables
+) -> list[dict[str, Any]]:
+    """What a person should look at, what matters most first."""
+    found = []
+    for each in result.diagnostics(hardware, hardware_file=options.get("hardware_file")):
+        row = each.record()
+        place = row.pop("location")
+        found.append({**row, "place": tables.stacks.number(None if place is None else (place,))})
+    return found
