@@ -97,7 +97,7 @@ def plan(result: shardcore.Result, policy: str, seed: int) -> shardcore.Partitio
     """The program of one device. Under ``least``, the plan in which results stay as they are
     computed is proven for every other seed, whether or not it sends the least."""
     if policy == "least" and seed % 2 == 0:
-        return lowered_by(result.module, policy, None, keep_results=True)
+        return lowered_by(result, result.module, policy, None, keep_results=True)
     return result.partition(policy)
 
 

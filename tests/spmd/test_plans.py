@@ -19,7 +19,8 @@ def test_calls_have_shardings_of_their_own_once_they_are_inlined(name: str) -> N
     inlined = result._inlined()
     assert inlined is not None
     plans = [
-        lowered(source, "least", None, keep_results=True) for source in (result.module, inlined)
+        lowered(result, source, "least", None, keep_results=True)
+        for source in (result.module, inlined)
     ]
     partitioned = result.partition("least")
     assert partitioned.sent_bytes == plans[1].sent_bytes < plans[0].sent_bytes

@@ -67,9 +67,9 @@ def is_even(reshard: shardcore.Op) -> bool:
 @pytest.mark.parametrize("name", NAMES)
 def test_reshards_are_collectives_of_their_kind(name: str) -> None:
     module = shardcore.Module.parse(registry.text(name))
-    explicit = module.propagate(legalize_chlo=True).with_collectives
-    source = shardcore.Module.parse(marked(str(explicit)))
-    partitioned = lowered(source, "shardy", None)
+    result = module.propagate(legalize_chlo=True)
+    source = shardcore.Module.parse(marked(str(result.with_collectives)))
+    partitioned = lowered(result, source, "shardy", None)
     found: dict[str | None, list[str]] = defaultdict(list)
     for op in partitioned.module.ops():
         if kind := re.fullmatch(SENDS, op.name):
