@@ -38,8 +38,16 @@ impl Printer<'_> {
         };
         let len = text[..body.or(loc).unwrap_or(text.len())].trim_end().len();
         let syntax = OpInfo::by_name(self.program.op_name(op))?.syntax;
-        let types =
-            if is_generic { self.function_type(op) } else { self.short_types(op, kind, syntax) };
+        // Some ops are written with a function type, others with types without parentheses; few accept both.
+        let is_function = text.trim_start().starts_with('(');
+        let is_bare = syntax == Syntax::Arrow && !is_function;
+        let types = if is_generic {
+            self.function_type(op)
+        } else if is_bare {
+            self.arrow_types(op)
+        } else {
+            self.short_types(op, kind, syntax)
+        };
         let span = Span::new(start as u32, (start + len) as u32);
         Some(Edit::Text(span, format!(" {types}")))
     }
@@ -57,11 +65,18 @@ impl Printer<'_> {
         match syntax {
             Syntax::Same if are_same && results.len() == 1 => results[0].to_owned(),
             Syntax::Return => operands.join(", "),
-            Syntax::Arrow if operands.len() == 1 => match results[..] {
-                [result] => format!("{} -> {result}", operands[0]),
-                _ => format!("{} -> ({})", operands[0], results.join(", ")),
-            },
             _ => self.function_type(op),
+        }
+    }
+    /// `a, b -> c`: types of operands and results, without parentheses around operands.
+    fn arrow_types(&self, op: OpId) -> String {
+        let operands = self.operand_types(op).join(", ");
+        let results = self.program.op_results(op);
+        let results: Vec<&str> =
+            results.map(|value| self.type_text(self.program.type_of(value))).collect();
+        match results[..] {
+            [result] => format!("{operands} -> {result}"),
+            _ => format!("{operands} -> ({})", results.join(", ")),
         }
     }
 }
