@@ -204,6 +204,13 @@ def test_scatters(case: tuple[Any, ...], data: st.DataObject) -> None:
     )
 
 
+def test_windows_partly_out_of_bounds_are_left_out_in_full() -> None:
+    numbers = lax.ScatterDimensionNumbers((1, 2), (), (0,))
+    x, updates = small(RNG, (12, 6), "f32"), small(RNG, (5, 3, 6), "f32")
+    at = np.array([[-1], [3], [9], [10], [12]], np.int32)
+    check(lambda x, at, u: lax.scatter_add(x, at, u, numbers), x, at, updates)
+
+
 def test_a_scatter_with_a_body_of_its_own() -> None:
     numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
     x = RNG.integers(0, 9, 6).astype(np.float32)

@@ -104,7 +104,10 @@ def scatter(site: Site) -> Kernel:
         return values.reshape(len(values), *sizes)
 
     def target_of(indices: Array) -> Array:
-        """For each update the number of its element, below 0 if it is out of bounds."""
+        """For each update the number of its element, below 0 if its window is out of bounds.
+
+        As in XLA, a window that is partly out of bounds is left out in full.
+        """
         starts = index_vectors(indices, vector_dim)
         target = np.zeros((1,) * (len(update_shape) + 1), np.int64)
         inside = np.ones_like(target, dtype=bool)
@@ -116,10 +119,13 @@ def scatter(site: Site) -> Kernel:
                 at = index_batching[batching.index(dim)]
                 at -= at > vector_dim
                 place = place + along(np.arange(length)[None], [scatter_dims[at]])
+            size = 1
+            start = place
             if dim in kept:
                 at = window_dims[kept.index(dim)]
-                place = place + along(np.arange(update_shape[at])[None], [at])
-            inside = inside & (place >= 0) & (place < length)
+                size = update_shape[at]
+                place = place + along(np.arange(size)[None], [at])
+            inside = inside & (start >= 0) & (start <= length - size)
             target = target * length + np.clip(place, 0, max(length - 1, 0))
         target = np.where(inside, target, -1)
         return np.broadcast_to(target, (len(target), *update_shape)).reshape(len(target), -1)
