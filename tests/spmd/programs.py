@@ -36,6 +36,8 @@ OPS = {
     "sum_from": (lambda a, b: lax.reduce(a, b[0], lax.add, (0,)), [array(13, 6), array(2)]),
     "sum_from_5": (lambda a: lax.reduce(a, 5.0, lax.add, (0,)), [array(13, 6)]),
     "max_from": (lambda a, b: lax.reduce(a, b[0] * 9, lax.max, (0,)), [array(13, 6), array(2)]),
+    # Shards have one row.
+    "prod_from_2": (lambda a: lax.reduce(a, 2.0, lax.mul, (0,)), [array(5, 7)]),
     "sum_and_max": (
         lambda a, b, c, d: lax.reduce(
             (a, b), (c[0], d[1]), lambda x, y: (x[0] + y[0], lax.max(x[1], y[1])), (1,)
@@ -301,6 +303,11 @@ OPS = {
         [array(4, 5), array(4, 5, 3)],
     ),
     "approx_topk": (lambda a: lax.approx_max_k(a, 3)[0], [array(6, 9)]),
+    "chlo": (
+        lambda a, b: (lax.polygamma(a * 0 + 1, b * b), lax.zeta(a * a + 1, b * b)),
+        [array(5, 6), array(5, 6)],
+    ),
+    "nextafter": (lambda a, b: lax.nextafter(a, b), [array(7, 9), array(7, 9)]),
     "erfinv": (lambda a: lax.erf_inv(a / 8) + lax.lgamma(a * a + 1), [array(6, 9)]),
     "trisolve": (
         lambda a, b: lax.linalg.triangular_solve(a + 9 * jnp.eye(4), b, left_side=True, lower=True),
@@ -348,6 +355,7 @@ OPS = {
 }
 
 TOLERANCE = {
+    "chlo": 1e-3,
     **dict.fromkeys(("cholesky", "trisolve", "qr", "eigh", "svd", "solve", "tridiag"), 1e-4),
     **dict.fromkeys(("prod", "cumprod", "erfinv", "interp"), 1e-6),
 }

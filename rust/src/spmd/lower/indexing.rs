@@ -290,6 +290,6 @@ impl Lowering<'_, '_, '_> {
                 }
             }
         }
-        self.in_place_with_terms(work, way, &operands, &reducers);
+        self.in_place_with_terms(work, way, &operands, &reducers, &[]);
     }
 }

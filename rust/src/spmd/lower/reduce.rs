@@ -1,5 +1,5 @@
 //! Reductions over sharded dims: each device reduces its shard, then devices reduce their terms. The initial value is
-//! used once: one device starts from it, others from the reducer's identity.
+//! used once: one device combines its term with it.
 
 use super::super::reducer::Reducer;
 use super::super::ways::{Ability, Way};
@@ -58,18 +58,21 @@ impl Lowering<'_, '_, '_> {
         let Some(reducers) = self.reducers_of_terms(work, way) else {
             return self.in_place(work, way, &operands);
         };
+        let mut inits = Vec::with_capacity(reducers.len());
         for (index, known) in reducers.iter().enumerate() {
-            let init = index + reducers.len();
-            let neutral = if self.is_constant(operands[init].value, &known.1) {
-                operands[init].value
+            let place = index + reducers.len();
+            let init = operands[place].value;
+            if self.is_constant(init, &known.1) {
+                inits.push(None);
             } else {
-                self.emit.scalar(&known.1, operands[index].global)
-            };
+                // XLA drops the initial value where it reduces a single element, such as that of a shard.
+                operands[place].value = self.emit.scalar(&known.1, operands[index].global);
+                inits.push(Some(self.in_one_term(way, init, known)));
+            }
             let dims = Self::dims_of_terms(work, way, index);
-            operands[index] = self.filled(operands[index], &dims, neutral);
-            operands[init].value = self.in_one_term(way, operands[init].value, known);
+            operands[index] = self.filled(operands[index], &dims, operands[place].value);
         }
-        self.in_place_with_terms(work, way, &operands, &reducers);
+        self.in_place_with_terms(work, way, &operands, &reducers, &inits);
     }
     /// The reducers of the results of `work`, a reduce or a scatter, if the results are terms under `way`.
     pub(super) fn reducers_of_terms(
@@ -101,21 +104,28 @@ impl Lowering<'_, '_, '_> {
         let is_first = self.emit.compare("EQ", number, zero);
         self.emit.op("stablehlo.select", &[is_first, value, neutral], ty, &[])
     }
-    /// The op itself, whose results are terms.
+    /// The op itself, whose results are terms. They are combined with `inits`, where there are some.
     pub(super) fn in_place_with_terms(
         &mut self,
         work: &ByRule,
         way: &Way,
         operands: &[Held],
         reducers: &[(Reducer, String)],
+        inits: &[Option<ValueId>],
     ) {
         let values: Vec<ValueId> = operands.iter().map(|held| held.value).collect();
         self.set_operands(work.op, &values);
         let results: Vec<ValueId> = self.emit.program.op_results(work.op).collect();
         for (index, &result) in results.iter().enumerate() {
             let held = self.keep(result, way.results[index]);
-            let held = Held { reducer: reducers[index].0, ..held };
+            let mut held = Held { reducer: reducers[index].0, ..held };
             self.emit.go_after(work.op);
+            if let Some(init) = inits.get(index).copied().flatten() {
+                let ty = self.emit.type_of(held.value);
+                let init = self.emit.broadcast(init, &[], ty);
+                let name = held.reducer.op_name();
+                held.value = self.emit.elementwise(name, &[init, held.value]);
+            }
             let held = self.reduce_dims_in_turn(work, way, held);
             let new = self.reshard(held, work.results[index].1);
             self.set_held(result, new);
