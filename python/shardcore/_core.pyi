@@ -1323,6 +1323,9 @@ class Figures:
     def collectives(self) -> list[dict[str, Any]]:
         """The collectives in program order; ``kind`` is the place in :meth:`traffic`."""
 
+    def name_stacks(self) -> tuple[list[str], list[str]]:
+        """The names around the lines of the ops, and of the ops that required the collectives, in
+        the order of :meth:`ops` and :meth:`collectives`, with slashes between them."""
     def steps(self) -> list[dict[str, Any]]:
         """The ops in the order in which they run: the fields of
         :class:`shardcore.costs.records.TimedStep`, with the places in :meth:`work` and

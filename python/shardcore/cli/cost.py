@@ -36,6 +36,19 @@ def add(commands: Any) -> None:
         "are compared [xla]",
     )
     add_hardware(parser, default="tpu-v5p")
+    parser.add_argument(
+        "--by",
+        choices=("scope",),
+        help="show what the scopes of the program cost, as those of jax.named_scope, by pass",
+    )
+    parser.add_argument(
+        "--depth", type=count, metavar="N", help="the names of a scope that are told apart"
+    )
+    parser.add_argument(
+        "--each-layer",
+        action="store_true",
+        help="do not merge scopes that differ only in numbers, layer_0 and layer_1",
+    )
     add_ignore(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument(
@@ -62,6 +75,11 @@ def run(options: argparse.Namespace) -> int:
             listed = result.diagnostics(options.hardware, ignore=options.ignore, **known)
             diagnostics = [each.record() for each in listed]
             print_json({**costs[0].record(), "diagnostics": diagnostics})
+        elif options.by == "scope":
+            from shardcore.report.cost_table import scope_parts
+
+            merge = not options.each_layer
+            show(scope_parts(costs[0], depth=options.depth, merge=merge, top=options.top))
         else:
             from shardcore.report.cost_table import cost_parts
 

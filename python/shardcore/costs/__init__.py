@@ -5,6 +5,7 @@
 :mod:`~.records`       the records that a cost has
 :mod:`~.figures`       the figures of the engine, which do not depend on hardware
 :mod:`~.rows`          the rows of a cost, made when somebody looks at them
+:mod:`~.scopes`        the sums by scope, as those of JAX's ``named_scope``
 :mod:`~.build`         computes times from these figures
 :mod:`~.links`         times of collectives on links, by :mod:`shardcore.calculus`
 :mod:`~.chips`         the cost on every chip
@@ -28,6 +29,7 @@ from shardcore.costs.records import (
     Totals,
     UncountedOp,
 )
+from shardcore.costs.scopes import ScopeCost
 
 if TYPE_CHECKING:
     from shardcore._core import Module, Result
@@ -41,6 +43,7 @@ __all__ = [
     "LiveValue",
     "NotInStep",
     "OpCost",
+    "ScopeCost",
     "Totals",
     "UncountedOp",
     "compare",

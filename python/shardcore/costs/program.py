@@ -18,6 +18,7 @@ from shardcore.costs.records import (
     Totals,
     UncountedOp,
 )
+from shardcore.costs.scopes import ScopeCost, merged
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
@@ -129,6 +130,15 @@ class Cost:
         )
         return dict(sorted(sums.items(), key=lambda item: -item[1].seconds))
 
+    def by_scope(self, depth: int | None = None, *, merge: bool = True) -> tuple[ScopeCost, ...]:
+        """Return the sums by scope, as by JAX's ``named_scope``, and by pass; the longest first.
+
+        Args:
+            depth: the number of names of a scope that are told apart; all of them without it.
+            merge: whether scopes that differ only in numbers, as those of repeated layers, are one.
+        """
+        return merged(self.rows.scopes, depth, merge)
+
     def top_collectives(self, n: int = 10) -> tuple[CollectiveCost, ...]:
         """Return the ``n`` that take longest over all their runs, the longest first."""
         return tuple(sorted(self.collectives, key=lambda row: -row.total_seconds)[:n])
@@ -158,6 +168,7 @@ class Cost:
             "by_line": [
                 {"location": place, **asdict(sums)} for place, sums in self.by_line().items()
             ],
+            "by_scope": [row.record() for row in self.by_scope()],
             "by_site": [{**asdict(site), **asdict(sums)} for site, sums in self.by_site().items()],
             "collectives": [row.record() for row in self.collectives],
             "ops": [row.record() for row in self.ops],

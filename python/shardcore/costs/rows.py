@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, TimedStep
+from shardcore.costs.scopes import ScopeCost, scope_of
 
 if TYPE_CHECKING:
     from shardcore._core import Figures
@@ -86,6 +87,31 @@ class Rows:
             found.append(TimedStep(seconds=seconds, link=link, **row))
         return tuple(found)
 
+    @cached_property
+    def scopes(self) -> tuple[ScopeCost, ...]:
+        """The costs by scope and direction, each scope by itself."""
+        sums: dict[tuple[str, str], ScopeCost] = {}
+
+        def add(stack: str, **figures: Any) -> None:
+            key = scope_of(stack)
+            row = ScopeCost(*key, 1, **figures)
+            sums[key] = sums[key].plus(row) if key in sums else row
+
+        stacks, required = self._figures.name_stacks()
+        for stack, row in zip(stacks, self._figures.ops(), strict=True):
+            kind, compute, memory = self._work[row["kind"]]
+            count = row["count"]
+            seconds = max(compute, memory) * count
+            add(stack, flops=kind.flops * count, bytes=kind.bytes * count, compute_seconds=seconds)
+        for stack, collective in zip(required, self.collectives, strict=True):
+            add(
+                stack,
+                collectives=collective.count,
+                wire_bytes=collective.total_wire_bytes,
+                comm_seconds=collective.total_seconds,
+            )
+        return tuple(sums.values())
+
     def _key(self) -> tuple[Any, ...]:
         return self.collectives, self.ops, self.live_at_peak
 
@@ -96,7 +122,7 @@ class Rows:
         return hash(self._key())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rows, (*self._key(), self.steps)
+        return _rows, (*self._key(), self.steps, self.scopes)
 
 
 def _rows(
@@ -104,10 +130,12 @@ def _rows(
     ops: tuple[OpCost, ...],
     live_at_peak: tuple[LiveValue, ...],
     steps: tuple[TimedStep, ...],
+    scopes: tuple[ScopeCost, ...],
 ) -> Rows:
     """Rows that are made already."""
     rows = Rows.__new__(Rows)
-    vars(rows).update(collectives=collectives, ops=ops, live_at_peak=live_at_peak, steps=steps)
+    vars(rows).update(collectives=collectives, ops=ops, live_at_peak=live_at_peak)
+    vars(rows).update(steps=steps, scopes=scopes)
     return rows
 
 

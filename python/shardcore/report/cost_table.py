@@ -55,6 +55,29 @@ def cost_parts(cost: Cost, *, top: int = 10) -> list[Part]:
     return [*parts, paragraph("\n" + "\n".join(remarks))] if remarks else parts
 
 
+def scope_parts(cost: Cost, *, depth: int | None, merge: bool, top: int) -> list[Part]:
+    """The parts of the report by scope, ``top`` rows of it."""
+    rows = cost.by_scope(depth, merge=merge)
+    total = sum(row.seconds for row in rows)
+    cells = (
+        (
+            (row.scope or "(no scope)") + (f" x{row.layers}" if row.layers > 1 else ""),
+            row.direction,
+            format_seconds(row.compute_seconds),
+            format_seconds(row.comm_seconds),
+            f"{row.seconds / total:.1%}" if total else "",
+            format_count(row.flops),
+            format_bytes(row.wire_bytes),
+        )
+        for row in rows[:top]
+    )
+    columns = ("scope", "pass", ">compute", ">comm", ">share", ">FLOPs", ">sent")
+    parts: list[Part] = [paragraph(_overview(cost)), paragraph("\nby scope", is_title=True)]
+    parts.append(table(columns, cells))
+    left = len(rows) - top
+    return [*parts, paragraph(f"... {left} scopes more")] if left > 0 else parts
+
+
 def _overview(cost: Cost) -> str:
     peak = cost.peak_op
     where = "" if peak is None else f" at {peak.value or peak.name} ({peak.name})"

@@ -189,6 +189,16 @@ impl<'a, 'py> Tables<'a, 'py> {
         })
     }
     /// The source line of `op` of the per-device program, whose location is `loc`.
+    /// The name stacks of these locations; see [`Program::name_stack`].
+    pub fn name_stacks(&self, locs: impl Iterator<Item = Span>) -> Vec<String> {
+        let (program, source) = (self.local.program, self.local.source);
+        let mut known: FxHashMap<&str, String> = FxHashMap::default();
+        let stack = |loc: Span| {
+            let text = program.text().get(loc);
+            known.entry(text).or_insert_with(|| source.name_stack(text)).clone()
+        };
+        locs.map(stack).collect()
+    }
     fn location(&mut self, loc: Span, op: OpId) -> Option<String> {
         let program = self.local.program;
         let function = program.function_of(program.top_level_op(op));

@@ -9,7 +9,7 @@ use super::origin::{Origin, PyOrigin};
 use super::rules::registry;
 use crate::axis::AxisRef;
 use crate::context::RuleSource;
-use crate::cost::collectives::CollectiveKind;
+use crate::cost::collectives::{Collective, CollectiveKind};
 use crate::cost::work::Work;
 use crate::cost::{local_cost, ProgramCost};
 use crate::index::{MeshId, StrId};
@@ -167,6 +167,13 @@ impl PyFigures {
             (step, work, traffic)
         });
         self.tables(py).list(rows, Tables::step)
+    }
+    /// The name stacks of the ops, and of the ops that required the collectives, row by row.
+    fn name_stacks(&self, py: Python<'_>) -> (Vec<String>, Vec<String>) {
+        let tables = self.tables(py);
+        let required = |row: &Collective| row.cause.map_or(row.loc, |_| row.cause_loc);
+        let ops = tables.name_stacks(self.cost.ops.iter().map(|row| row.loc));
+        (ops, tables.name_stacks(self.cost.collectives.iter().map(required)))
     }
     /// The fields of the ops that are not counted.
     fn uncounted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {

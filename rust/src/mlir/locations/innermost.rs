@@ -45,14 +45,31 @@ impl Program {
     /// The innermost line of the location `text`, or, without one, the first name in it; takes linear time in the
     /// text of the location and of the aliases in it, however deep these are nested.
     pub fn origin(&self, text: &str) -> Option<Origin> {
-        let mut name = None;
+        let (names, place) = self.names_and_place(text);
+        let name = || names.first().map(|&name| Origin::Name(name.to_owned()));
+        place.map(Origin::Place).or_else(name)
+    }
+    /// The name stack of the location `text`, which ends in the name of a primitive: of JAX's
+    /// `loc("jit(f)/layer/mul"("f"("a.py":3:4)))` or `loc("mul"("jit(f)/layer"("a.py":3:4)))` it is `jit(f)/layer/mul`. Names of
+    /// functions, those of the frames of a call stack, are inside of it. Takes time as [`Self::origin`].
+    pub fn name_stack(&self, text: &str) -> String {
+        let (names, _) = self.names_and_place(text);
+        let is_stack = |name: &&str| name.contains(['(', '/']);
+        let last = names.iter().position(is_stack).unwrap_or_default();
+        let mut parts: Vec<&str> = names.iter().take(last + 1).copied().collect();
+        parts.reverse();
+        parts.join("/")
+    }
+    /// The innermost line of the location `text`, and the names before it, the outermost first.
+    fn names_and_place<'t>(&'t self, text: &'t str) -> (Vec<&'t str>, Option<String>) {
+        let mut names = Vec::new();
         let mut seen = FxHashSet::default();
         let mut open = vec![Cursor::new(text, 0)];
         while let Some(mut cursor) = open.pop() {
             while let Some(part) = next_part(&mut cursor) {
                 match part {
-                    Part::Place(place) => return Some(Origin::Place(place)),
-                    Part::Name(found) => name = name.or(Some(found)),
+                    Part::Place(place) => return (names, Some(place)),
+                    Part::Name(found) => names.push(found),
                     Part::Alias(alias) => {
                         let body = self.strings().find(alias).and_then(|id| self.alias(id));
                         // An alias that had no line the first time has none the second time.
@@ -64,7 +81,7 @@ impl Program {
                 }
             }
         }
-        name.map(|name| Origin::Name(name.to_owned()))
+        (names, None)
     }
 }
 
