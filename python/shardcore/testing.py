@@ -52,7 +52,11 @@ def check_shardings(request: pytest.FixtureRequest) -> CheckShardings:
             found = result.check(expect)
         else:
             update = bool(request.config.getoption("--update-shardings"))
-            found = result.check(request.path.parent / expect, update=update)
+            path = request.path.parent / expect
+            if not update and not path.exists():
+                hint = "pytest --update-shardings writes it"
+                pytest.fail(f"there are no expectations in {path} yet: {hint}", pytrace=False)
+            found = result.check(path, update=update)
         if not found:
             pytest.fail(str(found), pytrace=False)
 

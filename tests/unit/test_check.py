@@ -384,3 +384,47 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert 'did you mean "peak"?' in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["check", str(program), "--expect", "-"])
+
+
+LAYERS = """
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(
+    %0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>} loc("p['layers'][0]['w']"),
+    %1: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>} loc("p['layers'][1]['w']"),
+    %2: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>} loc("p['layers'][0]['b']"),
+    %3: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>} loc("p['layers'][1]['b']"),
+    %4: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>} loc("p['layers'][2]['b']"))
+    -> tensor<8x8xf32> {
+  return %0 : tensor<8x8xf32>
+}"""  # noqa: E501
+
+
+def test_patterns_stand_for_all_that_match() -> None:
+    result = Module.parse(LAYERS).propagate()
+    assert result.check({"shardings": {"p['layers'][*]['w']": '[{"x"}, {}]'}})
+    assert result.check({"shardings": {"p/**/w": 'P("x")'}})
+    found = result.check({"shardings": {"p['layers'][*]['b']": '[{"y"}, {}]'}})
+    [failure] = found.failures
+    assert failure.actual == (
+        "[{}, {}] of p['layers'][1]['b'] (%3)",
+        "[{}, {}] of p['layers'][2]['b'] (%4)",
+    )
+    found = result.check({"shardings": {"p['layer'][*]['w']": '[{"x"}, {}]'}})
+    assert "nothing is called that: did you mean" in str(found)
+
+
+def test_new_files_fold_layers(tmp_path: Path) -> None:
+    result = Module.parse(LAYERS).propagate()
+    path = tmp_path / "new.toml"
+    assert result.check(path, update=True)
+    lines = path.read_text().splitlines()
+    assert lines[1] == """"p['layers'][*]['w']" = '[{"x"}, {}]'"""
+    # A pattern of the two others would match the first one too.
+    assert [line.split(" = ")[0] for line in lines[2:5]] == [
+        f"\"p['layers'][{number}]['b']\"" for number in range(3)
+    ]
+    assert result.check(path)
+    changed = Module.parse(LAYERS.replace('{"x"}', '{"y"}')).propagate()
+    assert not changed.check(path)
+    assert changed.check(path, update=True)
+    assert """"p['layers'][*]['w']" = '[{"y"}, {}]'""" in path.read_text()

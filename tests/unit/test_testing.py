@@ -52,3 +52,12 @@ def test_a_flag_writes_the_file(project: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert (project / "expected.toml").read_text() == "[shardings]\na = \"P('x')\" # of old\n"
     assert run(project).returncode == 0
+
+
+def test_a_first_run_says_how_the_file_is_made(project: Path) -> None:
+    (project / "expected.toml").unlink()
+    done = run(project)
+    assert done.returncode == 1, done.stderr
+    assert "yet: pytest --update-shardings writes it" in done.stdout
+    assert run(project, "--update-shardings").returncode == 0
+    assert run(project).returncode == 0

@@ -1,8 +1,9 @@
 """Finds the values that a name in the expectations denotes.
 
 In this order: the name of an argument or a result in the user's program, ``params['w']`` or
-``result['loss']``; its name in the module, ``%arg0`` or ``result 0``; a value of the entry
-function, ``%12``; a value of another, ``@f %12``; the values of ops whose location is the name,
+``result['loss']``; its name in the module, ``%arg0`` or ``result 0``; a pattern of the former,
+``params['layers'][*]['w']`` (see :mod:`shardcore.session.paths`); a value of the entry function,
+``%12``; a value of another, ``@f %12``; the values of ops whose location is the name,
 ``loc("name")``; the values of a source line, ``model.py:42``.
 """
 
@@ -13,6 +14,7 @@ import re
 from shardcore._core import Port, Result, Value
 from shardcore.calculus.mistakes import close_names
 from shardcore.errors import LocationError
+from shardcore.session.paths import Pattern, is_pattern, steps
 
 Subject = Port | Value
 
@@ -43,6 +45,8 @@ class Subjects:
     def _look_up(self, name: str) -> list[Subject] | str:
         if name in self._ports:
             return [self._ports[name]]
+        if is_pattern(name):
+            return list(self.matching(name)) or self._close(name)
         key: str | tuple[str, str] = name
         if name.startswith("@"):
             function, _, value = name.partition(" ")
@@ -62,6 +66,16 @@ class Subjects:
             return list(found) or "the line made no tensor"
         if name.startswith(("%", "@")):
             return "the program has no such value; values are numbered as it prints them"
+        return self._close(name)
+
+    def matching(self, pattern: str) -> list[Port]:
+        """The arguments and results whose names in the user's program match ``pattern``."""
+        compiled = Pattern(pattern)
+        ports = [*self._result.arguments(), *self._result.results()]
+        return [port for port in ports if port.label and compiled.matches(steps(port.label))]
+
+    def _close(self, name: str) -> str:
+        """The hint with names like ``name``, or with some of all."""
         close = close_names(name, self._ports, _MAX_CLOSE)
         names = close or list(self._ports)[:_MAX_CLOSE]
         listed = ", ".join(f'"{known}"' for known in names)

@@ -2,7 +2,7 @@
 
 Only shardings and limits that do not hold are replaced. ``forbid`` and ``divisible`` do not change:
 the user has to remove them. Comments, order, other values and the notation of a value are kept. A
-file without expectations gets all that can be stated.
+file without expectations gets all that can be stated, those of repeated layers by patterns.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from shardcore.expect.mistakes import dotted
 from shardcore.expect.report import Failure
 from shardcore.expect.sharding_text import device_alone, dims_text
 from shardcore.expect.toml_places import Path, Places
+from shardcore.report.labels import folded
 from shardcore.units import format_bytes, parse_bytes
 
 _MIN_REPLICATED = 1 << 20
@@ -96,15 +97,10 @@ def toml_text(text: str) -> str:
 
 def new_text(comparison: Comparison) -> str:
     """The text of a new file with all expectations that can be stated of a result."""
-    result, cost = comparison.result, comparison.cost
+    cost = comparison.cost
     lines = ["[shardings]"]
-    names: set[str] = set()
-    for port in (*result.arguments(), *result.results()):
-        name = _name(port, names)
-        if port.shape is not None and device_alone(port.sharding) is None:
-            names.add(name)
-            text = dims_text(port.sharding, len(port.shape))
-            lines.append(f"{json.dumps(name, ensure_ascii=False)} = {toml_text(text)}")
+    for name, text in _shardings(comparison):
+        lines.append(f"{json.dumps(name, ensure_ascii=False)} = {toml_text(text)}")
     by_axis = {axis: totals for axis, totals in cost.by_axis().items() if totals.count}
     axes = dict.fromkeys([*(comparison.mesh.axis_names if comparison.mesh else ()), *by_axis])
     if axes:
@@ -119,6 +115,29 @@ def new_text(comparison: Comparison) -> str:
     lines += ["", "# The largest value that every device may hold whole."]
     lines += ["[replicated]", f"max_bytes = {json.dumps(limit)}"]
     return "\n".join(lines) + "\n"
+
+
+def _shardings(comparison: Comparison) -> list[tuple[str, str]]:
+    """Names of arguments and results with their shardings; a pattern for those of several layers
+    that have the same one, where no other argument or result matches it.
+    """
+    names: set[str] = set()
+    rows = []
+    for port in (*comparison.result.arguments(), *comparison.result.results()):
+        name = _name(port, names)
+        if port.shape is not None and device_alone(port.sharding) is None:
+            names.add(name)
+            text = dims_text(port.sharding, len(port.shape))
+            rows.append((name, text, (name, text)))
+    found = []
+    for pattern, joined in folded(rows):
+        if len(joined) > 1:
+            matching = comparison.subjects.matching(pattern)
+            if len(matching) == len(joined) and pattern not in names:
+                found.append((pattern, joined[0][1]))
+                continue
+        found += joined
+    return found
 
 
 def _name(port: Port, taken: set[str]) -> str:
