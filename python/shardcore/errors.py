@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from shardcore.controls import visible
 
-MOST_DIAGNOSTICS = 1 << 20
+MOST_DIAGNOSTICS = 1 << 14
 """The most diagnostics that one error has."""
 
 __all__ = [

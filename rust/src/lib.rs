@@ -16,7 +16,7 @@
 //! | --- | --- |
 //! | 0 | [`index`] |
 //! | 1 | [`bitset`], [`error`], [`kept`], [`suggest`] |
-//! | 2 | [`mesh`], [`diagnostics`] |
+//! | 2 | [`mesh`], [`diagnostics`], [`memory`] |
 //! | 3 | [`axis`] |
 //! | 4 | [`sharding`], [`rule`] |
 //! | 5 | [`ir`], [`layout`], [`projection`] |
@@ -50,6 +50,7 @@ pub mod index;
 pub mod ir;
 pub mod kept;
 pub mod layout;
+pub mod memory;
 pub mod mesh;
 pub mod mlir;
 pub mod module;

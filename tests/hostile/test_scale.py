@@ -6,8 +6,9 @@ import io
 import random
 import time
 
+import pytest
 from rich.console import Console
-from shardcore import HloSharding, Mesh, Module, TensorSharding
+from shardcore import HloSharding, Mesh, Module, ProgramTooLargeError, TensorSharding
 from shardcore.report.table import print_result
 
 
@@ -64,3 +65,58 @@ def test_long_and_short_tables_look_alike() -> None:
 
     short, long = table(900), table(1100)
     assert [line[:70] for line in long[:900]] == [line[:70] for line in short[:900]]
+
+
+def program_of_devices(count: int) -> str:
+    """A product whose contracting dim is sharded over `count` devices, and a roll along it."""
+    size = 1 << 41
+    return f"""sdy.mesh @mesh = <["x"=2, "y"={count // 2}]>
+func.func @main(%a: tensor<8x{size}xf32>,
+                %b: tensor<{size}x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"y"}}, {{}}]>}})
+    -> (tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}}, tensor<{size}x8xf32>) {{
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<8x{size}xf32>, tensor<{size}x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.reverse %b, dims = [0] : tensor<{size}x8xf32>
+  return %0, %1 : tensor<8x8xf32>, tensor<{size}x8xf32>
+}}"""  # noqa: E501
+
+
+@pytest.mark.parametrize("policy", ["xla", "shardy", "least"])
+@pytest.mark.parametrize("hardware", ["tpu-v5p", "h100"])
+def test_the_cost_of_a_program_of_very_many_devices(policy: str, hardware: str) -> None:
+    started = time.process_time()
+    result = Module.parse(program_of_devices(1 << 41)).propagate()
+    cost = result.cost(hardware, policy=policy)
+    axes = {axis for row in cost.collectives for axis in row.axes}
+    assert "y" in axes
+    # 0.2 s; a list of all devices has 2^41 entries.
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("policy", ["xla", "shardy", "least"])
+def test_groups_by_digits_cost_what_listed_groups_cost(policy: str) -> None:
+    def rows(count: int) -> list[tuple[str, tuple[str, ...]]]:
+        result = Module.parse(program_of_devices(count)).propagate()
+        cost = result.cost("h100", policy=policy)
+        found = [(row.kind, row.axes) for row in cost.collectives]
+        return [row for row in found if row[0] in ("all_reduce", "reduce_scatter")]
+
+    # Of 2^16 devices all are listed.
+    listed = rows(1 << 16)
+    assert listed
+    assert listed == rows(1 << 17)
+
+
+def test_no_program_to_run_is_for_very_many_devices() -> None:
+    result = Module.parse(program_of_devices(1 << 41)).propagate()
+    with pytest.raises(ProgramTooLargeError, match="2199023255552 devices lists all of them"):
+        result.partition()
+
+
+@pytest.mark.parametrize("count", [20_000])
+def test_a_dim_of_very_many_axes(count: int) -> None:
+    axes = ", ".join(f'"a{i}"' for i in range(count))
+    started = time.process_time()
+    assert len(TensorSharding.parse(f"#sdy.sharding<@m, [{{{axes}}}]>").dims[0].axes) == count
+    # Less than a second; looked up one by one it takes four.
+    assert time.process_time() - started < 8

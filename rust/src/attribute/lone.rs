@@ -32,16 +32,16 @@ impl<'a> LoneScope<'a> {
     /// parse and print it, and to verify the properties that do not depend on sizes.
     pub fn mesh_of_names(text: &str) -> Mesh {
         let mut cursor = Cursor::new(text, 0);
-        let mut mesh = Mesh::default();
+        let mut axes = Vec::new();
         let mut seen = rustc_hash::FxHashSet::default();
         while let Some(skipped) = cursor.rest().find('"') {
             cursor.skip(skipped);
             let Ok((name, _)) = cursor.string() else { break };
             if seen.insert(name.clone()) {
-                mesh.axes.push(MeshAxis { name: name.into(), size: 0 });
+                axes.push(MeshAxis { name: name.into(), size: 0 });
             }
         }
-        mesh
+        Mesh::new(axes, Vec::new())
     }
 }
 

@@ -13,6 +13,7 @@ use super::parameter::Parameter;
 use super::problem::{unlocated, Part, Problem};
 use super::quote::write_string;
 use crate::error::{Code, Diagnostic, Error, Result, Span};
+use crate::memory;
 use crate::mesh::{Mesh, MeshAxis};
 use rustc_hash::FxHashMap;
 use std::fmt::Write as _;
@@ -48,6 +49,7 @@ impl MeshSpans {
 /// Parses and verifies a mesh, `#sdy.mesh<...>` or the part in angle brackets alone. `base` is the offset
 /// of `text` in the program's text.
 pub fn parse_mesh(text: &str, base: u32) -> Result<Mesh> {
+    memory::ensure_for_text(text)?;
     let mut cursor = Cursor::new(text, base);
     let mesh = read_mesh(&mut cursor)?;
     cursor.finish()?;

@@ -12,6 +12,7 @@
 mod array;
 mod axis;
 mod cursor;
+mod digit_groups;
 mod form;
 mod lone;
 mod mesh;
@@ -35,6 +36,7 @@ pub use axis::{
     write_free_axis, write_manual_axes, AllToAllParam,
 };
 pub use cursor::{is_no_token, names_itself, Cursor, Wrapping};
+pub use digit_groups::{parse_digit_groups, write_digit_groups};
 pub use form::{syntax_error, Form};
 pub use lone::LoneScope;
 pub use mesh::{drop_default_device_ids, parse_mesh, verify_mesh, write_mesh, MAX_DEVICES};

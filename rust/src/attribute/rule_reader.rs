@@ -7,6 +7,7 @@ use super::rule::{factor_symbol, NUM_LETTERS, SPECIAL_LISTS};
 use super::rule_check::{rule_problems, tensor_name};
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::FactorId;
+use crate::memory;
 use crate::rule::{OpShardingRule, TensorMapping};
 
 const MAPPINGS: [Parameter; 2] = [
@@ -34,6 +35,7 @@ pub fn parse_rule(text: &str, base: u32) -> Result<OpShardingRule> {
 
 /// Parses a rule outside a program, in which no factor has size 0.
 pub fn parse_lone_rule(text: &str) -> Result<OpShardingRule> {
+    memory::ensure_for_text(text)?;
     sound(read_rule(text, 0, 1)?)
 }
 

@@ -14,6 +14,7 @@ use super::MeshScope;
 use crate::axis::AxisRef;
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{Id, MeshId};
+use crate::memory;
 use crate::mesh::Mesh;
 use crate::sharding::{DimSharding, TensorSharding};
 use std::fmt::Write as _;
@@ -71,6 +72,7 @@ impl ReadSharding {
 /// Parses and verifies a sharding, `#sdy.sharding<...>` or the part in angle brackets alone. `base`
 /// is the offset of `text` in the program's text.
 pub fn parse_sharding(text: &str, base: u32, scope: &mut dyn MeshScope) -> Result<TensorSharding> {
+    memory::ensure_for_text(text)?;
     read_lone_sharding(text, base, scope)?.check()
 }
 

@@ -1,6 +1,7 @@
 //! The mesh axes along which a `StableHLO` collective runs, from its groups of devices.
 
 use super::local::Local;
+use crate::attribute::parse_digit_groups;
 use crate::axis::{axes_along, sort_and_merge, total_size, AxisRef};
 use crate::index::{AxisId, Id, MeshId, OpId};
 use crate::ir::Program;
@@ -18,6 +19,8 @@ enum Groups {
     Pairs(Vec<[i64; 2]>),
     /// The text of named axes: `#stablehlo.replica_group_mesh_axes<..., axes = [...]>`.
     Named(String),
+    /// Strides and sizes of the digits in which the positions of devices differ.
+    Digits(Vec<(i64, i64)>),
     /// Something else, or nothing.
     Unknown,
 }
@@ -66,6 +69,13 @@ impl<'a> KnownGroups<'a> {
 
 fn groups(program: &Program, op: OpId) -> Groups {
     let ints = |value: &AttrValue<'_>| value.as_ints();
+    for name in ["source_target_pairs", "replica_groups"] {
+        let value = op_attribute(program, op, name);
+        let text = value.as_ref().and_then(AttrValue::as_str);
+        if let Some(digits) = text.and_then(parse_digit_groups) {
+            return Groups::Digits(digits);
+        }
+    }
     if let Some(pairs) = op_attribute(program, op, "source_target_pairs") {
         let Some(ids) = ints(&pairs) else { return Groups::Unknown };
         return Groups::Pairs(ids.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect());
@@ -100,6 +110,9 @@ impl Groups {
                 ids.dedup();
                 Some(ids.len() as i64)
             }
+            Self::Digits(digits) => {
+                Some(digits.iter().fold(1, |count: i64, &(_, size)| count.saturating_mul(size)))
+            }
             Self::Named(_) | Self::Unknown => None,
         }
     }
@@ -116,6 +129,12 @@ impl Groups {
                 Some(axes_of_pairs(mesh, &positions(mesh, &ids)?))
             }
             Self::Named(text) => named_axes(text, mesh),
+            Self::Digits(digits) => {
+                let parts = digits.iter().map(|&(stride, size)| axes_along(stride, size, mesh));
+                let mut axes = parts.collect::<Option<Vec<_>>>()?.concat();
+                sort_and_merge(&mut axes, mesh);
+                Some(axes)
+            }
             Self::Unknown => None,
         }
     }

@@ -26,9 +26,13 @@ use crate::context::Context;
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::OpId;
 use crate::ir::Program;
+use crate::memory;
 use crate::propagation::explain::Explanation;
 use crate::propagation::{propagate_explained, Strategy};
 use crate::verify::verify_after_pass;
+
+/// The memory that an op of a program takes while passes run: the copy that they change, plan, queue and rows of tables.
+const BYTES_PER_OP: usize = 1 << 9;
 
 /// The op that a pipeline for modules runs on.
 const MODULE: &str = "builtin.module";
@@ -76,6 +80,7 @@ pub struct Pipeline {
 impl Pipeline {
     /// Parses `builtin.module(...)`. Spans in errors are into `text`.
     pub fn parse(text: &str) -> Result<Self> {
+        memory::ensure_for_text(text)?;
         parse::pipeline(text)
     }
     /// The pipeline of flags as `sdy_opt` takes them: `--sdy-propagation-pipeline`,
@@ -116,6 +121,7 @@ impl Pipeline {
                 .with_hint("write builtin.module(func.func(...))")
                 .into());
         }
+        memory::ensure(program.num_op_ids().saturating_mul(BYTES_PER_OP), "running the passes")?;
         let total = self.num_steps();
         let mut done = 0;
         self.run_on_module(program, context, &mut done, total)

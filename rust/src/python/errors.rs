@@ -65,8 +65,9 @@ fn exception(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyR
         };
         place_class.call1((line, column, end_column, text, text_column)).map(Some)
     };
-    let mut diagnostics = Vec::with_capacity(error.diagnostics.len());
-    for diagnostic in &error.diagnostics {
+    let most: usize = errors.getattr(intern!(py, "MOST_DIAGNOSTICS"))?.extract()?;
+    let mut diagnostics = Vec::new();
+    for diagnostic in error.diagnostics.iter().take(most) {
         let at = place(diagnostic.span)?;
         let detail = place(diagnostic.detail)?;
         let related = match &diagnostic.related {

@@ -3,6 +3,7 @@
 
 use super::axis::PyAxisRef;
 use super::cost_rows::{axis_refs, Tables};
+use super::errors::raise_unlocated;
 use super::mesh::PyMesh;
 use super::module::PyModule;
 use super::origin::{Origin, PyOrigin};
@@ -14,10 +15,14 @@ use crate::cost::work::Work;
 use crate::cost::{local_cost, ProgramCost};
 use crate::index::{MeshId, StrId};
 use crate::ir::Program;
+use crate::memory;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+
+/// The memory that the figures of an op take.
+const BYTES_PER_OP: usize = 1 << 11;
 
 /// What ops that take equally long have in common: element type, work and traffic of one run, whether they are collectives.
 type WorkKey = (StrId, Work, u128, bool);
@@ -105,6 +110,9 @@ pub(super) fn program_figures(
 ) -> PyResult<PyFigures> {
     let program = signed(py, module.get())?;
     let origin = Arc::clone(&origin.get().0);
+    let bytes = program.num_op_ids().saturating_mul(BYTES_PER_OP);
+    let room = memory::ensure(bytes, "counting the program");
+    room.map_err(|error| raise_unlocated(py, error.diagnostics))?;
     Ok(py.detach(|| PyFigures::of(program, origin)))
 }
 

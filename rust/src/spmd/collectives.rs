@@ -4,6 +4,7 @@ use super::devices::replica_groups;
 use super::digits::{total_size, Digit};
 use super::emit::Emitter;
 use super::reducer::Reducer;
+use crate::attribute::write_digit_groups;
 use crate::index::{OpId, TypeId, ValueId};
 use rustc_hash::FxHashMap;
 
@@ -30,6 +31,9 @@ impl Collectives {
         let mut attrs = own;
         attrs.push(("channel_handle", self.channel()));
         let groups = self.groups.entry((order, digits.to_vec())).or_insert_with(|| {
+            if emit.devices.are_unlisted() {
+                return digits_text(digits);
+            }
             let groups = emit.devices.mesh(order).map(|mesh| replica_groups(digits, mesh));
             matrix_text(&groups.unwrap_or_default())
         });
@@ -102,8 +106,19 @@ impl Collectives {
         pairs: &[(i64, i64)],
     ) -> ValueId {
         let rows: Vec<Vec<i64>> = pairs.iter().map(|&(from, to)| vec![from, to]).collect();
-        let attrs =
-            [("channel_handle", self.channel()), ("source_target_pairs", matrix_text(&rows))];
+        self.permute_by(emit, input, matrix_text(&rows))
+    }
+    /// A collective permute between devices, too many to be listed, that differ in `digits`.
+    pub fn permute_along(
+        &mut self,
+        emit: &mut Emitter<'_>,
+        input: ValueId,
+        digits: &[Digit],
+    ) -> ValueId {
+        self.permute_by(emit, input, digits_text(digits))
+    }
+    fn permute_by(&mut self, emit: &mut Emitter<'_>, input: ValueId, pairs: String) -> ValueId {
+        let attrs = [("channel_handle", self.channel()), ("source_target_pairs", pairs)];
         let ty = emit.type_of(input);
         let op = Self::build(emit, "stablehlo.collective_permute", input, ty, &attrs);
         emit.program.result(op, 0)
@@ -141,6 +156,12 @@ impl Collectives {
         reducer.add_body(emit, op, like);
         emit.program.result(op, 0)
     }
+}
+
+/// The attribute for groups of devices that differ in `digits` and are too many to be listed.
+fn digits_text(digits: &[Digit]) -> String {
+    let digits = digits.iter().map(|digit| (digit.stride, digit.size));
+    format!("\"{}\"", write_digit_groups(digits))
 }
 
 fn int(value: usize) -> String {

@@ -13,9 +13,37 @@ use std::collections::VecDeque;
 pub struct Devices {
     /// For each order a mesh that has it.
     orders: Vec<Mesh>,
+    purpose: Purpose,
 }
 
+/// The purpose of a per-device program, on which depends how many devices its collectives may list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Purpose {
+    /// It is run.
+    #[default]
+    Run,
+    /// It is counted: groups of more than [`MAX_COUNTED`] devices are written by their digits.
+    Count,
+    /// It is what the reference prints.
+    Print,
+}
+
+/// The most devices that a program to run is for: its collectives list them.
+const MAX_DEVICES: i64 = 1 << 22;
+/// The most devices that the collectives of a program to count list.
+const MAX_COUNTED: i64 = 1 << 16;
+
 impl Devices {
+    /// No devices yet, of a program for `purpose`.
+    pub fn of(purpose: Purpose) -> Self {
+        Self { orders: Vec::new(), purpose }
+    }
+    /// Whether devices are too many to be listed, and have no ids but their positions.
+    pub fn are_unlisted(&self) -> bool {
+        self.purpose == Purpose::Count
+            && self.count() > MAX_COUNTED
+            && self.orders.iter().all(|mesh| listed_ids(mesh).is_empty())
+    }
     /// The number of devices.
     pub fn count(&self) -> i64 {
         self.orders.first().map_or(1, Mesh::device_count)
@@ -39,6 +67,12 @@ impl Devices {
                 let hint = "give all meshes of the program the same devices";
                 return Err(Diagnostic::new(Code::Unpartitionable, message).with_hint(hint).into());
             }
+        }
+        if self.purpose == Purpose::Run && mesh.device_count() > MAX_DEVICES {
+            let message =
+                format!("a program of one of {} devices lists all of them", mesh.device_count());
+            let hint = format!("{MAX_DEVICES} devices are the most; `cost` has no limit");
+            return Err(Diagnostic::new(Code::ProgramTooLarge, message).with_hint(hint).into());
         }
         let order = self.known_order(mesh).unwrap_or_else(|| {
             self.orders.push(mesh.clone());

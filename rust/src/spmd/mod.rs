@@ -29,6 +29,7 @@ mod unknown;
 pub mod ways;
 pub mod xla;
 
+pub use devices::Purpose;
 pub use lower::Treatment;
 pub use one_by_one::OneByOne;
 pub use placement::Placement;
@@ -40,6 +41,7 @@ pub use unknown::Unknown;
 use crate::context::Context;
 use crate::error::Result;
 use crate::ir::Program;
+use crate::memory;
 use custom_calls::ShardRules;
 use outcome::Outcome;
 use steps::Steps;
@@ -54,6 +56,9 @@ pub struct Partitioned {
     /// The steps of reshards.
     pub steps: Steps,
 }
+
+/// The memory that an op of the source program takes, with the ops and rows that are made for it.
+const BYTES_PER_OP: usize = 1 << 11;
 
 /// How a program is partitioned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -76,6 +81,7 @@ pub fn partition(
     Options { policy, results, unknown }: Options,
     known: &mut KnownPlans,
 ) -> Result<Partitioned> {
+    memory::ensure(program.num_op_ids().saturating_mul(BYTES_PER_OP), "partitioning the program")?;
     let how = lower::How { policy, results, unknown, one_by_one: None };
     let partitioned = lower::lower(program, context, shard_rules, how, known)?;
     context.rules.sign(program);

@@ -5,9 +5,13 @@ use super::parser::{After, OpenRegion, Parser, PendingOp};
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{BlockId, SignatureId};
 use crate::ir::{AttrRange, Findings, OpKind, OpText, Program, Source};
+use crate::memory;
 use crate::mlir::cursor::syntax;
 use crate::mlir::names::fresh_prefix;
 use std::sync::Arc;
+
+/// The most memory that a byte of text takes while it is parsed: some 22 bytes where ops are shortest.
+const BYTES_PER_BYTE: usize = 24;
 
 /// Parses a module.
 pub fn parse(source: Arc<str>) -> Result<Program> {
@@ -38,6 +42,7 @@ pub fn read(source: Source) -> Result<Parsed> {
         let message = "the text is 2 GiB or longer";
         return Err(Diagnostic::new(Code::ProgramTooLarge, message).into());
     }
+    memory::ensure(text.len().saturating_mul(BYTES_PER_BYTE), "parsing the program")?;
     let mut parser = Parser::new(text, Program::from_source(source, fresh_prefix(text)));
     parser.reserve();
     parser.parse_top_level()?;

@@ -2,6 +2,7 @@
 
 use super::super::ways::Ability;
 use super::concatenate::concatenated_dim;
+use super::convolution::is_spatial;
 use super::custom_calls::target;
 use super::geometry::Geometry;
 use super::work::ByRule;
@@ -34,6 +35,21 @@ pub(super) fn abilities(program: &Program, work: &ByRule) -> Vec<Ability> {
     convolution::refine(program, work, &mut all);
     windows::refine(program, work, &mut all);
     all
+}
+
+/// The abilities of `work` without those for which shards fetch elements, which takes a list of all shards.
+pub(super) fn without_fetches(program: &Program, work: &ByRule) -> Vec<Ability> {
+    let of_factor = |(factor, &ability): (usize, &Ability)| match ability {
+        Ability::Moved => Ability::Whole,
+        Ability::Terms
+            if program.kind(work.op) == OpKind::Convolution
+                && is_spatial(program, work, FactorId::from_index(factor)) =>
+        {
+            Ability::Whole
+        }
+        kept => kept,
+    };
+    work.abilities.iter().enumerate().map(of_factor).collect()
 }
 
 /// Whether the op moves elements along `factor` as a [`super::geometry::Geometry`] describes: the factor is a dim of

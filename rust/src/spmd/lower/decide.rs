@@ -5,7 +5,7 @@ use super::super::policy::Policy;
 use super::super::reducer::Reducer;
 use super::super::ways::Way;
 use super::super::xla::leader::without_what_xla_gathers;
-use super::abilities::abilities;
+use super::abilities::{abilities, without_fetches};
 use super::decisions::Decision;
 use super::way_rule::way_rule;
 use super::work::{ByRule, Tensors};
@@ -97,6 +97,10 @@ impl Lowering<'_, '_, '_> {
         let mut decision =
             Decision { rule, shapes, abilities: Vec::new(), way, results: Vec::new(), outcome };
         decision.abilities = abilities(self.emit.program, &ByRule::of(&decision, op, tensors));
+        if self.emit.devices.are_unlisted() {
+            let work = ByRule::of(&decision, op, tensors);
+            decision.abilities = without_fetches(self.emit.program, &work);
+        }
         if self.how.policy == Policy::Xla {
             let (kind, name) = (self.emit.program.kind(op), self.emit.program.op_name(op));
             for ability in &mut decision.abilities {

@@ -1,5 +1,6 @@
 //! How a program is lowered.
 
+use super::super::devices::Purpose;
 use super::super::one_by_one::OneByOne;
 use super::super::policy::Policy;
 use super::super::results::Results;
@@ -20,6 +21,14 @@ pub(in crate::spmd) struct How {
 }
 
 impl How {
+    /// The purpose of the per-device program.
+    pub(super) fn purpose(self) -> Purpose {
+        match (self.one_by_one, self.unknown) {
+            (Some(_), _) => Purpose::Print,
+            (None, Unknown::Replicate) => Purpose::Count,
+            (None, Unknown::Refuse) => Purpose::Run,
+        }
+    }
     /// How a reshard of this kind becomes the one collective of `StableHLO` that corresponds to it, if it does. Slices, which
     /// send nothing, do only in `sdy-convert-global-to-local`.
     pub(super) fn one_by_one(self, kind: OpKind) -> Option<OneByOne> {

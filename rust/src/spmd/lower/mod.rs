@@ -145,7 +145,7 @@ pub(super) fn lower(
     known: &mut KnownPlans,
 ) -> Result<Partitioned> {
     context.rules.prepare(program, false)?;
-    let mut devices = Devices::default();
+    let mut devices = Devices::of(how.purpose());
     let orders = orders(program, &mut devices)?;
     let collectives = Collectives::after(last_channel(program, program.op_ids()));
     let num_values = program.num_value_ids();
@@ -298,6 +298,7 @@ impl Lowering<'_, '_, '_> {
             Treatment::Manual => self.lower_manual(op),
             Treatment::Reshard => {
                 let options = self.how.one_by_one(self.emit.program.kind(op));
+                let options = options.filter(|_| !self.emit.devices.are_unlisted());
                 if !options.is_some_and(|options| self.lower_one_by_one(op, options)) {
                     self.lower_reshard(op);
                 }

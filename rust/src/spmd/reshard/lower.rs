@@ -53,6 +53,13 @@ impl Traveller<'_, '_> {
     /// Permutes the shards of `input` from placement `from` to `to`, which may be in another order of devices.
     pub fn permute(&mut self, input: ValueId, from: &Placement, to: &Placement) -> ValueId {
         let devices = &self.emit.devices;
+        if devices.are_unlisted() {
+            let digits = changed_digits(from, to);
+            if digits.is_empty() {
+                return input;
+            }
+            return self.collectives.permute_along(self.emit, input, &digits);
+        }
         let pairs = match (devices.mesh(from.order), devices.mesh(to.order)) {
             (Some(before), Some(after)) => permutation(from, to, [before, after]),
             _ => None,
@@ -89,6 +96,20 @@ impl Traveller<'_, '_> {
         limits[dim] = size;
         self.emit.slice(input, &vec![0; limits.len()], &limits)
     }
+}
+
+/// The digits that shards of `from` and `to` do not have at the same places.
+fn changed_digits(from: &Placement, to: &Placement) -> Vec<Digit> {
+    let mut digits: Vec<Digit> = Vec::new();
+    for (from, to) in from.dims.iter().zip(&to.dims).filter(|(from, to)| from != to) {
+        for &digit in from.iter().chain(to) {
+            let at = |list: &[Digit]| list.iter().position(|other| *other == digit);
+            if at(from) != at(to) && !digits.contains(&digit) {
+                digits.push(digit);
+            }
+        }
+    }
+    digits
 }
 
 /// Elements of a shard.

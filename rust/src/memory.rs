@@ -1,0 +1,55 @@
+//! Memory of a process whose address space is limited.
+//!
+//! An allocation that fails ends the process. Where the address space of the process is limited (`ulimit -v`), work that may
+//! take much memory is refused before it starts, unless as much can be allocated at once.
+
+use crate::error::{Code, Diagnostic, Result};
+
+/// What takes less is not looked at.
+const SMALL: usize = 1 << 24;
+
+/// Fails if `bytes`, which are taken for `what`, cannot be allocated. Always succeeds where the address space is not limited.
+pub fn ensure(bytes: usize, what: &str) -> Result<()> {
+    if bytes < SMALL || !is_limited() || is_available(bytes) {
+        return Ok(());
+    }
+    let needed = bytes >> 20;
+    let message = format!("{what} may take {needed} MiB, which the process cannot allocate");
+    let hint = "raise the limit of its address space (`ulimit -v`), or free memory";
+    Err(Diagnostic::new(Code::ProgramTooLarge, message).with_hint(hint).into())
+}
+
+/// Fails if parsing `text`, an attribute or a pipeline, may take more memory than can be allocated.
+pub fn ensure_for_text(text: &str) -> Result<()> {
+    /// An item of a list takes up to some 300 bytes, errors about it included, and as few as three bytes of text.
+    const BYTES_PER_BYTE: usize = 128;
+    ensure(text.len().saturating_mul(BYTES_PER_BYTE), "parsing the text")
+}
+
+fn is_available(bytes: usize) -> bool {
+    let mut room: Vec<u8> = Vec::new();
+    let is_there = room.try_reserve_exact(bytes).is_ok();
+    // Otherwise the allocation may be optimized out.
+    std::hint::black_box(&room);
+    is_there
+}
+
+/// Whether the address space of the process is limited, as Linux says.
+fn is_limited() -> bool {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let mut lines = limits.lines();
+    let limit = lines.find_map(|line| line.strip_prefix("Max address space"));
+    limit.and_then(|limit| limit.split_whitespace().next()).is_some_and(|soft| soft != "unlimited")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_much_for_any_process_is_not_available() {
+        assert!(is_available(1));
+        assert!(!is_available(isize::MAX as usize));
+        assert!(ensure(0, "nothing").is_ok());
+    }
+}
