@@ -98,3 +98,21 @@ func.func @main(%a: tensor<300x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
     [found] = partitioned.simulate(a, indices, u)
     np.add.at(a, indices[:, 0], 1)
     np.testing.assert_array_equal(found, a)
+
+
+def test_groups_are_divided_evenly_under_xla() -> None:
+    """Two batch groups on four devices: another way is taken."""
+    module = shardcore.Module.parse("""
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(
+    %a: tensor<8x8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}, {}]>},
+    %k: tensor<3x4x6xf32>)
+    -> (tensor<4x8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}, {"x"}]>}) {
+  %0 = stablehlo.convolution(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+      window = {pad = [[1, 1]]} {batch_group_count = 2 : i64, feature_group_count = 1 : i64}
+      : (tensor<8x8x4xf32>, tensor<3x4x6xf32>) -> tensor<4x8x6xf32>
+  return %0 : tensor<4x8x6xf32>
+}""")
+    partitioned = module.propagate().partition("xla")
+    shardcore.Module.parse(str(partitioned.module))
+    assert shardcore.prove(partitioned).is_proven

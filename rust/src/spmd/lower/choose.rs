@@ -1,10 +1,11 @@
 //! Chooses the way in which an op is computed on shards: of candidates that follow from the placements of its tensors, that
 //! in which a device sends the fewest bytes, or that of XLA.
 
+use super::super::digits::total_size;
 use super::super::placement::{Placement, PlacementId};
 use super::super::policy::Policy;
 use super::super::results::Results;
-use super::super::ways::{FactorDigits, Factors, Way};
+use super::super::ways::{Ability, FactorDigits, Factors, Way};
 use super::work::ByRule;
 use super::{Held, Lowering, Shard};
 use crate::index::{TypeId, ValueId};
@@ -16,7 +17,7 @@ impl Lowering<'_, '_, '_> {
     pub(super) fn choose(&mut self, work: &ByRule, placements: &[PlacementId]) -> Way {
         let of_xla = match self.how.policy {
             Policy::FewestBytes | Policy::Shardy => None,
-            Policy::Xla => self.way_of_xla(work),
+            Policy::Xla => self.way_of_xla(work).filter(|way| has_whole_parts(work, way)),
         };
         of_xla.unwrap_or_else(|| self.way_of_fewest_bytes(work, placements))
     }
@@ -216,6 +217,14 @@ impl Lowering<'_, '_, '_> {
         });
         sizes.fold(0i64, i64::saturating_add)
     }
+}
+
+/// Whether groups are divided evenly, which cannot be padded.
+fn has_whole_parts(work: &ByRule, way: &Way) -> bool {
+    let factors = way.factors.iter().zip(&work.rule.factor_sizes).zip(work.abilities);
+    factors.into_iter().all(|((digits, size), &ability)| {
+        ability != Ability::Parts || size % total_size(digits) == 0
+    })
 }
 
 /// What decides between ways in which a device sends equally many bytes: the elements that it computes with, the sum of
