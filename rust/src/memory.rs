@@ -21,8 +21,8 @@ pub fn ensure(bytes: usize, what: &str) -> Result<()> {
 
 /// Fails if parsing `text`, an attribute or a pipeline, may take more memory than can be allocated.
 pub fn ensure_for_text(text: &str) -> Result<()> {
-    /// An item of a list takes up to some 300 bytes, errors about it included, and as few as three bytes of text.
-    const BYTES_PER_BYTE: usize = 128;
+    /// An item of a list takes up to some 700 bytes, errors about it included, and as few as three bytes of text.
+    const BYTES_PER_BYTE: usize = 256;
     ensure(text.len().saturating_mul(BYTES_PER_BYTE), "parsing the text")
 }
 

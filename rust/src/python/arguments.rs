@@ -5,7 +5,7 @@
 use super::errors::raise_unlocated;
 use super::user_code;
 use crate::error::{Code, Diagnostic};
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
@@ -56,6 +56,9 @@ pub(super) fn first_items<'py, T>(
     while items.len() < count {
         let item = if is_plain { next.next() } else { user_code::call(py, || next.next()) };
         let Some(item) = item else { break };
+        if items.len() == items.capacity() && items.try_reserve(items.len().max(4)).is_err() {
+            return Err(PyMemoryError::new_err("there is no memory for so many items"));
+        }
         items.push(convert(&item?)?);
         if items.len() % (1 << 16) == 0 {
             py.check_signals()?;
