@@ -40,6 +40,22 @@ impl Originals {
     pub fn op(&self, op: OpId) -> OpId {
         self.ops.of(op)
     }
+    /// Records that the ops and values made after the first `num_ops` and `num_values` of `program` stand for `op` and its
+    /// only result.
+    pub fn note_made(
+        &mut self,
+        program: &Program,
+        (num_ops, num_values): (usize, usize),
+        op: OpId,
+    ) {
+        let value = self.value(program.result(op, 0));
+        for made in (num_ops..program.num_op_ids()).map(OpId::from_index) {
+            self.ops.note(made, op);
+        }
+        for made in (num_values..program.num_value_ids()).map(ValueId::from_index) {
+            self.values.note(made, value);
+        }
+    }
     /// The value of the original program that `value` is, or is a clone of; `value` itself if it was made later.
     pub fn value(&self, value: ValueId) -> ValueId {
         self.values.of(value)

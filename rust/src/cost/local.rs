@@ -34,7 +34,10 @@ impl<'a> Local<'a> {
     /// first op that uses its result, through other collectives.
     pub fn cause(self, op: OpId) -> Option<OpId> {
         // The op that a pass recorded may be erased since, as a reshard that became collectives.
-        let cause = self.source_op(op).filter(|&op| !self.source.is_erased(op))?;
+        // So may a function all of whose calls were inlined; its clones stand for its ops then.
+        let is_there =
+            |op: &OpId| op.index() < self.source.num_op_ids() && !self.source.is_erased(*op);
+        let cause = self.source_op(op).filter(is_there).or_else(|| Some(op).filter(is_there))?;
         let moves = |op: OpId| {
             let is_inserted =
                 self.source.kind(op) == OpKind::Reshard && self.source.op_span(op).is_none();

@@ -7,6 +7,7 @@
 //!
 //! Source: `XlaBuilder::BroadcastInDim` and `AddBroadcastSequence`; the canonicalization of MLIR.
 
+use crate::cost::inline::Originals;
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program};
 use crate::mlir::op_attribute;
@@ -24,12 +25,12 @@ const COMMUTATIVE: [&str; 7] = [
     "stablehlo.xor",
 ];
 
-/// Rewrites the ops of the program.
-pub fn run(program: &mut Program) {
+/// Rewrites the ops of the program; what is made has its originals in `originals`.
+pub fn run(program: &mut Program, originals: &mut Originals) {
     let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
     for op in ops {
         if program.kind(op) == OpKind::BroadcastInDim {
-            rewrite_broadcast(program, op);
+            rewrite_broadcast(program, originals, op);
         } else if COMMUTATIVE.contains(&program.op_name(op)) && program.num_operands(op) == 2 {
             let (left, right) = (program.operand(op, 0), program.operand(op, 1));
             if is_splat(program, left) && !is_splat(program, right) {
@@ -53,7 +54,7 @@ fn is_splat(program: &Program, value: ValueId) -> bool {
 }
 
 /// Replaces `op`, a broadcast, if it adds or expands dims of size one.
-fn rewrite_broadcast(program: &mut Program, op: OpId) {
+fn rewrite_broadcast(program: &mut Program, originals: &mut Originals, op: OpId) {
     let (input, old) = (program.operand(op, 0), program.result(op, 0));
     let from = program.value_type(input).static_shape();
     let Some((from, to)) = from.zip(program.value_type(old).static_shape()) else { return };
@@ -68,6 +69,7 @@ fn rewrite_broadcast(program: &mut Program, op: OpId) {
     if is_reshape && (from == to || !dims.is_sorted()) {
         return;
     }
+    let before = (program.num_op_ids(), program.num_value_ids());
     let mut emit = Emitter::new(program, Devices::default());
     emit.go_before(op);
     let new = if is_reshape {
@@ -85,6 +87,7 @@ fn rewrite_broadcast(program: &mut Program, op: OpId) {
         let squeezed = emit.reshape(kept, &squeezed);
         emit.broadcast(squeezed, &left, ty)
     };
+    originals.note_made(program, before, op);
     program.copy_name(old, new);
     program.set_sharding(new, program.sharding(old));
     program.replace_all_uses(old, new);

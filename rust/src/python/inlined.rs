@@ -42,8 +42,8 @@ impl Request {
         py: Python<'_>,
         completed: &Program,
     ) -> PyResult<(PyModule, Originals)> {
-        let (mut program, originals) = Inlined::new(&self.before).into_parts();
-        hlo_form::run(&mut program);
+        let (mut program, mut originals) = Inlined::new(&self.before).into_parts();
+        hlo_form::run(&mut program, &mut originals);
         hlo_order::run(&mut program);
         registry().legalizing_chlo().sign(&mut program);
         let found = self.finish(py, program.clone())?;

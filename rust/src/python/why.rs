@@ -105,8 +105,10 @@ impl PyExplainer {
         origin: &Bound<'_, PyOrigin>,
         op: Int<usize>,
     ) -> Option<(Vec<(usize, String)>, Vec<(usize, String)>, bool, Vec<usize>)> {
-        let source = &*origin.get().0.source;
+        let origin = &*origin.get().0;
+        let source = &*origin.source;
         let op = (op.0 < source.num_op_ids()).then(|| OpId::from_index(op.0))?;
+        let op = origin.originals.as_ref().map_or(op, |originals| originals.op(op));
         let explained = self.explained.lock().unwrap_or_else(PoisonError::into_inner);
         let around = explained.around(source, op)?;
         let named = |values: Vec<ValueId>| {

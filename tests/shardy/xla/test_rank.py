@@ -1,0 +1,15 @@
+"""Random plans rank by our bytes as they do by XLA's; `benches/rank.py` compares many more."""
+
+from __future__ import annotations
+
+from benches.rank import pair, spearman
+from tests.shardy.xla.plans import plans
+
+
+def test_equal_figures_share_a_rank() -> None:
+    assert spearman([(1, 10), (2, 20), (2, 20), (3, 30)]) == 1
+    assert spearman([(1, 30), (2, 20), (3, 10)]) == -1
+
+
+def test_plans_rank_as_xla_ranks_them() -> None:
+    assert spearman([pair(text) for text in plans("experts", 8)]) >= 0.95
