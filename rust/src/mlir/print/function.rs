@@ -39,7 +39,11 @@ impl Printer<'_> {
             if program.text().get(place) == text {
                 continue;
             }
-            let space = if place.is_empty() && !text.is_empty() { " " } else { "" };
+            if text.is_empty() {
+                edits.push(Edit::Text(self.with_space_before(place), text));
+                continue;
+            }
+            let space = if place.is_empty() { " " } else { "" };
             edits.push(Edit::Text(place, format!("{space}{text}")));
         }
         if !program.func_results(id).is_empty() && !header.results.is_empty() {
@@ -57,6 +61,12 @@ impl Printer<'_> {
             edits.push(Edit::Text(dict, if text.is_empty() { "{}".into() } else { text }));
         }
         Some(())
+    }
+    /// `place` and the space before it, if there is one.
+    fn with_space_before(&self, place: Span) -> Span {
+        let before = Span::new(place.start.saturating_sub(1), place.start);
+        let is_space = self.program.text().get(before) == " ";
+        Span::new(if is_space { before.start } else { place.start }, place.end)
     }
     /// Writes or removes `private` where the visibility in the text is no longer right.
     fn visibility_edit(&self, op: OpId, id: FuncId, edits: &mut Vec<Edit>) {
