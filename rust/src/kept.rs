@@ -23,6 +23,13 @@ pub struct Taken<T> {
     generation: u64,
 }
 
+impl<T> Taken<T> {
+    /// A table that no run of the process has taken, and that is not kept.
+    pub fn apart(table: T) -> Self {
+        Self { table: Box::new(table), generation: u64::MAX }
+    }
+}
+
 impl<T> Deref for Taken<T> {
     type Target = T;
     #[inline]

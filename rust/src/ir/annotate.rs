@@ -25,6 +25,10 @@ impl Program {
     pub fn assign_sharding(&mut self, value: ValueId, sharding: ShardingId) -> ShardingId {
         std::mem::replace(&mut self.value_shardings[value], sharding)
     }
+    /// Replaces the shardings of all values, as [`Program::assign_sharding`] does.
+    pub fn assign_shardings(&mut self, shardings: &[ShardingId]) {
+        self.value_shardings.as_mut_slice().copy_from_slice(shardings);
+    }
     /// Sets the shardings of `op`, which has no results.
     pub fn set_no_result_shardings(&mut self, op: OpId, shardings: Vec<ShardingId>) {
         self.no_result_shardings.insert(op, shardings);

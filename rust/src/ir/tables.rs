@@ -107,6 +107,10 @@ impl Program {
     pub fn intern_sharding(&mut self, sharding: TensorSharding) -> ShardingId {
         self.shardings.intern(sharding)
     }
+    /// Replaces the table of shardings by `table`, which has all of its shardings, with the same ids.
+    pub fn adopt_shardings(&mut self, table: &ShardingTable) {
+        self.shardings.clone_from(table);
+    }
     /// Rules and meshes to read, and shardings to add to, at once.
     #[inline]
     pub fn tables(&mut self) -> Tables<'_> {

@@ -117,10 +117,16 @@ pub(super) fn user_priority(how: Completion) -> Result<Options> {
 
 /// `sdy-propagation-pipeline`, with the options `how` for import, propagation and export.
 pub(super) fn propagation(how: Completion) -> Result<Vec<Item>> {
-    let dedup_functions_fully = how.dedup_functions_fully;
-    let mut items = before_propagation(dedup_functions_fully);
+    let mut items = before_propagation(how.dedup_functions_fully);
     items.push(item(&table::USER_PRIORITY_PROPAGATE, user_priority(how)?));
-    items.extend(if dedup_functions_fully {
+    items.extend(after_propagation(how)?);
+    Ok(items)
+}
+
+/// The passes of `sdy-propagation-pipeline` after propagation.
+pub(super) fn after_propagation(how: Completion) -> Result<Vec<Item>> {
+    let dedup_functions_fully = how.dedup_functions_fully;
+    let mut items = Vec::from(if dedup_functions_fully {
         passes([&table::PROPAGATE_TO_FUNC_RESULTS, &table::SINK_FUNC_DATA_FLOW_EDGES])
     } else {
         passes([&table::EXPORT_NAMED_COMPUTATIONS, &table::PROPAGATE_TO_FUNC_RESULTS])

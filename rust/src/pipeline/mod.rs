@@ -28,6 +28,7 @@ use crate::index::OpId;
 use crate::ir::Program;
 use crate::memory;
 use crate::propagation::explain::Explanation;
+use crate::propagation::replay::{Recorded, Recording};
 use crate::propagation::{propagate_explained, Strategy};
 use crate::verify::verify_after_pass;
 
@@ -56,7 +57,7 @@ enum Item {
 }
 
 /// How the shardings of a module are completed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Completion {
     /// Propagate through calls as a whole.
     pub dedup_functions_fully: bool,
@@ -104,6 +105,22 @@ impl Pipeline {
         Self { anchor: MODULE, items }.run(program, context)?;
         let options = propagate::with_user_priority(&expand::user_priority(how)?)?;
         propagate_explained(program, context, &options)
+    }
+    /// Completes the shardings of `program` as [`Pipeline::propagation`] does, without the passes after propagation,
+    /// and records how, if replays cover the program; see [`Recording::new`].
+    pub fn record(
+        how: Completion,
+        mut program: Program,
+        context: &mut Context<'_>,
+    ) -> Result<Option<Recorded>> {
+        let items = expand::before_propagation(how.dedup_functions_fully);
+        Self { anchor: MODULE, items }.run(&mut program, context)?;
+        let options = propagate::with_user_priority(&expand::user_priority(how)?)?;
+        Recording::new(program, context, &options)
+    }
+    /// The passes after propagation of the pipeline that completes the shardings of a module.
+    pub fn after_propagation(how: Completion) -> Result<Self> {
+        Ok(Self { anchor: MODULE, items: expand::after_propagation(how)? })
     }
     /// The names of all passes and pipelines, sorted.
     pub fn pass_names() -> Vec<&'static str> {

@@ -3,18 +3,21 @@
 use super::current::CurrentShardings;
 use super::memo::{Memo, MemoId, Outcome, SpecClassId, UpdateListId};
 use super::observe::Cause;
+use super::observe::Observer;
 use super::origins::Subject;
+use super::plan::groups::ShardingGroups;
 use super::plan::specs::OpVisit;
-use super::plan::{OpRow, WIDE};
+use super::plan::{OpRow, Plan, WIDE};
 use super::schedule::func_results::FuncResults;
-use super::schedule::{BudgetStatus, Network, UserPriorities};
+use super::schedule::{BudgetStatus, Network, Queue, UserPriorities};
 use super::state::{Finished, State};
 use super::visit::{RunMask, Subset};
 use super::wide::WideOps;
 use super::Stats;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Error, Result};
-use crate::index::FuncId;
+use crate::index::{FuncId, ValueId};
+use crate::ir::Program;
 
 /// A program while it propagates.
 pub(super) struct Engine<'p> {
@@ -29,6 +32,15 @@ pub(super) struct Engine<'p> {
     greedy_runs: usize,
 }
 
+/// What an engine has that stays from one run on a program to the next.
+pub(super) struct EngineParts {
+    plan: Plan,
+    groups: ShardingGroups,
+    queue: Queue,
+    memo: Memo,
+    func_results: FuncResults,
+}
+
 impl<'p> Engine<'p> {
     /// An engine for the program of `state`, whose results of `main` propagate too.
     pub fn new(mut state: State<'p>, main: FuncId, mut memo: Memo) -> Self {
@@ -41,6 +53,90 @@ impl<'p> Engine<'p> {
             current: CurrentShardings::default(),
             greedy_runs: 0,
         }
+    }
+    /// An engine with the parts of one that has ended a run on `program`, and whose marks are gone; `observer` is told
+    /// of changes.
+    pub fn again(
+        program: &'p mut Program,
+        parts: EngineParts,
+        observer: &'p mut dyn Observer,
+    ) -> Self {
+        let EngineParts { plan, groups, mut queue, memo, func_results } = parts;
+        queue.clear();
+        let state = State::new(program, plan, groups, None, Some(observer));
+        Self {
+            is_simple: false,
+            func_results,
+            network: Network::with_queue(state, queue),
+            memo,
+            wide: WideOps::default(),
+            current: CurrentShardings::default(),
+            greedy_runs: 0,
+        }
+    }
+    /// The parts for the next run.
+    pub fn into_parts(self) -> EngineParts {
+        let Self { network: Network { state, queue, .. }, memo, func_results, .. } = self;
+        let Finished { plan, groups, .. } = state.abandon();
+        EngineParts { plan, groups, queue, memo, func_results }
+    }
+    /// The shardings.
+    pub fn state(&mut self) -> &mut State<'p> {
+        &mut self.network.state
+    }
+    /// The kinds of greedy runs, in order.
+    pub fn num_runs(&self) -> usize {
+        self.memo.runs().len()
+    }
+    /// Number of different visits so far.
+    pub fn num_remembered(&self) -> usize {
+        self.memo.len()
+    }
+    /// The runs in which a visit of the op at `position` may do something.
+    pub fn marks(&self, position: u32) -> RunMask {
+        self.network.queue.marks(position)
+    }
+    /// Says that a visit of the op at `position` may do something.
+    pub fn mark(&mut self, position: u32) {
+        self.network.queue.mark(position);
+    }
+    /// Starts a greedy run.
+    pub fn restart(&mut self) {
+        self.network.queue.restart();
+    }
+    /// The next op that is marked for `run`, once nothing is queued before it.
+    pub fn next_marked(&mut self, run: usize) -> Option<u32> {
+        self.network.queue.pop(1 << run)
+    }
+    /// Visits the op at `position`, at which the queue stands, then those that are queued again by that, until none is
+    /// left; adds all of the latter to `taken`. Ops without a mark are visited too if `visits_all`: that changes nothing
+    /// as long as marks are complete. Returns the number of visits.
+    pub fn turn(
+        &mut self,
+        position: u32,
+        run: usize,
+        visits_all: bool,
+        taken: &mut Vec<u32>,
+    ) -> usize {
+        self.network.queue.stand_at(position);
+        self.visit(position, run);
+        let mut visits = 1;
+        while let Some(next) = self.network.queue.pop_stacked() {
+            taken.push(next);
+            if visits_all || self.network.queue.marks(next) & (1 << run) != 0 {
+                self.visit(next, run);
+                visits += 1;
+            }
+        }
+        visits
+    }
+    /// Propagates between the result of the main function at `index` and the value that is returned as it.
+    pub fn visit_func_result(&mut self, index: usize, run: usize) {
+        self.func_results.visit_at(&mut self.network, &mut self.memo, index, run);
+    }
+    /// The values that the main function returns, in order.
+    pub fn returned_values(&self) -> Vec<ValueId> {
+        self.func_results.values(self.network.state.program())
     }
     /// Closes the dims of all user priorities but 0.
     pub fn initialise_priorities(&mut self) -> UserPriorities {

@@ -38,6 +38,7 @@
 //! | [`current`] | the shardings of the op that is visited |
 //! | [`options`] | what to propagate, and how |
 //! | [`engine`] | greedy runs: the loop |
+//! | [`replay`] | greedy runs again, from other shardings |
 //! | [`explain`] | which steps brought an axis to a tensor |
 //!
 //! # Shortcuts
@@ -74,6 +75,7 @@ mod options;
 pub mod origins;
 mod plan;
 pub mod populate_op_sharding_rules;
+pub mod replay;
 mod schedule;
 mod state;
 #[cfg(test)]

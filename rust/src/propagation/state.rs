@@ -161,6 +161,24 @@ impl<'p> State<'p> {
         }
     }
 
+    /// Sets the sharding of `slot` to the one it has at another time of the run that is replayed. Nobody is told,
+    /// and no time passes.
+    #[inline]
+    pub fn restore(&mut self, slot: Slot, sharding: ShardingId) {
+        match slot {
+            Slot::Value(value) => {
+                self.program.assign_sharding(value, sharding);
+            }
+            Slot::FuncResult(func, index) => {
+                self.program.set_func_result_sharding(func, index, sharding);
+            }
+        }
+    }
+    /// Sets the shardings of all values, as [`State::restore`] does.
+    pub fn restore_values(&mut self, shardings: &[ShardingId]) {
+        self.program.assign_shardings(shardings);
+    }
+
     /// Whether it is recorded where shardings come from.
     #[inline]
     pub fn is_recording(&self) -> bool {
@@ -212,6 +230,11 @@ impl<'p> State<'p> {
     /// Updates how `op` is visited after the numbers of uses of its operands have changed.
     pub fn recount_uses(&mut self, op: OpId) {
         self.plan.recount_uses(self.program, op);
+    }
+    /// Ends propagation on a program that is not printed.
+    pub fn abandon(self) -> Finished {
+        let Self { plan, groups, clock, recorder, .. } = self;
+        Finished { plan, groups, clock, recorder }
     }
     /// Ends propagation: the printer is told which ops have new shardings.
     pub fn finish(self) -> Finished {

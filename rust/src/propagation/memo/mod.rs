@@ -72,6 +72,15 @@ pub struct Memo {
 
 impl Memo {
     pub fn new(runs: Vec<Run>) -> Self {
+        let cache = ProcessVisitCache::take(&runs);
+        Self::with_cache(runs, cache)
+    }
+    /// A memo that shares nothing with other propagations, for as long as one wants.
+    pub fn apart(runs: Vec<Run>) -> Self {
+        let cache = ProcessVisitCache::apart(&runs);
+        Self::with_cache(runs, cache)
+    }
+    fn with_cache(runs: Vec<Run>, cache: Taken<ProcessVisitCache>) -> Self {
         debug_assert!(runs.len() <= MAX_RUNS);
         Self {
             classes: Vec::new(),
@@ -79,7 +88,7 @@ impl Memo {
             entries: Vec::new(),
             lists: Vec::new(),
             updates: Vec::new(),
-            cache: ProcessVisitCache::take(&runs),
+            cache,
             workspace: Workspace::default(),
             runs,
             hits: 0,

@@ -143,7 +143,13 @@ impl ProcessVisitCache {
     }
     /// Takes the cache for the propagation of a program in these kinds of greedy runs.
     pub fn take(runs: &[Run]) -> Taken<Self> {
-        let mut table = KEPT.take(Self::new);
+        Self::started(KEPT.take(Self::new), runs)
+    }
+    /// A cache of its own, which the process does not keep.
+    pub fn apart(runs: &[Run]) -> Taken<Self> {
+        Self::started(Taken::apart(Self::new()), runs)
+    }
+    fn started(mut table: Taken<Self>, runs: &[Run]) -> Taken<Self> {
         let is_exact = |run: &Run| run.strategy.guarantees().uses_exact_factor_sizes;
         table.equivalence.start_program(runs.iter().any(is_exact));
         table

@@ -35,6 +35,10 @@ impl Calls {
         }
         calls
     }
+    /// Whether no op calls a function.
+    pub fn is_empty(&self) -> bool {
+        self.callees.is_empty()
+    }
     /// The function that `call` calls.
     pub fn callee(&self, call: OpId) -> Option<FuncId> {
         self.callees.get(&call).copied()

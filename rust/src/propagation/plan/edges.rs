@@ -114,6 +114,10 @@ impl Edges {
         }
         self.manual_ends.get(&op).copied()
     }
+    /// Whether some value is an argument or a result of a manual computation.
+    pub fn has_manual_ends(&self) -> bool {
+        !self.manual_ends.is_empty() || !self.manual_holders.is_empty()
+    }
     #[inline]
     fn row(&self, op: OpId) -> Option<&EdgeRow> {
         let row = self.row_of.get(op.index()).copied()?;

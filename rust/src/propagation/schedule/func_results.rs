@@ -135,6 +135,24 @@ impl FuncResults {
         self.settled[run] = (before == network.state.clock()).then_some(before);
     }
 
+    /// Propagates between the result at `index` and the value that is returned as it.
+    pub fn visit_at(
+        &mut self,
+        network: &mut Network<'_>,
+        memo: &mut Memo,
+        index: usize,
+        run: usize,
+    ) {
+        if let Some(last) = self.last {
+            self.visit(network, memo, (last, index), run);
+        }
+    }
+    /// The values that are returned as the results.
+    pub fn values(&self, program: &Program) -> Vec<ValueId> {
+        let values = self.last.map(|last| program.operands(last).take(self.results.len()));
+        values.into_iter().flatten().collect()
+    }
+
     /// The results between which and their values something may propagate, in order.
     fn todo(&mut self, network: &mut Network<'_>, last: OpId) -> Vec<u32> {
         let mut todo = std::mem::take(&mut self.pending);

@@ -18,4 +18,5 @@ mod user_priority;
 
 pub use budget::BudgetStatus;
 pub use network::Network;
+pub use queue::Queue;
 pub use user_priority::UserPriorities;

@@ -35,6 +35,11 @@ impl<'p> Network<'p> {
         network
     }
 
+    /// A network that goes on with `queue`, in which nothing is queued.
+    pub fn with_queue(state: State<'p>, queue: Queue) -> Self {
+        Self { state, queue, budget: VisitBudget::default(), updates: 0, notices: Vec::new() }
+    }
+
     fn mark_sharded(&mut self) {
         let table = self.state.program().shardings();
         let has_axes = |id| table[id].dims.iter().any(|dim| !dim.axes.is_empty());

@@ -59,6 +59,29 @@ impl Queue {
         debug_assert!(self.stack.is_empty());
         self.cursor = 0;
     }
+    /// Removes all marks; nothing is queued.
+    pub fn clear(&mut self) {
+        self.dirty.fill(0);
+        self.blocks.iter_mut().for_each(|level| level.fill(0));
+        self.stack.clear();
+        self.on_stack.fill(0);
+        self.cursor = self.dirty.len();
+    }
+    /// Stands at `position`, which counts as taken; the stack is empty.
+    pub fn stand_at(&mut self, position: u32) {
+        debug_assert!(self.stack.is_empty());
+        self.cursor = position as usize + 1;
+    }
+    /// Takes the position on top of the stack, whether it is dirty or not.
+    pub fn pop_stacked(&mut self) -> Option<u32> {
+        let position = self.stack.pop()?;
+        self.on_stack[position as usize / 64] &= !(1u64 << (position % 64));
+        Some(position)
+    }
+    /// The runs in which a visit of `position` may do something.
+    pub fn marks(&self, position: u32) -> RunMask {
+        self.dirty[position as usize] & !GONE
+    }
     /// Says that a visit of `position` may do something in any run.
     #[inline]
     pub fn mark(&mut self, position: u32) {

@@ -1,0 +1,78 @@
+//! What reads a sharding: the visits that may go another way if it is another one.
+//!
+//! A *reader* is an op by its position, or, numbered after all ops, a result of the main function by its index.
+
+use super::slots;
+use crate::index::{FuncId, Id, ValueId};
+use crate::propagation::notices::{self, Action, Notice};
+use crate::propagation::observe::Slot;
+use crate::propagation::state::State;
+
+/// The readers of all slots.
+pub struct SlotReaders {
+    num_ops: u32,
+    num_values: usize,
+    main: FuncId,
+    /// The value that holds the sharding of a returned value, and the index of the result; sorted.
+    returned: Vec<(ValueId, u32)>,
+    notices: Vec<Notice>,
+}
+
+impl SlotReaders {
+    /// The readers in the program of `state`, whose main function returns `returned`.
+    pub fn new(state: &State<'_>, main: FuncId, returned: &[ValueId]) -> Self {
+        let holder = |value: ValueId| state.plan.edges.holder_of(value);
+        let returned = returned.iter().zip(0..);
+        let mut returned: Vec<(ValueId, u32)> =
+            returned.filter_map(|(&value, index)| Some((holder(value)?, index))).collect();
+        returned.sort_unstable();
+        Self {
+            num_ops: state.plan.order().len() as u32,
+            num_values: state.program().num_value_ids(),
+            main,
+            returned,
+            notices: Vec::new(),
+        }
+    }
+    /// The slot with this number.
+    pub fn slot(&self, number: u32) -> Slot {
+        slots::slot(number, self.num_values, self.main)
+    }
+    /// The number of the reader that is the result of the main function at `index`.
+    pub fn of_result(&self, index: u32) -> u32 {
+        self.num_ops + index
+    }
+    /// The index of the result of the main function that `reader` is; `None` if it is an op.
+    #[inline]
+    pub fn result(&self, reader: u32) -> Option<u32> {
+        reader.checked_sub(self.num_ops)
+    }
+    /// The number of readers.
+    pub fn len(&self, num_results: usize) -> usize {
+        self.num_ops as usize + num_results
+    }
+    /// Puts the readers of slot `number` into `out`, some of them more than once.
+    pub fn list(&mut self, state: &State<'_>, number: u32, out: &mut Vec<u32>) {
+        out.clear();
+        let Slot::Value(value) = self.slot(number) else {
+            out.push(self.of_result(number - self.num_values as u32));
+            return;
+        };
+        if !state.plan.has_siblings.contains(value) {
+            return self.list_of_value(state, value, out);
+        }
+        // Results of one op get their first shardings together: what changes one of them looks at the others.
+        for sibling in state.program().siblings(value) {
+            self.list_of_value(state, ValueId::from_index(sibling), out);
+        }
+    }
+
+    fn list_of_value(&mut self, state: &State<'_>, value: ValueId, out: &mut Vec<u32>) {
+        notices::list(state.program(), &state.plan, value, &mut self.notices);
+        let reads = |notice: &&Notice| matches!(notice.action, Action::MarkAndQueue | Action::Mark);
+        out.extend(self.notices.iter().filter(reads).map(|notice| notice.position));
+        let start = self.returned.partition_point(|&(held, _)| held < value);
+        let returned = self.returned[start..].iter().take_while(|&&(held, _)| held == value);
+        out.extend(returned.map(|&(_, index)| self.num_ops + index));
+    }
+}
