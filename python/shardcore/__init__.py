@@ -7,6 +7,7 @@ from types import ModuleType as _ModuleType
 
 from shardcore import _process as _process
 from shardcore._core import (
+    AnnotatedProgram,
     AxisRef,
     Block,
     DimSharding,
@@ -59,6 +60,7 @@ from shardcore.why import WHY_NOT, Why, WhyNot
 __all__ = [
     "DIAGNOSTICS",
     "WHY_NOT",
+    "AnnotatedProgram",
     "AxisRef",
     "Block",
     "BusyError",

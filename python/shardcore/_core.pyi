@@ -23,6 +23,7 @@ from shardcore.session import Session
 from shardcore.why import Why, WhyNot
 
 __all__ = [
+    "AnnotatedProgram",
     "AxisRef",
     "Block",
     "DimSharding",
@@ -1393,8 +1394,27 @@ class SessionProgram:
         """The first mesh that has a name, after its name."""
     def annotated(
         self, edits: Iterable[tuple[tuple[int, int], str, TensorSharding | None]]
-    ) -> Module:
+    ) -> AnnotatedProgram:
         """The program with edits on it: target, name in errors, and sharding or ``None``."""
+
+@final
+class AnnotatedProgram:
+    """A program with the annotations of a session on it."""
+
+    def module(self) -> Module:
+        """The program."""
+    def propagate(
+        self,
+        *,
+        up_to_priority: int | None = None,
+        keep_non_divisible_on_io: bool = False,
+        keep_sub_axes_on_io: bool = False,
+        dedup_functions_fully: bool = False,
+        legalize_chlo: bool = False,
+        strategy: str | None = None,
+        max_ops: int | None = None,
+    ) -> Result:
+        """What :meth:`Module.propagate` returns for it."""
 
 def after_fork_in_child() -> None:
     """Reset the count of calls of users' functions: a forked child has no other threads."""

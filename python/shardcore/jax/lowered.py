@@ -62,7 +62,7 @@ class Lowered:
         ]
         if not edits:
             return self
-        module = SessionProgram(self.module).annotated(edits)
+        module = SessionProgram(self.module).annotated(edits).module()
         return Lowered(module, self._trees, self._mesh)
 
     def _edits(

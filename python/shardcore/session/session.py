@@ -7,7 +7,14 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from shardcore._core import Mesh, Module, Result, SessionProgram, TensorSharding
+from shardcore._core import (
+    AnnotatedProgram,
+    Mesh,
+    Module,
+    Result,
+    SessionProgram,
+    TensorSharding,
+)
 from shardcore.errors import ShardcoreError
 from shardcore.session.evaluate import Evaluation, evaluate
 from shardcore.session.shardings import read
@@ -31,6 +38,9 @@ _OPTIONS = {
     "strategy",
     "max_ops",
 }
+
+_MOST_KNOWN = 4096
+"""The number of texts of shardings whose meaning is remembered."""
 
 Edit = Mapping[str, object]
 """Shardings by target; ``None`` removes the annotation."""
@@ -84,9 +94,10 @@ class Session:
         self._key = uuid.uuid4().hex
         self._edits: dict[Target, TensorSharding | None] = {}
         self._history: list[dict[Target, TensorSharding | None]] = []
-        self._module = self._annotated(self._edits)
+        self._annotated = self._with(self._edits)
         self._result: Result | None = None
-        self._meshes = self._module.meshes
+        self._meshes = self._annotated.module().meshes
+        self._known: dict[tuple[str, int | None], TensorSharding] = {}
 
     def set(self, target: str | Edit, sharding: object = None) -> None:
         """Annotate ``target`` with ``sharding``, or each target of a mapping with its own.
@@ -146,7 +157,7 @@ class Session:
     @property
     def module(self) -> Module:
         """The program as it is annotated now, before propagation."""
-        return copy.copy(self._module)
+        return self._annotated.module()
 
     @property
     def result(self) -> Any:
@@ -225,20 +236,20 @@ class Session:
 
     def _snapshot(self) -> tuple[str, str, dict[str, Any]]:
         """A key of the program, its text, and the options of the session."""
-        return self._key, str(self._program.annotated([])), self._options
+        return self._key, str(self._program.annotated([]).module()), self._options
 
     def _merged(self, edit: Edit) -> dict[Target, TensorSharding | None]:
         return {**self._edits, **self._read(edit)}
 
     def _propagate(self, edits: dict[Target, TensorSharding | None]) -> Result:
-        return self._annotated(edits).propagate(**self._options)
+        return self._with(edits).propagate(**self._options)
 
     def _propagated(self) -> Result:
         if self._result is None:
-            self._result = self._module.propagate(**self._options)
+            self._result = self._annotated.propagate(**self._options)
         return self._result
 
-    def _annotated(self, edits: dict[Target, TensorSharding | None]) -> Module:
+    def _with(self, edits: dict[Target, TensorSharding | None]) -> AnnotatedProgram:
         return self._program.annotated(self._listed(edits))
 
     def _read(self, edit: Edit) -> dict[Target, TensorSharding | None]:
@@ -258,14 +269,23 @@ class Session:
     def _sharding(
         self, target: Target, sharding: object, mesh: tuple[str, Mesh] | None
     ) -> TensorSharding:
+        rank = self._targets.rank(target)
+        known = self._known.get((sharding, rank)) if isinstance(sharding, str) else None
+        if known is not None:
+            return known
         try:
-            return read(sharding, self._program.rank(target), mesh, self._meshes)
+            found = read(sharding, rank, mesh, self._meshes)
         except ShardcoreError as error:
             name = self._targets.name(target)
             raise type(error)(
                 problem._replace(message=f"{name}: {problem.message}")
                 for problem in error.diagnostics
             ) from None
+        if isinstance(sharding, str):
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[sharding, rank] = found
+        return found
 
     def _listed(
         self, edits: dict[Target, TensorSharding | None]
@@ -284,5 +304,5 @@ class Session:
 
     def _move_to(self, edits: dict[Target, TensorSharding | None]) -> None:
         """Make ``edits`` those of now; if they are refused, nothing changes."""
-        self._module = self._annotated(edits)
+        self._annotated = self._with(edits)
         self._edits, self._result = edits, None

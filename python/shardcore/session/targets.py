@@ -22,6 +22,7 @@ class Targets:
     def __init__(self, program: SessionProgram) -> None:
         self._program = program
         self._names: dict[Target, str] = {}
+        self._ranks: dict[Target, int | None] = {}
         self._by_name: dict[str, Target] = {}
         self._by_steps: dict[tuple[str, ...], Target] = {}
         self._found: dict[str, tuple[Target, ...]] = {}
@@ -40,6 +41,12 @@ class Targets:
     def ports(self) -> list[Target]:
         """All arguments and results, in order."""
         return list(self._exact)
+
+    def rank(self, target: Target) -> int | None:
+        """The number of dims of ``target``; ``None`` if it is not a ranked tensor."""
+        if target not in self._ranks:
+            self._ranks[target] = self._program.rank(target)
+        return self._ranks[target]
 
     def name(self, target: Target) -> str:
         """The user's name of ``target``, as :meth:`find` takes it."""

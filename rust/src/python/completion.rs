@@ -3,9 +3,9 @@
 
 use super::errors::{raise, raise_unlocated};
 use super::module::PyModule;
-use super::pass_manager::{limits, run, work};
-use super::rules::registry;
+use super::result::PyPropagationResult;
 use super::why::PyExplainer;
+use super::work::{run, work, RunOptions};
 use crate::error::Error;
 use crate::explain::Explained;
 use crate::ir::Program;
@@ -24,12 +24,8 @@ pub(super) struct Request {
     pub before: Arc<Program>,
     /// The filename in its errors.
     pub filename: Arc<str>,
-    /// How shardings are completed.
-    pub how: Completion,
-    /// Whether ops of CHLO have the rules of the ops that XLA legalizes them to.
-    pub legalize_chlo: bool,
-    /// The limit of the number of ops.
-    pub max_ops: Option<usize>,
+    /// The arguments.
+    pub options: RunOptions,
 }
 
 impl Request {
@@ -41,42 +37,49 @@ impl Request {
         collectives: bool,
         progress: Option<&Py<PyAny>>,
     ) -> PyResult<PyModule> {
-        let pipeline = Pipeline::propagation(Completion { collectives, ..self.how })
+        let pipeline = Pipeline::propagation(Completion { collectives, ..self.options.how })
             .map_err(|error| raise_unlocated(py, error.diagnostics))?;
-        let mut rules = registry();
-        if self.legalize_chlo || collectives {
+        let mut rules = self.options.rules();
+        if collectives {
             rules = rules.legalizing_chlo();
         }
         let mut program = Program::clone(&self.before);
-        let limits = limits(self.max_ops);
+        let limits = self.options.limits();
         run(py, &pipeline, rules, &mut program, &self.filename, (limits, false), progress)?;
         if !collectives {
             self.check(py, &program)?;
         }
         Ok(PyModule::new(program, self.filename.clone()))
     }
+    /// The result of the request.
+    pub fn result(
+        self,
+        py: Python<'_>,
+        progress: Option<&Py<PyAny>>,
+    ) -> PyResult<PyPropagationResult> {
+        let module = self.complete(py, false, progress)?;
+        Ok(PyPropagationResult::new(self, Py::new(py, module)?))
+    }
     /// The options, by their names in Python.
     pub fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let RunOptions { how, legalize_chlo, max_ops } = self.options;
         let options = PyDict::new(py);
-        options.set_item("up_to_priority", self.how.up_to_priority)?;
-        options.set_item("keep_non_divisible_on_io", self.how.keep_non_divisible_on_io)?;
-        options.set_item("dedup_functions_fully", self.how.dedup_functions_fully)?;
-        options.set_item("strategy", self.how.strategy.name())?;
-        options.set_item("legalize_chlo", self.legalize_chlo)?;
-        options.set_item("max_ops", self.max_ops)?;
+        options.set_item("up_to_priority", how.up_to_priority)?;
+        options.set_item("keep_non_divisible_on_io", how.keep_non_divisible_on_io)?;
+        options.set_item("dedup_functions_fully", how.dedup_functions_fully)?;
+        options.set_item("strategy", how.strategy.name())?;
+        options.set_item("legalize_chlo", legalize_chlo)?;
+        options.set_item("max_ops", max_ops)?;
         Ok(options)
     }
     /// What it takes to explain `result`, the completed program.
     pub fn explain(&self, py: Python<'_>, result: Arc<Program>) -> PyResult<PyExplainer> {
-        let mut rules = registry();
-        if self.legalize_chlo {
-            rules = rules.legalizing_chlo();
-        }
+        let rules = self.options.rules();
         let mut program = Program::clone(&self.before);
         rules.install_edges(&mut program);
-        let limits = limits(self.max_ops);
+        let limits = self.options.limits();
         let explained = work(py, rules, limits, None, |context| {
-            Pipeline::explain(self.how, &mut program, context)
+            Pipeline::explain(self.options.how, &mut program, context)
         })?;
         let text = self.before.text().source();
         let explanation = explained.map_err(|error| raise(py, &error, text, &self.filename))?;

@@ -6,8 +6,8 @@
 
 use super::completion::Request;
 use super::module::PyModule;
-use super::pass_manager::{limits, run};
 use super::rules::registry;
+use super::work::run;
 use crate::context::RuleSource;
 use crate::cost::inline::{Inlined, Originals};
 use crate::import::{hlo_form, hlo_order};
@@ -54,11 +54,11 @@ impl Request {
     }
     /// `program` with its shardings completed, and CHLO sharded as what XLA legalizes it to.
     fn finish(&self, py: Python<'_>, mut program: Program) -> PyResult<PyModule> {
-        let how = Completion { collectives: false, ..self.how };
+        let how = Completion { collectives: false, ..self.options.how };
         let pipeline = Pipeline::propagation(how)
             .map_err(|error| super::errors::raise_unlocated(py, error.diagnostics))?;
         let rules = registry().legalizing_chlo();
-        let limits = (limits(self.max_ops), false);
+        let limits = (self.options.limits(), false);
         run(py, &pipeline, rules, &mut program, &self.filename, limits, None)?;
         Ok(PyModule::new(program, self.filename.clone()))
     }

@@ -20,6 +20,8 @@
 //! | [`pass_manager`] | `PassManager` |
 //! | [`result`] | `Result` |
 //! | [`session`] | the program behind `Session` |
+//! | [`annotated`], [`edited`] | the same with annotations on it, made when somebody looks at it |
+//! | [`session_runs`] | runs that are kept to be replayed for other annotations |
 //! | [`why`] | what `Result.why` asks |
 //! | [`factor_table`] | `FactorTable` |
 //! | [`completion`] | the arguments of `Module.propagate` |
@@ -27,6 +29,7 @@
 //! | [`caches`] | functions behind `shardcore/caches.py` |
 //! | [`source`] | texts, bytes and files as programs |
 //! | [`arguments`] | sequences that users pass |
+//! | [`work`] | work of the engine without the GIL |
 //! | [`user_code`] | calls of users' functions |
 //! | [`once`] | values that are computed once, on first use |
 //! | [`errors`] | raises the exceptions of `shardcore/errors.py` |
@@ -36,6 +39,7 @@
 // Arguments that come from Python are converted, hence owned; pickles are tuples of tuples.
 #![allow(clippy::needless_pass_by_value, clippy::type_complexity)]
 
+mod annotated;
 mod arguments;
 mod attribute;
 mod axis;
@@ -43,6 +47,7 @@ mod caches;
 mod completion;
 mod cost_rows;
 mod dim_sharding;
+mod edited;
 mod errors;
 mod factor_table;
 mod figures;
@@ -66,6 +71,7 @@ mod result;
 mod rule;
 mod rules;
 mod session;
+mod session_runs;
 mod sharding;
 mod source;
 mod text;
@@ -73,12 +79,15 @@ mod totals;
 mod user_code;
 mod value;
 mod why;
+mod work;
 
 use crate::error::Code;
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::annotated::PyAnnotatedProgram;
     #[pymodule_export]
     use super::axis::PyAxisRef;
     #[pymodule_export]

@@ -17,6 +17,7 @@ use super::text::text;
 use super::totals::totals_dict;
 use super::user_code;
 use super::value::PyValue;
+use super::work::RunOptions;
 use crate::error::Error;
 use crate::import::hlo_annotations::HLO_SHARDING;
 use crate::index::{FuncId, ValueId};
@@ -308,11 +309,9 @@ impl PyModule {
             strategy: strategy.map_or(Ok(Strategy::default()), strategy_named)?,
             collectives: false,
         };
-        let max_ops = max_ops.map(Limit::count);
+        let options = RunOptions { how, legalize_chlo, max_ops: max_ops.map(Limit::count) };
         let (before, filename) = (self.program(py)?, self.filename.clone());
-        let request = Request { before, filename, how, legalize_chlo, max_ops };
-        let module = request.complete(py, false, progress.as_ref())?;
-        Ok(PyPropagationResult::new(request, Py::new(py, module)?))
+        Request { before, filename, options }.result(py, progress.as_ref())
     }
 
     /// A session for editing the annotations.

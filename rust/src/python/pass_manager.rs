@@ -1,68 +1,15 @@
-//! `shardcore.PassManager`; runs pipelines without the GIL.
+//! `shardcore.PassManager`.
 
 use super::arguments::{Items, Limit};
-use super::errors::{raise, raise_unlocated};
+use super::errors::raise;
 use super::module::PyModule;
 use super::rules::registry;
-use super::user_code;
-use crate::context::{Context, Limits, Progress};
-use crate::error::Result;
-use crate::ir::Program;
+use super::work::{limits, run};
 use crate::module::Step;
 use crate::pipeline::Pipeline;
-use crate::rules::Registry;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-
-/// Runs `pipeline` on `program` with `rules` and without the GIL, within limits, and verifies what each pass leaves
-/// if told so; `progress` is called with `(what, fraction)`.
-pub(super) fn run(
-    py: Python<'_>,
-    pipeline: &Pipeline,
-    rules: Registry,
-    program: &mut Program,
-    filename: &str,
-    (limits, verifies_each): (Limits, bool),
-    progress: Option<&Py<PyAny>>,
-) -> PyResult<()> {
-    rules.install_edges(program);
-    let outcome = work(py, rules, limits, progress, |context| {
-        context.verifies_each = verifies_each;
-        pipeline.run(program, context)
-    })?;
-    outcome.map_err(|error| raise(py, &error, program.text().source(), filename))
-}
-
-/// Runs `work` without the GIL, in a context of `rules`; checks for signals, and calls `progress` with
-/// `(what, fraction)`. Fails with the exception that a signal handler or `progress` raises.
-pub(super) fn work<T: Send>(
-    py: Python<'_>,
-    mut rules: Registry,
-    limits: Limits,
-    progress: Option<&Py<PyAny>>,
-    work: impl FnOnce(&mut Context<'_>) -> Result<T> + Send,
-) -> PyResult<Result<T>> {
-    user_code::check_depth().map_err(|error| raise_unlocated(py, error.diagnostics))?;
-    let mut raised: Option<PyErr> = None;
-    let outcome = py.detach(|| {
-        let mut report = |state: Progress<'_>| {
-            let called = user_code::attach(|py| {
-                py.check_signals()?;
-                if let Some(progress) = progress {
-                    progress.call1(py, (state.pass, state.fraction))?;
-                }
-                Ok(())
-            });
-            called.map_err(|error| raised = Some(error)).is_ok()
-        };
-        work(&mut Context::new(&mut rules, limits, &mut report))
-    });
-    match raised {
-        Some(error) => Err(error),
-        None => Ok(outcome),
-    }
-}
 
 /// A textual pipeline, as MLIR's `PassManager`.
 #[pyclass(name = "PassManager", module = "shardcore", frozen)]
@@ -125,9 +72,4 @@ impl PyPassManager {
     fn __repr__(&self) -> String {
         format!("PassManager.parse({:?})", self.pipeline.to_string())
     }
-}
-
-/// The limits with `max_ops`, where given.
-pub(super) fn limits(max_ops: Option<usize>) -> Limits {
-    max_ops.map_or_else(Limits::default, |max_ops| Limits { max_ops })
 }

@@ -1,12 +1,15 @@
 //! `shardcore.Result`: what `module.propagate()` returns.
 
 use super::completion::Request;
+use super::edited::Edited;
 use super::module::PyModule;
 use super::once::Once;
 use super::originals::PyOriginals;
 use super::port::PyPort;
+use super::session_runs::Outcome;
 use super::totals::totals_dict;
 use super::why::PyExplainer;
+use super::work::RunOptions;
 use crate::cost::work::Family;
 use crate::ir::Program;
 use pyo3::prelude::*;
@@ -17,8 +20,7 @@ use std::sync::Arc;
 /// What `module.propagate()` returns.
 #[pyclass(name = "Result", module = "shardcore", frozen)]
 pub struct PyPropagationResult {
-    request: Request,
-    module: Py<PyModule>,
+    origin: Origin,
     collectives: Once<PyModule>,
     legalized: Once<PyModule>,
     as_xla: Once<PyTuple>,
@@ -27,29 +29,69 @@ pub struct PyPropagationResult {
     is_checked: AtomicBool,
 }
 
+/// Where a result comes from.
+enum Origin {
+    /// A run of this request, which made this module.
+    Run(Request, Py<PyModule>),
+    /// A replay. The module is made when somebody asks for more than shardings.
+    Replay { outcome: Outcome, edited: Arc<Edited>, module: Once<PyModule> },
+}
+
 impl PyPropagationResult {
     /// The result of `request`, which made `module`.
     pub(super) fn new(request: Request, module: Py<PyModule>) -> Self {
+        Self::of(Origin::Run(request, module))
+    }
+    /// The result of a replay for the annotations of `edited`.
+    pub(super) fn replayed(outcome: Outcome, edited: Arc<Edited>) -> Self {
+        Self::of(Origin::Replay { outcome, edited, module: Once::new() })
+    }
+    fn of(origin: Origin) -> Self {
         let (collectives, legalized, as_xla, explainer) =
             (Once::new(), Once::new(), Once::new(), Once::new());
         let is_checked = AtomicBool::new(false);
-        Self { request, module, collectives, legalized, as_xla, explainer, is_checked }
+        Self { origin, collectives, legalized, as_xla, explainer, is_checked }
+    }
+    /// The request that a new run would have.
+    fn request(&self, py: Python<'_>) -> PyResult<Request> {
+        match &self.origin {
+            Origin::Run(request, _) => Ok(request.clone()),
+            Origin::Replay { outcome, edited, .. } => Ok(Request {
+                before: edited.program(py)?,
+                filename: edited.filename.clone(),
+                options: outcome.options.clone(),
+            }),
+        }
+    }
+    /// The completed program.
+    fn completed(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
+        match &self.origin {
+            Origin::Run(_, module) => Ok(module.clone_ref(py)),
+            Origin::Replay { outcome, edited, module } => {
+                let make = || {
+                    let program = outcome.complete(py, &edited.filename)?;
+                    Py::new(py, PyModule::new(program, edited.filename.clone()))
+                };
+                module.get(py, "the completed program of this result", make)
+            }
+        }
     }
 }
 
 #[pymethods]
 impl PyPropagationResult {
     #[getter]
-    fn module(&self, py: Python<'_>) -> Py<PyModule> {
-        self.module.clone_ref(py)
+    fn module(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
+        self.completed(py)
     }
     /// The program with every reshard made explicit, as collectives; computed once.
     #[getter]
     fn with_collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
-        let make = || Py::new(py, self.request.complete(py, true, None)?);
+        let request = self.request(py)?;
+        let make = || Py::new(py, request.complete(py, true, None)?);
         let module = self.collectives.get(py, "the collectives of this result", make)?;
         if !self.is_checked.load(Ordering::Relaxed) {
-            self.request.check(py, &*module.get().program(py)?)?;
+            request.check(py, &*module.get().program(py)?)?;
             self.is_checked.store(true, Ordering::Relaxed);
         }
         Ok(module)
@@ -57,27 +99,30 @@ impl PyPropagationResult {
     /// The program with ops of CHLO sharded as the ops that XLA legalizes them to, from which per-device programs are made.
     fn _legalized(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         let mut names = Family::all().flat_map(|family| family.ops);
-        let strings = self.request.before.strings();
+        let request = self.request(py)?;
+        let strings = request.before.strings();
         let has_chlo = names.any(|name| name.starts_with("chlo.") && strings.find(name).is_some());
-        if self.request.legalize_chlo || !has_chlo {
-            return Ok(self.module.clone_ref(py));
+        if request.options.legalize_chlo || !has_chlo {
+            return self.completed(py);
         }
-        let legalizing = Request { legalize_chlo: true, ..self.request.clone() };
+        let options = RunOptions { legalize_chlo: true, ..request.options.clone() };
+        let legalizing = Request { options, ..request };
         let make = || Py::new(py, legalizing.complete(py, false, None)?);
         self.legalized.get(py, "the legalized program of this result", make)
     }
     /// The program completed once its calls are inlined, with arguments and results placed as in this result; `None` if
     /// this result reshards no call.
     fn _inlined(&self, py: Python<'_>) -> PyResult<Option<PyModule>> {
-        let completed = self.module.get().program(py)?;
-        self.request.complete_inlined(py, &completed)
+        let completed = self.completed(py)?.get().program(py)?;
+        self.request(py)?.complete_inlined(py, &completed)
     }
     /// The program completed as XLA does, which inlines calls and gives ops another order, and the originals of what is
     /// inlined; computed once.
     fn _as_xla(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        let completed = self.module.get().program(py)?;
+        let completed = self.completed(py)?.get().program(py)?;
+        let request = self.request(py)?;
         let make = || {
-            let (module, originals) = self.request.complete_as_xla(py, &completed)?;
+            let (module, originals) = request.complete_as_xla(py, &completed)?;
             let made = (Py::new(py, module)?, Py::new(py, PyOriginals(Arc::new(originals)))?);
             Ok(made.into_pyobject(py)?.unbind())
         };
@@ -87,18 +132,19 @@ impl PyPropagationResult {
     #[getter]
     fn _explainer(&self, py: Python<'_>) -> PyResult<Py<PyExplainer>> {
         let make = || {
-            let result = self.module.get().program(py)?;
-            Py::new(py, self.request.explain(py, result)?)
+            let result = self.completed(py)?.get().program(py)?;
+            Py::new(py, self.request(py)?.explain(py, result)?)
         };
         self.explainer.get(py, "the explanations of this result", make)
     }
     /// The program before propagation.
-    fn _given(&self) -> PyModule {
-        PyModule::new(Program::clone(&self.request.before), self.request.filename.clone())
+    fn _given(&self, py: Python<'_>) -> PyResult<PyModule> {
+        let request = self.request(py)?;
+        Ok(PyModule::new(Program::clone(&request.before), request.filename))
     }
     /// The options of the propagation, by their names in Python.
     fn _options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.request.options(py)
+        self.request(py)?.options(py)
     }
     /// Where the axes of a value come from.
     #[pyo3(signature = (value, axis = None, dim = None))]
@@ -143,8 +189,9 @@ impl PyPropagationResult {
         slf.py().import("shardcore.trimmed")?.call_method1("warnings", (slf,))
     }
     /// The arguments and the results of the entry function as they were annotated.
-    fn _annotated(&self) -> (Vec<PyPort>, Vec<PyPort>) {
-        (PyPort::arguments(&self.request.before), PyPort::results(&self.request.before))
+    fn _annotated(&self, py: Python<'_>) -> PyResult<(Vec<PyPort>, Vec<PyPort>)> {
+        let before = self.request(py)?.before;
+        Ok((PyPort::arguments(&before), PyPort::results(&before)))
     }
     #[pyo3(signature = (hardware = None, policy = "xla", *, topology = None, mapping = None, hardware_file = None,
                         exact = false, efficiency = 1.0, one_way = false))]
@@ -186,19 +233,19 @@ impl PyPropagationResult {
         package.call_method("partition", (slf, policy), Some(&options))
     }
     fn values(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.module.call_method0(py, "values")
+        self.completed(py)?.call_method0(py, "values")
     }
     fn __getitem__(&self, py: Python<'_>, key: Py<PyAny>) -> PyResult<Py<PyAny>> {
-        self.module.call_method1(py, "__getitem__", (key,))
+        self.completed(py)?.call_method1(py, "__getitem__", (key,))
     }
     fn at(&self, py: Python<'_>, place: &str) -> PyResult<Py<PyAny>> {
-        self.module.call_method1(py, "at", (place,))
+        self.completed(py)?.call_method1(py, "at", (place,))
     }
     fn arguments(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.module.call_method0(py, "arguments")
+        self.completed(py)?.call_method0(py, "arguments")
     }
     fn results(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.module.call_method0(py, "results")
+        self.completed(py)?.call_method0(py, "results")
     }
     /// Compares the result with `expect`, a file or a mapping.
     #[pyo3(signature = (expect, *, update = false))]
@@ -238,17 +285,17 @@ impl PyPropagationResult {
         slf.py().import("shardcore.report.html")?.call_method1("result_html", (slf,))
     }
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let after = self.module.get().program(py)?;
-        let (totals_before, totals_after) =
-            py.detach(|| (self.request.before.totals(), after.totals()));
+        let before = self.request(py)?.before;
+        let after = self.completed(py)?.get().program(py)?;
+        let (totals_before, totals_after) = py.detach(|| (before.totals(), after.totals()));
         let dict = PyDict::new(py);
         dict.set_item("ops", after.num_ops())?;
-        dict.set_item("before", totals_dict(py, &self.request.before, &totals_before)?)?;
+        dict.set_item("before", totals_dict(py, &before, &totals_before)?)?;
         dict.set_item("after", totals_dict(py, &after, &totals_after)?)?;
         Ok(dict)
     }
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let totals = self.module.get().program(py)?.totals();
+        let totals = self.completed(py)?.get().program(py)?.totals();
         Ok(format!(
             "<shardcore.Result: {} of {} values sharded, {} argument bytes per device>",
             totals.all.sharded_values, totals.all.values, totals.arguments.bytes_per_device

@@ -17,10 +17,13 @@ use crate::rules::{Registry, SignatureView, UserRule};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// The users' registrations. Runs use clones, so that rules may run programs themselves.
 static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(|| Mutex::new(Registry::builtin()));
+
+static VERSION: AtomicU64 = AtomicU64::new(0);
 
 fn global() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
@@ -31,7 +34,13 @@ fn change(edit: impl FnOnce(&mut Registry)) {
     let mut next = global().clone();
     edit(&mut next);
     let old = std::mem::replace(&mut *global(), next);
+    VERSION.fetch_add(1, Ordering::AcqRel);
     drop(old);
+}
+
+/// The number of changes of the registry so far.
+pub fn registry_version() -> u64 {
+    VERSION.load(Ordering::Acquire)
 }
 
 /// The registry as it is now.

@@ -1,21 +1,18 @@
 //! The program behind `shardcore.Session`: finds targets by name, and puts annotations on them.
 
+use super::annotated::PyAnnotatedProgram;
 use super::arguments::{Int, Items};
-use super::dim_sharding::resolve_all;
+use super::edited::{type_of, Edit};
 use super::errors::raise_unlocated;
 use super::mesh::PyMesh;
 use super::module::PyModule;
 use super::names::Names;
 use super::port::PyPort;
+use super::session_runs::SessionRuns;
 use super::sharding::PyTensorSharding;
-use crate::attribute::verify_sharding;
-use crate::error::{Code, Diagnostic, Error};
-use crate::index::{Id, ShardingId, ValueId};
-use crate::ir::{OpKind, Program, Source, Type};
-use crate::mlir::{print, read, Parsed};
-use crate::session::{annotate, annotation, mesh_for, with_mesh, Target};
-use crate::sharding::TensorSharding;
-use crate::verify::verify_read;
+use crate::index::{Id, ValueId};
+use crate::ir::{OpKind, Program, Source};
+use crate::session::{annotation, with_mesh, Target};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -36,9 +33,13 @@ pub struct PySessionProgram {
     program: Arc<Program>,
     filename: Arc<str>,
     names: Names,
+    runs: Arc<SessionRuns>,
 }
 
 impl PySessionProgram {
+    fn of(program: Arc<Program>, filename: Arc<str>) -> Self {
+        Self { program, filename, names: Names::default(), runs: Arc::default() }
+    }
     fn target(&self, (Int(kind), Int(index)): TargetArgument) -> PyResult<Target> {
         let (program, entry) = (&*self.program, self.names.entry(&self.program));
         let target = match (kind, entry) {
@@ -53,117 +54,6 @@ impl PySessionProgram {
         };
         Ok(target)
     }
-    fn type_of(&self, target: Target) -> &Type {
-        let program = &*self.program;
-        let ty = match target {
-            Target::Argument(func, index) => program.func_args(func)[index].ty,
-            Target::Result(func, index) => program.func_results(func)[index].ty,
-            Target::Value(value) => program.type_of(value),
-        };
-        &program.types()[ty]
-    }
-    /// The program with `edits` on it, which are checked.
-    fn edited(&self, py: Python<'_>, edits: &[PyEdit]) -> PyResult<Program> {
-        let targets = edits.iter().map(|(target, ..)| self.target(*target));
-        let targets = targets.collect::<PyResult<Vec<Target>>>()?;
-        let edited = py.detach(|| self.edited_at(edits, &targets));
-        edited.map_err(|problems| raise_unlocated(py, problems))
-    }
-    fn edited_at(&self, edits: &[PyEdit], targets: &[Target]) -> Result<Program, Vec<Diagnostic>> {
-        let mut program = Program::clone(&self.program);
-        let mut interned = Vec::with_capacity(edits.len());
-        let mut problems = Vec::new();
-        let mut constrains = false;
-        for ((_, name, sharding), &target) in edits.iter().zip(targets) {
-            constrains |= matches!(target, Target::Value(_));
-            let id = match sharding {
-                None => Ok(ShardingId::NONE),
-                Some(sharding) => intern(&mut program, sharding, self.type_of(target)),
-            };
-            match id {
-                Ok(id) => interned.push((target, id)),
-                Err(found) => {
-                    problems.extend(found.into_iter().map(|problem| named(problem, name)));
-                }
-            }
-        }
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        annotate(&mut program, &interned).map_err(|problem| vec![problem])?;
-        if !constrains {
-            return Ok(program);
-        }
-        // Ops and values are numbered as in the text, and what is around a constraint is checked too.
-        let Parsed { program, findings } = read(Arc::new(print(&program))).map_err(of_error)?;
-        Error::check(verify_read(&program, findings)).map_err(of_error)?;
-        Ok(program)
-    }
-}
-
-fn of_error(error: Error) -> Vec<Diagnostic> {
-    error.diagnostics
-}
-
-/// `problem` with an edit of the target called `name`.
-fn named(problem: Diagnostic, name: &str) -> Diagnostic {
-    let message = format!("{name}: {}", problem.message);
-    Diagnostic { message, ..problem }
-}
-
-/// The id of `sharding`, which is for a value of type `ty`.
-fn intern(
-    program: &mut Program,
-    sharding: &PyTensorSharding,
-    ty: &Type,
-) -> Result<ShardingId, Vec<Diagnostic>> {
-    let Type::RankedTensor { shape, .. } = ty else {
-        let problem = Diagnostic::new(Code::InvalidSharding, "only ranked tensors have shardings");
-        return Err(vec![problem]);
-    };
-    let sharding = in_program(sharding, program)?;
-    let problems = verify_sharding(&sharding, program.mesh(sharding.mesh), Some(shape));
-    if problems.is_empty() {
-        Ok(program.intern_sharding(sharding))
-    } else {
-        Err(problems)
-    }
-}
-
-/// `sharding` over a mesh of `program`, to which its mesh is added if it is a new one.
-///
-/// # Errors
-/// The program has another mesh of that name, or none where the sharding says no more than the name.
-fn in_program(
-    sharding: &PyTensorSharding,
-    program: &mut Program,
-) -> Result<TensorSharding, Vec<Diagnostic>> {
-    let symbol = sharding.symbol.as_deref();
-    if sharding.is_mesh_known {
-        let mesh = mesh_for(program, &sharding.mesh, symbol).map_err(|problem| vec![problem])?;
-        return Ok(TensorSharding { mesh, ..sharding.sharding.clone() });
-    }
-    let name = symbol.unwrap_or_default();
-    let known = program.strings().find(name).and_then(|name| program.mesh_by_symbol(name));
-    let Some(id) = known else {
-        let message = format!("the program has no mesh @{name}");
-        let hint = "name one of its meshes, or give the sharding a mesh: sharding.with_mesh(mesh)";
-        return Err(vec![Diagnostic::new(Code::UnknownMesh, message).with_hint(hint)]);
-    };
-    let mesh = program.mesh(id);
-    let mut problems = Vec::new();
-    let (dims, replicated, unreduced) = sharding.parts();
-    let found = TensorSharding {
-        mesh: id,
-        dims: dims.iter().map(|dim| dim.resolve(mesh, &mut problems)).collect(),
-        replicated: resolve_all(&replicated, mesh, &mut problems),
-        unreduced: resolve_all(&unreduced, mesh, &mut problems),
-    };
-    if problems.is_empty() {
-        Ok(found)
-    } else {
-        Err(problems)
-    }
 }
 
 #[pymethods]
@@ -175,13 +65,13 @@ impl PySessionProgram {
         let imported = module.get().with_hlo_shardings(py)?;
         let program = imported.map_or(Ok(program), |module| module.program(py))?;
         let Some(mesh) = mesh else {
-            return Ok(Self { program, filename, names: Names::default() });
+            return Ok(Self::of(program, filename));
         };
         let replaced = with_mesh(&mut Program::clone(&program), &mesh.mesh);
         let text: Source =
             Arc::new(replaced.map_err(|problem| raise_unlocated(py, vec![problem]))?);
         let program = PyModule::load(py, &text, &filename)?.program(py)?;
-        Ok(Self { program, filename, names: Names::default() })
+        Ok(Self::of(program, filename))
     }
     /// The arguments and the results of the entry function.
     fn ports(&self) -> (Vec<PyPort>, Vec<PyPort>) {
@@ -208,7 +98,7 @@ impl PySessionProgram {
     }
     /// The number of dims of `target`; `None` if it is not a ranked tensor.
     fn rank(&self, target: TargetArgument) -> PyResult<Option<usize>> {
-        Ok(self.type_of(self.target(target)?).rank())
+        Ok(type_of(&self.program, self.target(target)?).rank())
     }
     /// The constraints of the entry function: for each its result.
     fn constraints(&self) -> Vec<(PyTarget, String)> {
@@ -227,8 +117,11 @@ impl PySessionProgram {
         Some((self.program.str(symbol), PyMesh::from_verified(row.mesh.clone())))
     }
     /// The program with `edits` on it.
-    fn annotated(&self, py: Python<'_>, edits: Items<PyEdit>) -> PyResult<PyModule> {
-        let edited = self.edited(py, &edits.0)?;
-        Ok(PyModule::new(edited, self.filename.clone()))
+    fn annotated(&self, py: Python<'_>, edits: Items<PyEdit>) -> PyResult<PyAnnotatedProgram> {
+        let edit =
+            |(target, name, sharding)| Ok(Edit { target: self.target(target)?, name, sharding });
+        let edits = edits.0.into_iter().map(edit).collect::<PyResult<Vec<Edit>>>()?;
+        let (program, filename) = (self.program.clone(), self.filename.clone());
+        PyAnnotatedProgram::new(py, program, filename, edits, self.runs.clone())
     }
 }

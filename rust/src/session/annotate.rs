@@ -5,7 +5,7 @@ use crate::index::{FuncId, Id, OpId, ShardingId, UseId, ValueId};
 use crate::ir::{InsertPoint, OpKind, Program, ValueDef};
 
 /// What can be annotated.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Target {
     /// An argument of a function, by its index.
     Argument(FuncId, usize),

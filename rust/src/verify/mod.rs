@@ -27,6 +27,7 @@ use crate::error::{Code, Diagnostic, Span};
 use crate::index::OpId;
 use crate::ir::{Direction, Findings, OpKind, Payload, Program};
 use crate::stablehlo::{definition_of, Checker};
+pub use made::is_at_risk;
 use propagation_edges::Names;
 use rustc_hash::FxHashSet;
 

@@ -1,0 +1,203 @@
+//! A program with edits of its annotations, which is made when somebody looks at it.
+
+use super::dim_sharding::resolve_all;
+use super::errors::raise_unlocated;
+use super::sharding::PyTensorSharding;
+use crate::attribute::verify_sharding;
+use crate::error::{Code, Diagnostic, Error};
+use crate::index::ShardingId;
+use crate::ir::{Program, Type};
+use crate::mlir::{print, read, Parsed};
+use crate::session::{annotate, annotation, mesh_for, Target};
+use crate::sharding::TensorSharding;
+use crate::verify::verify_read;
+use pyo3::prelude::*;
+use std::sync::{Arc, OnceLock};
+
+/// An edit of an annotation.
+pub(super) struct Edit {
+    pub target: Target,
+    /// The name of the target in errors.
+    pub name: String,
+    /// The new annotation, `None` to remove the old one.
+    pub sharding: Option<PyTensorSharding>,
+}
+
+/// A program, and edits of its annotations, which are valid.
+pub(super) struct Edited {
+    program: Arc<Program>,
+    pub filename: Arc<str>,
+    edits: Vec<Edit>,
+    made: OnceLock<Arc<Program>>,
+}
+
+impl Edited {
+    /// `program` with `edits`, which are checked.
+    pub fn new(
+        py: Python<'_>,
+        program: Arc<Program>,
+        filename: Arc<str>,
+        edits: Vec<Edit>,
+    ) -> PyResult<Self> {
+        let edited = Self { program, filename, edits, made: OnceLock::new() };
+        if !edited.are_plain() {
+            edited.program(py)?;
+        }
+        Ok(edited)
+    }
+    /// The edits.
+    pub fn edits(&self) -> &[Edit] {
+        &self.edits
+    }
+    /// The annotation that the program came with at `target`.
+    pub fn original(&self, target: Target) -> Option<PyTensorSharding> {
+        let id = annotation(&self.program, target).get();
+        id.map(|id| PyTensorSharding::from_program(&self.program, id))
+    }
+    /// The annotated program.
+    pub fn program(&self, py: Python<'_>) -> PyResult<Arc<Program>> {
+        if let Some(made) = self.made.get() {
+            return Ok(made.clone());
+        }
+        let made = py.detach(|| make(&self.program, &self.edits));
+        let made = Arc::new(made.map_err(|problems| raise_unlocated(py, problems))?);
+        // Another thread may have been quicker.
+        Ok(self.made.get_or_init(|| made).clone())
+    }
+    /// `sharding` over a mesh of the program, if its mesh is one of those with a name.
+    pub fn resolved(&self, sharding: &PyTensorSharding) -> Option<TensorSharding> {
+        let program = &*self.program;
+        let symbol = sharding.symbol.as_deref()?;
+        let id = program.strings().find(symbol).and_then(|name| program.mesh_by_symbol(name))?;
+        if sharding.is_mesh_known && *program.mesh(id) == *sharding.mesh {
+            return Some(TensorSharding { mesh: id, ..sharding.sharding.clone() });
+        }
+        None
+    }
+    /// Whether it is clear, without making the program, that all edits are valid.
+    fn are_plain(&self) -> bool {
+        self.edits.iter().all(|Edit { target, sharding, .. }| {
+            let Some(sharding) = sharding else { return !matches!(target, Target::Value(_)) };
+            let Type::RankedTensor { shape, .. } = type_of(&self.program, *target) else {
+                return false;
+            };
+            let is_valid = |sharding: &TensorSharding| {
+                let mesh = self.program.mesh(sharding.mesh);
+                verify_sharding(sharding, mesh, Some(shape)).is_empty()
+            };
+            !matches!(target, Target::Value(_))
+                && self.resolved(sharding).is_some_and(|it| is_valid(&it))
+        })
+    }
+}
+
+/// The type of `target`.
+pub(super) fn type_of(program: &Program, target: Target) -> &Type {
+    let ty = match target {
+        Target::Argument(func, index) => program.func_args(func)[index].ty,
+        Target::Result(func, index) => program.func_results(func)[index].ty,
+        Target::Value(value) => program.type_of(value),
+    };
+    &program.types()[ty]
+}
+
+/// `program` with `edits` on it, which are checked.
+fn make(program: &Program, edits: &[Edit]) -> Result<Program, Vec<Diagnostic>> {
+    let mut program = program.clone();
+    let mut interned = Vec::with_capacity(edits.len());
+    let mut problems = Vec::new();
+    let mut constrains = false;
+    for Edit { target, name, sharding } in edits {
+        constrains |= matches!(target, Target::Value(_));
+        let id = match sharding {
+            None => Ok(ShardingId::NONE),
+            Some(sharding) => intern(&mut program, sharding, *target),
+        };
+        match id {
+            Ok(id) => interned.push((*target, id)),
+            Err(found) => {
+                problems.extend(found.into_iter().map(|problem| named(problem, name)));
+            }
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    annotate(&mut program, &interned).map_err(|problem| vec![problem])?;
+    if !constrains {
+        return Ok(program);
+    }
+    // Ops and values are numbered as in the text, and what is around a constraint is checked too.
+    let Parsed { program, findings } = read(Arc::new(print(&program))).map_err(of_error)?;
+    Error::check(verify_read(&program, findings)).map_err(of_error)?;
+    Ok(program)
+}
+
+fn of_error(error: Error) -> Vec<Diagnostic> {
+    error.diagnostics
+}
+
+/// `problem` with an edit of the target called `name`.
+fn named(problem: Diagnostic, name: &str) -> Diagnostic {
+    let message = format!("{name}: {}", problem.message);
+    Diagnostic { message, ..problem }
+}
+
+/// The id of `sharding`, which is for `target`.
+fn intern(
+    program: &mut Program,
+    sharding: &PyTensorSharding,
+    target: Target,
+) -> Result<ShardingId, Vec<Diagnostic>> {
+    if type_of(program, target).rank().is_none() {
+        let problem = Diagnostic::new(Code::InvalidSharding, "only ranked tensors have shardings");
+        return Err(vec![problem]);
+    }
+    let sharding = in_program(sharding, program)?;
+    let shape = match type_of(program, target) {
+        Type::RankedTensor { shape, .. } => Some(&**shape),
+        _ => None,
+    };
+    let problems = verify_sharding(&sharding, program.mesh(sharding.mesh), shape);
+    if problems.is_empty() {
+        Ok(program.intern_sharding(sharding))
+    } else {
+        Err(problems)
+    }
+}
+
+/// `sharding` over a mesh of `program`, to which its mesh is added if it is a new one.
+///
+/// # Errors
+/// The program has another mesh of that name, or none where the sharding says no more than the name.
+fn in_program(
+    sharding: &PyTensorSharding,
+    program: &mut Program,
+) -> Result<TensorSharding, Vec<Diagnostic>> {
+    let symbol = sharding.symbol.as_deref();
+    if sharding.is_mesh_known {
+        let mesh = mesh_for(program, &sharding.mesh, symbol).map_err(|problem| vec![problem])?;
+        return Ok(TensorSharding { mesh, ..sharding.sharding.clone() });
+    }
+    let name = symbol.unwrap_or_default();
+    let known = program.strings().find(name).and_then(|name| program.mesh_by_symbol(name));
+    let Some(id) = known else {
+        let message = format!("the program has no mesh @{name}");
+        let hint = "name one of its meshes, or give the sharding a mesh: sharding.with_mesh(mesh)";
+        return Err(vec![Diagnostic::new(Code::UnknownMesh, message).with_hint(hint)]);
+    };
+    let mesh = program.mesh(id);
+    let mut problems = Vec::new();
+    let (dims, replicated, unreduced) = sharding.parts();
+    let found = TensorSharding {
+        mesh: id,
+        dims: dims.iter().map(|dim| dim.resolve(mesh, &mut problems)).collect(),
+        replicated: resolve_all(&replicated, mesh, &mut problems),
+        unreduced: resolve_all(&unreduced, mesh, &mut problems),
+    };
+    if problems.is_empty() {
+        Ok(found)
+    } else {
+        Err(problems)
+    }
+}

@@ -1,0 +1,233 @@
+//! Results of the annotations of a session: replayed from a run that is kept, or, where that is not possible, of a new
+//! run, which is kept instead.
+//!
+//! The lock here is taken only by threads that hold the GIL, which keep it as long as they have the lock.
+
+use super::errors::raise;
+use super::rules::registry_version;
+use super::sharding::PyTensorSharding;
+use super::work::{work, RunOptions};
+use crate::context::Context;
+use crate::error::{Error, Result as EngineResult};
+use crate::ir::Program;
+use crate::propagation::observe::Slot;
+use crate::propagation::replay::{Replayed, Replayer};
+use crate::session::{Preparation, Prepared, Target};
+use crate::sharding::TensorSharding;
+use crate::verify::verify_made;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The annotations of targets, `None` where there is none.
+pub(super) type Annotations = BTreeMap<Target, Option<PyTensorSharding>>;
+
+/// A run that is kept, with the annotations that it started from.
+struct KeptRun {
+    options: RunOptions,
+    /// The version of the registry of rules.
+    version: u64,
+    annotations: Annotations,
+    /// Whether an annotation of an argument or a result is not the one that the program came with.
+    is_edited: bool,
+    prepared: Arc<Prepared>,
+    /// What replays, while no thread does.
+    replayer: Mutex<Option<Replayer>>,
+}
+
+impl KeptRun {
+    fn replayer(&self) -> MutexGuard<'_, Option<Replayer>> {
+        self.replayer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Takes what replays; `None` if another thread has it for long, or had it when the process was forked.
+    fn take(&self, py: Python<'_>) -> PyResult<Option<Replayer>> {
+        /// The interval between two looks, and the number of looks.
+        const PAUSE: Duration = Duration::from_micros(100);
+        const LOOKS: usize = 200;
+        for _ in 0..LOOKS {
+            if let Some(replayer) = self.replayer().take() {
+                return Ok(Some(replayer));
+            }
+            py.detach(|| std::thread::sleep(PAUSE));
+            py.check_signals()?;
+        }
+        Ok(None)
+    }
+}
+
+/// The runs of a session.
+#[derive(Default)]
+pub(super) struct SessionRuns {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Clone, Default)]
+enum Kept {
+    /// No run was made yet.
+    #[default]
+    Nothing,
+    Run(Arc<KeptRun>),
+    /// The program has something that replays do not cover.
+    NotCovered,
+}
+
+/// What replays lead to, and how to make the completed program of it.
+#[derive(Clone)]
+pub(super) struct Outcome {
+    pub prepared: Arc<Prepared>,
+    pub replayed: Arc<Replayed>,
+    is_edited: bool,
+    pub options: RunOptions,
+}
+
+/// The annotations to propagate, and the program that has them.
+pub(super) struct Annotated<'a> {
+    pub annotations: Annotations,
+    /// The annotation that the program came with at a target, where there are annotations now.
+    pub original: &'a dyn Fn(Target) -> Option<PyTensorSharding>,
+    /// The sharding of a target over a mesh of the program, if its mesh is one.
+    pub resolved: &'a dyn Fn(&PyTensorSharding) -> Option<TensorSharding>,
+    /// Makes the annotated program.
+    pub program: &'a dyn Fn() -> PyResult<Program>,
+}
+
+impl SessionRuns {
+    fn kept(&self) -> Kept {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    fn keep(&self, next: Kept) {
+        let old =
+            std::mem::replace(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner), next);
+        drop(old);
+    }
+
+    /// What `annotated` leads to; `None` if a run of its own has to say that.
+    pub fn outcome(
+        &self,
+        py: Python<'_>,
+        annotated: &Annotated<'_>,
+        options: &RunOptions,
+        filename: &str,
+    ) -> PyResult<Option<Outcome>> {
+        let version = registry_version();
+        match self.kept() {
+            Kept::NotCovered => return Ok(None),
+            Kept::Run(kept) if kept.options == *options && kept.version == version => {
+                match replay(py, &kept, annotated)? {
+                    Replay::Done(outcome) => return Ok(Some(outcome)),
+                    Replay::Busy => return Ok(None),
+                    Replay::NotPossible => {}
+                }
+            }
+            Kept::Run(_) | Kept::Nothing => {}
+        }
+        let mut program = (annotated.program)()?;
+        let rules = options.rules();
+        rules.install_edges(&mut program);
+        let made = work(py, rules, options.limits(), None, |context| {
+            Prepared::prepare(&program, options.how, context)
+        })?;
+        let made = made.map_err(|error| raise(py, &error, program.text().source(), filename))?;
+        let (prepared, replayer) = match made {
+            Preparation::Ready(prepared) => *prepared,
+            Preparation::HasPriorities => return Ok(None),
+            Preparation::NotCovered => {
+                self.keep(Kept::NotCovered);
+                return Ok(None);
+            }
+        };
+        let prepared = Arc::new(prepared);
+        let run = KeptRun {
+            options: options.clone(),
+            version,
+            annotations: annotated.annotations.clone(),
+            is_edited: is_edited(annotated, &prepared),
+            prepared: prepared.clone(),
+            replayer: Mutex::new(Some(replayer)),
+        };
+        self.keep(Kept::Run(Arc::new(run)));
+        let (replayed, options) = (Arc::default(), options.clone());
+        Ok(Some(Outcome { prepared, replayed, is_edited: false, options }))
+    }
+}
+
+/// Whether an argument or a result has another annotation than the program came with.
+fn is_edited(annotated: &Annotated<'_>, prepared: &Prepared) -> bool {
+    annotated.annotations.iter().any(|(&target, sharding)| {
+        prepared.slot(target).is_some() && *sharding != (annotated.original)(target)
+    })
+}
+
+/// What a replay comes to.
+enum Replay {
+    Done(Outcome),
+    /// Another thread replays.
+    Busy,
+    /// Other annotations differ than a replay can start from, or a new run is hardly slower.
+    NotPossible,
+}
+
+/// What `annotated` leads to, replayed from `kept`.
+fn replay(py: Python<'_>, kept: &KeptRun, annotated: &Annotated<'_>) -> PyResult<Replay> {
+    let Some(edits) = edits(kept, annotated) else { return Ok(Replay::NotPossible) };
+    let is_edited = is_edited(annotated, &kept.prepared);
+    if kept.is_edited && !is_edited {
+        // The text of the header is that of the source again.
+        return Ok(Replay::NotPossible);
+    }
+    let Some(mut replayer) = kept.take(py)? else { return Ok(Replay::Busy) };
+    let prepared = kept.prepared.clone();
+    let (replayed, replayer) = py.detach(|| {
+        let replayed = prepared.replay(&mut replayer, edits);
+        (replayed, replayer)
+    });
+    let is_full = replayer.is_full();
+    *kept.replayer() = Some(replayer);
+    let Some(replayed) = replayed.filter(|_| !is_full) else { return Ok(Replay::NotPossible) };
+    let (replayed, options) = (Arc::new(replayed), kept.options.clone());
+    Ok(Replay::Done(Outcome { prepared, replayed, is_edited, options }))
+}
+
+/// The slots whose annotations differ from those of `kept`, with the annotations; `None` if others differ too.
+fn edits(kept: &KeptRun, annotated: &Annotated<'_>) -> Option<Vec<(Slot, Option<TensorSharding>)>> {
+    let mut edits = Vec::new();
+    let mut add = |target: Target, sharding: Option<&PyTensorSharding>| {
+        let slot = kept.prepared.slot(target)?;
+        let sharding = match sharding {
+            None => None,
+            Some(sharding) => {
+                let sharding = (annotated.resolved)(sharding)?;
+                Some(kept.prepared.may_have(&sharding).then_some(sharding)?)
+            }
+        };
+        edits.push((slot, sharding));
+        Some(())
+    };
+    for (&target, sharding) in &annotated.annotations {
+        if kept.annotations.get(&target) != Some(sharding) {
+            add(target, sharding.as_ref())?;
+        }
+    }
+    for &target in kept.annotations.keys() {
+        if !annotated.annotations.contains_key(&target) {
+            add(target, (annotated.original)(target).as_ref())?;
+        }
+    }
+    Some(edits)
+}
+
+impl Outcome {
+    /// The completed program, which is verified.
+    pub fn complete(&self, py: Python<'_>, filename: &str) -> PyResult<Program> {
+        let Self { prepared, replayed, is_edited, options } = self;
+        let complete = |context: &mut Context<'_>| -> EngineResult<Program> {
+            let program = prepared.complete(replayed, *is_edited, context)?;
+            Error::check(verify_made(&program))?;
+            Ok(program)
+        };
+        let completed = work(py, options.rules(), options.limits(), None, complete)?;
+        let text = prepared.imported().text().source();
+        completed.map_err(|error| raise(py, &error, text, filename))
+    }
+}

@@ -1,0 +1,91 @@
+//! Runs pipelines and other work of the engine without the GIL.
+
+use super::errors::{raise, raise_unlocated};
+use super::rules::registry;
+use super::user_code;
+use crate::context::{Context, Limits, Progress};
+use crate::error::Result;
+use crate::ir::Program;
+use crate::pipeline::{Completion, Pipeline};
+use crate::rules::Registry;
+use pyo3::prelude::*;
+
+/// The arguments of `Module.propagate`.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct RunOptions {
+    /// How shardings are completed.
+    pub how: Completion,
+    /// Whether ops of CHLO have the rules of the ops that XLA legalizes them to.
+    pub legalize_chlo: bool,
+    /// The limit of the number of ops.
+    pub max_ops: Option<usize>,
+}
+
+impl RunOptions {
+    /// The rules of ops.
+    pub fn rules(&self) -> Registry {
+        let rules = registry();
+        if self.legalize_chlo {
+            return rules.legalizing_chlo();
+        }
+        rules
+    }
+    /// The limits of passes.
+    pub fn limits(&self) -> Limits {
+        limits(self.max_ops)
+    }
+}
+
+/// Runs `pipeline` on `program` with `rules` and without the GIL, within limits, and verifies what each pass leaves
+/// if told so; `progress` is called with `(what, fraction)`.
+pub(super) fn run(
+    py: Python<'_>,
+    pipeline: &Pipeline,
+    rules: Registry,
+    program: &mut Program,
+    filename: &str,
+    (limits, verifies_each): (Limits, bool),
+    progress: Option<&Py<PyAny>>,
+) -> PyResult<()> {
+    rules.install_edges(program);
+    let outcome = work(py, rules, limits, progress, |context| {
+        context.verifies_each = verifies_each;
+        pipeline.run(program, context)
+    })?;
+    outcome.map_err(|error| raise(py, &error, program.text().source(), filename))
+}
+
+/// Runs `work` without the GIL, in a context of `rules`; checks for signals, and calls `progress` with
+/// `(what, fraction)`. Fails with the exception that a signal handler or `progress` raises.
+pub(super) fn work<T: Send>(
+    py: Python<'_>,
+    mut rules: Registry,
+    limits: Limits,
+    progress: Option<&Py<PyAny>>,
+    work: impl FnOnce(&mut Context<'_>) -> Result<T> + Send,
+) -> PyResult<Result<T>> {
+    user_code::check_depth().map_err(|error| raise_unlocated(py, error.diagnostics))?;
+    let mut raised: Option<PyErr> = None;
+    let outcome = py.detach(|| {
+        let mut report = |state: Progress<'_>| {
+            let called = user_code::attach(|py| {
+                py.check_signals()?;
+                if let Some(progress) = progress {
+                    progress.call1(py, (state.pass, state.fraction))?;
+                }
+                Ok(())
+            });
+            called.map_err(|error| raised = Some(error)).is_ok()
+        };
+        work(&mut Context::new(&mut rules, limits, &mut report))
+    });
+    match raised {
+        Some(error) => Err(error),
+        None => Ok(outcome),
+    }
+}
+
+/// The limits with `max_ops`, where given.
+pub(super) fn limits(max_ops: Option<usize>) -> Limits {
+    max_ops.map_or_else(Limits::default, |max_ops| Limits { max_ops })
+}

@@ -1,0 +1,156 @@
+//! A program with annotations that is imported and propagated once, from which what other annotations of its
+//! arguments and results lead to is worked out.
+//!
+//! Import looks at the annotations of arguments and results of the main function in few places, and where it does they
+//! are not edited here ([`Prepared::slot`]). So editing the imported program is the same as importing the edited one.
+
+use super::Target;
+use crate::context::Context;
+use crate::error::Result;
+use crate::index::{FuncId, Id, ShardingId, ValueId};
+use crate::ir::{OpKind, Payload, Program};
+use crate::pipeline::{Completion, Pipeline};
+use crate::propagation::observe::Slot;
+use crate::propagation::replay::{has_priorities, has_priority, Recording, Replayed, Replayer};
+use crate::sharding::TensorSharding;
+use crate::verify::is_at_risk;
+use rustc_hash::FxHashSet;
+
+/// What preparing a program comes to.
+pub enum Preparation {
+    /// It is prepared.
+    Ready(Box<(Prepared, Replayer)>),
+    /// Its annotations have priorities, which replays do not cover; other annotations may do.
+    HasPriorities,
+    /// It has something else that replays do not cover.
+    NotCovered,
+}
+
+/// A program, imported and propagated.
+pub struct Prepared {
+    how: Completion,
+    /// The imported program, as it was annotated.
+    imported: Program,
+    recording: Recording,
+    main: FuncId,
+    /// The arguments whose annotations import looks at.
+    fixed: Vec<bool>,
+}
+
+impl Prepared {
+    /// Imports and propagates `program`.
+    ///
+    /// # Errors
+    /// The program cannot be imported or propagated.
+    pub fn prepare(
+        program: &Program,
+        how: Completion,
+        context: &mut Context<'_>,
+    ) -> Result<Preparation> {
+        let Some(main) = program.entry_function() else { return Ok(Preparation::NotCovered) };
+        let Some(body) = program.func_body(main).get() else { return Ok(Preparation::NotCovered) };
+        if is_at_risk(program) || !are_meshes_kept(program) || is_called(program, main) {
+            return Ok(Preparation::NotCovered);
+        }
+        if has_priorities(program, main) {
+            return Ok(Preparation::HasPriorities);
+        }
+        let is_fixed = |value: ValueId| {
+            let mut users = program.users(value);
+            users.any(|user| program.kind(user) == OpKind::ShardingConstraint)
+        };
+        let fixed = program.block_args(body).map(is_fixed).collect();
+        let recorded = Pipeline::record(how, program.clone(), context)?;
+        let Some((recording, imported, replayer)) = recorded else {
+            return Ok(Preparation::NotCovered);
+        };
+        if imported.main_function().ok() != Some(main) {
+            return Ok(Preparation::NotCovered);
+        }
+        let prepared = Self { how, imported, recording, main, fixed };
+        Ok(Preparation::Ready(Box::new((prepared, replayer))))
+    }
+    /// The imported program.
+    pub fn imported(&self) -> &Program {
+        &self.imported
+    }
+    /// What has the sharding of `target`, if that may be edited.
+    pub fn slot(&self, target: Target) -> Option<Slot> {
+        match target {
+            Target::Argument(func, index) if func == self.main && !*self.fixed.get(index)? => {
+                let body = self.imported.func_body(func).get()?;
+                self.imported.block_args(body).nth(index).map(Slot::Value)
+            }
+            Target::Result(func, index) if func == self.main => Some(Slot::FuncResult(func, index)),
+            _ => None,
+        }
+    }
+    /// Whether an argument or a result may have `sharding`.
+    pub fn may_have(&self, sharding: &TensorSharding) -> bool {
+        !has_priority(sharding) && sharding.mesh.index() < self.imported.meshes().len()
+    }
+    /// What the annotations lead to if those of `edits` are replaced; `None` if a new run is hardly slower.
+    pub fn replay(
+        &self,
+        replayer: &mut Replayer,
+        edits: impl IntoIterator<Item = (Slot, Option<TensorSharding>)>,
+    ) -> Option<Replayed> {
+        let edits: Vec<(Slot, ShardingId)> = edits
+            .into_iter()
+            .map(|(slot, sharding)| {
+                let id = sharding.map_or(ShardingId::NONE, |sharding| replayer.intern(sharding));
+                (slot, id)
+            })
+            .collect();
+        replayer.replay(&self.recording, &edits)
+    }
+    /// The completed program that `replayed` leads to; `is_edited` is whether an argument or a result has been annotated
+    /// since the program was parsed.
+    ///
+    /// # Errors
+    /// The program cannot be exported.
+    pub fn complete(
+        &self,
+        replayed: &Replayed,
+        is_edited: bool,
+        context: &mut Context<'_>,
+    ) -> Result<Program> {
+        let mut program = self.imported.clone();
+        for sharding in replayed.added() {
+            program.intern_sharding(sharding.clone());
+        }
+        for (slot, sharding) in self.recording.shardings(replayed) {
+            match slot {
+                Slot::Value(value) => {
+                    program.set_sharding(value, sharding);
+                }
+                Slot::FuncResult(func, index) => {
+                    program.set_func_result_sharding(func, index, sharding);
+                }
+            }
+        }
+        if is_edited {
+            program.mark_attrs_changed(program.func_op(self.main));
+        }
+        Pipeline::after_propagation(self.how)?.run(&mut program, context)?;
+        Ok(program)
+    }
+}
+
+/// Whether import leaves all meshes of `program`, and shardings over them, as they are.
+fn are_meshes_kept(program: &Program) -> bool {
+    let mut seen = FxHashSet::default();
+    program.meshes().iter().all(|row| {
+        row.symbol.is_some()
+            && row.mesh.axes.iter().all(|axis| axis.size != 1)
+            && seen.insert(&row.mesh)
+    })
+}
+
+/// Whether `func` is called.
+fn is_called(program: &Program, func: FuncId) -> bool {
+    let name = program.func_name(func);
+    let calls = program.repeated_ops_of(OpKind::Call);
+    let mut callees = calls.into_iter().map(|call| program.payload(call));
+    callees.any(|payload| payload == Some(&Payload::Call(name)))
+}
