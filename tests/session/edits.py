@@ -60,7 +60,7 @@ class Editor:
             if kind == "set":
                 session.set(name, self._sharding(name))
             elif kind == "many":
-                session.set({name: self._sharding(name) for name in {self._name(), self._name()}})
+                session.set({name: self._sharding(name) for name in (self._name(), self._name())})
             elif kind == "unset":
                 session.unset(name)
             elif kind == "undo":

@@ -137,7 +137,7 @@ impl Follow<'_, '_> {
         let run = usize::from(time.run);
         let visits = match time.stage {
             Stage::Queue => self.engine.turn(time.place, run, true, &mut self.scratch.taken),
-            Stage::Before | Stage::After => {
+            Stage::Start | Stage::Before | Stage::After => {
                 self.engine.visit_func_result(time.place as usize, run);
                 1
             }

@@ -3,6 +3,8 @@
 /// A stage of a greedy run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Stage {
+    /// Nothing has happened yet.
+    Start,
     /// Results of the main function and returned values, before the queue.
     Before,
     /// The queue, which goes over the ops by their positions.
@@ -25,5 +27,5 @@ pub struct Time {
 
 impl Time {
     /// Before everything.
-    pub const START: Self = Self { run: 0, stage: Stage::Before, place: 0 };
+    pub const START: Self = Self { run: 0, stage: Stage::Start, place: 0 };
 }
