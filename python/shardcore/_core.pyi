@@ -1078,7 +1078,7 @@ class Result:
         self,
         hardware: str | Hardware | None = None,
         *,
-        ignore: Iterable[str] = (),
+        ignore: Iterable[str] | None = None,
         hardware_file: str | Path | None = None,
     ) -> tuple[Diagnostic, ...]:
         """Return what a person should look at: warnings, what matters most first.

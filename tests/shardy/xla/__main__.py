@@ -1,9 +1,16 @@
-"""``python -m tests.shardy.xla``: the comparison with XLA as a table, and why the two differ."""
+"""``python -m tests.shardy.xla``: the comparison with XLA as a table, and why the two differ.
+
+With ``--measure`` the kept figures of the models are brought up to date instead.
+"""
 
 from __future__ import annotations
 
+import sys
+
 from tests.shardy.xla.cases import CASES
 from tests.shardy.xla.compare import Row, rows
+from tests.shardy.xla.measured import measure_all
+from tests.shardy.xla.model_rows import names, text
 
 BYTES = ("argument_bytes", "output_bytes", "alias_bytes")
 SHORT = {"flops": "FLOPs", "peak_bytes": "peak memory"}
@@ -36,4 +43,7 @@ def _counts(row: Row) -> str:
     return f"**{row.ours} / {row.xla} {row.figure}**"
 
 
-main()
+if "--measure" in sys.argv[1:]:
+    measure_all((name, text(name)) for name in names())
+else:
+    main()

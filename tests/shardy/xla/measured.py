@@ -1,7 +1,7 @@
 """What XLA makes of the models, kept in `figures.json`, since compiling all of them takes minutes.
 
 Figures are kept with a hash of the text that they are of: those of a model that lowers to another
-text are measured anew when somebody asks. `python -m tests.shardy.xla --measure` measures all.
+text are measured anew when somebody asks. `python -m tests.shardy.xla --measure` writes them again.
 """
 
 from __future__ import annotations
