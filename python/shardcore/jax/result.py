@@ -124,6 +124,12 @@ class JaxResult:
         """Why an axis is not on a dim of a value; see :meth:`shardcore.Result.why_not`."""
         return self.result.why_not(value, dim, axis)
 
+    def diagnostics(
+        self, hardware: str | Hardware | None = None, **options: Any
+    ) -> tuple[Diagnostic, ...]:
+        """What a person should look at; see :meth:`shardcore.Result.diagnostics`."""
+        return self.result.diagnostics(hardware, **options)
+
     def summary(self) -> dict[str, Any]:
         """Counts and bytes before and after propagation; see :meth:`shardcore.Result.summary`."""
         return self.result.summary()
