@@ -28,5 +28,5 @@ def test_both_refuse_parts_of_an_axis_that_overlap(seed: int) -> None:
         _ = result.with_collectives
     assert ours.value.code == "axis-overlap"
     assert any(ours.value.message in said for said in theirs.value.diagnostics)
-    assert result.cost("h100").collectives
+    assert result.cost("h100").peak_bytes > 0
     assert str(Module.parse(str(result.module))) == str(result.module)

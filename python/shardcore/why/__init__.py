@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore._core import AxisRef, Explainer, Value
 from shardcore.errors import Diagnostic, LocationError
+from shardcore.expected import expect_all
 from shardcore.why.text import WHY_NOT, absence, tree
 from shardcore.why.values import Found, find
 
@@ -102,7 +103,7 @@ class Why:
             "value": self.value,
             "label": self.label,
             "sharding": self.sharding,
-            "axes": [axis.record() for axis in self.axes],
+            "axes": [axis.record() for axis in expect_all(self.axes, AxisWhy, "axes")],
         }
 
     def _repr_html_(self) -> str:
