@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from shardcore.cli.options import count, print_text, progress_bar, read_module, warn, write
-from shardcore.cli.where import add_hardware
+from shardcore.cli.where import add_hardware, cost_options
 from shardcore.partition.partitioned import POLICIES
 
 if TYPE_CHECKING:
@@ -63,8 +63,6 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
-    from shardcore.calculus.topology import parse_mapping
-
     if options.file == "-" == options.against:
         options.parser.error("only one of the programs can be standard input")
     if "-" in (options.output, options.trace):
@@ -78,15 +76,7 @@ def run(options: argparse.Namespace) -> int:
             for path in paths
         ]
     warn(results[0])
-    how = {
-        "policy": options.policy,
-        "topology": options.topology,
-        "mapping": parse_mapping(options.map),
-        "hardware_file": options.hardware_file,
-        "exact": options.exact,
-        "efficiency": options.efficiency,
-        "one_way": options.one_way,
-    }
+    how = {"policy": options.policy, **cost_options(options)}
     if options.output:
         against = results[1] if len(results) > 1 else None
         results[0].report(
