@@ -18,8 +18,8 @@ PIPELINE = (
 )
 
 
-@pytest.mark.parametrize("seed", [152, 173])
-def test_both_refuse_parts_of_an_axis_that_overlap(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "sends"), [(152, True), (173, False)])
+def test_both_refuse_parts_of_an_axis_that_overlap(seed: int, sends: bool) -> None:
     text = make(seed)
     with pytest.raises(reference.RejectedError) as theirs:
         reference.run_isolated(text, PIPELINE)
@@ -28,5 +28,7 @@ def test_both_refuse_parts_of_an_axis_that_overlap(seed: int) -> None:
         _ = result.with_collectives
     assert ours.value.code == "axis-overlap"
     assert any(ours.value.message in said for said in theirs.value.diagnostics)
-    assert result.cost("h100").peak_bytes > 0
+    cost = result.cost("h100")
+    assert cost.peak_bytes > 0
+    assert bool(cost.collectives) is sends
     assert str(Module.parse(str(result.module))) == str(result.module)
