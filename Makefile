@@ -7,7 +7,7 @@ PY_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' 2>/dev/null)
 RUST_SOURCES := $(shell find rust -name '*.rs' 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-deep test-rust test-python fuzz coverage lint fmt bench wheel deny docs build clean
+.PHONY: help run test test-deep test-rust test-python fuzz coverage lint fmt bench wheel deny docs site build clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -84,6 +84,10 @@ deny:  ## licences, sources and duplicates of crates; needs `cargo install cargo
 docs: build  ## build the Rust documentation and run the examples of README and docs
 	cargo doc --no-deps --quiet
 	$(BIN)/python -m pytest -q tests/contract
+
+site: build  ## build the site of the documentation in out/site; a broken link or name is an error
+	$(BIN)/python -m pip install --quiet --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 clean:  ## remove what was built
 	rm -rf $(VENV) target dist

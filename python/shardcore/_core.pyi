@@ -394,8 +394,9 @@ class TensorSharding:
         """Return the sharding that a text in GSPMD's notation denotes; see
         :meth:`shardcore.HloSharding.to_sharding`.
 
-        >>> print(TensorSharding.from_hlo("{devices=[2,1]<=[2]}", Mesh({"x": 2})).dims[0])
-        {"x"}
+        Examples:
+            >>> print(TensorSharding.from_hlo("{devices=[2,1]<=[2]}", Mesh({"x": 2})).dims[0])
+            {"x"}
 
         Raises:
             ParseError: it is not the text of a sharding.
@@ -404,8 +405,9 @@ class TensorSharding:
     def to_hlo(self, manual: Iterable[str] = ...) -> HloSharding:
         """Return it in GSPMD's notation; see :meth:`shardcore.HloSharding.from_sharding`.
 
-        >>> print(TensorSharding(Mesh({"x": 2, "y": 4}), ["x", None]).to_hlo())
-        {devices=[2,1,4]<=[8] last_tile_dim_replicate}
+        Examples:
+            >>> print(TensorSharding(Mesh({"x": 2, "y": 4}), ["x", None]).to_hlo())
+            {devices=[2,1,4]<=[8] last_tile_dim_replicate}
         """
     def closed(self) -> TensorSharding:
         """Return this sharding with every dim closed."""
@@ -594,15 +596,16 @@ class Module:
     :class:`~shardcore.BusyError`. To run passes on one program in several threads give each a
     copy, ``copy.copy(module)``, which takes constant time.
 
-    >>> module = shardcore.Module.parse('''
-    ... sdy.mesh @mesh = <["x"=2]>
-    ... func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
-    ...     -> tensor<8xf32> {
-    ...   %0 = stablehlo.negate %arg0 : tensor<8xf32>
-    ...   return %0 : tensor<8xf32>
-    ... }''')
-    >>> str(module.propagate()["%0"].sharding)
-    '<@mesh, [{"x"}]>'
+    Examples:
+        >>> module = shardcore.Module.parse('''
+        ... sdy.mesh @mesh = <["x"=2]>
+        ... func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+        ...     -> tensor<8xf32> {
+        ...   %0 = stablehlo.negate %arg0 : tensor<8xf32>
+        ...   return %0 : tensor<8xf32>
+        ... }''')
+        >>> str(module.propagate()["%0"].sharding)
+        '<@mesh, [{"x"}]>'
     """
 
     @staticmethod
@@ -645,8 +648,9 @@ class Module:
     def ops(self) -> list[Op]:
         """Return every op of every function in program order: ``func.func``, then the ops in it.
 
-        >>> [op.name for op in Module.parse("func.func @main() { return }").ops()]
-        ['func.func', 'func.return']
+        Examples:
+            >>> [op.name for op in Module.parse("func.func @main() { return }").ops()]
+            ['func.func', 'func.return']
         """
     @property
     def filename(self) -> str:
@@ -665,9 +669,10 @@ class Module:
         same on all devices, or that shape with a leading dim of size n; results have that leading
         dim. ``shardcore.simulate.Simulator`` prepares a program once and runs it many times.
 
-        >>> text = "func.func @main(%a: tensor<i32>) -> tensor<i32> { return %a : tensor<i32> }"
-        >>> [int(result) for result in Module.parse(text).simulate(3)]
-        [3]
+        Examples:
+            >>> text = "func.func @main(%a: tensor<i32>) -> tensor<i32> { return %a : tensor<i32> }"
+            >>> [int(result) for result in Module.parse(text).simulate(3)]
+            [3]
 
         Raises:
             SimulationError: an op cannot be simulated (``unsupported-op``), arguments do not fit
@@ -960,7 +965,8 @@ class Port:
 class PassManager:
     """A pipeline of passes in MLIR's textual form.
 
-    >>> manager = shardcore.PassManager.parse("builtin.module(sdy-basic-propagate)")
+    Examples:
+        >>> manager = shardcore.PassManager.parse("builtin.module(sdy-basic-propagate)")
     """
 
     @staticmethod
@@ -989,8 +995,9 @@ class PassManager:
         What a pass leaves is held against what MLIR's verifier checks. If it does not hold,
         :meth:`run` raises what MLIR says, the hint names the pass, and the module does not change.
 
-        >>> manager = shardcore.PassManager.parse("builtin.module(sdy-close-shardings)")
-        >>> manager.enable_verifier(True)
+        Examples:
+            >>> manager = shardcore.PassManager.parse("builtin.module(sdy-close-shardings)")
+            >>> manager.enable_verifier(True)
         """
 
     def run(

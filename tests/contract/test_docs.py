@@ -1,38 +1,41 @@
-"""The examples in README and docs run, and print what stands below them."""
+"""The examples and commands in README and docs run, and print what stands below them."""
 
-import contextlib
 import doctest
 import importlib.util
-import io
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-EXAMPLE = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
+from tests.contract import printed
+
+HAS_JAX = importlib.util.find_spec("jax") is not None
+TEXTS = {page: page.read_text(encoding="utf-8") for page in printed.PAGES}
 EXAMPLES = [
     pytest.param(code, output, id=f"{page.name}-{number}")
-    for page in PAGES
-    for number, (code, output) in enumerate(EXAMPLE.findall(page.read_text(encoding="utf-8")))
-    # jax needs Python 3.11.
-    if "import jax" not in code or importlib.util.find_spec("jax")
+    for page, text in TEXTS.items()
+    for number, (code, output) in enumerate(printed.EXAMPLE.findall(text))
+    if HAS_JAX or "import jax" not in code
+]
+CONSOLES = [
+    pytest.param(text, id=page.name) for page, text in TEXTS.items() if printed.CONSOLE.search(text)
 ]
 
 
 @pytest.mark.parametrize(("code", "output"), EXAMPLES)
 def test_example_prints_what_stands_below_it(code, output):
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(code, "example.py", "exec"), {"__name__": "example"})
-    assert printed.getvalue() == output
+    assert printed.output_of_code(code) == output
+
+
+@pytest.mark.skipif(not HAS_JAX, reason="jax needs Python 3.11")
+@pytest.mark.parametrize("text", CONSOLES)
+def test_commands_print_what_stands_below_them(text):
+    assert printed.consoles(text) == text
 
 
 def test_stub_examples_run():
     import shardcore
 
-    stub = (ROOT / "python" / "shardcore" / "_core.pyi").read_text(encoding="utf-8")
+    stub = (printed.ROOT / "python" / "shardcore" / "_core.pyi").read_text(encoding="utf-8")
     names = {name: getattr(shardcore, name) for name in shardcore.__all__}
     names["shardcore"] = shardcore
     failures = attempts = 0

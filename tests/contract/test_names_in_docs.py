@@ -18,7 +18,7 @@ from shardcore import PassManager, PipelineError
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "python").rglob("*.py")),
     *sorted((ROOT / "python").rglob("*.pyi")),
 ]
@@ -28,8 +28,6 @@ CODE = re.compile(r"``([^`\n]+)``|`([^`\n]+)`")
 NO_PASSES = {
     # Labels of canonicalization patterns.
     *("sdy-reshard", "sdy-collective"),
-    # Of the reference, and named as missing.
-    "sdy-convert-global-to-local",
 }
 
 

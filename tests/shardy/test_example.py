@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,14 @@ def test_is_what_the_script_makes(shipped: str, tmp_path: Path) -> None:
     subprocess.run([sys.executable, EXAMPLES / "gpt_step.py", "-o", made], check=True)
     # Columns of locations differ between versions of Python; the program may not.
     difference = explain(reference.canonical(shipped), reference.canonical(made.read_text()))
+    assert not difference, f"\n{difference}"
+
+
+def test_the_small_step_is_what_its_script_makes(tmp_path: Path) -> None:
+    script = shutil.copy(EXAMPLES / "mlp.py", tmp_path)
+    subprocess.run([sys.executable, script], check=True)
+    shipped, made = ((folder / "mlp.mlir").read_text() for folder in (EXAMPLES, tmp_path))
+    difference = explain(reference.canonical(shipped), reference.canonical(made))
     assert not difference, f"\n{difference}"
 
 

@@ -49,6 +49,13 @@ def test_they_display_as_escaped_html(name: str) -> None:
     assert sorted(tag for tag in opened if tag != "br") == sorted(closed)
 
 
+@pytest.mark.parametrize("name", shown())
+def test_their_text_has_no_escapes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Jupyter sets it, and has no terminal.
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b" not in str(shown()[name][0])
+
+
 def test_axes_are_named_in_them() -> None:
     for name in ("Module", "Result", "Why", "Session", "FactorTable"):
         assert "&lt;script&gt;" in shown()[name][0]._repr_html_(), name
