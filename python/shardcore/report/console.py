@@ -87,5 +87,6 @@ def show(parts: Iterable[Part], console: Console | None = None) -> None:
 def plain_text(parts: Iterable[Part]) -> str:
     """``parts`` without colours."""
     written = StringIO()
-    show(parts, Console(width=UNBOUNDED, no_color=True, highlight=False, file=written))
+    # Without styles, also where FORCE_COLOR is set, as it is in notebooks.
+    show(parts, Console(width=UNBOUNDED, color_system=None, highlight=False, file=written))
     return "\n".join(line.rstrip() for line in written.getvalue().split("\n")).rstrip("\n")
