@@ -63,8 +63,9 @@ class Search:
 
 
 def remedy(search: Search) -> Remedy | None:
-    """Return the edit that removes the collective and makes the shortest step; where none does, one
-    after which a collective of another kind takes its place in a shorter step.
+    """Return the edit that removes the collective and makes the shortest step. Where each of these
+    makes the step longer, an edit after which a collective of another kind takes its place in a
+    shorter step comes first.
 
     Tried are annotations of the sources, of the arguments and of the tensors: without the axes of
     the collective, with these on one dim only, and left to propagation.
@@ -72,7 +73,7 @@ def remedy(search: Search) -> Remedy | None:
     trial, row = search.trial, search.row
     session, before = trial.session, trial.cost
     runs, same, sent = _runs(before, row), _runs(before, row, row.kind), _sent(before)
-    best: tuple[tuple[bool, float, int, int], Remedy] | None = None
+    best: tuple[tuple[bool, bool, float, int, int], Remedy] | None = None
     for target, sharding in islice(_edits(search), MOST_TRIALS):
         try:
             after = trial.cost_of(session._propagate(session._merged({target: sharding})))
@@ -85,7 +86,7 @@ def remedy(search: Search) -> Remedy | None:
         if is_replaced and change >= 0:
             continue
         memory, wire = after.peak_bytes - before.peak_bytes, _sent(after) - sent
-        rank = (is_replaced, change, wire, memory)
+        rank = (change > 0, is_replaced, change, wire, memory)
         if best is None or rank < best[0]:
             best = rank, Remedy(target, _text(sharding), change, memory, wire, is_replaced)
     return None if best is None else best[1]
