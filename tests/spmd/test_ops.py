@@ -116,3 +116,54 @@ func.func @main(
     partitioned = module.propagate().partition("xla")
     shardcore.Module.parse(str(partitioned.module))
     assert shardcore.prove(partitioned).is_proven
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_reshards_in_regions_of_ops_are_erased(policy: str) -> None:
+    """JAX constrains the sums of a reducer in the body of a ``shard_map`` with automatic axes."""
+    module = shardcore.Module.parse("""
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8x12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>})
+    -> tensor<4xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x", ?}, {?}]>]
+      out_shardings=[<@mesh, [{?}]>] manual_axes={"x"} (%b: tensor<4x12xf32>) {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %1 = stablehlo.reduce(%b init: %zero) across dimensions = [1]
+        : (tensor<4x12xf32>, tensor<f32>) -> tensor<4xf32>
+      reducer(%p: tensor<f32>, %q: tensor<f32>) {
+      %s = stablehlo.maximum %p, %q : tensor<f32>
+      %t = sdy.sharding_constraint %s <@mesh, []> : tensor<f32>
+      stablehlo.return %t : tensor<f32>
+    }
+    %2 = "stablehlo.all_reduce"(%1) <{channel_handle = #stablehlo.channel_handle<handle = 1,
+        type = 1>, replica_groups = dense<[[0, 4], [1, 5], [2, 6], [3, 7]]> : tensor<4x2xi64>,
+        use_global_device_ids}> ({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %s = stablehlo.add %p, %q : tensor<f32>
+      %t = sdy.sharding_constraint %s <@mesh, []> : tensor<f32>
+      stablehlo.return %t : tensor<f32>
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    sdy.return %2 : tensor<4xf32>
+  } : (tensor<8x12xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}""")
+    partitioned = module.propagate().partition(policy)
+    assert "sdy." not in str(partitioned.module)
+    assert shardcore.prove(partitioned).is_proven
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_unreduced_arguments_and_results_are_sums_over_devices(policy: str) -> None:
+    module = shardcore.Module.parse("""
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(
+    %a: tensor<5x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}], unreduced={"y"}>},
+    %b: tensor<5x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}], unreduced={"y"}>})
+    -> (tensor<5x6xf32>,
+        tensor<5x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}], unreduced={"y"}>}) {
+  %0 = stablehlo.add %a, %a : tensor<5x6xf32>
+  return %0, %b : tensor<5x6xf32>, tensor<5x6xf32>
+}""")
+    partitioned = module.propagate().partition(policy)
+    assert "all_reduce" in {row.kind for row in partitioned.collectives}
+    assert shardcore.prove(partitioned).is_proven

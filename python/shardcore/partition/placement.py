@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from shardcore._core import Port
+from shardcore._core import Port, TensorSharding
 
 
 def scatter(array: Any, port: Port, num_devices: int, padding: Any = None) -> np.ndarray[Any, Any]:
-    """The shards of ``array``, padded, with a leading device dim."""
+    """The shards of ``array``, padded, with a leading device dim.
+
+    Along unreduced axes, over which the values of devices add up to the array, the first devices
+    hold the shards and others zeros.
+    """
     whole = np.asarray(array)
     if port.sharding is None:
         return whole
@@ -19,23 +23,45 @@ def scatter(array: Any, port: Port, num_devices: int, padding: Any = None) -> np
         raise ValueError(f"{port.name} has shape {shape}, not {whole.shape}")
     local = port.sharding.local_shape(shape)
     held = np.full((num_devices, *local), _filler(whole.dtype, padding), whole.dtype)
+    terms = _terms(port, num_devices)
     for device in range(num_devices):
         piece = whole[port.sharding.shard_slice(shape, device)]
         index: Any = (device, *(slice(0, size) for size in piece.shape))
-        held[index] = piece
+        held[index] = piece if terms[device] == 0 else 0
     return held
+
+
+def _terms(port: Port, num_devices: int) -> list[int]:
+    """For each device which term of the values it holds: its number along the unreduced axes."""
+    sharding = port.sharding
+    if sharding is None or not sharding.unreduced:
+        return [0] * num_devices
+    assert sharding.mesh is not None
+    along = TensorSharding(sharding.mesh, [sharding.unreduced])
+    return [along.shard_slice((num_devices,), device)[0].start for device in range(num_devices)]
 
 
 def gather(held: np.ndarray[Any, Any], port: Port) -> np.ndarray[Any, Any]:
     """The global array that the shards ``held``, with a leading device dim, are of.
 
+    Along unreduced axes the values of devices are added.
+
     Raises:
         ValueError: devices with the same shard hold different values.
     """
+    terms = _terms(port, held.shape[0])
+    found = [_gathered(held, port, term, terms) for term in dict.fromkeys(terms)]
+    return sum(found[1:], found[0])
+
+
+def _gathered(
+    held: np.ndarray[Any, Any], port: Port, term: int, terms: list[int]
+) -> np.ndarray[Any, Any]:
+    """The global array of the shards of the devices that hold ``term``."""
     shape = tuple(size or 0 for size in port.shape or ())
     whole = np.zeros(shape, held.dtype)
     is_known = np.zeros(shape, bool)
-    for device in range(held.shape[0]):
+    for device in (device for device, own in enumerate(terms) if own == term):
         part: Any = ()
         piece = held[device]
         if port.sharding is not None:

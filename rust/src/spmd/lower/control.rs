@@ -2,7 +2,7 @@
 //! collectives in them.
 
 use super::super::placement::PlacementId;
-use super::{Lowering, Task};
+use super::{Lowering, Task, Treatment};
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::OpKind;
 
@@ -76,13 +76,24 @@ impl Lowering<'_, '_, '_> {
             self.keep(result, target);
         }
     }
-    /// Replaces values from outside in the regions of `op` by what devices hold of them.
+    /// Replaces values from outside in the regions of `op` by what devices hold of them, and erases reshards and annotations
+    /// there: what the regions compute on is of one device.
     pub fn capture(&mut self, op: OpId) {
         if self.emit.program.num_regions(op) == 0 {
             return;
         }
         let inside: Vec<OpId> = self.emit.program.pre_order(op).skip(1).collect();
         for inner in inside {
+            let treatment = Treatment::of(self.emit.program.kind(inner));
+            if matches!(treatment, Treatment::Reshard | Treatment::Drop) {
+                if treatment == Treatment::Reshard {
+                    let operand = self.emit.program.operand(inner, 0);
+                    let result = self.emit.program.result(inner, 0);
+                    self.emit.program.replace_all_uses(result, operand);
+                }
+                self.emit.program.erase_op(inner);
+                continue;
+            }
             let slots = self.emit.program.op_uses(inner);
             for slot in slots {
                 let value = self.emit.program.used_value(slot);
