@@ -235,3 +235,17 @@ def test_approximate_top_k_is_exact() -> None:
     values, places = Module.parse(text).simulate(x)
     assert np.array_equal(values, -np.sort(-x, axis=1)[:, :4])
     assert np.array_equal(np.take_along_axis(x, places, axis=1), values)
+
+
+@pytest.mark.parametrize("compute", [
+    jnp.linalg.eigvals,
+    lambda x: jnp.linalg.eigh(x)[0],
+    lambda x: jnp.linalg.svd(x)[1],
+    lambda x: jnp.linalg.svd(x, compute_uv=False),
+])  # fmt: skip
+def test_matrices_that_are_not_finite_leave_others_alone(compute: Any) -> None:
+    """NumPy refuses the whole stack."""
+    x = np.stack([np.eye(3), np.full((3, 3), np.nan), np.diag([1.0, 2, 3])]).astype(np.float32)
+    [values] = Module.parse(lowered(compute, x)).simulate(x)
+    assert np.isnan(values[1]).all()
+    np.testing.assert_allclose(np.sort(np.abs(values[2])), [1, 2, 3], rtol=1e-6)

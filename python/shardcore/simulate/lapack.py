@@ -163,13 +163,24 @@ def _ormqr(site: Site) -> Kernel:
     return _kernel(site, compute)
 
 
+def _of_finite(compute: Callable[[Array], Factors], x: Array) -> list[Array]:
+    """What ``compute`` makes of a stack of matrices, and NaN for those that are not finite.
+
+    NumPy refuses a whole stack for one such matrix, and padding may hold them.
+    """
+    is_finite: Array = np.asarray(np.isfinite(x).all(axis=(-1, -2)))
+    found = compute(np.where(is_finite[..., None, None], x, np.eye(*x.shape[-2:])))
+    masks = [is_finite.reshape(is_finite.shape + (1,) * (part.ndim - x.ndim + 2)) for part in found]
+    return [np.where(mask, part, np.nan) for mask, part in zip(masks, found, strict=True)]
+
+
 def _geev(site: Site) -> Kernel:
     is_real = len(site.results) == 5
 
     def compute(x: Array) -> Factors:
-        values, right = np.linalg.eig(x)
+        values, right = _of_finite(np.linalg.eig, x)
         # Rows of the inverse are the left eigenvectors, up to scaling.
-        left = adjoint(np.linalg.inv(right))
+        [left] = _of_finite(lambda known: [adjoint(np.linalg.inv(known))], right)
         left = left / np.linalg.norm(left, axis=-2, keepdims=True)
         parts = (values.real, values.imag) if is_real else (values,)
         return *parts, left, right, _status(x)
@@ -196,10 +207,10 @@ def _gesdd(site: Site) -> Kernel:
 
     def compute(x: Array) -> Factors:
         if mode == "N":
-            s = np.linalg.svd(x, compute_uv=False)
+            [s] = _of_finite(lambda known: [np.linalg.svd(known, compute_uv=False)], x)
             empty = [np.zeros((1, *kind.shape)) for kind in site.results[2:4]]
             return x, s, *empty, _status(x)
-        u, s, vh = np.linalg.svd(x, full_matrices=mode == "A")
+        u, s, vh = _of_finite(lambda known: np.linalg.svd(known, full_matrices=mode == "A"), x)
         return x, s, u, vh, _status(x)
 
     return _kernel(site, compute)
@@ -209,7 +220,7 @@ def _syevd(site: Site) -> Kernel:
     uplo = _letter(site, "uplo")
 
     def compute(x: Array) -> Factors:
-        values, vectors = np.linalg.eigh(x, "L" if uplo == "L" else "U")
+        values, vectors = _of_finite(lambda x: np.linalg.eigh(x, "L" if uplo == "L" else "U"), x)
         return vectors, values, _status(x)
 
     return _kernel(site, compute)
@@ -219,7 +230,7 @@ def _eigh(site: Site) -> Kernel:
     lower = str(site.attributes["backend_config"]).split(",")[0] == "1"
 
     def compute(x: Array) -> Factors:
-        values, vectors = np.linalg.eigh(x, "L" if lower else "U")
+        values, vectors = _of_finite(lambda x: np.linalg.eigh(x, "L" if lower else "U"), x)
         return vectors, values
 
     return _kernel(site, compute)

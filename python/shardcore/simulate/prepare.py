@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Program"]
 
+QUANTIZING = ("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize")
 RETURNS = ("func.return", "stablehlo.return", "sdy.return", "chlo.return")
 
 
@@ -45,6 +46,8 @@ class Program:
         prepare = PREPARERS.get(site.name)
         if prepare is None:
             hint = "ops of StableHLO, CHLO, func and sdy can be simulated"
+            if site.name in QUANTIZING:
+                hint = "quantized types are not simulated"
             raise site.unsupported(f"{site.name} cannot be simulated", hint)
         kernel = prepare(site)
         if is_shared and signature is not None:
