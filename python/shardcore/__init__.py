@@ -45,6 +45,7 @@ from shardcore.errors import (
     PartitionError,
     PipelineError,
     Place,
+    PlanError,
     ProgramTooLargeError,
     PropagationError,
     ShardcoreError,
@@ -53,6 +54,7 @@ from shardcore.errors import (
 )
 from shardcore.gspmd import HloSharding
 from shardcore.partition import Partitioned, Proof, prove
+from shardcore.plan import Plan, plan
 from shardcore.rules import PartitionRule, data_flow_edges, partition_rule, rule
 from shardcore.session import Evaluation, Session
 from shardcore.why import WHY_NOT, Why, WhyNot
@@ -92,6 +94,8 @@ __all__ = [
     "PassManager",
     "PipelineError",
     "Place",
+    "Plan",
+    "PlanError",
     "Port",
     "ProgramTooLargeError",
     "Proof",
@@ -115,6 +119,7 @@ __all__ = [
     "data_flow_edges",
     "import_hlo_shardings",
     "partition_rule",
+    "plan",
     "prove",
     "rule",
 ]

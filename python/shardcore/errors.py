@@ -33,6 +33,7 @@ __all__ = [
     "PartitionError",
     "PipelineError",
     "Place",
+    "PlanError",
     "ProgramTooLargeError",
     "PropagationError",
     "ShardcoreError",
@@ -267,6 +268,10 @@ class LocationError(ShardcoreError):
 
 class PartitionError(ShardcoreError):
     """An op, or a program, that cannot be split over devices."""
+
+
+class PlanError(ShardcoreError):
+    """A program that cannot be planned: there is no mesh, nothing to shard, or nothing fits."""
 
 
 class LoweringError(ShardcoreError):

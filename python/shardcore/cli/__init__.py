@@ -29,6 +29,7 @@ examples:
   shardcore report model.mlir -o out.html            a page for a browser
   shardcore why model.mlir '%12'                      where its axes come from
   shardcore sweep model.mlir --set '%arg0=[{"x"}, {}]|[{}, {"x"}]' --hardware tpu-v5e
+  shardcore plan model.mlir --devices 32 --hardware tpu-v5e    the best shardings, found
   shardcore check model.mlir --expect expected.toml
   shardcore show '[{"x"}, {"y"}]' --mesh x=2,y=4
   shardcore array 'bf16[B=1024_X, D=4096_Y]' --mesh X=4,Y=8 --blocks
@@ -116,6 +117,7 @@ def _parser() -> Parser:
         cost,
         matmul,
         partition,
+        plan,
         propagate,
         report,
         show,
@@ -139,6 +141,7 @@ def _parser() -> Parser:
     partition.add(commands)
     report.add(commands)
     sweep.add(commands)
+    plan.add(commands)
     why.add(commands)
     array.add(commands)
     collective.add(commands)

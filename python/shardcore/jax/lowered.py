@@ -9,13 +9,15 @@ from typing import Any
 import jax
 
 from shardcore._core import (
+    Mesh,
     Module,
     Port,
+    Result,
     SessionProgram,
     TensorSharding,
     import_hlo_shardings,
 )
-from shardcore.jax.mesh import mesh_with_devices, our_mesh
+from shardcore.jax.mesh import abstract_mesh, is_same_mesh, mesh_with_devices, our_mesh
 from shardcore.jax.mistakes import mistake
 from shardcore.jax.result import JaxMesh, JaxResult
 from shardcore.jax.shardings import tensor_shardings
@@ -86,6 +88,13 @@ class Lowered:
             options.setdefault("mesh", our_mesh(self._mesh))
         wrap = functools.partial(JaxResult, trees=self._trees, mesh=self._mesh)
         return Session(self.module, wrap=wrap, **{"legalize_chlo": True, **options})
+
+    def over(self, result: Result, mesh: Mesh) -> JaxResult:
+        """Return ``result``, of this program over ``mesh``, in the trees of the function."""
+        own = self._mesh
+        if own is None or not is_same_mesh(mesh, own):
+            own = abstract_mesh(mesh)
+        return JaxResult(result, self._trees, own)
 
     def _repr_html_(self) -> str:
         from shardcore.report.html import module_html

@@ -219,6 +219,14 @@ class Session:
         for target in targets:
             self._targets.find(target)
 
+    def targets(self, target: str) -> list[str]:
+        """Return what ``target`` denotes, each by the name that :attr:`annotations` has for it.
+
+        Raises:
+            LocationError: no argument, result or value is called that, or matches the pattern.
+        """
+        return [self._targets.name(found) for found in self._targets.find(target)]
+
     # For evaluate(), whose work others may do.
 
     def _copy(self, edits: Edit | None = None) -> Session:

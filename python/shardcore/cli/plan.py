@@ -1,0 +1,104 @@
+"""``shardcore plan``: the annotations that make a step fastest within the memory of a device."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import shardcore
+from shardcore.cli.options import print_json, progress_bar, read_module
+from shardcore.cli.where import add_hardware, cost_options, mesh
+from shardcore.units import parse_bytes
+
+_OBJECTIVES = ("time", "memory", "bytes")
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser's ``commands``."""
+    parser = commands.add_parser(
+        "plan",
+        help="find the few annotations that make a step fastest within the memory",
+        description="Find the shardings of arguments that make a step of a StableHLO program "
+        "fastest within the memory of a device. The program's own annotations are removed unless "
+        "--keep names them. Ctrl-C prints the best so far.",
+    )
+    parser.set_defaults(command=run, parser=parser)
+    parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    parser.add_argument(
+        "--memory", type=_memory, metavar="16GiB", help="the memory of a device [the chip's]"
+    )
+    parser.add_argument(
+        "--mesh",
+        type=mesh,
+        action="append",
+        default=[],
+        metavar="AXIS=N,...",
+        help="a mesh to consider [the program's]; can be given several times",
+    )
+    parser.add_argument(
+        "--devices", type=_devices, metavar="N", help="consider all meshes of so many devices"
+    )
+    parser.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="TARGET",
+        help="a target of shardcore sweep whose annotation stays; can be given several times",
+    )
+    parser.add_argument(
+        "--minimize", choices=_OBJECTIVES, default="time", help="what to minimize [time]"
+    )
+    parser.add_argument(
+        "--seconds", type=_seconds, default=30.0, metavar="N", help="the time for the search [30]"
+    )
+    add_hardware(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    module = read_module(options.file)
+    with progress_bar() as progress:
+        found = shardcore.plan(
+            module,
+            options.hardware,
+            options.memory,
+            options.mesh or None,
+            options.devices,
+            options.keep,
+            options.seconds,
+            minimize=options.minimize,
+            progress=progress,
+            **cost_options(options),
+        )
+    if options.json:
+        print_json(found.record())
+    else:
+        from shardcore.report.console import show
+        from shardcore.report.plan_table import plan_parts
+
+        show(plan_parts(found))
+    return 0
+
+
+def _memory(text: str) -> int:
+    found = parse_bytes(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"expected a number of bytes, 16GiB, got {text!r}")
+    return found
+
+
+def _devices(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 2 <= int(text[:8]) <= 1 << 20:
+        raise argparse.ArgumentTypeError(f"expected a number of devices above 1, got {text!r}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
+    return found

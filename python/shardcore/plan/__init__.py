@@ -1,0 +1,102 @@
+"""The best sharding of a program: from a chip and a memory limit to a few annotations.
+
+=====================  ========================================================================
+:mod:`~.answer`        :class:`Plan`, the answer
+:mod:`~.program`       the program without its annotations, but for those that are kept
+:mod:`~.meshes`        the meshes to consider
+:mod:`~.classes`       dims that are best sharded alike, by the rules of the ops
+:mod:`~.roles`         arguments that get one annotation
+:mod:`~.layouts`       for each mesh axis the classes that it shards
+:mod:`~.kinds`         what kind of parallelism that is
+:mod:`~.model`         estimates what a layout costs, to rank layouts
+:mod:`~.candidates`    layouts worth an exact evaluation
+:mod:`~.trials`        exact evaluations
+:mod:`~.search`        the first evaluations, and local search
+:mod:`~.fewest`        the fewest annotations that make propagation give the plan
+:mod:`~.bounds`        what no plan can do better than
+:mod:`~.planner`       all of it in order
+=====================  ========================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from shardcore.plan.answer import Alternative, Plan
+from shardcore.units import parse_bytes
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from shardcore.calculus.hardware import Hardware
+    from shardcore.plan.meshes import MeshLike
+
+__all__ = ["Alternative", "Plan", "plan"]
+
+
+def plan(
+    program: Any,
+    hardware: str | Hardware = "tpu-v5p",
+    memory: int | str | None = None,
+    mesh: MeshLike | Iterable[MeshLike] | None = None,
+    devices: int | None = None,
+    keep: str | Iterable[str] = (),
+    seconds: float = 30,
+    executor: Executor | None = None,
+    *,
+    minimize: str = "time",
+    progress: Callable[[str, float], object] | None = None,
+    **options: Any,
+) -> Plan:
+    """Return the annotations of arguments that make a step fastest within the memory of a device.
+
+    The program's own annotations are removed, but for those of ``keep``. Figures are those of
+    :func:`shardcore.cost` under the policy ``xla``, on the result of propagation. The outcome is
+    the same each time unless the search is cut short by ``seconds``.
+
+    Args:
+        program: a :class:`Module`, or what ``shardcore.jax.lower`` returns.
+        hardware: the chip.
+        memory: bytes that a device has, or a text such as ``"16GiB"``; by default the chip's.
+        mesh: the mesh, or several to choose from; by default all that ``devices`` can form, or,
+            without that, the program's own.
+        devices: the number of devices.
+        keep: targets, as :meth:`Session.set` takes them, whose annotations stay as they are, and
+            that get none if they have none.
+        seconds: the time after which the best plan so far is returned; also after Ctrl-C.
+        executor: where evaluations are made: any ``concurrent.futures.Executor``, by default
+            threads of this process.
+        minimize: ``"time"``, the step without overlap; ``"memory"``, the peak; or ``"bytes"``, what
+            a device sends.
+        progress: called with the best so far and the fraction of the time.
+        **options: those of :func:`shardcore.cost`, but for the policy.
+
+    Raises:
+        PlanError: no mesh is known (``no-mesh``), no argument can be sharded
+            (``nothing-to-plan``), or nothing fits into the memory (``does-not-fit``).
+        LocationError: nothing is called like a target of ``keep``.
+        ValueError: ``minimize``, ``memory`` or ``seconds`` is none of these.
+        ShardcoreError: as for :func:`shardcore.cost`.
+    """
+    # The calculus is not imported with the package.
+    from shardcore.calculus.hardware import hardware as find_hardware
+    from shardcore.plan.meshes import meshes
+    from shardcore.plan.planner import Planner, Wanted, links
+    from shardcore.plan.program import read
+    from shardcore.plan.trials import OBJECTIVES
+
+    if minimize not in OBJECTIVES:
+        raise ValueError(f"minimize is one of {', '.join(OBJECTIVES)}, not {minimize!r}")
+    if not seconds > 0:
+        raise ValueError(f"seconds are {seconds!r}, no time to plan in")
+    chip = hardware
+    if isinstance(chip, str):
+        chip = find_hardware(chip, options.get("hardware_file"))
+    limit = chip.hbm_bytes if memory is None else parse_bytes(memory)
+    if limit is None:
+        raise ValueError(f'memory is {memory!r}, write "16GiB" or a number of bytes')
+    given = read(program, keep)
+    over = meshes(given.given.module, mesh, devices, chip, links(chip, options))
+    wanted = Wanted(tuple(over), chip, limit, minimize, seconds, executor, options, progress)
+    return Planner(given, wanted).plan()

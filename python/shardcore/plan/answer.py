@@ -1,0 +1,131 @@
+"""What planning answers: :class:`Plan`, and what it was chosen from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shardcore._core import Mesh, TensorSharding
+from shardcore.session import Evaluation, Session
+
+if TYPE_CHECKING:
+    from shardcore.costs import Cost
+
+
+@dataclass(frozen=True, repr=False)
+class Alternative:
+    """Another plan, and why it is not the best."""
+
+    kind: str
+    """``"data"``, ``"fsdp"``, ``"tensor"``, ...; ``"given"`` is what the program came with."""
+    mesh: Mesh
+    annotations: Mapping[str, str]
+    """``PartitionSpec``s by pattern; of the plan that the program came with, none."""
+    figures: Evaluation
+    """Time, bytes and memory, as :meth:`Session.evaluate` has them."""
+    reason: str
+    """Why it lost, or that it is as good."""
+
+    def __repr__(self) -> str:
+        return f"<shardcore.Alternative {self.kind} over {self.mesh}: {self.reason}>"
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        figures = self.figures.record()
+        del figures["edit"]
+        return {
+            "kind": self.kind,
+            "mesh": self.mesh.shape,
+            "annotations": dict(self.annotations),
+            "figures": figures,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """The best annotations that were found for a program; made by :func:`shardcore.plan`."""
+
+    kind: str
+    """The kind of parallelism: ``"data"``, ``"fsdp"``, ``"tensor"``, ``"sequence"``, ``"expert"``,
+    ``"spatial"``, ``"mixed"`` or ``"replicated"``."""
+    mesh: Mesh
+    specs: Mapping[str, str]
+    """The annotations as JAX writes them: the text of a ``PartitionSpec`` by pattern."""
+    session: Session
+    """The program with the annotations, which can be edited further."""
+    cost: Cost
+    """What a step costs under policy ``xla``, on the exact result."""
+    objective: str
+    """What was minimized: ``"time"``, ``"memory"`` or ``"bytes"``."""
+    limit: float
+    """The bytes of memory that a device has."""
+    bound: float
+    """A number of seconds, or of bytes, that no plan over these meshes is below."""
+    alternatives: tuple[Alternative, ...]
+    """The plan that the program came with, if it had one, and the best of each other kind."""
+    evaluations: int
+    """How many annotations were evaluated exactly."""
+    stopped: str
+    """Why the search ended: ``"done"``, ``"seconds"`` or ``"interrupted"``."""
+
+    @property
+    def annotations(self) -> dict[str, TensorSharding]:
+        """The annotations by pattern, as :meth:`Session.set` takes them."""
+        session = self.session
+        return {pattern: session.annotations[session.targets(pattern)[0]] for pattern in self.specs}
+
+    @property
+    def result(self) -> Any:
+        """The completed shardings: a :class:`shardcore.Result`, or that of a JAX function."""
+        return self.session.result
+
+    @property
+    def value(self) -> float:
+        """The figure that was minimized, of this plan."""
+        if self.objective == "memory":
+            return self.cost.peak_bytes
+        if self.objective == "bytes":
+            return sum(row.total_wire_bytes for row in self.cost.collectives)
+        return self.cost.step_seconds_upper
+
+    @property
+    def gap(self) -> float | None:
+        """How far the plan is above :attr:`bound`, as a part of it; ``None`` if that is 0."""
+        return self.value / self.bound - 1 if self.bound else None
+
+    def record(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "kind": self.kind,
+            "mesh": self.mesh.shape,
+            "annotations": [
+                {"target": target, "spec": self.specs[target], "sharding": str(sharding)}
+                for target, sharding in self.annotations.items()
+            ],
+            "objective": self.objective,
+            "value": self.value,
+            "bound": self.bound,
+            "gap": self.gap,
+            "limit_bytes": self.limit,
+            "cost": self.cost.record(),
+            "alternatives": [each.record() for each in self.alternatives],
+            "evaluations": self.evaluations,
+            "stopped": self.stopped,
+        }
+
+    def __str__(self) -> str:
+        from shardcore.report.console import plain_text
+        from shardcore.report.plan_table import plan_parts
+
+        return plain_text(plan_parts(self))
+
+    def __repr__(self) -> str:
+        return f"<shardcore.Plan {self.kind} over {self.mesh}: {len(self.specs)} annotations>"
+
+    def _repr_html_(self) -> str:
+        from shardcore.report.html import parts_html
+        from shardcore.report.plan_table import plan_parts
+
+        return parts_html(plan_parts(self))

@@ -1,0 +1,70 @@
+"""What no plan can do better: the least time and the least memory of a step on a mesh.
+
+**Time.** Each op is computed by someone: the work of the program on one device, op by op the longer
+of its FLOPs and its memory traffic, divided by the number of devices. Collectives are not in the
+bound, as there are programs that need none.
+
+**Memory.** Arguments are held from the start: the bytes of each, over the most devices that can
+share it, those axes of the mesh whose product divides its dims.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+from shardcore._core import Mesh, Port
+from shardcore.costs import Cost
+
+_MOST_AXES = 4
+"""More axes than that are taken to divide every dim."""
+
+
+def least_seconds(alone: Cost, meshes: Iterable[Mesh]) -> float:
+    """Return seconds that no plan over one of ``meshes`` is below.
+
+    Args:
+        alone: the cost of the program without annotations.
+        meshes: the meshes.
+    """
+    return alone.compute_seconds / max(mesh.num_devices for mesh in meshes)
+
+
+def least_bytes(ports: Sequence[Port], meshes: Iterable[Mesh]) -> int:
+    """Return bytes of arguments that no plan over one of ``meshes`` is below."""
+    return min(
+        sum(_bytes(port, shards) for port, shards in zip(ports, _shards(ports, mesh), strict=True))
+        for mesh in meshes
+    )
+
+
+def _bytes(port: Port, shards: int) -> int:
+    return -(-(port.bytes or 0) // shards)
+
+
+def _shards(ports: Sequence[Port], mesh: Mesh) -> Iterable[int]:
+    known: dict[tuple[int, ...], int] = {}
+    for port in ports:
+        shape = tuple(size or 1 for size in port.shape or ())
+        if shape not in known:
+            known[shape] = most_shards(shape, mesh)
+        yield known[shape]
+
+
+def most_shards(shape: Sequence[int], mesh: Mesh) -> int:
+    """Return how many devices can share a tensor at most, its dims divided evenly."""
+    sizes = [axis.size for axis in mesh.axes if axis.size > 1]
+    if len(sizes) > _MOST_AXES:
+        return mesh.num_devices
+    most = 1
+    for places in itertools.product((None, *range(len(shape))), repeat=len(sizes)):
+        parts = [1] * len(shape)
+        for place, size in zip(places, sizes, strict=True):
+            if place is not None:
+                parts[place] *= size
+        if all(size % part == 0 for size, part in zip(shape, parts, strict=True)):
+            count = 1
+            for part in parts:
+                count *= part
+            most = max(most, count)
+    return most

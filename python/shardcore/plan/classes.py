@@ -1,0 +1,272 @@
+"""Dims that are best sharded alike, merged into classes by the sharding rules of the ops.
+
+A factor of a rule relates dims of an op's operands and results: the contracting dim of a product is
+one dim of each operand. The dims that a chain of factors relates form a *class*: the batch, the
+width of the residual stream, the hidden width of a layer. Values that a loop carries are merged
+with the arguments of its body, and arguments of repeated layers, whose paths differ in numbers
+only, are merged with each other. A dim that a reshape makes of several dims is in the class of the
+major one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from shardcore._core import Module, Op, OpShardingRule, Result, Value
+from shardcore.errors import ShardcoreError
+
+NO_CLASS = -1
+"""The class of dims of size 1, which cannot be sharded."""
+
+_CARRIES = {"stablehlo.while": 1, "stablehlo.case": 0, "stablehlo.if": 0}
+"""Control flow by whether its operands are the arguments of its regions."""
+_PRODUCTS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """The type of an operand or result, as the model sees it."""
+
+    classes: tuple[int, ...]
+    """The class of each dim."""
+    sizes: tuple[int, ...]
+    factors: tuple[int, ...]
+    """The major factor of each dim in the rule of the op; -1 for none."""
+    bytes: float
+
+
+@dataclass(frozen=True)
+class Work:
+    """Ops with the same rule, types and classes."""
+
+    name: str
+    classes: tuple[int, ...]
+    """The class of each factor."""
+    sizes: tuple[int, ...]
+    """The size of each factor."""
+    reduction: frozenset[int]
+    """The factors that are reduced."""
+    replicated: frozenset[int]
+    """The factors that have to be replicated."""
+    operands: tuple[Tensor, ...]
+    results: tuple[Tensor, ...]
+    flops: float
+    """Of one run."""
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is a matrix product or a convolution."""
+        return self.name in _PRODUCTS
+
+
+class DimClasses:
+    """The classes of the dims of a program, and its ops by classes."""
+
+    def __init__(self, result: Result, tied: Iterable[list[int]], trips: list[int]) -> None:
+        """Merge the dims of ``result``, the program as XLA propagates it.
+
+        Args:
+            result: any completed program; its shardings do not matter.
+            tied: groups of arguments, by number, that are sharded alike.
+            trips: the iterations of each loop, in program order.
+        """
+        self._module: Module = result._as_xla()[0]
+        self._start: dict[Value, int] = {}
+        self._parents: list[int] = []
+        self._sizes: list[int] = []
+        self._rules: dict[int, OpShardingRule | None] = {}
+        self._ops: list[tuple[Op, OpShardingRule, int]] = []
+        self._trips = iter(trips)
+        entry: tuple[Value, ...] = ()
+        returned: tuple[Value, ...] = ()
+        for op in self._module.ops():
+            if op.name == "func.func" and op.regions:
+                self._visit_blocks(op, 1)
+                if not entry and not returned:
+                    [block] = op.regions[0]
+                    entry, returned = block.arguments, block.ops[-1].operands
+        for group in tied:
+            for number in group[1:]:
+                self._merge_dims(entry[group[0]], entry[number])
+        self.arguments = [self.of(value) for value in entry]
+        """The classes of the dims of each argument."""
+        self.results = [self.of(value) for value in returned]
+        """The classes of the dims of each result."""
+        self.work = self._grouped()
+        """Distinct ops, with how often they run."""
+
+    def of(self, value: Value) -> tuple[int, ...]:
+        """Return the class of each dim of ``value``."""
+        start = self._dims(value)
+        if start is None:
+            return ()
+        shape = value.shape or ()
+        return tuple(
+            NO_CLASS if size == 1 else self._find(start + dim) for dim, size in enumerate(shape)
+        )
+
+    def _visit_blocks(self, op: Op, runs: int) -> None:
+        for region in op.regions:
+            for block in region:
+                for inner in block.ops:
+                    self._visit(inner, runs)
+
+    def _visit(self, op: Op, runs: int) -> None:
+        if op.name in _CARRIES:
+            self._merge_control_flow(op)
+            if op.name == "stablehlo.while":
+                runs *= max(next(self._trips, 1), 1)
+            self._visit_blocks(op, runs)
+            return
+        rule = self._rule(op)
+        if rule is None:
+            return
+        sides = ((op.operands, rule.operand_mappings), (op.results, rule.result_mappings))
+        first: dict[int, int] = {}
+        blocked = set(rule.blocked_propagation)
+        sizes = rule.factor_sizes
+        for values, mappings in sides:
+            for value, mapping in zip(values, mappings, strict=True):
+                start = self._dims(value)
+                if start is None:
+                    continue
+                for dim, factors in enumerate(mapping):
+                    factor = _major(factors, sizes)
+                    if factor < 0 or factor in blocked:
+                        continue
+                    self._union(first.setdefault(factor, start + dim), start + dim)
+        self._ops.append((op, rule, runs))
+
+    def _rule(self, op: Op) -> OpShardingRule | None:
+        signature = op.signature
+        if signature is None or not op.results:
+            return None
+        if signature not in self._rules:
+            try:
+                self._rules[signature] = self._module.rule(op.results[0])
+            except ShardcoreError:
+                self._rules[signature] = _pointwise(op)
+        return self._rules[signature]
+
+    def _merge_control_flow(self, op: Op) -> None:
+        for region in op.regions:
+            for block in region:
+                if _CARRIES[op.name]:
+                    for value, argument in zip(op.operands, block.arguments, strict=False):
+                        self._merge_dims(value, argument)
+                last = block.ops[-1] if block.ops else None
+                if last is not None and len(last.operands) == len(op.results):
+                    for value, result in zip(last.operands, op.results, strict=True):
+                        self._merge_dims(value, result)
+        if _CARRIES[op.name]:
+            for value, result in zip(op.operands, op.results, strict=False):
+                self._merge_dims(value, result)
+
+    def _merge_dims(self, one: Value, other: Value) -> None:
+        first, second = self._dims(one), self._dims(other)
+        if first is None or second is None or one.shape != other.shape:
+            return
+        for dim in range(len(one.shape or ())):
+            self._union(first + dim, second + dim)
+
+    def _dims(self, value: Value) -> int | None:
+        """The number of the first dim of ``value``; ``None`` if its shape is not known."""
+        known = self._start.get(value)
+        if known is None:
+            shape = value.shape
+            if shape is None or None in shape:
+                return None
+            known = self._start[value] = len(self._parents)
+            self._parents += range(known, known + len(shape))
+        return known
+
+    def _find(self, dim: int) -> int:
+        parents = self._parents
+        while parents[dim] != dim:
+            parents[dim] = dim = parents[parents[dim]]
+        return dim
+
+    def _union(self, one: int, other: int) -> None:
+        one, other = self._find(one), self._find(other)
+        if one != other:
+            self._parents[max(one, other)] = min(one, other)
+
+    def _grouped(self) -> dict[Work, int]:
+        """The ops of the program, those with equal rule, types and classes as one."""
+        found: dict[Work, int] = {}
+        known: dict[tuple[object, ...], Work] = {}
+        for op, rule, runs in self._ops:
+            classes = tuple(map(self.of, (*op.operands, *op.results)))
+            key = (op.signature, classes)
+            work = known.get(key)
+            if work is None:
+                work = known[key] = _work(op, rule, classes)
+            found[work] = found.get(work, 0) + runs
+        return found
+
+
+def _major(factors: Iterable[int], sizes: tuple[int, ...]) -> int:
+    """The major factor of a dim that can be sharded; -1 for none."""
+    return next((factor for factor in factors if sizes[factor] > 1), -1)
+
+
+def _pointwise(op: Op) -> OpShardingRule | None:
+    """The rule of an op of CHLO without one, whose operands and results have one shape."""
+    values = (*op.operands, *op.results)
+    shape = op.results[0].shape
+    if not op.name.startswith("chlo.") or shape is None or any(v.shape != shape for v in values):
+        return None
+    dims = [[dim] for dim in range(len(shape))]
+    return OpShardingRule(
+        [size or 1 for size in shape], [dims] * len(op.operands), [dims] * len(op.results)
+    )
+
+
+def _work(op: Op, rule: OpShardingRule, classes: tuple[tuple[int, ...], ...]) -> Work:
+    sizes = rule.factor_sizes
+    mappings = (*rule.operand_mappings, *rule.result_mappings)
+    of_factors = [NO_CLASS] * len(sizes)
+    tensors = []
+    for value, mapping, found in zip((*op.operands, *op.results), mappings, classes, strict=True):
+        factors = tuple(_major(dim, sizes) for dim in mapping)
+        for factor, of_dim in zip(factors, found, strict=False):
+            if factor >= 0:
+                of_factors[factor] = of_dim
+        shape = tuple(size or 1 for size in value.shape or ())
+        tensors.append(Tensor(found, shape, factors, float(value.bytes or 0)))
+    count = len(op.operands)
+    return Work(
+        op.name,
+        tuple(of_factors),
+        sizes,
+        frozenset(rule.reduction),
+        frozenset(rule.need_replication),
+        tuple(tensors[:count]),
+        tuple(tensors[count:]),
+        _flops(op, sizes, tensors),
+    )
+
+
+def _flops(op: Op, sizes: tuple[int, ...], tensors: list[Tensor]) -> float:
+    if op.name == "stablehlo.convolution":
+        kernel, result = tensors[1], tensors[2]
+        # The features out are in both, and multiplied once.
+        features = [
+            size
+            for size, factor in zip(kernel.sizes, kernel.factors, strict=True)
+            if factor >= 0 and factor in result.factors
+        ]
+        return 2.0 * math.prod(result.sizes) * math.prod(kernel.sizes) / math.prod(features)
+    if op.name in _PRODUCTS:
+        return 2.0 * math.prod(sizes)
+    return float(max((math.prod(tensor.sizes) for tensor in tensors), default=0))
+
+
+def class_bytes(work: Mapping[Work, int]) -> Iterator[tuple[int, float]]:
+    """Yield, for each class of each distinct result, the bytes of all such results."""
+    for each, count in work.items():
+        for tensor in each.results:
+            for found in set(tensor.classes) - {NO_CLASS}:
+                yield found, tensor.bytes * count

@@ -1,0 +1,97 @@
+"""The smallest set of annotations that makes propagation give the same plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shardcore.plan.layouts import spec
+from shardcore.plan.roles import Role
+from shardcore.plan.trials import Stop, Trial, Trials
+from shardcore.session.paths import MANY, Pattern, steps
+
+
+def fewest(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
+    """Remove annotations of roles that propagation implies, the smallest arguments first.
+
+    What is left when the time is up stays.
+    """
+    current = best
+    for index in sorted(range(len(roles)), key=lambda index: roles[index].bytes):
+        if current.shardings[index] is None:
+            continue
+        fewer = (*current.shardings[:index], None, *current.shardings[index + 1 :])
+        try:
+            [trial] = trials.run(current.mesh, [fewer])
+        except Stop:
+            break
+        if trial.is_as_good_as(current):
+            current = trial
+    return current
+
+
+def patterns(
+    trials: Trials, best: Trial, roles: Sequence[Role], names: Sequence[str]
+) -> dict[str, str]:
+    """Return the annotations of ``best`` by pattern: for each role one pattern if that does.
+
+    Args:
+        trials: evaluates what other patterns lead to.
+        best: the plan.
+        roles: its roles.
+        names: the paths of all arguments and results, which a pattern may match.
+    """
+    found = trials.edit(best.shardings)
+    several = [
+        (role, spec(dims))
+        for role, dims in zip(roles, best.shardings, strict=True)
+        if dims is not None and len(role.patterns) > 1
+    ]
+    short = dict(found)
+    for role, text in several:
+        short = _replaced(short, role, next(_shorter(role, names)), text)
+    if several and trials.with_patterns(best, short).is_as_good_as(best):
+        return short
+    for role, text in several:
+        for pattern in _shorter(role, names):
+            if trials.fraction >= 1:
+                return found
+            fewer = _replaced(found, role, pattern, text)
+            if trials.with_patterns(best, fewer).is_as_good_as(best):
+                found = fewer
+                break
+    return found
+
+
+def _replaced(found: dict[str, str], role: Role, pattern: str, text: str) -> dict[str, str]:
+    """``found`` with one pattern in the place of those of ``role``."""
+    fewer = {name: other for name, other in found.items() if name not in role.patterns}
+    return {**fewer, pattern: text}
+
+
+def _shorter(role: Role, names: Sequence[str]) -> Iterator[str]:
+    """One of the patterns of ``role``, the shortest path first; then one that matches as much as
+    all of them together."""
+    yield from sorted(role.patterns, key=lambda pattern: (len(steps(pattern)), len(pattern)))[:2]
+    joined = _joined(role.patterns)
+    if joined is not None:
+        mine = [Pattern(pattern) for pattern in role.patterns]
+        both = Pattern(joined)
+        paths = [steps(name) for name in names]
+        if all(both.matches(path) == any(p.matches(path) for p in mine) for path in paths):
+            yield joined
+
+
+def _joined(texts: Sequence[str]) -> str | None:
+    """The steps that all of ``texts`` begin and end with, and ``**`` between them."""
+    parts = [steps(text) for text in texts]
+    shortest = min(map(len, parts))
+    first = 0
+    while first < shortest and len({path[first] for path in parts}) == 1:
+        first += 1
+    last = 0
+    while last < shortest - first and len({path[-1 - last] for path in parts}) == 1:
+        last += 1
+    if not last:
+        return None
+    path = parts[0]
+    return "/".join((*path[:first], MANY, *path[len(path) - last :]))

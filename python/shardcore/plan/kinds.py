@@ -1,0 +1,131 @@
+"""What kind of parallelism a layout is: data, FSDP, tensor, sequence, expert, spatial, or mixed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from shardcore.plan.classes import NO_CLASS, Work, class_bytes
+from shardcore.plan.layouts import Layout
+from shardcore.plan.roles import Role
+
+if TYPE_CHECKING:
+    from shardcore.plan.trials import Trial
+
+KINDS = ("replicated", "data", "fsdp", "tensor", "sequence", "expert", "spatial", "mixed")
+"""The kinds of plans."""
+
+_LEAST_SHARE = 0.02
+"""A class that fewer of the bytes of arguments and results have is not worth an axis."""
+MOST_CLASSES = 10
+"""The classes that are considered."""
+
+
+class Meanings:
+    """What the classes of a program's dims are to it."""
+
+    def __init__(self, work: Mapping[Work, int], roles: Sequence[Role]) -> None:
+        inside: dict[int, float] = defaultdict(float)
+        for number, num_bytes in class_bytes(work):
+            inside[number] += num_bytes
+        held: dict[int, float] = defaultdict(float)
+        for role in roles:
+            for number in set(role.classes) - {NO_CLASS}:
+                held[number] += role.bytes
+        every = max(sum(sum(t.bytes for t in op.results) * n for op, n in work.items()), 1.0)
+        total = max(sum(role.bytes for role in roles), 1)
+        self.batch = _batch(inside, work, roles)
+        """The class of the batch; ``NO_CLASS`` where there is none."""
+        weights = [role for role in roles if self.batch not in role.classes]
+        self.of_weights = {number for role in weights for number in role.classes} - {NO_CLASS}
+        """The classes of dims of arguments without a batch."""
+        share = {
+            number: max(inside.get(number, 0.0) / every, held.get(number, 0.0) / total)
+            for number in {*inside, *held}
+        }
+        ported = {number for role in roles for number in role.classes}
+        ranked = sorted((n for n in share if n in ported), key=lambda n: (-share[n], n))
+        self.considered = [n for n in ranked if share[n] >= _LEAST_SHARE][:MOST_CLASSES]
+        """The classes worth an axis that some argument has, the most frequent first."""
+        self.held = dict(held)
+        """The bytes of the arguments that have each class."""
+        self._experts = _batches_of_weights(work, self.batch)
+        self._spatial = _spatial(work, self.batch) - self.of_weights
+
+    def kind(self, layout: Layout) -> str:
+        """Return the kind of ``layout``, one of :data:`KINDS`."""
+        return self._joined(layout.axes)
+
+    def kind_of(self, trial: Trial, roles: Sequence[Role]) -> str:
+        """Return the kind of the annotations of ``trial``."""
+        found: dict[str, set[int]] = {axis.name: set() for axis in trial.mesh.axes}
+        for role, dims in zip(roles, trial.shardings, strict=True):
+            for axes, number in zip(dims or (), role.classes, strict=False):
+                for axis in axes:
+                    found[axis].add(number)
+        batch = self.batch
+        return self._joined(tuple(sorted(c, key=lambda n: n != batch)) for c in found.values())
+
+    def _joined(self, axes: Iterable[tuple[int, ...]]) -> str:
+        found = {self._of_axis(classes) for classes in axes if classes}
+        if not found:
+            return "replicated"
+        return found.pop() if len(found) == 1 else "mixed"
+
+    def _of_axis(self, classes: tuple[int, ...]) -> str:
+        if self.batch in classes:
+            return "fsdp" if set(classes) & self.of_weights else "data"
+        if self._experts & set(classes):
+            return "expert"
+        if set(classes) & self.of_weights:
+            return "tensor"
+        return "spatial" if set(classes) & self._spatial else "sequence"
+
+
+def _batch(inside: Mapping[int, float], work: Mapping[Work, int], roles: Sequence[Role]) -> int:
+    """The class that most bytes of values have of those that arguments have once, the one that is
+    major if there are several."""
+    twice = {
+        number
+        for op in work
+        for tensor in (*op.operands, *op.results)
+        for number in tensor.classes
+        if number != NO_CLASS and tensor.classes.count(number) > 1
+    }
+    place: dict[int, int] = {}
+    for role in roles:
+        for dim, number in enumerate(role.classes):
+            if number != NO_CLASS:
+                place[number] = min(place.get(number, dim), dim)
+    candidates = [number for number in place if number in inside]
+    if not candidates:
+        return NO_CLASS
+    return max(
+        candidates, key=lambda n: (round(inside[n] * (0.5 if n in twice else 1)), -place[n], -n)
+    )
+
+
+def _batches_of_weights(work: Mapping[Work, int], batch: int) -> set[int]:
+    """The classes that are batch dims of products in which one operand has no batch."""
+    found: set[int] = set()
+    for op in work:
+        if op.name != "stablehlo.dot_general" or len(op.operands) != 2:
+            continue
+        one, other = op.operands
+        if (batch in one.classes) == (batch in other.classes):
+            continue
+        both = set(one.factors) & set(other.factors) - op.reduction - {-1}
+        found |= {op.classes[factor] for factor in both}
+    return found - {NO_CLASS}
+
+
+def _spatial(work: Mapping[Work, int], batch: int) -> set[int]:
+    """The classes of the dims of images that convolutions slide over."""
+    return {
+        number
+        for op in work
+        if op.name == "stablehlo.convolution"
+        for number in op.operands[0].classes
+        if number not in (batch, NO_CLASS)
+    }

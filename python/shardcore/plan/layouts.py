@@ -1,0 +1,70 @@
+"""Layouts: for each mesh axis the classes of dims that it shards, by precedence.
+
+A tensor is sharded along an axis in its first dim of the first of these classes that it has. So
+``data: (batch, width)`` shards activations by their batch, and parameters, which have no batch, by
+their width: fully sharded data parallelism. ``model: (hidden, heads)`` is tensor parallelism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shardcore._core import Mesh
+
+Dims = tuple[tuple[str, ...], ...]
+"""The axes of each dim of a tensor, major to minor."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The classes that each axis of a mesh shards."""
+
+    mesh: Mesh
+    axes: tuple[tuple[int, ...], ...]
+    """For each axis of the mesh the classes, by precedence."""
+
+    def of(self, classes: Sequence[int], sizes: Sequence[int], *, even: bool = False) -> Dims:
+        """Return the axes of each dim of a tensor.
+
+        Args:
+            classes: the class of each dim.
+            sizes: the size of each dim.
+            even: whether axes that do not divide their dim are left out, as on arguments.
+        """
+        found: list[list[str]] = [[] for _ in sizes]
+        shards = [1] * len(sizes)
+        for axis, wanted in zip(self.mesh.axes, self.axes, strict=True):
+            for number in wanted:
+                dim = next(
+                    (
+                        dim
+                        for dim, known in enumerate(classes)
+                        if known == number and _fits(sizes[dim], shards[dim] * axis.size, even)
+                    ),
+                    None,
+                )
+                if dim is not None:
+                    found[dim].append(axis.name)
+                    shards[dim] *= axis.size
+                    break
+        return tuple(map(tuple, found))
+
+
+def _fits(size: int, shards: int, even: bool) -> bool:
+    return size % shards == 0 if even else size >= shards
+
+
+def spec(dims: Dims) -> str:
+    """Return ``dims`` as the text of a ``PartitionSpec``, without trailing ``None``."""
+    entries = [_entry(axes) for axes in dims]
+    while entries and entries[-1] == "None":
+        entries.pop()
+    return f"P({', '.join(entries)})"
+
+
+def _entry(axes: tuple[str, ...]) -> str:
+    if not axes:
+        return "None"
+    quoted = [repr(axis) for axis in axes]
+    return quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"

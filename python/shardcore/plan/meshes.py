@@ -1,0 +1,105 @@
+"""The meshes that a plan may be over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from shardcore._core import Mesh, Module
+from shardcore.calculus.hardware import Hardware
+from shardcore.costs.links import Links
+from shardcore.errors import (
+    CalculusError,
+    Diagnostic,
+    PlanError,
+    ShardcoreError,
+    VerificationError,
+)
+
+AXES = ("x", "y", "z")
+"""The names of the axes of meshes that are made."""
+MOST_MESHES = 64
+"""The most meshes that are considered."""
+
+MeshLike = Mesh | Mapping[str, int]
+
+
+def meshes(
+    module: Module,
+    given: MeshLike | Iterable[MeshLike] | None,
+    devices: int | None,
+    hardware: Hardware,
+    links: Links,
+) -> list[Mesh]:
+    """Return the meshes to consider: those given, else all of ``devices``, else the program's own.
+
+    Raises:
+        PlanError: neither is known, both are given and differ, there are fewer than two devices or
+            too many meshes (``no-mesh``).
+        CalculusError: no mesh lies on the topology (``invalid-topology``).
+    """
+    if devices is not None and (isinstance(devices, bool) or devices < 2):
+        raise _mistake(f"{devices} devices cannot share work", "give 2 or more")
+    if given is not None:
+        found = [_mesh(each) for each in _listed(given)]
+        wrong = [each for each in found if devices not in (None, each.num_devices)]
+        if wrong:
+            message = f"{wrong[0]} has {wrong[0].num_devices} devices, not {devices}"
+            raise _mistake(message, "give a mesh or a number of devices")
+    elif devices is not None:
+        axes = min(hardware.physical_axes or 2, len(AXES))
+        found = [Mesh(dict(zip(AXES, sizes, strict=False))) for sizes in _products(devices, axes)]
+    else:
+        found = [mesh for mesh in module.meshes.values() if mesh.num_devices > 1]
+        found = found[:1]
+    if not found:
+        raise _mistake(
+            "it is not known which devices the program is for",
+            'give a mesh, {"data": 8, "model": 4}, or a number of devices',
+        )
+    if len(found) > MOST_MESHES:
+        raise _mistake(f"there are {len(found)} meshes", f"at most {MOST_MESHES}")
+    return _on_topology(found, links)
+
+
+def _listed(given: MeshLike | Iterable[MeshLike]) -> list[MeshLike]:
+    return [given] if isinstance(given, (Mesh, Mapping)) else list(given)
+
+
+def _mesh(given: MeshLike) -> Mesh:
+    mesh = given if isinstance(given, Mesh) else Mesh(given)
+    if mesh.is_maximal or mesh.num_devices < 2:
+        raise _mistake(f"{mesh} has no axes to shard along", "give it two devices")
+    return mesh
+
+
+def _products(count: int, axes: int) -> Iterator[tuple[int, ...]]:
+    """The ways to write ``count`` as a product of at most ``axes`` sizes of two or more."""
+    yield (count,)
+    if axes > 1:
+        for size in range(2, count // 2 + 1):
+            if count % size == 0:
+                for rest in _products(count // size, axes - 1):
+                    yield (size, *rest)
+
+
+def _on_topology(found: list[Mesh], links: Links) -> list[Mesh]:
+    """Those of the meshes that lie on the topology.
+
+    Raises:
+        ShardcoreError: none does; that of the first.
+    """
+    kept: list[Mesh] = []
+    problem: ShardcoreError | None = None
+    for mesh in found:
+        try:
+            links.topology(mesh)
+            kept.append(mesh)
+        except (CalculusError, VerificationError) as error:
+            problem = problem or error
+    if problem is not None and not kept:
+        raise problem
+    return kept
+
+
+def _mistake(message: str, hint: str) -> PlanError:
+    return PlanError(Diagnostic("no-mesh", message, hint))

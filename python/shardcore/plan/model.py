@@ -1,0 +1,191 @@
+"""Estimates what a layout costs, without propagation: to rank layouts, never to report figures.
+
+Each distinct op is computed along one factor for each mesh axis, the first that the layout names;
+what an operand has elsewhere is gathered or exchanged, and what a reduced factor leaves is summed.
+Times are those of :mod:`shardcore.costs`, from the figures of the same chip.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from shardcore._core import AxisRef, Mesh
+from shardcore.calculus.hardware import Hardware
+from shardcore.costs.links import Links
+from shardcore.plan.classes import Tensor, Work
+from shardcore.plan.layouts import Dims, Layout
+from shardcore.plan.roles import Role
+
+_READS_AGAIN = 0.5
+"""The part of the bytes of an elementwise op that is moved when such ops are fused."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a layout is estimated to cost on one device."""
+
+    seconds: float
+    """Of all ops and all collectives."""
+    bytes: float
+    """At the peak."""
+
+
+class Model:
+    """The ops of a program on a chip."""
+
+    def __init__(
+        self,
+        work: Mapping[Work, int],
+        roles: Sequence[Role],
+        chip: Hardware,
+        links: Links,
+        peak_bytes: int,
+    ) -> None:
+        """Prepare estimates for a program that takes ``peak_bytes`` on one device."""
+        self._roles = roles
+        self._rate = chip.flops_per_second("bf16")
+        self._memory_rate = chip.hbm_bytes_per_second
+        self._links = links
+        self._seconds: dict[tuple[object, ...], float] = {}
+        self._groups: dict[frozenset[int], list[tuple[Work, int]]] = {}
+        for op, count in work.items():
+            self._groups.setdefault(frozenset(_classes(op)), []).append((op, count))
+        self._known_groups: dict[tuple[object, ...], tuple[float, float]] = {}
+        inside = sum(sum(t.bytes for t in op.results) * count for op, count in work.items())
+        self._arguments = sum(role.bytes for role in roles)
+        self._live = max(peak_bytes - self._arguments, 0) / max(inside, 1.0)
+        """The part of the bytes of all results that is live at the peak."""
+
+    def estimate(self, layout: Layout) -> Estimate:
+        """Return what ``layout`` is estimated to cost."""
+        seconds = live = 0.0
+        sizes = layout.mesh.shape
+        for classes, ops in self._groups.items():
+            # Only the classes that the ops have make a difference to them.
+            axes = tuple(tuple(c for c in wanted if c in classes) for wanted in layout.axes)
+            key = (classes, layout.mesh, axes)
+            found = self._known_groups.get(key)
+            if found is None:
+                found = self._known_groups[key] = self._group(ops, layout, sizes)
+            seconds += found[0]
+            live += found[1]
+        held = sum(
+            role.bytes / _shards(layout.of(role.classes, role.shape, even=True), sizes)
+            for role in self._roles
+        )
+        return Estimate(seconds, held + live * self._live)
+
+    def _group(
+        self, ops: Sequence[tuple[Work, int]], layout: Layout, sizes: Mapping[str, int]
+    ) -> tuple[float, float]:
+        """The seconds of ``ops`` and their collectives, and the bytes of their results."""
+        seconds = live = 0.0
+        for op, count in ops:
+            took, kept = self._op(op, layout, sizes)
+            seconds += took * count
+            live += kept * count
+        return seconds, live
+
+    def _op(self, work: Work, layout: Layout, sizes: Mapping[str, int]) -> tuple[float, float]:
+        """The seconds of an op and its collectives, and the bytes of its results."""
+        chosen = self._factors(work, layout)
+        shards = [1] * len(work.sizes)
+        for axis, factor in chosen.items():
+            shards[factor] *= sizes[axis]
+        parts = math.prod(shards)
+        moved = 0.0
+        seconds = 0.0
+        for tensor in work.operands:
+            local = tensor.bytes / _cut(tensor, shards)
+            moved += local
+            seconds += self._fetched(tensor, local, chosen, layout, sizes)
+        kept = 0.0
+        for tensor in work.results:
+            local = tensor.bytes / _cut(tensor, shards)
+            kept += local
+            seconds += self._summed(work, tensor, local, chosen, layout)
+        moved = moved + kept if work.is_product else (moved + kept) * _READS_AGAIN
+        return seconds + max(work.flops / parts / self._rate, moved / self._memory_rate), kept
+
+    def _factors(self, work: Work, layout: Layout) -> dict[str, int]:
+        """The factor that the op is computed along for each axis."""
+        chosen: dict[str, int] = {}
+        shards = [1] * len(work.sizes)
+        for axis, wanted in zip(layout.mesh.axes, layout.axes, strict=True):
+            for number in wanted:
+                factor = next(
+                    (
+                        factor
+                        for factor, known in enumerate(work.classes)
+                        if known == number
+                        and factor not in work.replicated
+                        and work.sizes[factor] >= shards[factor] * axis.size
+                    ),
+                    None,
+                )
+                if factor is not None:
+                    chosen[axis.name] = factor
+                    shards[factor] *= axis.size
+                    break
+        return chosen
+
+    def _fetched(
+        self,
+        tensor: Tensor,
+        local: float,
+        chosen: Mapping[str, int],
+        layout: Layout,
+        sizes: Mapping[str, int],
+    ) -> float:
+        """The seconds until an operand is sharded as the op needs it."""
+        seconds = 0.0
+        for dim, axes in enumerate(layout.of(tensor.classes, tensor.sizes)):
+            for axis in axes:
+                factor = chosen.get(axis, -1)
+                if factor >= 0 and factor == tensor.factors[dim]:
+                    continue
+                if factor >= 0 and factor in tensor.factors:
+                    whole = local * sizes[axis]
+                    seconds += self._time("all_to_all", layout.mesh, axis, whole)
+                else:
+                    seconds += self._time("all_gather", layout.mesh, axis, local)
+        return seconds
+
+    def _summed(
+        self, work: Work, tensor: Tensor, local: float, chosen: Mapping[str, int], layout: Layout
+    ) -> float:
+        """The seconds until a result is summed over the axes that shard reduced factors."""
+        seconds = 0.0
+        dims = layout.of(tensor.classes, tensor.sizes)
+        for axis, factor in chosen.items():
+            if factor not in work.reduction:
+                continue
+            scattered = any(axis in axes for axes in dims)
+            kind = "reduce_scatter" if scattered else "all_reduce"
+            seconds += self._time(kind, layout.mesh, axis, local)
+        return seconds
+
+    def _time(self, kind: str, mesh: Mesh, axis: str, num_bytes: float) -> float:
+        key = (kind, mesh, axis, num_bytes)
+        found = self._seconds.get(key)
+        if found is None:
+            _, found = self._links.cost(kind, mesh, (AxisRef(axis),), math.ceil(num_bytes))
+            self._seconds[key] = found
+        return found
+
+
+def _classes(work: Work) -> Iterator[int]:
+    yield from work.classes
+    for tensor in (*work.operands, *work.results):
+        yield from tensor.classes
+
+
+def _cut(tensor: Tensor, shards: Sequence[int]) -> int:
+    """How many blocks a tensor is computed in whose factors are in ``shards`` parts."""
+    return math.prod(shards[factor] for factor in tensor.factors if factor >= 0)
+
+
+def _shards(dims: Dims, sizes: Mapping[str, int]) -> int:
+    return math.prod(sizes[axis] for axes in dims for axis in axes)

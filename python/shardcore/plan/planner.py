@@ -1,0 +1,243 @@
+"""Plans a program: classes, candidates, search, fewest annotations, alternatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from shardcore._core import Mesh, Result
+from shardcore.calculus.collective_time import TimeOptions
+from shardcore.calculus.hardware import Hardware
+from shardcore.costs import Cost
+from shardcore.costs.links import Links
+from shardcore.errors import Diagnostic, PlanError
+from shardcore.plan import bounds
+from shardcore.plan.alternatives import alternatives
+from shardcore.plan.answer import Plan
+from shardcore.plan.candidates import candidates
+from shardcore.plan.classes import DimClasses
+from shardcore.plan.fewest import fewest, patterns
+from shardcore.plan.kinds import Meanings
+from shardcore.plan.model import Model
+from shardcore.plan.program import Program
+from shardcore.plan.roles import Ports, Role, layers, roles
+from shardcore.plan.search import Search
+from shardcore.plan.trials import Stop, Trial, Trials
+from shardcore.session import Session
+from shardcore.units import format_bytes, format_seconds
+
+_SHOWN = 3
+"""The values that an error about memory lists."""
+
+
+_SEARCH_SHARE = 0.75
+"""The part of the time after which the search ends, and annotations are removed."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a plan is for."""
+
+    meshes: tuple[Mesh, ...]
+    chip: Hardware
+    limit: float
+    """Bytes that a device has."""
+    minimize: str
+    seconds: float
+    executor: Executor | None
+    options: Mapping[str, Any]
+    """Those of :func:`shardcore.cost`."""
+    progress: Callable[[str, float], object] | None
+
+    def links(self) -> Links:
+        """Return the links of the chip."""
+        return links(self.chip, self.options)
+
+
+def links(chip: Hardware, options: Mapping[str, Any]) -> Links:
+    """Return the links of ``chip`` under options of :func:`shardcore.cost`."""
+    timed = TimeOptions(
+        options.get("exact", False), options.get("efficiency", 1.0), options.get("one_way", False)
+    )
+    return Links(chip, options.get("topology"), options.get("mapping"), timed)
+
+
+class Planner:
+    """Plans one program."""
+
+    def __init__(self, program: Program, wanted: Wanted) -> None:
+        self._program, self._wanted = program, wanted
+        self._ports = program.module.arguments()
+        self._check_arguments()
+        self._sessions = {mesh: program.session(mesh) for mesh in wanted.meshes}
+        self._alone = self._unannotated()
+        self._roles, self._meanings, self._model = self._read()
+        self._bound = self._least()
+        self._trials = Trials(
+            self._sessions,
+            self._roles,
+            wanted.chip,
+            wanted.limit,
+            wanted.minimize,
+            seconds=wanted.seconds * _SEARCH_SHARE,
+            executor=wanted.executor,
+            options=wanted.options,
+            report=self._report,
+        )
+
+    def plan(self) -> Plan:
+        """Search, and return the best.
+
+        Raises:
+            PlanError: nothing that was found fits (``does-not-fit``).
+        """
+        stopped = self._search()
+        best = self._trials.best
+        assert best is not None, "the first evaluation is always made"
+        if not best.fits:
+            raise self._too_large(best)
+        names = [
+            port.label or port.name for port in (*self._ports, *self._program.module.results())
+        ]
+        self._trials.give(self._wanted.seconds)
+        try:
+            best = fewest(self._trials, best, self._roles)
+            specs = patterns(self._trials, best, self._roles, names)
+        except KeyboardInterrupt:
+            specs, stopped = self._trials.edit(best.shardings), "interrupted"
+        session = self._program.session(best.mesh)
+        session.set(specs)
+        return Plan(
+            kind=self._meanings.kind_of(best, self._roles),
+            mesh=best.mesh,
+            specs=specs,
+            session=session,
+            cost=session.cost(self._wanted.chip, **self._wanted.options),
+            objective=self._wanted.minimize,
+            limit=self._wanted.limit,
+            bound=self._bound,
+            alternatives=tuple(
+                alternatives(self._trials, best, self._roles, self._meanings, self._given())
+            ),
+            evaluations=len(self._trials.all),
+            stopped=stopped,
+        )
+
+    def _search(self) -> str:
+        """Search, and return why it ended."""
+        search = Search(self._trials, self._roles, self._meanings)
+        wanted = self._wanted
+        try:
+            search.run(candidates(wanted.meshes, self._model, self._meanings, wanted.limit))
+        except Stop:
+            return "seconds"
+        except KeyboardInterrupt:
+            if self._trials.best is None:
+                raise
+            return "interrupted"
+        return "done"
+
+    def _check_arguments(self) -> None:
+        """Check that there is something to shard, and that the arguments alone fit.
+
+        Raises:
+            PlanError: there is not, or they do not.
+        """
+        if not any(port.shape for port in self._ports if port.index not in self._program.kept):
+            message = "no argument of the program has dims that could be sharded"
+            raise PlanError(Diagnostic("nothing-to-plan", message, "plan a function of arrays"))
+        least = bounds.least_bytes(self._ports, self._wanted.meshes)
+        if least > self._wanted.limit:
+            message = (
+                f"the arguments alone take {format_bytes(least)} of each device however they are "
+                f"sharded, and it has {format_bytes(self._wanted.limit)}"
+            )
+            largest = sorted(self._ports, key=lambda port: -(port.bytes or 0))[:_SHOWN]
+            raise _does_not_fit(
+                message, [(port.label or port.name, port.bytes or 0) for port in largest]
+            )
+
+    def _unannotated(self) -> Cost:
+        """The cost of the program without annotations, also those that are kept."""
+        first = self._sessions[self._wanted.meshes[0]]
+        bare = first._copy(dict.fromkeys(first.annotations))
+        return bare.cost(self._wanted.chip, **self._wanted.options)
+
+    def _read(self) -> tuple[list[Role], Meanings, Model]:
+        """The roles of the arguments, what their dims mean, and the model of the program."""
+        first = self._sessions[self._wanted.meshes[0]]
+        trips = [loop.trips or 1 for loop in self._alone.loops]
+        classes = DimClasses(_plain(first), layers(self._ports), trips)
+        program = self._program
+        found = roles(
+            Ports(self._ports, program.kept, classes.arguments),
+            Ports(program.module.results(), program.kept_results, classes.results),
+        )
+        arguments = [role for role in found if not role.is_result]
+        meanings = Meanings(classes.work, arguments)
+        model = Model(
+            classes.work,
+            arguments,
+            self._wanted.chip,
+            self._wanted.links(),
+            self._alone.peak_bytes,
+        )
+        return found, meanings, model
+
+    def _least(self) -> float:
+        """A figure that no plan is below."""
+        if self._wanted.minimize == "time":
+            return bounds.least_seconds(self._alone, self._wanted.meshes)
+        if self._wanted.minimize == "memory":
+            return bounds.least_bytes(self._ports, self._wanted.meshes)
+        return 0.0
+
+    def _given(self) -> Trial | None:
+        """What the annotations that the program came with lead to; ``None`` if it has none."""
+        given = self._program.given
+        own = [mesh for mesh in given.module.meshes.values() if mesh.num_devices > 1]
+        if not given.annotations or len(own) != 1:
+            return None
+        [row] = given.evaluate([{}], self._wanted.chip, **self._wanted.options)
+        return self._trials.trial(own[0], (None,) * len(self._roles), row)
+
+    def _report(self, best: Trial | None, fraction: float) -> None:
+        """Tell the progress: the best so far, and the bound."""
+        if self._wanted.progress is None or best is None:
+            return
+        shown = format_seconds if self._wanted.minimize == "time" else format_bytes
+        value = shown(best.rank[1]) if math.isfinite(best.rank[1]) else "nothing"
+        what = f"{value}, no less than {shown(self._bound)}"
+        if not best.fits:
+            what = "nothing fits yet"
+        self._wanted.progress(f"{what}, tried {len(self._trials.all)}", fraction)
+
+    def _too_large(self, best: Trial) -> PlanError:
+        """The error that ``best``, which takes least memory, does not fit."""
+        if best.row.error is not None:
+            raise best.row.error
+        session = self._sessions[best.mesh]._copy(self._trials.edit(best.shardings))
+        cost = session.cost(self._wanted.chip, **self._wanted.options)
+        message = (
+            f"no plan that was found takes less than {format_bytes(cost.peak_bytes)} of each "
+            f"device, and it has {format_bytes(self._wanted.limit)}"
+        )
+        labels = {port.name: port.label or port.name for port in self._ports}
+        largest = cost.live_at_peak[:_SHOWN]
+        return _does_not_fit(
+            message, [(labels.get(each.name, each.name), each.bytes) for each in largest]
+        )
+
+
+def _plain(session: Session) -> Result:
+    result = session.result
+    return result if isinstance(result, Result) else result.result
+
+
+def _does_not_fit(message: str, largest: list[tuple[str, int]]) -> PlanError:
+    listed = ", ".join(f"{name} {format_bytes(num_bytes)}" for name, num_bytes in largest)
+    hint = f"the largest values: {listed}; give more devices or memory"
+    return PlanError(Diagnostic("does-not-fit", message, hint))

@@ -1,0 +1,81 @@
+"""The program that is planned: without its annotations, but for those that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from shardcore._core import Mesh, Module, Result
+from shardcore.session import Session
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program to plan."""
+
+    given: Session
+    """With the annotations that it came with."""
+    module: Module
+    """With those that are kept only."""
+    kept: frozenset[int]
+    """The arguments that are not to be annotated."""
+    kept_results: frozenset[int]
+    """The results that are not to be annotated."""
+    wrap: Callable[[Result, Mesh], Any] | None
+    """What a result over a mesh is made into."""
+
+    def session(self, mesh: Mesh) -> Session:
+        """Return a session without the annotations that are not kept, over ``mesh``.
+
+        Raises:
+            VerificationError: an annotation that is kept names axes that ``mesh`` does not have.
+        """
+        replaced = None if list(self.module.meshes.values()) == [mesh] else mesh
+        wrap = self.wrap
+        return Session(
+            self.module,
+            mesh=replaced,
+            wrap=None if wrap is None else lambda result: wrap(result, mesh),
+            legalize_chlo=True,
+        )
+
+
+def read(given: Any, keep: str | Iterable[str]) -> Program:
+    """Return ``given``, a ``Module`` or a lowered JAX function, without its annotations.
+
+    Args:
+        given: the program.
+        keep: targets or patterns whose annotations stay, and that get none where they have none.
+
+    Raises:
+        LocationError: nothing is called like one of ``keep``.
+        TypeError: ``given`` is no program.
+    """
+    wrap: Callable[[Result, Mesh], Any] | None = None
+    if isinstance(given, Module):
+        session = Session(given, legalize_chlo=True)
+    elif isinstance(getattr(given, "module", None), Module) and hasattr(given, "over"):
+        session, wrap = given.session(), given.over
+    else:
+        raise TypeError(f"expected a Module or a lowered function, not {type(given).__name__}")
+    wanted = [keep] if isinstance(keep, str) else list(keep)
+    stays = {name for target in wanted for name in session.targets(target)}
+    edits = {name: None for name in _annotated(session) if name not in stays}
+    bare = session._copy(edits).module if edits else session.module
+    kept, kept_results = (
+        frozenset(port.index for port in ports if (port.label or port.name) in stays)
+        for ports in (bare.arguments(), bare.results())
+    )
+    return Program(session, bare, kept, kept_results, wrap)
+
+
+def _annotated(session: Session) -> list[str]:
+    """The targets that are annotated, in helper functions too."""
+    found = list(session.annotations)
+    module = session.module
+    entry = next((value.function for value in module.values()), None)
+    for op in module.ops():
+        if op.name == "sdy.sharding_constraint" and op.function != entry:
+            found.append(f"@{op.function} {op.results[0].name}")
+    return found

@@ -1,0 +1,168 @@
+"""Arguments that get one annotation: those of repeated layers, and the state of optimizers.
+
+A role is the arguments whose paths differ only in numbers, ``params['layers'][3]['q']``, and their
+counterparts in trees of the same form, as the moments of Adam are, whose dims are in the same
+classes. It is written as patterns of paths that match these arguments and no others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from shardcore._core import Port
+from shardcore.session.paths import Pattern, steps
+
+_INDEX = re.compile(r"(?<=\[)\d+(?=\])|(?<=[_.])\d+(?=['\"\].]|$)")
+"""The numbers of a path that count layers: indices, and those at the ends of names."""
+_MOST_STARS = 6
+
+
+@dataclass(frozen=True)
+class Role:
+    """Arguments that are annotated alike."""
+
+    patterns: tuple[str, ...]
+    """Patterns that together match the arguments of the role, and no other argument or result."""
+    members: tuple[int, ...]
+    """Their numbers."""
+    shape: tuple[int, ...]
+    classes: tuple[int, ...]
+    """The class of each dim."""
+    bytes: int
+    """Of all of them together."""
+    is_integer: bool
+    """Whether the elements are integers, as those of tokens are."""
+    is_result: bool = False
+    """Whether they are results, which follow from the arguments unless they are annotated."""
+
+    @property
+    def name(self) -> str:
+        """The first pattern, which stands for the role in tables."""
+        return self.patterns[0]
+
+
+def layers(ports: Sequence[Port]) -> list[list[int]]:
+    """Return the arguments whose paths differ only in numbers, and that have the same type."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for port in ports:
+        found.setdefault((_INDEX.sub("*", port.label or port.name), port.type), []).append(
+            port.index
+        )
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The arguments or the results of a program."""
+
+    every: Sequence[Port]
+    kept: frozenset[int]
+    """The numbers of those that may not be annotated."""
+    classes: Sequence[tuple[int, ...]]
+    """The classes of the dims of each."""
+
+    def by_role(self) -> dict[tuple[object, ...], list[Port]]:
+        """Return those that may be annotated, by what they have in common.
+
+        Those without dims, or whose shape is not known, are left out.
+        """
+        found: dict[tuple[object, ...], list[Port]] = {}
+        for port in self.every:
+            if port.index in self.kept or not port.shape or None in port.shape:
+                continue
+            path = _INDEX.sub("*", port.label or port.name)
+            key = (_tail(path), port.shape, self.classes[port.index])
+            found.setdefault(key, []).append(port)
+        return found
+
+
+def roles(arguments: Ports, results: Ports) -> list[Role]:
+    """Return the roles of the arguments, in order, then those of the results.
+
+    A result that is the next state of an argument, as it has the same path, shape and classes, is
+    in no role: it is sharded as the argument.
+    """
+    own = arguments.by_role()
+    names = _Names(arguments.every, results.every)
+    found = [_role(members, arguments.classes, names) for members in own.values()]
+    names = _Names(results.every, arguments.every)
+    for key, members in results.by_role().items():
+        if key not in own:
+            role = _role(members, results.classes, names)
+            found.append(replace(role, is_result=True))
+    return found
+
+
+def _tail(path: str) -> tuple[str, ...]:
+    """The part of a path that counterparts in other trees share: from the first number on, or the
+    last step."""
+    parts = steps(path)
+    for place, step in enumerate(parts):
+        if "*" in step:
+            return parts[max(place - 1, 0) :] if place else parts
+    return parts[-1:]
+
+
+def _role(members: list[Port], classes: Sequence[tuple[int, ...]], names: _Names) -> Role:
+    first = members[0]
+    shape = tuple(size or 1 for size in first.shape or ())
+    return Role(
+        tuple(names.patterns([port.index for port in members])),
+        tuple(port.index for port in members),
+        shape,
+        classes[first.index],
+        sum(port.bytes or 0 for port in members),
+        (first.dtype or "").startswith(("i", "ui")),
+    )
+
+
+class _Names:
+    """The names of the arguments and results of a program, which patterns are held against."""
+
+    def __init__(self, ports: Sequence[Port], others: Sequence[Port]) -> None:
+        self._names = [port.label or port.name for port in ports]
+        self._exact = [port.name for port in ports]
+        self._others = [steps(port.label or port.name) for port in others]
+        self._count = {name: self._names.count(name) for name in self._names}
+        self._form: dict[str, list[int]] = {}
+        for index, name in enumerate(self._names):
+            self._form.setdefault(_INDEX.sub("*", name), []).append(index)
+
+    def patterns(self, members: Sequence[int]) -> Iterator[str]:
+        """Yield patterns that match the ports ``members`` and nothing else."""
+        wanted, left = set(members), list(members)
+        while left:
+            name = self._names[left[0]]
+            if self._count[name] > 1 or "*" in name:
+                yield self._exact[left.pop(0)]
+                continue
+            text, matched = self._widest(name, wanted)
+            yield text
+            left = [index for index in left if index not in matched]
+
+    def _widest(self, name: str, wanted: set[int]) -> tuple[str, set[int]]:
+        """The pattern for ``name`` with the most numbers left open that matches only ``wanted``."""
+        form = self._form[_INDEX.sub("*", name)]
+        numbers = list(_INDEX.finditer(name))[:_MOST_STARS]
+        for count in range(len(numbers), 0, -1):
+            for starred in itertools.combinations(numbers, count):
+                text = _starred(name, starred)
+                pattern = Pattern(text)
+                matched = {index for index in form if pattern.matches(steps(self._names[index]))}
+                if len(matched) < 2 or not matched <= wanted:
+                    continue
+                if not any(map(pattern.matches, self._others)):
+                    return text, matched
+        return name, {index for index in form if self._names[index] == name}
+
+
+def _starred(name: str, numbers: Iterable[re.Match[str]]) -> str:
+    """``name`` with a star for each of ``numbers``."""
+    found, last = [], 0
+    for number in numbers:
+        found += [name[last : number.start()], "*"]
+        last = number.end()
+    return "".join([*found, name[last:]])

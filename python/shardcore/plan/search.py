@@ -1,0 +1,193 @@
+"""Finds the best annotations: exact evaluations of what the model ranks first, then local search.
+
+Local search changes one thing at a time and keeps what is better: an axis on the dims of a class,
+in all arguments that have one, or an axis on one role. Everything is in a fixed order, so that the
+outcome depends on the clock only if the time is up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from shardcore._core import Mesh
+from shardcore.plan.candidates import Candidate
+from shardcore.plan.kinds import Meanings
+from shardcore.plan.layouts import Dims
+from shardcore.plan.roles import Role
+from shardcore.plan.trials import Shardings, Trial, Trials
+
+_FIRST = 12
+"""The layouts that are evaluated because the model ranks them first."""
+_EACH_KIND = 2
+"""The layouts that are evaluated of each kind."""
+_STARTS = 2
+"""The best evaluations that local search starts from."""
+_CANDIDATES_SHARE = 0.5
+"""The part of the time after which local search starts."""
+
+
+class Search:
+    """A search over the annotations of ``roles``."""
+
+    def __init__(self, trials: Trials, roles: Sequence[Role], meanings: Meanings) -> None:
+        self._trials, self._roles, self._meanings = trials, roles, meanings
+        total = sum(role.bytes for role in roles)
+        self._large = [
+            role.is_integer or meanings.batch in role.classes or role.bytes * 500 >= total
+            for role in roles
+        ]
+        """Whether a role is worth an annotation; others follow by propagation."""
+
+    def run(self, ranked: Sequence[Candidate]) -> None:
+        """Search until nothing better is found, from the layouts ``ranked`` by the model.
+
+        Raises:
+            Stop: the time is up.
+        """
+        for candidate in _chosen(ranked):
+            if self._trials.best is not None and self._trials.fraction > _CANDIDATES_SHARE:
+                break
+            layout = candidate.layout
+            self._trials.run(layout.mesh, [self.shardings(candidate)])
+        starts = sorted(self._trials.all, key=lambda trial: trial.rank)
+        for start in _apart(starts)[:_STARTS]:
+            self._improve(start)
+
+    def shardings(self, candidate: Candidate) -> Shardings:
+        """Return the annotations of a layout: those of roles that it shards."""
+        return tuple(
+            _or_none(candidate.layout.of(role.classes, role.shape, even=True))
+            if large and not role.is_result
+            else None
+            for role, large in zip(self._roles, self._large, strict=True)
+        )
+
+    def _improve(self, start: Trial) -> None:
+        """Change one thing at a time for as long as that makes it better."""
+        current = start
+        is_better = True
+        while is_better:
+            is_better = False
+            for moves in self._moves(current):
+                tried = self._trials.run(current.mesh, moves)
+                best = min(tried, key=lambda trial: trial.rank, default=current)
+                if best.is_better_than(current):
+                    current, is_better = best, True
+
+    def _moves(self, trial: Trial) -> Iterator[list[Shardings]]:
+        """Groups of changes of the annotations of ``trial``."""
+        axes = [axis for axis in trial.mesh.axes if axis.size > 1]
+        completed = self._trials.completed(trial)
+        for axis in axes:
+            yield [
+                moved
+                for number in self._meanings.considered
+                for moved in (
+                    self._on_class(trial, completed, axis.name, number),
+                    self._off_class(trial, axis.name, number),
+                )
+                if moved != trial.shardings
+            ]
+        order = sorted(
+            (
+                index
+                for index, large in enumerate(self._large)
+                if large and (trial.shardings[index] is not None or self._is_heavy(index))
+            ),
+            key=lambda index: -self._roles[index].bytes,
+        )
+        for index in order:
+            found = [
+                moved
+                for axis in axes
+                for moved in self._on_role(trial, completed[index], axis.name, index)
+            ]
+            if found:
+                yield found
+
+    def _is_heavy(self, index: int) -> bool:
+        """Whether a role without annotation is worth an attempt of its own."""
+        return self._roles[index].bytes * 50 >= sum(role.bytes for role in self._roles)
+
+    def _on_class(
+        self, trial: Trial, completed: Sequence[Dims], axis: str, number: int
+    ) -> Shardings:
+        """Shard all dims of a class along ``axis``, and no other dims of the same roles."""
+        found = list(trial.shardings)
+        for index, role in enumerate(self._roles):
+            if self._large[index] and number in role.classes and not role.is_result:
+                dim = role.classes.index(number)
+                moved = _moved(found[index] or completed[index], role, trial.mesh, axis, dim)
+                if moved is not None:
+                    found[index] = moved
+        return tuple(found)
+
+    def _off_class(self, trial: Trial, axis: str, number: int) -> Shardings:
+        """Remove ``axis`` from the dims of a class."""
+        found = list(trial.shardings)
+        for index, role in enumerate(self._roles):
+            dims = found[index]
+            if dims is not None and any(
+                axis in axes and known == number
+                for axes, known in zip(dims, role.classes, strict=True)
+            ):
+                found[index] = _without(dims, axis)
+        return tuple(found)
+
+    def _on_role(self, trial: Trial, completed: Dims, axis: str, index: int) -> Iterator[Shardings]:
+        """Move ``axis`` to each other dim of one role, and remove it."""
+        role, dims = self._roles[index], trial.shardings[index]
+        start = dims or completed
+        options: list[Dims | None] = [
+            moved
+            for dim in range(len(role.shape))
+            if (moved := _moved(start, role, trial.mesh, axis, dim)) not in (None, completed)
+        ]
+        if any(axis in axes for axes in start):
+            options.append(_without(start, axis))
+        for each in options:
+            if each != dims:
+                yield (*trial.shardings[:index], each, *trial.shardings[index + 1 :])
+
+
+def _chosen(ranked: Sequence[Candidate]) -> list[Candidate]:
+    """The first, and the first of each kind and mesh."""
+    chosen = list(ranked[:_FIRST])
+    count: dict[object, int] = {}
+    for each in ranked:
+        for key in (each.kind, each.layout.mesh):
+            if count.setdefault(key, 0) < _EACH_KIND and each not in chosen:
+                chosen.append(each)
+            count[key] += 1
+    return chosen
+
+
+def _apart(ranked: Sequence[Trial]) -> list[Trial]:
+    """The best trial of each set of figures: annotations that propagation completes alike are the
+    same start."""
+    found: dict[object, Trial] = {}
+    for trial in ranked:
+        found.setdefault(trial.rank[:3], trial)
+    return list(found.values())
+
+
+def _or_none(dims: Dims) -> Dims | None:
+    return dims if any(dims) else None
+
+
+def _without(dims: Dims, axis: str) -> Dims | None:
+    """``dims`` without ``axis``; ``None`` if no axis is left."""
+    return _or_none(tuple(tuple(a for a in axes if a != axis) for axes in dims))
+
+
+def _moved(dims: Dims, role: Role, mesh: Mesh, axis: str, dim: int) -> Dims | None:
+    """``dims`` with ``axis`` on ``dim``; ``None`` if it does not divide."""
+    if axis in dims[dim]:
+        return dims
+    sizes = mesh.shape
+    rest = tuple(tuple(a for a in axes if a != axis) for axes in dims)
+    axes = tuple(sorted((*rest[dim], axis), key=list(sizes).index))
+    if role.shape[dim] % math.prod(sizes[name] for name in axes):
+        return None
+    return (*rest[:dim], axes, *rest[dim + 1 :])

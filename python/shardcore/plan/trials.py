@@ -1,0 +1,179 @@
+"""Exact evaluations of annotations, each made once, until the time is up."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from shardcore._core import Mesh, Port
+from shardcore.calculus.hardware import Hardware
+from shardcore.plan.layouts import Dims, spec
+from shardcore.plan.roles import Role
+from shardcore.session import Evaluation, Session
+
+Shardings = tuple[Dims | None, ...]
+"""The annotation of each role; ``None`` for none."""
+
+_WORTHWHILE = 1e-3
+"""Smaller improvements are not worth more annotations."""
+
+OBJECTIVES = {
+    "time": "step_seconds_upper",
+    "memory": "peak_bytes",
+    "bytes": "comm_bytes",
+}
+"""What can be minimized, and the figure that it is."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Annotations over a mesh, and what they lead to."""
+
+    mesh: Mesh
+    shardings: Shardings
+    row: Evaluation
+    rank: tuple[float, float, float, int]
+    """The bytes over the limit, the objective, the bytes sent, the number of annotations."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether it takes no more memory than the limit."""
+        return self.rank[0] == 0
+
+    def is_better_than(self, other: Trial) -> bool:
+        """Whether it fits better, or the objective is smaller by enough to be worth a change."""
+        if self.rank[0] != other.rank[0]:
+            return self.rank[0] < other.rank[0]
+        return self.rank[1] < other.rank[1] * (1 - _WORTHWHILE)
+
+    def is_as_good_as(self, other: Trial) -> bool:
+        """Whether it fits if ``other`` does, and neither takes longer nor sends more."""
+        slack = 1 + 1e-9
+        return all(
+            own <= its * slack for own, its in zip(self.rank[:3], other.rank[:3], strict=True)
+        )
+
+
+class Stop(Exception):  # noqa: N818 - it is no error
+    """The time is up."""
+
+
+class Trials:
+    """Evaluates annotations of roles over meshes."""
+
+    def __init__(
+        self,
+        sessions: Mapping[Mesh, Session],
+        roles: Sequence[Role],
+        hardware: Hardware,
+        limit: float,
+        objective: str,
+        *,
+        seconds: float,
+        executor: Executor | None,
+        options: Mapping[str, Any],
+        report: Callable[[Trial | None, float], object],
+    ) -> None:
+        """Start the clock.
+
+        Args:
+            sessions: the program over each mesh.
+            roles: what is annotated.
+            hardware: the chip.
+            limit: bytes that a device has.
+            objective: a key of :data:`OBJECTIVES`.
+            seconds: after so many, evaluations raise :class:`Stop`.
+            executor: as for :meth:`Session.evaluate`.
+            options: those of :func:`shardcore.cost`.
+            report: called after each evaluation with the best and the fraction of the time.
+        """
+        self._sessions, self._roles, self._hardware = sessions, roles, hardware
+        self._limit, self._figure = limit, OBJECTIVES[objective]
+        self._start = time.monotonic()
+        self._seconds = seconds
+        self._executor, self._options, self._report = executor, options, report
+        self._known: dict[tuple[Mesh, Shardings], Trial] = {}
+        self.best: Trial | None = None
+        """The best so far."""
+
+    @property
+    def all(self) -> list[Trial]:
+        """Everything evaluated, in order."""
+        return list(self._known.values())
+
+    @property
+    def fraction(self) -> float:
+        """The part of the time that is gone."""
+        return min((time.monotonic() - self._start) / max(self._seconds, 1e-9), 1.0)
+
+    def run(self, mesh: Mesh, wanted: Iterable[Shardings]) -> list[Trial]:
+        """Evaluate each of ``wanted`` over ``mesh``, in order; those known are not done again.
+
+        Raises:
+            Stop: the time is up, and something has been evaluated.
+        """
+        listed = list(dict.fromkeys(wanted))
+        missing = [each for each in listed if (mesh, each) not in self._known]
+        edits = [self.edit(each) for each in missing]
+        rows = self._sessions[mesh].evaluate(edits, self._hardware, self._executor, **self._options)
+        for shardings in missing:
+            if self.best is not None and self.fraction >= 1:
+                rows.close()  # type: ignore[attr-defined]
+                raise Stop
+            self._keep(mesh, shardings, next(rows))
+        return [self._known[mesh, each] for each in listed]
+
+    def give(self, seconds: float) -> None:
+        """Stop after ``seconds`` from the start instead."""
+        self._seconds = seconds
+
+    def edit(self, shardings: Shardings) -> dict[str, str]:
+        """Return the edit of a session that makes these annotations."""
+        return {
+            pattern: spec(dims)
+            for role, dims in zip(self._roles, shardings, strict=True)
+            if dims is not None
+            for pattern in role.patterns
+        }
+
+    def completed(self, trial: Trial) -> list[Dims]:
+        """Return how propagation shards the first argument, or result, of each role."""
+        session = self._sessions[trial.mesh]._copy(self.edit(trial.shardings))
+        arguments, results = session.result.arguments(), session.result.results()
+        return [
+            _dims((results if role.is_result else arguments)[role.members[0]], len(role.shape))
+            for role in self._roles
+        ]
+
+    def with_patterns(self, trial: Trial, patterns: Mapping[str, str]) -> Trial:
+        """Return what ``patterns``, others for the same roles, lead to; not kept."""
+        [row] = self._sessions[trial.mesh].evaluate([patterns], self._hardware, **self._options)
+        return self.trial(trial.mesh, trial.shardings, row)
+
+    def _keep(self, mesh: Mesh, shardings: Shardings, row: Evaluation) -> None:
+        trial = self._known[mesh, shardings] = self.trial(mesh, shardings, row)
+        if self.best is None or trial.rank < self.best.rank:
+            self.best = trial
+        self._report(self.best, self.fraction)
+
+    def trial(self, mesh: Mesh, shardings: Shardings, row: Evaluation) -> Trial:
+        """Return ``row``, what ``shardings`` lead to, with its rank."""
+        count = sum(dims is not None for dims in shardings)
+        figure = getattr(row, self._figure)
+        if row.error is not None or figure is None or row.peak_bytes is None:
+            return Trial(mesh, shardings, row, (math.inf, math.inf, math.inf, count))
+        excess = max(row.peak_bytes - self._limit, 0.0)
+        return Trial(mesh, shardings, row, (excess, float(figure), row.comm_bytes or 0, count))
+
+
+def _dims(port: Port, rank: int) -> Dims:
+    """The axes of each dim, but for parts of axes."""
+    if port.sharding is None:
+        return ((),) * rank
+    return tuple(
+        tuple(axis.name for axis in dim.axes if axis.is_full) for dim in port.sharding.dims
+    )

@@ -1,0 +1,212 @@
+"""Plans of small programs: what is found, what is refused, and that figures are those of `cost`."""
+
+from __future__ import annotations
+
+import json
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import shardcore
+from shardcore import Module, PlanError
+from shardcore.cli import main
+
+from tests.plan.programs import mlp
+
+CHIP = "tpu-v5e"
+
+
+def test_an_mlp_is_sharded_by_its_batch_where_it_fits() -> None:
+    plan = shardcore.plan(mlp(), CHIP, devices=16)
+    assert (plan.kind, plan.specs, plan.stopped) == ("data", {"x": "P('x')"}, "done")
+    assert plan.cost.comm_seconds == 0
+    assert plan.gap == pytest.approx(0, abs=1e-9)
+
+
+def test_less_memory_gives_another_kind() -> None:
+    kinds = [shardcore.plan(mlp(), CHIP, size, devices=16).kind for size in ("1GiB", "300MiB")]
+    assert kinds[0] == "mixed"
+    assert kinds[1] != "data"
+
+
+@pytest.mark.parametrize("memory", ["1GiB", "600MiB", "400MiB", "300MiB"])
+def test_a_plan_fits(memory: str) -> None:
+    plan = shardcore.plan(mlp(), CHIP, memory, devices=16)
+    assert plan.cost.peak_bytes <= plan.limit
+
+
+def test_figures_are_those_of_the_program_with_the_annotations() -> None:
+    plan = shardcore.plan(mlp(), CHIP, "400MiB", mesh={"a": 4, "b": 4})
+    session = mlp().session(mesh={"a": 4, "b": 4})
+    session.set(dict(plan.annotations))
+    cost = session.cost(CHIP)
+    assert cost.record() == plan.cost.record()
+    assert session.result.module.arguments()[0].sharding == plan.result.arguments()[0].sharding
+
+
+def test_each_alternative_is_what_its_annotations_cost() -> None:
+    plan = shardcore.plan(mlp(), CHIP, devices=16)
+    assert {each.kind for each in plan.alternatives} >= {"fsdp", "tensor", "replicated"}
+    for each in plan.alternatives:
+        session = mlp().session(mesh=each.mesh)
+        if each.annotations:
+            session.set(dict(each.annotations))
+        cost = session.cost(CHIP)
+        assert each.figures.step_seconds_upper == cost.step_seconds_upper
+        assert each.figures.peak_bytes == cost.peak_bytes
+        assert each.reason
+
+
+def test_no_random_plan_is_better_or_below_the_bound() -> None:
+    plan = shardcore.plan(mlp(1024, 2048, 4096), CHIP, "12MiB", mesh={"a": 4, "b": 4})
+    session = mlp(1024, 2048, 4096).session(mesh={"a": 4, "b": 4})
+    rng = random.Random(0)
+    specs = ["P()", "P('a')", "P('b')", "P(None,'a')", "P(None,'b')", "P('a','b')", "P('b','a')"]
+    specs += ["P(('a','b'))", "P(None,('a','b'))", None]
+    edits = [
+        {name: rng.choice(specs) for name in ("x", "params['up']", "params['down']", "result 0")}
+        for _ in range(200)
+    ]
+    for row in session.evaluate(edits, CHIP):
+        assert row.step_seconds_upper is not None
+        assert row.peak_bytes is not None
+        assert row.step_seconds_upper >= plan.bound
+        if row.peak_bytes <= plan.limit:
+            assert row.step_seconds_upper >= plan.value * 0.999, row.edit
+
+
+def test_a_limit_below_the_arguments_is_refused_at_once() -> None:
+    with pytest.raises(PlanError) as caught:
+        shardcore.plan(mlp(), CHIP, "60MiB", devices=16)
+    assert caught.value.code == "does-not-fit"
+    assert "72.0 MiB" in caught.value.message
+    assert "params['up']" in str(caught.value.hint)
+
+
+def test_a_limit_that_nothing_reaches_is_refused_with_the_least() -> None:
+    with pytest.raises(PlanError) as caught:
+        shardcore.plan(mlp(), CHIP, "150MiB", devices=16)
+    assert caught.value.code == "does-not-fit"
+    assert "takes less than" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({}, "no-mesh"),
+        ({"devices": 1}, "no-mesh"),
+        ({"mesh": {"a": 4}, "devices": 8}, "no-mesh"),
+        ({"mesh": {"a": 1}}, "no-mesh"),
+        ({"mesh": {"a": 4}, "keep": "nothing"}, "unknown-location"),
+        ({"mesh": {"a": 4}, "topology": "3x3"}, "invalid-topology"),
+        ({"devices": 4, "hardware": "abacus"}, "unknown-hardware"),
+    ],
+)
+def test_mistakes_have_a_code_and_a_hint(given: dict[str, Any], code: str) -> None:
+    with pytest.raises(shardcore.ShardcoreError) as caught:
+        shardcore.plan(mlp(64, 64, 64), **given)
+    assert caught.value.code == code
+    assert caught.value.hint
+
+
+def test_a_program_without_dims_has_nothing_to_plan() -> None:
+    module = Module.parse(
+        "func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }"
+    )
+    with pytest.raises(PlanError) as caught:
+        shardcore.plan(module, CHIP, devices=2)
+    assert caught.value.code == "nothing-to-plan"
+
+
+@pytest.mark.parametrize(
+    "given", [{"minimize": "beauty"}, {"memory": "much"}, {"seconds": 0}, {"seconds": float("nan")}]
+)
+def test_wrong_values_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(given))):
+        shardcore.plan(mlp(64, 64, 64), CHIP, devices=2, **given)
+
+
+def test_kept_annotations_stay_and_others_are_removed() -> None:
+    session = mlp(256, 256, 1024).session(mesh={"a": 4, "b": 2})
+    session.set({"x": "P('b')", "params['up']": "P('a', 'b')", "%1": "P(None, 'a')"})
+    plan = shardcore.plan(session.module, CHIP, keep=["x"])
+    assert str(plan.session.annotations["x"]) == '<@mesh, [{"b"}, {}]>'
+    assert "x" not in plan.specs
+    assert "%1" not in plan.session.annotations
+    free = shardcore.plan(mlp(256, 256, 1024), CHIP, mesh={"a": 4, "b": 2}, keep="params/*")
+    assert not any(name.startswith("params") for name in free.specs)
+
+
+def test_the_plan_that_a_program_came_with_is_compared() -> None:
+    session = mlp(256, 256, 1024).session(mesh={"a": 4})
+    session.set("x", "P(None, 'a')")
+    plan = shardcore.plan(session.module, CHIP)
+    given = plan.alternatives[0]
+    assert given.kind == "given"
+    assert given.figures.step_seconds_upper == session.cost(CHIP).step_seconds_upper
+    assert "longer" in given.reason
+
+
+def test_the_same_plan_each_time_and_by_an_executor() -> None:
+    def record(**given: Any) -> Any:
+        plan = shardcore.plan(mlp(), CHIP, "400MiB", devices=8, **given)
+        return plan.specs, plan.mesh, plan.evaluations
+
+    first = record()
+    assert record() == first
+    with ThreadPoolExecutor(2) as executor:
+        assert record(executor=executor) == first
+
+
+def test_the_best_so_far_is_returned_when_the_time_is_up_or_interrupted() -> None:
+    plan = shardcore.plan(mlp(), CHIP, devices=16, seconds=1e-6)
+    assert (plan.stopped, plan.evaluations) == ("seconds", 1)
+    seen: list[str] = []
+
+    def interrupt(what: str, fraction: float) -> None:
+        seen.append(what)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    plan = shardcore.plan(mlp(), CHIP, devices=16, progress=interrupt)
+    assert (plan.stopped, plan.cost.peak_bytes <= plan.limit) == ("interrupted", True)
+    assert "no less than 2.87 ms" in seen[0]
+
+
+@pytest.mark.parametrize("minimize", ["time", "memory", "bytes"])
+def test_what_is_minimized_is_the_least_of_all_tried(minimize: str) -> None:
+    plan = shardcore.plan(mlp(), CHIP, devices=4, minimize=minimize)
+    figure = {"time": "step_seconds_upper", "memory": "peak_bytes", "bytes": "comm_bytes"}[minimize]
+    others = [
+        getattr(each.figures, figure) for each in plan.alternatives if "fit" not in each.reason
+    ]
+    assert plan.value <= min(others) * 1.001
+    assert plan.bound <= plan.value
+
+
+def test_the_command_prints_a_table_and_json(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mlp.mlir"
+    path.write_text(str(mlp()))
+    command = ["plan", str(path), "--hardware", CHIP, "--devices", "16", "--memory", "1GiB"]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("mixed over x=2,y=8, on tpu-v5e, policy xla")
+    assert "does not fit" in printed
+    assert main([*command, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["schema"] == 1
+    assert len(record["annotations"]) == 2
+    assert all(row["spec"].startswith("P(") for row in record["annotations"])
+    assert record["value"] >= record["bound"] > 0
+    assert main([*command[:4], "--mesh", "a=4", "--memory", "1MiB"]) == 1
+    assert "does-not-fit" in capsys.readouterr().err
+
+
+def test_it_displays_in_a_notebook() -> None:
+    plan = shardcore.plan(mlp(64, 64, 64), CHIP, devices=2)
+    assert plan._repr_html_().startswith("<div")
+    assert repr(plan).startswith("<shardcore.Plan")
+    assert "<shardcore.Alternative" in repr(plan.alternatives[0])
