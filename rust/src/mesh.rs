@@ -7,6 +7,7 @@
 //! Source: Shardy's sharding representation, "Mesh".
 
 use crate::index::{AxisId, Id};
+use rustc_hash::FxHashSet;
 use std::hash::{Hash, Hasher};
 
 /// One axis of a mesh.
@@ -57,6 +58,12 @@ impl Mesh {
             by_name.0.sort_by_key(|&axis| &axes[axis as usize].name);
         }
         Self { axes, device_ids, by_name }
+    }
+    /// A mesh of unknown sizes, all 0, with an axis for each of `names`, in the order in which they come first.
+    pub fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut seen = FxHashSet::default();
+        let new = names.into_iter().filter(|&name| seen.insert(name));
+        Self::new(new.map(|name| MeshAxis { name: name.into(), size: 0 }).collect(), Vec::new())
     }
     /// Size of `axis`, which must be an axis of this mesh.
     #[inline]

@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use super::MeshScope;
 use crate::index::MeshId;
-use crate::mesh::{Mesh, MeshAxis};
+use crate::mesh::Mesh;
 use std::sync::Arc;
 
 /// The id of the one mesh.
@@ -28,20 +28,17 @@ impl<'a> LoneScope<'a> {
     pub fn into_mesh(self) -> (Arc<Mesh>, Option<String>) {
         (self.mesh, self.symbol)
     }
-    /// A mesh of unknown sizes, all 0, with every axis that a sharding with this text may name: enough to
-    /// parse and print it, and to verify the properties that do not depend on sizes.
+    /// A mesh of unknown sizes with every axis that a sharding with this text may name: enough to parse and
+    /// print it, and to verify the properties that do not depend on sizes.
     pub fn mesh_of_names(text: &str) -> Mesh {
         let mut cursor = Cursor::new(text, 0);
-        let mut axes = Vec::new();
-        let mut seen = rustc_hash::FxHashSet::default();
+        let mut names = Vec::new();
         while let Some(skipped) = cursor.rest().find('"') {
             cursor.skip(skipped);
             let Ok((name, _)) = cursor.string() else { break };
-            if seen.insert(name.clone()) {
-                axes.push(MeshAxis { name: name.into(), size: 0 });
-            }
+            names.push(name);
         }
-        Mesh::new(axes, Vec::new())
+        Mesh::of_names(names.iter().map(String::as_str))
     }
 }
 

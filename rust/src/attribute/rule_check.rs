@@ -159,13 +159,29 @@ fn special_problems(rule: &OpShardingRule, problems: &mut Vec<Problem>) {
             }
         }
     }
+    let in_results =
+        has_factor(rule, rule.results.iter().flat_map(|result| &result.dims).flatten());
     for (at, &factor) in rule.reduction.iter().enumerate() {
-        if rule.results.iter().any(|result| result.contains(factor)) {
+        if in_results.get(factor.index()) == Some(&true) {
             let message = "reduction factor cannot be in result mappings";
             let hint = format!("{} is in a result", name(factor));
             problems.push(problem(Part::Special(0, at), message).with_hint(hint));
         }
     }
+}
+
+/// For each factor of `rule` whether it is one of `factors`.
+fn has_factor<'a>(
+    rule: &OpShardingRule,
+    factors: impl IntoIterator<Item = &'a FactorId>,
+) -> Vec<bool> {
+    let mut has = vec![false; rule.num_factors()];
+    for factor in factors {
+        if let Some(has) = has.get_mut(factor.index()) {
+            *has = true;
+        }
+    }
+    has
 }
 
 /// Whether `rule` fits an op with tensors of these shapes.
@@ -194,6 +210,8 @@ fn check_shapes(
 ) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     let mut fits = vec![!sizes_count; rule.num_factors()];
+    let differing = rule.permutation.iter().chain(&rule.need_replication).chain(&rule.blocked);
+    let may_differ = has_factor(rule, differing);
     let sides = [("operand", &rule.operands, operands), ("result", &rule.results, results)];
     for (side, mappings, shapes) in sides {
         if mappings.len() != shapes.len() {
@@ -220,7 +238,8 @@ fn check_shapes(
                 }
                 Ok(shape) if sizes_count => {
                     let what = format!("{side} {i}");
-                    size_problems(rule, &what, mapping, shape, &mut fits, &mut problems);
+                    let checked = Sizes { rule, may_differ: &may_differ, what: &what };
+                    size_problems(&checked, mapping, shape, &mut fits, &mut problems);
                 }
                 Ok(_) => {}
                 Err(ty) => {
@@ -243,10 +262,18 @@ fn check_shapes(
     unlocated(problems)
 }
 
+/// What the sizes of a tensor are checked against.
+struct Sizes<'a> {
+    rule: &'a OpShardingRule,
+    /// For each factor whether its size may differ from that of a dim in which it stands alone.
+    may_differ: &'a [bool],
+    /// What messages call the tensor.
+    what: &'a str,
+}
+
 /// Invariant 7 of one tensor. Records in `fits` the factors that fit a dim.
 fn size_problems(
-    rule: &OpShardingRule,
-    what: &str,
+    &Sizes { rule, may_differ, what }: &Sizes<'_>,
     mapping: &TensorMapping,
     shape: &[i64],
     fits: &mut [bool],
@@ -262,13 +289,8 @@ fn size_problems(
             }
             continue;
         }
-        if let [factor] = factors[..] {
-            let may_differ = rule.permutation.contains(&factor)
-                || rule.need_replication.contains(&factor)
-                || rule.blocked.contains(&factor);
-            if may_differ {
-                continue;
-            }
+        if matches!(factors[..], [factor] if may_differ.get(factor.index()) == Some(&true)) {
+            continue;
         }
         let symbols: String = factors.iter().map(|&factor| name(factor)).collect();
         let product = product.map_or("too large a product".to_owned(), |p| p.to_string());

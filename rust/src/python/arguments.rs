@@ -11,12 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 use std::ops::Deref;
 
-/// The most items of a list that is no list of axes or devices: dims, factors, flags.
+/// The most items of a list that is no list of devices: axes, dims, factors, flags.
 pub(super) const MAX_ITEMS: usize = 1 << 20;
-
-/// The most axes of a dim or a list. Those of more than one device are 61 at most; each is looked up in the
-/// mesh.
-pub(super) const MAX_AXES: usize = 1 << 14;
 
 /// The most devices whose ids are listed.
 pub(super) const MAX_DEVICES: usize = 1 << 24;

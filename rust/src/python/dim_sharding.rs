@@ -1,6 +1,6 @@
 //! `shardcore.DimSharding`.
 
-use super::arguments::{items, Int, MAX_AXES};
+use super::arguments::{items, Int, MAX_ITEMS};
 use super::axis::PyAxisRef;
 use super::errors::{raise, raise_unlocated};
 use super::mesh::quoted;
@@ -8,7 +8,7 @@ use crate::attribute::{verify_sharding, write_dim, LoneScope};
 use crate::axis::AxisRef;
 use crate::error::Diagnostic;
 use crate::index::MeshId;
-use crate::mesh::{Mesh, MeshAxis};
+use crate::mesh::Mesh;
 use crate::sharding::{DimSharding, TensorSharding};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
@@ -37,14 +37,7 @@ impl PyDimSharding {
     }
     /// A mesh of unknown sizes with the axes of these dims and lists.
     pub(super) fn mesh_of_names<'a>(axes: impl Iterator<Item = &'a PyAxisRef>) -> Mesh {
-        let mut mesh = Mesh::default();
-        let mut seen = rustc_hash::FxHashSet::default();
-        for axis in axes {
-            if seen.insert(&axis.name) {
-                mesh.axes.push(MeshAxis { name: (*axis.name).into(), size: 0 });
-            }
-        }
-        mesh
+        Mesh::of_names(axes.map(|axis| &*axis.name))
     }
     pub(super) fn resolve(&self, mesh: &Mesh, problems: &mut Vec<Diagnostic>) -> DimSharding {
         let axes = resolve_all(&self.axes, mesh, problems);
@@ -60,7 +53,7 @@ pub(super) fn axes_from(item: &Bound<'_, PyAny>) -> PyResult<Vec<PyAxisRef>> {
     if item.is_instance_of::<PyString>() || item.is_instance_of::<PyAxisRef>() {
         return Ok(vec![PyAxisRef::from_item(item)?]);
     }
-    items(item, "axes", MAX_AXES, PyAxisRef::from_item)
+    items(item, "axes", MAX_ITEMS, PyAxisRef::from_item)
 }
 
 /// Resolves `axes` in `mesh`; errors are added to `problems`.

@@ -25,6 +25,8 @@ pub enum FactorKind {
 pub struct RuleBuilder {
     rule: OpShardingRule,
     is_invalid: bool,
+    /// How many scalars come after the operands that factors are added to.
+    num_scalars: usize,
 }
 
 impl RuleBuilder {
@@ -36,10 +38,21 @@ impl RuleBuilder {
         Self::with_mappings(operands, results)
     }
 
+    /// Starts a rule without factors for an op whose operands from the `num_operands`-th on are scalars, such as
+    /// start indices, of which there are as many as dims.
+    pub fn with_scalars_after(num_operands: usize, view: &SignatureView<'_>) -> Self {
+        let mut builder = Self::new(view);
+        let operands = &mut builder.rule.operands;
+        let scalars = operands.split_off(num_operands.min(operands.len()));
+        builder.is_invalid = scalars.iter().any(|scalar| !scalar.dims.is_empty());
+        builder.num_scalars = scalars.len();
+        builder
+    }
+
     /// Starts a rule with these mappings; the caller adds their factors in order.
     pub fn with_mappings(operands: Vec<TensorMapping>, results: Vec<TensorMapping>) -> Self {
         let rule = OpShardingRule { operands, results, ..OpShardingRule::default() };
-        Self { rule, is_invalid: false }
+        Self { rule, is_invalid: false, num_scalars: 0 }
     }
 
     /// Whether a result has `factor`.
@@ -89,7 +102,7 @@ impl RuleBuilder {
     /// Adds a factor of dim `dim` of every tensor that is not a scalar.
     pub fn everywhere(&mut self, dim: usize, size: i64, kind: FactorKind) -> &mut Self {
         let factor = self.reserve(size, kind);
-        let Self { rule, is_invalid } = self;
+        let Self { rule, is_invalid, .. } = self;
         add_to_all(&mut rule.operands, dim, factor, is_invalid);
         add_to_all(&mut rule.results, dim, factor, is_invalid);
         self
@@ -157,6 +170,7 @@ impl RuleBuilder {
                 sizes.push(1);
             }
         }
+        rule.operands.extend((0..self.num_scalars).map(|_| TensorMapping::default()));
         (!self.is_invalid).then_some(rule)
     }
 }

@@ -15,7 +15,7 @@ pub fn resize(view: &SignatureView<'_>) -> Option<OpShardingRule> {
 /// `dynamic_slice`: dims that change size need replication and are blocked.
 pub fn dynamic_slice(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
-    RuleBuilder::new(view)
+    RuleBuilder::with_scalars_after(1, view)
         .pointwise_or(shape, result_shape, FactorKind::NeedReplication, true)
         .build()
 }
@@ -30,17 +30,14 @@ pub fn dynamic_update_slice(view: &SignatureView<'_>) -> Option<OpShardingRule> 
     let has_constant_starts = view.surroundings;
     let update_kind =
         if has_constant_starts { FactorKind::PassThrough } else { FactorKind::NeedReplication };
-    let mut operand_dims = vec![None; view.num_operands()];
-    let mut builder = RuleBuilder::new(view);
+    let mut builder = RuleBuilder::with_scalars_after(2, view);
     for (dim, (&size, &update_size)) in shape.iter().zip(update_shape).enumerate() {
         if size == update_size {
             builder.everywhere(dim, size, FactorKind::PassThrough);
             continue;
         }
-        (operand_dims[0], operand_dims[1]) = (Some(dim), None);
-        builder.factor(&operand_dims, &[Some(dim)], size, FactorKind::PassThrough);
-        (operand_dims[0], operand_dims[1]) = (None, Some(dim));
-        builder.factor(&operand_dims, &[None], update_size, update_kind);
+        builder.factor(&[Some(dim), None], &[Some(dim)], size, FactorKind::PassThrough);
+        builder.factor(&[None, Some(dim)], &[None], update_size, update_kind);
     }
     builder.build()
 }

@@ -135,10 +135,16 @@ pub fn check_contraction(lhs: &Tensor, rhs: &Tensor, dims: &DotDims<i64>) -> Res
 /// The dims of `side` that are in none of `bound`, with their bounds.
 pub fn free_dims<'t>(
     side: &'t Tensor,
-    bound: &'t [&[i64]],
+    bound: &[&[i64]],
 ) -> impl Iterator<Item = (Size, Size)> + 't {
-    let is_free = |dim: &usize| !bound.iter().any(|list| list.contains(&(*dim as i64)));
-    (0..side.rank()).filter(is_free).map(|dim| (side.shape[dim], side.bound(dim)))
+    let mut is_free = vec![true; side.rank()];
+    for &dim in bound.iter().copied().flatten() {
+        if let Some(is_free) = usize::try_from(dim).ok().and_then(|dim| is_free.get_mut(dim)) {
+            *is_free = false;
+        }
+    }
+    let free = (0..side.rank()).filter(move |&dim| is_free[dim]);
+    free.map(|dim| (side.shape[dim], side.bound(dim)))
 }
 
 fn dot_general(op: &OpView<'_>) -> Result<Dims, Mistake> {
