@@ -36,17 +36,17 @@ def arguments() -> tuple[Any, Any, Any]:
             "up": jax.random.normal(next(keys), (64, 256)) / 8,
             "down": jax.random.normal(next(keys), (256, 64)) / 16,
         }
-        for _ in range(3)
+        for _ in range(2)
     ]
     x, y = (jax.random.normal(next(keys), (512, 64)) for _ in range(2))
     return {"layers": layers}, x, y
 
 
-@pytest.mark.parametrize("memory", [None, "1.1MiB", "700KiB"])
+@pytest.mark.parametrize("memory", [None, "700KiB"])
 def test_a_plan_gives_the_results_of_the_function(memory: str | None) -> None:
     given = arguments()
     lowered = shardcore.jax.lower(train, *given, platform="cpu")
-    plan = shardcore.plan(lowered, "tpu-v5e", memory, mesh={"data": 4, "model": 2})
+    plan = shardcore.plan(lowered, "tpu-v5e", memory, mesh={"data": 4, "model": 2}, seconds=3)
     assert plan.cost.peak_bytes <= plan.limit
     assert all("*" in name or "layers" not in name for name in plan.specs)
     compiled = shardcore.jax.compile(plan.result)
@@ -55,4 +55,4 @@ def test_a_plan_gives_the_results_of_the_function(memory: str | None) -> None:
     np.testing.assert_allclose(value, wanted_value, rtol=1e-5)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), params, wanted)
     specs = plan.result.in_specs[0]["layers"]
-    assert specs[0] == specs[1] == specs[2]
+    assert specs[0] == specs[1]

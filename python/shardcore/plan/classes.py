@@ -97,6 +97,16 @@ class DimClasses:
         self.work = self._grouped()
         """Distinct ops, with how often they run."""
 
+    def first_values(self) -> list[tuple[Value, tuple[int, ...], float]]:
+        """Return the first result with each tuple of classes, and the bytes of all such results."""
+        found: dict[tuple[int, ...], tuple[Value, float]] = {}
+        for op, _, runs in self._ops:
+            for value in op.results:
+                classes = self.of(value)
+                first, total = found.get(classes, (value, 0.0))
+                found[classes] = (first, total + (value.bytes or 0) * runs)
+        return [(value, classes, total) for classes, (value, total) in found.items()]
+
     def of(self, value: Value) -> tuple[int, ...]:
         """Return the class of each dim of ``value``."""
         start = self._dims(value)

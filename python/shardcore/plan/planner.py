@@ -22,6 +22,7 @@ from shardcore.plan.classes import DimClasses
 from shardcore.plan.fewest import fewest, patterns
 from shardcore.plan.kinds import Meanings
 from shardcore.plan.model import Model
+from shardcore.plan.pins import pins
 from shardcore.plan.program import Program
 from shardcore.plan.roles import Ports, Role, layers, roles
 from shardcore.plan.search import Search
@@ -176,8 +177,9 @@ class Planner:
             Ports(self._ports, program.kept, classes.arguments),
             Ports(program.module.results(), program.kept_results, classes.results),
         )
-        arguments = [role for role in found if not role.is_result]
+        arguments = [role for role in found if role.what == "argument"]
         meanings = Meanings(classes.work, arguments)
+        found += pins(program.module, classes.first_values(), meanings.batch)
         model = Model(
             classes.work,
             arguments,

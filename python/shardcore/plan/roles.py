@@ -17,6 +17,8 @@ from shardcore.session.paths import Pattern, steps
 
 _INDEX = re.compile(r"(?<=\[)\d+(?=\])|(?<=[_.])\d+(?=['\"\].]|$)")
 """The numbers of a path that count layers: indices, and those at the ends of names."""
+_RESULT = re.compile(r"^result(\[\d+\])?")
+"""What JAX puts before the path of a result."""
 _MOST_STARS = 6
 
 
@@ -35,8 +37,9 @@ class Role:
     """Of all of them together."""
     is_integer: bool
     """Whether the elements are integers, as those of tokens are."""
-    is_result: bool = False
-    """Whether they are results, which follow from the arguments unless they are annotated."""
+    what: str = "argument"
+    """``"argument"``, ``"result"`` or ``"value"``. Results and values follow from the arguments
+    unless they are annotated."""
 
     @property
     def name(self) -> str:
@@ -73,26 +76,32 @@ class Ports:
         for port in self.every:
             if port.index in self.kept or not port.shape or None in port.shape:
                 continue
-            path = _INDEX.sub("*", port.label or port.name)
-            key = (_tail(path), port.shape, self.classes[port.index])
+            path = _RESULT.sub("", port.label or port.name)
+            key = (_tail(_INDEX.sub("*", path)), port.shape, self.classes[port.index])
             found.setdefault(key, []).append(port)
         return found
+
+    def next_states(self) -> frozenset[int]:
+        """Return the numbers of the results that take the memory of one of these arguments."""
+        aliased = (port.attributes.get("tf.aliasing_output", "") for port in self.every)
+        return frozenset(int(text.split()[0]) for text in aliased if text)
 
 
 def roles(arguments: Ports, results: Ports) -> list[Role]:
     """Return the roles of the arguments, in order, then those of the results.
 
-    A result that is the next state of an argument, as it has the same path, shape and classes, is
-    in no role: it is sharded as the argument.
+    A result that is the next state of an argument, as it takes its memory or has the same path,
+    shape and classes, is in no role: it is sharded as the argument.
     """
     own = arguments.by_role()
+    results = replace(results, kept=results.kept | arguments.next_states())
     names = _Names(arguments.every, results.every)
     found = [_role(members, arguments.classes, names) for members in own.values()]
     names = _Names(results.every, arguments.every)
     for key, members in results.by_role().items():
         if key not in own:
             role = _role(members, results.classes, names)
-            found.append(replace(role, is_result=True))
+            found.append(replace(role, what="result"))
     return found
 
 

@@ -13,10 +13,12 @@ from collections.abc import Iterator, Sequence
 from shardcore._core import Mesh
 from shardcore.plan.candidates import Candidate
 from shardcore.plan.kinds import Meanings
-from shardcore.plan.layouts import Dims
+from shardcore.plan.layouts import Dims, Layout
 from shardcore.plan.roles import Role
 from shardcore.plan.trials import Shardings, Trial, Trials
 
+_SMALL = 500
+"""Roles of less than this part of the bytes of all follow from others by propagation."""
 _FIRST = 12
 """The layouts that are evaluated because the model ranks them first."""
 _EACH_KIND = 2
@@ -32,11 +34,7 @@ class Search:
 
     def __init__(self, trials: Trials, roles: Sequence[Role], meanings: Meanings) -> None:
         self._trials, self._roles, self._meanings = trials, roles, meanings
-        total = sum(role.bytes for role in roles)
-        self._large = [
-            role.is_integer or meanings.batch in role.classes or role.bytes * 500 >= total
-            for role in roles
-        ]
+        self._large = _large(roles, meanings)
         """Whether a role is worth an annotation; others follow by propagation."""
 
     def run(self, ranked: Sequence[Candidate]) -> None:
@@ -49,7 +47,8 @@ class Search:
             if self._trials.best is not None and self._trials.fraction > _CANDIDATES_SHARE:
                 break
             layout = candidate.layout
-            self._trials.run(layout.mesh, [self.shardings(candidate)])
+            plain = self.shardings(candidate)
+            self._trials.run(layout.mesh, [plain, self._pinned(plain, layout)])
         starts = sorted(self._trials.all, key=lambda trial: trial.rank)
         for start in _apart(starts)[:_STARTS]:
             self._improve(start)
@@ -58,9 +57,26 @@ class Search:
         """Return the annotations of a layout: those of roles that it shards."""
         return tuple(
             _or_none(candidate.layout.of(role.classes, role.shape, even=True))
-            if large and not role.is_result
+            if large and role.what == "argument"
             else None
             for role, large in zip(self._roles, self._large, strict=True)
+        )
+
+    def _pinned(self, shardings: Shardings, layout: Layout) -> Shardings:
+        """``shardings`` with activations constrained along the axes that also shard something else
+        than the batch."""
+        batch = self._meanings.batch
+        axes = tuple(
+            (batch,) if batch in classes and len(classes) > 1 else () for classes in layout.axes
+        )
+        if not any(axes):
+            return shardings
+        whole = Layout(layout.mesh, tuple((batch,) if batch in c else () for c in layout.axes))
+        return tuple(
+            _or_none(whole.of(role.classes, role.shape, even=True))
+            if role.what == "value"
+            else dims
+            for role, dims in zip(self._roles, shardings, strict=True)
         )
 
     def _improve(self, start: Trial) -> None:
@@ -116,7 +132,7 @@ class Search:
         """Shard all dims of a class along ``axis``, and no other dims of the same roles."""
         found = list(trial.shardings)
         for index, role in enumerate(self._roles):
-            if self._large[index] and number in role.classes and not role.is_result:
+            if self._large[index] and number in role.classes and role.what == "argument":
                 dim = role.classes.index(number)
                 moved = _moved(found[index] or completed[index], role, trial.mesh, axis, dim)
                 if moved is not None:
@@ -149,6 +165,24 @@ class Search:
         for each in options:
             if each != dims:
                 yield (*trial.shardings[:index], each, *trial.shardings[index + 1 :])
+
+
+def _large(roles: Sequence[Role], meanings: Meanings) -> list[bool]:
+    """Whether each role is more than a small part of all, has a batch, or is the largest that has
+    some class."""
+    total = sum(role.bytes for role in roles)
+    most: dict[int, int] = {}
+    for role in roles:
+        for number in role.classes:
+            most[number] = max(most.get(number, 0), role.bytes)
+    return [
+        role.what == "value"
+        or role.is_integer
+        or meanings.batch in role.classes
+        or role.bytes * _SMALL >= total
+        or any(role.bytes == most[n] for n in role.classes if n in meanings.considered)
+        for role in roles
+    ]
 
 
 def _chosen(ranked: Sequence[Candidate]) -> list[Candidate]:

@@ -141,11 +141,14 @@ class Trials:
         }
 
     def completed(self, trial: Trial) -> list[Dims]:
-        """Return how propagation shards the first argument, or result, of each role."""
+        """Return how propagation shards the first argument or result of each role; of values
+        nothing."""
         session = self._sessions[trial.mesh]._copy(self.edit(trial.shardings))
-        arguments, results = session.result.arguments(), session.result.results()
+        ports = {"argument": session.result.arguments(), "result": session.result.results()}
         return [
-            _dims((results if role.is_result else arguments)[role.members[0]], len(role.shape))
+            _dims(ports[role.what][role.members[0]], len(role.shape))
+            if role.what in ports
+            else ((),) * len(role.shape)
             for role in self._roles
         ]
 

@@ -41,6 +41,11 @@ def text(name: str) -> str:
     return str(_BUILDERS[name]().as_text())
 
 
+def located(name: str) -> str:
+    """The model as JAX prints it, with the places and paths that its values come from."""
+    return str(_BUILDERS[name]().as_text(debug_info=True))
+
+
 def stacked(shapes: Tree, layers: int) -> Tree:
     """Shapes of the parameters of `layers` equal layers in one array each."""
     return jax.tree.map(lambda s: jax.ShapeDtypeStruct((layers, *s.shape), s.dtype), shapes)

@@ -1,0 +1,52 @@
+"""Values inside the program that are worth a constraint: where activations begin.
+
+Where the batch shards activations and parameters are stored along the same axis, propagation may
+give an axis to the parameters' dim of an activation before the batch reaches it. A constraint on
+the first value of a kind of activation decides for the batch, as users do who pin the output of an
+embedding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from shardcore._core import Module, Value
+from shardcore.plan.classes import NO_CLASS
+from shardcore.plan.roles import Role
+
+MOST_PINS = 3
+"""The values that are considered."""
+
+
+def pins(
+    module: Module, values: Iterable[tuple[Value, tuple[int, ...], float]], batch: int
+) -> Iterator[Role]:
+    """Yield a role for the first value of each kind of activation, the most frequent kinds first.
+
+    Args:
+        module: the program without annotations.
+        values: the first value of each kind in the program as XLA propagates it, its classes, and
+            the bytes of all values of the kind.
+        batch: the class that an activation has.
+    """
+    known: dict[tuple[object, ...], Value] = {}
+    own = list(module.values())
+    entry = own[0].function if own else ""
+    for value in own:
+        if value.op is not None and value.function == entry:
+            known.setdefault(_key(value), value)
+    activations = [each for each in values if batch != NO_CLASS and batch in each[1]]
+    activations.sort(key=lambda each: -each[2])
+    count = 0
+    for value, classes, _ in activations:
+        found = known.get(_key(value))
+        if found is None or len(classes) < 2 or count == MOST_PINS:
+            continue
+        count += 1
+        shape = tuple(size or 1 for size in value.shape or ())
+        yield Role((found.name,), (), shape, classes, 0, False, "value")
+
+
+def _key(value: Value) -> tuple[object, ...]:
+    """What a value has in common with its counterpart after calls are inlined."""
+    return value.op, value.location, value.shape, value.dtype

@@ -1,0 +1,56 @@
+"""Plans from no annotations cost at most what the usual annotations of experts cost."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+pytest.importorskip("jax")
+
+import shardcore
+
+from tests.shardy.xla import models as models
+from tests.shardy.xla.models import catalog
+
+CHIP = "tpu-v5e"
+QUICK = [
+    "embedding-vocabulary",
+    "experts-experts",
+    "retrieve-corpus",
+    "prefill-fsdp",
+    "graph-edges",
+    "contrast-data",
+]
+DEEP = [
+    "decode-tensor",
+    "denoise-rows",
+    "diagonal-width",
+    "distill-tensor",
+    "experts-experts-tensor",
+    "llama-fsdp",
+    "llama-scan-fsdp",
+    "llama-scan-tensor",
+    "llama-tensor",
+    "lora-fsdp",
+    "patches-tensor",
+    "perceptron-grid",
+    "recommend-tables",
+    "lora-tensor",
+    "residual-rows",
+]
+
+
+NAMES = [*QUICK, *(DEEP if os.environ.get("SHARDCORE_DEEP") else ())]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_is_as_good_as_the_annotations_of_an_expert(name: str) -> None:
+    text = catalog.located(name)
+    plan = shardcore.plan(shardcore.Module.parse(text), CHIP, seconds=60)
+    given = plan.alternatives[0]
+    assert given.kind == "given"
+    assert given.figures.step_seconds_upper is not None
+    assert plan.value <= given.figures.step_seconds_upper * 1.0001
+    assert plan.cost.peak_bytes <= plan.limit
+    assert len(plan.specs) <= 12
