@@ -110,6 +110,9 @@ OPS = {
     "sort": (lambda a: jnp.sort(a, 0), [array(10, 4)]),
     "sort2": (lambda a: lax.sort((a, -a), dimension=1, num_keys=1)[1], [array(6, 7)]),
     "topk": (lambda a: lax.top_k(a, 3)[0], [array(6, 9)]),
+    "topk_places": (lambda a: lax.top_k(a, 2), [array(3, 17, d=i32)]),
+    "cumlogsumexp": (lambda a: lax.cumlogsumexp(a, 0), [array(11, 3)]),
+    "reshape_far": (lambda a: a.reshape(35, 2), [array(7, 10)]),
     "dslice": (lambda a, i: lax.dynamic_slice(a, (i, 0), (3, 4)), [array(10, 4), array(d=i32)]),
     "dupdate": (
         lambda a, u, i: lax.dynamic_update_slice(a, u, (i, 0)),
@@ -357,6 +360,6 @@ OPS = {
 TOLERANCE = {
     "chlo": 1e-3,
     **dict.fromkeys(("cholesky", "trisolve", "qr", "eigh", "svd", "solve", "tridiag"), 1e-4),
-    **dict.fromkeys(("prod", "cumprod", "erfinv", "interp"), 1e-6),
+    **dict.fromkeys(("prod", "cumprod", "erfinv", "interp", "cumlogsumexp"), 1e-6),
 }
 """How far results may be apart, where arithmetic is not exact."""

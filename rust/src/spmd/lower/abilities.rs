@@ -6,7 +6,7 @@ use super::convolution::is_spatial;
 use super::custom_calls::target;
 use super::geometry::Geometry;
 use super::work::ByRule;
-use super::{convolution, dynamic, indexing, reduce, windows};
+use super::{convolution, dynamic, indexing, reduce, top_k, windows};
 use crate::index::{FactorId, Id};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
@@ -34,6 +34,7 @@ pub(super) fn abilities(program: &Program, work: &ByRule) -> Vec<Ability> {
     dynamic::refine(program, work, &mut all);
     convolution::refine(program, work, &mut all);
     windows::refine(program, work, &mut all);
+    top_k::refine(program, work, &mut all);
     all
 }
 

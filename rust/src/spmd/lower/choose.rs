@@ -146,7 +146,7 @@ impl Lowering<'_, '_, '_> {
         }
     }
     /// Bits that a device sends; if they are more than `most`, any number above it.
-    fn bits_sent(&mut self, work: &ByRule, way: &Way, most: i64) -> i64 {
+    pub(super) fn bits_sent(&mut self, work: &ByRule, way: &Way, most: i64) -> i64 {
         let operands = || work.operands.iter().zip(&way.operands);
         let least = operands().map(|(&held, &placement)| {
             let elements = self.least_reshard_elements(held, placement);

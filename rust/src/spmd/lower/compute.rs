@@ -13,6 +13,7 @@ impl Lowering<'_, '_, '_> {
     pub(super) fn compute(&mut self, work: &ByRule, way: &Way, mut operands: Vec<Held>) {
         let op = work.op;
         match self.emit.program.kind(op) {
+            OpKind::Reshape => self.reshape_locally(work, way, &operands),
             OpKind::Slice => self.slice_locally(work, way, operands),
             OpKind::Pad => self.pad_locally(work, way, operands),
             OpKind::Other if self.emit.program.op_name_id(op) == self.reverse => {
@@ -27,6 +28,10 @@ impl Lowering<'_, '_, '_> {
             OpKind::DynamicUpdateSlice => self.update_locally(work, way, operands),
             OpKind::Convolution => self.convolve_locally(work, way, operands),
             OpKind::CustomCall => self.call_locally(work, way, operands),
+            OpKind::Other if !Self::joined_digits(work, way).is_empty() => {
+                let digits = Self::joined_digits(work, way);
+                self.top_k_of_shards(work, way, &digits, operands[0]);
+            }
             _ => {
                 if way.results.iter().any(|&result| !self.placements[result].partial.is_empty()) {
                     self.mask_terms(work, way, &mut operands);

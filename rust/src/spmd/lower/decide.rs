@@ -9,7 +9,7 @@ use super::abilities::{abilities, without_fetches};
 use super::decisions::Decision;
 use super::way_rule::way_rule;
 use super::work::{ByRule, Tensors};
-use super::{dynamic, joined, Held, Lowering};
+use super::{dynamic, joined, log_add_exp, reshape, Held, Lowering};
 use crate::index::OpId;
 use crate::ir::OpKind;
 use std::rc::Rc;
@@ -40,13 +40,19 @@ impl Lowering<'_, '_, '_> {
     /// The facts of the region of `op`: its reducer, and whether the initial value is the reducer's identity.
     fn facts_of_region(&self, op: OpId, operands: &[Held]) -> Vec<i64> {
         let program = &*self.emit.program;
+        let is_identity_of = |reducer: Reducer| {
+            operands.last().is_some_and(|init| {
+                let identity = reducer.identity(self.emit.element(init.global));
+                identity.is_some_and(|identity| self.is_constant(init.value, &identity))
+            })
+        };
         let Some(reducers) = Reducer::each_of_region(program, op) else {
+            if log_add_exp::is_region_of(program, op) {
+                return vec![-2, i64::from(is_identity_of(Reducer::Max))];
+            }
             return vec![-1, i64::from(joined::selects(program, op))];
         };
-        let is_neutral = operands.last().zip(reducers.last()).is_some_and(|(init, reducer)| {
-            let identity = reducer.identity(self.emit.element(init.global));
-            identity.is_some_and(|identity| self.is_constant(init.value, &identity))
-        });
+        let is_neutral = reducers.last().is_some_and(|&reducer| is_identity_of(reducer));
         let mut facts: Vec<i64> = reducers.into_iter().map(|reducer| reducer as i64).collect();
         facts.push(i64::from(is_neutral));
         facts
@@ -107,10 +113,47 @@ impl Lowering<'_, '_, '_> {
                 *ability = without_what_xla_gathers(kind, name, *ability);
             }
         }
+        let decision = self.decided(decision, op, tensors);
+        if self.emit.program.kind(op) == OpKind::Reshape {
+            return Some(self.or_by_intervals(decision, op, tensors));
+        }
+        Some(decision)
+    }
+    /// `decision` with the way that is chosen by its rule and abilities.
+    fn decided(&mut self, decision: Decision, op: OpId, tensors: &Tensors) -> Decision {
         let work = ByRule::of(&decision, op, tensors);
         let way = self.choose(&work, &tensors.placements().collect::<Vec<_>>());
         let outcome = self.outcome_of(&work, &way);
         let results = self.results_taken(&work, &way);
-        Some(Decision { way, results, outcome, ..decision })
+        Decision { way, results, outcome, ..decision }
+    }
+    /// `decision` about a reshape, or that by which shards fetch intervals, if that sends less.
+    fn or_by_intervals(&mut self, decision: Decision, op: OpId, tensors: &Tensors) -> Decision {
+        let can_fetch = self.how.policy != Policy::Xla
+            && self.how.one_by_one.is_none()
+            && !self.emit.devices.are_unlisted();
+        let work = ByRule::of(&decision, op, tensors);
+        let sent = if can_fetch { self.bits_sent(&work, &decision.way, i64::MAX) } else { 0 };
+        if sent == 0 {
+            return decision;
+        }
+        let shapes = decision.shapes.clone();
+        let (rule, abilities) = reshape::by_intervals(&shapes[0], &shapes[1]);
+        let other = Decision {
+            rule,
+            shapes,
+            abilities,
+            way: Way::default(),
+            results: Vec::new(),
+            outcome: (OutcomeKind::Local, Arc::default()),
+        };
+        let other = self.decided(other, op, tensors);
+        let work = ByRule::of(&other, op, tensors);
+        let by_intervals = self.bits_sent(&work, &other.way, i64::MAX);
+        if by_intervals < sent {
+            other
+        } else {
+            decision
+        }
     }
 }

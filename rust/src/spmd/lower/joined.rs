@@ -45,8 +45,12 @@ impl Lowering<'_, '_, '_> {
     pub(super) fn bits_joined(&self, work: &ByRule, way: &Way) -> i64 {
         let others = total_size(&Self::joined_digits(work, way)) - 1;
         let found = work.results.iter().enumerate().map(|(index, &(ty, _))| {
-            let size = self.result_shape(work, way, index).iter().product::<i64>();
-            size.saturating_mul(self.bits(ty))
+            let mut shape = self.result_shape(work, way, index);
+            if self.emit.program.kind(work.op) != OpKind::Reduce {
+                shape.pop();
+                shape.push(self.num_selected(work, way));
+            }
+            shape.iter().product::<i64>().saturating_mul(self.bits(ty))
         });
         found.fold(0i64, i64::saturating_add).saturating_mul(others)
     }

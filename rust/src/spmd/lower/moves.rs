@@ -8,6 +8,7 @@ use super::geometry::Geometry;
 use super::work::ByRule;
 use super::{Held, Lowering};
 use crate::index::{FactorId, Id, ValueId};
+use crate::ir::OpKind;
 
 /// The elements that are fetched along one dim of an operand.
 pub(super) struct Move {
@@ -78,7 +79,13 @@ impl Lowering<'_, '_, '_> {
             return (self.bits_of_scan(work, way, &scan), vec![place]);
         }
         if !Self::joined_digits(work, way).is_empty() {
-            return (self.bits_joined(work, way), vec!["what shards are reduced to".to_owned()]);
+            let is_reduce = self.emit.program.kind(work.op) == OpKind::Reduce;
+            let what =
+                if is_reduce { "what shards are reduced to" } else { "the largest of shards" };
+            return (self.bits_joined(work, way), vec![what.to_owned()]);
+        }
+        if let Some(fetched) = self.bits_of_intervals(work, way) {
+            return fetched;
         }
         let moves = self.moves(work, way);
         let place = |step: &Move| format!("operand {} along dim {}", step.operand, step.dim);

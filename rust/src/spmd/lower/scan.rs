@@ -7,9 +7,9 @@ use super::super::ways::{Ability, Way};
 use super::geometry::Geometry;
 use super::reduce::reducer;
 use super::work::ByRule;
-use super::{Held, Lowering};
-use crate::index::{Id, ValueId};
-use crate::ir::{int_array, OpKind};
+use super::{log_add_exp, Held, Lowering};
+use crate::index::{Id, OpId, ValueId};
+use crate::ir::{int_array, OpKind, Program, Type, ValueMap};
 
 /// A cumulative reduction along a sharded dim.
 pub(super) struct Scan {
@@ -17,8 +17,30 @@ pub(super) struct Scan {
     pub digits: Vec<Digit>,
     /// Whether it goes from the end to the start.
     is_reversed: bool,
-    reducer: Reducer,
+    combiner: Combiner,
     identity: String,
+}
+
+/// How a cumulative reduction combines two elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Combiner {
+    Reducer(Reducer),
+    LogAddExp,
+}
+
+impl Combiner {
+    /// That of the region of `work`, and the text of its identity.
+    fn of(program: &Program, work: &ByRule) -> Option<(Self, String)> {
+        if log_add_exp::is_region_of(program, work.op) {
+            let Type::RankedTensor { element, .. } = &program.types()[work.operands[0].global]
+            else {
+                return None;
+            };
+            let identity = Reducer::Max.identity(program.str(element.text))?;
+            return Some((Self::LogAddExp, identity));
+        }
+        reducer(program, work).map(|(reducer, identity)| (Self::Reducer(reducer), identity))
+    }
 }
 
 impl Lowering<'_, '_, '_> {
@@ -45,13 +67,13 @@ impl Lowering<'_, '_, '_> {
         if work.shapes.last()?.get(dim) != Some(&size) || size == 1 {
             return None;
         }
-        let (reducer, identity) = reducer(program, work)?;
+        let (combiner, identity) = Combiner::of(program, work)?;
         if !self.is_constant(work.operands[1].value, &identity) {
             return None;
         }
         let factor = work.rule.operands[0].dims[dim][0];
         let digits = way.factors[factor.index()].clone();
-        Some(Scan { dim, digits, is_reversed: geometry.low == 0, reducer, identity })
+        Some(Scan { dim, digits, is_reversed: geometry.low == 0, combiner, identity })
     }
     /// Bits that a device sends for `scan`: its total, once for each other shard.
     pub(super) fn bits_of_scan(&self, work: &ByRule, way: &Way, scan: &Scan) -> i64 {
@@ -63,7 +85,7 @@ impl Lowering<'_, '_, '_> {
     }
     /// Scans shards, and combines the results with the totals of the shards before.
     pub(super) fn scan_locally(&mut self, work: &ByRule, way: &Way, scan: &Scan, input: Held) {
-        let &Scan { dim, reducer, is_reversed, .. } = scan;
+        let &Scan { dim, combiner, is_reversed, .. } = scan;
         let identity = self.emit.scalar(&scan.identity, input.global);
         // From the end, the padding comes first.
         let input = if is_reversed { self.filled(input, &[dim], identity) } else { input };
@@ -90,11 +112,16 @@ impl Lowering<'_, '_, '_> {
             self.emit.along(is_before, dim, &shape)
         };
         let before = self.emit.masked(mask, totals, identity);
-        let before = self.reduced(before, dim, (reducer, identity));
+        let before = self.reduced(work, scan, before, identity);
         let dims: Vec<i64> =
             (0..shape.len()).filter(|&other| other != dim).map(|d| d as i64).collect();
         let before = self.emit.broadcast(before, &dims, own);
-        let value = self.emit.elementwise(reducer.op_name(), &[before, local]);
+        let value = match combiner {
+            Combiner::Reducer(reducer) => {
+                self.emit.elementwise(reducer.op_name(), &[before, local])
+            }
+            Combiner::LogAddExp => log_add_exp::emit(&mut self.emit, before, local),
+        };
         self.replace(work, way, &[value]);
     }
     /// `input` scanned on each shard separately.
@@ -121,23 +148,39 @@ impl Lowering<'_, '_, '_> {
         ];
         let op =
             self.emit.op_with_results("stablehlo.reduce_window", &[input, identity], &[ty], &attrs);
-        scan.reducer.add_body(&mut self.emit, op, ty);
+        self.add_combiner(work, scan, op);
         self.emit.program.result(op, 0)
     }
-    /// `input` reduced along `dim`.
+    /// Adds the region that combines two elements to `op`.
+    fn add_combiner(&mut self, work: &ByRule, scan: &Scan, op: OpId) {
+        match scan.combiner {
+            Combiner::Reducer(reducer) => {
+                reducer.add_body(&mut self.emit, op, work.operands[0].global);
+            }
+            Combiner::LogAddExp => {
+                let program = &mut *self.emit.program;
+                program.add_regions(op, 1);
+                let (from, to) = (program.region(work.op, 0), program.region(op, 0));
+                program.clone_region(from, to, &mut ValueMap::default());
+            }
+        }
+    }
+    /// `input`, totals of shards, reduced along the dim of the scan.
     fn reduced(
         &mut self,
+        work: &ByRule,
+        scan: &Scan,
         input: ValueId,
-        dim: usize,
-        (reducer, identity): (Reducer, ValueId),
+        identity: ValueId,
     ) -> ValueId {
+        let dim = scan.dim;
         let own = self.emit.type_of(input);
         let mut shape = self.emit.shape(input);
         shape.remove(dim);
         let ty = self.emit.like(&shape, own);
         let attrs = [("dimensions", int_array(&[dim as i64]))];
         let op = self.emit.op_with_results("stablehlo.reduce", &[input, identity], &[ty], &attrs);
-        reducer.add_body(&mut self.emit, op, own);
+        self.add_combiner(work, scan, op);
         self.emit.program.result(op, 0)
     }
 }

@@ -3,6 +3,7 @@
 
 use super::convolution::part_dims;
 use super::geometry::conv_dims;
+use super::top_k::part_selected;
 use super::windows::part_windows;
 use crate::index::{FactorId, Id, OpId};
 use crate::ir::{OpKind, Program};
@@ -25,6 +26,7 @@ pub(super) fn way_rule(
         part_dims(&mut rule, &dims, shapes);
     }
     part_windows(program, op, &mut rule, shapes);
+    part_selected(program, op, &mut rule, shapes);
     rule
 }
 

@@ -51,7 +51,8 @@ pub fn without_what_xla_gathers(kind: OpKind, name: &str, ability: Ability) -> A
     match (kind, ability) {
         _ if name == "stablehlo.fft" => Ability::Whole,
         (OpKind::Concatenate, Ability::Moved)
-        | (OpKind::DynamicSlice, Ability::Moved | Ability::Terms) => Ability::Whole,
+        | (OpKind::DynamicSlice, Ability::Moved | Ability::Terms)
+        | (OpKind::Other, Ability::Joined) => Ability::Whole,
         _ => ability,
     }
 }

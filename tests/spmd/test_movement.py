@@ -1,0 +1,161 @@
+"""Bytes sent where ops move elements across the borders of shards, and what comes out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import shardcore
+from shardcore.partition.partitioned import POLICIES
+
+
+def reshape(operand: str, result: str, axes: int, before: str, after: str) -> shardcore.Module:
+    return shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"={axes}, "y"=2]>
+func.func @main(%a: tensor<{operand}xf32>) -> tensor<{result}xf32> {{
+  %0 = sdy.sharding_constraint %a <@mesh, [{before}]> : tensor<{operand}xf32>
+  %1 = stablehlo.reshape %0 : (tensor<{operand}xf32>) -> tensor<{result}xf32>
+  %2 = sdy.sharding_constraint %1 <@mesh, [{after}]> : tensor<{result}xf32>
+  %3 = stablehlo.negate %2 : tensor<{result}xf32>
+  %4 = sdy.sharding_constraint %3 <@mesh, [{after}]> : tensor<{result}xf32>
+  return %4 : tensor<{result}xf32>
+}}""")
+
+
+def sent_for(partitioned: shardcore.Partitioned, name: str) -> int:
+    """Bytes that a device sends for ops called ``name``."""
+    rows = (row for row in partitioned.collectives if row.cause == name)
+    return sum(row.total_wire_bytes for row in rows)
+
+
+RESHAPES = [
+    ("24x5", "4x6x5", 3, '{"x"}, {}', '{"x"}, {}, {}'),
+    ("4x6x5", "24x5", 3, '{"x"}, {}, {"y"}', '{"x"}, {"y"}'),
+    ("8x3", "6x4", 3, '{"x"}, {}', '{"x"}, {}'),
+    ("7x10", "35x2", 4, '{"x", "y"}, {}', '{"x", "y"}, {}'),
+    ("1x9x4x6", "6x6x2x3", 2, '{}, {"x"}, {}, {"y"}', '{"x"}, {}, {"y"}, {}'),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("case", RESHAPES)
+def test_reshapes_across_borders_are_right(
+    case: tuple[str, str, int, str, str], policy: str
+) -> None:
+    partitioned = reshape(*case).propagate().partition(policy)
+    assert shardcore.prove(partitioned).is_proven
+
+
+def test_reshapes_send_what_crosses_borders() -> None:
+    """Shards of 4 rows of 256, of which the last has one, become shards of 512 elements."""
+    partitioned = reshape("13x256", "26x128", 4, '{"x"}, {}', '{"x"}, {}').propagate().partition()
+    outcome = next(row for row in partitioned.outcomes if row.name == "stablehlo.reshape")
+    assert outcome.kind == "collective"
+    assert "operand 0 along dim 0" in outcome.reason
+    assert shardcore.prove(partitioned).is_proven
+    moved = [row for row in partitioned.collectives if row.kind == "collective_permute"]
+    assert 0 < sum(row.total_wire_bytes for row in moved) <= 4 * 256 * 4
+
+
+def top_k(shape: str, dtype: str, count: int, before: str, rank: int) -> shardcore.Module:
+    """The largest elements along the last dim of a tensor that is sharded by ``before``."""
+    kept = f"{shape.rpartition('x')[0]}x" if rank > 1 else ""
+    values, indices = f"tensor<{kept}{count}x{dtype}>", f"tensor<{kept}{count}xi32>"
+    return shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<{shape}x{dtype}>) -> ({values}, {indices}) {{
+  %0 = sdy.sharding_constraint %a <@mesh, [{before}]> : tensor<{shape}x{dtype}>
+  %1:2 = chlo.top_k(%0, k = {count}) : tensor<{shape}x{dtype}> -> ({values}, {indices})
+  return %1#0, %1#1 : {values}, {indices}
+}}""")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("shape", "dtype", "count", "before"),
+    [
+        ("4x64", "f32", 3, '{}, {"y", "x"}'),
+        ("3x13", "i32", 5, '{"x"}, {"y"}'),
+        ("17", "bf16", 4, '{"x", "y"}'),
+        ("2x3x19", "ui8", 6, '{"x"}, {}, {"y"}'),
+        ("2x9", "f32", 9, '{}, {"x", "y"}'),
+    ],
+)
+def test_top_k_of_shards_is_that_of_all(
+    shape: str, dtype: str, count: int, before: str, policy: str
+) -> None:
+    """Data of few different numbers: equal ones are in the order of their indices."""
+    module = top_k(shape, dtype, count, before, shape.count("x") + 1)
+    partitioned = module.propagate().partition(policy)
+    assert shardcore.prove(partitioned).is_proven
+
+
+def test_top_k_gathers_the_largest_elements_of_shards() -> None:
+    module = top_k("4x4096", "f32", 3, '{}, {"x", "y"}', 2)
+    partitioned = module.propagate().partition()
+    # Values and indices, three of each row from each of the other seven shards.
+    assert partitioned.sent_bytes == 7 * 4 * 3 * (4 + 4)
+
+
+def test_top_k_orders_what_is_not_a_number_as_the_whole_program_does() -> None:
+    module = top_k("13", "f32", 13, '{"y", "x"}', 1)
+    bits = np.array([0xFFC00000, 0x7FC00000, 0xFFFFFFFF, 0x80000000, 0xFF800000], np.uint32)
+    data = np.resize(bits, 13).view(np.float32)
+    found = module.propagate().partition().simulate(data)
+    for mine, whole in zip(found, module.simulate(data), strict=True):
+        np.testing.assert_array_equal(mine.view(np.uint32), whole.view(np.uint32))
+
+
+LOG_ADD_EXP = """
+    %l = stablehlo.maximum %p, %q : tensor<f32>
+    %d = stablehlo.subtract %p, %q : tensor<f32>
+    %n = stablehlo.compare NE, %d, %d : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %s = stablehlo.add %p, %q : tensor<f32>
+    %b = stablehlo.abs %d : tensor<f32>
+    %m = stablehlo.negate %b : tensor<f32>
+    %e = stablehlo.exponential %m : tensor<f32>
+    %o = stablehlo.log_plus_one %e : tensor<f32>
+    %t = stablehlo.add %l, %o : tensor<f32>
+    %r = stablehlo.select %n, %s, %t : tensor<i1>, tensor<f32>
+    stablehlo.return %r : tensor<f32>
+"""
+
+
+def cumulative(low: int, high: int, body: str, init: str = "0xFF800000") -> shardcore.Module:
+    return shardcore.Module.parse(f"""
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<13x3xf32>) -> tensor<13x3xf32> {{
+  %0 = sdy.sharding_constraint %a <@mesh, [{{"y"}}, {{}}]> : tensor<13x3xf32>
+  %z = stablehlo.constant dense<{init}> : tensor<f32>
+  %1 = "stablehlo.reduce_window"(%0, %z) <{{
+      padding = dense<[[{low}, {high}], [0, 0]]> : tensor<2x2xi64>,
+      window_dimensions = array<i64: 13, 1>}}> ({{
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):{body}
+  }}) : (tensor<13x3xf32>, tensor<f32>) -> tensor<13x3xf32>
+  %2 = sdy.sharding_constraint %1 <@mesh, [{{"y"}}, {{}}]> : tensor<13x3xf32>
+  %3 = stablehlo.negate %2 : tensor<13x3xf32>
+  %4 = sdy.sharding_constraint %3 <@mesh, [{{"y"}}, {{}}]> : tensor<13x3xf32>
+  return %4 : tensor<13x3xf32>
+}}""")
+
+
+@pytest.mark.parametrize(("low", "high"), [(12, 0), (0, 12)])
+def test_cumulative_sums_of_exponentials_gather_the_totals_of_shards(low: int, high: int) -> None:
+    partitioned = cumulative(low, high, LOG_ADD_EXP).propagate().partition()
+    assert shardcore.prove(partitioned, tolerance=1e-6).is_proven
+    # The last gather is that of the result; before it three totals of a row are sent.
+    assert partitioned.sent_bytes == 3 * 3 * 4 + 3 * 4 * 3 * 4
+
+
+@pytest.mark.parametrize(
+    ("body", "init"),
+    [
+        (LOG_ADD_EXP, "0.0"),
+        (LOG_ADD_EXP.replace("subtract %p, %q", "subtract %p, %p"), "0xFF800000"),
+        (LOG_ADD_EXP.replace("compare NE", "compare EQ"), "0xFF800000"),
+        (LOG_ADD_EXP.replace("stablehlo.abs %d", "stablehlo.abs %p"), "0xFF800000"),
+    ],
+)
+def test_reducers_that_look_alike_are_not_taken_for_it(body: str, init: str) -> None:
+    partitioned = cumulative(12, 0, body, init).propagate().partition()
+    assert "made whole" in str(partitioned.outcomes) or "operand 0" in str(partitioned.outcomes)
+    assert shardcore.prove(partitioned, tolerance=1e-6).is_proven
