@@ -1315,7 +1315,7 @@ class Figures:
         """Whether figures are lower bounds; see :attr:`shardcore.Cost.is_saturated`."""
 
     def memory(self) -> list[int]:
-        """Bytes of arguments, of outputs, of donated outputs, and at the peak."""
+        """Bytes of arguments, outputs, donated outputs, at the peak, and at the least peak."""
 
     def work(self) -> list[tuple[str | None, int, int, int, bool, int, int]]:
         """The fields of :class:`shardcore.costs.figures.WorkKind`, for each kind of op."""

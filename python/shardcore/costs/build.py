@@ -78,7 +78,7 @@ def timed(
     work = [(kind, *rates.seconds(kind)) for kind in work_kinds(figures)]
     sent = [_sent(kind, links) for kind in traffic_kinds(figures)]
     traffic = [(row.kind, row.bytes, row.seconds) for row in sent]
-    arguments, outputs, aliased, peak = figures.memory()
+    arguments, outputs, aliased, peak, least_peak = figures.memory()
     at = figures.peak_op()
     rows = Rows(figures, work, traffic, Trial(local, count))
     uncounted = [UncountedOp(**row) for row in figures.uncounted()]
@@ -97,6 +97,7 @@ def timed(
         output_bytes=outputs,
         alias_bytes=aliased,
         peak_bytes=peak,
+        least_peak_bytes=min(least_peak, peak),
         peak_op=None if at is None else PeakOp(**at),
         compute_seconds=sum(max(compute, memory) * kind.count for kind, compute, memory in work),
         comm_seconds=sum(seconds * kind.count for kind, _, seconds in traffic),

@@ -50,7 +50,10 @@ class Cost:
     alias_bytes: int
     """Bytes of outputs that take the memory of donated arguments."""
     peak_bytes: int
-    """The most bytes that are live at once, arguments included."""
+    """The most bytes that are live at once, arguments included, as XLA assigns memory on hosts."""
+    least_peak_bytes: int
+    """The most bytes that are live at once if ops run in an order that saves memory, as compilers
+    for accelerators choose: depth first, or in the order of the program."""
     peak_op: PeakOp | None
     """The op at which that many bytes are live."""
     compute_seconds: float
@@ -70,7 +73,7 @@ class Cost:
 
     @property
     def live_at_peak(self) -> tuple[LiveValue, ...]:
-        """The values that are live at that op: arguments first, then others in program order."""
+        """The values that are live at that op: arguments, outputs, then others in program order."""
         return self.rows.live_at_peak
 
     @property
@@ -156,6 +159,7 @@ class Cost:
             "output_bytes": self.output_bytes,
             "alias_bytes": self.alias_bytes,
             "peak_bytes": self.peak_bytes,
+            "least_peak_bytes": self.least_peak_bytes,
             "fits": self.fits,
             "peak_op": None if self.peak_op is None else asdict(self.peak_op),
             "compute_seconds": self.compute_seconds,

@@ -82,6 +82,10 @@ def _overview(cost: Cost) -> str:
     peak = cost.peak_op
     where = "" if peak is None else f" at {peak.value or peak.name} ({peak.name})"
     source = f", {peak.location}" if peak is not None and peak.location else ""
+    order = ""
+    if cost.least_peak_bytes < SAVES * cost.peak_bytes:
+        least = format_bytes(cost.least_peak_bytes)
+        order = f"\n               {least} in an order that saves memory"
     aliased = f", {format_bytes(cost.alias_bytes)} of them donated" if cost.alias_bytes else ""
     chip = f"{cost.hardware.name} ({format_bytes(cost.hardware.hbm_bytes)})"
     fits = "fits" if cost.fits else "DOES NOT FIT"
@@ -96,7 +100,7 @@ def _overview(cost: Cost) -> str:
             f"  collectives  {format_seconds(cost.comm_seconds)}",
             f"  arguments    {format_bytes(cost.argument_bytes)}",
             f"  outputs      {format_bytes(cost.output_bytes)}{aliased}",
-            f"  peak memory  {format_bytes(cost.peak_bytes)}{where}{source}",
+            f"  peak memory  {format_bytes(cost.peak_bytes)}{where}{source}{order}",
             *_not_in_step(cost.not_in_step),
         ]
     )
@@ -131,6 +135,9 @@ def _sums(name: str, sums: Mapping[str, Totals]) -> Part:
     )
     return table((name, ">count", ">total bytes", ">total sent", ">total time"), rows)
 
+
+# An order that saves less of the peak than this is not worth a line.
+SAVES = 0.95
 
 COLLECTIVE_COLUMNS = (
     "value",

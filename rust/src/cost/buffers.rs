@@ -1,6 +1,5 @@
 //! The buffers of a block: which are live after each op.
 
-use super::memory::Live;
 use crate::index::{Id, ValueId};
 use rustc_hash::FxHashMap;
 
@@ -110,13 +109,6 @@ impl Run {
             }
             at = next;
         }
-    }
-    /// The values that are live.
-    pub fn live<'a>(&'a self, places: &'a Places) -> impl Iterator<Item = Live> + 'a {
-        let buffers = self.buffers.iter().enumerate();
-        buffers.filter_map(|(index, &(value, bytes, _))| {
-            (places.get(value) == Some(index)).then_some(Live { value, bytes })
-        })
     }
     /// Ends the run: no value is in a buffer any more.
     pub fn finish(self, places: &mut Places) {

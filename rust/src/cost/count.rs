@@ -1,9 +1,11 @@
 //! The walk over a program that sums the costs of its ops.
 
 use super::collectives::collective;
+use super::donation::donated_arguments;
 use super::execution::Execution;
 use super::fusion::Fusion;
 use super::groups::KnownGroups;
+use super::host::host_peak;
 use super::inline::Inlined;
 use super::local::Local;
 use super::memory::Liveness;
@@ -12,7 +14,8 @@ use super::steps::{Order, RowsOfOp};
 use super::work::{Movement, Work};
 use super::works::{Outcome, Works};
 use super::{OpRow, ProgramCost, Uncounted};
-use crate::index::{FuncId, Id, OpId, StrId};
+use crate::error::Span;
+use crate::index::{FuncId, Id, OpId, StrId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program};
 use rustc_hash::FxHashMap;
 
@@ -150,21 +153,34 @@ impl<'a> Count<'a> {
         let value = operand.or_else(|| self.program.op_results(op).next());
         value.map_or(StrId::NONE, |value| self.works.tensors.of(value).element)
     }
+    /// The arguments whose memory results take.
+    fn donated(&mut self, entry: FuncId) -> Vec<(usize, ValueId)> {
+        let program = self.program;
+        let last = program.func_body(entry).get().and_then(|body| program.last_op(body).get());
+        let returned = last.map_or_else(Vec::new, |op| program.operands(op).collect());
+        donated_arguments(program, entry, &returned, |value| self.works.tensors.bytes(value))
+    }
     /// Adds the memory figures, for the order of the program or for `depth_first`, whichever needs less.
     fn finish(mut self, entry: FuncId, depth_first: Schedule) -> ProgramCost {
-        let mut memory = |schedule, below| {
+        let mut memory = |schedule| {
             let (works, fusion) = (&mut self.works, &mut self.fusion);
             let execution = &self.execution;
-            Liveness::new(self.program, works, fusion, execution, &schedule).memory(entry, below)
+            Liveness::new(self.program, works, fusion, execution, &schedule).memory(entry)
         };
-        let depth_first = memory(depth_first, u128::MAX);
-        let in_order = memory(Schedule::of_the_program(), depth_first.peak_bytes.saturating_add(1));
-        let is_better = depth_first.peak_bytes < in_order.peak_bytes;
+        let depth_first = memory(depth_first);
+        let in_order = memory(Schedule::of_the_program());
+        let is_better = depth_first.least_peak_bytes < in_order.least_peak_bytes;
         self.cost.memory = if is_better { depth_first } else { in_order };
-        let over_time = std::mem::take(&mut self.cost.memory.over_time);
+        let donated = self.donated(entry);
+        let host = host_peak(self.program, &mut self.works, &self.execution, entry, &donated);
+        let memory = &mut self.cost.memory;
+        memory.peak_bytes = memory.argument_bytes.saturating_add(host.bytes);
+        memory.peak_op = host.op;
+        memory.peak_loc = host.op.map_or(Span::EMPTY, |op| self.program.loc(op));
+        memory.live = host.live;
         let (program, execution, rows) = (self.program, &self.execution, &*self.rows_of);
         let order = Order { program, execution, rows, originals: &self.inlined.originals };
-        self.cost.steps = order.steps(&over_time);
+        self.cost.steps = order.steps(&host.over_time);
         self.cost.loops = self.execution.loops;
         let rows = self.cost.ops.iter();
         let mut figures =

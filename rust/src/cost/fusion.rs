@@ -271,7 +271,7 @@ pub fn is_only_read(program: &Program, op: OpId, index: usize) -> bool {
 }
 
 /// Whether all elements of a constant are the same.
-fn is_splat(program: &Program, op: OpId) -> bool {
+pub fn is_splat(program: &Program, op: OpId) -> bool {
     let text = program.constant_text(op).trim_start();
     match text.strip_prefix("dense<") {
         Some(inner) => {

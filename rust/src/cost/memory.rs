@@ -37,26 +37,16 @@ pub struct Memory {
     pub output_bytes: u128,
     /// Bytes of results that take the memory of arguments.
     pub alias_bytes: u128,
-    /// The most bytes that are live at once.
+    /// The most bytes that are live at once, as XLA assigns memory on hosts ([`super::host`]).
     pub peak_bytes: u128,
+    /// The most bytes that are live at once in the order that needs less memory of those in [`super::schedule`].
+    pub least_peak_bytes: u128,
     /// The op at which that many bytes are live.
     pub peak_op: Option<OpId>,
     /// The location of that op, as that of an [`super::OpRow`].
     pub peak_loc: Span,
     /// The values that are live at that op, in the order of their definition.
     pub live: Vec<Live>,
-    /// The ops of the entry function in the order in which they run, with the bytes that are live at each besides the
-    /// arguments.
-    pub over_time: Vec<(OpId, u128)>,
-}
-
-/// The peak of a block, in addition to its arguments and to values from outside.
-#[derive(Clone, Copy, Debug, Default)]
-struct Peak {
-    bytes: u128,
-    op: Option<OpId>,
-    /// The block inside `op` that needs most.
-    inner: Option<BlockId>,
 }
 
 /// Bytes of one entry of the table of results.
@@ -76,10 +66,8 @@ pub struct Liveness<'p, 'w, 'a> {
     places: Vec<u32>,
     /// The position of the last use of a value, in the block that defines it.
     last: Vec<u32>,
-    peaks: FxHashMap<BlockId, Peak>,
+    peaks: FxHashMap<BlockId, u128>,
     buffers: Places,
-    /// The bytes that are live at each op of the block that is run through, if they are kept.
-    over_time: Option<Vec<(OpId, u128)>>,
 }
 
 impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
@@ -101,7 +89,6 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             last: vec![0; program.num_value_ids()],
             peaks: FxHashMap::default(),
             buffers: Places::new(program.num_value_ids()),
-            over_time: None,
         };
         for &func in &execution.functions {
             this.note_last_uses(program.func_op(func));
@@ -161,9 +148,8 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         }
         self.places[op.index()]
     }
-    /// The memory of the program, whose entry function is `entry`; without the op at the peak and what is live there if the
-    /// peak is not below `below`.
-    pub fn memory(&mut self, entry: FuncId, below: u128) -> Memory {
+    /// The memory of the program, whose entry function is `entry`, in the order of the schedule.
+    pub fn memory(&mut self, entry: FuncId) -> Memory {
         let program = self.program;
         for func in self.execution.functions.clone() {
             let body = program.func_body(func);
@@ -188,53 +174,13 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         for &(output, _) in &donated {
             memory.alias_bytes += self.works.tensors.bytes(returned[output]);
         }
-        self.over_time = Some(Vec::new());
-        let peak = self.simulate(body, &donated, None, &mut Vec::new());
-        memory.over_time = self.over_time.take().unwrap_or_default();
-        memory.peak_bytes = memory.argument_bytes.saturating_add(peak.bytes);
-        if memory.peak_bytes >= below {
-            return memory;
-        }
-        memory.peak_op = self.innermost(peak);
-        memory.peak_loc = memory.peak_op.map_or(Span::EMPTY, |op| program.loc(op));
-        memory.live = program.block_args(body).map(|value| self.live(value)).collect();
-        self.collect_live(body, &donated, peak, &mut memory.live);
-        memory.live.retain(|live| live.bytes > 0);
+        let peak = self.simulate(body, &donated);
+        memory.least_peak_bytes = memory.argument_bytes.saturating_add(peak);
         memory
-    }
-    fn live(&mut self, value: ValueId) -> Live {
-        Live { value, bytes: self.works.tensors.bytes(value) }
     }
     fn returned(&self, block: BlockId) -> Vec<ValueId> {
         let last = self.program.last_op(block).get();
         last.map_or_else(Vec::new, |op| self.program.operands(op).collect())
-    }
-    fn innermost(&mut self, mut peak: Peak) -> Option<OpId> {
-        while let Some(inner) = peak.inner {
-            let deeper = self.peak_of(inner, &[]);
-            if deeper.op.is_none() {
-                break;
-            }
-            peak = deeper;
-        }
-        peak.op
-    }
-    /// Adds the values that are live in `block` at `peak`, and in the blocks inside.
-    fn collect_live(
-        &mut self,
-        mut block: BlockId,
-        donated: &[(usize, ValueId)],
-        mut peak: Peak,
-        live: &mut Vec<Live>,
-    ) {
-        let mut donated = donated.to_vec();
-        loop {
-            let _ = self.simulate(block, &donated, peak.op, live);
-            let Some(inner) = peak.inner else { return };
-            block = inner;
-            donated = self.carried(inner);
-            peak = self.peak_of(inner, &[]);
-        }
     }
     /// The results of a loop's body that take the memory of its arguments.
     fn carried(&self, block: BlockId) -> Vec<(usize, ValueId)> {
@@ -244,20 +190,20 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
         }
         self.program.block_args(block).enumerate().collect()
     }
-    fn peak_of(&mut self, block: BlockId, donated: &[(usize, ValueId)]) -> Peak {
+    fn peak_of(&mut self, block: BlockId, donated: &[(usize, ValueId)]) -> u128 {
         if let Some(&known) = self.peaks.get(&block) {
             return known;
         }
         let carried = self.carried(block);
         let donated = if carried.is_empty() { donated } else { &carried };
-        let peak = self.simulate(block, donated, None, &mut Vec::new());
+        let peak = self.simulate(block, donated);
         self.peaks.insert(block, peak);
         peak
     }
     /// The largest peak of the blocks inside `op`, or of its callee.
-    fn peak_inside(&mut self, op: OpId) -> Peak {
+    fn peak_inside(&mut self, op: OpId) -> u128 {
         let program = self.program;
-        let mut most = Peak::default();
+        let mut most = 0;
         let is_call = matches!(program.kind(op), OpKind::Call | OpKind::Composite);
         if !is_call && program.num_regions(op) == 0 {
             return most;
@@ -274,26 +220,15 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             blocks.extend(program.region_blocks(region));
         }
         for block in blocks {
-            let peak = self.peak_of(block, &[]);
-            if peak.bytes > most.bytes {
-                most = Peak { inner: Some(block), ..peak };
-            }
+            most = self.peak_of(block, &[]).max(most);
         }
         most
     }
-    /// Runs through `block`. With `until`, adds to `live` the values that are live at that op.
-    fn simulate(
-        &mut self,
-        block: BlockId,
-        donated: &[(usize, ValueId)],
-        until: Option<OpId>,
-        live: &mut Vec<Live>,
-    ) -> Peak {
+    /// Runs through `block`.
+    fn simulate(&mut self, block: BlockId, donated: &[(usize, ValueId)]) -> u128 {
         let program = self.program;
         let schedule = self.schedule;
         let ops = schedule.ops(program, block);
-        // Blocks inside are not kept.
-        let mut over_time = self.over_time.take();
         let returned = self.returned(block);
         let mut run = Run::new(ops.len());
         for &(output, arg) in donated {
@@ -301,7 +236,7 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
                 run.taking_over.insert(self.fusion.stored_as(value), arg);
             }
         }
-        let mut peak = Peak::default();
+        let mut peak = 0;
         for &op in ops.iter() {
             let place = self.places[op.index()];
             let inside = self.peak_inside(op);
@@ -309,28 +244,16 @@ impl<'p, 'w, 'a> Liveness<'p, 'w, 'a> {
             // A callee and the branches of a case allocate the results themselves: where their peak is larger
             // than the results, it counts instead of these.
             let are_inside = program.kind(op) != OpKind::While;
-            let (made, inner) = match (are_inside, inside.bytes > run.made) {
+            let (made, inner) = match (are_inside, inside > run.made) {
                 (true, true) => (run.made, inside),
-                (true, false) => (0, Peak::default()),
+                (true, false) => (0, 0),
                 (false, _) => (0, inside),
             };
-            let now = run.now.saturating_add(inner.bytes).saturating_sub(made);
-            if let Some(kept) = &mut over_time {
-                kept.push((op, now));
-            }
-            if now > peak.bytes || peak.op.is_none() {
-                peak = Peak { bytes: now, op: Some(op), inner: inner.inner };
-            }
-            if until == Some(op) {
-                let is_made_inside =
-                    |value: ValueId| made > 0 && program.defining_op(value) == Some(op);
-                live.extend(run.live(&self.buffers).filter(|row| !is_made_inside(row.value)));
-                break;
-            }
+            let now = run.now.saturating_add(inner).saturating_sub(made);
+            peak = peak.max(now);
             run.free(&mut self.buffers, place);
         }
         run.finish(&mut self.buffers);
-        self.over_time = over_time;
         peak
     }
     /// Allocates memory for the results of `op`.

@@ -26,6 +26,7 @@ pub mod donation;
 pub mod execution;
 pub mod fusion;
 pub mod groups;
+pub mod host;
 pub mod inline;
 pub mod local;
 pub mod memory;

@@ -118,10 +118,12 @@ pub(super) fn program_figures(
 
 #[pymethods]
 impl PyFigures {
-    /// Bytes of arguments, outputs, donated outputs, and at the peak.
-    fn memory(&self) -> [u128; 4] {
+    /// Bytes of arguments, outputs, donated outputs, at the peak, and at that of the order that needs least.
+    fn memory(&self) -> [u128; 5] {
         let memory = &self.cost.memory;
-        [memory.argument_bytes, memory.output_bytes, memory.alias_bytes, memory.peak_bytes]
+        let outputs = [memory.output_bytes, memory.alias_bytes];
+        let peaks = [memory.peak_bytes, memory.least_peak_bytes];
+        [memory.argument_bytes, outputs[0], outputs[1], peaks[0], peaks[1]]
     }
     #[getter]
     fn is_saturated(&self) -> bool {

@@ -10,7 +10,7 @@ import sys
 from tests.shardy.xla.cases import CASES
 from tests.shardy.xla.compare import Row, rows
 from tests.shardy.xla.measured import measure_all
-from tests.shardy.xla.model_rows import names, text
+from tests.shardy.xla.model_rows import names, peak, text
 
 BYTES = ("argument_bytes", "output_bytes", "alias_bytes")
 SHORT = {"flops": "FLOPs", "peak_bytes": "peak memory"}
@@ -26,11 +26,18 @@ def main() -> None:
         same = "equal" if all(found[figure].agrees for figure in BYTES) else "differ"
         kinds = [row for row in found.values() if row.figure not in (*BYTES, *SHORT)]
         collectives = ", ".join(_counts(row) for row in kinds) or "none"
-        flops, peak = (found[figure].ours / found[figure].xla for figure in SHORT)
-        print(f"| `{name}` | {same} | {flops:.2f} | {peak:.2f} | {collectives} |")
+        flops, memory = (found[figure].ours / found[figure].xla for figure in SHORT)
+        print(f"| `{name}` | {same} | {flops:.2f} | {memory:.2f} | {collectives} |")
         for figure, cause in differences.items():
             figures = causes.setdefault(cause, {}).setdefault(name, [])
             figures.append(SHORT.get(figure, figure))
+    print()
+    near = [name for name in names() if peak(name).agrees]
+    print(f"Peak memory is within 10 % in {len(near)} of {len(names())} programs. Others:")
+    print()
+    for name in names():
+        if name not in near:
+            print(f"- `{name}`: {peak(name).ours / peak(name).xla:.2f}")
     print()
     for cause, programs in causes.items():
         named = (f"`{name}` ({', '.join(figures)})" for name, figures in programs.items())

@@ -46,14 +46,8 @@ class Compiled:
     argument_bytes: int
     output_bytes: int
     alias_bytes: int
-    temp_bytes: int
     # One (kind, name of the op it belongs to) for each collective.
     collectives: tuple[tuple[str, str], ...]
-
-    @property
-    def peak_bytes(self) -> int:
-        """Everything that one allocation for the whole step has to hold."""
-        return self.argument_bytes + self.output_bytes - self.alias_bytes + self.temp_bytes
 
     def counts(self) -> Counter[str]:
         return Counter(kind for kind, _ in self.collectives)
@@ -91,7 +85,6 @@ def compiled(text: str) -> Compiled:
         argument_bytes=memory.argument_size_in_bytes,
         output_bytes=memory.output_size_in_bytes,
         alias_bytes=memory.alias_size_in_bytes,
-        temp_bytes=memory.temp_size_in_bytes,
         collectives=tuple(_collectives(hlo)),
     )
 

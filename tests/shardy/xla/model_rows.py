@@ -10,7 +10,7 @@ import shardcore
 
 from tests.shardy.programs import registry
 from tests.shardy.xla.cases import CASES as PROGRAMS
-from tests.shardy.xla.compare import FREE, HARDWARE, Row
+from tests.shardy.xla.compare import FREE, HARDWARE, PEAK_WITHIN, Row
 from tests.shardy.xla.measured import Measured, measured
 from tests.shardy.xla.models import catalog
 
@@ -29,10 +29,21 @@ def text(name: str) -> str:
 
 
 @cache
+def cost(name: str) -> shardcore.Cost:
+    return shardcore.Module.parse(text(name)).propagate(legalize_chlo=True).cost(HARDWARE)
+
+
+@cache
 def rows(name: str) -> dict[str, Row]:
     """Every figure of the model called `name`; of collectives those kinds that either has."""
-    cost = shardcore.Module.parse(text(name)).propagate(legalize_chlo=True).cost(HARDWARE)
-    return {row.figure: row for row in _rows(cost, measured(name, text(name)))}
+    return {row.figure: row for row in _rows(cost(name), measured(name, text(name)))}
+
+
+@cache
+def peak(name: str) -> Row:
+    """The peak memory of the model called `name`."""
+    mine, theirs = cost(name).peak_bytes, measured(name, text(name)).peak
+    return Row("peak_bytes", mine, theirs, abs(mine - theirs) <= PEAK_WITHIN * theirs)
 
 
 def _rows(ours: shardcore.Cost, xla: Measured) -> Iterator[Row]:

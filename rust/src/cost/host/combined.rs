@@ -1,0 +1,176 @@
+//! All-reduces that run as one.
+//!
+//! XLA combines those of a block that reduce equal elements in the same way among the same devices, in post-order, until one
+//! depends on the result of another. Kinds are combined one after the other, so that what was combined counts as a dependence.
+//!
+//! Source: XLA's `AllReduceCombiner`; that of hosts has no limit in bytes, and takes at most 256.
+
+use crate::index::{BlockId, OpId, StrId};
+use crate::ir::{Program, ValueDef};
+use rustc_hash::FxHashMap;
+
+/// The most all-reduces that run as one.
+const MAX_COUNT: usize = 256;
+
+/// The most kinds of all-reduces in a block that are combined; each takes a walk over the block.
+const MAX_KINDS: usize = 32;
+
+/// The end of a list.
+const NONE: u32 = u32::MAX;
+
+/// What has to be equal: element type, reduction, groups of devices.
+type Key<'a> = (&'a str, StrId, &'a str);
+
+/// The sets of all-reduces of one block, by op. Those that run alone are in sets of one.
+pub fn combined(program: &Program, block: BlockId) -> FxHashMap<OpId, u32> {
+    let ops: Vec<OpId> = program.block_ops(block).collect();
+    let mut kind_of: Vec<u32> = vec![NONE; ops.len()];
+    let mut kinds: FxHashMap<Key<'_>, u32> = FxHashMap::default();
+    let mut counts: Vec<usize> = Vec::new();
+    for (kind_of, &op) in kind_of.iter_mut().zip(&ops) {
+        if let Some(key) = key(program, op) {
+            let next = kinds.len() as u32;
+            *kind_of = *kinds.entry(key).or_insert(next);
+            counts.resize(kinds.len(), 0);
+            counts[*kind_of as usize] += 1;
+        }
+    }
+    if kinds.is_empty() {
+        return FxHashMap::default();
+    }
+    let mut sets = Sets::new(program, &ops, block);
+    let several = (0..kinds.len() as u32).filter(|&kind| counts[kind as usize] > 1);
+    for kind in several.take(MAX_KINDS) {
+        sets.combine(&kind_of, kind);
+    }
+    let sums = ops.iter().enumerate().filter(|&(at, _)| kind_of[at] != NONE);
+    sums.map(|(at, &op)| (op, sets.first[at])).collect()
+}
+
+/// The ops of a block, by their places in it, and which of them run as one.
+struct Sets {
+    /// The places of what each op needs, one op after the other.
+    needs: Vec<u32>,
+    starts: Vec<usize>,
+    /// The place of the first op that each runs as one with.
+    first: Vec<u32>,
+    /// The next op that each runs as one with.
+    next: Vec<u32>,
+}
+
+impl Sets {
+    fn new(program: &Program, ops: &[OpId], block: BlockId) -> Self {
+        let count = ops.len() as u32;
+        let places: FxHashMap<OpId, u32> = ops.iter().copied().zip(0..).collect();
+        let mut needs = Vec::new();
+        let mut starts = vec![0];
+        for &op in ops {
+            let mut add = |inner: OpId| {
+                for value in program.operands(inner) {
+                    if let ValueDef::Result(def) = program.def(value) {
+                        if def != op && program.parent_block(def) == block {
+                            needs.extend(places.get(&def));
+                        }
+                    }
+                }
+            };
+            add(op);
+            if program.num_regions(op) > 0 {
+                program.pre_order(op).skip(1).for_each(add);
+            }
+            starts.push(needs.len());
+        }
+        Self { needs, starts, first: (0..count).collect(), next: vec![NONE; ops.len()] }
+    }
+    /// Combines the all-reduces of a kind.
+    fn combine(&mut self, kind_of: &[u32], kind: u32) {
+        let order = self.post_order();
+        // For each op the last set that it depends on, counted from 1.
+        let mut reached = vec![0_u32; self.first.len()];
+        let (mut begun, mut set): (u32, Vec<u32>) = (0, Vec::new());
+        for &at in &order {
+            let mut own = 0;
+            self.for_each_need(at, |need| own = reached[need as usize].max(own));
+            if kind_of[at as usize] == kind {
+                if begun == 0 || own == begun || set.len() == MAX_COUNT {
+                    self.join(&set);
+                    set.clear();
+                    begun += 1;
+                }
+                set.push(at);
+                own = begun;
+            }
+            reached[at as usize] = own;
+        }
+        self.join(&set);
+    }
+    /// Makes the ops at these places run as one.
+    fn join(&mut self, set: &[u32]) {
+        let Some(&first) = set.first() else { return };
+        for pair in set.windows(2) {
+            self.next[pair[0] as usize] = pair[1];
+            self.first[pair[1] as usize] = first;
+        }
+    }
+    /// Calls `visit` with the first of each set that the set of `first` needs.
+    fn for_each_need(&self, first: u32, mut visit: impl FnMut(u32)) {
+        let mut at = first;
+        while at != NONE {
+            for &need in &self.needs[self.starts[at as usize]..self.starts[at as usize + 1]] {
+                visit(self.first[need as usize]);
+            }
+            at = self.next[at as usize];
+        }
+    }
+    /// The first of each set, after those that it needs, depth first from the last op.
+    fn post_order(&self) -> Vec<u32> {
+        let count = self.first.len() as u32;
+        let mut order = Vec::with_capacity(count as usize);
+        let mut is_seen = vec![false; count as usize];
+        let mut needs: Vec<u32> = Vec::new();
+        // Each op that is open, where its needs begin, and the next one.
+        let mut stack: Vec<(u32, usize, usize)> = Vec::new();
+        for root in std::iter::once(count.saturating_sub(1)).chain(0..count) {
+            let root = self.first[root as usize];
+            if std::mem::replace(&mut is_seen[root as usize], true) {
+                continue;
+            }
+            self.for_each_need(root, |need| needs.push(need));
+            stack.push((root, 0, 0));
+            while let Some((at, begin, next)) = stack.last_mut() {
+                let Some(&need) = needs.get(*next) else {
+                    order.push(*at);
+                    needs.truncate(*begin);
+                    stack.pop();
+                    continue;
+                };
+                *next += 1;
+                if !std::mem::replace(&mut is_seen[need as usize], true) {
+                    let begin = needs.len();
+                    self.for_each_need(need, |need| needs.push(need));
+                    stack.push((need, begin, begin));
+                }
+            }
+        }
+        order
+    }
+}
+
+/// Whether `op` is a reduce-scatter that partitioning made, which XLA writes as an all-reduce and a slice for hosts.
+pub fn is_scatter(program: &Program, op: OpId) -> bool {
+    program.op_name(op) == "stablehlo.reduce_scatter" && program.cause(op).is_some()
+}
+
+/// What has to be equal for `op`, if it is an all-reduce of one operand.
+fn key(program: &Program, op: OpId) -> Option<Key<'_>> {
+    let is_sum = program.op_name(op) == "stablehlo.all_reduce" || is_scatter(program, op);
+    if !is_sum || program.num_operands(op) != 1 {
+        return None;
+    }
+    let region = program.op_regions(op).next()?;
+    let inner = program.block_ops(program.region_entry(region).get()?).next()?;
+    let groups = program.attr(op, "replica_groups").unwrap_or_default();
+    let text = program.value_type_text(program.result(op, 0));
+    let element = text.rsplit(['x', '<']).next().unwrap_or_default();
+    Some((element, program.op_name_id(inner), groups))
+}

@@ -1,0 +1,381 @@
+//! What XLA runs for a block, one kernel after the other: what each reads and what it makes.
+
+use super::super::fusion::is_only_read;
+use super::super::work::Movement;
+use super::super::works::Works;
+use super::combined::{combined, is_scatter};
+use super::layouts::{DimOrder, Layouts};
+use super::storage::{fuses, is_name, is_sum, Storage};
+use crate::index::{BlockId, Id, OpId, ValueId};
+use crate::ir::{OpKind, OpTraits, Program};
+use rustc_hash::FxHashMap;
+
+/// No item, or no kernel.
+pub const NONE: u32 = u32::MAX;
+
+/// Something in memory: an argument, a result, a copy, or another name of one of these.
+#[derive(Clone, Copy, Debug)]
+pub struct Item {
+    /// The value that it has.
+    pub value: ValueId,
+    /// Its bytes; 0 if it is another name.
+    pub bytes: u128,
+    /// The kernel that makes it; [`NONE`] for an argument.
+    pub made_by: u32,
+    /// The item that it is another name of.
+    pub name_of: u32,
+    /// The item in whose memory it may be, besides those that are read element by element.
+    pub over: u32,
+}
+
+/// An item that a kernel reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Read {
+    /// The item.
+    pub item: u32,
+    /// Whether each element is read only for the element of the result at its place.
+    pub is_elementwise: bool,
+}
+
+/// What runs at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    /// Its op; of a copy the op that it is made for.
+    pub op: OpId,
+    /// Whether it may write its result over what it reads element by element.
+    pub is_elementwise: bool,
+    /// Whether it is the op itself, not a copy or another name.
+    pub is_op: bool,
+}
+
+/// The kernels of a block.
+#[derive(Debug, Default)]
+pub struct Graph {
+    /// In the order of the program.
+    pub kernels: Vec<Kernel>,
+    /// Each op that is not computed in others, with its kernel.
+    pub ops: Vec<(OpId, u32)>,
+    /// Arguments first.
+    pub items: Vec<Item>,
+    /// The items that the block returns.
+    pub returned: Vec<u32>,
+    reads: Rows<Read>,
+    makes: Rows<u32>,
+}
+
+impl Graph {
+    /// What kernel `at` reads.
+    pub fn reads(&self, at: u32) -> &[Read] {
+        self.reads.row(at)
+    }
+    /// What kernel `at` makes.
+    pub fn makes(&self, at: u32) -> &[u32] {
+        self.makes.row(at)
+    }
+    /// The item whose memory `item` is in.
+    pub fn stored_as(&self, item: u32) -> u32 {
+        match self.items[item as usize].name_of {
+            NONE => item,
+            other => other,
+        }
+    }
+}
+
+/// Lists of equal things by kernel, one after the other.
+#[derive(Debug)]
+struct Rows<T> {
+    all: Vec<T>,
+    starts: Vec<u32>,
+}
+
+impl<T> Default for Rows<T> {
+    fn default() -> Self {
+        Self { all: Vec::new(), starts: vec![0] }
+    }
+}
+
+impl<T: Copy> Rows<T> {
+    /// From pairs of a row and what is in it, which keep their order.
+    fn of(count: usize, pairs: &[(u32, T)]) -> Self {
+        let mut starts = vec![0; count + 1];
+        for &(row, _) in pairs {
+            starts[row as usize + 1] += 1;
+        }
+        for at in 0..count {
+            starts[at + 1] += starts[at];
+        }
+        let mut next = starts.clone();
+        let mut all: Vec<T> = pairs.iter().map(|pair| pair.1).collect();
+        for &(row, one) in pairs {
+            all[next[row as usize] as usize] = one;
+            next[row as usize] += 1;
+        }
+        Self { all, starts }
+    }
+    fn row(&self, at: u32) -> &[T] {
+        &self.all[self.starts[at as usize] as usize..self.starts[at as usize + 1] as usize]
+    }
+}
+
+/// What graphs are made from, and what is known while one is.
+pub struct Builder<'p, 'w, 'a> {
+    pub program: &'p Program,
+    pub works: &'w mut Works<'a>,
+    pub layouts: Layouts,
+    pub storage: Storage,
+    /// The item of each value, while its block is built.
+    items: Vec<u32>,
+    /// The last walk that visited a value, and the place of the item among its reads.
+    stamps: Vec<(u32, u32)>,
+    num_walks: u32,
+    copies: FxHashMap<(ValueId, DimOrder), u32>,
+    reads: Vec<(u32, Read)>,
+    graph: Graph,
+}
+
+impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
+    /// For the blocks of `functions`, given by their ops.
+    pub fn new(program: &'p Program, works: &'w mut Works<'a>, functions: &[OpId]) -> Self {
+        let mut layouts = Layouts::default();
+        let storage = Storage::new(program, works, &mut layouts, functions);
+        let count = program.num_value_ids();
+        Self {
+            program,
+            works,
+            layouts,
+            storage,
+            items: vec![NONE; count],
+            stamps: vec![(0, 0); count],
+            num_walks: 0,
+            copies: FxHashMap::default(),
+            reads: Vec::new(),
+            graph: Graph::default(),
+        }
+    }
+    /// The kernels of `block`.
+    pub fn graph(&mut self, block: BlockId) -> Graph {
+        let program = self.program;
+        for value in program.block_args(block) {
+            let bytes = self.works.tensors.bytes(value);
+            self.make(value, bytes, NONE);
+        }
+        let sets = combined(program, block);
+        let mut kernel_of_set: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
+        for op in program.block_ops(block) {
+            if program.has_traits(op, OpTraits::TERMINATOR) {
+                let returned = program.operands(op).map(|value| self.item(value));
+                self.graph.returned = returned.collect();
+                continue;
+            }
+            if self.storage.equal.is_repeated(program, op) {
+                continue;
+            }
+            if is_name(program, self.works, op) {
+                self.add_name(op);
+                continue;
+            }
+            let is_made = |value: ValueId| self.storage.is_written(value);
+            if program.num_results(op) > 0 && !program.op_results(op).any(is_made) {
+                if program.kind(op) != OpKind::While {
+                    continue;
+                }
+            }
+            match sets.get(&op) {
+                Some(&set) => self.add_to_set(op, kernel_of_set.entry(set).or_insert((NONE, NONE))),
+                None => self.add_op(op),
+            }
+        }
+        self.finish()
+    }
+    fn finish(&mut self) -> Graph {
+        let mut graph = std::mem::take(&mut self.graph);
+        let reads = std::mem::take(&mut self.reads);
+        graph.reads = Rows::of(graph.kernels.len(), &reads);
+        let made = graph.items.iter().zip(0..).filter(|(item, _)| item.made_by != NONE);
+        let made: Vec<(u32, u32)> = made.map(|(item, at)| (item.made_by, at)).collect();
+        graph.makes = Rows::of(graph.kernels.len(), &made);
+        for item in &graph.items {
+            self.items[item.value.index()] = NONE;
+        }
+        self.copies.clear();
+        graph
+    }
+    /// The item of `value`; [`NONE`] if it has none in this block.
+    fn item(&self, value: ValueId) -> u32 {
+        self.items[self.storage.equal.first(value).index()]
+    }
+    fn make(&mut self, value: ValueId, bytes: u128, made_by: u32) -> u32 {
+        let at = self.graph.items.len() as u32;
+        self.graph.items.push(Item { value, bytes, made_by, name_of: NONE, over: NONE });
+        self.items[value.index()] = at;
+        at
+    }
+    /// Makes `value` another name of `item`, as soon as `kernel` has run.
+    fn name(&mut self, value: ValueId, item: u32, kernel: u32) {
+        let name_of = self.graph.stored_as(item);
+        let at = self.graph.items.len() as u32;
+        self.graph.items.push(Item { value, bytes: 0, made_by: kernel, name_of, over: NONE });
+        self.items[value.index()] = at;
+    }
+    fn kernel(&mut self, op: OpId, is_elementwise: bool, is_op: bool) -> u32 {
+        self.graph.kernels.push(Kernel { op, is_elementwise, is_op });
+        self.graph.kernels.len() as u32 - 1
+    }
+    /// A reshape and the like is something that runs only if what reads it does not fuse.
+    fn add_name(&mut self, op: OpId) {
+        let (value, item) = (self.program.result(op, 0), self.item(self.program.operand(op, 0)));
+        if self.storage.is_read_whole(value) && item != NONE {
+            let kernel = self.kernel(op, false, false);
+            self.reads.push((kernel, Read { item, is_elementwise: false }));
+            self.name(value, item, kernel);
+        }
+    }
+    fn add_op(&mut self, op: OpId) {
+        let program = self.program;
+        let movement = self.works.movement(op);
+        let copies = self.copies_for(op);
+        let is_elementwise = movement == Movement::Pointwise;
+        let kernel = self.kernel(op, is_elementwise, true);
+        self.graph.ops.push((op, kernel));
+        self.read_operands(kernel, op, &copies);
+        for (index, value) in program.op_results(op).enumerate() {
+            if program.kind(op) == OpKind::While && is_only_read(program, op, index) {
+                let item = self.item(program.operand(op, index));
+                if item != NONE {
+                    self.name(value, item, kernel);
+                }
+            } else if self.storage.is_written(value) {
+                let over = match (movement, program.kind(op)) {
+                    (Movement::Update, _) => program.operands(op).next(),
+                    (_, OpKind::Sort | OpKind::While) => program.operands(op).nth(index),
+                    _ => None,
+                };
+                let bytes = self.works.tensors.bytes(value);
+                let over = over.map_or(NONE, |value| self.item(value));
+                let item = self.make(value, bytes, kernel);
+                self.graph.items[item as usize].over = over;
+                if self.layouts.moves_result(program, self.works, op) {
+                    self.add_copy(op, value, item);
+                }
+            }
+        }
+    }
+    /// Copies the result `item` of `op` into the order that `value` has.
+    fn add_copy(&mut self, op: OpId, value: ValueId, item: u32) {
+        let kernel = self.kernel(op, false, false);
+        self.reads.push((kernel, Read { item, is_elementwise: false }));
+        let bytes = self.works.tensors.bytes(value);
+        self.make(value, bytes, kernel);
+    }
+    /// Adds `op` to a set of all-reduces, whose results are there as soon as all are.
+    fn add_to_set(&mut self, op: OpId, set: &mut (u32, u32)) {
+        if set.0 == NONE {
+            *set = (self.kernel(op, false, true), self.kernel(op, false, false));
+        }
+        let kernel = set.0;
+        self.graph.ops.push((op, kernel));
+        self.read_operands(kernel, op, &[]);
+        let value = self.program.result(op, 0);
+        let whole = self.works.tensors.bytes(self.program.operand(op, 0));
+        let item = self.make(value, whole, kernel);
+        self.reads.push((set.1, Read { item, is_elementwise: false }));
+        self.name(value, item, set.1);
+        if is_scatter(self.program, op) {
+            // Hosts reduce the whole, of which each device keeps a part.
+            self.add_copy(op, value, self.items[value.index()]);
+        }
+    }
+    /// For each operand of `op` its copy in the order in which `op` reads it; [`NONE`] if that is not needed.
+    fn copies_for(&mut self, op: OpId) -> Vec<u32> {
+        let program = self.program;
+        let mut copies = Vec::new();
+        for (index, value) in program.operands(op).enumerate() {
+            let value = self.storage.equal.first(value);
+            let order = self.layouts.order(program, self.works, op, index);
+            let Some(order) = order else {
+                copies.push(NONE);
+                continue;
+            };
+            let key = (value, order);
+            if let Some(&known) = self.copies.get(&key) {
+                copies.push(known);
+                continue;
+            }
+            let kernel = self.kernel(op, false, false);
+            self.walk(kernel, value, false);
+            let (own, bytes) = (self.items[value.index()], self.works.tensors.bytes(value));
+            let copy = self.make(value, bytes, kernel);
+            self.items[value.index()] = own;
+            self.copies.insert(key, copy);
+            copies.push(copy);
+        }
+        copies
+    }
+    fn read_operands(&mut self, kernel: u32, op: OpId, copies: &[u32]) {
+        let program = self.program;
+        let fuses = fuses(program, self.works, op);
+        let is_pointwise = self.works.movement(op) == Movement::Pointwise;
+        let is_sum = is_sum(program, self.works, op);
+        self.num_walks += 1;
+        for (index, value) in program.operands(op).enumerate() {
+            let copy = copies.get(index).copied().unwrap_or(NONE);
+            if copy != NONE {
+                self.reads.push((kernel, Read { item: copy, is_elementwise: false }));
+            } else if fuses {
+                self.walk_on(kernel, value, is_pointwise, is_sum);
+            } else if self.item(value) != NONE {
+                let item = self.item(value);
+                self.reads.push((kernel, Read { item, is_elementwise: false }));
+            }
+        }
+        if program.num_regions(op) > 0 {
+            for inner in program.pre_order(op).skip(1) {
+                for value in program.operands(inner) {
+                    let item = self.item(value);
+                    if item != NONE && program.parent_block(inner) != program.parent_block(op) {
+                        self.reads.push((kernel, Read { item, is_elementwise: false }));
+                    }
+                }
+            }
+        }
+    }
+    /// Adds what `kernel` reads to compute `value`.
+    fn walk(&mut self, kernel: u32, value: ValueId, is_elementwise: bool) {
+        self.num_walks += 1;
+        self.walk_on(kernel, value, is_elementwise, false);
+    }
+    /// Adds what `kernel` reads to compute `value`, if this walk has not. A reduction that a library computes, as `is_sum` says,
+    /// reads all that is written.
+    fn walk_on(&mut self, kernel: u32, value: ValueId, is_elementwise: bool, is_sum: bool) {
+        let program = self.program;
+        let mut stack = vec![(value, is_elementwise)];
+        while let Some((value, is_elementwise)) = stack.pop() {
+            let value = self.storage.equal.first(value);
+            let stamp = self.stamps[value.index()];
+            if stamp.0 == self.num_walks {
+                if let Some((_, read)) = self.reads.get_mut(stamp.1 as usize) {
+                    read.is_elementwise &= is_elementwise;
+                }
+                continue;
+            }
+            self.stamps[value.index()] = (self.num_walks, NONE);
+            let is_inlined =
+                self.storage.is_inlined(value) && !(is_sum && self.items[value.index()] != NONE);
+            let made_by = program.defining_op(value).filter(|_| is_inlined);
+            match made_by {
+                Some(op) => {
+                    let movement = self.works.movement(op);
+                    let keeps = matches!(movement, Movement::Pointwise | Movement::Alias);
+                    let operands = program.operands(op);
+                    stack.extend(operands.map(|value| (value, is_elementwise && keeps)));
+                }
+                None if self.items[value.index()] != NONE => {
+                    self.stamps[value.index()].1 = self.reads.len() as u32;
+                    let item = self.items[value.index()];
+                    self.reads.push((kernel, Read { item, is_elementwise }));
+                }
+                None => {}
+            }
+        }
+    }
+}

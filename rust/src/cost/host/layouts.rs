@@ -1,0 +1,128 @@
+//! Operands that XLA copies, since the op that reads them wants their dims in another order.
+//!
+//! A product reads its operands as matrices, with the dims of a batch first: those of rows, then those contracted. Two plain
+//! matrices are read as they are. A convolution reads its input batch first and features last, and its kernel features last.
+//! An all-gather along a dim that is not the first reads and writes with that dim first.
+//!
+//! Source: XLA's `DotDecomposer`, `ConvCanonicalization` and `CpuLayoutAssignment`.
+
+use super::super::work::Movement;
+use super::super::works::Works;
+use crate::index::{OpId, SignatureId};
+use crate::ir::Program;
+use crate::rules::{Shapes, SignatureView};
+use crate::stablehlo::dims::{ConvDims, DotDims};
+use rustc_hash::FxHashMap;
+
+/// The order in which dims are read.
+pub type DimOrder = Box<[usize]>;
+
+/// What an op says of the dims of its operands.
+enum Reader {
+    Dot(DotDims),
+    Convolution(ConvDims),
+    /// An all-gather along a dim.
+    Gather(usize),
+}
+
+/// The orders in which ops read their operands, by signature.
+#[derive(Default)]
+pub struct Layouts {
+    readers: FxHashMap<SignatureId, Option<Reader>>,
+}
+
+impl Layouts {
+    /// The order in which `op` reads operand `index`, if that is not the one that it has.
+    pub fn order(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        op: OpId,
+        index: usize,
+    ) -> Option<DimOrder> {
+        if works.movement(op) != Movement::Opaque {
+            return None;
+        }
+        let id = program.signature(op).get()?;
+        let reader = self.readers.entry(id).or_insert_with(|| reader(program, op, id));
+        let sizes = works.tensors.of(program.operands(op).nth(index)?).dims.as_deref()?;
+        let order: DimOrder = match (reader.as_ref()?, index) {
+            (Reader::Dot(dims), _) => of_product(dims, index, sizes.len())?,
+            (Reader::Convolution(dims), 0) => {
+                let ends = [dims.input_batch].into_iter().chain(dims.input_spatial.iter().copied());
+                ends.chain([dims.input_feature]).collect()
+            }
+            (Reader::Convolution(dims), _) => {
+                let spatial = dims.kernel_spatial.iter().copied();
+                spatial.chain([dims.kernel_input_feature, dims.kernel_output_feature]).collect()
+            }
+            (&Reader::Gather(dim), _) => gathered_first(dim, sizes.len()),
+        };
+        is_moved(&order, sizes).then_some(order)
+    }
+    /// Whether `op` writes its result in another order than the one that it has.
+    pub fn moves_result(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+        let Some(id) = program.signature(op).get() else { return false };
+        let Some(Some(reader)) = self.readers.get(&id) else { return false };
+        let Some(sizes) = works.tensors.of(program.result(op, 0)).dims.as_deref() else {
+            return false;
+        };
+        let order = match reader {
+            Reader::Dot(_) => return false,
+            Reader::Convolution(dims) => {
+                let spatial = dims.output_spatial.iter().copied();
+                [dims.output_batch]
+                    .into_iter()
+                    .chain(spatial)
+                    .chain([dims.output_feature])
+                    .collect()
+            }
+            Reader::Gather(dim) => gathered_first(*dim, sizes.len()),
+        };
+        is_moved(&order, sizes)
+    }
+}
+
+/// What `op`, whose signature is `id`, says of the dims of its operands.
+fn reader(program: &Program, op: OpId, id: SignatureId) -> Option<Reader> {
+    let shapes = Shapes::new(&[], &[]);
+    let view = SignatureView::of(program, id, &shapes);
+    match program.op_name(op) {
+        "stablehlo.dot_general" => {
+            Some(Reader::Dot(DotDims::read(view.attribute("dot_dimension_numbers")?)?))
+        }
+        "stablehlo.convolution" => {
+            Some(Reader::Convolution(ConvDims::read(view.attribute("dimension_numbers")?)?))
+        }
+        "stablehlo.all_gather" => {
+            Some(Reader::Gather(usize::try_from(view.int("all_gather_dim")?).ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// The order in which a product reads operand `index` of so many dims; `None` if in any.
+fn of_product(dims: &DotDims, index: usize, rank: usize) -> Option<DimOrder> {
+    let (batch, contracting) = match index {
+        0 => (&dims.lhs_batching, &dims.lhs_contracting),
+        _ => (&dims.rhs_batching, &dims.rhs_contracting),
+    };
+    let is_free = |dim: &usize| !batch.contains(dim) && !contracting.contains(dim);
+    let free: Vec<usize> = (0..rank).filter(is_free).collect();
+    if batch.iter().copied().eq(0..batch.len()) && free.len() <= 1 && contracting.len() == 1 {
+        return None;
+    }
+    let (first, second) = if index == 0 { (&free, contracting) } else { (contracting, &free) };
+    Some(batch.iter().chain(first).chain(second).copied().collect())
+}
+
+/// All of so many dims, `dim` first.
+fn gathered_first(dim: usize, rank: usize) -> DimOrder {
+    [dim].into_iter().chain((0..rank).filter(|&other| other != dim)).collect()
+}
+
+/// Whether reading dims of `sizes` in this order is reading elements in another. Dims of size one move freely.
+fn is_moved(order: &[usize], sizes: &[i64]) -> bool {
+    let moved = order.iter().filter(|&&dim| sizes.get(dim).is_some_and(|&size| size > 1));
+    !moved.is_sorted()
+}

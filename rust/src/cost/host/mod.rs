@@ -1,0 +1,263 @@
+//! The memory that XLA takes for a per-device program on hosts, where its own figure can be asked for.
+//!
+//! 1. [`equal`]: which values are computed once. [`storage`]: which are written, by XLA's rules of fusion; [`layouts`]: which operands are copied.
+//! 2. [`graph`]: the kernels of a block, what each reads and makes; [`combined`]: the all-reduces that run as one.
+//! 3. [`order`]: the order in which the kernels run, breadth first.
+//! 4. [`liveness`]: from when to when each item is in memory.
+//!
+//! Arguments and outputs take memory throughout. An output that an argument is donated to takes that argument's; others, until
+//! they are made, are memory for what is smaller. A loop updates what it carries in place, and needs the peak of its body in
+//! addition; a `case` needs that of the branch that needs most.
+
+mod combined;
+mod equal;
+mod graph;
+mod layouts;
+mod liveness;
+mod order;
+mod storage;
+
+use super::execution::Execution;
+use super::memory::Live;
+use super::work::Movement;
+use super::works::Works;
+use crate::index::{BlockId, FuncId, OpId, ValueId};
+use crate::ir::{OpKind, Program};
+use graph::{Builder, Graph, Item, NONE};
+use liveness::Liveness;
+use rustc_hash::FxHashMap;
+
+/// The most memory that a program takes at once.
+#[derive(Clone, Debug, Default)]
+pub struct HostPeak {
+    /// Bytes besides arguments.
+    pub bytes: u128,
+    /// The op at which they are taken.
+    pub op: Option<OpId>,
+    /// What they are taken for, arguments included.
+    pub live: Vec<Live>,
+    /// The ops of the entry function in the order in which they run, with the bytes that are taken at each besides arguments.
+    pub over_time: Vec<(OpId, u128)>,
+}
+
+/// The peak of a block, besides its arguments.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peak {
+    bytes: u128,
+    at: u32,
+    op: Option<OpId>,
+    /// The block inside `op` that needs most.
+    inner: Option<BlockId>,
+}
+
+/// The memory of a program, block by block.
+struct Blocks<'p, 'w, 'a> {
+    builder: Builder<'p, 'w, 'a>,
+    execution: &'w Execution,
+    peaks: FxHashMap<BlockId, Peak>,
+}
+
+/// The peak of `program`, whose entry function is `entry`. `donated` has pairs of the index of a result and the argument whose
+/// memory it takes.
+pub fn host_peak<'a>(
+    program: &Program,
+    works: &mut Works<'a>,
+    execution: &Execution,
+    entry: FuncId,
+    donated: &[(usize, ValueId)],
+) -> HostPeak {
+    let functions: Vec<OpId> =
+        execution.functions.iter().map(|&func| program.func_op(func)).collect();
+    let Some(body) = program.func_body(entry).get() else { return HostPeak::default() };
+    let builder = Builder::new(program, works, &functions);
+    let mut blocks = Blocks { builder, execution, peaks: FxHashMap::default() };
+    for &func in &execution.functions {
+        if let Some(block) = program.func_body(func).get().filter(|_| func != entry) {
+            let _ = blocks.peak_of(block);
+        }
+    }
+    blocks.of_entry(body, donated)
+}
+
+impl Blocks<'_, '_, '_> {
+    fn of_entry(&mut self, body: BlockId, donated: &[(usize, ValueId)]) -> HostPeak {
+        let program = self.builder.program;
+        let arguments: Vec<ValueId> = program.block_args(body).collect();
+        let places: FxHashMap<ValueId, u32> =
+            arguments.iter().zip(0..).map(|(&value, at)| (value, at)).collect();
+        let pairs = donated
+            .iter()
+            .filter_map(|&(result, value)| Some((result, places.get(&value).copied()?)));
+        let donated: Vec<(usize, u32)> = pairs.collect();
+        let graph = self.builder.graph(body);
+        let liveness = Liveness::new(&graph, &donated, true);
+        let mut taken = Vec::with_capacity(liveness.order.len());
+        let peak = self.peak(&graph, &liveness, &mut taken);
+        let mut live: Vec<Live> = Vec::new();
+        let mut outputs: u128 = 0;
+        let as_live = |item: &Item| Live { value: item.value, bytes: item.bytes };
+        live.extend(graph.items[..arguments.len()].iter().map(as_live));
+        let mut is_output = vec![false; graph.items.len()];
+        let given: FxHashMap<usize, u32> = donated.iter().copied().collect();
+        for (index, &item) in graph.returned.iter().enumerate().filter(|(_, &item)| item != NONE) {
+            let item = graph.stored_as(item);
+            let is_new = !std::mem::replace(&mut is_output[item as usize], true);
+            if is_new && !given.contains_key(&index) && item as usize >= arguments.len() {
+                let item = &graph.items[item as usize];
+                outputs = outputs.saturating_add(item.bytes);
+                if !self.is_made_inside(&graph, peak, item.made_by) {
+                    live.push(as_live(item));
+                }
+            }
+        }
+        self.collect(&graph, &liveness, peak, &mut live);
+        live.retain(|live| live.bytes > 0);
+        let op = self.innermost(peak);
+        for bytes in &mut taken {
+            *bytes = bytes.saturating_add(outputs);
+        }
+        let over_time = self.over_time(body, &graph, &liveness, &taken);
+        HostPeak { bytes: peak.bytes.saturating_add(outputs), op, live, over_time }
+    }
+    /// The ops of `block` in the order in which they run, with the bytes that are `taken` at each. An op that others compute anew
+    /// stands before the first of these.
+    fn over_time(
+        &self,
+        block: BlockId,
+        graph: &Graph,
+        liveness: &Liveness,
+        taken: &[u128],
+    ) -> Vec<(OpId, u128)> {
+        let program = self.builder.program;
+        let mut positions = vec![0; graph.kernels.len()];
+        for (at, &kernel) in liveness.order.iter().enumerate() {
+            positions[kernel as usize] = at;
+        }
+        let ops: Vec<OpId> = program.block_ops(block).collect();
+        let end = taken.len().saturating_sub(1);
+        let mut runs_at: FxHashMap<OpId, usize> =
+            graph.ops.iter().map(|&(op, kernel)| (op, positions[kernel as usize])).collect();
+        for &op in ops.iter().rev() {
+            if !runs_at.contains_key(&op) {
+                let users = program.op_results(op).flat_map(|value| program.users(value));
+                let first = users.filter_map(|user| runs_at.get(&user)).min();
+                runs_at.insert(op, first.copied().unwrap_or(end));
+            }
+        }
+        let at = |op: &OpId| runs_at.get(op).copied().unwrap_or(end);
+        let mut order = ops;
+        order.sort_by_key(at);
+        let mut over_time: Vec<(OpId, u128)> = Vec::with_capacity(order.len());
+        let mut done = 0;
+        for op in order {
+            // With the most bytes since the op before it.
+            let until = (at(&op) + 1).min(taken.len());
+            let last = over_time.last().map_or(0, |last| last.1);
+            let most = taken.get(done..until).unwrap_or_default().iter().max();
+            over_time.push((op, most.copied().unwrap_or(last)));
+            done = until.max(done);
+        }
+        if let Some(last) = over_time.last_mut() {
+            let rest = taken.get(done..).unwrap_or_default().iter().max();
+            last.1 = last.1.max(rest.copied().unwrap_or_default());
+        }
+        over_time
+    }
+    fn peak_of(&mut self, block: BlockId) -> Peak {
+        if let Some(&known) = self.peaks.get(&block) {
+            return known;
+        }
+        let (graph, liveness) = self.liveness_of(block);
+        let peak = self.peak(&graph, &liveness, &mut Vec::new());
+        self.peaks.insert(block, peak);
+        peak
+    }
+    fn liveness_of(&mut self, block: BlockId) -> (Graph, Liveness) {
+        let program = self.builder.program;
+        let graph = self.builder.graph(block);
+        // The body of a loop updates what it carries in place.
+        let is_loop = program.kind(program.block_parent_op(block)) == OpKind::While;
+        let carried = if is_loop { graph.returned.len() } else { 0 };
+        let carried: Vec<(usize, u32)> = (0..carried).zip(0..).collect();
+        let liveness = Liveness::new(&graph, &carried, false);
+        (graph, liveness)
+    }
+    /// The peak of a block, with those of the blocks inside its ops; adds the bytes at each position to `taken`.
+    fn peak(&mut self, graph: &Graph, liveness: &Liveness, taken: &mut Vec<u128>) -> Peak {
+        let program = self.builder.program;
+        let mut peak = Peak::default();
+        for (at, &kernel) in liveness.order.iter().enumerate() {
+            let what = graph.kernels[kernel as usize];
+            let mut inside = if what.is_op { self.peak_inside(what.op) } else { Peak::default() };
+            let mut now = liveness.taken[at].saturating_add(inside.bytes);
+            if inside.inner.is_some() && program.kind(what.op) != OpKind::While {
+                // The blocks inside make the results: their peak counts instead of these, where it is larger.
+                let made = made(graph, kernel).min(inside.bytes);
+                now = now.saturating_sub(made);
+                if made == inside.bytes {
+                    inside = Peak::default();
+                }
+            }
+            taken.push(now);
+            if now > peak.bytes || peak.op.is_none() {
+                peak = Peak { bytes: now, at: at as u32, op: Some(what.op), inner: inside.inner };
+            }
+        }
+        peak
+    }
+    /// The largest peak of the blocks inside `op`, or of its callee.
+    fn peak_inside(&mut self, op: OpId) -> Peak {
+        let program = self.builder.program;
+        let mut blocks: Vec<BlockId> = Vec::new();
+        if let Some(callee) = self.execution.callee(program, op) {
+            blocks.push(program.func_body(callee));
+        }
+        if self.builder.works.movement(op) == Movement::Inside {
+            blocks.extend(program.op_regions(op).flat_map(|region| program.region_blocks(region)));
+        }
+        let mut most = Peak::default();
+        for block in blocks {
+            let peak = self.peak_of(block);
+            if peak.bytes > most.bytes {
+                most = Peak { inner: Some(block), ..peak };
+            }
+        }
+        most
+    }
+    fn innermost(&mut self, mut peak: Peak) -> Option<OpId> {
+        while let Some(inner) = peak.inner {
+            let deeper = self.peak_of(inner);
+            if deeper.op.is_none() {
+                break;
+            }
+            peak = deeper;
+        }
+        peak.op
+    }
+    /// Whether the blocks inside the op at `peak` make what kernel `by` makes.
+    fn is_made_inside(&self, graph: &Graph, peak: Peak, by: u32) -> bool {
+        let program = self.builder.program;
+        let op = peak.op.filter(|&op| program.kind(op) != OpKind::While);
+        let kernel = graph.kernels.get(by as usize);
+        peak.inner.is_some() && kernel.is_some_and(|kernel| Some(kernel.op) == op)
+    }
+    /// Adds what is in memory at `peak`, and in the blocks inside.
+    fn collect(&mut self, graph: &Graph, liveness: &Liveness, peak: Peak, live: &mut Vec<Live>) {
+        for (item, span) in graph.items.iter().zip(&liveness.spans) {
+            let is_live = span.is_some_and(|(first, last)| (first..=last).contains(&peak.at));
+            if is_live && !self.is_made_inside(graph, peak, item.made_by) {
+                live.push(Live { value: item.value, bytes: item.bytes });
+            }
+        }
+        if let Some(inner) = peak.inner {
+            let (graph, liveness) = self.liveness_of(inner);
+            let peak = self.peak_of(inner);
+            self.collect(&graph, &liveness, peak, live);
+        }
+    }
+}
+
+/// Bytes of what `kernel` makes.
+fn made(graph: &Graph, kernel: u32) -> u128 {
+    graph.makes(kernel).iter().map(|&item| graph.items[item as usize].bytes).sum()
+}

@@ -1,0 +1,329 @@
+//! Which values of a program XLA writes to memory, and which each use computes anew.
+//!
+//! 1. A value with one use, by an op that fuses with its producers, is computed in that op.
+//! 2. A value with several uses is computed anew in each that fuses if that is cheap and reads no more than one
+//!    large operand. It is written besides where some use does not fuse.
+//! 3. A sum of 32-bit floats, and the like, takes in elementwise ops that have no other use; it reads what is written otherwise.
+//! 4. A reshape, and a value that a loop carries unchanged, is a name of its operand.
+//!
+//! Dots, convolutions, sorts, collectives, scatters, control flow and returns read what is written. An operand that a dot
+//! or an all-gather reads in another order of its dims is copied ([`super::layouts`]); the copy fuses with its producers.
+//!
+//! Source: XLA's `InstructionFusion`, `CpuInstructionFusion` and `LibraryRewriter`.
+
+use super::super::fusion::{is_only_read, is_splat};
+use super::super::work::Movement;
+use super::super::works::Works;
+use super::equal::Equal;
+use super::layouts::Layouts;
+use crate::index::{Id, OpId, ValueId};
+use crate::ir::{OpKind, OpTraits, Program, ValueDef};
+
+/// The most values in a row that several uses compute anew: the fusions of XLA are bounded, too.
+const MAX_DEPTH: u8 = 15;
+
+/// How the values of a program are stored.
+pub struct Storage {
+    /// The values that are equal.
+    pub equal: Equal,
+    uses: Vec<u32>,
+    /// The uses by reductions that take in an op only where all of its uses are theirs.
+    sums: Vec<u32>,
+    is_read_whole: Vec<bool>,
+    is_written: Vec<bool>,
+    is_inlined: Vec<bool>,
+    depth: Vec<u8>,
+}
+
+impl Storage {
+    /// How the values of `functions`, given by their ops, are stored.
+    pub fn new(
+        program: &Program,
+        works: &mut Works<'_>,
+        layouts: &mut Layouts,
+        functions: &[OpId],
+    ) -> Self {
+        let count = program.num_value_ids();
+        let equal = Equal::new(program, works, functions);
+        let mut this = Self {
+            equal,
+            uses: vec![0; count],
+            sums: vec![0; count],
+            is_read_whole: vec![false; count],
+            is_written: vec![false; count],
+            is_inlined: vec![false; count],
+            depth: vec![0; count],
+        };
+        for &func in functions {
+            let ops: Vec<OpId> = program.pre_order(func).skip(1).collect();
+            let is_first = |equal: &Equal, op: &OpId| !equal.is_repeated(program, *op);
+            let ops: Vec<OpId> = ops.into_iter().filter(|op| is_first(&this.equal, op)).collect();
+            for &op in ops.iter().rev() {
+                this.count_uses(program, works, layouts, op);
+            }
+            for &op in &ops {
+                this.decide(program, works, op);
+            }
+        }
+        this
+    }
+    /// Whether `value` is written to memory of its own.
+    pub fn is_written(&self, value: ValueId) -> bool {
+        self.is_written[value.index()]
+    }
+    /// Whether ops that fuse with their producers compute `value` anew.
+    pub fn is_inlined(&self, value: ValueId) -> bool {
+        self.is_inlined[value.index()]
+    }
+    /// Whether some use reads `value` from memory.
+    pub fn is_read_whole(&self, value: ValueId) -> bool {
+        self.is_read_whole[value.index()]
+    }
+    fn count_uses(
+        &mut self,
+        program: &Program,
+        works: &mut Works<'_>,
+        layouts: &mut Layouts,
+        op: OpId,
+    ) {
+        let fuses = fuses(program, works, op);
+        let is_taken_in = program.num_results(op) == 1 && self.is_taken_in(program, op);
+        let is_sum = is_sum(program, works, op);
+        let block = program.parent_block(op);
+        for (index, operand) in program.operands(op).enumerate() {
+            let operand = self.equal.first(operand);
+            let first = program.operands(op).next().filter(|_| index == 1);
+            if first.is_some_and(|first| self.equal.first(first) == operand) {
+                // A square uses its operand once.
+                continue;
+            }
+            let at = operand.index();
+            let is_near = match program.def(operand) {
+                ValueDef::Result(def) => program.parent_block(def) == block,
+                ValueDef::Arg(owner) => owner == block,
+            };
+            if is_near && is_name(program, works, op) {
+                let result = program.result(op, 0).index();
+                self.uses[at] = self.uses[at].saturating_add(self.uses[result]);
+                self.sums[at] = self.sums[at].saturating_add(self.sums[result]);
+                self.is_read_whole[at] |= self.is_read_whole[result];
+                continue;
+            }
+            let mut is_copied = || layouts.order(program, works, op, index).is_some();
+            self.uses[at] = self.uses[at].saturating_add(1);
+            self.sums[at] += u32::from(is_sum && index == 0 || is_taken_in);
+            self.is_read_whole[at] |= !(is_near && (fuses || is_copied()));
+        }
+    }
+    fn decide(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) {
+        if program.num_results(op) != 1 {
+            for (index, result) in program.op_results(op).enumerate() {
+                let is_carried =
+                    program.kind(op) == OpKind::While && is_only_read(program, op, index);
+                self.is_written[result.index()] = !is_carried;
+            }
+            return;
+        }
+        let at = program.result(op, 0).index();
+        let movement = works.movement(op);
+        self.is_read_whole[at] |= self.sums[at] > 0 && !self.is_taken_in(program, op);
+        if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
+            // Others are part of the executable.
+            self.is_inlined[at] = true;
+            self.is_written[at] = is_splat(program, op) && self.is_read_whole[at];
+        } else if movement == Movement::Expand {
+            (self.is_inlined[at], self.is_written[at]) = (true, self.is_read_whole[at]);
+        } else if is_name(program, works, op) {
+            self.is_inlined[at] = true;
+        } else if matches!(movement, Movement::Pointwise | Movement::Window) {
+            let depth =
+                program.operands(op).map(|value| self.depth[self.equal.first(value).index()]).max();
+            let depth = depth.unwrap_or(0).saturating_add(1);
+            let is_single = (self.uses[at] == 1 || self.sums[at] > 0) && !self.is_read_whole[at];
+            let is_repeated = self.uses[at] > 1
+                && depth <= MAX_DEPTH
+                && !is_expensive(program, works, op)
+                && reads_little(program, works, op);
+            self.depth[at] = if is_repeated || is_single { depth } else { 0 };
+            self.is_inlined[at] = is_single || is_repeated;
+            self.is_written[at] = !self.is_inlined[at] || self.is_read_whole[at];
+        } else {
+            let is_carried = program.kind(op) == OpKind::While && is_only_read(program, op, 0);
+            self.is_written[at] = !is_carried;
+        }
+    }
+    /// Whether a reduction that a library computes takes in `op`, which has one result.
+    fn is_taken_in(&self, program: &Program, op: OpId) -> bool {
+        let at = program.result(op, 0).index();
+        self.sums[at] > 0
+            && !self.is_read_whole[at]
+            && takes_in(program.op_name(op))
+            && (self.uses[at] == 1 || self.is_shifted(program, op))
+    }
+    /// Whether the result of `op` is only reduced, and combined with that reduction, as for a softmax.
+    fn is_shifted(&self, program: &Program, op: OpId) -> bool {
+        let value = program.result(op, 0);
+        if self.uses[value.index()] != 2 || self.sums[value.index()] != 1 {
+            return false;
+        }
+        let is_sum = |user: &OpId| program.op_name(*user) == "stablehlo.reduce";
+        let Some(sum) = program.users(value).find(is_sum) else { return false };
+        let mut reduced = program.result(sum, 0);
+        while self.uses[reduced.index()] == 1 {
+            let Some(user) = program.users(reduced).next() else { return false };
+            if program.operands(user).any(|operand| operand == value) {
+                return true;
+            }
+            let is_spread = matches!(
+                program.op_name(user),
+                "stablehlo.broadcast_in_dim" | "stablehlo.reshape" | "stablehlo.maximum"
+            );
+            if !is_spread {
+                return false;
+            }
+            reduced = program.result(user, 0);
+        }
+        false
+    }
+}
+
+/// Whether `op` is a reduction that a library computes: a sum, or the largest or the smallest, of 32-bit floats.
+pub fn is_sum(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+    if program.op_name(op) != "stablehlo.reduce" || program.num_results(op) != 1 {
+        return false;
+    }
+    let element = works.tensors.of(program.result(op, 0)).element;
+    let region =
+        program.op_regions(op).next().and_then(|region| program.region_entry(region).get());
+    let inner = region.and_then(|block| program.block_ops(block).next());
+    let is_known = |op: OpId| {
+        let name = program.op_name(op);
+        matches!(name, "stablehlo.add" | "stablehlo.maximum" | "stablehlo.minimum")
+    };
+    program.str(element) == "f32" && inner.is_some_and(is_known)
+}
+
+/// Whether a reduction that a library computes takes in the op of this name.
+fn takes_in(name: &str) -> bool {
+    let name = if name == "chlo.square" { "stablehlo.multiply" } else { name };
+    matches!(
+        name.strip_prefix("stablehlo.").unwrap_or_default(),
+        "abs"
+            | "add"
+            | "broadcast_in_dim"
+            | "cbrt"
+            | "ceil"
+            | "constant"
+            | "convert"
+            | "cosine"
+            | "divide"
+            | "exponential"
+            | "floor"
+            | "log"
+            | "logistic"
+            | "maximum"
+            | "minimum"
+            | "multiply"
+            | "negate"
+            | "power"
+            | "reshape"
+            | "round_nearest_even"
+            | "rsqrt"
+            | "sign"
+            | "sine"
+            | "sqrt"
+            | "subtract"
+            | "tanh"
+    )
+}
+
+/// Whether `op` fuses with the ops that make its operands.
+pub fn fuses(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+    match works.movement(op) {
+        Movement::Pointwise | Movement::Window | Movement::Reduce => true,
+        Movement::Update => program.kind(op) != OpKind::Scatter,
+        _ => false,
+    }
+}
+
+/// Whether the result of `op` is another name of its only operand.
+pub fn is_name(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+    works.movement(op) == Movement::Alias
+        && program.num_operands(op) == 1
+        && program.num_results(op) == 1
+}
+
+/// Whether XLA computes `op`, an elementwise one or data movement, only once.
+fn is_expensive(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+    let Some(result) = program.op_results(op).next() else { return true };
+    let tensor = works.tensors.of(result);
+    let element = program.str(tensor.element);
+    let (is_complex, is_integer) =
+        (element.starts_with("complex"), element.starts_with('i') || element.starts_with("ui"));
+    match program.op_name(op) {
+        "stablehlo.abs" | "stablehlo.cosine" | "stablehlo.sign" | "stablehlo.sine"
+        | "stablehlo.tan" => is_complex,
+        "stablehlo.divide" | "stablehlo.remainder" => {
+            let divisor = program.operands(op).nth(1);
+            let is_divide = program.op_name(op) == "stablehlo.divide";
+            match divisor {
+                // A division by what is broadcast multiplies with the inverse.
+                Some(value) if is_divide && !is_integer => !is_broadcast(program, value),
+                Some(value) => !is_integer || !is_splat_value(program, value),
+                None => true,
+            }
+        }
+        "stablehlo.gather" | "stablehlo.map" => true,
+        _ => works.family(op).is_some_and(|family| family.name == "transcendental"),
+    }
+}
+
+/// Whether `value` is a constant all of whose elements are equal, or a broadcast.
+fn is_broadcast(program: &Program, value: ValueId) -> bool {
+    let op = program.defining_op(value);
+    op.is_some_and(|op| program.op_name(op) == "stablehlo.broadcast_in_dim")
+        || is_splat_value(program, value)
+}
+
+/// Whether `value` is a constant all of whose elements are equal, or a broadcast of one.
+fn is_splat_value(program: &Program, value: ValueId) -> bool {
+    let Some(op) = program.defining_op(value) else { return false };
+    if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
+        return is_splat(program, op);
+    }
+    let operand = program.operands(op).next();
+    program.op_name(op) == "stablehlo.broadcast_in_dim"
+        && operand.and_then(|value| program.defining_op(value)).is_some_and(|op| {
+            program.has_traits(op, OpTraits::CONSTANT_LIKE) && is_splat(program, op)
+        })
+}
+
+/// Whether `op` reads at most one operand of as many dims as its result, or fewer elements than it writes.
+fn reads_little(program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
+    let result = program.result(op, 0);
+    let rank = rank(works, result);
+    let is_made_of_nothing = |value: ValueId| {
+        let op = program.defining_op(value);
+        op.is_some_and(|op| {
+            let name = program.op_name(op);
+            matches!(name, "stablehlo.broadcast_in_dim" | "stablehlo.iota")
+                || program.has_traits(op, OpTraits::CONSTANT_LIKE) && is_splat(program, op)
+        })
+    };
+    let operands: Vec<ValueId> = program.operands(op).collect();
+    let mut large = 0;
+    let mut elements: u128 = 0;
+    for (index, &value) in operands.iter().enumerate() {
+        if !operands[..index].contains(&value) {
+            elements = elements.saturating_add(works.tensors.of(value).elements);
+        }
+        large += usize::from(!is_made_of_nothing(value) && self::rank(works, value) >= rank);
+    }
+    large <= 1 || elements <= works.tensors.of(result).elements
+}
+
+/// The number of dims of `value` that are larger than one.
+fn rank(works: &mut Works<'_>, value: ValueId) -> usize {
+    let tensor = works.tensors.of(value);
+    tensor.dims.as_deref().map_or(0, |dims| dims.iter().filter(|&&size| size > 1).count())
+}
