@@ -3,20 +3,40 @@
 //! An allocation that fails ends the process. Where the address space of the process is limited (`ulimit -v`), work that may
 //! take much memory is refused before it starts, unless as much can be allocated at once.
 
-use crate::error::{Code, Diagnostic, Result};
+use crate::error::{Code, Diagnostic, Error, Result};
 
 /// What takes less is not looked at.
-const SMALL: usize = 1 << 24;
+const SMALL: usize = 1 << 22;
+
+/// What has to be left for work that is not looked at.
+const LEFT: usize = 1 << 24;
 
 /// Fails if `bytes`, which are taken for `what`, cannot be allocated. Always succeeds where the address space is not limited.
 pub fn ensure(bytes: usize, what: &str) -> Result<()> {
-    if bytes < SMALL || !is_limited() || is_available(bytes) {
-        return Ok(());
+    match needed(bytes) {
+        Some(needed) if !is_available(needed) => Err(shortage(bytes, what)),
+        _ => Ok(()),
     }
+}
+
+/// How many bytes have to be there for work that takes `bytes`; `None` if it is not looked at.
+pub fn needed(bytes: usize) -> Option<usize> {
+    (bytes >= SMALL && is_limited()).then(|| bytes.saturating_add(LEFT))
+}
+
+/// The error that `bytes`, which are taken for `what`, cannot be allocated.
+pub fn shortage(bytes: usize, what: &str) -> Error {
     let needed = bytes >> 20;
     let message = format!("{what} may take {needed} MiB, which the process cannot allocate");
     let hint = "raise the limit of its address space (`ulimit -v`), or free memory";
-    Err(Diagnostic::new(Code::ProgramTooLarge, message).with_hint(hint).into())
+    Diagnostic::new(Code::ProgramTooLarge, message).with_hint(hint).into()
+}
+
+/// Fails if a copy of a program of `num_ops` ops, on which passes run, may take more memory than can be allocated.
+pub fn ensure_for_program(num_ops: usize) -> Result<()> {
+    /// What an op takes: in the copy, plan, queue and rows of tables.
+    const BYTES_PER_OP: usize = 1 << 9;
+    ensure(num_ops.saturating_mul(BYTES_PER_OP), "running the passes")
 }
 
 /// Fails if parsing `text`, an attribute or a pipeline, may take more memory than can be allocated.

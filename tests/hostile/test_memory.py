@@ -48,6 +48,25 @@ CASES = {
         'text = f\'<["a"=400000], device_ids=[{", ".join(map(str, range(399_999, -1, -1)))}]>\'',
         "Mesh.parse(text)",
     ),
+    "text": ("module = Module.parse(chain(60_000))", "[str(module) for _ in range(200)]"),
+    "values": ("module = Module.parse(chain(60_000))", "[module.values() for _ in range(90)]"),
+    "ops": ("module = Module.parse(chain(60_000))", "[module.ops() for _ in range(90)]"),
+    "session": (
+        "module = Module.parse(chain(60_000))",
+        "[(it := module.session(), it.result.module) for _ in range(90)]",
+    ),
+    "devices": (
+        'mesh = Mesh({"x": 1 << 21}, device_ids=range((1 << 21) - 1, -1, -1))',
+        "[(str(mesh), mesh.device_ids) for _ in range(90)]",
+    ),
+    "devices of a new mesh": (
+        "ids = range((1 << 23) - 1, -1, -1)",
+        '[Mesh({"x": 1 << 23}, device_ids=ids) for _ in range(90)]',
+    ),
+    "shards of devices": (
+        'sharding = TensorSharding(Mesh({"x": 1 << 18}), ["x"])',
+        "[sharding.padding([1 << 18]) for _ in range(90)]",
+    ),
 }
 
 

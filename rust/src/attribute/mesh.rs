@@ -197,6 +197,7 @@ pub fn mesh_problems(mesh: &Mesh) -> Vec<Problem> {
 
 /// The error of the device ids of a mesh that is otherwise valid.
 fn device_id_problem(mesh: &Mesh, num_devices: i64) -> Option<Problem> {
+    const NONE: u32 = u32::MAX;
     let ids = &mesh.device_ids;
     if mesh.axes.is_empty() {
         let hint = "name the axes, or leave one device id for a maximal mesh";
@@ -216,20 +217,24 @@ fn device_id_problem(mesh: &Mesh, num_devices: i64) -> Option<Problem> {
     let not_iota = || {
         let mut sorted = ids.clone();
         sorted.sort_unstable();
-        let sorted: Vec<String> = sorted.iter().map(i64::to_string).collect();
-        format!("sorted device ids must be iota(product(axes)), got: {}", sorted.join(", "))
+        let mut message = "sorted device ids must be iota(product(axes)), got: ".to_owned();
+        for (at, id) in sorted.iter().enumerate() {
+            let _ = write!(message, "{}{id}", if at == 0 { "" } else { ", " });
+        }
+        message
     };
-    let mut place: Vec<Option<usize>> = vec![None; ids.len()];
+    let mut place: Vec<u32> = vec![NONE; ids.len()];
     for (i, &id) in ids.iter().enumerate() {
         let slot = usize::try_from(id).ok().and_then(|id| place.get_mut(id));
         let Some(slot) = slot else {
             let hint = format!("{id} is not in 0..{num_devices}");
             return Some(problem(Part::DeviceId(i), not_iota()).with_hint(hint));
         };
-        if let Some(first) = slot.replace(i) {
+        let first = std::mem::replace(slot, i as u32);
+        if first != NONE {
             let duplicate = problem(Part::DeviceId(i), not_iota());
             let duplicate = duplicate.with_hint(format!("{id} appears twice"));
-            return Some(duplicate.with_related(Part::DeviceId(first), "first used here"));
+            return Some(duplicate.with_related(Part::DeviceId(first as usize), "first used here"));
         }
     }
     let is_sorted = ids.windows(2).all(|pair| pair[0] < pair[1]);

@@ -31,6 +31,7 @@ mod sync;
 
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::ir::{Program, Source};
+use crate::memory;
 pub use origin::{Origin, Step};
 pub use slot::{Read, Ticket};
 use slot::{Run, Slot, Taken};
@@ -87,12 +88,18 @@ pub struct RunOnModule<'a> {
 
 impl RunOnModule<'_> {
     /// The program to run passes on; `None` if it has to be rebuilt first, see [`Module::read`].
-    pub fn take(&self) -> Option<Program> {
-        match self.module.slot.take() {
+    ///
+    /// # Errors
+    /// It has to be copied, and there is no memory for a copy.
+    pub fn take(&self) -> Result<Option<Program>> {
+        Ok(match self.module.slot.take() {
             Taken::Owned(program) => Some(program),
-            Taken::Shared(program) => Some(Program::clone(&program)),
+            Taken::Shared(program) => {
+                memory::ensure_for_program(program.num_op_ids())?;
+                Some(Program::clone(&program))
+            }
             Taken::Absent => None,
-        }
+        })
     }
     /// Makes `program`, which [`RunOnModule::take`] returned, the last state, after `step`.
     pub fn finish(self, program: Program, step: Step) -> Result<()> {

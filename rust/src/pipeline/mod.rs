@@ -32,9 +32,6 @@ use crate::propagation::replay::{Recorded, Recording};
 use crate::propagation::{propagate_explained, Strategy};
 use crate::verify::verify_after_pass;
 
-/// The memory that an op of a program takes while passes run: the copy that they change, plan, queue and rows of tables.
-const BYTES_PER_OP: usize = 1 << 9;
-
 /// The op that a pipeline for modules runs on.
 const MODULE: &str = "builtin.module";
 /// The op that a pipeline for functions runs on.
@@ -138,7 +135,7 @@ impl Pipeline {
                 .with_hint("write builtin.module(func.func(...))")
                 .into());
         }
-        memory::ensure(program.num_op_ids().saturating_mul(BYTES_PER_OP), "running the passes")?;
+        memory::ensure_for_program(program.num_op_ids())?;
         let total = self.num_steps();
         let mut done = 0;
         self.run_on_module(program, context, &mut done, total)

@@ -5,6 +5,7 @@ use super::completion::{strategy_named, Request};
 use super::edited::{Edit, Edited};
 use super::module::PyModule;
 use super::result::PyPropagationResult;
+use super::room::copy;
 use super::session_runs::{Annotated, SessionRuns};
 use super::work::RunOptions;
 use crate::ir::Program;
@@ -38,7 +39,7 @@ impl PyAnnotatedProgram {
 impl PyAnnotatedProgram {
     /// The program.
     fn module(&self, py: Python<'_>) -> PyResult<PyModule> {
-        let program = Program::clone(&*self.edited.program(py)?);
+        let program = copy(py, &*self.edited.program(py)?)?;
         Ok(PyModule::new(program, self.edited.filename.clone()))
     }
     /// The completed shardings.
@@ -71,7 +72,7 @@ impl PyAnnotatedProgram {
             annotations: annotations.collect(),
             original: &|target| edited.original(target),
             resolved: &|sharding| edited.resolved(sharding),
-            program: &|| Ok(Program::clone(&*edited.program(py)?)),
+            program: &|| copy(py, &*edited.program(py)?),
         };
         if let Some(outcome) = self.runs.outcome(py, &annotated, &options, &edited.filename)? {
             return Ok(PyPropagationResult::replayed(outcome, edited.clone()));

@@ -4,6 +4,7 @@
 use super::errors::{raise, raise_unlocated};
 use super::module::PyModule;
 use super::result::PyPropagationResult;
+use super::room::copy;
 use super::why::PyExplainer;
 use super::work::{run, work, RunOptions};
 use crate::error::Error;
@@ -43,7 +44,7 @@ impl Request {
         if collectives {
             rules = rules.legalizing_chlo();
         }
-        let mut program = Program::clone(&self.before);
+        let mut program = copy(py, &self.before)?;
         let limits = self.options.limits();
         run(py, &pipeline, rules, &mut program, &self.filename, (limits, false), progress)?;
         if !collectives {
@@ -75,7 +76,7 @@ impl Request {
     /// What it takes to explain `result`, the completed program.
     pub fn explain(&self, py: Python<'_>, result: Arc<Program>) -> PyResult<PyExplainer> {
         let rules = self.options.rules();
-        let mut program = Program::clone(&self.before);
+        let mut program = copy(py, &self.before)?;
         rules.install_edges(&mut program);
         let limits = self.options.limits();
         let explained = work(py, rules, limits, None, |context| {

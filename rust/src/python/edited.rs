@@ -2,6 +2,7 @@
 
 use super::dim_sharding::resolve_all;
 use super::errors::raise_unlocated;
+use super::room::room_for_copy;
 use super::sharding::PyTensorSharding;
 use crate::attribute::verify_sharding;
 use crate::error::{Code, Diagnostic, Error};
@@ -59,6 +60,7 @@ impl Edited {
         if let Some(made) = self.made.get() {
             return Ok(made.clone());
         }
+        room_for_copy(py, &self.program)?;
         let made = py.detach(|| make(&self.program, &self.edits));
         let made = Arc::new(made.map_err(|problems| raise_unlocated(py, problems))?);
         // Another thread may have been quicker.

@@ -1,6 +1,7 @@
 //! `shardcore.FactorTable`: the factor table of an op before and after one visit.
 
 use super::errors::raise;
+use super::room::copy;
 use super::rules::registry;
 use crate::attribute::print_rule;
 use crate::index::{Id, OpId, ValueId};
@@ -31,7 +32,7 @@ impl PyFactorTable {
             let name = program.value_name(value);
             PyKeyError::new_err(format!("{name} is an argument: no op defines it"))
         })?;
-        let mut program = program.clone();
+        let mut program = copy(py, program)?;
         let table = factor_table(&mut program, &mut registry(), op)
             .map_err(|error| raise(py, &error, program.text().source(), filename))?;
         Ok(Self::new(&program, op, table))

@@ -3,10 +3,10 @@
 
 use super::axis::PyAxisRef;
 use super::cost_rows::{axis_refs, Tables};
-use super::errors::raise_unlocated;
 use super::mesh::PyMesh;
 use super::module::PyModule;
 use super::origin::{Origin, PyOrigin};
+use super::room::room;
 use super::rules::registry;
 use crate::axis::AxisRef;
 use crate::context::RuleSource;
@@ -15,7 +15,6 @@ use crate::cost::work::Work;
 use crate::cost::{local_cost, ProgramCost};
 use crate::index::{MeshId, StrId};
 use crate::ir::Program;
-use crate::memory;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use rustc_hash::FxHashMap;
@@ -110,9 +109,7 @@ pub(super) fn program_figures(
 ) -> PyResult<PyFigures> {
     let program = signed(py, module.get())?;
     let origin = Arc::clone(&origin.get().0);
-    let bytes = program.num_op_ids().saturating_mul(BYTES_PER_OP);
-    let room = memory::ensure(bytes, "counting the program");
-    room.map_err(|error| raise_unlocated(py, error.diagnostics))?;
+    room(py, program.num_op_ids().saturating_mul(BYTES_PER_OP), "counting the program")?;
     Ok(py.detach(|| PyFigures::of(program, origin)))
 }
 

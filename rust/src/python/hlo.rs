@@ -3,6 +3,7 @@
 use super::errors::raise;
 use super::mesh::PyMesh;
 use super::module::PyModule;
+use super::room::copy;
 use crate::error::Error;
 use crate::import::hlo_annotations::{annotations, Annotation, Site};
 use crate::import::hlo_shardings::{apply, mesh_symbol, Meaning};
@@ -36,7 +37,7 @@ pub(super) fn imported(
     let raised = |error: Error, program: &Program| {
         raise(py, &error, program.text().source(), &module.filename)
     };
-    let mut program = Program::clone(&*module.program(py)?);
+    let mut program = copy(py, &*module.program(py)?)?;
     let found = annotations(&program).map_err(|error| raised(error, &program))?;
     if found.is_empty() {
         return Ok(None);

@@ -6,6 +6,7 @@
 
 use super::completion::Request;
 use super::module::PyModule;
+use super::room::{copy, room_for_copy};
 use super::rules::registry;
 use super::work::run;
 use crate::context::RuleSource;
@@ -28,6 +29,7 @@ impl Request {
         if !has_resharded_calls(completed) {
             return Ok(None);
         }
+        room_for_copy(py, &self.before)?;
         let inlined = Inlined::with_limit(&self.before, self.before.num_op_ids());
         let (mut program, _) = inlined.into_parts();
         if !place_ports(&mut program, completed) {
@@ -42,11 +44,12 @@ impl Request {
         py: Python<'_>,
         completed: &Program,
     ) -> PyResult<(PyModule, Originals)> {
+        room_for_copy(py, &self.before)?;
         let (mut program, mut originals) = Inlined::new(&self.before).into_parts();
         hlo_form::run(&mut program, &mut originals);
         hlo_order::run(&mut program);
         registry().legalizing_chlo().sign(&mut program);
-        let found = self.finish(py, program.clone())?;
+        let found = self.finish(py, copy(py, &program)?)?;
         if same_ports(&*found.program(py)?, completed) || !place_ports(&mut program, completed) {
             return Ok((found, originals));
         }

@@ -6,6 +6,7 @@ use super::arguments::{
 use super::axis::PyAxisRef;
 use super::dim_sharding::{axes_from, resolve_all};
 use super::errors::{raise, raise_unlocated};
+use super::room::room_for_mesh;
 use crate::attribute::{
     drop_default_device_ids, parse_mesh, print_mesh, verify_mesh, write_string,
 };
@@ -141,6 +142,7 @@ impl PyMesh {
         };
         let mut mesh = Mesh::new(axes, device_ids);
         drop_default_device_ids(&mut mesh);
+        room_for_mesh(py, &mesh)?;
         let problems = verify_mesh(&mesh);
         if problems.is_empty() {
             return Ok(Self { mesh: Arc::new(mesh) });
@@ -182,6 +184,7 @@ impl PyMesh {
     }
     #[getter]
     fn device_ids<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        room_for_mesh(py, &self.mesh)?;
         let ids = &self.mesh.device_ids;
         (!ids.is_empty()).then(|| PyTuple::new(py, ids)).transpose()
     }
@@ -272,8 +275,9 @@ impl PyMesh {
     fn __contains__(&self, name: &str) -> bool {
         self.mesh.axis_by_name(name).is_some()
     }
-    fn __str__(&self) -> String {
-        print_mesh(&self.mesh)
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        room_for_mesh(py, &self.mesh)?;
+        Ok(print_mesh(&self.mesh))
     }
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (py, mesh) = (slf.py(), &slf.get().mesh);
@@ -283,6 +287,7 @@ impl PyMesh {
         if mesh.is_empty() {
             return Ok("Mesh()".to_owned());
         }
+        room_for_mesh(py, mesh)?;
         let axes = slf.get().shape(py)?.repr()?.to_string();
         if mesh.device_ids.is_empty() {
             return Ok(format!("Mesh({axes})"));
@@ -297,12 +302,14 @@ impl PyMesh {
         self.mesh.hash(&mut hasher);
         hasher.finish()
     }
+    #[allow(clippy::type_complexity)] // It is a tuple in Python.
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
-    ) -> (Bound<'py, PyType>, (Vec<(String, i64)>, Vec<i64>)) {
+    ) -> PyResult<(Bound<'py, PyType>, (Vec<(String, i64)>, Vec<i64>))> {
         let mesh = &slf.get().mesh;
+        room_for_mesh(slf.py(), mesh)?;
         let axes = mesh.axes.iter().map(|axis| (axis.name.to_string(), axis.size)).collect();
-        (slf.get_type(), (axes, mesh.device_ids.clone()))
+        Ok((slf.get_type(), (axes, mesh.device_ids.clone())))
     }
     fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf

@@ -68,6 +68,7 @@ mod picture;
 mod port;
 mod reshard_plans;
 mod result;
+mod room;
 mod rule;
 mod rules;
 mod session;

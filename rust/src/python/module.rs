@@ -11,6 +11,7 @@ use super::names::{LastNames, Names};
 use super::op::PyOp;
 use super::port::PyPort;
 use super::result::PyPropagationResult;
+use super::room::room_for_objects;
 use super::rule::PyOpShardingRule;
 use super::source::{source, source_of_file};
 use super::text::text;
@@ -174,6 +175,7 @@ impl PyModule {
 
     fn values(&self, py: Python<'_>) -> PyResult<Vec<PyValue>> {
         let program = self.program(py)?;
+        room_for_objects(py, program.num_value_ids(), "listing the values")?;
         let calls = self.names.of(&program).call_sites(&program);
         let owners = py.detach(|| owners(&program)).into_iter();
         Ok(owners
@@ -206,6 +208,7 @@ impl PyModule {
     /// Every op of every function, in program order.
     fn ops(&self, py: Python<'_>) -> PyResult<Vec<PyOp>> {
         let program = self.program(py)?;
+        room_for_objects(py, program.num_op_ids(), "listing the ops")?;
         Ok(PyOp::all(&program, &self.names.of(&program).call_sites(&program)))
     }
     /// The filename in errors.

@@ -7,6 +7,7 @@ use super::module::PyModule;
 use super::origin::{Origin, PyOrigin};
 use super::originals::PyOriginals;
 use super::reshard_plans::PyReshardPlans;
+use super::room::copy;
 use super::rule::PyOpShardingRule;
 use super::rules::registry;
 use super::work::{limits, work};
@@ -14,7 +15,6 @@ use crate::cost::inline::Inlined;
 use crate::cost::traffic::traffic;
 use crate::import::symbol_dce;
 use crate::index::{Id, SignatureId};
-use crate::ir::Program;
 use crate::spmd::custom_calls::{ShardRule, ShardRules};
 use crate::spmd::{improve, partition, KnownPlans, Options, Partitioned, Policy, Results, Unknown};
 use pyo3::prelude::*;
@@ -56,7 +56,7 @@ pub(super) fn partition_program(
     let inlined = keep_results.then(|| Inlined::with_limit(&source, source.num_op_ids()));
     let (mut program, originals) = match inlined.map(Inlined::into_parts) {
         Some((program, originals)) => (program, Some(Arc::new(originals))),
-        None => (Program::clone(&source), originals.map(|originals| Arc::clone(&originals.0))),
+        None => (copy(py, &source)?, originals.map(|originals| Arc::clone(&originals.0))),
     };
     let shard_rules = shard_rules.map_or_else(ShardRules::default, |Items(rules)| {
         rules.into_iter().map(shard_rule).collect()

@@ -51,10 +51,10 @@ impl PyPassManager {
     ) -> PyResult<()> {
         let limits = limits(max_ops.map(Limit::count));
         let module = module.get();
-        let busy = |error| raise(py, &error, "", "");
-        let at_work = module.held.begin().map_err(busy)?;
+        let refused = |error| raise(py, &error, "", "");
+        let at_work = module.held.begin().map_err(refused)?;
         let mut program = loop {
-            match at_work.take() {
+            match at_work.take().map_err(refused)? {
                 Some(program) => break program,
                 // A run has failed: the program has to be rebuilt.
                 None => drop(module.program(py)?),
@@ -64,7 +64,7 @@ impl PyPassManager {
         let step = Step { pipeline: self.pipeline.clone(), rules: rules.clone(), limits };
         let checked = (limits, self.verifies_each.load(Ordering::Relaxed));
         run(py, &self.pipeline, rules, &mut program, &module.filename, checked, progress.as_ref())?;
-        at_work.finish(program, step).map_err(busy)
+        at_work.finish(program, step).map_err(refused)
     }
     fn __str__(&self) -> String {
         self.pipeline.to_string()

@@ -6,12 +6,12 @@ use super::module::PyModule;
 use super::once::Once;
 use super::originals::PyOriginals;
 use super::port::PyPort;
+use super::room::copy;
 use super::session_runs::Outcome;
 use super::totals::totals_dict;
 use super::why::PyExplainer;
 use super::work::RunOptions;
 use crate::cost::work::Family;
-use crate::ir::Program;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -140,7 +140,7 @@ impl PyPropagationResult {
     /// The program before propagation.
     fn _given(&self, py: Python<'_>) -> PyResult<PyModule> {
         let request = self.request(py)?;
-        Ok(PyModule::new(Program::clone(&request.before), request.filename))
+        Ok(PyModule::new(copy(py, &request.before)?, request.filename))
     }
     /// The options of the propagation, by their names in Python.
     fn _options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -8,6 +8,7 @@ use super::mesh::PyMesh;
 use super::module::PyModule;
 use super::names::Names;
 use super::port::PyPort;
+use super::room::copy;
 use super::session_runs::SessionRuns;
 use super::sharding::PyTensorSharding;
 use crate::index::{Id, ValueId};
@@ -67,7 +68,7 @@ impl PySessionProgram {
         let Some(mesh) = mesh else {
             return Ok(Self::of(program, filename));
         };
-        let replaced = with_mesh(&mut Program::clone(&program), &mesh.mesh);
+        let replaced = with_mesh(&mut copy(py, &program)?, &mesh.mesh);
         let text: Source =
             Arc::new(replaced.map_err(|problem| raise_unlocated(py, vec![problem]))?);
         let program = PyModule::load(py, &text, &filename)?.program(py)?;

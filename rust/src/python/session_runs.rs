@@ -4,6 +4,7 @@
 //! The lock here is taken only by threads that hold the GIL, which keep it as long as they have the lock.
 
 use super::errors::raise;
+use super::room::room_for_copy;
 use super::rules::registry_version;
 use super::sharding::PyTensorSharding;
 use super::work::{work, RunOptions};
@@ -226,6 +227,7 @@ impl Outcome {
             Error::check(verify_made(&program))?;
             Ok(program)
         };
+        room_for_copy(py, prepared.imported())?;
         let completed = work(py, options.rules(), options.limits(), None, complete)?;
         let text = prepared.imported().text().source();
         completed.map_err(|error| raise(py, &error, text, filename))

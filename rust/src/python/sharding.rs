@@ -7,6 +7,7 @@ use super::errors::{raise, raise_unlocated};
 use super::mesh::{quoted, PyMesh};
 use super::mesh_argument::{MeshArgument, Meshes};
 use super::picture::picture;
+use super::room::{room_for_mesh, room_for_objects};
 use crate::attribute::{parse_sharding, verify_sharding, write_sharding_of, LoneScope};
 use crate::axis::AxisRef;
 use crate::error::{Code, Diagnostic};
@@ -115,12 +116,8 @@ impl PyTensorSharding {
             let problem = Diagnostic::new(Code::ProgramTooLarge, message).with_hint(hint);
             return Err(raise_unlocated(py, vec![problem]));
         }
+        room_for_objects(py, (count * rank) as usize, "listing the devices")?;
         Ok((0..count).map(|position| (position, self.mesh.device_at_position(position))))
-    }
-    fn write_text(&self) -> String {
-        let mut out = String::new();
-        write_sharding_of(&mut out, &self.sharding, &self.mesh, self.symbol.as_deref());
-        out
     }
 }
 
@@ -364,8 +361,11 @@ impl PyTensorSharding {
         }
         self.visualize(py, None)?.call_method0("_repr_html_").map(Some)
     }
-    fn __str__(&self) -> String {
-        self.write_text()
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        room_for_mesh(py, &self.mesh)?;
+        let mut out = String::new();
+        write_sharding_of(&mut out, &self.sharding, &self.mesh, self.symbol.as_deref());
+        Ok(out)
     }
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let (dims, replicated, unreduced) = self.parts();
@@ -395,6 +395,6 @@ impl PyTensorSharding {
         let sharding = slf.get();
         let parse = slf.get_type().getattr("parse")?;
         let mesh = if sharding.symbol.is_some() { sharding.mesh() } else { None };
-        Ok((parse, (sharding.write_text(), mesh)))
+        Ok((parse, (sharding.__str__(slf.py())?, mesh)))
     }
 }

@@ -3,6 +3,7 @@
 //! Converting a whole Rust string would hold two copies for a moment. A long text is therefore passed in
 //! pieces, which Python appends in place.
 
+use super::room::room_in_python;
 use super::user_code;
 use crate::ir::Program;
 use crate::mlir::print_in_pieces;
@@ -11,6 +12,13 @@ use pyo3::types::PyString;
 
 /// The text of `program`.
 pub(super) fn text<'py>(py: Python<'py>, program: &Program) -> PyResult<Bound<'py, PyString>> {
+    // Python may move a text that it appends to.
+    let length = program.text().source().len();
+    room_in_python(
+        py,
+        length.saturating_mul(2) + program.num_op_ids() * 64,
+        "printing the program",
+    )?;
     let mut joined: Option<Py<PyAny>> = None;
     let mut outcome = Ok(());
     let last = py.detach(|| {
