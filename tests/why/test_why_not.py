@@ -31,7 +31,64 @@ ADD = "%0 = stablehlo.add %a, %b : tensor<8x8xf32>"
 KEPT = arg("a", "8x8", '{"x"}, {?}').replace("{?}]", '{?}], replicated={"y"}')
 NEGATE = "%0 = stablehlo.negate %a : tensor<8x8xf32>"
 RULE = "<([i, j])->([i, j]) {i=8, j=8} blocked_propagation={i}, custom>"
+REDUCE = (
+    "%c = stablehlo.constant dense<0.0> : tensor<f32>\n"
+    "%0 = stablehlo.reduce(%a init: %c) applies stablehlo.add across dimensions = [1]"
+    " : (tensor<8x8xf32>, tensor<f32>) -> tensor<8xf32>"
+)
+PRODUCT = (
+    "%1 = stablehlo.dot_general %a, %w, contracting_dims = [1] x [0]"
+    " : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>\n"
+    "%0 = stablehlo.add %1, %b : tensor<8x8xf32>"
+)
+MANUAL = """
+%0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {}]>]
+    out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x"} (%b: tensor<4x8xf32>) {
+  %1 = stablehlo.add %b, %b : tensor<4x8xf32>
+  sdy.return %1 : tensor<4x8xf32>
+} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+"""
 CASES = {
+    "no-factor": (function([arg("a", "8x8", '{}, {"y"}')], REDUCE, "0", "8"), "%0", 0, "y", "%0"),
+    "priority": (
+        function([arg("a", "8x8", '{"x"}p1, {}'), arg("b", "8x8", '{"y"}p0, {}')], ADD, "0"),
+        "%0",
+        0,
+        "x",
+        "%0",
+    ),
+    "op-priority": (
+        function(
+            [arg("a", "8x8", '{"x"}, {}'), arg("w", "8x8"), arg("b", "8x8", '{"y"}, {}')],
+            PRODUCT,
+            "0",
+        ),
+        "%1",
+        0,
+        "x",
+        "%1",
+    ),
+    "non-divisible": (
+        function(
+            [arg("a", "8x8", '{}, {"y"}')],
+            "%1 = stablehlo.slice %a [0:8, 0:6] : (tensor<8x8xf32>) -> tensor<8x6xf32>\n"
+            "%0 = stablehlo.reshape %1 : (tensor<8x6xf32>) -> tensor<48xf32>",
+            "0",
+            "48",
+        ),
+        "%0",
+        0,
+        "y",
+        "%0",
+    ),
+    "manual": (function([arg("a", "8x8", '{"x"}, {}')], MANUAL, "0"), "%1", 0, "x", "%1"),
+    "sub-axis": (
+        function([arg("a", "8x8", '{"y":(1)2, ?}, {}')], "", "a"),
+        "%a",
+        0,
+        "y",
+        "%a",
+    ),
     "taken": (function([arg("a", "8x8", '{"x"}, {}')], "", "a"), "%a", 1, "x", "%a"),
     "closed": (function([arg("a", "8x8", '{"x"}, {}')], "", "a"), "%a", 1, "y", "%a"),
     "replicated": (
@@ -104,6 +161,10 @@ CASES = {
 }
 
 
+def test_every_code_has_a_case() -> None:
+    assert {*CASES, "other-mesh", "other-factor"} == {*shardcore.WHY_NOT}
+
+
 @pytest.mark.parametrize("code", list(CASES))
 def test_each_reason(code: str) -> None:
     text, value, dim, axis, at = CASES[code]
@@ -171,5 +232,5 @@ def test_every_absence_on_random_modules_has_a_reason() -> None:
                 assert found.instead is not None
                 assert found.instead[0] == found.value
                 assert found.instead[1] != dim
-    assert len(codes) >= 8, codes
+    assert len(codes) >= 12, codes
     assert all("is on dim" in text or "by the export" in text for text in refused)

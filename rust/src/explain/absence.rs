@@ -11,6 +11,8 @@ pub enum Reason {
     Propagation(Code),
     /// The export removed it.
     Trimmed,
+    /// The export removed it, a part of an axis.
+    SubAxis,
 }
 
 impl Reason {
@@ -19,6 +21,7 @@ impl Reason {
         match self {
             Self::Propagation(code) => code.as_str(),
             Self::Trimmed => "trimmed",
+            Self::SubAxis => "sub-axis",
         }
     }
 }
@@ -41,7 +44,9 @@ impl Tensors {
     pub(super) fn missing(&self, around: &Neighbours, place: Place, axis: &AxisName) -> Missing {
         if self.explanation.has(&self.done, place, axis) {
             let at = (self.slot_name(place.slot), place.dim);
-            return Missing { reason: Reason::Trimmed, at, op: None, instead: None };
+            let is_part = self.explanation.has_part(&self.done, place, axis);
+            let reason = if is_part { Reason::SubAxis } else { Reason::Trimmed };
+            return Missing { reason, at, op: None, instead: None };
         }
         // What a result of the main function does not have, the value that is returned does not have either.
         let place = match place.slot {

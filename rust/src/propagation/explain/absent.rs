@@ -4,12 +4,11 @@
 //! have come from are searched, from op to op, the nearest first. Where one of them has the axis, the op between it and
 //! the next dim, which does not, says why.
 
+use super::order::Link;
 use super::steps::{holder_slot, name_of, part_in, AxisName, Explanation};
-use crate::index::{FactorId, Id, OpId, ShardingId, ValueId};
-use crate::ir::{Direction, Program};
+use crate::index::{OpId, ShardingId, ValueId};
+use crate::ir::Program;
 use crate::propagation::observe::Slot;
-use crate::propagation::visit::direction::NUM_STEPS;
-use crate::propagation::visit::VisitSpec;
 use crate::rule::{OpShardingRule, TensorMapping};
 use crate::sharding::DimSharding;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -32,6 +31,16 @@ pub enum Code {
     OtherMesh,
     /// Another factor of the op has the axis.
     OtherFactor,
+    /// What has the axis is a factor of the op that no dim of the tensor has.
+    NoFactor,
+    /// What won propagates at an earlier user priority.
+    Priority,
+    /// What won propagates in an earlier op-priority step.
+    OpPriority,
+    /// The factor does not divide, or has another one within it.
+    NonDivisible,
+    /// The axis is manual in the computation, or would stand before one that is.
+    Manual,
     /// Other axes are on the dim, or on one that is the same factor.
     Conflict,
     /// An op next to it, one of whose tensors has the axis, has no sharding rule.
@@ -42,7 +51,7 @@ pub enum Code {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 15] = [
         Self::Taken,
         Self::Replicated,
         Self::Closed,
@@ -50,6 +59,11 @@ impl Code {
         Self::Direction,
         Self::OtherMesh,
         Self::OtherFactor,
+        Self::NoFactor,
+        Self::Priority,
+        Self::OpPriority,
+        Self::NonDivisible,
+        Self::Manual,
         Self::Conflict,
         Self::NoRule,
         Self::NeverArrived,
@@ -64,6 +78,11 @@ impl Code {
             Self::Direction => "direction",
             Self::OtherMesh => "other-mesh",
             Self::OtherFactor => "other-factor",
+            Self::NoFactor => "no-factor",
+            Self::Priority => "priority",
+            Self::OpPriority => "op-priority",
+            Self::NonDivisible => "non-divisible",
+            Self::Manual => "manual",
             Self::Conflict => "conflict",
             Self::NoRule => "no-rule",
             Self::NeverArrived => "never-arrived",
@@ -97,16 +116,6 @@ pub struct Absence {
 #[derive(Default)]
 pub struct Neighbours(FxHashMap<Slot, Vec<u32>>);
 
-/// Two tensors of an op, by their numbers, and the factor that a dim of each has.
-struct Link {
-    position: u32,
-    /// The number of the tensor that is nearer to the dim asked for.
-    near: usize,
-    factor: FactorId,
-    /// The other dim.
-    place: Place,
-}
-
 impl Explanation {
     /// The ops around each tensor.
     pub fn neighbours(&self) -> Neighbours {
@@ -136,7 +145,9 @@ impl Explanation {
         }
         let mut seen: FxHashSet<Place> = std::iter::once(place).collect();
         let mut todo: VecDeque<Place> = seen.iter().copied().collect();
+        let mut beside = None;
         while let Some(near) = todo.pop_front() {
+            beside = beside.or_else(|| self.on_other_factor(program, around, near, axis));
             for link in self.links(program, around, near) {
                 if self.has(program, link.place, axis) {
                     return self.between(program, near, &link, axis);
@@ -147,8 +158,47 @@ impl Explanation {
             }
         }
         let op = self.op_without_rule(program, place.slot, axis);
-        let code = if op.is_some() { Code::NoRule } else { Code::NeverArrived };
-        Absence { code, at: place, op, instead: None }
+        let none = Absence { code: Code::NeverArrived, at: place, op, instead: None };
+        if op.is_some() {
+            return Absence { code: Code::NoRule, ..none };
+        }
+        beside.unwrap_or(none)
+    }
+
+    /// The reason why no op around the tensor of `near` passes `axis` on, if one of them has it on another factor.
+    fn on_other_factor(
+        &self,
+        program: &Program,
+        around: &Neighbours,
+        near: Place,
+        axis: &AxisName,
+    ) -> Option<Absence> {
+        around.0.get(&near.slot).into_iter().flatten().find_map(|&position| {
+            let rule = &program.rules()[self.plan.spec(position)?.rule];
+            let slots = self.slots(position);
+            let dim_of = |slot| part_in(program, self.now(program, slot), axis);
+            let mut have = slots.iter().filter(|&&(_, slot)| slot != near.slot);
+            let (index, slot, dim) =
+                have.find_map(|&(index, slot)| Some((index, slot, dim_of(slot)?.0)))?;
+            let factors = mapping(rule, index)?.dims.get(dim)?;
+            let mut own = slots.iter().filter(|&&(_, slot)| slot == near.slot);
+            let has_factor = |&(index, _): &(usize, Slot)| {
+                mapping(rule, index)
+                    .is_some_and(|own| own.dims.iter().flatten().any(|one| factors.contains(one)))
+            };
+            let code = if own.any(has_factor) { Code::OtherFactor } else { Code::NoFactor };
+            let place = Place { slot, dim };
+            let instead = Some((place, self.axes(program, place)));
+            Some(Absence { code, at: near, op: Some(self.plan.op(position)), instead })
+        })
+    }
+
+    /// The tensors of the op at `position` that have shardings, by their numbers.
+    fn slots(&self, position: u32) -> Vec<(usize, Slot)> {
+        let tensors = self.plan.row(position).tensors.iter().enumerate();
+        tensors
+            .filter_map(|(index, &tensor)| Some((index, holder_slot(&self.plan.edges, tensor)?)))
+            .collect()
     }
 
     /// An op without a sharding rule that makes or uses the tensor of `slot`, and another tensor of which has `axis`.
@@ -231,15 +281,10 @@ impl Explanation {
         if rule.blocked.binary_search(&link.factor).is_ok() {
             return of(Code::Blocked, None);
         }
-        if !passes(program, spec, link) {
+        if link.first_step(program, spec).is_none() {
             return of(Code::Direction, None);
         }
-        let tensors = self.plan.row(link.position).tensors;
-        let slots: Vec<(usize, Slot)> = tensors
-            .iter()
-            .enumerate()
-            .filter_map(|(index, &tensor)| Some((index, holder_slot(&self.plan.edges, tensor)?)))
-            .collect();
+        let slots = self.slots(link.position);
         let mesh = |slot| program.mesh_of(self.now(program, slot));
         let far = mesh(link.place.slot);
         let other = slots.iter().find(|&&(_, slot)| {
@@ -253,8 +298,9 @@ impl Explanation {
             let Some((dim, _)) = part_in(program, self.now(program, slot), axis) else { continue };
             let factors = mapping(rule, index).and_then(|mapping| mapping.dims.get(dim));
             if factors.is_some_and(|factors| !factors.contains(&link.factor)) {
-                let place = Place { slot, dim };
-                return of(Code::OtherFactor, Some((place, self.axes(program, place))));
+                let won = Place { slot, dim };
+                let code = self.earlier(program, won, (spec, link), axis);
+                return of(code.unwrap_or(Code::OtherFactor), Some((won, self.axes(program, won))));
             }
         }
         let wanted = self.axes(program, link.place);
@@ -266,15 +312,36 @@ impl Explanation {
             let is_prefix = wanted.starts_with(&axes) || axes.starts_with(&wanted);
             (!is_prefix).then_some((place, axes))
         });
-        of(Code::Conflict, Some(differs.unwrap_or((near, self.axes(program, near)))))
+        let Some((won, axes)) = differs else {
+            let shut = slots.iter().find_map(|&(index, slot)| {
+                let dims = mapping(rule, index)?.dims.iter().enumerate();
+                let mut dims = dims.filter(|(_, dim)| dim.contains(&link.factor));
+                let place = Place { slot, dim: dims.next()?.0 };
+                let (code, _) = self.own_reason(program, place, axis)?;
+                (code != Code::Taken).then_some((code, place))
+            });
+            let (code, place) = shut.unwrap_or_else(|| {
+                let is_manual = self.plan.edges.manual_end(self.plan.op(link.position)).is_some();
+                let code = if is_manual { Code::Manual } else { Code::NonDivisible };
+                (code, near)
+            });
+            return of(code, Some((place, self.axes(program, place))));
+        };
+        let code = self.earlier(program, won, (spec, link), axis);
+        of(code.unwrap_or(Code::Conflict), Some((won, axes)))
     }
 
     /// Whether the dim at `place` has `axis`, or a part of it, after propagation.
     pub fn has(&self, program: &Program, place: Place, axis: &AxisName) -> bool {
         self.axes(program, place).iter().any(|found| found.overlaps(axis))
     }
+    /// Whether the dim at `place` has only a part of the axis that `axis` is of, after propagation.
+    pub fn has_part(&self, program: &Program, place: Place, axis: &AxisName) -> bool {
+        let axes = self.axes(program, place);
+        axes.iter().any(|found| found.overlaps(axis) && found.sub.is_some())
+    }
     /// The axes of the dim at `place` after propagation.
-    fn axes(&self, program: &Program, place: Place) -> Vec<AxisName> {
+    pub(super) fn axes(&self, program: &Program, place: Place) -> Vec<AxisName> {
         let Some(sharding) = program.shardings().get(self.now(program, place.slot)) else {
             return Vec::new();
         };
@@ -293,16 +360,4 @@ fn mapping(rule: &OpShardingRule, index: usize) -> Option<&TensorMapping> {
         None => rule.operands.get(index),
         Some(index) => rule.results.get(index),
     }
-}
-
-/// Whether the op propagates to the near tensor of `link` in its last step.
-fn passes(program: &Program, spec: VisitSpec, link: &Link) -> bool {
-    let rules = program.rules();
-    let directions = spec.directions(rules);
-    let direction = directions.of(NUM_STEPS - 1)[link.factor.index()];
-    let num_operands = rules[spec.rule].operands.len();
-    let is_result = |index: usize| index >= num_operands;
-    let needed = if is_result(link.near) { Direction::Forward } else { Direction::Backward };
-
-    direction == Direction::Both || direction == needed
 }

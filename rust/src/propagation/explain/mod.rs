@@ -5,8 +5,10 @@
 //! | [`trace`] | every change of a sharding, from which the shardings of any time follow |
 //! | [`steps`] | which steps brought an axis to a tensor |
 //! | [`absent`] | why an axis is not on a dim |
+//! | [`order`] | which of two axes propagated first |
 
 mod absent;
+mod order;
 mod steps;
 mod trace;
 

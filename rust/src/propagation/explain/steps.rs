@@ -126,7 +126,7 @@ impl Explanation {
 
     /// The change before `time` that brought `axis` to `slot`; `None` if it was there from the beginning, or if
     /// that is where its user priority begins.
-    fn arrival(
+    pub(super) fn arrival(
         &self,
         program: &Program,
         slot: Slot,
