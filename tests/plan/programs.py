@@ -18,3 +18,35 @@ func.func @main(
   %2 = stablehlo.dot_general %1, %arg2, contracting_dims = [1] x [0] : ({inner}, {down}) -> {x}
   return %2 : {x}
 }}""")
+
+
+def mlp_step(batch: int, width: int, hidden: int) -> Module:
+    """One step of two products with a tanh between them: forward, backward, update."""
+
+    def type_of(*sizes: int) -> str:
+        return f"tensor<{'x'.join(map(str, sizes))}xbf16>"
+
+    x, w1, w2 = type_of(batch, width), type_of(width, hidden), type_of(hidden, width)
+    h = type_of(batch, hidden)
+
+    def dot(operands: str, dims: str, types: str) -> str:
+        return f"stablehlo.dot_general {operands}, contracting_dims = {dims} : {types}"
+
+    return Module.parse(f"""
+func.func @main(
+    %x: {x} loc("x"),
+    %w1: {w1} {{tf.aliasing_output = 1 : i32}} loc("p['w1']"),
+    %w2: {w2} {{tf.aliasing_output = 2 : i32}} loc("p['w2']")) -> ({x}, {w1}, {w2}) {{
+  %h = {dot("%x, %w1", "[1] x [0]", f"({x}, {w1}) -> {h}")}
+  %a = stablehlo.tanh %h : {h}
+  %y = {dot("%a, %w2", "[1] x [0]", f"({h}, {w2}) -> {x}")}
+  %g = stablehlo.tanh %y : {x}
+  %dw2 = {dot("%a, %g", "[0] x [0]", f"({h}, {x}) -> {w2}")}
+  %da = {dot("%g, %w2", "[1] x [1]", f"({x}, {w2}) -> {h}")}
+  %dh = stablehlo.multiply %da, %a : {h}
+  %dw1 = {dot("%x, %dh", "[0] x [0]", f"({x}, {h}) -> {w1}")}
+  %dx = {dot("%dh, %w1", "[1] x [1]", f"({h}, {w1}) -> {x}")}
+  %n1 = stablehlo.subtract %w1, %dw1 : {w1}
+  %n2 = stablehlo.subtract %w2, %dw2 : {w2}
+  return %dx, %n1, %n2 : {x}, {w1}, {w2}
+}}""")

@@ -6,11 +6,14 @@
 :mod:`~.meshes`        the meshes to consider
 :mod:`~.classes`       dims that are best sharded alike, by the rules of the ops
 :mod:`~.roles`         arguments that get one annotation
+:mod:`~.pins`          values that are worth a constraint
 :mod:`~.layouts`       for each mesh axis the classes that it shards
 :mod:`~.kinds`         what kind of parallelism that is
 :mod:`~.model`         estimates what a layout costs, to rank layouts
 :mod:`~.candidates`    layouts worth an exact evaluation
-:mod:`~.trials`        exact evaluations
+:mod:`~.layers`        programs with fewer of their repeated layers
+:mod:`~.scorers`       evaluates on the whole program, or on fewer layers
+:mod:`~.trials`        what was evaluated
 :mod:`~.search`        the first evaluations, and local search
 :mod:`~.fewest`        the fewest annotations that make propagation give the plan
 :mod:`~.bounds`        what no plan can do better than

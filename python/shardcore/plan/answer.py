@@ -53,6 +53,8 @@ class Plan:
     mesh: Mesh
     specs: Mapping[str, str]
     """The annotations as JAX writes them: the text of a ``PartitionSpec`` by pattern."""
+    places: Mapping[str, str]
+    """Where in the user's program the values come from that are constrained, by target."""
     session: Session
     """The program with the annotations, which can be edited further."""
     cost: Cost
@@ -101,7 +103,12 @@ class Plan:
             "kind": self.kind,
             "mesh": self.mesh.shape,
             "annotations": [
-                {"target": target, "spec": self.specs[target], "sharding": str(sharding)}
+                {
+                    "target": target,
+                    "spec": self.specs[target],
+                    "sharding": str(sharding),
+                    "location": self.places.get(target),
+                }
                 for target, sharding in self.annotations.items()
             ],
             "objective": self.objective,

@@ -49,14 +49,15 @@ def patterns(
     short = dict(found)
     for role, text in several:
         short = _replaced(short, role, next(_shorter(role, names)), text)
-    if several and trials.with_patterns(best, short).is_as_good_as(best):
+    base = trials.with_patterns(best, found) if several else best
+    if several and trials.with_patterns(best, short).is_as_good_as(base):
         return short
     for role, text in several:
         for pattern in _shorter(role, names):
             if trials.fraction >= 1:
                 return found
             fewer = _replaced(found, role, pattern, text)
-            if trials.with_patterns(best, fewer).is_as_good_as(best):
+            if trials.with_patterns(best, fewer).is_as_good_as(base):
                 found = fewer
                 break
     return found

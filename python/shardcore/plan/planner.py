@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -25,11 +26,14 @@ from shardcore.plan.model import Model
 from shardcore.plan.pins import pins
 from shardcore.plan.program import Program
 from shardcore.plan.roles import Ports, Role, layers, roles
+from shardcore.plan.scorers import Fewer, Whole, fewer_layers
 from shardcore.plan.search import Search
 from shardcore.plan.trials import Stop, Trial, Trials
 from shardcore.session import Session
 from shardcore.units import format_bytes, format_seconds
 
+_FINALISTS = 3
+"""The best that are evaluated on the whole program after a search on fewer layers."""
 _SHOWN = 3
 """The values that an error about memory lists."""
 
@@ -71,21 +75,30 @@ class Planner:
 
     def __init__(self, program: Program, wanted: Wanted) -> None:
         self._program, self._wanted = program, wanted
+        self._start = time.monotonic()
         self._ports = program.module.arguments()
         self._check_arguments()
         self._sessions = {mesh: program.session(mesh) for mesh in wanted.meshes}
         self._alone = self._unannotated()
         self._roles, self._meanings, self._model = self._read()
         self._bound = self._least()
-        self._trials = Trials(
-            self._sessions,
+        whole = Whole(self._sessions, wanted.chip, wanted.executor, wanted.options)
+        self._whole = self._trials = self._started(whole, wanted.seconds * _SEARCH_SHARE)
+        fewer = fewer_layers(
+            program, wanted.meshes, self._alone, wanted.chip, wanted.executor, wanted.options
+        )
+        if fewer is not None:
+            self._trials = self._started(fewer, wanted.seconds * _SEARCH_SHARE)
+
+    def _started(self, scorer: Whole | Fewer, seconds: float) -> Trials:
+        wanted = self._wanted
+        return Trials(
+            scorer,
             self._roles,
-            wanted.chip,
             wanted.limit,
             wanted.minimize,
-            seconds=wanted.seconds * _SEARCH_SHARE,
-            executor=wanted.executor,
-            options=wanted.options,
+            start=self._start,
+            seconds=seconds,
             report=self._report,
         )
 
@@ -96,36 +109,92 @@ class Planner:
             PlanError: nothing that was found fits (``does-not-fit``).
         """
         stopped = self._search()
-        best = self._trials.best
-        assert best is not None, "the first evaluation is always made"
-        if not best.fits:
-            raise self._too_large(best)
-        names = [
-            port.label or port.name for port in (*self._ports, *self._program.module.results())
-        ]
-        self._trials.give(self._wanted.seconds)
+        for trials in (self._trials, self._whole):
+            trials.give(self._wanted.seconds)
         try:
-            best = fewest(self._trials, best, self._roles)
-            specs = patterns(self._trials, best, self._roles, names)
+            best = self._confirmed()
+            specs = self._specs(best)
         except KeyboardInterrupt:
-            specs, stopped = self._trials.edit(best.shardings), "interrupted"
+            best = self._whole.best or self._first()
+            specs, stopped = self._whole.edit(best.shardings), "interrupted"
         session = self._program.session(best.mesh)
         session.set(specs)
         return Plan(
             kind=self._meanings.kind_of(best, self._roles),
             mesh=best.mesh,
             specs=specs,
+            places=self._places(specs),
             session=session,
             cost=session.cost(self._wanted.chip, **self._wanted.options),
             objective=self._wanted.minimize,
             limit=self._wanted.limit,
             bound=self._bound,
             alternatives=tuple(
-                alternatives(self._trials, best, self._roles, self._meanings, self._given())
+                alternatives(self._whole, best, self._roles, self._meanings, self._given())
             ),
             evaluations=len(self._trials.all),
             stopped=stopped,
         )
+
+    def _confirmed(self) -> Trial:
+        """The best of what was found, evaluated on the whole program, with fewest annotations.
+
+        Raises:
+            PlanError: it does not fit (``does-not-fit``).
+        """
+        trials, best = self._trials, self._trials.best
+        assert best is not None, "the first evaluation is always made"
+        if trials is self._whole:
+            if not best.fits:
+                raise self._too_large(best)
+            return fewest(trials, best, self._roles)
+        try:
+            for each in self._finalists(fewest(trials, best, self._roles)):
+                self._whole.run(each.mesh, [each.shardings])
+        except Stop:
+            pass
+        found = self._first()
+        if not found.fits:
+            raise self._too_large(found)
+        return found
+
+    def _first(self) -> Trial:
+        """The best of those that were evaluated on the whole program; one is if none was."""
+        if self._whole.best is None:
+            assert self._trials.best is not None
+            self._whole.run(self._trials.best.mesh, [self._trials.best.shardings])
+        assert self._whole.best is not None
+        return self._whole.best
+
+    def _finalists(self, best: Trial) -> Iterator[Trial]:
+        """What is evaluated on the whole program: the best, the leanest, and one of each kind."""
+        ranked = sorted(self._trials.all, key=lambda trial: trial.rank)
+        yield best
+        yield from ranked[:_FINALISTS]
+        yield min(ranked, key=lambda trial: (trial.row.peak_bytes or math.inf, trial.rank))
+        seen = {self._meanings.kind_of(best, self._roles)}
+        for trial in ranked:
+            kind = self._meanings.kind_of(trial, self._roles)
+            if kind not in seen:
+                seen.add(kind)
+                yield trial
+
+    def _specs(self, best: Trial) -> dict[str, str]:
+        """The annotations of ``best`` by pattern."""
+        ports = (*self._ports, *self._program.module.results())
+        names = [port.label or port.name for port in ports]
+        found = patterns(self._trials, best, self._roles, names)
+        if self._trials is not self._whole and self._whole.fraction < 1:
+            if self._whole.with_patterns(best, found).is_as_good_as(best):
+                return found
+            return self._whole.edit(best.shardings)
+        return found
+
+    def _places(self, specs: Mapping[str, str]) -> dict[str, str]:
+        """Where the values come from that are constrained."""
+        module = self._program.module
+        targets = {role.name for role in self._roles if role.what == "value"} & specs.keys()
+        return {target: module[target].location or "" for target in sorted(targets)}
 
     def _search(self) -> str:
         """Search, and return why it ended."""

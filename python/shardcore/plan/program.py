@@ -25,16 +25,18 @@ class Program:
     wrap: Callable[[Result, Mesh], Any] | None
     """What a result over a mesh is made into."""
 
-    def session(self, mesh: Mesh) -> Session:
+    def session(self, mesh: Mesh, module: Module | None = None) -> Session:
         """Return a session without the annotations that are not kept, over ``mesh``.
+
+        ``module`` is another program in its place.
 
         Raises:
             VerificationError: an annotation that is kept names axes that ``mesh`` does not have.
         """
         replaced = None if list(self.module.meshes.values()) == [mesh] else mesh
-        wrap = self.wrap
+        wrap = self.wrap if module is None else None
         return Session(
-            self.module,
+            module or self.module,
             mesh=replaced,
             wrap=None if wrap is None else lambda result: wrap(result, mesh),
             legalize_chlo=True,

@@ -28,8 +28,8 @@ class Role:
 
     patterns: tuple[str, ...]
     """Patterns that together match the arguments of the role, and no other argument or result."""
-    members: tuple[int, ...]
-    """Their numbers."""
+    members: tuple[str, ...]
+    """Their paths, or their names where they have none."""
     shape: tuple[int, ...]
     classes: tuple[int, ...]
     """The class of each dim."""
@@ -120,7 +120,7 @@ def _role(members: list[Port], classes: Sequence[tuple[int, ...]], names: _Names
     shape = tuple(size or 1 for size in first.shape or ())
     return Role(
         tuple(names.patterns([port.index for port in members])),
-        tuple(port.index for port in members),
+        tuple(port.label or port.name for port in members),
         shape,
         classes[first.index],
         sum(port.bytes or 0 for port in members),

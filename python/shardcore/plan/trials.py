@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
 
 from shardcore._core import Mesh, Port
-from shardcore.calculus.hardware import Hardware
 from shardcore.plan.layouts import Dims, spec
 from shardcore.plan.roles import Role
-from shardcore.session import Evaluation, Session
+from shardcore.plan.scorers import Fewer, Whole
+from shardcore.session import Evaluation
 
 Shardings = tuple[Dims | None, ...]
 """The annotation of each role; ``None`` for none."""
@@ -67,35 +65,31 @@ class Trials:
 
     def __init__(
         self,
-        sessions: Mapping[Mesh, Session],
+        scorer: Whole | Fewer,
         roles: Sequence[Role],
-        hardware: Hardware,
         limit: float,
         objective: str,
         *,
+        start: float,
         seconds: float,
-        executor: Executor | None,
-        options: Mapping[str, Any],
         report: Callable[[Trial | None, float], object],
     ) -> None:
-        """Start the clock.
+        """Prepare.
 
         Args:
-            sessions: the program over each mesh.
+            scorer: evaluates edits.
             roles: what is annotated.
-            hardware: the chip.
             limit: bytes that a device has.
             objective: a key of :data:`OBJECTIVES`.
-            seconds: after so many, evaluations raise :class:`Stop`.
-            executor: as for :meth:`Session.evaluate`.
-            options: those of :func:`shardcore.cost`.
+            start: when planning began, as ``time.monotonic()`` says.
+            seconds: after so many from there, evaluations raise :class:`Stop`.
             report: called after each evaluation with the best and the fraction of the time.
         """
-        self._sessions, self._roles, self._hardware = sessions, roles, hardware
+        self._scorer, self._roles = scorer, roles
         self._limit, self._figure = limit, OBJECTIVES[objective]
-        self._start = time.monotonic()
+        self._start = start
         self._seconds = seconds
-        self._executor, self._options, self._report = executor, options, report
+        self._report = report
         self._known: dict[tuple[Mesh, Shardings], Trial] = {}
         self.best: Trial | None = None
         """The best so far."""
@@ -119,7 +113,7 @@ class Trials:
         listed = list(dict.fromkeys(wanted))
         missing = [each for each in listed if (mesh, each) not in self._known]
         edits = [self.edit(each) for each in missing]
-        rows = self._sessions[mesh].evaluate(edits, self._hardware, self._executor, **self._options)
+        rows = self._scorer.rows(mesh, edits)
         for shardings in missing:
             if self.best is not None and self.fraction >= 1:
                 rows.close()  # type: ignore[attr-defined]
@@ -143,18 +137,17 @@ class Trials:
     def completed(self, trial: Trial) -> list[Dims]:
         """Return how propagation shards the first argument or result of each role; of values
         nothing."""
-        session = self._sessions[trial.mesh]._copy(self.edit(trial.shardings))
-        ports = {"argument": session.result.arguments(), "result": session.result.results()}
+        session = self._scorer.session(trial.mesh, self.edit(trial.shardings))
+        ports = (*session.result.arguments(), *session.result.results())
+        by_name = {port.label or port.name: port for port in reversed(ports)}
         return [
-            _dims(ports[role.what][role.members[0]], len(role.shape))
-            if role.what in ports
-            else ((),) * len(role.shape)
+            _dims(next((by_name[name] for name in role.members if name in by_name), None), role)
             for role in self._roles
         ]
 
     def with_patterns(self, trial: Trial, patterns: Mapping[str, str]) -> Trial:
         """Return what ``patterns``, others for the same roles, lead to; not kept."""
-        [row] = self._sessions[trial.mesh].evaluate([patterns], self._hardware, **self._options)
+        [row] = self._scorer.rows(trial.mesh, [patterns])
         return self.trial(trial.mesh, trial.shardings, row)
 
     def _keep(self, mesh: Mesh, shardings: Shardings, row: Evaluation) -> None:
@@ -173,10 +166,10 @@ class Trials:
         return Trial(mesh, shardings, row, (excess, float(figure), row.comm_bytes or 0, count))
 
 
-def _dims(port: Port, rank: int) -> Dims:
-    """The axes of each dim, but for parts of axes."""
-    if port.sharding is None:
-        return ((),) * rank
+def _dims(port: Port | None, role: Role) -> Dims:
+    """The axes of each dim of a port, but for parts of axes."""
+    if port is None or port.sharding is None:
+        return ((),) * len(role.shape)
     return tuple(
         tuple(axis.name for axis in dim.axes if axis.is_full) for dim in port.sharding.dims
     )

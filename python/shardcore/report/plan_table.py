@@ -38,7 +38,8 @@ def plan_parts(plan: Plan) -> list[Part]:
     ]
     parts.append(paragraph(f"\n{count}", is_title=True))
     if rows:
-        parts.append(table(("target", "JAX", "sdy"), rows))
+        columns = ("target", "JAX", "sdy", *(["source"] if plan.places else []))
+        parts.append(table(columns, [row[: len(columns)] for row in rows]))
     if plan.alternatives:
         parts.append(paragraph("\nothers", is_title=True))
         parts.append(table(COLUMNS, _alternatives(plan)))

@@ -1,0 +1,300 @@
+"""Programs with fewer of their repeated layers, from which the cost of all layers follows.
+
+A program of equal layers, unrolled, is text that repeats: a run of ops forward, another backward,
+another in the optimizer. Of each run the blocks in the middle are cut out, and what used their
+values uses those of the block before. Costs grow linearly in the number of layers, so two such
+programs, one with a layer more than the other, give the cost of the whole; whether they do is
+checked against the whole program before they are used. Figures of plans never come from here: the
+best annotations are evaluated on the whole program at the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from shardcore._core import Module
+from shardcore.errors import ShardcoreError
+
+LEAST_LAYERS = 8
+"""Programs of fewer layers are not worth it."""
+_KEPT = 3
+"""The layers of the smaller program."""
+_FIRST = 1
+"""How many of the layers that are kept are the first ones; the others are the last."""
+_SHORTEST = 4
+"""Runs of blocks of fewer ops are no layers."""
+_MOST_PERIODS = 40
+"""The lengths of blocks that are tried."""
+
+_HEAD = re.compile(r"  func\.func public @")
+_STATEMENT = re.compile(r"    [^\s}^]")
+"""How a line with an op of the body of a function begins; others go on with one."""
+_NAME = re.compile(r"%[A-Za-z0-9_$.-]+")
+_LOCATION = re.compile(r"\s*loc\((?:[^()\"]|\"[^\"]*\"|\([^()]*\))*\)")
+_USE = re.compile(r"(%[A-Za-z0-9_$.-]+)(#\d+)?")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Equal blocks of ops, one after the other."""
+
+    start: int
+    """The first op of the first block."""
+    period: int
+    """The ops of a block."""
+    count: int
+    """The number of blocks."""
+
+    def block(self, number: int) -> range:
+        """Return the ops of a block."""
+        first = self.start + number * self.period
+        return range(first, first + self.period)
+
+    @property
+    def end(self) -> int:
+        """The op after the last block."""
+        return self.start + self.period * self.count
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """An op of the entry function as text."""
+
+    text: str
+    defined: tuple[str, ...]
+    """The names of its results, without numbers."""
+    used: tuple[str, ...]
+
+
+def shallow(module: Module) -> tuple[Module, Module, int] | None:
+    """Return two programs with fewer layers, and how many layers more the whole program has.
+
+    The second has one layer more than the first. ``None`` if the program has fewer than
+    :data:`LEAST_LAYERS` layers, or is not written in a form that can be cut.
+    """
+    try:
+        text = _Text(str(module))
+    except _Unreadable:
+        return None
+    runs = list(_runs([_canonical(each.text) for each in text.statements[:-1]]))
+    counts: Counter[int] = Counter()
+    for run in runs:
+        counts[run.count] += run.period
+    if not counts:
+        return None
+    layers = max(counts, key=lambda count: (counts[count], count))
+    runs = [run for run in runs if layers - 2 <= run.count <= layers]
+    fewer = min(run.count for run in runs) - _KEPT
+    if layers < LEAST_LAYERS or fewer < 2:
+        return None
+    try:
+        small, large = (Module.parse(text.without(runs, cut)) for cut in (fewer, fewer - 1))
+    except ShardcoreError:
+        return None
+    return small, large, fewer
+
+
+class _Unreadable(Exception):  # noqa: N818 - a program in another form is no error
+    """The program is not written one op after the other."""
+
+
+def _canonical(text: str) -> str:
+    return _NAME.sub("%", _LOCATION.sub("", text))
+
+
+def _runs(texts: Sequence[str]) -> Iterator[Run]:
+    """Yield runs of equal blocks that do not overlap, the longest first."""
+    numbers: dict[str, int] = {}
+    ids = [numbers.setdefault(text, len(numbers)) for text in texts]
+    found = sorted(_all_runs(ids), key=lambda run: (-(run.end - run.start), run.period))
+    taken = bytearray(len(ids))
+    for run in found:
+        if not any(taken[run.start : run.end]):
+            taken[run.start : run.end] = b"\1" * (run.end - run.start)
+            yield run
+
+
+def _all_runs(ids: Sequence[int]) -> Iterator[Run]:
+    """Yield, for the likeliest lengths of blocks, the runs of blocks of that length."""
+    last: dict[int, int] = {}
+    distances: Counter[int] = Counter()
+    for place, number in enumerate(ids):
+        if number in last:
+            distances[place - last[number]] += 1
+        last[number] = place
+    likely = [p for p, _ in distances.most_common(_MOST_PERIODS) if p >= _SHORTEST]
+    for period in likely:
+        start = 0
+        for place in range(len(ids) - period + 1):
+            if place + period < len(ids) and ids[place] == ids[place + period]:
+                continue
+            count = (place - start) // period + 1
+            if count >= LEAST_LAYERS - 2:
+                yield Run(start, period, count)
+            start = place + 1
+
+
+class _Text:
+    """A module's text, with the entry function in parts."""
+
+    def __init__(self, text: str) -> None:
+        lines = text.splitlines()
+        heads = [place for place, line in enumerate(lines) if _HEAD.match(line)]
+        if not heads:
+            raise _Unreadable
+        head = heads[0]
+        end = next((at for at in range(head, len(lines)) if lines[at].startswith("  }")), head)
+        starts = [at for at in range(head + 1, end) if _STATEMENT.match(lines[at])]
+        if not starts or starts[0] != head + 1:
+            raise _Unreadable
+        self._before, self._after = lines[:head], lines[end:]
+        bounds = [*starts, end]
+        joined = ["\n".join(lines[a:b]) for a, b in pairwise(bounds)]
+        self.statements = [_statement(each) for each in joined]
+        """The ops; the last one returns."""
+        self._head = _Head(lines[head])
+
+    def without(self, runs: Sequence[Run], cut: int) -> str:
+        """Return the text with ``cut`` blocks of each run taken out."""
+        renamed: dict[str, str] = {}
+        removed: set[int] = set()
+        forward = min(runs, key=lambda run: run.start)
+        for run in runs:
+            first = self._kept_first(run, forward, run.count - cut)
+            for number in range(first, first + cut):
+                for ours, kept in zip(run.block(number), run.block(first - 1), strict=True):
+                    removed.add(ours)
+                    names = zip(
+                        self.statements[ours].defined, self.statements[kept].defined, strict=True
+                    )
+                    renamed.update(names)
+        body = [each for place, each in enumerate(self.statements) if place not in removed]
+        dropped = {name for place in removed for name in self.statements[place].defined}
+        returned = _Return(body.pop().text)
+        stays = [i for i, name in enumerate(returned.names) if name.split("#")[0] not in dropped]
+
+        def rename(found: re.Match[str]) -> str:
+            return renamed.get(found[1], found[1]) + (found[2] or "")
+
+        texts = [_USE.sub(rename, each.text) for each in body]
+        texts.append(returned.with_results(stays))
+        used = set(_NAME.findall("\n".join(texts)))
+        head = self._head.with_ports(used, stays)
+        return "\n".join([*self._before, head, *texts, *self._after])
+
+    def _kept_first(self, run: Run, forward: Run, kept: int) -> int:
+        """How many of the blocks that are kept are the first ones: the layers of a run backward
+        are in the other order."""
+        if run is forward:
+            return _FIRST
+        owner = {
+            name: number
+            for number in range(forward.count)
+            for op in forward.block(number)
+            for name in self.statements[op].defined
+        }
+        slope = 0
+        before: int | None = None
+        for number in range(run.count):
+            uses = [
+                owner[name]
+                for op in run.block(number)
+                for name in self.statements[op].used
+                if name in owner
+            ]
+            if uses:
+                here = Counter(uses).most_common(1)[0][0]
+                slope += 0 if before is None else (here > before) - (here < before)
+                before = here
+        return _FIRST if slope >= 0 else kept - _FIRST
+
+
+def _statement(text: str) -> _Statement:
+    head, equals, _ = text.partition(" = ")
+    defined: tuple[str, ...] = ()
+    if equals and head.strip().startswith("%"):
+        defined = tuple(part.strip().split(":")[0] for part in head.split(","))
+    used = tuple(dict.fromkeys(found[1] for found in _USE.finditer(text)))
+    return _Statement(text, defined, tuple(name for name in used if name not in defined))
+
+
+class _Head:
+    """The line that begins a function."""
+
+    def __init__(self, line: str) -> None:
+        start = line.find("(")
+        end = _closing(line, start)
+        arrow = line.find("(", end + 1)
+        if start < 0 or not line.rstrip().endswith("{") or not line[end + 1 :].startswith(" -> ("):
+            raise _Unreadable
+        self._name, self._arguments = line[:start], _split(line[start + 1 : end])
+        last = _closing(line, arrow)
+        self._results, self._rest = _split(line[arrow + 1 : last]), line[last + 1 :]
+
+    def with_ports(self, used: set[str], results: Sequence[int]) -> str:
+        """Return the line with the arguments in ``used`` and the ``results``."""
+        places = {old: new for new, old in enumerate(results)}
+
+        def aliased(found: re.Match[str]) -> str:
+            new = places.get(int(found[1]))
+            return f"jax.none = {found[1]}" if new is None else f"tf.aliasing_output = {new}"
+
+        kept = [each for each in self._arguments if each.split(":")[0].strip() in used]
+        kept = [re.sub(r"tf\.aliasing_output = (\d+)", aliased, each) for each in kept]
+        listed = [self._results[place] for place in results]
+        return f"{self._name}({', '.join(kept)}) -> ({', '.join(listed)}){self._rest}"
+
+
+class _Return:
+    """The line that ends a function."""
+
+    def __init__(self, line: str) -> None:
+        found = re.match(r"\s*(?:func\.)?return (.*?) : (.*)$", _LOCATION.sub("", line))
+        if found is None:
+            raise _Unreadable
+        self.names, self._types = _split(found[1]), _split(found[2])
+
+    def with_results(self, places: Sequence[int]) -> str:
+        """Return the line for some of the results."""
+        names = ", ".join(self.names[place] for place in places)
+        types = ", ".join(self._types[place] for place in places)
+        return f"    return {names} : {types}" if places else "    return"
+
+
+_MARK = re.compile(r'"(?:[^"\\]|\\.)*"|->|[()\[\]{}<>,]')
+
+
+def _marks(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """The places from ``start`` on of brackets, by how they change the depth, and of commas, by 0;
+    those in strings are left out."""
+    for found in _MARK.finditer(text, start):
+        mark = found[0]
+        if len(mark) == 1 and mark != '"':
+            yield found.start(), 0 if mark == "," else 1 if mark in "([{<" else -1
+
+
+def _closing(text: str, start: int) -> int:
+    """The place of the bracket that closes the one at ``start``."""
+    depth = 0
+    for place, change in _marks(text, max(start, 0)):
+        depth += change
+        if change and depth == 0:
+            return place
+    raise _Unreadable
+
+
+def _split(text: str) -> list[str]:
+    """The parts of ``text`` between commas outside of brackets and strings."""
+    parts: list[str] = []
+    last = depth = 0
+    for place, change in _marks(text, 0):
+        depth += change
+        if change == 0 and depth == 0:
+            parts.append(text[last:place].strip())
+            last = place + 1
+    tail = text[last:].strip()
+    return [*parts, tail] if tail else parts

@@ -1,0 +1,129 @@
+"""Where annotations are evaluated: on the whole program, or on two with fewer layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import fields
+from typing import Any
+
+from shardcore._core import Mesh
+from shardcore.calculus.hardware import Hardware
+from shardcore.costs import Cost
+from shardcore.errors import LocationError
+from shardcore.plan.layers import shallow
+from shardcore.plan.program import Program
+from shardcore.session import Evaluation, Session
+
+Edit = Mapping[str, str]
+"""``PartitionSpec``s by pattern."""
+
+_CLOSE = 0.03
+"""How far from the whole program the figures that follow from fewer layers may be."""
+_COUNTED = ("collectives", "comm_bytes", "argument_bytes", "output_bytes", "peak_bytes")
+
+
+class Whole:
+    """Evaluates on the program itself."""
+
+    def __init__(
+        self,
+        sessions: Mapping[Mesh, Session],
+        hardware: Hardware,
+        executor: Executor | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        self._sessions = sessions
+        self._hardware, self._executor, self._options = hardware, executor, options
+
+    def session(self, mesh: Mesh, edit: Edit) -> Session:
+        """Return a session over ``mesh`` with ``edit`` on it."""
+        return self._sessions[mesh]._copy(self._known(mesh, edit))
+
+    def rows(self, mesh: Mesh, edits: Sequence[Edit]) -> Iterator[Evaluation]:
+        """Yield what each of ``edits`` leads to over ``mesh``."""
+        known = [self._known(mesh, edit) for edit in edits]
+        return self._sessions[mesh].evaluate(known, self._hardware, self._executor, **self._options)
+
+    def _known(self, mesh: Mesh, edit: Edit) -> Edit:
+        return edit
+
+
+class _Part(Whole):
+    """Evaluates on a program that does not have all that edits may name."""
+
+    def _known(self, mesh: Mesh, edit: Edit) -> Edit:
+        return {name: text for name, text in edit.items() if self._has(mesh, name)}
+
+    def _has(self, mesh: Mesh, name: str) -> bool:
+        try:
+            self._sessions[mesh].check_targets([name])
+        except LocationError:
+            return False
+        return True
+
+
+class Fewer:
+    """Evaluates on two programs with fewer layers, the second with one more than the first."""
+
+    def __init__(self, small: Whole, large: Whole, layers: int) -> None:
+        """Take the programs, and how many layers more than the first the whole one has."""
+        self._small, self._large, self._layers = small, large, layers
+
+    def session(self, mesh: Mesh, edit: Edit) -> Session:
+        """Return a session for the first of them."""
+        return self._small.session(mesh, edit)
+
+    def rows(self, mesh: Mesh, edits: Sequence[Edit]) -> Iterator[Evaluation]:
+        """Yield what follows for the whole program."""
+        rows = zip(self._small.rows(mesh, edits), self._large.rows(mesh, edits), strict=True)
+        for edit, (small, large) in zip(edits, rows, strict=True):
+            yield self._extended(edit, small, large)
+
+    def _extended(self, edit: Edit, small: Evaluation, large: Evaluation) -> Evaluation:
+        error = small.error or large.error
+        if error is not None:
+            return Evaluation(edit, error=error)
+        figures: dict[str, Any] = {}
+        for field in fields(Evaluation):
+            one, other = getattr(small, field.name), getattr(large, field.name)
+            if isinstance(one, (int, float)) and other is not None:
+                figure = one + max(other - one, 0) * self._layers
+                figures[field.name] = int(figure) if field.name in _COUNTED else figure
+        return Evaluation(edit, **figures)
+
+
+def fewer_layers(
+    program: Program,
+    meshes: Sequence[Mesh],
+    alone: Cost,
+    hardware: Hardware,
+    executor: Executor | None,
+    options: Mapping[str, Any],
+) -> Fewer | None:
+    """Return what evaluates on fewer layers; ``None`` if that gives other figures than ``alone``.
+
+    Args:
+        program: the program.
+        meshes: the meshes.
+        alone: the cost of the whole program without annotations, over the first of ``meshes``.
+        hardware: the chip.
+        executor: where evaluations are made.
+        options: those of :func:`shardcore.cost`.
+    """
+    found = shallow(program.module)
+    if found is None:
+        return None
+    small, large = (
+        _Part({mesh: program.session(mesh, module) for mesh in meshes}, hardware, executor, options)
+        for module in found[:2]
+    )
+    fewer = Fewer(small, large, found[2])
+    [row] = fewer.rows(meshes[0], [{}])
+    if row.compute_seconds is None or row.argument_bytes is None:
+        return None
+    is_close = (
+        abs(row.compute_seconds / max(alone.compute_seconds, 1e-30) - 1) <= _CLOSE
+        and abs(row.argument_bytes / max(alone.argument_bytes, 1) - 1) <= _CLOSE
+    )
+    return fewer if is_close else None

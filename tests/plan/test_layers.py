@@ -1,0 +1,81 @@
+"""Programs with fewer layers: what follows from them is close to the whole program."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import shardcore
+from shardcore import Module
+from shardcore.plan.layers import shallow
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "gpt_step.mlir"
+EDITS = {
+    "data": {"batch/*": "P(('data', 'fsdp'))"},
+    "tensor": {
+        "batch/*": "P('data')",
+        "state/**/up": "P(None, 'tensor')",
+        "state/**/down": "P('tensor')",
+        "state/**/qkv": "P(None, 'tensor')",
+        "state/**/out": "P('tensor')",
+    },
+}
+
+
+def residual(layers: int) -> Module:
+    """A residual network without a backward pass."""
+    x, w = "tensor<64x256xf32>", "tensor<256x256xf32>"
+    names = ", ".join(f"""%w{n}: {w} loc("p['layers'][{n}]['w']")""" for n in range(layers))
+    lines = [f'  func.func public @main(%x0: {x} loc("x"), {names}) -> ({x}) {{']
+    for n in range(layers):
+        lines += [
+            f"    %a{n} = stablehlo.tanh %x{n} : {x}",
+            f"    %b{n} = stablehlo.negate %a{n} : {x}",
+            f"    %c{n} = stablehlo.dot_general %b{n}, %w{n}, contracting_dims = [1] x [0]"
+            f" : ({x}, {w}) -> {x}",
+            f"    %x{n + 1} = stablehlo.add %x{n}, %c{n} : {x}",
+        ]
+    lines += [f"    return %x{layers} : {x}", "  }"]
+    return Module.parse("\n".join(lines) + "\n")
+
+
+def test_costs_grow_by_the_same_with_each_layer() -> None:
+    found = shallow(residual(24))
+    assert found is not None
+    small, large, missing = found
+    sizes = [len(module.arguments()) for module in (small, large)]
+    assert (sizes, missing) == ([4, 5], 21)
+    ops = [module.session(mesh={"a": 4}).cost("tpu-v5e").flops for module in (small, large)]
+    whole = residual(24).session(mesh={"a": 4}).cost("tpu-v5e").flops
+    assert ops[0] + (ops[1] - ops[0]) * missing == whole
+
+
+def test_few_layers_are_not_cut() -> None:
+    assert shallow(residual(4)) is None
+    assert shallow(Module.parse("func.func @main() { return }")) is None
+
+
+@pytest.mark.parametrize("kind", EDITS)
+def test_the_layers_of_a_training_step_can_be_cut(kind: str) -> None:
+    module = Module.from_file(EXAMPLE)
+    session = module.session()
+    bare = session._copy(dict.fromkeys(session.annotations)).module
+    found = shallow(bare)
+    assert found is not None
+    small, large, missing = found
+    programs = (small, large, bare)
+    rows = [next(p.session().evaluate([EDITS[kind]], "tpu-v5p")) for p in programs]
+    for figure, slack in (("compute_seconds", 0.02), ("argument_bytes", 0.02), ("peak_bytes", 0.1)):
+        one, other, whole = (getattr(row, figure) for row in rows)
+        assert one + (other - one) * missing == pytest.approx(whole, rel=slack)
+
+
+def test_a_plan_of_many_layers_is_evaluated_on_all_of_them() -> None:
+    plan = shardcore.plan(residual(24), "tpu-v5e", mesh={"a": 4}, seconds=60)
+    session = residual(24).session(mesh={"a": 4})
+    session.set(dict(plan.specs))
+    assert session.cost("tpu-v5e").record() == plan.cost.record()
+    assert len(plan.specs) <= 3
+    values = [each.figures.step_seconds_upper or 0.0 for each in plan.alternatives]
+    assert all(one <= other for one, other in pairwise([plan.value, *values]))
