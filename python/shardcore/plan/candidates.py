@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shardcore._core import Mesh
@@ -30,7 +30,11 @@ class Candidate:
 
 
 def candidates(
-    meshes: Sequence[Mesh], model: Model, meanings: Meanings, limit: float
+    meshes: Sequence[Mesh],
+    model: Model,
+    meanings: Meanings,
+    limit: float,
+    is_late: Callable[[], bool],
 ) -> list[Candidate]:
     """Return layouts over each of ``meshes``, the best by the model first.
 
@@ -39,12 +43,15 @@ def candidates(
         model: estimates time and memory.
         meanings: the classes that are considered.
         limit: bytes that a device has.
+        is_late: whether there is no time for more than what is found.
     """
     found: dict[Layout, Candidate] = {}
     for mesh in meshes:
         for layout in _layouts(mesh, model, meanings, limit):
             if layout not in found:
                 found[layout] = _candidate(layout, model, meanings)
+        if is_late():
+            break
     return sorted(found.values(), key=lambda each: each.rank(limit))
 
 
@@ -96,7 +103,11 @@ def _of_axis(mesh: Mesh, axis: int, model: Model, meanings: Meanings) -> Iterato
 
 
 def _grown(
-    start: tuple[int, ...], mesh: Mesh, axis: int, model: Model, considered: Sequence[int]
+    start: tuple[int, ...],
+    mesh: Mesh,
+    axis: int,
+    model: Model,
+    considered: Sequence[int],
 ) -> tuple[int, ...]:
     """``start`` with the classes that make it faster, the one that does most first."""
     empty = Layout(mesh, ((),) * len(mesh.axes))

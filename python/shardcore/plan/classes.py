@@ -133,7 +133,10 @@ class DimClasses:
         rule = self._rule(op)
         if rule is None:
             return
-        sides = ((op.operands, rule.operand_mappings), (op.results, rule.result_mappings))
+        sides = (
+            (op.operands, rule.operand_mappings),
+            (op.results, rule.result_mappings),
+        )
         first: dict[int, int] = {}
         blocked = set(rule.blocked_propagation)
         sizes = rule.factor_sizes
@@ -230,7 +233,9 @@ def _pointwise(op: Op) -> OpShardingRule | None:
         return None
     dims = [[dim] for dim in range(len(shape))]
     return OpShardingRule(
-        [size or 1 for size in shape], [dims] * len(op.operands), [dims] * len(op.results)
+        [size or 1 for size in shape],
+        [dims] * len(op.operands),
+        [dims] * len(op.results),
     )
 
 

@@ -13,7 +13,16 @@ from shardcore.plan.roles import Role
 if TYPE_CHECKING:
     from shardcore.plan.trials import Trial
 
-KINDS = ("replicated", "data", "fsdp", "tensor", "sequence", "expert", "spatial", "mixed")
+KINDS = (
+    "replicated",
+    "data",
+    "fsdp",
+    "tensor",
+    "sequence",
+    "expert",
+    "spatial",
+    "mixed",
+)
 """The kinds of plans."""
 
 _LEAST_SHARE = 0.02
@@ -102,7 +111,8 @@ def _batch(inside: Mapping[int, float], work: Mapping[Work, int], roles: Sequenc
     if not candidates:
         return NO_CLASS
     return max(
-        candidates, key=lambda n: (round(inside[n] * (0.5 if n in twice else 1)), -place[n], -n)
+        candidates,
+        key=lambda n: (round(inside[n] * (0.5 if n in twice else 1)), -place[n], -n),
     )
 
 

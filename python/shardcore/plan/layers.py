@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
 from shardcore._core import Module
 from shardcore.errors import ShardcoreError
 
@@ -126,16 +128,17 @@ def _all_runs(ids: Sequence[int]) -> Iterator[Run]:
         if number in last:
             distances[place - last[number]] += 1
         last[number] = place
-    likely = [p for p, _ in distances.most_common(_MOST_PERIODS) if p >= _SHORTEST]
-    for period in likely:
-        start = 0
-        for place in range(len(ids) - period + 1):
-            if place + period < len(ids) and ids[place] == ids[place + period]:
-                continue
-            count = (place - start) // period + 1
+    listed = np.array(ids)
+    for period, _ in distances.most_common(_MOST_PERIODS):
+        if period < _SHORTEST:
+            continue
+        # Where an op is not the one a block later, runs end.
+        ends = np.flatnonzero(listed[:-period] != listed[period:])
+        bounds = [-1, *map(int, ends), len(ids) - period]
+        for before, end in pairwise(bounds):
+            count = (end - before - 1) // period + 1
             if count >= LEAST_LAYERS - 2:
-                yield Run(start, period, count)
-            start = place + 1
+                yield Run(before + 1, period, count)
 
 
 class _Text:
@@ -169,7 +172,9 @@ class _Text:
                 for ours, kept in zip(run.block(number), run.block(first - 1), strict=True):
                     removed.add(ours)
                     names = zip(
-                        self.statements[ours].defined, self.statements[kept].defined, strict=True
+                        self.statements[ours].defined,
+                        self.statements[kept].defined,
+                        strict=True,
                     )
                     renamed.update(names)
         body = [each for place, each in enumerate(self.statements) if place not in removed]

@@ -20,6 +20,8 @@ from shardcore.plan.roles import Role
 
 _READS_AGAIN = 0.5
 """The part of the bytes of an elementwise op that is moved when such ops are fused."""
+_SMALL = 1000
+"""Ops of less than this part of the work are left out."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Model:
         self._links = links
         self._seconds: dict[tuple[object, ...], float] = {}
         self._groups: dict[frozenset[int], list[tuple[Work, int]]] = {}
-        for op, count in work.items():
+        for op, count in _heavy(work).items():
             self._groups.setdefault(frozenset(_classes(op)), []).append((op, count))
         self._known_groups: dict[tuple[object, ...], tuple[float, float]] = {}
         inside = sum(sum(t.bytes for t in op.results) * count for op, count in work.items())
@@ -154,7 +156,12 @@ class Model:
         return seconds
 
     def _summed(
-        self, work: Work, tensor: Tensor, local: float, chosen: Mapping[str, int], layout: Layout
+        self,
+        work: Work,
+        tensor: Tensor,
+        local: float,
+        chosen: Mapping[str, int],
+        layout: Layout,
     ) -> float:
         """The seconds until a result is summed over the axes that shard reduced factors."""
         seconds = 0.0
@@ -174,6 +181,21 @@ class Model:
             _, found = self._links.cost(kind, mesh, (AxisRef(axis),), math.ceil(num_bytes))
             self._seconds[key] = found
         return found
+
+
+def _heavy(work: Mapping[Work, int]) -> dict[Work, int]:
+    """The ops that are more than a small part of the FLOPs or of the bytes of all."""
+    flops = sum(op.flops * count for op, count in work.items())
+    moved = sum(_moved(op) * count for op, count in work.items())
+    return {
+        op: count
+        for op, count in work.items()
+        if op.flops * count * _SMALL >= flops or _moved(op) * count * _SMALL >= moved
+    }
+
+
+def _moved(op: Work) -> float:
+    return sum(tensor.bytes for tensor in (*op.operands, *op.results))
 
 
 def _classes(work: Work) -> Iterator[int]:

@@ -32,6 +32,8 @@ from shardcore.plan.trials import Stop, Trial, Trials
 from shardcore.session import Session
 from shardcore.units import format_bytes, format_seconds
 
+_RANKING_SHARE = 0.4
+"""The part of the time after which no more meshes are ranked by the model."""
 _FINALISTS = 3
 """The best that are evaluated on the whole program after a search on fewer layers."""
 _SHOWN = 3
@@ -65,7 +67,9 @@ class Wanted:
 def links(chip: Hardware, options: Mapping[str, Any]) -> Links:
     """Return the links of ``chip`` under options of :func:`shardcore.cost`."""
     timed = TimeOptions(
-        options.get("exact", False), options.get("efficiency", 1.0), options.get("one_way", False)
+        options.get("exact", False),
+        options.get("efficiency", 1.0),
+        options.get("one_way", False),
     )
     return Links(chip, options.get("topology"), options.get("mapping"), timed)
 
@@ -85,7 +89,12 @@ class Planner:
         whole = Whole(self._sessions, wanted.chip, wanted.executor, wanted.options)
         self._whole = self._trials = self._started(whole, wanted.seconds * _SEARCH_SHARE)
         fewer = fewer_layers(
-            program, wanted.meshes, self._alone, wanted.chip, wanted.executor, wanted.options
+            program,
+            wanted.meshes,
+            self._alone,
+            wanted.chip,
+            wanted.executor,
+            wanted.options,
         )
         if fewer is not None:
             self._trials = self._started(fewer, wanted.seconds * _SEARCH_SHARE)
@@ -201,7 +210,14 @@ class Planner:
         search = Search(self._trials, self._roles, self._meanings)
         wanted = self._wanted
         try:
-            search.run(candidates(wanted.meshes, self._model, self._meanings, wanted.limit))
+            ranked = candidates(
+                wanted.meshes,
+                self._model,
+                self._meanings,
+                wanted.limit,
+                lambda: self._trials.fraction > _RANKING_SHARE,
+            )
+            search.run(ranked)
         except Stop:
             return "seconds"
         except KeyboardInterrupt:
@@ -227,7 +243,8 @@ class Planner:
             )
             largest = sorted(self._ports, key=lambda port: -(port.bytes or 0))[:_SHOWN]
             raise _does_not_fit(
-                message, [(port.label or port.name, port.bytes or 0) for port in largest]
+                message,
+                [(port.label or port.name, port.bytes or 0) for port in largest],
             )
 
     def _unannotated(self) -> Cost:
@@ -299,7 +316,8 @@ class Planner:
         labels = {port.name: port.label or port.name for port in self._ports}
         largest = cost.live_at_peak[:_SHOWN]
         return _does_not_fit(
-            message, [(labels.get(each.name, each.name), each.bytes) for each in largest]
+            message,
+            [(labels.get(each.name, each.name), each.bytes) for each in largest],
         )
 
 

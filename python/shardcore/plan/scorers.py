@@ -20,6 +20,8 @@ Edit = Mapping[str, str]
 
 _CLOSE = 0.03
 """How far from the whole program the figures that follow from fewer layers may be."""
+_WORTH = 2
+"""The programs with fewer layers have together at most this part of the ops."""
 _COUNTED = ("collectives", "comm_bytes", "argument_bytes", "output_bytes", "peak_bytes")
 
 
@@ -112,10 +114,15 @@ def fewer_layers(
         options: those of :func:`shardcore.cost`.
     """
     found = shallow(program.module)
-    if found is None:
+    if found is None or (found[0].num_ops + found[1].num_ops) * _WORTH > program.module.num_ops:
         return None
     small, large = (
-        _Part({mesh: program.session(mesh, module) for mesh in meshes}, hardware, executor, options)
+        _Part(
+            {mesh: program.session(mesh, module) for mesh in meshes},
+            hardware,
+            executor,
+            options,
+        )
         for module in found[:2]
     )
     fewer = Fewer(small, large, found[2])

@@ -141,7 +141,10 @@ class Trials:
         ports = (*session.result.arguments(), *session.result.results())
         by_name = {port.label or port.name: port for port in reversed(ports)}
         return [
-            _dims(next((by_name[name] for name in role.members if name in by_name), None), role)
+            _dims(
+                next((by_name[name] for name in role.members if name in by_name), None),
+                role,
+            )
             for role in self._roles
         ]
 
